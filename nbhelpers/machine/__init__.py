@@ -1,0 +1,14 @@
+"""The machine: what it is, what it can do, its settings changed under guard, its measuring lock, provenance of results.
+
+Owns all that is read from and written to the kernel's settings; the parts after it ask here.
+"""
+
+from . import settings
+from .describe import Machine, describe
+from .doctor import Capabilities, Check, Doctor, doctor
+from .lock import measuring
+from .provenance import provenance
+from .topology import Cpu, Topology, topology
+
+__all__ = ["Capabilities", "Check", "Cpu", "Doctor", "Machine", "Topology", "describe", "doctor", "measuring", "provenance",
+           "settings", "topology"]

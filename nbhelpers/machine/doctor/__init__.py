@@ -1,0 +1,144 @@
+"""The doctor: what this machine can and cannot do for a study, what follows from it, and the command that mends it.
+
+`python -m nbhelpers.machine.doctor` prints the report. Looking changes nothing on the machine.
+"""
+
+import textwrap
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .._read import read, writable
+from ._checks import RT_RUNTIME, Check, all_checks, fair_server, steal_share, tracing
+from ._trials import Trial, Trials, try_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WIDTH = 100
+_NAME_WIDTH = 22
+_SIGNS = {"yes": "yes", "limited": "limited", "no": "NO"}
+
+__all__ = ["Capabilities", "Check", "Doctor", "Trial", "Trials", "doctor"]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What the other parts may count on; "liftable" and "tracepoints" include mounting debugfs and tracefs first.
+
+    Attributes
+    ----------
+    tracer : "osnoise", "tracepoints" or "detours", the best there is.
+    fifo : SCHED_FIFO is granted to our children.
+    rt_throttling_liftable : sched_rt_runtime_us is -1 or may be set so.
+    fair_server : "absent", "liftable" or "locked".
+    perf_software : software counters open and see the kernel; without it, switches and migrations would count as 0.
+    perf_hardware : hardware counters open and count, at least in user space.
+    steal : the host tells how much CPU time it took away.
+    """
+
+    tracer: str
+    fifo: bool
+    rt_throttling_liftable: bool
+    fair_server: str
+    perf_software: bool
+    perf_hardware: bool
+    steal: bool
+
+
+@dataclass(frozen=True, repr=False)
+class Doctor:
+    """The findings: `checks` to read, `capabilities` to decide by."""
+
+    checks: tuple[Check, ...]
+    capabilities: Capabilities
+
+    def table(self) -> "pd.DataFrame":
+        """One row a check: `name`, `state` ("yes", "limited", "no"), `found`, `consequence`, `mend`."""
+        import pandas as pd
+        return pd.DataFrame([asdict(check) for check in self.checks], columns=list(Check.__dataclass_fields__))
+
+    def text(self) -> str:
+        """The report for 100 columns; what is fine takes one line, the rest says what follows and what mends it."""
+        lines = [line for check in self.checks for line in _lines(check)]
+        replaced = [line for sentence in self.replaced() for line in _wrapped("  * ", sentence)]
+        end = ["On this machine:", *replaced] if replaced else ["Nothing of the full method is replaced."]
+        return "\n".join([*lines, "", *end])
+
+    def replaced(self) -> list[str]:
+        """Sentences on what of the full method is replaced by what on this machine; empty where nothing is."""
+        return [sentence for here, sentence in _replacements(self.capabilities) if here]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{sum(check.state == state for check in self.checks)} {state}" for state in _SIGNS)
+        return f"Doctor({counts}; tracer {self.capabilities.tracer})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(_html_row("td", asdict(check).values()) for check in self.checks)
+        return f"<table>{_html_row('th', Check.__dataclass_fields__)}{rows}</table>"
+
+
+def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
+    """Find out what this machine, and this user on it, can do for a study.
+
+    Parameters
+    ----------
+    root : folder of a recorded sysfs and procfs tree; "/" is this machine.
+    trials : how the trials went; by default they are made on this machine, and on a recorded one counted as failed.
+
+    Returns
+    -------
+    Doctor; works without any privilege and changes nothing.
+    """
+    made = trials or (try_out() if Path(root) == Path("/") else Trials())
+    return Doctor(tuple(all_checks(root, made)), _capabilities(root, made))
+
+
+def _capabilities(root: str | Path, trials: Trials) -> Capabilities:
+    return Capabilities(
+        tracer=tracing(root).tracer, fifo=trials.fifo.state == "yes",
+        rt_throttling_liftable=read(RT_RUNTIME, root) == "-1" or writable(RT_RUNTIME, root),
+        fair_server=fair_server(root), perf_software=trials.software.state == "yes",
+        perf_hardware=trials.hardware.state != "no", steal=bool(steal_share(root)))
+
+
+def _replacements(can: Capabilities) -> list[tuple[bool, str]]:
+    """What stands in for what, with the condition under which it does (Persson et al. 2025, sections 4.1 and 4.3)."""
+    others = "and software events" if can.perf_software else "; software events are missing too"
+    return [
+        (can.tracer == "tracepoints",
+         "The osnoise tracer is replaced by ordinary tracepoints, turned into the same events by the kernel's own net-duration "
+         "rule: this kernel has no osnoise tracer."),
+        (can.tracer == "detours",
+         "The osnoise tracer is replaced by a detour loop in user space: noise has a start and a length, but no name, kind or "
+         "priority."),
+        (not can.fifo,
+         "Noise of interrupts and softirqs is injected with SCHED_OTHER in place of SCHED_FIFO: the scheduler shares the CPU "
+         "between noise and workload, so the effect is smaller than the recorded one."),
+        (can.fifo and not can.rt_throttling_liftable,
+         "Real-time throttling stays on: SCHED_FIFO noise beyond 0.95 s in a second is cut."),
+        (can.fifo and can.fair_server == "locked",
+         "The kernel's fair server cannot be lifted here: SCHED_FIFO noise that fills a CPU for 0.95 s is interrupted for up "
+         "to 54 ms."),
+        (not can.perf_hardware,
+         f"Hardware counters are replaced by resource usage, the kernel's counters {others}.".replace(" ;", ";")),
+    ]
+
+
+def _html_row(tag: str, texts: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<{tag} style='text-align:left'>{escape(text)}</{tag}>" for text in texts) + "</tr>"
+
+
+def _lines(check: Check) -> list[str]:
+    lines = _wrapped(f"{check.name:<{_NAME_WIDTH}}{_SIGNS[check.state]:<9}", check.found)
+    if check.state != "yes":
+        lines += _wrapped(" " * (_NAME_WIDTH + 2), check.consequence)
+        lines += _wrapped(" " * (_NAME_WIDTH + 2), f"mend: {check.mend}")
+    return lines
+
+
+def _wrapped(first: str, text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False,
+                         break_long_words=False)

@@ -1,0 +1,116 @@
+"""The measuring lock of the machine: two measuring stages never run at once, whoever started them.
+
+Measuring holds it exclusively, analysing holds it shared. It is a flock, so the kernel lets go of it when its holder dies.
+"""
+
+import contextlib
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..errors import Unavailable
+
+INHERITED = "NOISEBOOK_LOCK"
+
+
+@contextlib.contextmanager
+def measuring(exclusive: bool = True, wait: bool = True, on_wait: Callable[[str], object] | None = None,
+              doing: str = "") -> Iterator[None]:
+    """Hold the machine's measuring lock for the length of a `with` block.
+
+    Inside the block, this process and those it starts may ask for the lock again: they have it already.
+
+    Parameters
+    ----------
+    exclusive : True to measure, nobody else measures or analyses meanwhile; False to analyse, beside others who do.
+    wait : wait until the lock is free (asleep, no polling), else raise.
+    on_wait : called once with a sentence that says who holds the lock, before the wait begins.
+    doing : what the lock is held for, told to those who wait.
+
+    Raises
+    ------
+    Unavailable : the lock is held and `wait` is False; or shared is held around this block and exclusive wanted.
+    """
+    wanted = "exclusive" if exclusive else "shared"
+    if _inherited(wanted):
+        yield
+        return
+    handle = _opened(lock_path())
+    try:
+        _take(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait, on_wait)
+        _sign(handle, f"process {os.getpid()}{doing and f' ({doing})'}" if exclusive else "")
+        os.environ[INHERITED] = wanted
+        yield
+    finally:
+        os.environ.pop(INHERITED, None)
+        # Forked children share the open file: closing ours alone would leave the lock with them.
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        os.close(handle)
+
+
+def lock_path() -> Path:
+    """The lock's file: in $NOISEBOOK_STATE if set, else where all users of the machine agree on it."""
+    if named := os.environ.get("NOISEBOOK_STATE"):
+        Path(named).mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Path(named).absolute() / "measuring.lock"
+    common = (folder for folder in ("/run/lock", "/tmp") if _for_everybody(folder))
+    return Path(next(common, tempfile.gettempdir())) / "noisebook-measuring.lock"
+
+
+def _for_everybody(folder: str) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(os.stat(folder).st_mode & stat.S_IWOTH)
+    return False
+
+
+def _inherited(wanted: str) -> bool:
+    held = os.environ.get(INHERITED)
+    if held == "shared" and wanted == "exclusive":
+        raise Unavailable("this analysis holds the lock of the machine shared, and cannot measure",
+                          why="other analyses may run beside it and would disturb the runs",
+                          mend="measure in a measuring stage, or outside of the analysis")
+    return held is not None
+
+
+def _opened(path: Path) -> int:
+    """The lock file, open; made for all users to write whatever our umask, and good enough read-only.
+
+    O_CREAT only where there is no file: fs.protected_regular refuses it, even to root, for another user's file in /tmp.
+    """
+    for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDONLY):
+        with contextlib.suppress(OSError):
+            handle = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            if flags & os.O_CREAT:
+                os.fchmod(handle, 0o666)
+            return handle
+    raise Unavailable("the measuring lock cannot be opened", where=path, why="two measurements could disturb each other",
+                      mend=f"let its owner remove it: rm {path}")
+
+
+def _take(handle: int, kind: int, wait: bool, on_wait: Callable[[str], object] | None) -> None:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        return
+    except BlockingIOError:
+        message = f"the machine is in use by {_holder(handle)}"
+    if not wait:
+        raise Unavailable(message, why="two measurements at once would disturb each other", mend="wait until it has ended")
+    if on_wait is not None:
+        on_wait(f"{message}; waiting until it is free")
+    fcntl.flock(handle, kind)
+
+
+def _holder(handle: int) -> str:
+    with contextlib.suppress(OSError):
+        return os.pread(handle, 200, 0).decode(errors="replace").strip() or "an analysis"
+    return "another measurement"
+
+
+def _sign(handle: int, text: str) -> None:
+    """Say who holds the lock; not possible, and not needed, where the file could only be opened for reading."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{text}\n".encode()[:200] if text else b"", 0)

@@ -1,0 +1,120 @@
+"""Which CPU is which: cores, packages, NUMA nodes and SMT siblings of the CPUs that are online.
+
+Reads /sys/devices/system/cpu and /sys/devices/system/node, nothing else.
+"""
+
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._read import cpu_list, names, read
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CPU_FOLDER = "/sys/devices/system/cpu"
+NODE_FOLDER = "/sys/devices/system/node"
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """One CPU as the scheduler knows it: `core` counts from 0 over the machine, `siblings` are the core's other CPUs."""
+
+    cpu: int
+    core: int
+    package: int
+    numa: int
+    siblings: tuple[int, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Topology:
+    """The CPUs that are online, in ascending order."""
+
+    cpus: tuple[Cpu, ...]
+
+    @property
+    def cores(self) -> int:
+        """The number of physical cores that are online."""
+        return len({cpu.core for cpu in self.cpus})
+
+    @property
+    def packages(self) -> int:
+        """The number of sockets."""
+        return len({cpu.package for cpu in self.cpus})
+
+    @property
+    def numa_nodes(self) -> int:
+        """The number of NUMA nodes that have CPUs."""
+        return len({cpu.numa for cpu in self.cpus})
+
+    @property
+    def one_per_core(self) -> tuple[int, ...]:
+        """The lowest CPU of each core: the places for one thread a core (ST in the papers)."""
+        return tuple(cpu.cpu for cpu in self.cpus if all(cpu.cpu < other for other in cpu.siblings))
+
+    def table(self) -> "pd.DataFrame":
+        """One row a CPU: `cpu`, `core`, `package`, `numa`, `siblings` (tuple of CPU numbers)."""
+        import pandas as pd
+        return pd.DataFrame([asdict(cpu) for cpu in self.cpus], columns=list(Cpu.__dataclass_fields__))
+
+    def __repr__(self) -> str:
+        return (f"Topology({len(self.cpus)} CPUs, {self.cores} cores, {self.packages} packages, "
+                f"{self.numa_nodes} NUMA nodes)")
+
+
+def topology(root: str | Path = "/") -> Topology:
+    """Read the topology of the CPUs that are online.
+
+    Parameters
+    ----------
+    root : folder of a recorded sysfs and procfs tree; "/" is this machine.
+
+    Returns
+    -------
+    Topology; a kernel without topology files counts each CPU as a core of its own on package 0, node 0.
+    """
+    online = online_cpus(root)
+    together = {cpu: _core_mates(cpu, online, root) for cpu in online}
+    core_of = {mates: number for number, mates in enumerate(dict.fromkeys(together.values()))}
+    nodes = _nodes(root)
+    return Topology(tuple(
+        Cpu(cpu, core_of[together[cpu]], _package(cpu, root), nodes.get(cpu, 0),
+            tuple(other for other in together[cpu] if other != cpu))
+        for cpu in online))
+
+
+def online_cpus(root: str | Path = "/") -> tuple[int, ...]:
+    """The numbers of the CPUs that are online (never empty: a machine without the list has its cpuN folders, or CPU 0)."""
+    listed = cpu_list(read(f"{CPU_FOLDER}/online", root))
+    folders = [int(name[3:]) for name in names(CPU_FOLDER, root) if re.fullmatch(r"cpu\d+", name)]
+    return listed or tuple(sorted(folders)) or (0,)
+
+
+def smt_state(root: str | Path = "/") -> str:
+    """Whether cores run several threads: "on", "off" (could, but doesn't) or "absent"."""
+    active, control = read(f"{CPU_FOLDER}/smt/active", root), read(f"{CPU_FOLDER}/smt/control", root)
+    if active is None:
+        return "on" if any(cpu.siblings for cpu in topology(root).cpus) else "absent"
+    if active == "1":
+        return "on"
+    return "off" if control in ("on", "off", "forceoff") else "absent"
+
+
+def _core_mates(cpu: int, online: tuple[int, ...], root: str | Path) -> tuple[int, ...]:
+    """The online CPUs of the same core; core_id alone won't do, it repeats on each package and die."""
+    folder = f"{CPU_FOLDER}/cpu{cpu}/topology"
+    text = read(f"{folder}/core_cpus_list", root) or read(f"{folder}/thread_siblings_list", root)
+    return tuple(mate for mate in cpu_list(text) if mate in online) or (cpu,)
+
+
+def _package(cpu: int, root: str | Path) -> int:
+    """The socket's number; arm64 firmware without the table reports -1."""
+    return max(0, int(read(f"{CPU_FOLDER}/cpu{cpu}/topology/physical_package_id", root) or 0))
+
+
+def _nodes(root: str | Path) -> dict[int, int]:
+    """NUMA node of each CPU."""
+    folders = [name for name in names(NODE_FOLDER, root) if re.fullmatch(r"node\d+", name)]
+    return {cpu: int(name[4:]) for name in folders for cpu in cpu_list(read(f"{NODE_FOLDER}/{name}/cpulist", root))}

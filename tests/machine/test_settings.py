@@ -1,0 +1,474 @@
+"""Settings under guard: on files, sysctls, tracefs and mounts, with owners that end in every way there is."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbhelpers.errors import SettingError
+from nbhelpers.machine import guardian, settings
+
+from .conftest import REPOSITORY, as_root, eventually
+
+STACK = Path("/proc/sys/kernel/perf_event_max_stack")
+RT_RUNTIME = Path("/proc/sys/kernel/sched_rt_runtime_us")
+TRACING = Path("/sys/kernel/tracing")
+
+OWNER = """
+import os, sys, time
+from nbhelpers.machine import settings
+with settings.changed({sys.argv[1]: sys.argv[2]}) as change:
+    %s
+    print(change._guardian.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def knob(tmp_path, state):
+    path = tmp_path / "knob"
+    path.write_text("old\n")
+    return path
+
+
+def value(path: Path) -> str:
+    return path.read_text().strip()
+
+
+def journals(folder: Path) -> list[Path]:
+    return list(folder.glob("*.journal"))
+
+
+def gone(pid: int) -> bool:
+    return guardian.started(pid) is None
+
+
+def write_by_hand(folder: Path, changes: list[dict], **owner: object) -> Path:
+    """A journal as a dead owner leaves it: the pid lived once, with another start time than whoever has it now."""
+    journal = {"format": guardian.FORMAT, "pid": os.getppid(), "started": -1, "boot": guardian.boot_id(), "changes": changes} | owner
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{journal['pid']}-{len(journals(folder)):026d}.journal"
+    path.write_text(json.dumps(journal))
+    return path
+
+
+# ---- values -------------------------------------------------------------------------------------------------------
+
+@given(st.integers(0, 2**64 - 1))
+def test_a_mask_is_the_same_in_groups_and_with_zeros(mask):
+    digits = f"{mask:016x}"
+    assert guardian.same(f"{mask:x}", f"{digits[:8]},{digits[8:]}") and guardian.same(f"{mask:X}\n", digits)
+    assert not guardian.same(f"{mask:x}", f"{mask + 1:x}")
+
+
+@given(st.sets(st.integers(0, 70), min_size=2), st.sets(st.integers(0, 70), min_size=2))
+def test_lists_of_cpus_are_the_same_when_they_name_the_same(one, other):
+    runs, ordered = [], sorted(one)
+    for cpu in ordered:
+        runs[-1].append(cpu) if runs and runs[-1][-1] + 1 == cpu else runs.append([cpu])
+    short = ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    assert guardian.same(short, ",".join(map(str, ordered)))
+    assert guardian.same(short, ",".join(map(str, sorted(other)))) == (one == other)
+
+
+@pytest.mark.parametrize(("one", "other", "equal"), [
+    ("always [madvise] never", "madvise", True), ("[local] global mono", "mono", False), ("1\n", "Y", True), ("N", "0", True),
+    ("950000", "950000\n", True), ("-1", "1", False), ("1 2", "1\t2\n", True), ("1,2", "12", False), ("", "0", False), ("10", "010", True),
+])
+def test_what_the_kernel_shows_is_compared_by_its_meaning(one, other, equal):
+    assert guardian.same(one, other) == equal == guardian.same(other, one)
+
+
+# ---- in one process -----------------------------------------------------------------------------------------------
+
+def test_the_value_holds_inside_and_the_old_one_after(knob, state):
+    with settings.changed({knob: "new"}) as change:
+        assert value(knob) == "new"
+        assert json.loads(journals(state)[0].read_text())["changes"] == [
+            {"kind": "write", "path": str(knob), "new": "new", "old": "old"}]
+        pid = change._guardian.pid
+        assert not gone(pid) and os.getsid(pid) == pid != os.getsid(0)
+    assert value(knob) == "old" and journals(state) == [] and gone(pid)
+
+
+def test_it_is_put_back_after_an_error_and_once_only(knob):
+    with pytest.raises(ZeroDivisionError), settings.changed({knob: 1}):
+        assert value(knob) == "1"
+        1 / 0
+    assert value(knob) == "old"
+    change = settings.changed({str(knob): True})
+    assert value(knob) == "1"
+    change.restore()
+    knob.write_text("later\n")
+    change.restore()
+    assert value(knob) == "later" and "undone" in repr(change)
+
+
+def test_an_object_that_is_dropped_puts_back(knob):
+    settings.changed({knob: "new"})
+    assert value(knob) == "old"
+
+
+def test_what_is_as_wanted_is_left_alone_and_needs_no_guardian(knob, state):
+    knob.write_text("old [same] other\n")
+    before = knob.stat().st_mtime_ns
+    with settings.changed({knob: "same"}) as change:
+        assert (change.changes, change._guardian, journals(state)) == ((), None, [])
+    assert knob.stat().st_mtime_ns == before
+
+
+def test_the_old_word_of_a_selection_is_written_back(knob):
+    knob.write_text("always [madvise] never\n")
+    with settings.changed({knob: "never"}):
+        pass
+    assert value(knob) == "madvise"
+
+
+def test_changes_may_be_nested(knob):
+    with settings.changed({knob: "outer"}):
+        with settings.changed({knob: "inner"}):
+            assert value(knob) == "inner"
+        assert value(knob) == "outer"
+    assert value(knob) == "old"
+
+
+def test_a_value_that_somebody_else_set_meanwhile_stays_and_is_reported(knob, state):
+    with pytest.warns(RuntimeWarning, match="set by somebody else"), settings.changed({knob: "new"}) as change:
+        knob.write_text("theirs\n")
+    assert value(knob) == "theirs" and journals(state) == []
+    assert "'theirs'" in change.left[0] and "'old'" in change.left[0]
+
+
+def test_a_setting_that_does_not_exist_changes_nothing(knob, tmp_path, state):
+    with pytest.raises(SettingError, match="No such file") as error:
+        settings.changed({knob: "new", tmp_path / "absent": 1})
+    assert error.value.where == str(tmp_path / "absent") and error.value.mend
+    assert value(knob) == "old" and journals(state) == []
+
+
+def test_a_forked_child_that_leaves_the_block_puts_nothing_back(knob):
+    with settings.changed({knob: "new"}) as change:
+        if (pid := os.fork()) == 0:
+            change.restore()
+            os._exit(0)
+        os.waitpid(pid, 0)
+        assert value(knob) == "new" and not gone(change._guardian.pid)
+    assert value(knob) == "old"
+
+
+def test_a_guardian_that_was_killed_does_not_matter_to_a_living_owner(knob):
+    with settings.changed({knob: "new"}) as change:
+        os.kill(change._guardian.pid, signal.SIGKILL)
+    assert value(knob) == "old"
+
+
+def test_without_a_guardian_nothing_is_changed(knob, state, monkeypatch):
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(SettingError, match="guardian process did not start"):
+        settings.changed({knob: "new"})
+    assert value(knob) == "old" and journals(state) == []
+
+
+# ---- owners that die ----------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def owner(python, knob):
+    """Start a process that holds the knob; returns it and the pid of its guardian."""
+    def start(path: Path = knob, new: str = "new", also: str = "pass"):
+        process = python(OWNER % also, path, new)
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        assert not guardian.same(path.read_text(), "old")
+        return process, int(line)
+    return start
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGSEGV])
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_it_is_put_back_after_every_signal(owner, knob, state, number, whole_group):
+    process, pid = owner()
+    (os.killpg if whole_group else os.kill)(process.pid, number)
+    process.wait()
+    assert eventually(lambda: value(knob) == "old" and gone(pid)) and journals(state) == []
+
+
+def test_children_that_outlive_the_owner_do_not_keep_the_guardian_waiting(owner, knob):
+    process, pid = owner(also="child = os.fork() or time.sleep(1000)")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert eventually(lambda: value(knob) == "old" and gone(pid))
+    os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_nested_changes_of_a_dead_owner_end_at_the_first_value(owner, knob):
+    process, pid = owner(new="outer", also="a = settings.changed({sys.argv[1]: 'inner'}); b = settings.changed({sys.argv[1]: 'inmost'})")
+    assert value(knob) == "inmost"
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert eventually(lambda: value(knob) == "old" and gone(pid))
+
+
+def test_an_owner_that_ends_well_takes_its_guardian_along(owner, knob):
+    process, pid = owner()
+    process.communicate(timeout=30)
+    assert process.returncode == 0 and value(knob) == "old" and gone(pid)
+
+
+def test_the_guardian_does_not_mind_what_kills_others(owner, knob):
+    process, pid = owner()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(pid, number)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert eventually(lambda: value(knob) == "old")
+
+
+def test_the_guardian_sleeps_without_waking_up(owner):
+    _, pid = owner()
+
+    def wake_ups() -> list[str]:
+        return [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "ctxt_switches" in line]
+
+    def quiet() -> bool:
+        before = wake_ups()
+        time.sleep(0.7)
+        return len(before) == 2 and wake_ups() == before
+
+    assert quiet() or quiet()  # the first time, it may still be on its way to sleep
+
+
+def test_a_second_owner_is_refused_until_the_first_is_gone(owner, knob):
+    process, _ = owner()
+    for new in ("another", "new"):
+        with pytest.raises(SettingError, match=f"process {process.pid}"):
+            settings.changed({knob: new})
+    assert value(knob) == "new"
+    process.communicate(timeout=30)
+    with settings.changed({knob: "another"}):
+        assert value(knob) == "another"
+    assert value(knob) == "old"
+
+
+def test_both_killed_is_repaired_at_the_next_start(owner, knob, state):
+    process, pid = owner()
+    os.kill(pid, signal.SIGKILL)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert value(knob) == "new" and len(journals(state)) == 1
+    assert settings.repair() == [f"put back: {knob}"]
+    assert value(knob) == "old" and settings.repair() == [] and journals(state) == []
+
+
+# ---- journals left behind -----------------------------------------------------------------------------------------
+
+def change_of(knob: Path) -> dict:
+    return {"kind": "write", "path": str(knob), "old": "old", "new": "new"}
+
+
+def test_a_crash_between_journal_and_setting_changes_nothing(knob, state):
+    write_by_hand(state, [change_of(knob)])
+    settings.repair()
+    assert value(knob) == "old" and journals(state) == []
+
+
+def test_a_next_change_repairs_first(knob, tmp_path, state):
+    knob.write_text("new\n")
+    write_by_hand(state, [change_of(knob)])
+    with settings.changed({knob: "newer"}):
+        assert value(knob) == "newer"
+    assert value(knob) == "old"
+
+
+def test_a_journal_of_an_earlier_boot_is_discarded(knob, state):
+    knob.write_text("new\n")
+    write_by_hand(state, [change_of(knob)], boot="00000000-0000-0000-0000-000000000000")
+    assert settings.repair() == [] and value(knob) == "new" and journals(state) == []
+
+
+def test_a_journal_of_a_living_owner_is_left_to_it(knob, state):
+    knob.write_text("new\n")
+    write_by_hand(state, [change_of(knob)], pid=os.getppid(), started=guardian.started(os.getppid()))
+    assert settings.repair() == [] and value(knob) == "new" and len(journals(state)) == 1
+
+
+def test_several_journals_are_undone_newest_first(knob, state):
+    knob.write_text("c\n")
+    for old, new in (("old", "a"), ("a", "b"), ("b", "c")):
+        write_by_hand(state, [change_of(knob) | {"old": old, "new": new}])
+    settings.repair()
+    assert value(knob) == "old" and journals(state) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": "other"}', '{"format": "noisebook journal 1"}',
+                                  '{"format": "noisebook journal 1", "boot": "BOOT", "pid": 1, "started": 0}'])
+def test_a_damaged_journal_is_reported_and_stops_nothing(knob, state, text):
+    state.mkdir()
+    (state / "1-2.journal").write_text(text.replace("BOOT", guardian.boot_id()))
+    assert ["cannot be used" in line for line in settings.repair()] == [True]
+    with settings.changed({knob: "new"}):
+        assert value(knob) == "new"
+    assert value(knob) == "old"
+
+
+def test_a_setting_that_is_gone_meanwhile_is_no_obstacle(tmp_path, state):
+    write_by_hand(state, [change_of(tmp_path / "gone")])
+    assert "is gone" in settings.repair()[-1] and journals(state) == []
+
+
+def test_the_journals_of_others_are_never_obeyed(knob, state):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    knob.write_text("new\n")
+    os.chown(write_by_hand(state, [change_of(knob)]), 65534, 65534)
+    assert "belongs to another user" in settings.repair()[0] and value(knob) == "new"
+
+
+# ---- folders ------------------------------------------------------------------------------------------------------
+
+def test_a_folder_is_made_and_removed(tmp_path, state):
+    with settings.made_folder(tmp_path / "made"):
+        assert (tmp_path / "made").is_dir()
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_folder_that_somebody_else_makes_first_is_not_removed(tmp_path, state, monkeypatch):
+    """Between our look and our mkdir: here, while the guardian starts."""
+    start = settings.start_guardian
+    monkeypatch.setattr(settings, "start_guardian", lambda journal: (tmp_path / "made").mkdir() or start(journal))
+    with pytest.raises(SettingError, match="File exists"):
+        settings.made_folder(tmp_path / "made")
+    assert (tmp_path / "made").is_dir() and journals(state) == []
+
+
+def test_a_folder_that_exists_is_not_taken_and_one_in_use_is_kept(tmp_path, state):
+    with pytest.raises(SettingError, match="exists already"):
+        settings.made_folder(tmp_path)
+    with pytest.warns(RuntimeWarning, match="put files into it"), settings.made_folder(tmp_path / "made"):
+        (tmp_path / "made" / "file").write_text("theirs")
+    assert (tmp_path / "made" / "file").exists()
+
+
+# ---- the real machine ---------------------------------------------------------------------------------------------
+
+needs_stack = pytest.mark.skipif(not os.access(STACK, os.W_OK), reason=f"needs a writable {STACK}")
+
+
+@needs_stack
+def test_a_real_sysctl_is_put_back_after_sigkill(owner):
+    before = value(STACK)
+    process, pid = owner(STACK, "64")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert eventually(lambda: gone(pid)) and value(STACK) == before
+
+
+@needs_stack
+def test_a_value_that_the_kernel_refuses_undoes_all_of_it(knob, state):
+    before = value(STACK)
+    with pytest.raises(SettingError, match="Invalid argument"):
+        settings.changed({knob: "new", STACK: 99999999})
+    with pytest.raises(SettingError, match="made it '64'"):
+        settings.changed({knob: "new", STACK: "0x40"})
+    assert (value(knob), value(STACK), journals(state)) == ("old", before, [])
+
+
+@as_root
+def test_real_time_throttling_is_lifted_and_put_back(monkeypatch):
+    monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
+    if value(RT_RUNTIME) == "-1" or not os.access(RT_RUNTIME, os.W_OK):
+        pytest.skip("real-time throttling is lifted already, or may not be")
+    before = value(RT_RUNTIME)
+    try:
+        with settings.changed({RT_RUNTIME: -1}):
+            assert value(RT_RUNTIME) == "-1"
+    except SettingError as error:
+        pytest.skip(f"another measurement has it: {error.what}")
+    assert value(RT_RUNTIME) == before
+
+
+@as_root
+def test_for_nobody_a_sysctl_is_refused_and_nothing_is_left(tmp_path):
+    code = ("import os; from nbhelpers.machine import settings; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+            "try: settings.changed({'/proc/sys/kernel/sched_rt_runtime_us': 940000})\nexcept settings.SettingError as e: print(e)\n"
+            "print(settings.state_folder())")
+    tmp_path.chmod(0o777)
+    folder = tmp_path / "own"
+    for parent in tmp_path.parents[:2]:
+        if parent != Path("/tmp"):
+            parent.chmod(parent.stat().st_mode | 0o011)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/", check=True,
+                          env=os.environ | {"PYTHONPATH": str(REPOSITORY), "XDG_STATE_HOME": str(folder), "NOISEBOOK_STATE": ""})
+    assert "Permission denied" in done.stdout and "run as root" in done.stdout
+    assert done.stdout.splitlines()[-1] == str(folder / "noisebook") and journals(folder / "noisebook") == []
+
+
+needs_tracefs = pytest.mark.skipif(not os.access(TRACING / "instances", os.W_OK), reason="needs tracefs mounted, and root")
+
+
+@needs_tracefs
+def test_a_tracefs_instance_is_removed_and_its_selection_put_back(state):
+    folder = TRACING / "instances" / f"noisebook-test-{os.getpid()}"
+    with settings.made_folder(folder):
+        with settings.changed({folder / "trace_clock": "mono", folder / "tracing_cpumask": "1"}):
+            assert "[mono]" in (folder / "trace_clock").read_text()
+        assert "[local]" in (folder / "trace_clock").read_text()
+        (folder / "events/sched/sched_switch/enable").write_text("1")
+    assert not folder.exists()
+
+
+@needs_tracefs
+def test_a_tracefs_instance_is_removed_after_sigkill_of_everybody(python, state):
+    folder = TRACING / "instances" / f"noisebook-killed-{os.getpid()}"
+    process = python("import os, sys; from nbhelpers.machine import settings; change = settings.made_folder(sys.argv[1])\n"
+                     "clock = settings.changed({sys.argv[1] + '/trace_clock': 'mono'})\n"
+                     "reader = open(sys.argv[1] + '/per_cpu/cpu0/trace_pipe_raw', 'rb'); os.fork()\nprint('ready', flush=True); sys.stdin.read()",
+                     folder)
+    assert process.stdout.readline() == "ready\n" and folder.is_dir()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert eventually(lambda: not folder.exists())
+    assert eventually(lambda: journals(state) == [])
+
+
+@needs_tracefs
+def test_an_instance_in_use_is_warned_of_and_removed_later(state):
+    folder = TRACING / "instances" / f"noisebook-busy-{os.getpid()}"
+    change = settings.made_folder(folder)
+    with open(folder / "trace_pipe"), pytest.warns(RuntimeWarning, match="not put back yet"):
+        change.restore()
+    assert folder.exists()
+    change.restore()
+    assert not folder.exists() and journals(state) == []
+
+
+@as_root
+def test_a_mount_is_undone_at_the_end_and_after_sigkill(tmp_path, python, state):
+    place = tmp_path / "mount"
+    place.mkdir()
+    with settings.mounted("tracefs", place):
+        assert (place / "available_tracers").exists()
+        with settings.mounted("tracefs", place) as again:
+            assert again.changes == ()
+        assert (place / "available_tracers").exists()
+    assert list(place.iterdir()) == []
+    process = python("import sys; from nbhelpers.machine import settings; m = settings.mounted('tracefs', sys.argv[1])\n"
+                     "print('ready', flush=True); sys.stdin.read()", place)
+    assert process.stdout.readline() == "ready\n" and guardian.is_mounted("tracefs", str(place))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert eventually(lambda: not guardian.is_mounted("tracefs", str(place)))
+
+
+@as_root
+def test_an_unknown_file_system_is_refused(tmp_path, state):
+    with pytest.raises(SettingError, match="lacks the file system|No such device"):
+        settings.mounted("nosuchfs", tmp_path)
+    assert journals(state) == []
