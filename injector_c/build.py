@@ -1,0 +1,26 @@
+"""Builds nbhelpers.inject._injector: API mode, limited ABI; setup.py and nothing else runs this."""
+
+from pathlib import Path
+
+from cffi import FFI
+
+HERE = Path(__file__).resolve().parent
+SOURCES = ["injector_c/owner.c", "injector_c/supervisor.c", "injector_c/lane.c"]
+
+
+def declarations() -> str:
+    """`injector.h` without the three kinds of line that cffi's parser does not know."""
+    skipped = ("#ifndef", "#include", "#endif", "#define NB_INJECTOR_H")
+    return "\n".join(line for line in (HERE / "injector.h").read_text().splitlines() if not line.startswith(skipped))
+
+
+ffibuilder = FFI()
+ffibuilder.cdef(declarations())
+ffibuilder.set_source(
+    "nbhelpers.inject._injector",
+    '#include "injector.h"',
+    sources=SOURCES,
+    include_dirs=[str(HERE)],
+    depends=["injector_c/injector.h", "injector_c/internal.h"],
+    extra_compile_args=["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror"],
+)

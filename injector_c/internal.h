@@ -1,0 +1,69 @@
+/* Shared by owner.c, supervisor.c and lane.c: clock, futex, what is watched. */
+#ifndef NB_INTERNAL_H
+#define NB_INTERNAL_H
+#include "injector.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NB_SECOND_NS 1000000000LL
+
+static inline int64_t nb_clock_ns(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return time.tv_sec * NB_SECOND_NS + time.tv_nsec;
+}
+
+static inline int64_t nb_now_ns(void)
+{
+    return nb_clock_ns(CLOCK_MONOTONIC);
+}
+
+static inline bool nb_is_realtime(int policy)
+{
+    return policy == NB_FIFO || policy == NB_RR;
+}
+
+static inline uint32_t nb_state(const struct nb_control *control)
+{
+    return __atomic_load_n(&control->state, __ATOMIC_ACQUIRE);
+}
+
+static inline void nb_set_state(struct nb_control *control, uint32_t state)
+{
+    __atomic_store_n(&control->state, state, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &control->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Sleeps while the state is `state`, until when_ns of CLOCK_MONOTONIC (INT64_MAX: for ever), or a signal. Unlike clock_nanosleep
+ * it cannot miss a change of state; the timer is the same. */
+static inline void nb_sleep_in_state(struct nb_control *control, uint32_t state, int64_t when_ns)
+{
+    const struct timespec when = {.tv_sec = when_ns / NB_SECOND_NS, .tv_nsec = when_ns % NB_SECOND_NS};
+    syscall(SYS_futex, &control->state, FUTEX_WAIT_BITSET, state, when_ns == INT64_MAX ? NULL : &when, NULL,
+            FUTEX_BITSET_MATCH_ANY);
+}
+
+static inline int nb_until_ms(int64_t time_ns)
+{
+    const int64_t left = (time_ns - nb_now_ns() + 999999) / 1000000;
+    return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+struct nb_watch { /* descriptors that the supervisor inherits; -1: none */
+    int control, workload, owner, ready;
+};
+
+/* The whole life of the supervisor, from just after its fork. */
+_Noreturn void nb_supervise(struct nb_injection *run, const struct nb_watch *watch);
+/* The whole life of an injector process, from just after its fork; its exit status. */
+int nb_lane_main(struct nb_injection *run, struct nb_lane *lane, int ready_fd);
+
+#endif

@@ -1,0 +1,19 @@
+"""The compiled injector: `ffi` and `lib` of injector_c, or an error that says how to build it."""
+
+import os
+
+from ..errors import RunError, Unavailable
+
+try:
+    from ._injector import ffi, lib
+except ImportError as error:
+    raise Unavailable("the injector is not built", where=str(error), mend="run: make env") from None
+
+__all__ = ["ffi", "lib", "check"]
+
+
+def check(code: int, doing: str) -> None:
+    """Turn a negative errno of the C core into an error."""
+    if code < 0:
+        raise RunError(f"the injector failed {doing}: {os.strerror(-code)}",
+                       why="without its noise the run would be an undisturbed one", mend="see: make doctor")

@@ -1,0 +1,171 @@
+"""One replay of a plan: the shared memory that holds plan and log, and the life of the processes that work on it.
+
+Owns the layout of that memory. Python's mmap owns the memory itself: it goes when the last NumPy view of a column does.
+"""
+
+import errno
+import mmap
+import os
+import signal
+import time
+
+import numpy as np
+
+from ..errors import RunError
+from ._native import check, ffi, lib
+from .plan import POLICY_CODES, Plan
+
+ARMED_LIMIT_NS = 60 * 10**9
+READY_MS, JOIN_MS = 5000, 5000
+ENDINGS = ("the supervisor died", "plan done", "workload ended", "owner ended", "asked", "time limit", "failed")
+PLAN_COLUMNS = {"start_ns": np.int64, "duration_ns": np.int64, "policy": np.int8, "priority": np.int8}
+LOG_COLUMNS = {"start_ns": np.int64, "taken_ns": np.int64, "end_ns": np.int64, "cpu_time_ns": np.int64, "gap_ns": np.int64,
+               "ran_on": np.int16, "policy": np.int8, "outcome": np.int8}
+
+
+class Replay:
+    """A plan laid out in shared memory; start it, release it, close it, read its log.
+
+    Every method may be called at any time; `close` leaves no process and no descriptor. `log`: the columns as written by the
+    processes, views without a copy.
+    """
+
+    def __init__(self, plan: Plan):
+        self.plan, self._owner = plan, os.getpid()
+        self._place_columns()
+        self._fill_plan()
+        self._fill_lanes()
+        self._fill_rules()
+
+    def _place_columns(self) -> None:
+        count, offset = len(self.plan.events), 0
+        places = {}
+        for owner, columns in (("plan", PLAN_COLUMNS), ("log", LOG_COLUMNS)):
+            for name, kind in columns.items():
+                places[owner, name] = (offset, kind)
+                offset = _aligned(offset + count * np.dtype(kind).itemsize)
+        control, lanes = offset, _aligned(offset + ffi.sizeof("struct nb_control"))
+        size = lanes + ffi.sizeof("struct nb_lane") * max(len(self.plan.lanes), 1)
+        memory = mmap.mmap(-1, size)
+        self._run = ffi.new("struct nb_injection *")
+        self._memory = ffi.from_buffer("char[]", memory, require_writable=True)
+        self._run.memory, self._run.memory_bytes = self._memory, size
+        self._run.control = ffi.cast("struct nb_control *", self._memory + control)
+        self._run.lanes = ffi.cast("struct nb_lane *", self._memory + lanes)
+        arrays = {place: np.frombuffer(memory, kind, count, at) for place, (at, kind) in places.items()}
+        for (owner, name), (at, kind) in places.items():
+            column = ffi.cast(f"{np.dtype(kind).name}_t *", self._memory + at)
+            setattr(getattr(self._run, owner), name, column)
+        self._columns = {name: arrays["plan", name] for name in PLAN_COLUMNS}
+        self.log = {name: arrays["log", name] for name in LOG_COLUMNS}
+
+    def _fill_plan(self) -> None:
+        events = self.plan.events
+        for name in ("start_ns", "duration_ns", "priority"):
+            self._columns[name][:] = events[name].to_numpy()
+        self._columns["policy"][:] = events["policy"].map(POLICY_CODES).to_numpy(dtype=np.int8)
+
+    def _fill_lanes(self) -> None:
+        self._run.lane_count = len(self.plan.lanes)
+        for number, lane in enumerate(self.plan.lanes.itertuples(index=False)):
+            own = self._run.lanes[number]
+            own.cpu, own.first, own.count = int(lane.cpu), int(lane.first), int(lane.count)
+
+    def _fill_rules(self) -> None:
+        rules, own = self.plan.rules, self._run.rules
+        own.wake_allowance_ns = round(rules.wake_allowance_us * 1e3)
+        own.give_up_ns = round(rules.give_up_ms * 1e6)
+        own.exit_cost_ns = round(rules.exit_cost_us * 1e3)
+        own.longest_event_ns = round(rules.longest_event_s * 1e9)
+        own.limit_ns = self.plan.end_ns + round(rules.overtime_s * 1e9)
+        own.armed_limit_ns = ARMED_LIMIT_NS
+        own.realtime_limit_us = 2 * self.plan.longest_realtime_ns // 1000 + 500_000
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The supervisor's pid, then the lanes'; empty when nothing runs."""
+        lanes = (self._run.lanes[number].pid for number in range(self._run.lane_count))
+        return (self._run.supervisor_pid, *lanes) if self._run.supervisor_pid else ()
+
+    @property
+    def refused(self) -> int:
+        """How many changes of scheduling policy the kernel did not permit."""
+        return sum(self._run.lanes[number].refused for number in range(self._run.lane_count))
+
+    @property
+    def ended_by(self) -> str:
+        """Why the injection ended, one of `ENDINGS`."""
+        return ENDINGS[self._run.control.ended_by]
+
+    def start(self, workload_pid: int = 0) -> None:
+        """Fork supervisor and lanes, and wait until each of them is asleep and ready; without lanes, do nothing.
+
+        Raises
+        ------
+        RunError : the workload has already ended, or a process could not be made ready.
+        """
+        if not self._run.lane_count:
+            return
+        check(lib.nb_start(self._run, workload_pid), "to start")
+        try:
+            code = self._until_done(lib.nb_wait_ready, READY_MS)
+            if code < 0:
+                raise RunError(f"the injector did not become ready: {self._first_error() or os.strerror(-code)}",
+                               why="without its noise the run would be an undisturbed one", mend="see: make doctor")
+        except BaseException:
+            self.close()
+            raise
+
+    def _first_error(self) -> str:
+        errors = (self._run.lanes[number].error for number in range(self._run.lane_count))
+        return next((os.strerror(error) for error in errors if error), "")
+
+    def release(self, t0_ns: int) -> None:
+        """Let the lanes replay; the plan's times count from `t0_ns` of CLOCK_MONOTONIC."""
+        if self._run.supervisor_pid:
+            lib.nb_release(self._run, t0_ns)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until the plan has been replayed or the workload has ended.
+
+        Raises
+        ------
+        RunError : it takes longer than `timeout_s`.
+        """
+        check(self._until_done(lib.nb_join, round(timeout_s * 1000)), "to end")
+
+    def close(self) -> None:
+        """Ask for the end and wait until every process is gone; kill what does not end in time."""
+        if self._run.supervisor_pid:
+            lib.nb_stop(self._run)
+            if self._until_done(lib.nb_join, JOIN_MS) < 0:
+                check(lib.nb_kill(self._run), "to stop")
+
+    def problem(self) -> str:
+        """What went wrong in a replay that has ended: a process that died, a limit that was met; empty if nothing did."""
+        if not self._run.lane_count:
+            return ""
+        if self.ended_by in (ENDINGS[0], "time limit", "failed"):
+            return f"injection ended: {self.ended_by}"
+        for number in range(self._run.lane_count):
+            lane = self._run.lanes[number]
+            if os.WIFSIGNALED(lane.status) and not lane.killed:
+                return f"injector {number} died of {signal.Signals(os.WTERMSIG(lane.status)).name}"
+        return ""
+
+    def __del__(self) -> None:
+        if getattr(self, "_run", None) and os.getpid() == self._owner:  # not in a child that was forked from us
+            lib.nb_kill(self._run)
+
+    def _until_done(self, function, timeout_ms: int) -> int:
+        """Call again after a signal, whose Python handler runs in between."""
+        limit = time.monotonic() + timeout_ms / 1000
+        while True:
+            code = function(self._run, max(0, round((limit - time.monotonic()) * 1000)))
+            if code != -errno.EINTR:
+                return code
+
+
+def _aligned(offset: int) -> int:
+    """The next multiple of a cache line."""
+    return -(-offset // 64) * 64
