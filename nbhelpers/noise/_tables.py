@@ -1,0 +1,122 @@
+"""What the other modules ask of the events and runs tables: the columns, the finished runs, sources as whole numbers.
+
+Owns the checks of what comes in; nothing here is per event in Python, so ten million rows take about a second.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ._vocabulary import KINDS, LARGEST_NS
+
+EVENT_COLUMNS = ("run", "cpu", "kind", "source", "start_ns", "duration_ns")
+
+
+def require_columns(table: pd.DataFrame, columns: tuple[str, ...], name: str) -> None:
+    """Refuse a table that lacks one of the columns."""
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise InputError(f"the {name} table lacks {', '.join(missing)}", where=f"columns: {', '.join(map(str, table.columns))}",
+                         mend=f"pass the {name} table as data/README.md describes it")
+
+
+def whole_numbers(table: pd.DataFrame, column: str, name: str, lowest: int | None = 0) -> np.ndarray:
+    """A column as int64; an error names the first row that is missing, fractional, too small or beyond 2^62.
+
+    `lowest=None` allows negative values.
+    """
+    values = table[column]
+    if not pd.api.types.is_integer_dtype(values.dtype) or values.isna().any():
+        values = _whole(values, f"{name} table, column {column}")
+    values = values.to_numpy()
+    lowest = -LARGEST_NS if lowest is None else lowest
+    bad = (values < lowest) | (values > LARGEST_NS)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(f"{column} {values[at]} lies outside {lowest} … {LARGEST_NS}", where=f"{name} table, row {at}")
+    return values.astype(np.int64, copy=False)
+
+
+def _whole(values: pd.Series, where: str) -> pd.Series:
+    numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    bad = ~(np.isfinite(numbers) & (numbers == np.round(numbers)) & (np.abs(numbers) < 2**53))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(f"not a whole number: {values.iloc[at]}", where=f"{where}, row {at}")
+    return pd.Series(numbers.astype(np.int64))
+
+
+def finished_seconds(runs: pd.DataFrame) -> pd.Series:
+    """Seconds of the timed region of each finished run, by ascending run number.
+
+    Raises
+    ------
+    InputError : no run finished, a run number occurs twice, or a length is not a positive number.
+    """
+    require_columns(runs, ("run", "seconds"), "runs")
+    done = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
+    if done.empty:
+        raise InputError("no finished run", where=f"{len(runs)} runs, none with status ok",
+                         why="there is no average and no worst case", mend="look at the column status of the runs table")
+    numbers = whole_numbers(done, "run", "runs", lowest=None)
+    seconds = pd.Series(pd.to_numeric(done["seconds"], errors="coerce").to_numpy(dtype=float), index=numbers).sort_index()
+    twice = seconds.index[seconds.index.duplicated()]
+    if len(twice):
+        raise InputError(f"run {twice[0]} occurs twice", where="runs table, column run",
+                         mend="pass the runs of one campaign, or number them anew")
+    bad = ~(np.isfinite(seconds) & (seconds > 0))
+    if bad.any():
+        raise InputError(f"run {seconds.index[bad][0]} lasted {seconds[bad].iloc[0]} seconds", where="runs table, column seconds")
+    return seconds
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Events as whole numbers: `code[i]` is the row of `names` (columns kind, source) that event i belongs to."""
+
+    code: np.ndarray
+    names: pd.DataFrame
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def group_sources(kind: pd.Series, source: pd.Series) -> Groups:
+    """Number the unique pairs (kind, source) in alphabetical order, whatever order the rows come in."""
+    kind_code, kinds = coded(kind, "kind")
+    unknown = sorted(set(kinds) - set(KINDS))
+    if unknown:
+        raise InputError(f"unknown kind {unknown[0]!r}", where="events table, column kind", mend=f"kinds are {', '.join(KINDS)}")
+    source_code, sources = coded(source, "source")
+    code, present = renumbered(kind_code * len(sources) + source_code, len(kinds) * len(sources))
+    kind_of, source_of = np.divmod(present, max(len(sources), 1))
+    names = pd.DataFrame({"kind": kinds[kind_of], "source": sources[source_of]}, dtype=object)
+    return Groups(code, names)
+
+
+def renumbered(key: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Give the values of `key` (0 ≤ key < size) that occur the numbers 0, 1, … in ascending order.
+
+    Returns the new numbers and the values they stand for. Memory is linear in the keys: a large `size` is sorted instead.
+    Few values get 16-bit numbers, which NumPy sorts by radix.
+    """
+    if size > 4 * len(key) + 65_536:
+        present, code = np.unique(key, return_inverse=True)
+        return code, present
+    present = np.flatnonzero(np.bincount(key, minlength=1))
+    place = np.zeros(size, np.int16 if len(present) < 2**15 else np.int64)
+    place[present] = np.arange(len(present))
+    return place[key], present
+
+
+def coded(values: pd.Series, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Each value's place among the unique ones in alphabetical order, and these; names that aren't text become so."""
+    codes, unique = pd.factorize(values)
+    if (codes < 0).any():
+        raise InputError(f"an event without a {name}", where=f"events table, row {int(np.argmax(codes < 0))}")
+    # the name of a program may be any bytes; what isn't text is written as \\udcNN
+    names = np.array([str(value).encode("utf-8", "backslashreplace").decode() for value in unique], dtype=object)
+    names, rank = np.unique(names, return_inverse=True)
+    return rank[codes], names

@@ -1,0 +1,63 @@
+"""Noise configs as text, one event a line, the same bytes for the same config.
+
+Owns both formats' writing; reading is in `_reading.py`.
+"""
+
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from ..files import write_atomically
+from ._table import COLUMNS, FORMAT
+from ._vocabulary import REAL_TIME
+
+if TYPE_CHECKING:
+    from .config import NoiseConfig
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write the text whole or not at all, compressed if the name ends in .gz (without a time stamp)."""
+    data = text.encode()
+    return write_atomically(path, gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
+
+
+def own_text(config: "NoiseConfig") -> str:
+    """Noisebook's format."""
+    table = config.events()
+    head = {"format": FORMAT, "provenance": config.provenance, "window_ns": config.window_ns, "columns": list(COLUMNS)}
+    lines = [f'"{name}": {json.dumps(value, sort_keys=True)},' for name, value in head.items()]
+    tails, which = _tails(table)
+    events = [f"[{start}, {duration}, {tails[tail]}]"
+              for start, duration, tail in zip(table["start_ns"].tolist(), table["duration_ns"].tolist(), which.tolist())]
+    return "{" + "\n ".join(lines) + '\n "cpus": {\n' + _by_cpu(config, table, events) + "\n }}\n"
+
+
+def _tails(table: pd.DataFrame) -> tuple[list[str], np.ndarray]:
+    """What follows start and duration, once for each combination that occurs, and which of them each event has."""
+    fields = table[list(COLUMNS[2:])]
+    which = fields.groupby(list(fields.columns), observed=True, sort=False).ngroup().to_numpy()
+    unique = fields.iloc[np.unique(which, return_index=True)[1]].astype({"policy": str, "kind": str, "source": str})
+    return [json.dumps(list(row))[1:-1] for row in unique.itertuples(index=False, name=None)], which
+
+
+def published_text(config: "NoiseConfig") -> str:
+    """The published injector's format: 0 = SCHED_OTHER, −p = SCHED_FIFO p, a last entry of no length."""
+    table = config.events()
+    priority = np.where(table["policy"].isin(REAL_TIME), -table["priority"].to_numpy(), 0)
+    events = [f"[{start}, {duration}, {urgency}]"
+              for start, duration, urgency in zip(table["start_ns"].tolist(), table["duration_ns"].tolist(), priority.tolist())]
+    return "{\n" + _by_cpu(config, table, events, last=f"[{config.window_ns}, 0, 0]") + "\n}\n"
+
+
+def _by_cpu(config: "NoiseConfig", table: pd.DataFrame, events: list[str], last: str | None = None) -> str:
+    """`"cpu": [` and its events, a line each, for all CPUs."""
+    bounds = np.searchsorted(table["cpu"].to_numpy(), [config.cpus, np.array(config.cpus) + 1])
+    blocks = []
+    for cpu, begin, end in zip(config.cpus, *bounds.tolist()):
+        lines = events[begin:end] + ([last] if last else [])
+        blocks.append(f'  "{cpu}": [' + ("\n   " + ",\n   ".join(lines) if lines else "") + "]")
+    return ",\n".join(blocks)
