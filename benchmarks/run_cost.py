@@ -1,0 +1,98 @@
+"""What a run costs: `run_once` and the metric layers against a bare spawn and wait of the same program, and how exact its times are.
+
+    .venv/bin/python benchmarks/run_cost.py [rounds]
+
+All variants take turns in a random order; medians with a 95 % bootstrap interval. run_once(lead 5 ms) is what campaigns do:
+the 5 ms until the common start are waited, not worked.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from nbhelpers.measure import LAYERS, metrics, run_once  # noqa: E402
+from nbhelpers.workloads import external  # noqa: E402
+
+FIXED_25_MS = """#include <stdio.h>
+#include <time.h>
+static long long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000LL + t.tv_nsec; }
+int main(void) { long long start = now(); while (now() - start < 25000000LL) ; printf("spun %.9f\\n", (now() - start) * 1e-9); }
+"""
+
+
+def spawn_and_wait(program: str) -> None:
+    os.waitpid(os.posix_spawn(program, [program], os.environ), 0)
+
+
+def fork_and_wait(program: str) -> None:
+    pid = os.fork()
+    if pid == 0:
+        os.execv(program, [program])
+    os.waitpid(pid, 0)
+
+
+def with_layers(workload, names):
+    layers = metrics(*names)
+    return lambda: run_once(workload, layers, lead_ms=0)
+
+
+def interval(values: np.ndarray, rng: np.random.Generator) -> tuple[float, float, float]:
+    """Median and its 95 % bootstrap interval."""
+    medians = np.median(rng.choice(values, (2000, len(values))), axis=1)
+    return float(np.median(values)), *np.quantile(medians, [0.025, 0.975])
+
+
+def costs(variants: dict, rounds: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Milliseconds a call, interleaved."""
+    spent = {name: [] for name in variants}
+    for call in variants.values():
+        call()
+    for _ in range(rounds):
+        for name in rng.permutation(list(variants)):
+            began = time.perf_counter()
+            variants[name]()
+            spent[name].append((time.perf_counter() - began) * 1e3)
+    return {name: np.array(values) for name, values in spent.items()}
+
+
+def print_costs(rounds: int, rng: np.random.Generator) -> None:
+    program = "/bin/true"
+    workload = external(program)
+    names = [name for name in LAYERS if LAYERS[name]]
+    variants = {"posix_spawn and waitpid": lambda: spawn_and_wait(program), "fork, exec and waitpid": lambda: fork_and_wait(program),
+                "subprocess.run": lambda: subprocess.run([program]), "run_once, lead 0": with_layers(workload, ()),
+                "run_once, lead 5 ms": lambda: run_once(workload)}
+    variants |= {f"run_once, lead 0, {name}": with_layers(workload, (name,)) for name in names}
+    variants["run_once, lead 0, all layers"] = with_layers(workload, ("all",))
+    spent = costs(variants, rounds, rng)
+    bare = np.median(spent["posix_spawn and waitpid"])
+    print(f"{rounds} runs of {program} each, interleaved: median ms a run [95 % interval], ratio to posix_spawn and waitpid")
+    for name, values in spent.items():
+        middle, low, high = interval(values, rng)
+        print(f"  {name:34s} {middle:7.3f} [{low:.3f}, {high:.3f}]  {middle / bare:6.2f}")
+
+
+def print_accuracy(rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder, "spin.c"), Path(folder, "spin")
+        source.write_text(FIXED_25_MS)
+        subprocess.run(["cc", "-O2", source, "-o", program], check=True)
+        timed = np.array([run_once(external([program]))["seconds"] for _ in range(rounds)])
+        own = np.array([run_once(external([program], pattern=r"spun (?P<seconds>\S+)"))["seconds"] for _ in range(rounds)])
+    slept = np.array([run_once(external("sleep 0.025"))["seconds"] for _ in range(rounds)])
+    print(f"\nA program of 25 ms, {rounds} runs: recorded mean and sd, ms")
+    for name, values in (("spins, timed from start to end", timed), ("spins, its own time", own), ("sleeps, timed from start to end", slept)):
+        print(f"  {name:34s} {values.mean() * 1e3:7.3f}  {values.std(ddof=1) * 1e3:6.3f}   median {np.median(values) * 1e3:.3f}")
+
+
+if __name__ == "__main__":
+    ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    print_costs(ROUNDS, np.random.default_rng(1))
+    print_accuracy(max(10, ROUNDS // 2))

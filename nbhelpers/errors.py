@@ -1,0 +1,45 @@
+"""What every error of Noisebook says: what is wrong, where, why it matters, and the command that mends it.
+
+In a notebook the message stands alone, without a traceback; `str(error)` is the whole message.
+"""
+
+
+class NoisebookError(Exception):
+    """Base of all errors that a user can mend.
+
+    Parameters
+    ----------
+    what : one sentence, what is wrong.
+    where : the file, line or field it was found in.
+    why : why it matters, in one sentence.
+    mend : what to do, if possible a command to paste.
+    """
+
+    def __init__(self, what: str, *, where: object = None, why: str | None = None, mend: str | None = None):
+        self.what, self.where, self.why, self.mend = what, where, why, mend
+        parts = [what, where and f"  where: {where}", why and f"  why it matters: {why}", mend and f"  what to do: {mend}"]
+        super().__init__("\n".join(str(part) for part in parts if part))
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython prints these lines in place of a traceback."""
+        return f"{type(self).__name__}: {self}".splitlines()
+
+
+class InputError(NoisebookError):
+    """A file, a field or an argument that cannot be used as it is."""
+
+
+class LostEvents(InputError):
+    """A trace in which the kernel lost events: every duration around a gap would be wrong, so it is refused."""
+
+
+class RunError(NoisebookError):
+    """A program that could not be started, or failed so often that a campaign makes no sense."""
+
+
+class SettingError(NoisebookError):
+    """A setting of the machine that could not be changed, or not be put back."""
+
+
+class Unavailable(NoisebookError):
+    """Something that this machine, or this user, cannot do; `make doctor` says how to get it."""

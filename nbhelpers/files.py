@@ -1,0 +1,125 @@
+"""Files that survive a crash: written whole or not at all, the same bytes for the same content.
+
+Owns atomic writing, canonical JSON, append-only records and content digests; nothing here knows what is in a file.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from .errors import InputError
+
+
+def write_atomically(path: str | Path, content: str | bytes) -> Path:
+    """Write a file so that a reader, or a power cut, sees the old content or the new one and nothing between."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content.encode() if isinstance(content, str) else content
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    _sync_folder(path.parent)
+    return path
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def to_json(value: object, indent: int | None = 2) -> str:
+    """JSON with sorted keys and a final newline: equal values give equal bytes."""
+    return json.dumps(value, indent=indent, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def read_json(path: str | Path) -> object:
+    """Read JSON; an error names the file, line and column.
+
+    Raises
+    ------
+    InputError : the file is missing, unreadable or not JSON.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
+    except UnicodeDecodeError as error:
+        raise InputError("the file is not UTF-8 text", where=f"{path}, byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", where=f"{path}, line {error.lineno}, column {error.colno}") from None
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"not usable JSON: {error}", where=path) from None
+
+
+def digest(*parts: str | bytes) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of the parts, each preceded by its length."""
+    state = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        state.update(len(data).to_bytes(8, "little") + data)
+    return state.hexdigest()[:16]
+
+
+def digest_files(paths: Iterable[str | Path], root: str | Path = ".") -> str:
+    """Digest of the names (relative to `root`) and contents of files, whatever order they come in."""
+    root = Path(root).resolve()
+    named = sorted((str(Path(path).resolve().relative_to(root)), Path(path).read_bytes()) for path in paths)
+    return digest(*(part for pair in named for part in pair))
+
+
+def append_record(path: str | Path, record: dict) -> None:
+    """Append one JSON line and force it to disk before returning; a torn last line of a crash is closed off first."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(record, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+    with open(path, "ab+") as file:
+        if file.tell() > 0:
+            file.seek(-1, os.SEEK_END)
+            line = line if file.read(1) == b"\n" else b"\n" + line
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_records(path: str | Path) -> list[dict]:
+    """The records of an append-only file; a line torn by a crash is passed over, any other bad line is an error."""
+    path = Path(path)
+    if not path.exists():
+        return []
+    records = []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        record = _record(line)
+        if record is not None:
+            records.append(record)
+        elif line.strip() and _looks_whole(line):
+            raise InputError("a damaged record", where=f"{path}, line {number}", why="a run would silently be missing",
+                             mend=f"look at the line; if it can't be saved, delete it: sed -i '{number}d' {path}")
+    return records
+
+
+def _record(line: bytes) -> dict | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _looks_whole(line: bytes) -> bool:
+    """A record torn by a crash lacks its closing brace."""
+    return line.rstrip().endswith(b"}")

@@ -1,0 +1,289 @@
+"""One process from its start to the last of its descendants: spawned, awaited on a pidfd, reaped, never left behind.
+
+Owns the barrier's pipes and the poll loop (CONTRIBUTING.md, "How a run goes"); nothing here knows what is measured.
+"""
+
+import ctypes
+import fcntl
+import os
+import resource
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from ..errors import RunError
+from ..workloads import Workload, binary_folder, format_cpu_list, program_path
+from ._output import Capture
+
+_SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
+_MARK = "NOISEBOOK_RUN"
+_SIGNALS_TO_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Child:
+    """A process started by nbstart, with its pipes; use as a context: what is still alive at its end is killed and reaped.
+
+    Attributes
+    ----------
+    pid : of the process, which leads a process group of its own.
+    output, errors : what it prints.
+    end_ns : CLOCK_MONOTONIC at the wake-up for its end; None: it lives.
+    wait_status, usage : from wait4, once it was reaped.
+    own_peak_kb : peak memory of this process when it started the child. The kernel carries it over into the child's own peak.
+    """
+
+    def __init__(self, workload: Workload, mark: str):
+        self.pid = self.pidfd = self.end_ns = self.wait_status = self.usage = None
+        self._mark, self._fds, self._known, self._beyond_us = mark, [], children(), set()
+        try:
+            self._spawn(workload)
+        except BaseException:
+            self.close()
+            raise
+
+    def _spawn(self, workload: Workload) -> None:
+        launcher, program = program_path(binary_folder() / "nbstart"), program_path(workload.command[0])
+        (self._ready, ready), (go, self._go), (out, printed), (err, complained) = [self._pipe() for _ in range(4)]
+        self.output, self.errors = Capture(out), Capture(err)
+        theirs = (ready, go, printed, complained)
+        actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, printed, 1),
+                   (os.POSIX_SPAWN_DUP2, complained, 2), (os.POSIX_SPAWN_DUP2, ready, ready), (os.POSIX_SPAWN_DUP2, go, go)]
+        env = os.environ | dict(workload.env) | {"NOISEBOOK_READY_FD": str(ready), "NOISEBOOK_GO_FD": str(go), _MARK: self._mark}
+        words = [str(launcher), *_launcher_options(workload), "--", str(program), *workload.command[1:]]
+        try:
+            self.pid = os.posix_spawn(launcher, words, env, file_actions=actions, setpgroup=0, setsigmask=(),
+                                      setsigdef=_SIGNALS_TO_RESET)
+        except OSError as error:
+            raise RunError(f"the launcher cannot be started: {error.strerror}", where=f"{launcher} -- {program}",
+                           mend="shorten the command or the environment if they are too long; if the launcher is damaged: make env") from None
+        self.own_peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.pidfd = os.pidfd_open(self.pid)
+        self._fds.append(self.pidfd)
+        for fd in theirs:
+            self._close_fd(fd)
+        self._poll = select.poll()
+        for fd in (self.pidfd, self._ready, self.output.fd, self.errors.fd):
+            self._poll.register(fd, select.POLLIN)
+
+    def _pipe(self) -> tuple[int, int]:
+        """A pipe above the standard streams, which a parent may have closed."""
+        ends = []
+        for fd in os.pipe():
+            if fd < 3:
+                low, fd = fd, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+                os.close(low)
+            self._fds.append(fd)
+            ends.append(fd)
+        return tuple(ends)
+
+    def _close_fd(self, fd: int) -> None:
+        self._fds.remove(fd)
+        os.close(fd)
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill and reap whatever is left, and close all pipes; safe to call again."""
+        if self.pid is not None and self.usage is None:
+            self.kill()
+        for fd in self._fds:
+            os.close(fd)
+        self._fds.clear()
+
+    def await_barrier(self, seconds: float) -> bool:
+        """Whether the process came to the barrier; False: it ended before (then `end_ns` is set), or time ran out."""
+        deadline_ns = time.monotonic_ns() + int(seconds * 1e9)
+        while self.end_ns is None and (ready := self._poll_once(deadline_ns)) is not None:
+            if self._ready in ready:
+                self._poll.unregister(self._ready)  # at its end of file too, which a process that dies shows before its end
+                if os.read(self._ready, 1):
+                    return self.end_ns is None
+        return False
+
+    def release(self, lead_ns: int) -> int:
+        """Write the start time, `lead_ns` from now, and return it; a process that died meanwhile shows at its end."""
+        t0_ns = time.monotonic_ns() + lead_ns
+        with suppress(BrokenPipeError):
+            os.write(self._go, t0_ns.to_bytes(8, sys.byteorder, signed=True))
+        return t0_ns
+
+    def await_end(self, seconds: float) -> bool:
+        """Whether the process ended in time; it is reaped then, and what it had printed is there."""
+        deadline_ns = time.monotonic_ns() + int(seconds * 1e9)
+        while self.end_ns is None:
+            if self._poll_once(deadline_ns) is None:
+                return False
+        self._reap()
+        return True
+
+    def _poll_once(self, deadline_ns: int) -> set[int] | None:
+        """Wait for something to happen and read it; the file descriptors concerned, or None when time ran out."""
+        left_ms = (deadline_ns - time.monotonic_ns()) / 1e6
+        events = self._poll.poll(max(0, left_ms))
+        now_ns = time.monotonic_ns()
+        ready = {fd for fd, _ in events}
+        if self.pidfd in ready:
+            self.end_ns = now_ns
+        elif now_ns > deadline_ns:  # even if there is output: a program may print for ever
+            return None
+        for capture in (self.output, self.errors):
+            if capture.fd in ready:
+                capture.read()
+                if not capture.open:
+                    self._poll.unregister(capture.fd)
+        return ready or None
+
+    def _reap(self) -> None:
+        _, self.wait_status, self.usage = os.wait4(self.pid, 0)
+        self.output.drain()
+        self.errors.drain()
+
+    def kill(self) -> None:
+        """Kill the process with its group and every descendant, and reap it."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        _, self.wait_status, self.usage = os.wait4(self.pid, 0)
+        self.end_ns = self.end_ns or time.monotonic_ns()
+        self.output.drain()
+        self.errors.drain()
+        self._sweep()
+
+    def note_children(self) -> None:
+        """Remember the children that others of this process started since, such as injectors: they are not the run's."""
+        self._known |= {pid for pid in children() - self._known - {self.pid} if not _belongs(pid, self.pid, self._mark)}
+
+    def clear_leftovers(self) -> int:
+        """After the end: kill what the process left running; returns how many there were."""
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            if not self._adopted():
+                return 0
+        except PermissionError:
+            pass
+        return self._sweep()
+
+    def _adopted(self) -> list[int]:
+        return [pid for pid in children() - self._known if _belongs(pid, self.pid, self._mark)]
+
+    def _sweep(self) -> int:
+        """Kill until nothing is found: a process may start another while we look."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        found = kill_marked(self._mark, exact=True)
+        while adopted := set(self._adopted()) - self._beyond_us:
+            for pid in adopted:
+                found.add(pid)
+                if not _kill_and_reap(pid):
+                    self._beyond_us.add(pid)
+        return len(found)
+
+
+def _launcher_options(workload: Workload) -> list[str]:
+    options = ["--parent", str(os.getpid())]
+    if workload.cpus is not None:
+        options += ["--cpus", format_cpu_list(workload.cpus)]
+    if workload.start == "main":
+        options += ["--preload", str(program_path(binary_folder() / "libnbstart.so"))]
+    return options + (["--wait"] if workload.start == "exec" else [])
+
+
+def children() -> frozenset[int]:
+    """The children of this process, zombies among them; none where the kernel does not list them (CONFIG_PROC_CHILDREN)."""
+    found: set[int] = set()
+    for thread in os.listdir("/proc/self/task"):
+        with suppress(OSError), open(f"/proc/self/task/{thread}/children") as file:
+            found.update(map(int, file.read().split()))
+    return frozenset(found)
+
+
+def _kill_and_reap(pid: int) -> bool:
+    """False: it belongs to another user (sudo) and cannot be killed, so it must not be waited for either."""
+    with suppress(ProcessLookupError, ChildProcessError):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except PermissionError:
+            return False
+        os.waitpid(pid, 0)
+    return True
+
+
+def _belongs(pid: int, leader: int, mark: str) -> bool:
+    """Whether an adopted child comes from a run: by its group, its mark, or, dead and with no mark to read, its foreign session."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            state, _, group, session = file.read().rpartition(")")[2].split()[:4]
+    except OSError:
+        return False
+    return int(group) == leader or _is_marked(pid, mark, exact=True) or (state == "Z" and int(session) != os.getsid(0))
+
+
+def _is_marked(pid: int | str, mark: str, exact: bool) -> bool:
+    wanted = f"\0{_MARK}={mark}".encode() + (b"\0" if exact else b"")
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return wanted in b"\0" + file.read() + b"\0"
+    except OSError:
+        return False
+
+
+def kill_marked(mark: str, exact: bool = False) -> set[int]:
+    """Kill every process that carries a run's mark in its environment (not exact: any run of a campaign); returns their pids."""
+    killed: set[int] = set()
+    for _ in range(20):
+        living = {int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _is_marked(pid, mark, exact)} - killed
+        for pid in living:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        killed |= living
+        if not living:
+            break
+    return killed
+
+
+@contextmanager
+def as_subreaper() -> Iterator[None]:
+    """Orphans of a run become children of this process (prctl(2)), so that they can be found; what was set before is put back."""
+    before = ctypes.c_int(0)
+    _libc.prctl(_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+    _libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        _libc.prctl(_SET_CHILD_SUBREAPER, before.value, 0, 0, 0)
+
+
+class _Terminated(BaseException):
+    """SIGTERM, on its way through the blocks that clean up."""
+
+
+@contextmanager
+def cleaned_up_on_sigterm() -> Iterator[None]:
+    """SIGTERM unwinds the stack, so that everything is cleaned up, and then ends this process as it would have."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def unwind(*_):
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, unwind)
+    try:
+        yield
+    except _Terminated:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

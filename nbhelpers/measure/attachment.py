@@ -1,0 +1,37 @@
+"""What accompanies a run: the one face that tracers, counters and the injector show to a campaign."""
+
+from ..workloads import Workload
+
+
+class Attachment:
+    """Something that is switched on for each run; the methods do nothing unless overridden.
+
+    Called in this order: before, armed, released, after; `after` in the reverse order of the attachments, so that the one armed last is
+    read first. A run that ends before it comes to the barrier is never armed, and then `after` is not called for it; the next
+    call is `before` of another run, or `close`. An exception from any of them kills the run, closes all and ends the campaign.
+
+    Attributes
+    ----------
+    notes : what a reader of the runs should know of this attachment, such as counters that do not exist here.
+    """
+
+    notes: tuple[str, ...] = ()
+
+    def before(self, workload: Workload) -> None:
+        """Nothing has started yet: read the counters of the whole machine."""
+
+    def armed(self, pid: int) -> None:
+        """The process waits at the barrier, for as long as this takes."""
+
+    def released(self, t0_ns: int) -> None:
+        """The start time has been written; at least 3 ms are left until it."""
+
+    def after(self, run: dict) -> dict:
+        """The process has ended and was reaped; returns further columns for the runs table.
+
+        Of the columns that a run has already, only `status` and `message` may be replaced: a tracer that lost events fails its run.
+        """
+        return {}
+
+    def close(self) -> None:
+        """The campaign is over, or failed; must be safe to call at any time, any number of times."""

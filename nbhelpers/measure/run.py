@@ -1,0 +1,165 @@
+"""One run: started at the barrier, timed, reaped, and told as a row of the runs table."""
+
+import itertools
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+from ..errors import InputError
+from ..workloads import Workload
+from ._output import parse_line, parse_pattern, shorten
+from ._process import Child, as_subreaper, cleaned_up_on_sigterm
+from .attachment import Attachment
+
+_counter = itertools.count()
+_OPEN_TO_ATTACHMENTS = {"status", "message"}
+
+
+def run_once(workload: Workload, attachments: Sequence[Attachment] = (), run: int = 0, lead_ms: float = 5.0,
+             labels: Mapping[str, object] | None = None, mark: str | None = None) -> dict:
+    """Run a workload once and return a row of the runs table (CONTRIBUTING.md, "How a run goes" and "Tables").
+
+    A run that fails is a row as well; its `status` says how, its `message` what it complained of, and it has no times. Nothing of it is
+    alive when this returns or raises.
+
+    Parameters
+    ----------
+    workload : what to run.
+    attachments : what accompanies the run; they are not closed here.
+    run : the row's number.
+    lead_ms : time between the writing of the start time and the start itself.
+    labels : further columns, known beforehand: cell, round, noise.
+    mark : value of NOISEBOOK_RUN in the environment of the run, by which its descendants are found again.
+
+    Raises
+    ------
+    RunError : the program, or the launcher, does not exist.
+    """
+    began_ns, began_unix_s = time.monotonic_ns(), time.time()
+    row = {"run": run, "workload": workload.name, "model": workload.model, "config": workload.config, "noise": "none",
+           **(labels or {}), "seconds": None, "wall_seconds": None, "start_ns": None, "end_ns": None, "status": "ok",
+           "message": "", "t0_ns": None, "began_unix_s": began_unix_s}
+    with cleaned_up_on_sigterm(), as_subreaper():
+        for attachment in attachments:
+            attachment.before(workload)
+        with Child(workload, mark or f"{os.getpid()}.{next(_counter)}.{began_ns}") as child:
+            armed = _let_run(child, workload, attachments, lead_ms, row)
+        if armed:
+            _collect(attachments, row)
+    row["elapsed_seconds"] = (time.monotonic_ns() - began_ns) * 1e-9
+    return row
+
+
+def _let_run(child: Child, workload: Workload, attachments: Sequence[Attachment], lead_ms: float, row: dict) -> bool:
+    """From the barrier to the end; fills the row; returns whether the attachments were armed."""
+    armed = child.await_barrier(workload.timeout_s)
+    if not armed:
+        row.update(_failed_start(child, workload))
+        return False
+    for attachment in attachments:
+        attachment.armed(child.pid)
+    row["t0_ns"] = child.release(int(lead_ms * 1e6))
+    for attachment in attachments:
+        attachment.released(row["t0_ns"])
+    child.note_children()
+    in_time = child.await_end(workload.timeout_s + lead_ms / 1e3)
+    if in_time:
+        left = child.clear_leftovers()
+        row["message"] = f"left {left} process(es) running, killed" if left else ""
+    else:
+        child.kill()
+    row["wall_seconds"] = (child.end_ns - row["t0_ns"]) * 1e-9
+    row.update(_usage(child))
+    row.update(_outcome(child, workload, row["t0_ns"]) if in_time else _failure(child, "timeout", _late(workload, "from its start")))
+    return True
+
+
+def _collect(attachments: Sequence[Attachment], row: dict) -> None:
+    for attachment in reversed(attachments):
+        columns = attachment.after(row) or {}
+        taken = (columns.keys() & row.keys()) - _OPEN_TO_ATTACHMENTS
+        if taken:
+            raise InputError(f"{type(attachment).__name__} returns columns that the run has already: {', '.join(sorted(taken))}")
+        row.update(columns)
+
+
+def _failed_start(child: Child, workload: Workload) -> dict:
+    """What to say of a process that never came to the barrier; it is dead when this returns."""
+    if child.end_ns is not None:
+        child.await_end(0)
+        child.clear_leftovers()
+        status = _exit_status(child.wait_status)
+        if status != "ok":
+            return _failure(child, status, "it ended before it was ready to start")
+        return _failure(child, "unreadable output", _never_waited(workload))
+    child.kill()
+    return _failure(child, "timeout", _late(workload, "to be ready to start"))
+
+
+def _never_waited(workload: Workload) -> str:
+    mend = {"mark": "does it call nb_region_begin()? Otherwise use external(...)", "main": 'use start="exec"'}
+    return f"it did not wait for the common start; {mend.get(workload.start, 'the launcher is broken: make env')}"
+
+
+def _late(workload: Workload, what: str) -> str:
+    return f"it took longer than {workload.timeout_s:g} s {what} and was killed"
+
+
+def _exit_status(wait_status: int) -> str:
+    code = os.waitstatus_to_exitcode(wait_status)
+    return "ok" if code == 0 else f"exit {code}" if code > 0 else f"signal {-code}"
+
+
+def _failure(child: Child, status: str, reason: str) -> dict:
+    said = shorten(child.errors.text) or shorten(child.output.text)
+    return {"status": status, "message": f"{reason}: {said}" if said else reason}
+
+
+def _outcome(child: Child, workload: Workload, t0_ns: int) -> dict:
+    """Status and times of a process that ended by itself, with the columns of its protocol line."""
+    status = _exit_status(child.wait_status)
+    line = parse_line(child.output.text) if workload.start == "mark" else None
+    if line and line.get("verified") == "no" and not status.startswith("signal"):
+        return _failure(child, "unverified", "the program found its own result wrong")
+    if status != "ok":
+        return _failure(child, status, "the program failed")
+    if workload.pattern is not None:
+        seconds = parse_pattern(workload.pattern, child.output.text)
+        times = {"seconds": seconds, "start_ns": t0_ns, "end_ns": child.end_ns} if seconds else None
+        wanted = f"no positive number for the pattern {workload.pattern!r} in its output"
+    elif workload.start == "mark":
+        times, wanted = _marked_times(line, child.end_ns), "no line 'noisebook: NAME seconds=… start_ns=… end_ns=…' in its output"
+    else:
+        return {"seconds": (child.end_ns - t0_ns) * 1e-9, "start_ns": t0_ns, "end_ns": child.end_ns}
+    if times is None:
+        return _failure(child, "unreadable output", wanted)
+    return _own_columns(line) | times
+
+
+def _marked_times(line: dict | None, ended_ns: int) -> dict | None:
+    if line is None:
+        return None
+    seconds, start_ns, end_ns = (line.get(key) for key in ("seconds", "start_ns", "end_ns"))
+    sound = isinstance(seconds, (int, float)) and isinstance(start_ns, int) and isinstance(end_ns, int) and seconds > 0
+    return {"seconds": float(seconds), "start_ns": start_ns, "end_ns": end_ns} if sound and 0 < start_ns < end_ns <= ended_ns else None
+
+
+def _own_columns(line: dict | None) -> dict:
+    """The program's own keys; one that is the name of a column of every run gets the prefix `program_`."""
+    own = {key: value for key, value in (line or {}).items() if key not in ("seconds", "start_ns", "end_ns")}
+    return {f"program_{key}" if key in _RESERVED else key: value for key, value in own.items()}
+
+
+_RESERVED = {"run", "cell", "round", "workload", "model", "config", "noise", "wall_seconds", "status", "message", "t0_ns",
+             "began_unix_s", "elapsed_seconds", "user_s", "system_s", "minor_faults", "major_faults", "voluntary_switches",
+             "involuntary_switches"}
+
+
+def _usage(child: Child) -> dict:
+    """Resource usage of the process and of the children that it waited for, from its very start."""
+    used = child.usage
+    # exec() keeps the peak of the process that called it, here our own: a smaller peak of the program cannot be told. The kernel
+    # counts pages per CPU and adds them up now and then, so two readings of one peak differ: hence the margin.
+    peak_kb = used.ru_maxrss if used.ru_maxrss > 1.05 * child.own_peak_kb + 1024 else None
+    return {"user_s": used.ru_utime, "system_s": used.ru_stime, "max_rss_kb": peak_kb, "minor_faults": used.ru_minflt,
+            "major_faults": used.ru_majflt, "voluntary_switches": used.ru_nvcsw, "involuntary_switches": used.ru_nivcsw}

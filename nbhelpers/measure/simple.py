@@ -1,0 +1,97 @@
+"""The simple calls: measure a command some times; find the problem size that takes a given time."""
+
+import os
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from ..errors import InputError, RunError
+from ..workloads import Workload, external
+from .attachment import Attachment
+from .campaign import Campaign, Cell
+from .layers import metrics as metric_layers
+from .run import run_once
+
+
+def measure(command: str | Sequence[str] | Workload, runs: int = 10, metrics: Sequence[str] | str = (), *, pattern: str | None = None,
+            config: str | None = None, folder: str | os.PathLike | None = None, timeout_s: float | None = None,
+            attachments: Sequence[Attachment] = (), progress: Callable[[int, int, float], object] | None = None) -> pd.DataFrame:
+    """Run a command some times and return the runs table.
+
+    Parameters
+    ----------
+    command : a command line, its words, or a `Workload`.
+    runs : how many finished runs.
+    metrics : names of metric layers, or "all"; see `metrics`.
+    pattern : where to find the time in the output of a command; see `external`.
+    config : a placement; see `Workload.placed`.
+    folder : keeps the runs, so that the same call goes on after an interruption; None: in memory only.
+    timeout_s : per run.
+    attachments : further attachments; closed at the end.
+    progress : see `Campaign.run`.
+
+    Raises
+    ------
+    InputError, RunError : see `Campaign.run`, `external` and `metrics`.
+
+    Examples
+    --------
+    >>> runs = measure("sleep 0.01", runs=3, metrics=["software"])
+    >>> len(runs), (runs.seconds >= 0.01).all()
+    (3, np.True_)
+    """
+    if isinstance(command, Workload):
+        if pattern is not None:
+            raise InputError("a pattern was given for a workload, which has its own", mend="dataclasses.replace(workload, pattern=…)")
+        workload = command
+    else:
+        workload = external(command, pattern=pattern)
+    workload = workload if timeout_s is None else replace(workload, timeout_s=timeout_s)
+    workload = workload if config is None else workload.placed(config)
+    layers = metric_layers(*([metrics] if isinstance(metrics, str) else metrics))
+    return Campaign(folder, [Cell(workload.name, workload)], runs, attachments=(*attachments, *layers)).run(progress)
+
+
+def calibrate(make: Callable[[int], Workload], size: int, target_seconds: float = 0.4, exponent: float = 2.0, runs: int = 3,
+              tolerance: float = 0.05) -> Workload:
+    """The workload of the size for which a run takes about `target_seconds` on this machine.
+
+    Each step takes the median of a few runs and assumes that time grows as size**exponent; at most five steps.
+
+    Parameters
+    ----------
+    make : gives the workload of a size, for example `nbody`.
+    size : where to begin.
+    target_seconds : of the timed region.
+    exponent : of the cost model; 2 for all pairs.
+    runs : a step.
+    tolerance : relative; the search stops within it.
+
+    Raises
+    ------
+    InputError : target, exponent or size is not positive.
+    RunError : a run fails.
+    """
+    if min(target_seconds, exponent, size, runs) <= 0:
+        raise InputError(f"target_seconds={target_seconds}, exponent={exponent}, size={size}, runs={runs}: all must be above 0")
+    best: tuple[float, int] | None = None
+    for _ in range(5):
+        seconds = statistics.median(_seconds(make(size)) for _ in range(runs))
+        distance = abs(seconds / target_seconds - 1)
+        best = min(best or (distance, size), (distance, size))
+        factor = (target_seconds / seconds) ** (1 / exponent)
+        following = max(1, round(size * min(10.0, max(0.1, factor))))
+        if distance <= tolerance or following == size:
+            break
+        size = following
+    return make(best[1])
+
+
+def _seconds(workload: Workload) -> float:
+    row = run_once(workload)
+    if row["status"] != "ok":
+        raise RunError(f"a run to find the size of '{workload.name}' ended with status '{row['status']}'",
+                       where=" ".join(workload.command), why=row["message"])
+    return row["seconds"]

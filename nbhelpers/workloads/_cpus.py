@@ -1,0 +1,56 @@
+"""CPUs and cores that a workload may use, and those of them that a placement leaves to the system."""
+
+import math
+import os
+from pathlib import Path
+
+from ..errors import InputError
+
+HOUSEKEEPING_SHARES = {"": 0.0, "HK": 0.125, "HK2": 0.25}  # Persson et al. 2025, sec. 5
+
+
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """The CPUs of a kernel list such as `0-3,8`."""
+    cpus: set[int] = set()
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        cpus.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(cpus))
+
+
+def format_cpu_list(cpus: tuple[int, ...]) -> str:
+    """The CPUs as nbstart and the kernel read them."""
+    return ",".join(str(cpu) for cpu in cpus)
+
+
+def cores(cpus: tuple[int, ...], sysfs: str | Path = "/sys/devices/system/cpu") -> list[tuple[int, ...]]:
+    """The given CPUs grouped by physical core, in the order of each core's first CPU."""
+    grouped: dict[tuple[int, ...], list[int]] = {}
+    for cpu in sorted(cpus):
+        grouped.setdefault(_siblings(cpu, Path(sysfs)), []).append(cpu)
+    return [tuple(core) for core in grouped.values()]
+
+
+def _siblings(cpu: int, sysfs: Path) -> tuple[int, ...]:
+    try:
+        return parse_cpu_list((sysfs / f"cpu{cpu}/topology/thread_siblings_list").read_text())
+    except (OSError, ValueError):
+        return (cpu,)  # containers hide the topology: then every CPU is taken for a core
+
+
+def keep_house(cpus: tuple[int, ...], share: float, config: str) -> tuple[int, ...]:
+    """The CPUs that are left to the workload when `share` of the cores, and at least one, is kept for the system.
+
+    The first cores are kept: CPU 0 gets most interrupts, timers and unbound kernel work wherever nobody configured otherwise.
+    """
+    by_core = cores(cpus)
+    kept = max(1, math.floor(share * len(by_core) + 0.5))
+    if kept >= len(by_core):
+        raise InputError(f"{config} needs at least 2 cores, and there is {len(by_core)}", where=f"CPUs {format_cpu_list(cpus)}",
+                         why="a housekeeping core is one that the workload does without", mend="use Rm or TP here")
+    return tuple(sorted(cpu for core in by_core[kept:] for cpu in core))
+
+
+def usable_cpus() -> tuple[int, ...]:
+    """The CPUs that this process may use."""
+    return tuple(sorted(os.sched_getaffinity(0)))

@@ -1,0 +1,140 @@
+"""What is run: a command with its environment, its place on the machine and the way its time is taken.
+
+Owns the `Workload` record and the placements Rm, TP, HK and HK2; the programs themselves are in `programs`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..errors import InputError
+from ._cpus import HOUSEKEEPING_SHARES, cores, format_cpu_list, keep_house, usable_cpus
+
+MODELS = ("omp", "sycl", "mpi", "external")
+STARTS = ("mark", "main", "exec")
+CONFIGS = tuple(base + house for base in ("Rm", "TP") for house in HOUSEKEEPING_SHARES)
+_UNBOUND = {"OMP_PROC_BIND": "false"}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A command that can be run, timed and compared; equal workloads are equal records.
+
+    Parameters
+    ----------
+    name : what tables and figures call it.
+    model : omp, sycl, mpi or external.
+    command : the program and its arguments.
+    config : its placement, as in Persson et al. 2025, sec. 5 (Rm, RmHK, RmHK2, TP, TPHK, TPHK2); see `placed`.
+    env : variables added to the environment; a mapping is stored as sorted pairs.
+    start : where it waits for the common start: "mark" (the program's own timed region), "main" or "exec" (CONTRIBUTING.md).
+    pattern : regular expression with a group `seconds`, searched in its output (the last match counts); None: the
+        protocol line if start is "mark", else it is timed from the start to its end.
+    cpus : the CPUs it is confined to; None: all.
+    timeout_s : it is killed when it takes longer, once to the start and once from there.
+
+    Raises
+    ------
+    InputError : a field that cannot be used.
+    """
+
+    name: str
+    model: str
+    command: tuple[str, ...]
+    config: str = "Rm"
+    env: tuple[tuple[str, str], ...] = ()
+    start: str = "mark"
+    pattern: str | None = None
+    cpus: tuple[int, ...] | None = None
+    timeout_s: float = 60.0
+
+    def __post_init__(self):
+        pairs = self.env.items() if isinstance(self.env, Mapping) else self.env
+        object.__setattr__(self, "env", tuple(sorted((str(key), str(value)) for key, value in pairs)))
+        command = (self.command,) if isinstance(self.command, str) else self.command
+        object.__setattr__(self, "command", tuple(str(word) for word in command))
+        if self.cpus is not None:
+            object.__setattr__(self, "cpus", tuple(sorted({int(cpu) for cpu in self.cpus})))
+        _check(self)
+
+    def __repr__(self) -> str:
+        words = " ".join(self.command)
+        return f"Workload({self.name}, {self.model}, {self.config}: {words if len(words) < 60 else words[:57] + '...'})"
+
+    def placed(self, config: str, cpus: tuple[int, ...] | None = None) -> "Workload":
+        """The same workload in another placement (Persson et al. 2025, sec. 5).
+
+        Rm lets threads roam; TP pins them (OMP_PROC_BIND=close; OMP_PLACES=cores, or threads where several share a core); HK and HK2
+        keep 12.5 % and 25 % of the cores, at least one, free of the workload.
+
+        Parameters
+        ----------
+        config : Rm, RmHK, RmHK2, TP, TPHK or TPHK2.
+        cpus : the CPUs to place it on, before housekeeping takes its part; None: all that this process may use.
+
+        Raises
+        ------
+        InputError : no such placement, too few cores, or pinning asked of something that is not OpenMP.
+        """
+        if config not in CONFIGS:
+            raise InputError(f"there is no placement '{config}'", mend=f"choose one of {', '.join(CONFIGS)}")
+        base, house = config[:2], config[2:]
+        available = usable_cpus() if cpus is None else tuple(sorted(set(cpus)))
+        _check_available(available)
+        chosen = keep_house(available, HOUSEKEEPING_SHARES[house], config) if house else available
+        confined = chosen if house or cpus is not None else None
+        return replace(self, config=config, cpus=confined, env=self._placed_env(base, chosen))
+
+    def _placed_env(self, base: str, cpus: tuple[int, ...]) -> dict[str, str]:
+        env = dict(self.env)
+        if self.model != "omp":
+            if base == "TP":
+                raise InputError(f"how to pin the threads of a program of model '{self.model}' is not known", where=self.name,
+                                 mend='say model="omp" if it is an OpenMP program, or give env and cpus yourself')
+            return env
+        for name in ("OMP_PROC_BIND", "OMP_PLACES"):
+            env.pop(name, None)
+        threads = min(int(env.get("OMP_NUM_THREADS", len(cpus))), len(cpus))
+        if "OMP_NUM_THREADS" in env:
+            env["OMP_NUM_THREADS"] = str(threads)
+        if base == "Rm":
+            return env | _UNBOUND
+        places = "cores" if threads <= len(cores(cpus)) else "threads"
+        return env | {"OMP_PROC_BIND": "close", "OMP_PLACES": places}
+
+
+def _check(workload: Workload) -> None:
+    where = f"workload '{workload.name}'"
+    if not workload.command or not workload.command[0]:
+        raise InputError("the command is empty", where=where)
+    for value, choices, field in ((workload.model, MODELS, "model"), (workload.start, STARTS, "start")):
+        if value not in choices:
+            raise InputError(f"{field} is '{value}'", where=where, mend=f"choose one of {', '.join(choices)}")
+    if not 0 < workload.timeout_s <= 1e6:
+        raise InputError(f"timeout_s is {workload.timeout_s}; it must be above 0 and at most 1e6", where=where)
+    if any("\0" in text for text in (*workload.command, *(part for pair in workload.env for part in pair))):
+        raise InputError("a word of the command or the environment holds a zero byte", where=where)
+    if any(not key or "=" in key for key, _ in workload.env):
+        raise InputError("the name of an environment variable is empty or holds '='", where=where)
+    _check_pattern(workload.pattern, where)
+    if workload.cpus is not None and (not workload.cpus or min(workload.cpus) < 0):
+        raise InputError("cpus is empty or holds a negative number", where=where)
+
+
+def _check_pattern(pattern: str | None, where: str) -> None:
+    if pattern is None:
+        return
+    try:
+        groups = re.compile(pattern).groupindex
+    except re.error as error:
+        raise InputError(f"the pattern is not a regular expression: {error}", where=f"{where}: {pattern}") from None
+    if "seconds" not in groups:
+        raise InputError("the pattern has no group named 'seconds'", where=f"{where}: {pattern}",
+                         mend=r"mark the number, for example: pattern=r'Total time: (?P<seconds>[\d.]+)'")
+
+
+def _check_available(cpus: tuple[int, ...]) -> None:
+    strangers = set(cpus) - set(usable_cpus())
+    if strangers or not cpus:
+        raise InputError(f"CPUs {format_cpu_list(tuple(sorted(strangers))) or '(none)'} cannot be used by this process",
+                         where=f"it may use {format_cpu_list(usable_cpus())}")

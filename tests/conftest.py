@@ -1,0 +1,38 @@
+"""What tests share: the programs, built once; and the proof that a test leaves no process and no file descriptor behind."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Path:
+    """The folder of our programs, up to date with their sources ($NOISEBOOK_BIN is taken as it is)."""
+    chosen = os.environ.get("NOISEBOOK_BIN")
+    if chosen:
+        return Path(chosen).resolve()
+    folder = REPOSITORY / "build" / "bin"
+    done = subprocess.run(["make", "-C", "workloads", f"BIN={folder}"], cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def nothing_left():
+    """Fails a test that leaves children or open file descriptors."""
+    before = _children(), _open_files()
+    yield
+    assert (_children(), _open_files()) == before
+
+
+def _children() -> set[int]:
+    threads = Path("/proc/self/task").iterdir()
+    return {int(pid) for thread in threads for pid in (thread / "children").read_text().split()}
+
+
+def _open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))

@@ -1,0 +1,82 @@
+"""Files survive a crash: whole or not at all, and a torn record costs only itself."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbhelpers.errors import InputError
+from nbhelpers.files import append_record, digest, digest_files, read_json, read_records, write_atomically
+
+
+def test_records_come_back_in_order(tmp_path):
+    for number in range(3):
+        append_record(tmp_path / "runs.jsonl", {"run": number})
+    assert [record["run"] for record in read_records(tmp_path / "runs.jsonl")] == [0, 1, 2]
+
+
+@given(cut=st.integers(min_value=1, max_value=40))
+def test_a_torn_last_record_costs_only_itself(tmp_path_factory, cut):
+    path = tmp_path_factory.mktemp("torn") / "runs.jsonl"
+    append_record(path, {"run": 0})
+    whole = path.stat().st_size
+    append_record(path, {"run": 1, "message": "x" * 40})
+    os.truncate(path, path.stat().st_size - cut)
+    append_record(path, {"run": 2})
+    runs = [record["run"] for record in read_records(path)]
+    assert runs in ([0, 2], [0, 1, 2]) and path.stat().st_size > whole
+    assert cut > 1 or runs == [0, 1, 2], "only the newline was lost: the record is whole"
+
+
+def test_a_damaged_record_in_the_middle_is_an_error_that_names_the_line(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    path.write_text('{"run": 0}\n{"run": oops}\n{"run": 2}\n')
+    with pytest.raises(InputError, match="line 2"):
+        read_records(path)
+
+
+def test_sigkill_while_appending_loses_no_finished_record(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    code = f"from nbhelpers.files import append_record\nfor n in range(10**6): append_record({str(path)!r}, {{'run': n}}); print(n, flush=True)"
+    writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    told = [int(writer.stdout.readline()) for _ in range(20)]
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    assert {record["run"] for record in read_records(path)} >= set(told)
+
+
+def test_a_file_is_replaced_whole_and_no_temporary_stays(tmp_path):
+    write_atomically(tmp_path / "a", "old")
+    with pytest.raises(TypeError):
+        write_atomically(tmp_path / "a", 3)
+    write_atomically(tmp_path / "a", "new")
+    assert (tmp_path / "a").read_text() == "new" and os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"{'a': 1}"])
+def test_bad_json_is_an_error_that_names_the_file(tmp_path, content):
+    (tmp_path / "bad.json").write_bytes(content)
+    with pytest.raises(InputError, match="bad.json"):
+        read_json(tmp_path / "bad.json")
+
+
+@given(st.lists(st.binary(max_size=8), max_size=4), st.lists(st.binary(max_size=8), max_size=4))
+def test_digests_tell_part_boundaries_apart(one, other):
+    assert (digest(*one) == digest(*other)) == (one == other)
+
+
+def test_the_digest_of_files_knows_names_and_contents(tmp_path):
+    (tmp_path / "a").write_text("1")
+    (tmp_path / "b").write_text("2")
+    before = digest_files([tmp_path / "a", tmp_path / "b"], tmp_path)
+    assert before == digest_files([tmp_path / "b", tmp_path / "a"], tmp_path)
+    time.sleep(0.01)
+    os.utime(tmp_path / "a")
+    assert before == digest_files([tmp_path / "a", tmp_path / "b"], tmp_path)
+    (tmp_path / "a").rename(tmp_path / "c")
+    assert before != digest_files([tmp_path / "c", tmp_path / "b"], tmp_path)

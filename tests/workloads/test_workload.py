@@ -1,0 +1,145 @@
+"""Workload records, placements and programs by name."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from nbhelpers.errors import InputError, RunError
+from nbhelpers.workloads import Workload, binary_folder, elf_interpreter, external, nbody, takes_preload, workload
+from nbhelpers.workloads._cpus import cores, format_cpu_list, keep_house, parse_cpu_list
+
+
+def test_record_is_hashable_and_normalised():
+    one = Workload("w", "omp", ["a", "b"], env={"Z": 1, "A": "2"}, cpus=[3, 1, 1])
+    assert one.env == (("A", "2"), ("Z", "1")) and one.command == ("a", "b") and one.cpus == (1, 3)
+    assert one == Workload("w", "omp", ("a", "b"), env=one.env, cpus=(1, 3)) and len({one, replace(one)}) == 1
+    assert "\n" not in repr(one)
+
+
+@pytest.mark.parametrize("change", [{"command": ()}, {"model": "openmp"}, {"start": "now"}, {"timeout_s": 0}, {"timeout_s": float("nan")}, {"timeout_s": float("inf")},
+                                    {"pattern": "("}, {"pattern": r"time (\d+)"}, {"cpus": ()}, {"cpus": (-1,)}, {"env": {"A=B": "1"}},
+                                    {"env": {"A": "x\0y"}}, {"command": ("a\0",)}])
+def test_fields_that_cannot_be_used(change):
+    with pytest.raises(InputError) as caught:
+        replace(nbody(), **change)
+    assert "nbody" in str(caught.value)
+
+
+def test_roaming_unsets_what_the_shell_may_have_set():
+    placed = nbody().placed("TP").placed("Rm")
+    assert dict(placed.env) == {"OMP_PROC_BIND": "false"} and placed.cpus is None and placed.config == "Rm"
+
+
+def test_pinning_by_core_or_by_thread(monkeypatch):
+    monkeypatch.setattr(workload, "usable_cpus", lambda: tuple(range(8)))
+    monkeypatch.setattr(workload, "cores", lambda cpus: [tuple(c for c in cpus if c % 4 == k) for k in range(4)])  # 2 threads a core
+    assert dict(nbody().placed("TP").env)["OMP_PLACES"] == "threads"
+    four = dict(nbody(threads=4).placed("TP").env)
+    assert four == {"OMP_NUM_THREADS": "4", "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
+
+
+@pytest.mark.parametrize("count, share, kept", [(2, 0.125, 1), (2, 0.25, 1), (8, 0.125, 1), (8, 0.25, 2), (16, 0.125, 2), (16, 0.25, 4),
+                                                (12, 0.125, 2), (3, 0.25, 1)])
+def test_housekeeping_shares(count, share, kept, monkeypatch):
+    """Persson et al. 2025, sec. 5: 12.5 % and 25 % of the cores; on their 8 and 16 cores 1, 2 and 2, 4."""
+    monkeypatch.setattr("nbhelpers.workloads._cpus.cores", lambda cpus: [(cpu,) for cpu in cpus])
+    assert keep_house(tuple(range(count)), share, "RmHK") == tuple(range(kept, count))
+
+
+def test_housekeeping_takes_whole_cores(tmp_path):
+    for cpu in range(8):
+        folder = tmp_path / f"cpu{cpu}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{cpu % 4},{cpu % 4 + 4}\n")
+    assert cores(tuple(range(8)), tmp_path) == [(0, 4), (1, 5), (2, 6), (3, 7)]
+    assert cores((1, 5, 6), tmp_path) == [(1, 5), (6,)]
+    assert cores((1, 9), tmp_path / "hidden") == [(1,), (9,)]
+
+
+def test_housekeeping_on_this_machine():
+    available = tuple(sorted(os.sched_getaffinity(0)))
+    if len(cores(available)) < 2:
+        pytest.skip("this machine has a single core")
+    placed = nbody(threads=len(available)).placed("TPHK")
+    assert 0 < len(placed.cpus) < len(available) and set(placed.cpus) < set(available)
+    assert int(dict(placed.env)["OMP_NUM_THREADS"]) == len(placed.cpus)
+
+
+def test_placements_that_cannot_be():
+    with pytest.raises(InputError, match="no placement 'Roam'"):
+        nbody().placed("Roam")
+    with pytest.raises(InputError, match="at least 2 cores"):
+        nbody().placed("RmHK", cpus=(0,))
+    with pytest.raises(InputError, match="CPUs 9999"):
+        nbody().placed("TP", cpus=(0, 9999))
+    with pytest.raises(InputError, match="how to pin"):
+        external("true").placed("TP")
+    assert external("true").placed("Rm", cpus=(0,)).cpus == (0,)
+
+
+def test_cpu_lists():
+    assert parse_cpu_list("0-3,8\n") == (0, 1, 2, 3, 8) and parse_cpu_list("5") == (5,)
+    assert parse_cpu_list(format_cpu_list((1, 3, 4))) == (1, 3, 4)
+
+
+def test_binary_folder_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("NOISEBOOK_BIN", str(tmp_path))
+    assert binary_folder() == tmp_path and nbody().command[0] == str(tmp_path / "nbody")
+
+
+def test_sizes_that_cannot_be():
+    for sizes in ({"bodies": 1}, {"steps": 0}, {"threads": 0}):
+        with pytest.raises(InputError):
+            nbody(**sizes)
+
+
+def test_external_commands(tmp_path):
+    assert external("sh -c 'exit 3'").command[1:] == ("-c", "exit 3")
+    assert external(["echo", "a b"]).name == "echo" and external("echo", name="other").name == "other"
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\nexit 0\n")
+    with pytest.raises(RunError, match="chmod"):
+        external(str(script))
+    script.chmod(0o755)
+    assert external(str(script)).start == "exec" and external(sys.executable).start == "main"
+    for bad, error in (("", InputError), ("'", InputError), ("no-such-program-anywhere", RunError), ("/no/such", RunError)):
+        with pytest.raises(error):
+            external(bad)
+    with pytest.raises(RunError, match="PATH"):
+        external("no-such-program-anywhere")
+
+
+def test_static_programs_wait_before_they_are_executed(binaries, tmp_path):
+    assert takes_preload(binaries / "nbody")
+    source = tmp_path / "static.c"
+    source.write_text("int main(void) { return 0; }")
+    if subprocess.run(["cc", "-static", source, "-o", tmp_path / "static"], capture_output=True).returncode:
+        pytest.skip("this machine has no static C library")
+    assert elf_interpreter(tmp_path / "static") is None and not takes_preload(tmp_path / "static")
+    assert external(str(tmp_path / "static")).start == "exec"
+
+
+def test_interpreter_agrees_with_readelf(binaries):
+    if not shutil.which("readelf"):
+        pytest.skip("there is no readelf (binutils) on this machine")
+    said = subprocess.run(["readelf", "-l", binaries / "nbody"], capture_output=True, text=True).stdout
+    assert f"interpreter: {elf_interpreter(binaries / 'nbody')}]" in said
+
+
+def test_privileged_programs_ignore_preloads(tmp_path):
+    program = tmp_path / "true"
+    shutil.copy(shutil.which("true"), program)
+    assert takes_preload(program)
+    program.chmod(0o4755)
+    assert not takes_preload(program)
+
+
+def test_damaged_elf_files(tmp_path):
+    whole = open(sys.executable, "rb").read(4096)
+    for cut in (0, 4, 5, 63, 64, 200):
+        (tmp_path / "cut").write_bytes(whole[:cut])
+        assert elf_interpreter(tmp_path / "cut") is None
