@@ -1,0 +1,110 @@
+"""The figure of an explanation: the distribution with its cutoff, and beside it the tree.
+
+Owns the drawing of the tree; the words in its nodes are rewritten, because scikit-learn's say "class" and "value".
+"""
+
+import re
+import textwrap
+
+import numpy as np
+import pandas as pd
+
+from ..attribute import Explanation
+from ._distribution import draw_strips, finished_rows
+from .style import PAGE_IN, ROLES, style
+
+NODE_POINTS = 6.5
+NODE_LETTERS = 15  # a line of a node
+
+
+def figure_attribution(explanation: Explanation, runs: pd.DataFrame, width_in: float = PAGE_IN):
+    """The distribution with the cutoff on the left, the tree that separates the slow runs on the right.
+
+    Parameters
+    ----------
+    explanation : of `explain(runs, …)`.
+    runs : the same runs table.
+
+    Returns
+    -------
+    matplotlib Figure. If nothing was found it says so where the tree would stand.
+    """
+    import matplotlib.pyplot as plt
+
+    runs = finished_rows(runs, (explanation.outcome, *explanation.features))
+    with style():
+        figure = plt.figure(figsize=(width_in, _height_in(explanation)))
+        left, right = (part.subplots() for part in figure.subfigures(1, 2, width_ratios=[1, 2.2]))
+        _draw_runs(left, explanation, runs[explanation.outcome].to_numpy(float))
+        right.set_axis_off()
+        if explanation.found:
+            _draw_tree(right, explanation, runs)
+        else:
+            words = explanation.summary.replace("; ", ";\n")
+            right.text(0.5, 0.5, textwrap.fill(words, 62), ha="center", va="center", transform=right.transAxes)
+    return figure
+
+
+def _height_in(explanation: Explanation) -> float:
+    depth = explanation.tree.get_depth() if explanation.found else 1
+    return {1: 2.5, 2: 2.9}.get(depth, 3.6)
+
+
+def _draw_runs(axes, explanation: Explanation, values: np.ndarray) -> None:
+    draw_strips(axes, {"": values}, explanation.threshold, coloured_by_cutoff=True)
+    found = explanation.cutoff.value is not None
+    axes.axvline(explanation.threshold, color="black", linestyle=(0, (3, 2)) if found else (0, (1, 2)), linewidth=0.9)
+    for name, count in (("fast", (values <= explanation.threshold).sum()), ("slow", (values > explanation.threshold).sum())):
+        axes.scatter([], [], marker=ROLES[name].marker, color=ROLES[name].colour, s=12, label=f"{name} (n = {count})")
+    axes.plot([], [], color="black", linestyle=(0, (3, 2)) if found else (0, (1, 2)), linewidth=0.9,
+              label=f"{'cutoff' if found else 'upper quartile'} {explanation.threshold:.4g}")
+    axes.set_xlabel("run time (s)" if explanation.outcome == "seconds" else explanation.outcome)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
+
+
+def _draw_tree(axes, explanation: Explanation, runs: pd.DataFrame) -> None:
+    from sklearn.tree import plot_tree
+
+    columns = runs[explanation.features].astype(float)
+    counts = _counts(explanation, columns.fillna(columns.median()).to_numpy(np.float32))
+    boxes = plot_tree(explanation.tree, ax=axes, fontsize=7, impurity=False, node_ids=True)
+    for box in boxes:
+        text = box.get_text()
+        if text.strip() in ("True", "False"):
+            box.set(text="yes" if text.strip() == "True" else "no", fontsize=NODE_POINTS)
+        elif text.startswith("node #"):
+            _reword(box, explanation, int(text.split("\n")[0].removeprefix("node #")), counts)
+
+
+def _counts(explanation: Explanation, values: np.ndarray) -> np.ndarray:
+    """Fast and slow runs in each node."""
+    paths = explanation.tree.decision_path(values)
+    slow = explanation.labels.to_numpy()
+    return np.column_stack([np.asarray(paths[chosen].sum(axis=0)).ravel() for chosen in (~slow, slow)])
+
+
+def _reword(box, explanation: Explanation, node: int, counts: np.ndarray) -> None:
+    tree = explanation.tree.tree_
+    fast, slow = counts[node]
+    tally = f"{fast} fast\n{slow} slow"
+    is_slow = bool(tree.value[node][0][1] > 0.5)
+    if tree.children_left[node] < 0:
+        text = tally
+    else:
+        text = f"{_wrapped(explanation.features[tree.feature[node]])}\n≤ {tree.threshold[node]:.3g}?\n{tally}"
+    role = ROLES["slow" if is_slow else "fast"]
+    box.set_text(text)
+    box.set(fontsize=NODE_POINTS, linespacing=1.1)
+    leaf = tree.children_left[node] < 0
+    box.get_bbox_patch().set(facecolor=role.colour if leaf else "white", alpha=1, edgecolor=role.colour, linewidth=1,
+                             linestyle=(0, (3, 1)) if is_slow else "-", boxstyle="round,pad=0.25")
+
+
+def _wrapped(name: str) -> str:
+    """A long counter name over several lines, broken after underscores."""
+    lines = [""]
+    for part in re.findall(r"[^_]*_?", name)[:-1]:
+        if lines[-1] and len(lines[-1] + part) > NODE_LETTERS:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)

@@ -1,0 +1,133 @@
+"""One page of HTML a notebook, that opens without a network.
+
+Owns the frame around the cells and the check that nothing in it is loaded from elsewhere.
+"""
+
+import html
+import re
+from collections.abc import Iterable
+from html.parser import HTMLParser
+from pathlib import Path
+
+from ..errors import InputError
+from ..files import write_atomically
+
+CSS = Path(__file__).with_name("page.css")
+_LOADING = {"src", "srcset", "poster", "data", "background", "href", "xlink:href"}
+_REMOTE = re.compile(r"\s*(https?:)?//", re.IGNORECASE)
+_REMOTE_CSS = re.compile(r"""(?:@import\s+|url\(\s*)['"]?\s*((?:https?:)?//[^'")\s;]+)""", re.IGNORECASE)
+_REMOTE_SCRIPT = re.compile(r"""['"`]((?:https?:)?//[^'"`\s]+\.m?js[^'"`\s]*)['"`]|\b(?:import|from)\b\s*\(?\s*['"]((?:https?:)?//[^'"]+)""", re.IGNORECASE)
+_NOTEBOOK_LINK = re.compile(r'(<a\b[^>]*\bhref=")(?![a-z][a-z0-9+.-]*:)([^"#]+)\.ipynb([#"])', re.IGNORECASE)
+
+
+def banner_html(replaced: Iterable[str]) -> str:
+    """What was replaced by what, to stand at the top of a page; "" if nothing was."""
+    items = "".join(f"<li>{html.escape(note)}</li>" for note in replaced)
+    if not items:
+        return ""
+    return f'<aside class="noisebook-banner" role="note"><p>Read this page with these limits in mind</p><ul>{items}</ul></aside>'
+
+
+def export_page(notebook_path: str | Path, html_path: str | Path, title: str | None = None, hide_code: bool = False,
+                replaced: Iterable[str] = ()) -> Path:
+    """Turn an executed notebook into one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    notebook_path : executed notebook; images beside it that its text shows are embedded.
+    title : of the page; None = the notebook's first heading.
+    hide_code : leave the code out.
+    replaced : notes for a banner at the top.
+
+    Raises
+    ------
+    InputError : the notebook can't be read, or something in it would be loaded from a network.
+
+    Notes
+    -----
+    Links between notebooks become links between pages. There is no MathJax: formulas stay as they were typed. The same notebook
+    gives the same bytes.
+    """
+    notebook = _read(Path(notebook_path))
+    body = _NOTEBOOK_LINK.sub(r"\1\2.html\3", _body(notebook, Path(notebook_path).parent, hide_code))
+    page = _frame(title or _first_heading(notebook) or Path(notebook_path).stem, banner_html(replaced) + body)
+    loads = outside_loads(page)
+    if loads:
+        raise InputError(f"the page would load {loads[0]}", where=f"{notebook_path}, {len(loads)} such place(s)",
+                         why="it has to open without a network", mend="put the file beside the notebook, or make it a plain link")
+    return write_atomically(html_path, page)
+
+
+def _read(path: Path):
+    import nbformat
+
+    try:
+        return nbformat.read(path, as_version=4)
+    except OSError as error:
+        raise InputError(f"cannot read the notebook: {error.strerror}", where=path) from None
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, KeyError) as error:
+        raise InputError(f"not a notebook: {str(error).splitlines()[0][:120]}", where=path) from None
+
+
+def _body(notebook, folder: Path, hide_code: bool) -> str:
+    """The cells by nbconvert's basic template, which has no scripts and no head."""
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter(template_name="basic", embed_images=True, exclude_input=hide_code, exclude_input_prompt=True,
+                            exclude_output_prompt=True, sanitize_html=False)
+    body, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"path": str(folder)}})
+    return body
+
+
+def _first_heading(notebook) -> str | None:
+    texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    heading = next((match for text in texts if (match := re.search(r"^#\s+(.+)$", text, re.MULTILINE))), None)
+    return re.sub(r"[*`_]", "", heading.group(1)).strip() if heading else None
+
+
+def _frame(title: str, body: str) -> str:
+    from pygments.formatters import HtmlFormatter
+
+    colours = HtmlFormatter(style="friendly_grayscale").get_style_defs(".highlight")
+    colours = re.sub(r"^\.highlight\s*\{[^}]*\}", "", colours, flags=re.MULTILINE)
+    return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
+            f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n")
+
+
+def outside_loads(page: str) -> list[str]:
+    """Addresses that a browser would fetch from a network to show a page; plain links don't count."""
+    finder = _Finder()
+    finder.feed(page)
+    finder.close()
+    return finder.found
+
+
+class _Finder(HTMLParser):
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.found: list[str] = []
+        self._inside = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._inside = tag if tag in ("style", "script") else self._inside
+        for name, value in attrs:
+            if not value:
+                continue
+            if name == "style":
+                self.found += _REMOTE_CSS.findall(value)
+            elif name in _LOADING and not (tag in ("a", "area") and name in ("href", "xlink:href")):
+                self.found += [part.strip() for part in _addresses(name, value) if _REMOTE.match(part)]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = "" if tag == self._inside else self._inside
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "style":
+            self.found += _REMOTE_CSS.findall(data)
+        elif self._inside == "script":
+            self.found += [first or second for first, second in _REMOTE_SCRIPT.findall(data)]
+
+
+def _addresses(name: str, value: str) -> list[str]:
+    return value.split(",") if name == "srcset" else [value]

@@ -1,0 +1,263 @@
+"""Figures and tables on disk: the same data give the same bytes, and each shows itself in a notebook.
+
+Owns the files NAME.pdf, .svg, .png, .csv, .tex, .html and the record NAME.json that the paper is collected from.
+"""
+
+import base64
+import html
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import InputError
+from ..files import read_json, to_json, write_atomically
+from .style import style
+
+FIGURE_FORMAT = "noisebook figure 1"
+TABLE_FORMAT = "noisebook table 1"
+EXACT = "%.10g"
+_NO_DATES = {"pdf": {"CreationDate": None, "Producer": None, "Creator": None}, "svg": {"Date": None, "Creator": None},
+             "png": {"Software": None}}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A saved figure.
+
+    Attributes
+    ----------
+    name, caption, folder : as saved.
+    width_in : width in inches at print size.
+    order : place among the figures and tables of its folder.
+    """
+
+    name: str
+    caption: str
+    folder: Path
+    width_in: float
+    order: int
+
+    def __repr__(self) -> str:
+        return f"Figure({self.name}: {self.folder / self.name}.{{pdf,svg,png,csv}})"
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def to_html(self, label: str = "") -> str:
+        """The picture, embedded, with its caption beneath; `label` (such as "Figure 3") comes before the caption."""
+        data = base64.b64encode((self.folder / f"{self.name}.png").read_bytes()).decode()
+        return (f'<figure class="noisebook" id="{self.name}"><img alt="{html.escape(self.caption)}" '
+                f'style="width:{self.width_in}in;max-width:100%" src="data:image/png;base64,{data}">'
+                f"<figcaption>{_labelled(label, self.caption)}</figcaption></figure>")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A saved table.
+
+    Attributes
+    ----------
+    name, caption, folder, order : as in `Figure`.
+    """
+
+    name: str
+    caption: str
+    folder: Path
+    order: int
+
+    def __repr__(self) -> str:
+        return f"Table({self.name}: {self.folder / self.name}.{{csv,tex,html}})"
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The numbers, in full precision."""
+        return pd.read_csv(self.folder / f"{self.name}.csv")
+
+    def to_html(self, label: str = "") -> str:
+        """The table with its caption above; `label` (such as "Table 1") comes before the caption."""
+        body = (self.folder / f"{self.name}.html").read_text(encoding="utf-8")
+        return (f'<figure class="noisebook" id="{self.name}"><figcaption>{_labelled(label, self.caption)}</figcaption>'
+                f"{body}</figure>")
+
+
+def _labelled(label: str, caption: str) -> str:
+    return (f"<b>{html.escape(label)}.</b> " if label else "") + html.escape(caption)
+
+
+def save_figure(figure: object, name: str, caption: str, data: pd.DataFrame, folder: str | Path) -> Figure:
+    """Save a matplotlib figure as PDF, SVG and PNG (200 dpi), its data as CSV, and its caption as JSON.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure at its print size; closed afterwards, so that a notebook shows it once.
+    name : file name without ending: letters, digits, ``-``, ``_``.
+    caption : one or more sentences; never drawn into the figure.
+    data : what is drawn, one row a mark.
+    folder : made if missing.
+
+    Raises
+    ------
+    InputError : the name is not a file name.
+    """
+    import matplotlib.pyplot as plt
+
+    folder = _checked(name, folder)
+    with style():
+        for kind, metadata in _NO_DATES.items():
+            write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
+    plt.close(figure)
+    write_atomically(folder / f"{name}.csv", data.to_csv(index=False, float_format=EXACT))
+    record = Figure(name, caption, folder, round(float(figure.get_figwidth()), 3), _order(folder, name))
+    content = {"format": FIGURE_FORMAT, "name": name, "caption": caption, "width_in": record.width_in, "order": record.order}
+    write_atomically(folder / f"{name}.json", to_json(content))
+    return record
+
+
+def _drawn(figure: object, kind: str, metadata: dict) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, metadata=metadata)
+    return buffer.getvalue()
+
+
+def save_table(frame: pd.DataFrame, name: str, caption: str, folder: str | Path, published: pd.DataFrame | None = None,
+               formats: Mapping[str, str] | None = None) -> Table:
+    """Save a table as CSV (10 significant digits), LaTeX (booktabs) and HTML, ours beside the published value.
+
+    Parameters
+    ----------
+    frame : the table; a named index becomes columns.
+    name, caption, folder : as in `save_figure`.
+    published : table of `published(...)`: rows are matched by the text columns that both have, and beside each number column that
+        both have comes one named ``COLUMN (published)``. The caption then names the paper and its table.
+    formats : for a column, how it is printed in LaTeX and HTML, such as ``{"seconds": "{:.3f}", "increase": "{:+.1%}"}``;
+        other numbers get four significant digits.
+
+    Raises
+    ------
+    InputError : the name is not a file name, a format is for no column, or nothing matches the published table.
+    """
+    folder, formats = _checked(name, folder), dict(formats or {})
+    frame = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
+    _check_formats(formats, frame)
+    if published is not None:
+        frame, caption, formats = _beside(frame, published), _citing(caption, published), _doubled(formats)
+    shown = _printed(frame, formats)
+    write_atomically(folder / f"{name}.csv", frame.to_csv(index=False, float_format=EXACT))
+    write_atomically(folder / f"{name}.tex", _latex(shown, frame, name, caption))
+    write_atomically(folder / f"{name}.html", _fragment(shown, frame))
+    record = Table(name, caption, folder, _order(folder, name))
+    write_atomically(folder / f"{name}.json",
+                     to_json({"format": TABLE_FORMAT, "name": name, "caption": caption, "order": record.order}))
+    return record
+
+
+def _checked(name: str, folder: str | Path) -> Path:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+        raise InputError(f"{name!r} is not a name for files", mend="use letters, digits, - and _")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def records(folder: str | Path) -> list[Figure | Table]:
+    """The figures and tables saved under a folder, by subfolder and then in the order they were first saved in."""
+    folder = Path(folder)
+    loaded = [_load(path) for path in sorted(folder.rglob("*.json")) if path.with_suffix(".csv").exists()]
+    found = [record for record in loaded if record is not None]
+    return sorted(found, key=lambda record: (record.folder.relative_to(folder).parts, record.order, record.name))
+
+
+def _load(path: Path) -> Figure | Table | None:
+    content = read_json(path)
+    kind = content.get("format") if isinstance(content, dict) else None
+    if kind == FIGURE_FORMAT:
+        return Figure(content["name"], content["caption"], path.parent, content["width_in"], content["order"])
+    if kind == TABLE_FORMAT:
+        return Table(content["name"], content["caption"], path.parent, content["order"])
+    return None
+
+
+def _order(folder: Path, name: str) -> int:
+    """A record keeps its place when it is saved again; a new one comes last."""
+    others = {record.name: record.order for record in records(folder) if record.folder == folder}
+    return others.get(name, 1 + max(others.values(), default=0))
+
+
+def _check_formats(formats: dict[str, str], frame: pd.DataFrame) -> None:
+    for column in formats:
+        if column not in frame.columns:
+            raise InputError(f"a format for {column!r}, which is not a column", mend=f"columns: {', '.join(map(str, frame.columns))}")
+
+
+def _beside(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    shared = [column for column in frame.columns if column in published.columns]
+    numbers = [column for column in shared if pd.api.types.is_numeric_dtype(frame[column])]
+    keys = [column for column in shared if column not in numbers]
+    if not keys or not numbers:
+        raise InputError("nothing to match with the published table", where=f"shared columns: {shared}",
+                         mend="name a text column (benchmark, config, …) and a number column as in the published table")
+    theirs = published[keys + numbers].rename(columns={column: f"{column} (published)" for column in numbers})
+    if theirs.duplicated(keys).any():
+        raise InputError(f"the published table has several rows for the same {', '.join(keys)}", mend="select rows of it first")
+    merged = frame.merge(theirs, on=keys, how="left", validate="many_to_one")
+    order = [name for column in frame.columns for name in (column, f"{column} (published)") if name in merged.columns]
+    return merged[order]
+
+
+def _citing(caption: str, published: pd.DataFrame) -> str:
+    paper, table = published.attrs.get("paper"), published.attrs.get("table")
+    return f"{caption} Published values: {paper}, table {table}." if paper else caption
+
+
+def _doubled(formats: dict[str, str]) -> dict[str, str]:
+    return formats | {f"{column} (published)": text for column, text in formats.items()}
+
+
+def _printed(frame: pd.DataFrame, formats: dict[str, str]) -> pd.DataFrame:
+    columns = {column: [_cell(value, formats.get(column)) for value in frame[column]] for column in frame.columns}
+    return pd.DataFrame(columns, columns=frame.columns, dtype=object)
+
+
+def _cell(value: object, text: str | None) -> str:
+    if not isinstance(value, tuple | list | dict) and pd.isna(value):
+        return "–"
+    if text:
+        return text.format(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _latex(shown: pd.DataFrame, frame: pd.DataFrame, name: str, caption: str) -> str:
+    """booktabs; needs \\usepackage{booktabs}."""
+    align = "".join("r" if pd.api.types.is_numeric_dtype(frame[column]) else "l" for column in frame.columns)
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}", rf"\label{{tab:{name}}}",
+             rf"\begin{{tabular}}{{{align}}}", r"\toprule", _tex_row(map(str, shown.columns)), r"\midrule",
+             *(_tex_row(row) for row in shown.itertuples(index=False)), r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def _tex_row(cells: object) -> str:
+    return " & ".join(_tex(cell) for cell in cells) + r" \\"
+
+
+_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "−": "$-$", "±": r"$\pm$",
+        "×": r"$\times$", "µ": r"$\mu$", "≤": r"$\leq$", "≥": r"$\geq$", **{sign: f"\\{sign}" for sign in "&%$#_{}"}}
+
+
+def _tex(text: object) -> str:
+    return "".join(_TEX.get(sign, sign) for sign in str(text))
+
+
+def _fragment(shown: pd.DataFrame, frame: pd.DataFrame) -> str:
+    kinds = ["number" if pd.api.types.is_numeric_dtype(frame[column]) else "text" for column in frame.columns]
+    head = "".join(f'<th class="{kind}">{html.escape(str(column))}</th>' for kind, column in zip(kinds, shown.columns))
+    rows = ["".join(f'<td class="{kind}">{html.escape(str(cell))}</td>' for kind, cell in zip(kinds, row))
+            for row in shown.itertuples(index=False)]
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<table class="noisebook">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n'

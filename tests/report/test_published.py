@@ -1,0 +1,69 @@
+"""The papers' numbers: do they add up the way the papers say?"""
+
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.report import published, published_names
+
+CONFIGS = ["Rm", "RmHK", "RmHK2", "TP", "TPHK", "TPHK2"]
+
+
+def tables_3_to_5():
+    return pd.concat([published(f"persson2025-table{number}") for number in (3, 4, 5)], ignore_index=True)
+
+
+def test_every_table_tells_where_it_is_from():
+    names = published_names()
+    assert [f"persson2025-table{number}" in names for number in range(1, 8)] == [True] * 7
+    for name in names:
+        attributes = published(name).attrs
+        assert attributes["paper"] and attributes["doi"] and attributes["table"] == name[-1] and attributes["caption"]
+
+
+def test_table_1_increases_follow_from_its_times():
+    table = published("persson2025-table1")
+    increase = 100 * (table["tracing_on_seconds"] / table["tracing_off_seconds"] - 1)
+    assert (increase - table["increase_percent"]).abs().max() <= 0.006
+
+
+def test_tables_3_to_5_are_complete():
+    cells = tables_3_to_5()
+    assert len(cells) == 8 * 6 + 8 * 6 + 12 * 6
+    assert cells.notna().all(axis=None)
+    assert not cells.duplicated(["platform", "benchmark", "model", "smt", "noise_config", "config"]).any()
+    assert set(cells["config"]) == set(CONFIGS)
+
+
+def test_noise_configs_of_a_case_imply_the_same_baseline():
+    """seconds / (1 + increase) is the baseline, and the paper has one baseline for both noise configs: an error of typing shows."""
+    cells = tables_3_to_5()
+    baseline = cells["seconds"] / (1 + cells["increase_percent"] / 100)
+    keys = ["platform", "benchmark", "model", "smt", "config"]
+    spread = baseline.groupby([cells[key] for key in keys]).agg(lambda values: values.max() / values.min() - 1)
+    assert spread.max() < 0.002
+
+
+def test_table_6_averages_tables_3_to_5():
+    """Holds to 0.02: the paper averaged unrounded numbers."""
+    averages = tables_3_to_5().groupby(["model", "config"])["increase_percent"].mean()
+    table = published("persson2025-table6").set_index(["model", "config"])["increase_percent"]
+    assert (averages - table).abs().max() <= 0.025
+
+
+def test_text_says_16_82_where_table_6_gives_16_83():
+    """The only disagreement of these tables with the text (section 5.2), a matter of rounding."""
+    means = published("persson2025-table6").groupby("model")["increase_percent"].mean()
+    assert means["OMP"] - means["SYCL"] == pytest.approx(16.827, abs=0.001)
+
+
+def test_table_7_averages_to_what_the_text_says():
+    accuracy = published("persson2025-table7")["accuracy_percent"]
+    assert len(accuracy) == 10
+    assert accuracy.mean() == pytest.approx(8.57, abs=0.005)
+    assert (accuracy <= 8).sum() == 7 and accuracy[accuracy > 8].between(15.5, 23).all()
+
+
+def test_an_unknown_table_names_the_nearest():
+    with pytest.raises(InputError, match="did you mean 'persson2025-table3'"):
+        published("persson2025-tabel3")

@@ -1,0 +1,116 @@
+"""Saved figures and tables: same bytes, right numbers, escaped text, numbered in order."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.report import collect, figure_compare, provenance_html, published, save_figure, save_table
+
+FRAME = pd.DataFrame({"benchmark": ["N-body", "a_b & 50 %"], "seconds": [1 / 3, np.nan], "runs": [3, 4]})
+
+
+def test_same_data_same_bytes(tmp_path, runs):
+    for folder in ("one", "two"):
+        save_figure(figure_compare(runs), "compare", "Three cells.", runs, tmp_path / folder)
+        save_table(FRAME, "table", "Numbers.", tmp_path / folder)
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == sorted([f"compare.{kind}" for kind in ("csv", "json", "pdf", "png", "svg")] +
+                           [f"table.{kind}" for kind in ("csv", "html", "json", "tex")])
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+def test_no_date_in_the_files(tmp_path, runs):
+    save_figure(figure_compare(runs), "compare", "Three cells.", runs, tmp_path)
+    assert b"CreationDate" not in (tmp_path / "compare.pdf").read_bytes()
+    assert b"<dc:date>" not in (tmp_path / "compare.svg").read_bytes()
+
+
+def test_a_figure_is_saved_at_print_size(tmp_path, runs):
+    from PIL import Image
+
+    record = save_figure(figure_compare(runs), "compare", "Three cells.", runs, tmp_path)
+    assert record.width_in == 3.33
+    assert Image.open(tmp_path / "compare.png").width == pytest.approx(3.33 * 200, abs=1)
+
+
+def test_a_figure_shows_its_picture_and_caption(tmp_path, runs):
+    page = save_figure(figure_compare(runs), "compare", "Three <cells>.", runs, tmp_path)._repr_html_()
+    assert "data:image/png;base64," in page and "<figcaption>Three &lt;cells&gt;." in page
+
+
+def test_data_beside_a_figure_are_the_data(tmp_path, runs):
+    save_figure(figure_compare(runs), "compare", "Three cells.", runs, tmp_path)
+    read = pd.read_csv(tmp_path / "compare.csv")
+    assert np.allclose(read["seconds"], runs["seconds"], rtol=1e-9)
+
+
+def test_table_text_is_escaped(tmp_path):
+    record = save_table(FRAME, "table", "Half of 50 % & more_.", tmp_path)
+    tex = (tmp_path / "table.tex").read_text()
+    assert r"a\_b \& 50 \%" in tex and r"\caption{Half of 50 \% \& more\_.}" in tex
+    assert r"\toprule" in tex and r"\begin{tabular}{lrr}" in tex
+    assert "a_b &amp; 50 %" in record._repr_html_() and "–" in record._repr_html_()
+    assert record.frame["seconds"][0] == pytest.approx(1 / 3, rel=1e-9)
+
+
+def test_table_formats(tmp_path):
+    record = save_table(FRAME, "table", "Numbers.", tmp_path, formats={"seconds": "{:.2f}"})
+    assert ">0.33<" in record.to_html()
+    with pytest.raises(InputError, match="'second'"):
+        save_table(FRAME, "table", "Numbers.", tmp_path, formats={"second": "{:.2f}"})
+
+
+def test_a_named_index_becomes_a_column(tmp_path):
+    record = save_table(FRAME.set_index("benchmark"), "table", "Numbers.", tmp_path)
+    assert list(record.frame.columns) == list(FRAME.columns)
+
+
+def test_ours_stands_beside_the_published_value(tmp_path):
+    ours = pd.DataFrame({"benchmark": ["N-body", "other"], "increase_percent": [0.2, 0.1]})
+    record = save_table(ours, "tracing", "Tracing.", tmp_path, published("persson2025-table1"))
+    assert list(record.frame.columns) == ["benchmark", "increase_percent", "increase_percent (published)"]
+    assert record.frame["increase_percent (published)"].tolist()[0] == 0.67
+    assert np.isnan(record.frame["increase_percent (published)"][1])
+    assert "table 1" in record.caption and "Persson" in record.caption
+
+
+def test_a_published_table_that_does_not_fit_is_refused(tmp_path):
+    with pytest.raises(InputError, match="nothing to match"):
+        save_table(pd.DataFrame({"x": [1.0]}), "table", "", tmp_path, published("persson2025-table1"))
+    ours = pd.DataFrame({"benchmark": ["N-body"], "seconds": [0.4]})
+    with pytest.raises(InputError, match="several rows"):
+        save_table(ours, "table", "", tmp_path, published("persson2025-table3"))
+
+
+@pytest.mark.parametrize("name", ["../up", "with space", "", "-x"])
+def test_a_name_that_is_no_file_name_is_refused(tmp_path, name):
+    with pytest.raises(InputError, match="not a name"):
+        save_table(FRAME, name, "", tmp_path)
+
+
+def test_the_paper_numbers_tables_and_figures_in_order(tmp_path, runs):
+    save_table(FRAME, "later", "", tmp_path / "20-b")
+    save_table(FRAME, "zulu", "", tmp_path / "10-a")
+    save_figure(figure_compare(runs), "alpha", "", runs, tmp_path / "10-a")
+    save_table(FRAME, "mike", "", tmp_path / "10-a")
+    save_table(FRAME, "zulu", "again", tmp_path / "10-a")
+    (tmp_path / "10-a" / "config.json").write_text("{}")
+    (tmp_path / "10-a" / "found.json").write_text('["a sentence"]')
+    paper = collect(tmp_path)
+    assert [(item.label, item.record.name, item.stage) for item in paper] == [
+        ("Table 1", "zulu", "10-a"), ("Figure 1", "alpha", "10-a"), ("Table 2", "mike", "10-a"), ("Table 3", "later", "20-b")]
+    assert paper["mike"].label == "Table 2" and repr(paper) == "Paper(3 tables, 1 figures)"
+    assert "<b>Table 1.</b> again" in paper._repr_html_()
+    assert [item.record.name for item in paper.of("20-b")] == ["later"]
+
+
+def test_an_empty_paper(tmp_path):
+    assert len(collect(tmp_path)) == 0
+
+
+def test_provenance_is_flattened_and_escaped():
+    block = provenance_html({"machine": {"kernel": "6.1 <x>", "cpus": [0, 1], "governor": None}, "commit": "abc"})
+    assert "<th>machine / kernel</th><td>6.1 &lt;x&gt;</td>" in block
+    assert "<td>0, 1</td>" in block and "<td>none</td>" in block
