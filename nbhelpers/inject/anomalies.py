@@ -134,7 +134,7 @@ def planted_findings(table: pd.DataFrame) -> list[str]:
     error = (table["ratio"] - 1).abs()
     widest = ((table["disturbed_high"] - table["disturbed_low"]) / 2 / table["disturbed"]).max()
     holds = int(((table["ratio_low"] <= 1) & (table["ratio_high"] >= 1)).sum())
-    return [f"Over {len(table)} planted anomalies, {table['runs'].min()} runs each, the replay's mean run time was off by **{error.mean():.1%}** on "
+    return [f"Over {len(table)} planted anomal{'y' if len(table) == 1 else 'ies'}, {table['runs'].min()} runs each, the replay's mean run time was off by **{error.mean():.1%}** on "
             f"average and {error.max():.1%} at most; the published injector's was off by 8.6 % on average (natural anomalies, Table 7).",
             f"In {holds} of {len(table)} cases the 95 % interval of replayed / disturbed holds 1; the widest interval of a disturbed mean is ± {widest:.1%}.",
             f"The undisturbed program lies outside of the disturbed interval in {int(table['baseline_outside'].sum())} of {len(table)} cases."]

@@ -69,12 +69,12 @@ def _groups(runs: pd.DataFrame, by: str | None, outcome: str) -> dict[str, np.nd
 
 
 def _draw_ecdf(axes, groups: dict[str, np.ndarray], cutoff: float | None) -> None:
+    import seaborn
+
     roles = roles_of(groups) if len(groups) > 1 else {name: ROLES["baseline"] for name in groups}
     for name, values in groups.items():
-        ordered = np.sort(values)
-        steps = np.arange(1, ordered.size + 1) / ordered.size
-        label = f"{name} (n = {ordered.size})" if name else f"n = {ordered.size}"
-        axes.step(ordered, steps, where="post", color=roles[name].colour, linestyle=roles[name].dash, label=label)
+        label = f"{name} (n = {values.size})" if name else f"n = {values.size}"
+        seaborn.ecdfplot(x=values, ax=axes, color=roles[name].colour, linestyle=roles[name].dash, label=label)
     axes.set_ylabel("share of runs\nthat took at most")
     axes.set_ylim(0, 1.03)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from ..errors import InputError
 from ..files import write_atomically
 
+_BANNER = "background: #fff6e0; border: 1px solid #e69f00; border-left: 6px solid #e69f00; padding: .6rem 1rem; color: #1b1b1b"
 CSS = Path(__file__).with_name("page.css")
 _LOADING = {"src", "srcset", "poster", "data", "background", "href", "xlink:href"}
 _REMOTE = re.compile(r"\s*(https?:)?//", re.IGNORECASE)
@@ -25,7 +26,7 @@ def banner_html(replaced: Iterable[str]) -> str:
     items = "".join(f"<li>{html.escape(note)}</li>" for note in replaced)
     if not items:
         return ""
-    return f'<aside class="noisebook-banner" role="note"><p>Read this page with these limits in mind</p><ul>{items}</ul></aside>'
+    return f'<aside class="noisebook-banner" role="note" style="{_BANNER}"><p>Read this page with these limits in mind</p><ul>{items}</ul></aside>'
 
 
 def export_page(notebook_path: str | Path, html_path: str | Path, title: str | None = None, hide_code: bool = False,

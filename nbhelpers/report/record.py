@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ..errors import InputError
 from ..files import read_json, to_json, write_atomically
+from ._units import heading, printed
 from .style import style
 
 FIGURE_FORMAT = "noisebook figure 1"
@@ -137,7 +139,7 @@ def save_table(frame: pd.DataFrame, name: str, caption: str, folder: str | Path,
     published : table of `published(...)`: rows are matched by the text columns that both have, and beside each number column that
         both have comes one named ``COLUMN (published)``. The caption then names the paper and its table.
     formats : for a column, how it is printed in LaTeX and HTML, such as ``{"seconds": "{:.3f}", "increase": "{:+.1%}"}``;
-        other numbers get four significant digits.
+        other numbers are printed by the unit in the column's name, or with four significant digits.
 
     Raises
     ------
@@ -221,16 +223,18 @@ def _doubled(formats: dict[str, str]) -> dict[str, str]:
 
 
 def _printed(frame: pd.DataFrame, formats: dict[str, str]) -> pd.DataFrame:
-    columns = {column: [_cell(value, formats.get(column)) for value in frame[column]] for column in frame.columns}
-    return pd.DataFrame(columns, columns=frame.columns, dtype=object)
+    columns = {column: [_cell(value, str(column), formats.get(column)) for value in frame[column]] for column in frame.columns}
+    return pd.DataFrame(columns, columns=frame.columns, dtype=object).rename(columns=lambda column: heading(str(column)))
 
 
-def _cell(value: object, text: str | None) -> str:
+def _cell(value: object, column: str, text: str | None) -> str:
     if not isinstance(value, tuple | list | dict) and pd.isna(value):
         return "–"
     if text:
         return text.format(value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return printed(column, value) if isinstance(value, float) else str(value)
 
 
 def _latex(shown: pd.DataFrame, frame: pd.DataFrame, name: str, caption: str) -> str:
@@ -256,8 +260,9 @@ def _tex(text: object) -> str:
 
 def _fragment(shown: pd.DataFrame, frame: pd.DataFrame) -> str:
     kinds = ["number" if pd.api.types.is_numeric_dtype(frame[column]) else "text" for column in frame.columns]
-    head = "".join(f'<th class="{kind}">{html.escape(str(column))}</th>' for kind, column in zip(kinds, shown.columns))
-    rows = ["".join(f'<td class="{kind}">{html.escape(str(cell))}</td>' for kind, cell in zip(kinds, row))
+    align = {"number": "text-align: right", "text": "text-align: left"}  # inline: JupyterLab has no style sheet of ours
+    head = "".join(f'<th class="{kind}" style="{align[kind]}">{html.escape(str(column))}</th>' for kind, column in zip(kinds, shown.columns))
+    rows = ["".join(f'<td class="{kind}" style="{align[kind]}">{html.escape(str(cell))}</td>' for kind, cell in zip(kinds, row))
             for row in shown.itertuples(index=False)]
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
     return f'<table class="noisebook">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n'

@@ -1,0 +1,121 @@
+# Noisebook. `make` alone prints the map.
+#
+# A stage (a notebook) re-runs when, and only when, the contents of what it rests on changed: its cells, its own slice of the
+# profile, the library, or what the stages before it made. `nbhelpers.stages wanted` writes a digest of the first three into
+# build/PROFILE/stamps/STAGE.wanted and leaves the file alone when nothing changed; STAGE.made has the digest of what came out.
+
+PROFILE ?= quick
+PYTHON  ?= python3
+PY      ?= .venv/bin/python
+B       := build/$(PROFILE)
+S       := $(B)/stamps
+STAGES  := 00-machine 10-trace-collection 20-delta-config 30-injection 35-planted-anomaly 50-attribution 90-paper
+RUN     := $(PY) -m nbhelpers.stages
+C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py workloads/*.c workloads/*.h workloads/Makefile) setup.py pyproject.toml
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: help paper env test lab doctor clean measure-again recorded lock bench FORCE
+
+help:
+	@sed -n 's/^#: \{0,1\}//p' Makefile
+
+#: Noisebook: why does a parallel program not take the same time twice?
+#:
+#:   target              time here*   what it does, and what it needs
+#:   make paper          7-10 min     the whole study on this machine, ending in one page of tables and figures; a C compiler
+#:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
+#:   make test           5 min        the tests
+#:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
+#:   make lab            -            JupyterLab on the notebooks, with the project's kernel
+#:   make env            1-2 min      only the environment (.venv) and the C parts (done by the others when needed)
+#:   make measure-again  1 s          keeps this profile's data aside (never deletes them); the next `make paper` measures anew
+#:   make clean          1 s          removes what was computed; measured data stay
+#:   make bench          10 min       figures of speed, each beside a rival or a bound
+#:   make lock           10 s         resolves requirements.lock anew (needs uv)
+#:
+#:   PROFILE=smoke       2 min        every stage with a handful of runs: does it work at all? (no conclusions)
+#:   PROFILE=quick       (default)    a small study on any machine
+#:   PROFILE=full        hours        the papers' counts: 1000 baseline and 200 injected runs a configuration
+#:   PROFILE=recorded    1 min        no privilege, any machine: the tables of the recorded campaign (data/recorded)
+#:
+#:   * on two virtual cores. One stage alone: make build/quick/stamps/20-delta-config.done
+
+paper: $(S)/90-paper.done
+	@echo "Open $(B)/paper.html"
+
+# --- the environment ------------------------------------------------------------------------------------------------------
+
+env: build/c-parts
+
+ifeq ($(PY),.venv/bin/python)
+ENV := .venv/installed
+$(ENV): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Noisebook needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Name another: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "'$(PYTHON)' cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	@echo "Installing the environment into .venv (about a minute)"
+	@$(PYTHON) -m venv --clear .venv
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+endif
+
+build/c-parts: $(ENV) $(C_PARTS)
+	@command -v $${CC:-cc} >/dev/null || { echo "No C compiler. On Debian or Ubuntu: apt-get install gcc libc6-dev"; exit 1; }
+	@mkdir -p build/bin
+	@echo "Building the C parts"
+	@$(MAKE) --no-print-directory -s -C workloads BIN=$(CURDIR)/build/bin
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || { \
+	  echo "The injector did not build. Its own message stands above; Python's headers may be missing: apt-get install python3-dev"; exit 1; }
+	@touch $@
+
+# --- the stages -----------------------------------------------------------------------------------------------------------
+
+WANTED := $(STAGES:%=$(S)/%.wanted)
+DONE   := $(STAGES:%=$(S)/%.done)
+MADE   := $(STAGES:%=$(S)/%.made)
+.PRECIOUS: $(WANTED) $(DONE) $(MADE)
+
+$(S)/checked: build/c-parts FORCE
+	@$(RUN) wanted --profile $(PROFILE) $(STAGES)
+	@touch $@
+$(WANTED): $(S)/checked ; @:
+
+$(DONE): $(S)/%.done: $(S)/%.wanted
+	@$(RUN) run $* --profile $(PROFILE)
+	@touch $@
+$(MADE): $(S)/%.made: $(S)/%.done ; @:
+
+$(S)/10-trace-collection.done: $(S)/00-machine.made
+$(S)/20-delta-config.done: $(S)/10-trace-collection.made
+$(S)/30-injection.done: $(S)/20-delta-config.made
+$(S)/35-planted-anomaly.done: $(S)/10-trace-collection.made
+$(S)/50-attribution.done: $(S)/10-trace-collection.made $(S)/30-injection.made
+$(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
+
+# --- the rest -------------------------------------------------------------------------------------------------------------
+
+test: build/c-parts
+	$(PY) -m pytest
+
+doctor: build/c-parts
+	@$(PY) -m nbhelpers.machine.doctor
+
+lab: build/c-parts
+	cd notebooks && $(if $(filter 0,$(shell id -u)),$(abspath $(PY)) -m jupyter lab --allow-root,$(abspath $(PY)) -m jupyter lab)
+
+bench: build/c-parts
+	@for b in benchmarks/*.py; do echo "== $$b"; $(PY) $$b || exit 1; done
+
+measure-again: build/c-parts
+	@$(RUN) measure-again --profile $(PROFILE)
+
+clean:
+	@rm -rf build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper.html build/lib* build/temp* build/bdist*
+	@for d in build/*/data build/*/kept; do [ -d $$d ] && echo "kept: $$d (measured data; delete by hand if you must)"; done; true
+
+lock:
+	$(PY) -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" | \
+	  uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header - -o requirements.lock

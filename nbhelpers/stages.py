@@ -1,0 +1,285 @@
+"""Runs a notebook as a stage of the pipeline: parameters checked, machine locked, the result moved into place only when whole.
+
+`python -m nbhelpers.stages wanted|run|measure-again|record` is what the Makefile calls; nothing here knows what a stage computes.
+"""
+
+import argparse
+import ast
+import difflib
+import os
+import shutil
+import signal
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+import yaml
+
+from .errors import InputError, NoisebookError
+from .files import digest, read_json, to_json, write_atomically
+from .study import PROFILES, REPOSITORY, Study
+
+NOTEBOOKS = REPOSITORY / "notebooks"
+EVERYWHERE = "all"
+PAPER = "90-paper"
+LIBRARY = ("nbhelpers/**/*.py", "nbhelpers/**/*.json", "injector_c/*.[ch]", "injector_c/*.py", "workloads/*.[ch]", "workloads/Makefile",
+           "data/published/*.csv")
+
+
+def parameters_of(stage: str, profile: str) -> dict:
+    """What a profile says for one notebook: its `all` section and the stage's own.
+
+    Raises
+    ------
+    InputError : a section that is no notebook, or a name that the notebook does not declare (with the nearest that it does).
+    """
+    path = profile_file(profile)
+    sections = _read_yaml(path)
+    stages = [notebook.stem for notebook in NOTEBOOKS.glob("*.ipynb")]
+    for section in sections:
+        _known(section, [EVERYWHERE, *stages], "notebook", path)
+    given = {**(sections.get(EVERYWHERE) or {}), **(sections.get(stage) or {}), "profile": profile}
+    declared = declared_parameters(stage)
+    for name in given:
+        _known(name, declared, f"parameter of {stage}.ipynb", path)
+    return given
+
+
+def profile_file(profile: str) -> Path:
+    """The YAML file of a profile; `record` measures what `recorded` later shows, so they share one."""
+    return NOTEBOOKS / "parameters" / f"{'recorded' if profile == 'record' else profile}.yml"
+
+
+def _read_yaml(path: Path) -> dict:
+    try:
+        sections = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise InputError(f"cannot read the profile: {error.strerror}", where=path, mend=f"make paper PROFILE={'|'.join(PROFILES)}") from None
+    except yaml.YAMLError as error:
+        raise InputError("the profile is not YAML", where=f"{path}: {error}") from None
+    if not isinstance(sections, dict) or not all(isinstance(section, dict | None) for section in sections.values()):
+        raise InputError("a profile is a mapping from notebooks to their parameters", where=path)
+    return sections
+
+
+def _known(name: str, known: list[str], what: str, where: Path) -> None:
+    if name in known:
+        return
+    near = difflib.get_close_matches(str(name), known, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(known))}"
+    raise InputError(f"'{name}' is no {what}", where=where, why="it would silently change nothing", mend=hint)
+
+
+def declared_parameters(stage: str) -> list[str]:
+    """Names that the notebook's cell tagged `parameters` assigns."""
+    path = _notebook(stage)
+    tagged = [cell for cell in read_json(path)["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+    if len(tagged) != 1:
+        raise InputError(f"{len(tagged)} cells are tagged 'parameters'; one is needed", where=path)
+    statements = ast.parse("".join(tagged[0]["source"])).body
+    return [statement.target.id for statement in statements if isinstance(statement, ast.AnnAssign)]
+
+
+def _notebook(stage: str) -> Path:
+    path = NOTEBOOKS / f"{stage}.ipynb"
+    if not path.exists():
+        raise InputError(f"there is no notebook {stage}", where=NOTEBOOKS, mend="ls notebooks")
+    return path
+
+
+def library_digest() -> str:
+    """Digest of all code that a notebook may call."""
+    files = sorted({path for pattern in LIBRARY for path in REPOSITORY.glob(pattern)} - set(REPOSITORY.glob("injector_c/_*")))
+    return digest(*(part for path in files for part in (str(path.relative_to(REPOSITORY)), path.read_bytes())))
+
+
+def notebook_digest(path: Path) -> str:
+    """Digest of a notebook's cells; outputs, counts and metadata do not matter."""
+    cells = read_json(path)["cells"]
+    return digest(*(part for cell in cells for part in (cell["cell_type"], "".join(cell["source"]))))
+
+
+def write_wanted(profile: str, stages: list[str]) -> None:
+    """For each stage, what it would be made from now; files whose content is the same are left alone."""
+    library = library_digest()
+    for stage in stages:
+        wanted = {"notebook": notebook_digest(_notebook(stage)), "parameters": _slice(stage, profile), "library": library}
+        _write_if_changed(Study(stage, profile).build / "stamps" / f"{stage}.wanted", to_json(wanted))
+
+
+def _slice(stage: str, profile: str) -> dict:
+    sections = _read_yaml(profile_file(profile))
+    return {**(sections.get(EVERYWHERE) or {}), **(sections.get(stage) or {})}
+
+
+def _write_if_changed(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        write_atomically(path, text)
+
+
+def run_stage(stage: str, profile: str) -> Path:
+    """Execute a stage's notebook; return its page.
+
+    The notebook runs under a temporary name and takes its place only on success; a failed one is kept as
+    ``STAGE.failed.ipynb`` for reading and the stage stays unmade.
+    """
+    study = Study(stage, profile)
+    parameters = parameters_of(stage, profile)
+    folder = study.build / "notebooks"
+    folder.mkdir(parents=True, exist_ok=True)
+    running, failed, done = (folder / f"{stage}{suffix}.ipynb" for suffix in (".running", ".failed", ""))
+    failed.unlink(missing_ok=True)
+    shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
+    try:
+        _execute(stage, running, parameters)
+    except BaseException:
+        if running.exists():
+            running.replace(failed)
+        raise
+    running.replace(done)
+    page = _export(study, done)
+    write_atomically(study.build / "provenance" / f"{stage}.json", to_json(_provenance(study, parameters)))
+    _write_if_changed(study.build / "stamps" / f"{stage}.made", to_json(_made(study)))
+    return page
+
+
+def _provenance(study: Study, parameters: dict) -> dict:
+    """What a page rests on; commit and environment are told, but do not make a stage stale by themselves."""
+    from .machine import provenance
+
+    before = {path.stem: digest(path.read_bytes()) for path in sorted((study.build / "stamps").glob("*.made")) if path.stem < study.stage}
+    made_from = {"notebook": notebook_digest(_notebook(study.stage)), "library": library_digest(), "stages_before": before}
+    return {**provenance(parameters=parameters, repository=REPOSITORY), "stage": study.stage, "made_from": made_from,
+            "data_from": study.machine["machine"]}
+
+
+def _execute(stage: str, output: Path, parameters: dict) -> None:
+    import papermill
+    from traitlets.config import Config
+
+    source = _notebook(stage)
+    sockets = Config({"KernelManager": {"transport": "ipc"}})  # nobody else on this machine can listen
+    with _analysis_lock(source):
+        papermill.execute_notebook(str(source), str(output), parameters=parameters, kernel_name="python3", cwd=str(NOTEBOOKS),
+                                   progress_bar=False, start_timeout=120, config=sockets)
+
+
+def _analysis_lock(source: Path):
+    """A stage that only computes waits while another measures; one that measures takes the lock itself, for its campaigns."""
+    from .machine import measuring
+
+    measures = read_json(source)["metadata"].get("noisebook", {}).get("measures", False)
+    return nullcontext() if measures else measuring(exclusive=False)
+
+
+def _export(study: Study, notebook: Path) -> Path:
+    from .report import export_page
+
+    page = study.build / "pages" / f"{study.stage}.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    export_page(notebook, page, hide_code=study.stage == PAPER)
+    if study.stage == PAPER:
+        shutil.copyfile(page, study.build / "paper.html")
+    return page
+
+
+def _made(study: Study) -> dict:
+    """Digests of what a stage made and measured: the stages after it re-run when these change."""
+    return {name: _folder_digest(folder) for name, folder in (("results", study.results), ("data", study.data))}
+
+
+def _folder_digest(folder: Path) -> str:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return digest(*(part for path in files for part in (str(path.relative_to(folder)), path.read_bytes())))
+
+
+def measure_again(profile: str) -> Path | None:
+    """Put the profile's measured data aside, so that the next `make paper` measures anew; nothing is deleted."""
+    study = Study("00-machine", profile)
+    if not study.measures:
+        raise InputError("the recorded campaign is never measured again", mend="make paper PROFILE=quick")
+    data = study.build / "data"
+    if not data.exists():
+        return None
+    kept = study.build / "kept" / time.strftime("%Y-%m-%dT%H-%M-%S")
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    data.rename(kept)
+    shutil.rmtree(study.build / "stamps", ignore_errors=True)
+    return kept
+
+
+def record(profile: str) -> Path:
+    """Make this profile's measured data the recorded campaign (data/recorded)."""
+    target = REPOSITORY / "data" / "recorded"
+    source = Study("00-machine", profile).build / "data"
+    if not source.exists():
+        raise InputError("nothing was measured in this profile yet", where=source, mend=f"make paper PROFILE={profile}")
+    for stage in sorted(path for path in source.iterdir() if path.is_dir()):
+        shutil.rmtree(target / stage.name, ignore_errors=True)
+        shutil.copytree(stage, target / stage.name, ignore=shutil.ignore_patterns("*.lock", ".*"))
+    return target
+
+
+def _stop_cleanly() -> None:
+    """SIGTERM becomes an orderly end: papermill would otherwise leave the kernel's children behind."""
+    def stop(number, frame):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m nbhelpers.stages", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, stages in (("wanted", "*"), ("run", 1), ("measure-again", 0), ("record", 0)):
+        command = commands.add_parser(name)
+        command.add_argument("--profile", required=True)
+        if stages:
+            command.add_argument("stages", nargs=stages)
+    return parser.parse_args()
+
+
+def _run_and_tell(stage: str, profile: str) -> None:
+    began = time.monotonic()
+    print(f"{stage} ...", end="" if sys.stdout.isatty() else "\n", flush=True)
+    page = run_stage(stage, profile)
+    print(f"\r{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
+
+
+def main() -> int:
+    """The command line; an error that a user can mend is a message and status 2, not a traceback."""
+    arguments = _arguments()
+    _stop_cleanly()
+    try:
+        if arguments.command == "wanted":
+            write_wanted(arguments.profile, arguments.stages)
+        elif arguments.command == "run":
+            _run_and_tell(arguments.stages[0], arguments.profile)
+        elif arguments.command == "measure-again":
+            print(f"kept: {measure_again(arguments.profile) or 'nothing was measured yet'}")
+        else:
+            print(f"recorded: {os.path.relpath(record(arguments.profile))}")
+    except NoisebookError as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nStopped. Finished runs are kept; the same command goes on from here.", file=sys.stderr)
+        return 130
+    except Exception as error:
+        return _tell_failure(arguments, error)
+    return 0
+
+
+def _tell_failure(arguments: argparse.Namespace, error: Exception) -> int:
+    """papermill's error carries the failed cell's own message; anything else is a fault of ours and keeps its traceback."""
+    if type(error).__name__ not in ("PapermillExecutionError", "DeadKernelError"):
+        raise error
+    folder = Path(os.path.relpath(Study(arguments.stages[0], arguments.profile).build)) / "notebooks"
+    message = f"{getattr(error, 'ename', '')}: {getattr(error, 'evalue', error)}"
+    print(f"\n{message}\n  the notebook as far as it came: {folder / arguments.stages[0]}.failed.ipynb", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""Where a notebook's data come from and where its results go, and what stands at the top of its page.
+
+A study is a profile (smoke, quick, full, recorded) seen from one stage. Measured data: build/PROFILE/data/STAGE, only ever
+appended to; the profile `recorded` reads data/recorded instead and never measures (`record` is how it was measured). Computed: build/PROFILE/results/STAGE.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+
+from .errors import InputError
+from .files import read_json, to_json, write_atomically
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PROFILES = ("smoke", "quick", "full", "record", "recorded")
+
+
+@dataclass(frozen=True)
+class Study:
+    """One stage of one profile.
+
+    Parameters
+    ----------
+    stage : name of the notebook, such as ``"10-trace-collection"``.
+    profile : one of `PROFILES`.
+    """
+
+    stage: str
+    profile: str = "quick"
+
+    def __post_init__(self):
+        if self.profile not in PROFILES:
+            raise InputError(f"there is no profile '{self.profile}'", mend=f"make paper PROFILE={'|'.join(PROFILES)}")
+
+    @property
+    def measures(self) -> bool:
+        """Whether this profile may start programs at all."""
+        return self.profile != "recorded"
+
+    @property
+    def build(self) -> Path:
+        """Everything that this profile makes."""
+        return REPOSITORY / "build" / self.profile
+
+    @property
+    def data(self) -> Path:
+        """Measured data of this stage."""
+        return (self.build / "data" if self.measures else REPOSITORY / "data" / "recorded") / self.stage
+
+    @property
+    def results(self) -> Path:
+        """Computed results of this stage: configs, tables, figures; the folder exists."""
+        folder = self.build / "results" / self.stage
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def of(self, stage: str) -> "Study":
+        """The same profile seen from another stage."""
+        return Study(stage, self.profile)
+
+    @cached_property
+    def machine(self) -> dict:
+        """The machine that the data are from, as ``{"machine": …, "replaced": […]}``."""
+        if not self.measures:
+            return read_json(self.of("00-machine").data / "machine.json")
+        from .machine import describe, doctor
+
+        return {"machine": describe().to_dict(), "replaced": doctor().replaced()}
+
+    def save_machine(self) -> Path:
+        """Write the machine beside the data, so that a recorded campaign carries it."""
+        folder = self.data if self.measures else self.results
+        return write_atomically(folder / "machine.json", to_json(self.machine))
+
+    def machine_table(self):
+        """The machine as a table of two columns."""
+        import pandas
+
+        rows = [(name.replace("_", " "), _readable(value)) for name, value in self.machine["machine"].items()]
+        return pandas.DataFrame(rows, columns=["property", "value"])
+
+    def found(self) -> "Found":
+        """A place at the top of the page for what was found; filled in at the end, when it is known."""
+        return Found(self.results / "found.json")
+
+    def header(self) -> "Header":
+        """What stands at the top of the page: what was replaced by what, machine, profile."""
+        return Header(self)
+
+
+def _readable(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_readable(item)}" for name, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return " ".join(str(item) for item in value) or "none"
+    return "none" if value in (None, "") else str(value)
+
+
+class Found:
+    """What a notebook found, in one to three sentences, shown above the work that found it."""
+
+    def __init__(self, path: Path):
+        from IPython.display import HTML, display
+
+        self.path = path
+        self._place = display(HTML("<p><em>What was found stands here when the notebook has run.</em></p>"), display_id=True)
+
+    def tell(self, *sentences: str) -> None:
+        """Show the sentences at the top of the page, and keep them for the paper."""
+        from IPython.display import HTML
+
+        from .report import found_html
+
+        write_atomically(self.path, to_json(list(sentences)))
+        if self._place is not None:
+            self._place.update(HTML(found_html(sentences)))
+
+
+@dataclass(frozen=True)
+class Header:
+    """The lines at the top of a page; shows itself in a notebook."""
+
+    study: Study
+
+    def _repr_html_(self) -> str:
+        return self._banner() + self._provenance()
+
+    def __repr__(self) -> str:
+        return f"Study {self.study.stage}, profile {self.study.profile}"
+
+    def _banner(self) -> str:
+        from .report import banner_html
+
+        notes = list(self.study.machine["replaced"])
+        if not self.study.measures:
+            notes.insert(0, "Nothing on this page was measured on this machine: it was regenerated from the recorded campaign in data/recorded.")
+        if self.study.profile == "smoke":
+            notes.insert(0, "Profile smoke: a handful of runs to see that everything works. No conclusion can be drawn from them.")
+        return banner_html(notes) if notes else ""
+
+    def _provenance(self) -> str:
+        machine = self.study.machine["machine"]
+        facts = [f"profile {self.study.profile}", machine["cpu_model"], f"{len(machine['cpus'])} CPUs", f"Linux {machine['kernel']}",
+                 f"virtualisation: {machine['virtualisation']}"]
+        return f"<p class='provenance'><small>{escape(' · '.join(facts))}</small></p>"

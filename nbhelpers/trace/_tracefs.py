@@ -1,0 +1,126 @@
+"""A tracefs instance of our own: private buffers and events, so that nobody's tracing is disturbed, and it goes when we go.
+
+Owns the knobs of tracefs that a recording needs; the folder itself is made, and removed after a crash, by `machine.settings`.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import Unavailable
+from ..machine import settings
+
+MOUNT_POINTS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+_READ_BYTES = 1 << 16  # a read gives one page at most; pages have up to 64 KiB
+_LOSSES = ("overrun", "commit overrun", "dropped events")
+
+
+def tracefs_root() -> Path:
+    """Where tracefs is mounted.
+
+    Raises
+    ------
+    Unavailable : not mounted, or not readable by this user.
+    """
+    for folder in MOUNT_POINTS:
+        if os.access(folder / "instances", os.W_OK):
+            return folder
+    raise Unavailable("tracefs cannot be used", where=MOUNT_POINTS[0], why="the kernel's own noise cannot be recorded",
+                      mend='run as root; if it is not mounted: mount -t tracefs nodev /sys/kernel/tracing; without: Tracer(…, source="detours")')
+
+
+class Instance:
+    """A private instance; made at once, removed by `close`.
+
+    Parameters
+    ----------
+    name : folder below tracefs' `instances`.
+    clock : `trace_clock`; mono is the clock that programs read as CLOCK_MONOTONIC.
+    buffer_kib : size of each CPU's buffer. When it is full the newest events are dropped and counted.
+    """
+
+    def __init__(self, name: str, clock: str = "mono", buffer_kib: int = 4096):
+        self._mount = None if any(os.access(p / "instances", os.W_OK) for p in MOUNT_POINTS) else settings.mounted("tracefs", MOUNT_POINTS[0])
+        try:
+            self.root = tracefs_root()
+            self.path = self.root / "instances" / name
+            self._folder = settings.made_folder(self.path)
+            for file, value in (("tracing_on", 0), ("options/overwrite", 0), ("trace_clock", clock), ("buffer_size_kb", buffer_kib)):
+                self.write(file, value)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"Instance({self.path})"
+
+    def write(self, file: str, value: object) -> None:
+        """Give a knob a value."""
+        try:
+            with open(self.path / file, "w") as knob:
+                knob.write(str(value))
+        except OSError as error:
+            raise Unavailable(f"tracefs does not take {value!r}: {error.strerror}", where=self.path / file) from None
+
+    def read(self, file: str) -> str:
+        """The text of a file of the instance."""
+        return (self.path / file).read_text()
+
+    def existing(self, events: Iterable[str]) -> list[str]:
+        """Those of the events (SYSTEM/NAME, * allowed) that this kernel has, sorted."""
+        folder = self.path / "events"
+        return sorted({str(found.relative_to(folder)) for event in events for found in folder.glob(event) if (found / "enable").exists()})
+
+    def enable(self, events: Iterable[str]) -> None:
+        """Record these events and no others; one write for all, because each one patches the running kernel."""
+        self.write("set_event", "\n".join(event.replace("/", ":") for event in events))
+
+    def start(self) -> None:
+        """Begin to record into empty buffers."""
+        self.write("trace", "")
+        self.write("tracing_on", 1)
+
+    def stop(self) -> None:
+        """End recording; what was recorded can be read now, without a reader having disturbed the run."""
+        self.write("tracing_on", 0)
+
+    def cpus(self) -> list[int]:
+        """The CPUs that have a buffer."""
+        return sorted(int(folder.name[3:]) for folder in (self.path / "per_cpu").glob("cpu[0-9]*"))
+
+    def drain(self) -> dict[int, bytes]:
+        """Take all pages out of the buffers: {cpu: bytes}."""
+        return {cpu: _drain(self.path / f"per_cpu/cpu{cpu}/trace_pipe_raw") for cpu in self.cpus()}
+
+    def stats(self) -> dict[int, dict[str, int]]:
+        """The kernel's own account of each CPU's buffer: entries, overrun, dropped events, …"""
+        return {cpu: _stats(self.read(f"per_cpu/cpu{cpu}/stats")) for cpu in self.cpus()}
+
+    def close(self) -> None:
+        """Remove the instance; a second call does nothing."""
+        for change in (getattr(self, "_folder", None), self._mount):
+            if change is not None:
+                change.restore()
+
+
+def lost_events(stats: dict[int, dict[str, int]]) -> int:
+    """How many events the buffers of all CPUs lost, in whichever way."""
+    return sum(account.get(kind, 0) for account in stats.values() for kind in _LOSSES)
+
+
+def _drain(path: Path) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    pages = []
+    try:
+        while page := os.read(handle, _READ_BYTES):
+            pages.append(page)
+    except BlockingIOError:
+        pass  # empty
+    finally:
+        os.close(handle)
+    return b"".join(pages)
+
+
+def _stats(text: str) -> dict[str, int]:
+    pairs = (line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    return {name: int(value) for name, value in pairs if value.strip().isdigit()}

@@ -1,0 +1,93 @@
+"""What recording costs: the direct cost of one event, measured where it arises.
+
+Owns a ping-pong of two threads on one CPU that is timed in turn with and without recording.
+"""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+from ..errors import RunError
+from ._tracefs import Instance
+
+_ROUND_TRIPS = 2000
+# Two processes on one CPU hand a byte to and fro, so every round trip is two switches. It runs in a process of its own: pinning and
+# forking are no business of the caller's.
+_PING_PONG = """
+import os, sys, time
+cpu, trips = int(sys.argv[1]), int(sys.argv[2])
+os.sched_setaffinity(0, {cpu})
+to_child, from_parent = os.pipe()[::-1]
+to_parent, from_child = os.pipe()[::-1]
+if os.fork() == 0:
+    os.close(to_child)
+    while os.read(from_parent, 1):
+        os.write(to_parent, b"x")
+    os._exit(0)
+for line in sys.stdin:
+    begin = time.monotonic_ns()
+    for _ in range(trips):
+        os.write(to_child, b"x")
+        os.read(from_child, 1)
+    print(time.monotonic_ns() - begin, flush=True)
+"""
+
+
+def event_costs_ns(blocks: int = 20, cpu: int | None = None) -> np.ndarray:
+    """Direct cost of one recorded event in ns, once for each pair of blocks (with and without recording, in random order).
+
+    A block is 2000 round trips of a byte between two processes on one CPU, that is 4000 switches, each a `sched_switch` event. The cost
+    holds all there is between two events: probe, clock, reservation, copy.
+
+    Parameters
+    ----------
+    blocks : number of pairs. cpu : where; None: the last of those allowed.
+
+    Raises
+    ------
+    Unavailable : tracefs cannot be used.
+    """
+    cpu = max(os.sched_getaffinity(0)) if cpu is None else cpu
+    instance = Instance(f"noisebook-{os.getpid()}-cost", buffer_kib=8192)
+    try:
+        events = ["sched/sched_switch"]
+        with subprocess.Popen([sys.executable, "-I", "-S", "-c", _PING_PONG, str(cpu), str(_ROUND_TRIPS)], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as player:
+            try:
+                _block_ns(player)
+                order = np.random.default_rng(0).permuted(np.tile([False, True], (blocks, 1)), axis=1)
+                return np.array([_pair_cost_ns(player, instance, events, pair) for pair in order.tolist()])
+            finally:
+                player.stdin.close()
+    finally:
+        instance.close()
+
+
+def event_cost_ns(blocks: int = 20) -> float:
+    """Direct cost of one recorded event in ns, the median of `event_costs_ns`; × events a second it is the share of a CPU that recording takes."""
+    return float(np.median(event_costs_ns(blocks)))
+
+
+def _pair_cost_ns(player: subprocess.Popen, instance: Instance, events: list[str], recorded_in: list[bool]) -> float:
+    spent_ns, count = {}, 0
+    for recorded in recorded_in:
+        if recorded:
+            instance.enable(events)
+            instance.start()
+        spent_ns[recorded] = _block_ns(player)
+        if recorded:
+            instance.stop()
+            count = sum(account["entries"] + account["overrun"] + account["dropped events"] for account in instance.stats().values())
+            instance.enable(())
+    return (spent_ns[True] - spent_ns[False]) / max(count, 1)
+
+
+def _block_ns(player: subprocess.Popen) -> int:
+    player.stdin.write("go\n")
+    player.stdin.flush()
+    answer = player.stdout.readline()
+    if not answer:
+        raise RunError("the ping-pong that measures the cost of an event has died")
+    return int(answer)

@@ -1,0 +1,71 @@
+"""What is measured once about the machine and kept beside the runs: its detours, and the cost of recording an event.
+
+Owns the files; the measurements are next door.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ..files import read_json, to_json, write_atomically
+from ..machine import measuring
+from .cost import event_costs_ns
+from .detours import record_detours
+
+
+def kept_detours(path: str | Path, seconds: float, measure: bool = True) -> pd.DataFrame:
+    """Detours of this machine, recorded once (`record_detours`) and kept as JSON.
+
+    Raises
+    ------
+    InputError : they were not recorded yet and `measure` is False.
+    """
+    path = Path(path)
+    if not path.exists():
+        _may_measure(path, measure)
+        with measuring(doing="detours"):
+            detours = record_detours(seconds)
+        columns = {name: detours[name].tolist() for name in ("cpu", "start_ns", "duration_ns", "end_ns")}
+        write_atomically(path, to_json({"attrs": detours.attrs | {"cpus": int(detours["cpu"].nunique())}, "detours": columns}, indent=None))
+    kept = read_json(path)
+    table = pd.DataFrame(kept["detours"])
+    table.attrs = kept["attrs"]
+    return table
+
+
+def direct_cost(runs: pd.DataFrame, path: str | Path, cpus: int, measure: bool = True, seed: int = 0) -> pd.DataFrame:
+    """What recording costs a CPU directly: events a second × cost of an event.
+
+    Parameters
+    ----------
+    runs : traced runs, with `trace_events` and `wall_seconds`.
+    path : where the measured costs of an event are kept.
+    cpus : how many CPUs were traced.
+    measure : False: never measure, the file must be there.
+    seed : of the bootstrap.
+
+    Returns
+    -------
+    One row: `events_per_s` (a CPU), `event_cost_ns` with its 95 % bootstrap interval (`low_ns`, `high_ns`), `cpu_share`, `blocks`.
+    Empty where events were not recorded by the kernel.
+    """
+    if "trace_events" not in runs or not runs["trace_events"].notna().any():
+        return pd.DataFrame(columns=["events_per_s", "event_cost_ns", "low_ns", "high_ns", "cpu_share", "blocks"])
+    path = Path(path)
+    if not path.exists():
+        _may_measure(path, measure)
+        with measuring(doing="cost of an event"):
+            write_atomically(path, to_json({"costs_ns": event_costs_ns().tolist()}))
+    costs = np.array(read_json(path)["costs_ns"])
+    draws = np.median(np.random.default_rng(seed).choice(costs, (2000, costs.size)), axis=1)
+    rate = float(runs["trace_events"].sum() / runs["wall_seconds"].sum() / cpus)
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return pd.DataFrame([{"events_per_s": rate, "event_cost_ns": np.median(costs), "low_ns": low, "high_ns": high,
+                          "cpu_share": rate * np.median(costs) * 1e-9, "blocks": costs.size}])
+
+
+def _may_measure(path: Path, measure: bool) -> None:
+    if not measure:
+        raise InputError("this was not recorded", where=path, mend="measure it: make paper PROFILE=quick")

@@ -1,0 +1,58 @@
+"""The study of planted anomalies: its schedules, its table, its words, and one real case through the whole chain."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.inject import (describe_configs, describe_schedules, planted_campaign, planted_findings, planted_schedules, planted_table,
+                              traced_configs)
+from nbhelpers.machine import doctor
+from nbhelpers.measure import Campaign, Cell, finished
+from nbhelpers.noise import average_noise
+from nbhelpers.trace import Tracer, read_traces
+from nbhelpers.workloads import nbody
+
+
+@pytest.mark.parametrize("cpus", [2, 8, 128])
+def test_schedules_take_from_a_fifth_to_the_whole_of_a_run(cpus):
+    table = describe_schedules(planted_schedules(10, 0.4, cpus, seed=1), 0.4)
+    assert np.allclose(table["share"], np.linspace(0.2, 1.0, 10), atol=1e-6)
+    assert table["longest_ms"].max() <= 60
+    assert (table["share"] / table["cpus"].str.split().str.len()).max() <= 0.9
+
+
+def test_schedules_depend_on_the_seed_only():
+    assert planted_schedules(3, 0.4, 2, seed=5) == planted_schedules(3, 0.4, 2, seed=5) != planted_schedules(3, 0.4, 2, seed=6)
+
+
+def runs_of(**cells: tuple[float, float]) -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    return pd.concat([pd.DataFrame({"cell": name.replace("_", " "), "seconds": random.normal(mean, sd, 200)}) for name, (mean, sd) in cells.items()])
+
+
+def test_the_table_tells_a_good_replay_from_a_bad_one():
+    runs = runs_of(undisturbed=(0.4, 0.01), disturbed_1=(0.5, 0.01), replayed_1=(0.505, 0.01), disturbed_2=(0.401, 0.02), replayed_2=(0.5, 0.02))
+    table = planted_table(runs).set_index("case")
+    assert table.loc[1, "ratio"] == pytest.approx(1.01, abs=0.005) and table.loc[1, "ratio_low"] < table.loc[1, "ratio"] < table.loc[1, "ratio_high"]
+    assert table["baseline_outside"].tolist() == [True, False]
+    assert table.loc[2, "ratio_low"] > 1
+    told = " ".join(planted_findings(table.reset_index()))
+    assert "2 planted anomalies" in told and "in 1 of 2 cases" in told and "In 0 of 2" in told
+
+
+@pytest.mark.skipif(doctor().capabilities.tracer == "detours", reason="this machine cannot trace (no tracefs, or not root)")
+def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):
+    workload = nbody(2000, 20, threads=2)
+    tracer = Tracer(tmp_path / "baseline/traces")
+    baseline = finished(Campaign(tmp_path / "baseline", [Cell("traced", workload, attachments=[tracer])], runs=3).run())
+    average = average_noise(read_traces(tmp_path / "baseline/traces", baseline), baseline)
+    schedules = planted_schedules(1, float(baseline["seconds"].mean()), 2, seed=3)
+    configs = traced_configs(tmp_path / "traced", workload, schedules, average)
+    planned_ms, traced_ms = describe_schedules(schedules, 1.0)["total_ms"][0], describe_configs(configs)["realtime_ms"][0]
+    assert 0.3 * planned_ms < traced_ms < 1.3 * planned_ms, "what the hog took is in the config (blocks after the run's end are not)"
+    runs = finished(planted_campaign(tmp_path / "replayed", workload, schedules, configs, runs=3).run())
+    table = planted_table(runs)
+    assert table["runs"].tolist() == [3] and table["ratio"].between(0.2, 5).all()
+    again = planted_campaign(tmp_path / "replayed", workload, schedules, traced_configs(tmp_path / "traced", workload, schedules, average, frozen=True),
+                             runs=3, frozen=True)
+    assert len(finished(again.run())) == len(runs), "recorded data are enough to make the table again"

@@ -1,0 +1,135 @@
+"""The agreements of CONTRIBUTING.md that a machine can check: layout, one direction, clean notebooks, one set of wheels."""
+
+import ast
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+LOCK = (REPOSITORY / "requirements.lock").read_text()
+NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
+ORDER = ["errors", "files", "machine", "workloads", "measure", "trace", "noise", "inject", "attribute", "report", "study", "stages"]
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def locked() -> dict[str, str]:
+    return {normal(name): version for name, version in re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)", LOCK, re.M)}
+
+
+def tracked() -> list[Path]:
+    try:
+        names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout")
+    return [REPOSITORY / name for name in names.split("\0") if name and (REPOSITORY / name).is_file()]
+
+
+def test_the_top_level_of_the_design_card_is_there():
+    for name in ("notebooks", "nbhelpers", "injector_c", "data", "environment.yml", "Makefile", "README.md"):
+        assert (REPOSITORY / name).exists(), name
+
+
+def test_every_dependency_is_locked():
+    assert {normal(name) for name in PROJECT["dependencies"]} <= set(locked())
+
+
+def test_every_locked_wheel_has_a_hash_and_no_address():
+    for block in re.split(r"\n(?=[A-Za-z0-9])", LOCK.strip()):
+        assert "--hash=sha256:" in block, block.splitlines()[0]
+    assert not re.search(r"https?://|--index|--extra-index|--find-links|\s@\s", LOCK)
+
+
+def test_environment_yml_takes_its_wheels_from_the_lock_and_the_same_pythons():
+    environment = yaml.safe_load((REPOSITORY / "environment.yml").read_text())
+    pip = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
+    python = [entry for entry in environment["dependencies"] if isinstance(entry, str) and entry.startswith("python")]
+    assert pip == [["-r requirements.lock"]]
+    assert python[0].removeprefix("python").split(",")[0] == PROJECT["requires-python"]
+
+
+def test_what_is_installed_here_is_what_is_locked():
+    from importlib.metadata import version
+
+    for name in PROJECT["dependencies"]:
+        assert version(name) in re.findall(rf"^{re.escape(normal(name))}==([^\s;\\]+)", LOCK, re.M), name
+
+
+def imported_parts(path: Path) -> set[str]:
+    """Names of the parts of nbhelpers that a module imports, relative or absolute, at any depth."""
+    parts, depth = set(), len(path.relative_to(REPOSITORY / "nbhelpers").parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == depth:
+            parts |= {node.module.split(".")[0]} if node.module else {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nbhelpers"):
+            parts |= {node.module.split(".")[1]} if "." in node.module else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            parts |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("nbhelpers.")}
+    return parts
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "nbhelpers").rglob("*.py")), ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_no_module_imports_from_a_stage_after_it(path):
+    own = path.relative_to(REPOSITORY / "nbhelpers").parts[0].removesuffix(".py")
+    if own == "__init__":
+        return
+    later = {part for part in imported_parts(path) if part in ORDER and ORDER.index(part) > ORDER.index(own)}
+    if own == "study":  # the header of a page is shown by report
+        later -= {"report"}
+    assert not later, f"{own} imports from {later}"
+
+
+def cells(path: Path, kind: str = "code") -> list[dict]:
+    return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == kind]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+class TestNotebook:
+    def test_has_no_outputs_and_no_counts(self, path):
+        assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells(path))
+
+    def test_has_one_parameters_cell_of_typed_explained_literals(self, path):
+        tagged = [cell for cell in cells(path) if "parameters" in cell["metadata"].get("tags", [])]
+        assert len(tagged) == 1
+        for line in "".join(tagged[0]["source"]).splitlines():
+            assert re.fullmatch(r"\w+: [\w\[\], |]+ = .+?  # .+", line), line
+
+    def test_holds_no_logic(self, path):
+        code = cells(path)
+        assert len(code) <= 30
+        for cell in code:
+            source = "".join(cell["source"])
+            kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Try, ast.Lambda)
+            assert not any(isinstance(node, kinds) for node in ast.walk(ast.parse(source))), source
+            assert len([line for line in source.splitlines() if line.strip()]) <= 15, source
+
+    def test_says_its_question_what_it_does_not_show_and_where_to_go(self, path):
+        text = ["".join(cell["source"]) for cell in cells(path, "markdown")]
+        assert re.match(r"# .+\?", text[0]), "the title is the question that the notebook answers"
+        assert any(part.startswith("## What this does not show") for part in text)
+        assert ".ipynb)" in text[0] + text[1], "links to the notebooks before and after"
+
+    def test_its_links_lead_somewhere(self, path):
+        for cell in cells(path, "markdown"):
+            for target in re.findall(r"\]\(([^)#:]+)\)", "".join(cell["source"])):
+                assert (path.parent / target).exists(), target
+
+    def test_runs_on_the_projects_kernel(self, path):
+        assert json.loads(path.read_text())["metadata"]["kernelspec"]["name"] == "python3"
+
+
+def test_nothing_committed_is_large_or_names_a_registry_or_a_machine():
+    hosts = re.compile(rb"pypi\.org|files\.pythonhosted|conda\.anaconda\.org|/root/|/home/[a-z]")
+    for path in tracked():
+        content = path.read_bytes()
+        assert len(content) <= 2 * 2**20, f"{path} is larger than 2 MiB"
+        if path != Path(__file__):
+            assert not hosts.search(content), path

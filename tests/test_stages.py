@@ -1,0 +1,138 @@
+"""Stages: parameters are checked, a failed notebook stays for reading, a stage re-runs when and only when something changed."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def notebook(*sources: str, measures: bool = False) -> str:
+    cells = [{"cell_type": "code", "execution_count": None, "id": f"c{number}", "outputs": [], "source": source,
+              "metadata": {"tags": ["parameters"]} if number == 0 else {}} for number, source in enumerate(sources)]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return json.dumps({"cells": cells, "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}, "noisebook": {"measures": measures}},
+                       "nbformat": 4, "nbformat_minor": 5})
+
+
+PARAMETERS = 'profile: str = "quick"  # which\nruns: int = 3  # how many'
+WRITE = "from nbhelpers.study import Study\nstudy = Study({stage!r}, profile)\n_ = (study.results / 'out.txt').write_text(f'{{runs}}\\n')"
+
+
+@pytest.fixture
+def house(tmp_path):
+    """A copy of the library and the Makefile with two small stages, beside nothing else."""
+    shutil.copytree(REPOSITORY / "nbhelpers", tmp_path / "nbhelpers", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("Makefile", "requirements.lock", "pyproject.toml", "setup.py"):
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    (tmp_path / "notebooks" / "parameters").mkdir(parents=True)
+    (tmp_path / "notebooks/parameters/quick.yml").write_text("00-machine: {runs: 4}\n")
+    (tmp_path / "notebooks/00-machine.ipynb").write_text(notebook(PARAMETERS, WRITE.format(stage="00-machine")))
+    (tmp_path / "notebooks/10-trace-collection.ipynb").write_text(notebook(PARAMETERS, WRITE.format(stage="10-trace-collection")))
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/c-parts").touch()
+    return tmp_path
+
+
+def environment(house: Path) -> dict:
+    return {**os.environ, "PYTHONPATH": str(house), "NOISEBOOK_STATE": str(house / "state")}
+
+
+def stages(house: Path, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "nbhelpers.stages", *arguments], cwd=house, env=environment(house), capture_output=True, text=True)
+
+
+def make(house: Path, *targets: str) -> subprocess.CompletedProcess:
+    command = ["make", "-j2", f"PY={sys.executable}", "STAGES=00-machine 10-trace-collection", *(targets or ["build/quick/stamps/10-trace-collection.done"])]
+    return subprocess.run(command, cwd=house, env=environment(house), capture_output=True, text=True)
+
+
+def ran(result: subprocess.CompletedProcess) -> list[str]:
+    assert result.returncode == 0, result.stdout + result.stderr
+    return [line.split()[0] for line in result.stdout.splitlines() if line.endswith(".html")]
+
+
+@pytest.mark.timeout(240)
+def test_a_stage_runs_again_when_and_only_when_something_it_rests_on_changed(house):
+    assert ran(make(house)) == ["00-machine", "10-trace-collection"]
+    assert (house / "build/quick/results/00-machine/out.txt").read_text() == "4\n"
+    assert ran(make(house)) == []
+    first = house / "notebooks/00-machine.ipynb"
+    first.touch()
+    (house / "notebooks/parameters/quick.yml").touch()
+    assert ran(make(house)) == [], "touching is not changing"
+    (house / "notebooks/parameters/quick.yml").write_text("00-machine: {runs: 4}\n10-trace-collection: {runs: 5}\n")
+    assert ran(make(house)) == ["10-trace-collection"], "only the stage whose own parameters changed"
+    first.write_text(notebook(PARAMETERS, WRITE.format(stage="00-machine") + "\n# a comment"))
+    assert ran(make(house)) == ["00-machine"], "the same outcome makes nothing after it stale"
+    (house / "notebooks/parameters/quick.yml").write_text("00-machine: {runs: 6}\n10-trace-collection: {runs: 5}\n")
+    assert ran(make(house)) == ["00-machine", "10-trace-collection"], "another outcome does"
+    with open(house / "nbhelpers/files.py", "a") as file:
+        file.write("# changed\n")
+    assert ran(make(house)) == ["00-machine", "10-trace-collection"], "the library changed"
+    assert ran(make(house)) == []
+
+
+@pytest.mark.timeout(120)
+def test_a_failed_stage_fails_again_and_leaves_its_notebook(house):
+    (house / "notebooks/00-machine.ipynb").write_text(notebook(PARAMETERS, "1 / 0"))
+    for _ in range(2):
+        result = make(house)
+        assert result.returncode != 0 and "ZeroDivisionError" in result.stderr
+        assert "1 / 0" in (house / "build/quick/notebooks/00-machine.failed.ipynb").read_text()
+        assert not (house / "build/quick/notebooks/00-machine.ipynb").exists()
+        assert not (house / "build/quick/stamps/00-machine.done").exists()
+
+
+@pytest.mark.parametrize("profile, message", [
+    ("00-machine: {run: 4}", "did you mean 'runs'"),
+    ("00-machin: {runs: 4}", "did you mean '00-machine'"),
+    ("00-machine: [", "not YAML"),
+    ("- 3", "mapping"),
+])
+def test_a_wrong_profile_is_refused_with_a_hint(house, profile, message):
+    (house / "notebooks/parameters/quick.yml").write_text(profile)
+    result = stages(house, "run", "00-machine", "--profile", "quick")
+    assert result.returncode == 2 and message in result.stderr and "Traceback" not in result.stderr
+
+
+def test_an_unknown_profile_or_notebook_is_refused_with_a_hint(house):
+    for arguments in (("run", "00-machine", "--profile", "quik"), ("run", "01-machine", "--profile", "quick")):
+        result = stages(house, *arguments)
+        assert result.returncode == 2 and "Traceback" not in result.stderr
+
+
+@pytest.mark.timeout(120)
+def test_sigterm_ends_a_stage_and_leaves_no_process(house):
+    (house / "notebooks/00-machine.ipynb").write_text(notebook(PARAMETERS, "import os, time\nopen('../pid', 'w').write(str(os.getpid()))\ntime.sleep(600)"))
+    runner = subprocess.Popen([sys.executable, "-m", "nbhelpers.stages", "run", "00-machine", "--profile", "quick"], cwd=house,
+                              env=environment(house), stderr=subprocess.PIPE, text=True)
+    while not (house / "pid").exists() or not (house / "pid").read_text():
+        assert runner.poll() is None, runner.stderr.read()
+        time.sleep(0.1)
+    runner.send_signal(signal.SIGTERM)
+    assert "Stopped" in runner.communicate(timeout=60)[1]
+    kernel = int((house / "pid").read_text())
+    for _ in range(100):
+        if not Path(f"/proc/{kernel}").exists():
+            return
+        time.sleep(0.1)
+    pytest.fail("the kernel is still there")
+
+
+def test_measuring_again_keeps_the_old_data(house):
+    data = house / "build/quick/data/10-trace-collection"
+    data.mkdir(parents=True)
+    (data / "runs.jsonl").write_text('{"run": 0}\n')
+    result = stages(house, "measure-again", "--profile", "quick")
+    assert result.returncode == 0 and not data.exists()
+    assert [path.read_text() for path in (house / "build/quick/kept").rglob("runs.jsonl")] == ['{"run": 0}\n']
+    assert make(house, "clean").returncode == 0
+    assert list((house / "build/quick/kept").rglob("runs.jsonl")), "clean removes no measured data"
