@@ -74,7 +74,7 @@ def clip_to_window(events: pd.DataFrame, start_ns: int, end_ns: int) -> pd.DataF
 
 
 def join_events(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """One table of many, categories united; the attributes of the first stay, but for `cpus`, which are those of all."""
+    """One table of many, categories united; the attributes of the first stay, but `cpus` are those of all, and counts are sums."""
     full = [table for table in tables if len(table)]
     if not full:
         return tables[0].copy() if tables else empty_events()
@@ -83,7 +83,8 @@ def join_events(tables: list[pd.DataFrame]) -> pd.DataFrame:
     joined["source"] = sources
     joined = joined[list(COLUMNS)]
     cpus = sorted(set().union(*(table.attrs.get("cpus", ()) for table in tables)))
-    joined.attrs = tables[0].attrs | {"cpus": cpus}
+    sums = {name: sum(table.attrs.get(name, 0) for table in tables) for name in ("mended", "ambiguous_ns")}
+    joined.attrs = tables[0].attrs | {"cpus": cpus} | sums
     return joined
 
 

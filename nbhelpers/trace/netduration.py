@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ._mend import SWITCH, WAKE, mend_switches
 from ._table import INTERRUPTED, KINDS, NO_PID, POLICIES, REPLAY_PRIORITY, clip_to_window, noise_events, policy_of, unite_texts
 
 SOFTIRQS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
-IRQ, SWITCH, NMI, FORK = "irq_handler", "sched_switch", "nmi_handler", "sched_process_fork"
+IRQ, NMI, FORK = "irq_handler", "nmi_handler", "sched_process_fork"
 _AS_OSNOISE_SAYS = {"deferred_error_apic": "deferred_error"}
 _STATE_MASK = 0xFF  # the bits of prev_state that mean "sleeps"; above them is only the mark "preempted" (R+)
 _WORKLOAD, _IDLE, _OTHER = range(3)
@@ -28,7 +29,8 @@ def noise_from_tracepoints(raw: pd.DataFrame, workload_pids: Collection[int] = (
     raw : one row a tracepoint, in the order of each CPU's buffer: `cpu`, `time_ns`, `event` (irq_handler_entry, softirq_exit,
         local_timer_entry, sched_switch, nmi_handler, sched_process_fork, …), `pid` (who ran), `number` (of the interrupt, softirq or vector),
         `name` (of the interrupt's action), `prev_pid`, `prev_prio`, `prev_state`, `prev_comm`, `next_pid`, `next_prio`, `next_comm` (of a
-        switch; of a fork `prev_pid` is the parent and `next_pid` the child), `delta_ns` (length of an NMI).
+        switch; of a fork `prev_pid` is the parent and `next_pid` the child; of a sched_wakeup `next_pid` is who was woken and `number` the CPU
+        it was woken for), `delta_ns` (length of an NMI).
     workload_pids : threads of the workload; their children, as far as `raw` holds the forks, are added.
     excluded_pids : threads of the harness: neither workload nor noise.
     window : timed region, ns, in the clock of `raw`; None: no clipping, times as they are.
@@ -38,7 +40,8 @@ def noise_from_tracepoints(raw: pd.DataFrame, workload_pids: Collection[int] = (
 
     Returns
     -------
-    events : the events table of CONTRIBUTING.md.
+    events : the events table of CONTRIBUTING.md; attrs `mended`, how many switches the kernel did not report and that were inferred, and
+        `ambiguous_ns`, CPU time of which it is not known whose it was.
 
     Notes
     -----
@@ -46,7 +49,8 @@ def noise_from_tracepoints(raw: pd.DataFrame, workload_pids: Collection[int] = (
     priority are those at its switch-out. `interrupted` is for interrupts who ran; for threads the workload if the last of its threads to run on
     that CPU was preempted there and has not run elsewhere since; idle if the CPU had nothing else to do; else other.
     """
-    trace = _Trace.of(raw)
+    mended = mend_switches(raw)
+    trace = _Trace.of(mended.raw)
     own = _with_children(raw, workload_pids)
     net_ns = np.zeros(len(trace.time_ns), dtype=np.int64)  # what each event took from the thread beneath it
     parts = [_nmis(trace, net_ns), _interrupts(trace, net_ns), _softirqs(trace, net_ns)]
@@ -54,7 +58,9 @@ def noise_from_tracepoints(raw: pd.DataFrame, workload_pids: Collection[int] = (
         part["interrupted"] = _role(trace.pid[part.pop("last")], own)
     parts.append(_threads(trace, net_ns, own, excluded_pids, recorded))
     events = _table(parts, run)
-    return clip_to_window(events, *window) if window else events
+    events = clip_to_window(events, *window) if window else events
+    events.attrs |= {"mended": mended.count, "ambiguous_ns": mended.ambiguous_ns}
+    return events
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,7 @@ def _nmis(trace: _Trace, net_ns: np.ndarray) -> dict:
 
 
 def _interrupts(trace: _Trace, net_ns: np.ndarray) -> dict:
-    others = np.array([name in ("softirq", SWITCH, NMI, FORK) for name in trace.families] or [True])
+    others = np.array([name in ("softirq", SWITCH, NMI, FORK, WAKE) for name in trace.families] or [True])
     first, last = trace.pairs(~others[trace.family])
     duration_ns = _net(trace, net_ns, first, last)
     net_ns[last] = duration_ns

@@ -14,7 +14,8 @@ from ._files import header_integer, header_integers, header_line, parse_header, 
 from ._formats import EventFormat, integers, texts
 from ._ringbuffer import PageLayout, Records, decode_pages
 from ._table import unite_texts
-from .netduration import FORK, NMI, SWITCH, noise_from_tracepoints
+from ._mend import SWITCH, WAKE
+from .netduration import FORK, NMI, noise_from_tracepoints
 
 FORMAT = "noisebook tracepoints 1"
 _NUMBERS = {"irq_handler_entry": "irq", "irq_handler_exit": "irq", "softirq_entry": "vec", "softirq_exit": "vec"}
@@ -132,7 +133,7 @@ def _one_cpu(cpu: int, data: np.ndarray, layout: PageLayout, formats: dict[int, 
 def _is_noise(known: EventFormat) -> bool:
     """Whether an event takes part in the algorithm; a buffer may hold others."""
     vector = known.name.endswith(("_entry", "_exit")) and "vector" in known.fields
-    return vector or known.name in (SWITCH, FORK, NMI, *_NUMBERS)
+    return vector or known.name in (SWITCH, WAKE, FORK, NMI, *_NUMBERS)
 
 
 def _fill(known: EventFormat, rows: np.ndarray, data: np.ndarray, records: Records, columns: dict, names: dict, values: dict, where: str) -> None:
@@ -155,6 +156,9 @@ def _fill(known: EventFormat, rows: np.ndarray, data: np.ndarray, records: Recor
     elif known.name == FORK:
         take("prev_pid", "parent_pid")
         take("next_pid", "child_pid")
+    elif known.name == WAKE:
+        take("next_pid", "pid")
+        take("number", "target_cpu")
     elif known.name == NMI:
         take("delta_ns", "delta_ns")
     else:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nbhelpers.trace._mend import mend_switches
 from nbhelpers.trace import noise_from_tracepoints, read_raw_tracepoints, read_tracepoints
 
 WL, WL2, KW, RT = 100, 101, 7, 8
@@ -17,6 +18,9 @@ PRIO = {0: 120, WL: 120, WL2: 120, KW: 100, RT: 49, 55: 139, 15: 130, 16: 98}
 def raw(*rows):
     """Rows: (time, event, number or (prev, state, next)), all on CPU 0 unless a fourth element says otherwise; who runs is followed."""
     running, table = {}, []
+    for _, event, what, *cpu in reversed(rows):  # who runs before a CPU's first switch is who that switch takes it from
+        if event == "sched_switch":
+            running[cpu[0] if cpu else 0] = what[0]
     for time, event, what, *cpu in rows:
         cpu = cpu[0] if cpu else 0
         row = {"cpu": cpu, "time_ns": time, "event": event, "pid": running.get(cpu, 0), "number": -1, "name": "", "prev_pid": 0, "prev_prio": 0,
@@ -140,7 +144,7 @@ def test_any_sequence_gives_what_the_kernels_algorithm_gives(slow_account, seque
 
 def test_a_recorded_second_against_the_kernels_algorithm(recorded, slow_account):
     path = recorded("contended")
-    table = read_raw_tracepoints(path)
+    table = mend_switches(read_raw_tracepoints(path)).raw
     slow = slow_account(list(table[["cpu", "time_ns", "event", "number", "name", "prev_pid", "next_pid", "delta_ns"]].astype({"event": str, "name": str}).itertuples(index=False, name=None)))
     ours = noise_from_tracepoints(table)
     wanted = [event for event in slow if event[2] != 0]
