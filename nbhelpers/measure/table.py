@@ -92,7 +92,8 @@ def rates(runs: pd.DataFrame) -> pd.DataFrame:
     A total grows with the run time, so it says that a slow run was slow, and not why.
     """
     totals = [name for name in runs.columns if _meaning(name)[0] == _TOTAL and pd.api.types.is_numeric_dtype(runs[name])]
-    return runs.assign(**{f"{name}_per_s": runs[name] / runs["wall_seconds"] for name in totals})
+    per_second = runs[totals].div(runs["wall_seconds"], axis=0).rename(columns=lambda name: f"{name}_per_s")
+    return pd.concat([runs.drop(columns=per_second.columns, errors="ignore"), per_second], axis=1)
 
 
 def describe_columns(runs: pd.DataFrame | None = None) -> pd.DataFrame:

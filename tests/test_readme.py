@@ -1,0 +1,39 @@
+"""What the README shows works as it stands there: its example is run, its commands and files exist."""
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.noise import NoiseConfig, signature_noise
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+README = (REPOSITORY / "README.md").read_text()
+
+
+def test_the_example_runs_with_a_real_program(tmp_path, monkeypatch, binaries):
+    """my_program is a script that prints its time; the noise is 2 % of one CPU."""
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    program = tmp_path / "my_program"
+    program.write_text("#!/bin/sh\nsleep 0.05\necho elapsed: 0.05\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    NoiseConfig.from_events(signature_noise(100, 200, 0.05, [0]), window_ns=50_000_000).write(tmp_path / "noise-config.json")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(example.replace("runs=20", "runs=2"), names)
+    assert names["runs"]["seconds"].tolist() == [0.05, 0.05] and names["runs"]["status"].eq("ok").all()
+    assert len(names["noisy"]) == 2 and names["noisy"]["status"].eq("ok").all() and names["noisy"]["injected_events"].gt(0).all()
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
+def test_what_it_links_to_is_there(target):
+    assert (REPOSITORY / target).exists()
+
+
+def test_the_targets_and_profiles_it_names_exist():
+    makefile = (REPOSITORY / "Makefile").read_text()
+    for target in set(re.findall(r"`?make ([a-z][a-z-]+)", README)):
+        assert re.search(rf"^{target}:", makefile, re.M), target
+    for profile in set(re.findall(r"PROFILE=([a-z]+)", README)):
+        assert (REPOSITORY / f"notebooks/parameters/{profile}.yml").exists()
