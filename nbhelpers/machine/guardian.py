@@ -1,7 +1,7 @@
 """Undoes what a dead process changed on the machine: run as `python -I -S guardian.py JOURNAL`, it outlives its owner.
 
 Owns the journal's format and every way of undoing. A journal is a JSON file that is on disk before the first change it
-names: the owner (pid, start time, boot) and its changes (write, rmdir, umount) in the order made. Standard library only,
+names: the owner (pid, start time, boot) and its changes (write, flag, rmdir, umount) in the order made. Standard library only,
 since it must work when nothing else does.
 """
 
@@ -171,6 +171,32 @@ def undo_write(change: dict, patience_s: float) -> str | None:
     return None
 
 
+def opposite(flag: str) -> str:
+    """What unsets a flag of a file of flags, as tracefs has them: OVERWRITE and NO_OVERWRITE, overwrite and nooverwrite."""
+    no = "NO_" if flag.isupper() else "no"
+    return flag.removeprefix(no) if flag.startswith(no) else no + flag
+
+
+def has_flag(path: str, flag: str) -> bool:
+    """Whether a file of flags names this one."""
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return flag in file.read().split()
+
+
+def undo_flag(change: dict, patience_s: float) -> str | None:
+    """Unset the flag, if it is still set."""
+    path, flag = change["path"], change["new"]
+    try:
+        if not has_flag(path, flag):
+            return None
+    except FileNotFoundError:
+        return f"{path} is gone"
+    write_value(path, opposite(flag))
+    if has_flag(path, flag):
+        raise OSError(errno.EINVAL, "the flag was not unset")
+    return None
+
+
 def undo_folder(change: dict, patience_s: float) -> str | None:
     """Remove a folder; a tracefs instance stays busy for a moment after its last reader closed it."""
     path = change["path"]
@@ -220,7 +246,7 @@ def is_mounted(fstype: str, path: str) -> bool:
     return [re.sub(r"([\\ \t\n])", lambda match: f"\\{ord(match[1]):03o}", path), fstype] in mounts
 
 
-UNDO = {"write": undo_write, "rmdir": undo_folder, "umount": undo_mount}
+UNDO = {"write": undo_write, "flag": undo_flag, "rmdir": undo_folder, "umount": undo_mount}
 
 
 # ---- the process --------------------------------------------------------------------------------------------------

@@ -115,6 +115,22 @@ def changed(values: Mapping[str | Path, object]) -> Change:
                    for path, value in values.items()])
 
 
+def flagged(path: str | Path, flag: str) -> Change:
+    """Set a flag in a file of flags, now; unset it at the end.
+
+    Parameters
+    ----------
+    path : a file that lists flags, set or unset, as tracefs has them: ``osnoise/options`` with "OSNOISE_WORKLOAD" or
+        "NO_OSNOISE_WORKLOAD".
+    flag : the word as it is written when set as wanted.
+
+    Raises
+    ------
+    SettingError : no such file or flag, not allowed, or held by another live process.
+    """
+    return Change([{"kind": "flag", "path": _absolute(path), "new": flag}])
+
+
 def made_folder(path: str | Path) -> Change:
     """Make a folder, now, and remove it at the end: a tracefs instance (tracing is stopped first) or an empty folder.
 
@@ -188,6 +204,17 @@ def _prepare_write(change: dict) -> dict | None:
     return change | {"old": old}
 
 
+def _prepare_flag(change: dict) -> dict | None:
+    path, flag = change["path"], change["new"]
+    with explained(f"cannot set the flag {flag}", path):
+        if guardian.has_flag(path, flag):
+            return None
+        if not guardian.has_flag(path, guardian.opposite(flag)):
+            raise SettingError(f"there is no flag {flag}", where=path, why="the kernel would not know what is wanted", mend=f"cat {path}")
+        os.close(os.open(path, os.O_WRONLY))
+    return change
+
+
 def _prepare_folder(change: dict) -> dict:
     if os.path.lexists(change["path"]):
         raise SettingError("the folder exists already", where=change["path"],
@@ -201,7 +228,7 @@ def _prepare_mount(change: dict) -> dict | None:
     return None if guardian.is_mounted(change["fstype"], change["path"]) else change
 
 
-_PREPARE = {"write": _prepare_write, "rmdir": _prepare_folder, "umount": _prepare_mount}
+_PREPARE = {"write": _prepare_write, "flag": _prepare_flag, "rmdir": _prepare_folder, "umount": _prepare_mount}
 
 
 # ---- making -------------------------------------------------------------------------------------------------------
@@ -224,11 +251,17 @@ def _mount(change: dict) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-_MAKE = {"write": _write, "rmdir": lambda change: os.mkdir(change["path"]), "umount": _mount}
+def _flag(change: dict) -> None:
+    guardian.write_value(change["path"], change["new"])
+    if not guardian.has_flag(change["path"], change["new"]):
+        raise OSError(errno.EINVAL, "the flag was not taken")
+
+
+_MAKE = {"write": _write, "flag": _flag, "rmdir": lambda change: os.mkdir(change["path"]), "umount": _mount}
 
 
 def _told(change: dict) -> str:
-    return {"write": "set {path} to {new}", "rmdir": "make {path}", "umount": "mount {fstype} at {path}"}[
+    return {"write": "set {path} to {new}", "flag": "set {new} in {path}", "rmdir": "make {path}", "umount": "mount {fstype} at {path}"}[
         change["kind"]].format(**change)
 
 

@@ -183,7 +183,7 @@ def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN):
     Parameters
     ----------
     cases : one row a case: case, and for each of baseline, disturbed and replayed the mean and the ends of its interval, s
-        (``baseline``, ``baseline_low``, ``baseline_high``, …).
+        (``baseline``, ``baseline_low``, ``baseline_high``, …); where there, ``ratio_low`` and ``ratio_high`` of replayed / disturbed.
 
     Returns
     -------
@@ -208,6 +208,10 @@ def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN):
         lower.bar(places, error, width=0.5, color=ROLES["injected"].colour, hatch=ROLES["injected"].hatch, edgecolor="white")
         lower.axhline(0, color="black", linewidth=0.6)
         reach = max(1.0, 1.25 * float(error.abs().max()))
+        if {"ratio_low", "ratio_high"} <= set(cases.columns):
+            low, high = 100 * (cases["ratio_low"] - 1), 100 * (cases["ratio_high"] - 1)
+            lower.errorbar(places, error, [error - low, high - error], fmt="none", ecolor="black", capsize=2.5, linewidth=0.8)
+            reach = 1.15 * float(max(low.abs().max(), high.abs().max(), 1.0))
         lower.set_ylim(-reach, reach)
         lower.set_ylabel("replayed ÷\ndisturbed − 1 (%)")
         lower.set_xticks(places, [str(case) for case in cases["case"]])

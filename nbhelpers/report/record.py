@@ -106,11 +106,12 @@ def save_figure(figure: object, name: str, caption: str, data: pd.DataFrame, fol
 
     Raises
     ------
-    InputError : the name is not a file name.
+    InputError : the name is not a file name, or that of a table in the folder.
     """
     import matplotlib.pyplot as plt
 
     folder = _checked(name, folder)
+    _refuse_other_kind(folder, name, Figure)
     with style():
         for kind, metadata in _NO_DATES.items():
             write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
@@ -143,9 +144,10 @@ def save_table(frame: pd.DataFrame, name: str, caption: str, folder: str | Path,
 
     Raises
     ------
-    InputError : the name is not a file name, a format is for no column, or nothing matches the published table.
+    InputError : the name is not a file name or that of a figure in the folder, a format is for no column, or nothing matches the published table.
     """
     folder, formats = _checked(name, folder), dict(formats or {})
+    _refuse_other_kind(folder, name, Table)
     frame = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
     _check_formats(formats, frame)
     if published is not None:
@@ -184,6 +186,14 @@ def _load(path: Path) -> Figure | Table | None:
     if kind == TABLE_FORMAT:
         return Table(content["name"], content["caption"], path.parent, content["order"])
     return None
+
+
+def _refuse_other_kind(folder: Path, name: str, kind: type) -> None:
+    """A table and a figure of one name would overwrite each other's data."""
+    path = folder / f"{name}.json"
+    saved = _load(path) if path.exists() else None
+    if saved is not None and not isinstance(saved, kind):
+        raise InputError(f"a {type(saved).__name__.lower()} is saved under the name {name!r} already", where=path, mend="choose another name")
 
 
 def _order(folder: Path, name: str) -> int:

@@ -3,7 +3,6 @@
 Owns which events are recorded, and whose threads are the workload's and whose the harness's.
 """
 
-import atexit
 import os
 import platform
 import time
@@ -11,10 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..errors import Unavailable
+from ..machine import settings
 from ..measure import Attachment
 from ..workloads import Workload
 from ._files import header_line, write_trace
-from ._tracefs import Instance, lost_events, tracefs_root
+from ._tracefs import Instance, lost_events
 from .osnoise import FORMAT as OSNOISE_FORMAT
 from .osnoise import HEADER as OSNOISE_HEADER
 from .tracepoints import write_tracepoints
@@ -120,17 +120,14 @@ class OsnoiseRecorder(KernelRecorder):
     """Records with the kernel's osnoise tracer, in the mode that only watches (NO_OSNOISE_WORKLOAD), as text."""
 
     suffix = "osnoise"
-    _watched = False
+    _watching: settings.Change | None = None
 
     def _prepare(self, instance: Instance) -> None:
         options = instance.root / "osnoise/options"
         if not options.exists():
             raise Unavailable("this kernel has no osnoise tracer that only watches", where=options,
                               why="the option NO_OSNOISE_WORKLOAD is of Linux 6.2", mend='use Tracer(…, source="tracepoints")')
-        if "NO_OSNOISE_WORKLOAD" not in options.read_text().split():
-            options.write_text("NO_OSNOISE_WORKLOAD\n")
-            self._watched = True
-            atexit.register(self.close)
+        self._watching = settings.flagged(options, "NO_OSNOISE_WORKLOAD")
 
     def _attach(self, instance: Instance) -> None:
         # Switching recording on re-initialises the tracer, so its accounting begins anew with each run.
@@ -146,10 +143,9 @@ class OsnoiseRecorder(KernelRecorder):
         return write_trace(path, line + (self._instance.path / "trace").read_bytes())
 
     def _put_back(self) -> None:
-        if self._watched:
-            (tracefs_root() / "osnoise/options").write_text("OSNOISE_WORKLOAD\n")
-            self._watched = False
-            atexit.unregister(self.close)
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.restore()
 
 
 def _failed(lost: int, path: Path) -> dict:

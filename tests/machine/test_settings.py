@@ -472,3 +472,46 @@ def test_an_unknown_file_system_is_refused(tmp_path, state):
     with pytest.raises(SettingError, match="lacks the file system|No such device"):
         settings.mounted("nosuchfs", tmp_path)
     assert journals(state) == []
+
+
+OPTIONS = TRACING / "trace_options"
+FLAG_OWNER = """
+import sys
+from nbhelpers.machine import settings
+change = settings.flagged(sys.argv[1], sys.argv[2])
+print(change._guardian.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def tracefs_flags(state):
+    with settings.mounted("tracefs", TRACING):
+        assert "overwrite" in OPTIONS.read_text().split(), "the kernel's default"
+        yield OPTIONS
+
+
+@as_root
+def test_a_flag_is_set_and_unset(tracefs_flags):
+    with settings.flagged(tracefs_flags, "nooverwrite") as change:
+        assert "nooverwrite" in tracefs_flags.read_text().split() and change.changes
+        assert not settings.flagged(tracefs_flags, "nooverwrite").changes, "set already: nothing to undo"
+    assert "overwrite" in tracefs_flags.read_text().split()
+
+
+@as_root
+def test_a_flag_is_unset_after_sigkill_of_its_owner(tracefs_flags, state):
+    owner = subprocess.Popen([sys.executable, "-c", FLAG_OWNER, str(tracefs_flags), "nooverwrite"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             text=True, cwd=REPOSITORY, start_new_session=True)
+    guard = int(owner.stdout.readline())
+    assert "nooverwrite" in tracefs_flags.read_text().split()
+    os.killpg(owner.pid, signal.SIGKILL)
+    owner.wait()
+    assert eventually(lambda: "overwrite" in tracefs_flags.read_text().split() and gone(guard))
+
+
+def test_an_unknown_flag_is_refused(tmp_path, state):
+    (tmp_path / "options").write_text("OSNOISE_WORKLOAD\nNO_PANIC_ON_STOP\n")
+    with pytest.raises(SettingError, match="no flag"):
+        settings.flagged(tmp_path / "options", "NO_SUCH")
+    assert not journals(state)

@@ -114,3 +114,14 @@ def test_provenance_is_flattened_and_escaped():
     block = provenance_html({"machine": {"kernel": "6.1 <x>", "cpus": [0, 1], "governor": None}, "commit": "abc"})
     assert "<th>machine / kernel</th><td>6.1 &lt;x&gt;</td>" in block
     assert "<td>0, 1</td>" in block and "<td>none</td>" in block
+
+
+def test_a_table_and_a_figure_never_share_a_name(tmp_path):
+    import matplotlib.pyplot as plt
+
+    frame = pd.DataFrame({"a": [1.0]})
+    save_table(frame, "same", "A table.", tmp_path)
+    with pytest.raises(InputError, match="table is saved"):
+        save_figure(plt.figure(), "same", "A figure.", frame, tmp_path)
+    plt.close("all")
+    assert save_table(frame, "same", "The table again.", tmp_path).caption == "The table again."
