@@ -33,7 +33,7 @@ def test_what_it_links_to_is_there(target):
 
 def test_the_targets_and_profiles_it_names_exist():
     makefile = (REPOSITORY / "Makefile").read_text()
-    for target in set(re.findall(r"`?make ([a-z][a-z-]+)", README)):
+    for target in set(re.findall(r"(?:`|^ {4})make ([a-z][a-z-]+)", README, re.M)):
         assert re.search(rf"^{target}:", makefile, re.M), target
     for profile in set(re.findall(r"PROFILE=([a-z]+)", README)):
         assert (REPOSITORY / f"notebooks/parameters/{profile}.yml").exists()

@@ -62,7 +62,7 @@ def traced_configs(folder: Path, workload: Workload, schedules: list[Schedule], 
     average : average noise of undisturbed runs (`average_noise`).
     seed, frozen : of the campaign.
     """
-    tracer = Tracer(folder / "traces")
+    tracer = Tracer(folder / "traces", source="recorded" if frozen else "auto")
     program = tracer.stand_in(workload)
     cells = [Cell(f"case {case}", program, attachments=[_hog(schedule), tracer]) for case, schedule in enumerate(schedules, start=1)]
     runs = finished(Campaign(folder, cells, runs=1, seed=seed, frozen=frozen).run()).set_index("cell", drop=False)
@@ -109,9 +109,9 @@ def planted_table(runs: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
     Returns
     -------
-    One row a case: `case`, `runs`, mean seconds `baseline`, `disturbed`, `replayed` with their 95 % t-intervals (`…_low`, `…_high`),
-    `ratio` (replayed / disturbed) with its 95 % bootstrap interval, and `baseline_outside`: whether the undisturbed program's
-    interval lies outside of the disturbed one's.
+    One row a case: `case`, `runs`, `ratio` (replayed / disturbed) with its 95 % bootstrap interval (`ratio_low`, `ratio_high`),
+    `baseline_outside` (whether the undisturbed program's interval lies outside of the disturbed one's), and the mean seconds
+    `disturbed`, `replayed`, `baseline` with their 95 % t-intervals (`…_low`, `…_high`).
     """
     samples = {cell: own["seconds"].to_numpy() for cell, own in runs.groupby("cell")}
     cases = sorted(int(cell.split()[1]) for cell in samples if cell.startswith("disturbed"))
@@ -120,13 +120,14 @@ def planted_table(runs: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 def _case(case: int, samples: dict[str, np.ndarray], seed: int) -> dict:
     parts = {"baseline": samples["undisturbed"], "disturbed": samples[f"disturbed {case}"], "replayed": samples[f"replayed {case}"]}
-    row = {"case": case, "runs": min(len(parts["disturbed"]), len(parts["replayed"]))}
-    for name, values in parts.items():
-        interval = mean_interval(values)
-        row |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
     ratio = replay_ratio(parts["disturbed"], parts["replayed"], seed=seed)
-    outside = row["baseline_high"] < row["disturbed_low"] or row["baseline_low"] > row["disturbed_high"]
-    return row | {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high, "baseline_outside": outside}
+    means = {}
+    for name in ("disturbed", "replayed", "baseline"):
+        interval = mean_interval(parts[name])
+        means |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
+    outside = means["baseline_high"] < means["disturbed_low"] or means["baseline_low"] > means["disturbed_high"]
+    return {"case": case, "runs": min(len(parts["disturbed"]), len(parts["replayed"])), "ratio": ratio.value, "ratio_low": ratio.low,
+            "ratio_high": ratio.high, "baseline_outside": outside} | means
 
 
 def planted_findings(table: pd.DataFrame) -> list[str]:

@@ -168,4 +168,4 @@ def _refuse(differences: list[str], path: Path) -> None:
         raise InputError("this folder holds runs of something else:\n    " + "\n    ".join(differences), where=path,
                          why="runs of different things in one table would be compared as if they were the same, and cells that "
                              "are added later would not have been interleaved",
-                         mend=f"measure into a new folder, or first keep the old one aside: mv {path.parent} {path.parent}.old")
+                         mend=f"measure into a new folder, or first keep the old one aside: mv {path.parent} {path.parent}.old; all of a study: make measure-again")

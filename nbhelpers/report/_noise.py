@@ -16,33 +16,6 @@ LANE_SHARE = {"softirq": 0.75, "thread": 0.5}  # of the lane's height; all other
 MANY = 3000            # marks from which a drawing is stored as pixels
 
 
-def noise_by_source(events: pd.DataFrame, cpu_time_ns: float | None = None) -> pd.DataFrame:
-    """What each source of noise costs.
-
-    Parameters
-    ----------
-    events : noise events of one or more runs.
-    cpu_time_ns : CPU time observed: length of the runs × CPUs. None: for each run the end of its last event, times the number of
-        CPUs that had any event; too short if the trace is quiet at its end.
-
-    Returns
-    -------
-    DataFrame, most expensive first: kind, source, events, cpu_share (0 to 1), median_us, max_us.
-
-    Raises
-    ------
-    InputError : a column is missing.
-    """
-    _check(events, ("cpu", "kind", "source", "start_ns", "duration_ns"))
-    if cpu_time_ns is None:
-        cpu_time_ns = _observed_ns(events)
-    durations = events.groupby(["kind", "source"], observed=True)["duration_ns"]
-    table = durations.agg(events="size", cpu_share="sum", median_us="median", max_us="max").reset_index()
-    table["cpu_share"] = table["cpu_share"] / cpu_time_ns
-    table[["median_us", "max_us"]] /= 1000
-    return table.sort_values(["cpu_share", "source"], ascending=[False, True], kind="stable", ignore_index=True)
-
-
 def _check(events: pd.DataFrame, columns: tuple[str, ...]) -> None:
     for column in columns:
         if column not in events.columns:
@@ -51,18 +24,12 @@ def _check(events: pd.DataFrame, columns: tuple[str, ...]) -> None:
         raise InputError("no noise event to draw", mend="look at the trace: it has no event within the timed region")
 
 
-def _observed_ns(events: pd.DataFrame) -> float:
-    ends = events["start_ns"] + events["duration_ns"] if "end_ns" not in events else events["end_ns"]
-    runs = events["run"] if "run" in events else pd.Series(0, index=events.index)
-    return float(ends.groupby(runs).max().sum() * events["cpu"].nunique())
-
-
-def figure_noise(events: pd.DataFrame, title: str | None = None, cpu_time_ns: float | None = None, width_in: float = PAGE_IN):
+def figure_noise(noise: pd.DataFrame, title: str | None = None, width_in: float = PAGE_IN):
     """Share of CPU time of each source of noise, and beside it the median and the longest event.
 
     Parameters
     ----------
-    events, cpu_time_ns : as in `noise_by_source`.
+    noise : of `nbhelpers.trace.summary`: kind, source, events, cpu_share, p50_us, max_us; the most expensive first.
     title : a short heading, e.g. to tell two such figures apart.
 
     Returns
@@ -71,16 +38,18 @@ def figure_noise(events: pd.DataFrame, title: str | None = None, cpu_time_ns: fl
     """
     import matplotlib.pyplot as plt
 
-    table = _with_rest(noise_by_source(events, cpu_time_ns))
+    noise = noise.reset_index() if "kind" in noise.index.names else noise
+    _check(noise, ("kind", "source", "events", "cpu_share", "p50_us", "max_us"))
+    table = _with_rest(noise[["kind", "source", "events", "cpu_share", "p50_us", "max_us"]].astype({"kind": str, "source": str}))
     rows = np.arange(len(table))
     with style():
         figure, (left, right) = plt.subplots(1, 2, figsize=(width_in, 1.0 + 0.19 * len(table)), sharey=True)
         for row, entry in zip(rows, table.itertuples()):
             role = _kind(entry.kind)
             left.barh(row, 100 * entry.cpu_share, height=0.7, color=role.colour, hatch=role.hatch, edgecolor="white", linewidth=0)
-            right.plot([entry.median_us, entry.max_us], [row, row], color=role.colour, linewidth=0.9)
+            right.plot([entry.p50_us, entry.max_us], [row, row], color=role.colour, linewidth=0.9)
             right.plot(entry.max_us, row, color=role.colour, marker=role.marker, linestyle="none")
-            right.plot(entry.median_us, row, color=role.colour, marker="|", markersize=7, linestyle="none")
+            right.plot(entry.p50_us, row, color=role.colour, marker="|", markersize=7, linestyle="none")
         left.set_yticks(rows, [_short(entry.source) for entry in table.itertuples()])
         left.set_ylim(len(table) - 0.5, -0.5)
         left.set_xlabel("share of CPU time (%)")
@@ -99,7 +68,7 @@ def _with_rest(table: pd.DataFrame) -> pd.DataFrame:
         return table
     rest = table.iloc[SOURCES:]
     total = {"kind": "", "source": f"{len(rest)} other sources", "events": rest["events"].sum(), "cpu_share": rest["cpu_share"].sum(),
-             "median_us": np.average(rest["median_us"], weights=rest["events"]), "max_us": rest["max_us"].max()}
+             "p50_us": np.average(rest["p50_us"], weights=rest["events"]), "max_us": rest["max_us"].max()}
     return pd.concat([table.head(SOURCES), pd.DataFrame([total])], ignore_index=True)
 
 

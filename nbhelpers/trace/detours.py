@@ -118,6 +118,10 @@ class DetourTracer(Attachment):
         failed = {"status": "lost events", "message": f"{lost} detours found no room; give the loop a higher threshold or more capacity"}
         return columns | (failed if lost and run.get("status") == "ok" else {})
 
+    def close(self) -> None:
+        """Remove what a run of the loop that was not traced has left."""
+        (self.folder / _FILE).unlink(missing_ok=True)
+
 
 def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
     """Read what the detour loop saw in a run as noise events of kind hardware, source detour, policy SCHED_OTHER.

@@ -1,18 +1,23 @@
-"""What is measured once about the machine and kept beside the runs: its detours, and the cost of recording an event.
+"""What is measured once and kept beside the runs: detours of the machine, length of a run, cost of recording an event.
 
 Owns the files; the measurements are next door.
 """
 
+import statistics
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import InputError, RunError
 from ..files import read_json, to_json, write_atomically
 from ..machine import measuring
+from ..measure import run_once
+from ..workloads import Workload
 from .cost import event_costs_ns
 from .detours import record_detours
+
+_LENGTH_RUNS = 5
 
 
 def kept_detours(path: str | Path, seconds: float, measure: bool = True) -> pd.DataFrame:
@@ -35,6 +40,31 @@ def kept_detours(path: str | Path, seconds: float, measure: bool = True) -> pd.D
     return table
 
 
+def kept_seconds(workload: Workload, path: str | Path, measure: bool = True) -> float:
+    """Length of an undisturbed run of a workload, the median of five, measured once: a campaign that goes on must find the same.
+
+    Raises
+    ------
+    InputError : it was not measured yet and `measure` is False.
+    RunError : the workload failed.
+    """
+    path, command = Path(path), " ".join((Path(workload.command[0]).name, *workload.command[1:], workload.config))
+    kept = read_json(path) if path.exists() else {}
+    if command not in kept:
+        _may_measure(path, measure)
+        with measuring(doing=f"the length of {workload.name}"):
+            kept[command] = statistics.median(_seconds(workload) for _ in range(_LENGTH_RUNS))
+        write_atomically(path, to_json(kept))
+    return float(kept[command])
+
+
+def _seconds(workload: Workload) -> float:
+    run = run_once(workload)
+    if run["status"] != "ok":
+        raise RunError(f"'{workload.name}' failed: {run['status']}", where=" ".join(workload.command), why=run["message"])
+    return float(run["seconds"])
+
+
 def direct_cost(runs: pd.DataFrame, path: str | Path, cpus: int, measure: bool = True, seed: int = 0) -> pd.DataFrame:
     """What recording costs a CPU directly: events a second × cost of an event.
 
@@ -51,7 +81,7 @@ def direct_cost(runs: pd.DataFrame, path: str | Path, cpus: int, measure: bool =
     One row: `events_per_s` (a CPU), `event_cost_ns` with its 95 % bootstrap interval (`low_ns`, `high_ns`), `cpu_share`, `blocks`.
     Empty where events were not recorded by the kernel.
     """
-    if "trace_events" not in runs or not runs["trace_events"].notna().any():
+    if "trace_events" not in runs or not runs["trace_events"].notna().any() or "detours" in runs:
         return pd.DataFrame(columns=["events_per_s", "event_cost_ns", "low_ns", "high_ns", "cpu_share", "blocks"])
     path = Path(path)
     if not path.exists():

@@ -9,17 +9,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, LostEvents, RunError
+from ..errors import InputError, LostEvents
 from ..machine import doctor
-from ..measure import Attachment, run_once
+from ..measure import Attachment
 from ..workloads import Workload
 from ._recorders import OsnoiseRecorder, TracepointRecorder
 from ._table import empty_events, join_events
 from .detours import DetourTracer, detour_workload, read_detours_run
+from .kept import kept_seconds
 from .osnoise import read_osnoise
 from .tracepoints import read_tracepoints
 
 SOURCES = ("osnoise", "tracepoints", "detours")
+STAND_IN = "stand-in.json"
 _READERS = {"osnoise": read_osnoise, "tracepoints": read_tracepoints, "detours": read_detours_run}
 
 
@@ -30,7 +32,8 @@ class Tracer(Attachment):
     ----------
     folder : where the files `run-000123.osnoise.gz`, `.tracepoints.gz` or `.detours.gz` go.
     source : "osnoise" (the kernel's tracer), "tracepoints" (the same events from ordinary tracepoints, with true policies), "detours" (a
-        loop in user space, in place of the workload), or "auto": the first that this machine has.
+        loop in user space, in place of the workload), "auto": the first that this machine has, or "recorded": the one whose traces
+        lie in the folder, to read them again on any machine; nothing is measured then.
     buffer_kib : buffer of each CPU; 4 MiB hold some 90 s of a quiet CPU. A run that fills it gets the status "lost events".
 
     Notes
@@ -40,14 +43,13 @@ class Tracer(Attachment):
     """
 
     def __init__(self, folder: str | Path, source: str = "auto", buffer_kib: int = 4096):
-        if source not in ("auto", *SOURCES):
-            raise InputError(f"there is no source of traces '{source}'", mend=f"choose auto, {', '.join(SOURCES)}")
-        self.folder = Path(folder)
-        self.source = doctor().capabilities.tracer if source == "auto" else source
+        if source not in ("auto", "recorded", *SOURCES):
+            raise InputError(f"there is no source of traces '{source}'", mend=f"choose auto, recorded, {', '.join(SOURCES)}")
+        self.folder, self._measure = Path(folder), source != "recorded"
+        self.source = {"auto": lambda: doctor().capabilities.tracer, "recorded": lambda: _recorded_source(self.folder)}.get(source, lambda: source)()
         makers = {"osnoise": lambda: OsnoiseRecorder(folder, buffer_kib), "tracepoints": lambda: TracepointRecorder(folder, buffer_kib),
                   "detours": lambda: DetourTracer(folder)}
         self._recorder = makers[self.source]()
-        self._seconds: dict[Workload, float] = {}
 
     def __repr__(self) -> str:
         return f"Tracer({self.source}, {self.folder})"
@@ -72,7 +74,7 @@ class Tracer(Attachment):
 
         Parameters
         ----------
-        seconds : length of an undisturbed run of the workload; None: it is run once to find out.
+        seconds : length of an undisturbed run of the workload; None: it is run to find out, once, and the answer kept beside the traces.
 
         Raises
         ------
@@ -80,18 +82,35 @@ class Tracer(Attachment):
         """
         if self.source != "detours":
             return workload
-        if seconds is None:
-            if workload not in self._seconds:
-                self._seconds[workload] = _measured(workload)
-            seconds = self._seconds[workload]
+        self.folder.mkdir(parents=True, exist_ok=True)  # the loop writes there, traced or not
+        seconds = seconds or kept_seconds(workload, self.folder / STAND_IN, measure=self._measure)
         return replace(detour_workload(seconds, self.folder), config=workload.config, cpus=workload.cpus)
 
 
-def _measured(workload: Workload) -> float:
-    run = run_once(workload)
-    if run["status"] != "ok":
-        raise RunError(f"'{workload.name}' failed: {run['status']}", where=" ".join(workload.command), why=run["message"])
-    return float(run["seconds"])
+def tracing_findings(events: pd.DataFrame, noise: pd.DataFrame, cost: pd.DataFrame, runs: int, verdict: str) -> list[str]:
+    """What tracing showed and what it cost, in sentences.
+
+    Parameters
+    ----------
+    events : of all traced runs (`read_traces`). noise : their `summary`. cost : of recording (`direct_cost`). runs : how many were traced.
+    verdict : of the comparison of traced with untraced runs.
+    """
+    took = f"{noise['cpu_share'].sum():.2%} of the CPU time of a run"
+    if events.attrs.get("tracer") == "detours":
+        return [f"The detours take {took}; whose doing they were is not known.",
+                f"With and without saving the detours the same loop ran, so a difference would be chance, not the cost of a tracer. {verdict}"]
+    told = [f"Tracing: {verdict}", f"The recorded noise takes {took}.",
+            f"{events.attrs.get('mended', 0) / runs:.1f} switches a run were not reported by the kernel and were inferred from who ran next; "
+            f"{events.attrs.get('ambiguous_ns', 0) / 1e6 / runs:.1f} ms of CPU time a run could be either thread's."]
+    return told + [f"Recording costs {row.cpu_share:.3%} of a CPU directly ({row.events_per_s:.0f} events a second and CPU, {row.event_cost_ns:.0f} ns each)."
+                   for row in cost.itertuples()]
+
+
+def _recorded_source(folder: Path) -> str:
+    for source in SOURCES:
+        if any(folder.glob(f"run-*.{source}.gz")):
+            return source
+    raise InputError("no traces were recorded here", where=folder, mend="measure first, or give the right folder")
 
 
 def read_traces(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:

@@ -7,9 +7,9 @@ import pytest
 
 from nbhelpers.attribute import explain
 from nbhelpers.errors import InputError
-from nbhelpers.report import (ROLES, figure_attribution, figure_compare, figure_distribution, figure_noise, figure_planted, figure_timeline,
-                              noise_by_source, use_style)
+from nbhelpers.report import (ROLES, figure_attribution, figure_compare, figure_distribution, figure_noise, figure_planted, figure_timeline, use_style)
 from nbhelpers.report.style import roles_of
+from nbhelpers.trace import summary
 
 
 @pytest.fixture(autouse=True)
@@ -83,28 +83,24 @@ def test_no_tree_is_drawn_where_nothing_was_found():
     check_inside(figure)
 
 
-def test_noise_by_source_agrees_with_pandas(events):
-    table = noise_by_source(events, cpu_time_ns=1e9).set_index("source")
-    for source, own in events.groupby("source"):
-        assert table.loc[source, "cpu_share"] == pytest.approx(own["duration_ns"].sum() / 1e9)
-        assert table.loc[source, "max_us"] == own["duration_ns"].max() / 1000
-    ends = events.groupby("run")["end_ns"].max().sum()
-    assert noise_by_source(events)["cpu_share"].sum() == pytest.approx(events["duration_ns"].sum() / (2 * ends))
+def summed(events):
+    runs = events.groupby("run")["end_ns"].max().rename("seconds").div(1e9).reset_index()
+    return summary(events, runs)
 
 
 def test_the_noise_figure_has_a_bar_a_source(events):
-    figure = figure_noise(events, "a run")
+    noise = summed(events)
+    figure = figure_noise(noise, "a run")
     widths = [bar.get_width() for bar in figure.axes[0].patches]
-    assert widths == pytest.approx(list(100 * noise_by_source(events)["cpu_share"]))
+    assert widths == pytest.approx(list(100 * noise["cpu_share"]))
     check_inside(figure)
 
 
 def test_many_sources_are_summed_up(events):
-    events = events.assign(source=[f"source{number % 30}" for number in range(200)])
-    figure = figure_noise(events)
+    noise = summed(events.assign(source=[f"source{number % 30}" for number in range(200)]))
+    figure = figure_noise(noise)
     assert len(figure.axes[0].get_yticklabels()) == 13
-    total = sum(bar.get_width() for bar in figure.axes[0].patches)
-    assert total == pytest.approx(100 * noise_by_source(events)["cpu_share"].sum())
+    assert sum(bar.get_width() for bar in figure.axes[0].patches) == pytest.approx(100 * noise["cpu_share"].sum())
 
 
 def test_the_time_line_draws_each_event_where_it_is(events):
@@ -152,9 +148,9 @@ def test_what_cannot_be_drawn_is_named(runs, events):
     with pytest.raises(InputError, match="no run to draw"):
         figure_distribution(runs.assign(status="timeout"))
     with pytest.raises(InputError, match="no noise event"):
-        figure_noise(events.head(0))
-    with pytest.raises(InputError, match="no column 'kind'"):
-        figure_noise(events.drop(columns="kind"))
+        figure_noise(summed(events).head(0))
+    with pytest.raises(InputError, match="no column 'p50_us'"):
+        figure_noise(summed(events).drop(columns="p50_us"))
 
 
 def test_drawing_leaves_the_style_of_the_process_alone(runs):

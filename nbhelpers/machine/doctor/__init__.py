@@ -106,24 +106,25 @@ def _capabilities(root: str | Path, trials: Trials) -> Capabilities:
 
 def _replacements(can: Capabilities) -> list[tuple[bool, str]]:
     """What stands in for what, with the condition under which it does (Persson et al. 2025, sections 4.1 and 4.3)."""
-    others = "and software events" if can.perf_software else "; software events are missing too"
+    others = ("resource usage, the kernel's counters and software events" if can.perf_software
+              else "resource usage and the kernel's counters; software events are missing too")
     return [
         (can.tracer == "tracepoints",
          "The osnoise tracer is replaced by ordinary tracepoints, turned into the same events by the kernel's own net-duration "
          "rule: this kernel has no osnoise tracer."),
         (can.tracer == "detours",
-         "The osnoise tracer is replaced by a detour loop in user space: noise has a start and a length, but no name, kind or "
-         "priority."),
+         "The osnoise tracer is replaced by a detour loop in user space, which runs in place of the program: noise has a start "
+         "and a length, but no name, kind or priority."),
         (not can.fifo,
-         "Noise of interrupts and softirqs is injected with SCHED_OTHER in place of SCHED_FIFO: the scheduler shares the CPU "
-         "between noise and workload, so the effect is smaller than the recorded one."),
+         "All noise is injected, and planted, with SCHED_OTHER in place of SCHED_FIFO: the scheduler shares the CPU between "
+         "noise and workload, so the effect is smaller than the recorded one."),
         (can.fifo and not can.rt_throttling_liftable,
          "Real-time throttling stays on: SCHED_FIFO noise beyond 0.95 s in a second is cut."),
         (can.fifo and can.fair_server == "locked",
          "The kernel's fair server cannot be lifted here: SCHED_FIFO noise that fills a CPU for 0.95 s is interrupted for up "
          "to 54 ms."),
         (not can.perf_hardware,
-         f"Hardware counters are replaced by resource usage, the kernel's counters {others}.".replace(" ;", ";")),
+         f"Hardware counters are replaced by {others}."),
     ]
 
 
