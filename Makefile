@@ -13,6 +13,14 @@ STAGES  := 00-machine 10-trace-collection 20-delta-config 30-injection 35-plante
 RUN     := $(PY) -m nbhelpers.stages
 C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py workloads/*.c workloads/*.h workloads/Makefile) setup.py pyproject.toml
 
+PROFILES := smoke quick full record recorded
+ifneq ($(filter $(PROFILE),$(PROFILES)),$(PROFILE))
+$(error There is no profile '$(PROFILE)'. Choose one: PROFILE=smoke, quick, full or recorded)
+endif
+ifeq ($(strip $(PROFILE)),)
+$(error PROFILE is empty. Choose one: PROFILE=smoke, quick, full or recorded)
+endif
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -24,7 +32,7 @@ help:
 #: Noisebook: why does a parallel program not take the same time twice?
 #:
 #:   target              time here*   what it does, and what it needs
-#:   make paper          7-10 min     the whole study on this machine, ending in one page of tables and figures; a C compiler
+#:   make paper          5-8 min      the whole study on this machine, ending in one page of tables and figures; a C compiler
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
 #:   make test           5 min        the tests
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
@@ -52,6 +60,8 @@ env: build/c-parts
 ifeq ($(PY),.venv/bin/python)
 ENV := .venv/installed
 $(ENV): requirements.lock
+	@$(PYTHON) -c '' 2>/dev/null || { \
+	  echo "'$(PYTHON)' is no Python that this user can run. Name another: make $(MAKECMDGOALS) PYTHON=/usr/bin/python3"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Noisebook needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Name another: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
@@ -63,8 +73,9 @@ $(ENV): requirements.lock
 endif
 
 build/c-parts: $(ENV) $(C_PARTS)
-	@command -v $${CC:-cc} >/dev/null || { echo "No C compiler. On Debian or Ubuntu: apt-get install gcc libc6-dev"; exit 1; }
-	@mkdir -p build/bin
+	@command -v $${CC:-cc} >/dev/null || { echo "There is no C compiler '$${CC:-cc}'. On Debian or Ubuntu: apt-get install gcc libc6-dev"; exit 1; }
+	@mkdir -p build/bin && test -w build -a -w build/bin || { \
+	  echo "This user ($$(id -un)) may not write to $(CURDIR)/build. Give it to yourself (sudo chown -R $$(id -un) build), or use a copy of the repository"; exit 1; }
 	@echo "Building the C parts"
 	@$(MAKE) --no-print-directory -s -C workloads BIN=$(CURDIR)/build/bin
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || { \
@@ -92,7 +103,7 @@ $(S)/10-trace-collection.done: $(S)/00-machine.made
 $(S)/20-delta-config.done: $(S)/10-trace-collection.made
 $(S)/30-injection.done: $(S)/20-delta-config.made
 $(S)/35-planted-anomaly.done: $(S)/10-trace-collection.made
-$(S)/50-attribution.done: $(S)/10-trace-collection.made $(S)/30-injection.made
+$(S)/50-attribution.done: $(S)/10-trace-collection.made $(S)/35-planted-anomaly.made
 $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 
 # --- the rest -------------------------------------------------------------------------------------------------------------

@@ -42,11 +42,13 @@ def pages_of(events: int) -> bytes:
     pages["commit"] = 24 * triple.itemsize
     for name, number, kind in (("entry", 165, timer), ("exit", 164, timer), ("switch", 372, switch)):
         part = pages["triples"][name]
-        part["head"], part["type"], part["pid"] = 1_000_000 << 5 | (kind.itemsize - 4) // 4, number, 50
+        part["head"], part["type"] = 1_000_000 << 5 | (kind.itemsize - 4) // 4, number
         if name != "switch":
             part["vector"] = 236
     told = pages["triples"]["switch"]
     order = np.arange(told.size).reshape(told.shape) % 40
+    for name in ("entry", "exit", "switch"):  # who runs is who is switched out next: no switch is missing
+        pages["triples"][name]["pid"] = order
     for side, pid in (("prev", order), ("next", (order + 1) % 40)):
         told[f"{side}_pid"], told[f"{side}_prio"] = pid, 120
         told[f"{side}_comm"] = np.array([f"kworker/0:{i}".encode() for i in range(40)])[pid]

@@ -5,11 +5,13 @@
 
 import argparse
 import ast
+import ctypes
 import difflib
 import os
 import shutil
 import signal
 import sys
+import tempfile
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -22,7 +24,9 @@ from .study import PROFILES, REPOSITORY, Study
 
 NOTEBOOKS = REPOSITORY / "notebooks"
 EVERYWHERE = "all"
+KINDS = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 PAPER = "90-paper"
+_SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 LIBRARY = ("nbhelpers/**/*.py", "nbhelpers/**/*.json", "injector_c/*.[ch]", "injector_c/*.py", "workloads/*.[ch]", "workloads/Makefile",
            "data/published/*.csv")
 
@@ -32,7 +36,8 @@ def parameters_of(stage: str, profile: str) -> dict:
 
     Raises
     ------
-    InputError : a section that is no notebook, or a name that the notebook does not declare (with the nearest that it does).
+    InputError : a section that is no notebook, a name that the notebook does not declare (with the nearest that it does), or a
+        value that is not of the declared type.
     """
     path = profile_file(profile)
     sections = _read_yaml(path)
@@ -41,8 +46,9 @@ def parameters_of(stage: str, profile: str) -> dict:
         _known(section, [EVERYWHERE, *stages], "notebook", path)
     given = {**(sections.get(EVERYWHERE) or {}), **(sections.get(stage) or {}), "profile": profile}
     declared = declared_parameters(stage)
-    for name in given:
-        _known(name, declared, f"parameter of {stage}.ipynb", path)
+    for name, value in given.items():
+        _known(name, list(declared), f"parameter of {stage}.ipynb", path)
+        _fits(name, value, declared[name], path)
     return given
 
 
@@ -71,14 +77,19 @@ def _known(name: str, known: list[str], what: str, where: Path) -> None:
     raise InputError(f"'{name}' is no {what}", where=where, why="it would silently change nothing", mend=hint)
 
 
-def declared_parameters(stage: str) -> list[str]:
-    """Names that the notebook's cell tagged `parameters` assigns."""
+def _fits(name: str, value: object, kind: str, where: Path) -> None:
+    if type(value) not in KINDS.get(kind, (type(value),)):
+        raise InputError(f"'{name}' is {value!r}; {kind} is expected", where=where, why="the notebook would stop in the middle of the study")
+
+
+def declared_parameters(stage: str) -> dict[str, str]:
+    """Names that the notebook's cell tagged `parameters` assigns, with their types."""
     path = _notebook(stage)
     tagged = [cell for cell in read_json(path)["cells"] if "parameters" in cell["metadata"].get("tags", [])]
     if len(tagged) != 1:
         raise InputError(f"{len(tagged)} cells are tagged 'parameters'; one is needed", where=path)
     statements = ast.parse("".join(tagged[0]["source"])).body
-    return [statement.target.id for statement in statements if isinstance(statement, ast.AnnAssign)]
+    return {statement.target.id: ast.unparse(statement.annotation) for statement in statements if isinstance(statement, ast.AnnAssign)}
 
 
 def _notebook(stage: str) -> Path:
@@ -101,7 +112,14 @@ def notebook_digest(path: Path) -> str:
 
 
 def write_wanted(profile: str, stages: list[str]) -> None:
-    """For each stage, what it would be made from now; files whose content is the same are left alone."""
+    """For each stage, what it would be made from now; files whose content is the same are left alone.
+
+    Raises
+    ------
+    InputError : see `parameters_of`; of any stage, before the first one runs for hours.
+    """
+    for stage in stages:
+        parameters_of(stage, profile)
     library = library_digest()
     for stage in stages:
         wanted = {"notebook": notebook_digest(_notebook(stage)), "parameters": _slice(stage, profile), "library": library}
@@ -159,10 +177,17 @@ def _execute(stage: str, output: Path, parameters: dict) -> None:
     from traitlets.config import Config
 
     source = _notebook(stage)
-    sockets = Config({"KernelManager": {"transport": "ipc"}})  # nobody else on this machine can listen
-    with _analysis_lock(source):
+    with tempfile.TemporaryDirectory(prefix="noisebook-") as folder, _analysis_lock(source):
         papermill.execute_notebook(str(source), str(output), parameters=parameters, kernel_name="python3", cwd=str(NOTEBOOKS),
-                                   progress_bar=False, start_timeout=120, config=sockets)
+                                   progress_bar=False, start_timeout=120, config=Config(_kernel(folder)))
+
+
+def _kernel(folder: str) -> dict:
+    """Sockets in a folder of this stage's own: no other user can listen, and no stage beside it (make -j) can take them for its own.
+
+    A failed cell's error reaches us as a message; what the kernel would log is only its own end.
+    """
+    return {"KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"}, "NotebookClient": {"extra_arguments": ["--IPKernelApp.log_level=50"]}}
 
 
 def _analysis_lock(source: Path):
@@ -222,11 +247,12 @@ def record(profile: str) -> Path:
 
 
 def _stop_cleanly() -> None:
-    """SIGTERM becomes an orderly end: papermill would otherwise leave the kernel's children behind."""
+    """SIGTERM becomes an orderly end: papermill would otherwise leave the kernel's children behind. So does the death of make."""
     def stop(number, frame):
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, stop)
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
 
 
 def _arguments() -> argparse.Namespace:
@@ -263,6 +289,9 @@ def main() -> int:
     except NoisebookError as error:
         print(f"\n{error}", file=sys.stderr)
         return 2
+    except PermissionError as error:
+        print(f"\n{_not_writable(error, arguments.profile)}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("\nStopped. Finished runs are kept; the same command goes on from here.", file=sys.stderr)
         return 130
@@ -271,12 +300,18 @@ def main() -> int:
     return 0
 
 
+def _not_writable(error: PermissionError, profile: str) -> InputError:
+    """What root made (sudo make paper), another user cannot go on with."""
+    return InputError(f"this user may not write here: {error.strerror}", where=error.filename,
+                      mend=f"go on as the user who began, or take it over: sudo chown -R $USER {Study('00-machine', profile).build}")
+
+
 def _tell_failure(arguments: argparse.Namespace, error: Exception) -> int:
     """papermill's error carries the failed cell's own message; anything else is a fault of ours and keeps its traceback."""
     if type(error).__name__ not in ("PapermillExecutionError", "DeadKernelError"):
         raise error
     folder = Path(os.path.relpath(Study(arguments.stages[0], arguments.profile).build)) / "notebooks"
-    message = f"{getattr(error, 'ename', '')}: {getattr(error, 'evalue', error)}"
+    message = f"{error.ename}: {error.evalue}" if hasattr(error, "ename") else f"{error}; finished runs are kept, the same command goes on from here"
     print(f"\n{message}\n  the notebook as far as it came: {folder / arguments.stages[0]}.failed.ipynb", file=sys.stderr)
     return 1
 

@@ -94,6 +94,7 @@ def test_a_failed_stage_fails_again_and_leaves_its_notebook(house):
 @pytest.mark.parametrize("profile, message", [
     ("00-machine: {run: 4}", "did you mean 'runs'"),
     ("00-machin: {runs: 4}", "did you mean '00-machine'"),
+    ("00-machine: {runs: four}", "'runs' is 'four'; int is expected"),
     ("00-machine: [", "not YAML"),
     ("- 3", "mapping"),
 ])
@@ -101,6 +102,18 @@ def test_a_wrong_profile_is_refused_with_a_hint(house, profile, message):
     (house / "notebooks/parameters/quick.yml").write_text(profile)
     result = stages(house, "run", "00-machine", "--profile", "quick")
     assert result.returncode == 2 and message in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_wrong_parameter_of_a_later_stage_is_refused_before_the_first_runs(house):
+    (house / "notebooks/parameters/quick.yml").write_text("10-trace-collection: {rums: 4}\n")
+    result = make(house)
+    assert result.returncode != 0 and "did you mean 'runs'" in result.stderr and ".html" not in result.stdout
+
+
+def test_an_unknown_profile_and_a_missing_python_are_told_before_anything_is_installed(house):
+    assert "There is no profile 'quik'" in make(house, "paper", "PROFILE=quik").stderr
+    told = subprocess.run(["make", "env", "PYTHON=no-such-python"], cwd=house, capture_output=True, text=True)
+    assert told.returncode != 0 and "'no-such-python' is no Python" in told.stdout and not (house / ".venv").exists()
 
 
 def test_an_unknown_profile_or_notebook_is_refused_with_a_hint(house):

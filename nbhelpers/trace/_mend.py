@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import union_categoricals
 
 WAKE, SWITCH = "sched_wakeup", "sched_switch"
+_ORDINARY = 120  # the kernel's priority of a thread of nice 0
 _SLEEPS = 1  # prev_state of who left: it was not preempted, so it kept nobody waiting
 
 
@@ -32,7 +34,7 @@ def mend_switches(raw: pd.DataFrame) -> Mended:
     then, and the CPU was idle before; else it is put directly after the last record of X.
     """
     order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
-    raw = raw.iloc[order].reset_index(drop=True)
+    raw = (raw.iloc[order] if (np.diff(order) != 1).any() else raw).reset_index(drop=True)
     is_switch = (raw["event"] == SWITCH).to_numpy()
     cpu, time_ns, pid = (raw[name].to_numpy() for name in ("cpu", "time_ns", "pid"))
     before, after = np.where(is_switch, raw["prev_pid"], pid), np.where(is_switch, raw["next_pid"], pid)
@@ -55,6 +57,7 @@ def _last_switch_ns(cpu: np.ndarray, time_ns: np.ndarray, is_switch: np.ndarray)
 
 def _woken(wakes: pd.DataFrame, cpu: np.ndarray, pid: np.ndarray, low_ns: np.ndarray, high_ns: np.ndarray) -> list[int | None]:
     """For each gap, when its later thread was last woken for its CPU."""
+    wakes = wakes[wakes["next_pid"].isin(pid)]
     times = {key: np.sort(own.to_numpy()) for key, own in wakes.groupby(["next_pid", "number"])["time_ns"]}
     return [_last_within(times.get((int(who), int(where))), low, high) for who, where, low, high in zip(pid, cpu, low_ns, high_ns)]
 
@@ -80,17 +83,26 @@ def _rows(at, cpu, left, found, low_ns, high_ns, woken_ns) -> tuple[list[tuple],
 
 
 def _inserted(raw: pd.DataFrame, is_wake: np.ndarray, rows: list[tuple]) -> pd.DataFrame:
-    switches = raw[raw["event"] == SWITCH]
-    names = dict(zip(switches["prev_pid"], switches["prev_comm"])) | dict(zip(switches["next_pid"], switches["next_comm"]))
-    prios = dict(zip(switches["next_pid"], switches["next_prio"])) | dict(zip(switches["prev_pid"], switches["prev_prio"]))
-    table = pd.DataFrame(rows, columns=["position", "cpu", "time_ns", "prev_pid", "next_pid"])
-    new = pd.DataFrame(0, index=table.index, columns=raw.columns).astype({name: object for name in ("event", "name", "prev_comm", "next_comm")})
-    new[["cpu", "time_ns", "prev_pid", "next_pid"]] = table[["cpu", "time_ns", "prev_pid", "next_pid"]]
-    new["pid"], new["event"], new["name"], new["prev_state"] = table["prev_pid"], SWITCH, "", _SLEEPS
-    for end in ("prev", "next"):
-        new[f"{end}_comm"] = [names.get(pid, "") for pid in table[f"{end}_pid"]]
-        new[f"{end}_prio"] = [prios.get(pid, 120) for pid in table[f"{end}_pid"]]
-    place = np.concatenate([np.flatnonzero(~is_wake), table["position"].to_numpy() + 0.5])
-    plain = raw[~is_wake].astype({name: object for name in ("event", "name", "prev_comm", "next_comm")})
-    joined = pd.concat([plain, new.astype(plain.dtypes)], ignore_index=True).iloc[np.argsort(place, kind="stable")]
-    return joined.astype({name: "category" for name in ("event", "name", "prev_comm", "next_comm")}).reset_index(drop=True)
+    """The table without wake-ups and with the new switches; each goes behind the row that it names."""
+    position, cpu, time_ns, left, found = (np.array(values) for values in zip(*rows))
+    comms, prios = _last_known(raw, "comm"), _last_known(raw, "prio")
+    new = {"cpu": cpu, "time_ns": time_ns, "pid": left, "event": [SWITCH] * len(rows), "prev_pid": left, "next_pid": found,
+           "prev_state": np.full(len(rows), _SLEEPS), "prev_comm": [comms.get(pid, "") for pid in left], "next_comm": [comms.get(pid, "") for pid in found],
+           "prev_prio": [prios.get(pid, _ORDINARY) for pid in left], "next_prio": [prios.get(pid, _ORDINARY) for pid in found]}
+    kept = np.flatnonzero(~is_wake)
+    order = np.argsort(np.concatenate([kept, position + 0.5]), kind="stable")
+    return pd.DataFrame({name: _joined(raw[name].array[kept], new.get(name), len(rows))[order] for name in raw.columns})
+
+
+def _joined(old: pd.api.extensions.ExtensionArray, new: object, count: int) -> object:
+    """Two columns one behind the other; texts stay categories, since there are millions of them."""
+    if isinstance(old.dtype, pd.CategoricalDtype) or old.dtype == object or isinstance(old.dtype, pd.StringDtype):
+        return union_categoricals([pd.Categorical(old), pd.Categorical([""] * count if new is None else new)])
+    return np.concatenate([np.asarray(old), np.zeros(count, np.asarray(old).dtype) if new is None else np.asarray(new)])
+
+
+def _last_known(raw: pd.DataFrame, what: str) -> dict[int, object]:
+    """Name or priority of each thread, as its last switch says."""
+    ends = [raw.loc[raw["event"] == SWITCH, [f"{end}_pid", f"{end}_{what}"]].set_axis(["pid", what], axis=1) for end in ("next", "prev")]
+    last = [end.drop_duplicates("pid", keep="last") for end in ends]
+    return {pid: value for end in last for pid, value in zip(end["pid"].tolist(), end[what].tolist())}

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError, LostEvents, RunError
-from nbhelpers.measure import run_once
+from nbhelpers.measure import Campaign, Cell, run_once
 from nbhelpers.trace import DetourTracer, Tracer, detour_workload, read_detours_run, read_traces, record_detours
 from nbhelpers.workloads import binary_folder, external, nbody
 
@@ -82,6 +82,21 @@ def test_the_stand_in_takes_as_long_as_the_workload(tmp_path):
     assert Tracer(tmp_path, source="tracepoints").stand_in(workload) is workload
     with pytest.raises(RunError, match="exit 1"):
         tracer.stand_in(external(["false"]))
+
+
+def test_a_campaign_without_the_kernels_tracers_goes_on_and_is_read_again(tmp_path):
+    """The loop also runs untraced, into a folder that no tracer has made; its length is the same in each later process."""
+    def campaign(source, runs, frozen=False):
+        tracer = Tracer(tmp_path / "traces", source=source)
+        program = tracer.stand_in(nbody(1000, 5))
+        return Campaign(tmp_path, [Cell("untraced", program), Cell("traced", program, attachments=[tracer])], runs=runs, frozen=frozen).run()
+
+    first, again = campaign("detours", 1), campaign("detours", 2)
+    assert len(first) == 2 and len(again) == 4 and set(again.status) == {"ok"} and again.run[:2].tolist() == first.run.tolist()
+    assert len(campaign("recorded", 2, frozen=True)) == 4
+    assert sorted(path.name for path in (tmp_path / "traces").iterdir() if "detours.gz" not in path.name) == ["stand-in.json"]
+    with pytest.raises(InputError, match="no traces were recorded"):
+        Tracer(tmp_path / "elsewhere", source="recorded")
 
 
 def test_no_room_for_the_detours(tmp_path):
