@@ -63,7 +63,8 @@ def compare(before: object, after: object, outcome: str = "seconds", seed: int =
     rows = {name: _row(old, new, name, seed) for name in STATISTICS}
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["before", "after", "ratio", "low", "high"])
     table.index.name = "statistic"
-    verdict = " ".join([_sentence("mean", table, old, new), _sentence("cv", table, old, new), _caveat(before, after)]).strip()
+    about_cv = [_sentence("cv", table, old, new)] if min(old.size, new.size) >= FEWEST_FOR_CV else []
+    verdict = " ".join([_sentence("mean", table, old, new), *about_cv, _caveat(before, after)]).strip()
     return Comparison(table, verdict, outcome)
 
 
