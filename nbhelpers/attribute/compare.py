@@ -13,6 +13,9 @@ from ..errors import InputError
 from .bootstrap import STATISTICS, as_values, bootstrap_interval, bootstrap_ratio
 
 
+FEWEST_FOR_CV = 10  # of fewer runs some resamples do not vary at all, and the ratio of variations has no bound
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Two sets of runs compared.
