@@ -13,7 +13,6 @@ import signal
 import sys
 import tempfile
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import yaml
@@ -149,14 +148,15 @@ def run_stage(stage: str, profile: str) -> Path:
     running, failed, done = (folder / f"{stage}{suffix}.ipynb" for suffix in (".running", ".failed", ""))
     failed.unlink(missing_ok=True)
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
-    try:
-        _execute(stage, running, parameters)
-    except BaseException:
-        if running.exists():
-            running.replace(failed)
-        raise
-    running.replace(done)
-    page = _export(study, done)
+    with _stage_lock(study):
+        try:
+            _execute(stage, running, parameters)
+        except BaseException:
+            if running.exists():
+                running.replace(failed)
+            raise
+        running.replace(done)
+        page = _export(study, done)
     write_atomically(study.build / "provenance" / f"{stage}.json", to_json(_provenance(study, parameters)))
     _write_if_changed(study.build / "stamps" / f"{stage}.made", to_json(_made(study)))
     return page
@@ -177,7 +177,7 @@ def _execute(stage: str, output: Path, parameters: dict) -> None:
     from traitlets.config import Config
 
     source = _notebook(stage)
-    with tempfile.TemporaryDirectory(prefix="noisebook-") as folder, _analysis_lock(source):
+    with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
         papermill.execute_notebook(str(source), str(output), parameters=parameters, kernel_name="python3", cwd=str(NOTEBOOKS),
                                    progress_bar=False, start_timeout=120, config=Config(_kernel(folder)))
 
@@ -190,12 +190,12 @@ def _kernel(folder: str) -> dict:
     return {"KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"}, "NotebookClient": {"extra_arguments": ["--IPKernelApp.log_level=50"]}}
 
 
-def _analysis_lock(source: Path):
-    """A stage that only computes waits while another measures; one that measures takes the lock itself, for its campaigns."""
+def _stage_lock(study: Study):
+    """A stage that measures has the machine to itself, from before its kernel starts; the others run beside each other."""
     from .machine import measuring
 
-    measures = read_json(source)["metadata"].get("noisebook", {}).get("measures", False)
-    return nullcontext() if measures else measuring(exclusive=False)
+    measures = read_json(_notebook(study.stage))["metadata"].get("noisebook", {}).get("measures", False)
+    return measuring(exclusive=measures and study.measures, doing=f"stage {study.stage}")
 
 
 def _export(study: Study, notebook: Path) -> Path:

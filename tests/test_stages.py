@@ -42,7 +42,8 @@ def house(tmp_path):
 
 
 def environment(house: Path) -> dict:
-    return {**os.environ, "PYTHONPATH": str(house), "NOISEBOOK_STATE": str(house / "state")}
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # `make test` may be what runs us
+    return {**outside, "PYTHONPATH": str(house), "NOISEBOOK_STATE": str(house / "state")}
 
 
 def stages(house: Path, *arguments: str) -> subprocess.CompletedProcess:
@@ -149,3 +150,17 @@ def test_measuring_again_keeps_the_old_data(house):
     assert [path.read_text() for path in (house / "build/quick/kept").rglob("runs.jsonl")] == ['{"run": 0}\n']
     assert make(house, "clean").returncode == 0
     assert list((house / "build/quick/kept").rglob("runs.jsonl")), "clean removes no measured data"
+
+
+STAMP = "import time\nopen('../times', 'a').write(f'begin {time.monotonic()}\\n')\ntime.sleep(1.5)\nopen('../times', 'a').write(f'end {time.monotonic()}\\n')"
+
+
+@pytest.mark.timeout(120)
+def test_two_measuring_stages_never_run_at_once(house):
+    for stage in ("00-machine", "10-trace-collection"):
+        (house / f"notebooks/{stage}.ipynb").write_text(notebook(PARAMETERS, STAMP, measures=True))
+    runners = [subprocess.Popen([sys.executable, "-m", "nbhelpers.stages", "run", stage, "--profile", "quick"], cwd=house, env=environment(house),
+                                stdout=subprocess.DEVNULL) for stage in ("00-machine", "10-trace-collection")]
+    assert [runner.wait() for runner in runners] == [0, 0]
+    told = sorted((float(time_s), what) for what, time_s in (line.split() for line in (house / "times").read_text().splitlines()))
+    assert [what for _, what in told] == ["begin", "end", "begin", "end"]
