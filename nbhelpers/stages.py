@@ -117,17 +117,11 @@ def write_wanted(profile: str, stages: list[str]) -> None:
     ------
     InputError : see `parameters_of`; of any stage, before the first one runs for hours.
     """
-    for stage in stages:
-        parameters_of(stage, profile)
+    parameters = {stage: parameters_of(stage, profile) for stage in stages}
     library = library_digest()
     for stage in stages:
-        wanted = {"notebook": notebook_digest(_notebook(stage)), "parameters": _slice(stage, profile), "library": library}
+        wanted = {"notebook": notebook_digest(_notebook(stage)), "parameters": parameters[stage], "library": library}
         _write_if_changed(Study(stage, profile).build / "stamps" / f"{stage}.wanted", to_json(wanted))
-
-
-def _slice(stage: str, profile: str) -> dict:
-    sections = _read_yaml(profile_file(profile))
-    return {**(sections.get(EVERYWHERE) or {}), **(sections.get(stage) or {})}
 
 
 def _write_if_changed(path: Path, text: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError, RunError
 from ..measure import Attachment
-from ..workloads import Workload, binary_folder, program_path
+from ..workloads import binary_folder, program_path
 
 LONGEST_NS = 900_000_000  # per CPU at a stretch: the kernel's fair server would step in after 0.95 s
 PAUSE_NS = 100_000  # a shorter pause is none

@@ -3,14 +3,13 @@
 Owns the limits: how many CPUs, how long one event, how long all CPUs at once. The C core enforces the first two again.
 """
 
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..machine import online_cpus
 from ..noise import NoiseConfig
 
 POLICY_CODES = {"SCHED_OTHER": 0, "SCHED_FIFO": 1, "SCHED_RR": 2, "SCHED_BATCH": 3, "SCHED_IDLE": 5}
@@ -130,16 +129,6 @@ def _check_cpus(cpus: list[int], placement: str) -> None:
     if placement == "origin" and missing:
         raise InputError(f"the config has noise for CPU {missing[0]}, which is not online here", where=f"online: {sorted(here)}",
                          mend="use placement='roam'")
-
-
-def online_cpus() -> list[int]:
-    """Numbers of the CPUs of this machine that can be used, from the kernel's list, as in "0-3,6"."""
-    try:
-        text = Path("/sys/devices/system/cpu/online").read_text(encoding="ascii")
-    except OSError:
-        return sorted(os.sched_getaffinity(0))
-    ends = [part.split("-") for part in text.strip().split(",")]
-    return [cpu for end in ends for cpu in range(int(end[0]), int(end[-1]) + 1)]
 
 
 def _check_events(events: pd.DataFrame, rules: Rules) -> None:

@@ -8,7 +8,8 @@ from .describe import Machine, describe
 from .doctor import Capabilities, Check, Doctor, doctor
 from .lock import measuring
 from .provenance import provenance
-from .topology import Cpu, Topology, topology
+from ._read import cpu_list
+from .topology import Cpu, Topology, online_cpus, topology
 
-__all__ = ["Capabilities", "Check", "Cpu", "Doctor", "Machine", "Topology", "describe", "doctor", "measuring", "provenance",
+__all__ = ["Capabilities", "Check", "Cpu", "Doctor", "Machine", "Topology", "cpu_list", "describe", "doctor", "measuring", "online_cpus", "provenance",
            "settings", "topology"]

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import InputError
-from ..files import to_json
 from .describe import describe
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "statsmodels", "seaborn", "matplotlib", "cffi",

@@ -20,7 +20,7 @@ import pandas as pd
 from ..errors import InputError
 from ._merge import POLICY_NAMES, Columns
 from ._table import COLUMNS, FORMAT, config_table, plain_provenance
-from ._vocabulary import KINDS, LARGEST_NS, POLICIES, REAL_TIME
+from ._vocabulary import KINDS, LARGEST_NS, POLICIES
 
 SCHEMA = Path(__file__).with_name("noise_config.schema.json")
 CPU_NAME = re.compile(r"(0|[1-9][0-9]{0,4})")

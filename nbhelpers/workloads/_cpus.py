@@ -5,17 +5,9 @@ import os
 from pathlib import Path
 
 from ..errors import InputError
+from ..machine import cpu_list
 
 HOUSEKEEPING_SHARES = {"": 0.0, "HK": 0.125, "HK2": 0.25}  # Persson et al. 2025, sec. 5
-
-
-def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """The CPUs of a kernel list such as `0-3,8`."""
-    cpus: set[int] = set()
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        cpus.update(range(int(first), int(last or first) + 1))
-    return tuple(sorted(cpus))
 
 
 def format_cpu_list(cpus: tuple[int, ...]) -> str:
@@ -33,7 +25,7 @@ def cores(cpus: tuple[int, ...], sysfs: str | Path = "/sys/devices/system/cpu") 
 
 def _siblings(cpu: int, sysfs: Path) -> tuple[int, ...]:
     try:
-        return parse_cpu_list((sysfs / f"cpu{cpu}/topology/thread_siblings_list").read_text())
+        return cpu_list((sysfs / f"cpu{cpu}/topology/thread_siblings_list").read_text()) or (cpu,)
     except (OSError, ValueError):
         return (cpu,)  # containers hide the topology: then every CPU is taken for a core
 

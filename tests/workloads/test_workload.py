@@ -10,7 +10,8 @@ import pytest
 
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.workloads import Workload, binary_folder, elf_interpreter, external, nbody, takes_preload, workload
-from nbhelpers.workloads._cpus import cores, format_cpu_list, keep_house, parse_cpu_list
+from nbhelpers.machine import cpu_list
+from nbhelpers.workloads._cpus import cores, format_cpu_list, keep_house
 
 
 def test_record_is_hashable_and_normalised():
@@ -82,8 +83,8 @@ def test_placements_that_cannot_be():
 
 
 def test_cpu_lists():
-    assert parse_cpu_list("0-3,8\n") == (0, 1, 2, 3, 8) and parse_cpu_list("5") == (5,)
-    assert parse_cpu_list(format_cpu_list((1, 3, 4))) == (1, 3, 4)
+    assert cpu_list("0-3,8\n") == (0, 1, 2, 3, 8) and cpu_list("5") == (5,)
+    assert cpu_list(format_cpu_list((1, 3, 4))) == (1, 3, 4)
 
 
 def test_binary_folder_follows_the_environment(monkeypatch, tmp_path):
