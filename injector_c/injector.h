@@ -10,6 +10,8 @@
  */
 #ifndef NB_INJECTOR_H
 #define NB_INJECTOR_H
+#include "kinds.h"
+
 #include <stdint.h>
 
 #define NB_MAX_LANES 1024
@@ -24,12 +26,21 @@
 #define NB_BATCH 3
 #define NB_IDLE 5
 
+/* what an event does with the CPU while it has it; codes from 1 on are in kinds.h */
+#define NB_OCCUPY 0
+
 /* outcome of an event; a fresh log is all zero */
 #define NB_NOT_REACHED 0
 #define NB_INJECTED 1
 #define NB_LATE 2    /* woke after the allowance, kept its planned duration */
 #define NB_CUT 3     /* the end came in the middle of it */
-#define NB_DROPPED 4 /* woke so late that injecting it would make everything after it late too */
+#define NB_DROPPED 4 /* woke too late: see lateness */
+#define NB_TRUNCATED 5 /* woke late, ended at its planned end */
+
+/* what becomes of an event that wakes after the allowance; one that wakes after give_up_ns is dropped in any case */
+#define NB_CATCH_UP 0 /* it keeps its duration, counted from then; events behind it wait, and pauses between them use lateness up */
+#define NB_DROP 1     /* it is not injected */
+#define NB_TRUNCATE 2 /* it ends when it should have ended: what it missed is not injected */
 
 /* state of an injection (a futex) */
 #define NB_ARMED 0
@@ -49,7 +60,9 @@ struct nb_plan { /* one value an event; in each lane by start */
     int64_t *start_ns; /* from t0 */
     int64_t *duration_ns;
     int8_t *policy;
-    int8_t *priority; /* NB_FIFO, NB_RR: 1..NB_HIGHEST_PRIORITY; the others: nice -20..19 */
+    int8_t *priority;  /* NB_FIFO, NB_RR: 1..NB_HIGHEST_PRIORITY; the others: nice -20..19 */
+    int8_t *kind;      /* NB_OCCUPY, ...; NULL: all of them occupy */
+    double *intensity; /* what it means depends on the kind; NULL where no kind needs it */
 };
 
 struct nb_log { /* one value an event */
@@ -58,9 +71,11 @@ struct nb_log { /* one value an event */
     int64_t *end_ns;      /* it gave it back, from t0 */
     int64_t *cpu_time_ns; /* it consumed between the two */
     int64_t *gap_ns;      /* longest time in between without progress: hypervisor, fair server, interrupts */
+    int64_t *preempted_ns; /* of a real-time event: how long others had the CPU meanwhile; the event lasts so much longer */
     int16_t *ran_on;      /* CPU at the start */
     int8_t *policy;       /* it really had */
     int8_t *outcome;
+    double *achieved; /* in the unit of the intensity; left alone by events that occupy; NULL: nobody asks */
 };
 
 struct nb_lane {
@@ -68,7 +83,7 @@ struct nb_lane {
     int64_t count;
     int32_t cpu; /* or NB_ROAM */
     int32_t pid;
-    int32_t error;   /* errno that kept the lane from becoming ready */
+    int32_t error;   /* errno that kept the lane from becoming ready, or its noise from being made */
     int32_t status;  /* as from waitpid, once reaped */
     int32_t refused; /* changes of policy that the kernel did not permit */
     int32_t killed;  /* by the supervisor: it did not end by itself in time */
@@ -79,7 +94,11 @@ struct nb_lane {
 struct nb_rules {
     int64_t wake_allowance_ns; /* an event that wakes at most so late was on time: waking up is part of the noise */
     int64_t give_up_ns;        /* an event that wakes later than this is dropped */
-    int64_t exit_cost_ns;      /* what giving the CPU back costs the workload after a real-time event's last instruction */
+    int64_t exit_cost_ns;      /* what giving the CPU back costs the workload after a real-time event's last instruction... */
+    int64_t exit_most_ns;      /* ...at most; at least 0... */
+    int64_t wake_cost_ns;      /* ...after a wake-up that took so long... */
+    double exit_per_wake;      /* ...and so much more for each ns that it took longer: leaving is as slow as waking was */
+    int64_t lateness;          /* NB_CATCH_UP, ... */
     int64_t longest_event_ns;  /* longer ones are refused */
     int64_t limit_ns;          /* everything ends so long after t0 */
     int64_t armed_limit_ns;    /* or so long after nb_start, if never released */
@@ -106,9 +125,12 @@ struct nb_injection {
     int32_t ready_fd;
     int32_t lanes_ready;
     int32_t reserved;
+    int64_t event_count; /* length of the columns */
+    uint64_t roam[NB_MAX_CPUS / 64]; /* CPUs that lanes with NB_ROAM may run on, a bit each; all zero: every CPU */
     struct nb_rules rules;
     struct nb_plan plan;
     struct nb_log log;
+    struct nb_kind_options options; /* of kinds that do more than occupy */
 };
 
 /* -EINVAL: lanes or an event out of order, or out of range; *event is its index, or -1. */
@@ -125,4 +147,7 @@ int nb_stop(struct nb_injection *run);
 int nb_join(struct nb_injection *run, int32_t timeout_ms);
 /* Kills and joins, whatever the state. */
 int nb_kill(struct nb_injection *run);
+/* The calling thread becomes a SCHED_FIFO loop on one CPU from t0 on, and stays what it became: call it in a thread of its own. Each pair of
+ * gaps is when it was last and when it was again running, from t0. Returns how many there were. */
+int64_t nb_feel(int32_t cpu, int32_t priority, int64_t t0_ns, int64_t length_ns, int64_t threshold_ns, int64_t *gaps, int64_t capacity);
 #endif

@@ -1,4 +1,4 @@
-/* Shared by owner.c, supervisor.c and lane.c: clock, futex, what is watched. */
+/* Shared by owner.c, supervisor.c, lane.c and prepare.c: clock, futex, what is watched. */
 #ifndef NB_INTERNAL_H
 #define NB_INTERNAL_H
 #include "injector.h"
@@ -57,12 +57,37 @@ static inline int nb_until_ms(int64_t time_ns)
     return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
 }
 
+struct nb_actor { /* what an injector process is at the moment */
+    struct nb_injection *run;
+    struct nb_lane *lane;
+    int64_t hard_end_ns;
+    int asked_policy, asked_priority; /* for the event before */
+    int policy, nice;                 /* really had */
+    int64_t owed_ns;                  /* what the event in progress is to take: its duration, less what lateness has cost it */
+    int64_t exit_ns;                  /* what giving the CPU back after it will cost */
+    int64_t counted_ns;               /* CPU time of this process that events account for; -1: begin with the next event */
+    int64_t reading_ns;               /* what reading the clock of CPU time costs */
+    long preemptions;                 /* when the event in progress began */
+    int early_timer;                  /* a timerfd; -1: none. See set_clock_early */
+};
+
+static inline bool nb_goes_on(const struct nb_actor *self, int64_t now_ns)
+{
+    return nb_state(self->run->control) == NB_RELEASED && now_ns < self->hard_end_ns;
+}
+
 struct nb_watch { /* descriptors that the supervisor inherits; -1: none */
     int control, workload, owner, ready;
 };
 
 /* The whole life of the supervisor, from just after its fork. */
 _Noreturn void nb_supervise(struct nb_injection *run, const struct nb_watch *watch);
+/* Everything that may fail or take long, before the owner hears that a lane is ready; 0 or an errno. */
+int nb_prepare(struct nb_actor *self);
+/* Takes a policy if it differs from the one before. */
+void nb_become(struct nb_actor *self, int policy, int priority);
+/* Waits for an event, and does it; its row of the log. */
+void nb_replay_event(struct nb_actor *self, int64_t i);
 /* The whole life of an injector process, from just after its fork; its exit status. */
 int nb_lane_main(struct nb_injection *run, struct nb_lane *lane, int ready_fd);
 

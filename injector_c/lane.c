@@ -1,35 +1,24 @@
 /* The injector process: replays its lane's slice of the plan (Persson et al. 2025, section 4.3, Listing 1).
  *
  * For each event: switch the scheduling policy if it differs, sleep until the planned start, occupy the CPU. The workload loses the CPU
- * when the timer fires, so waking up is already part of the noise: a real-time event ends at its planned end, not a duration after
- * waking. A thread's recorded noise is CPU time, so an ordinary event ends when it has consumed that much, however long it takes.
+ * when the timer fires, so waking up is already part of the noise, and so is giving the CPU back: a real-time event stops so long before
+ * its planned end that the workload goes on at that end. A thread's recorded noise is the CPU time from one switch to the next, so an
+ * ordinary event ends when this process has used that much since the event before, however long it takes.
  */
 #define _GNU_SOURCE
-#include "internal.h"
+#include "kinds_internal.h"
 
 #include <sched.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/timerfd.h>
 
-enum { CHAIN_NS = 10000 }; /* between events that follow each other without a pause */
-
-struct actor { /* what this process is at the moment */
-    struct nb_injection *run;
-    struct nb_lane *lane;
-    int64_t hard_end_ns;
-    int asked_policy, asked_priority; /* for the event before */
-    int policy, nice;                 /* really had */
+enum {
+    CHAIN_NS = 10000, /* between events that follow each other without a pause */
+    SWITCH_NS = 2000, /* nobody else can have had the CPU in less */
 };
 
-static bool goes_on(const struct actor *self, int64_t now_ns)
-{
-    return nb_state(self->run->control) == NB_RELEASED && now_ns < self->hard_end_ns;
-}
-
 /* Switches if it differs; what the kernel refuses is counted, and stays as it was. */
-static void become(struct actor *self, int policy, int priority)
+void nb_become(struct nb_actor *self, int policy, int priority)
 {
     if (policy == self->asked_policy && priority == self->asked_priority)
         return;
@@ -45,11 +34,12 @@ static void become(struct actor *self, int policy, int priority)
     self->lane->refused += !done;
 }
 
-static bool sleep_until(const struct actor *self, int64_t when_ns)
+/* Sleeps until when_ns; false if everything ends first. */
+static bool sleep_until(const struct nb_actor *self, int64_t when_ns)
 {
     for (;;) {
         const int64_t now = nb_now_ns();
-        if (!goes_on(self, now))
+        if (!nb_goes_on(self, now))
             return false;
         if (now >= when_ns)
             return true;
@@ -58,12 +48,12 @@ static bool sleep_until(const struct actor *self, int64_t when_ns)
 }
 
 /* Keeps the CPU busy until end_ns; false if everything ends first. */
-static bool spin_until(const struct actor *self, int64_t end_ns, int64_t *gap_ns)
+static bool spin_until(const struct nb_actor *self, int64_t end_ns, int64_t *gap_ns)
 {
     int64_t now = nb_now_ns();
     while (now < end_ns) {
         const int64_t before = now;
-        if (!goes_on(self, now))
+        if (!nb_goes_on(self, now))
             return false;
         now = nb_now_ns();
         if (now - before > *gap_ns)
@@ -72,148 +62,172 @@ static bool spin_until(const struct actor *self, int64_t end_ns, int64_t *gap_ns
     return true;
 }
 
+/* Waits for an event's start. In a pause that is too short to leave and come back, real-time noise keeps the CPU: leaving would give the
+ * workload nothing. */
+static bool wait_until(const struct nb_actor *self, int64_t start_ns, bool *slept)
+{
+    const struct nb_rules *rules = &self->run->rules;
+    const int64_t pause = start_ns - nb_now_ns();
+    int64_t gap_ns = 0;
+    *slept = pause > 0 && !(nb_is_realtime(self->policy) && pause < rules->wake_cost_ns + rules->exit_cost_ns);
+    return *slept ? sleep_until(self, start_ns) : nb_goes_on(self, nb_now_ns()) && spin_until(self, start_ns, &gap_ns);
+}
+
+/* How often somebody else has taken the CPU from this thread. */
+static long count_preemptions(void)
+{
+    struct rusage use;
+    return getrusage(RUSAGE_THREAD, &use) ? 0 : use.ru_nivcsw;
+}
+
+/* Keeps the CPU busy until end_ns. What others have of it meanwhile (noise of a higher priority, the kernel's fair server) is made up for;
+ * interrupts and the hypervisor stop the workload just as well, and are not. */
+static bool hold_until(struct nb_actor *self, int64_t i, int64_t end_ns)
+{
+    const struct nb_log *log = &self->run->log;
+    int64_t now = nb_now_ns();
+    while (now < end_ns) {
+        const int64_t before = now;
+        if (!nb_goes_on(self, now))
+            return false;
+        now = nb_now_ns();
+        const int64_t gap = now - before;
+        if (gap > log->gap_ns[i])
+            log->gap_ns[i] = gap;
+        if (gap < SWITCH_NS)
+            continue;
+        const long preemptions = count_preemptions();
+        if (preemptions != self->preemptions) {
+            self->preemptions = preemptions;
+            log->preempted_ns[i] += gap;
+            end_ns += gap;
+        }
+    }
+    return true;
+}
+
 /* Keeps the CPU busy until this thread has used end_ns of CPU time. That clock is a system call, but it is never faster than the wall
- * clock: spinning for what is left on the wall clock cannot overshoot, and few readings are enough. */
-static bool consume_until(const struct actor *self, int64_t end_ns, int64_t *gap_ns)
+ * clock: spinning for what is left on the wall clock cannot overshoot, and few readings are enough. The reading that accounts for the
+ * event is a part of it. */
+static bool consume_until(const struct nb_actor *self, int64_t end_ns, int64_t *gap_ns)
 {
     int64_t left;
-    while ((left = end_ns - nb_clock_ns(CLOCK_THREAD_CPUTIME_ID)) > 0)
+    while ((left = end_ns - self->reading_ns - nb_clock_ns(CLOCK_THREAD_CPUTIME_ID)) > 0)
         if (!spin_until(self, nb_now_ns() + left, gap_ns))
             return false;
     return true;
 }
 
-static bool occupy(const struct actor *self, int64_t i, int64_t cpu_ns)
+static bool occupy(struct nb_actor *self, int64_t i, int64_t cpu_ns)
 {
     const struct nb_injection *run = self->run;
-    const int64_t duration = run->plan.duration_ns[i];
     if (!nb_is_realtime(self->policy))
-        return consume_until(self, cpu_ns + duration, &run->log.gap_ns[i]);
-    const int64_t taken = run->control->t0_ns + run->log.taken_ns[i];
-    return spin_until(self, taken + duration - run->rules.exit_cost_ns, &run->log.gap_ns[i]);
+        return consume_until(self, cpu_ns + self->owed_ns, &run->log.gap_ns[i]);
+    return hold_until(self, i, run->control->t0_ns + run->log.taken_ns[i] + self->owed_ns - self->exit_ns);
+}
+
+/* Does what event i asks for, from now on; false if everything ends first. The one place that knows of kinds of noise. */
+static bool execute(struct nb_actor *self, int64_t i, int64_t cpu_ns)
+{
+    const int8_t *kind = self->run->plan.kind;
+    return kind && kind[i] != NB_OCCUPY ? nb_kind_run(self, i) : occupy(self, i, cpu_ns);
 }
 
 /* Since when the workload is without this CPU. A real-time event that was slept for took it when the timer fired, one that follows
  * another without a pause has it already; any other has it from now on. */
-static int64_t taken_from(const struct actor *self, int64_t start_ns, int64_t wake_ns, bool slept)
+static int64_t taken_from(const struct nb_actor *self, int64_t start_ns, int64_t wake_ns, bool slept)
 {
     const int64_t allowance = slept ? self->run->rules.wake_allowance_ns : CHAIN_NS;
     return nb_is_realtime(self->policy) && wake_ns - start_ns <= allowance ? start_ns : wake_ns;
 }
 
-/* Lateness: up to the allowance it is the wake-up, a part of the event. Beyond, the event keeps its duration, so that as much is injected as
- * was planned; beyond give_up_ns it is dropped, so that lateness cannot build up. */
-static void replay_event(struct actor *self, int64_t i)
+/* What becomes of an event that woke so late: up to the allowance it was on time, waking up is a part of it. */
+static int judge(const struct nb_rules *rules, int64_t late_ns, int64_t duration_ns)
+{
+    if (late_ns <= rules->wake_allowance_ns)
+        return NB_INJECTED;
+    if (late_ns > rules->give_up_ns || rules->lateness == NB_DROP)
+        return NB_DROPPED;
+    if (rules->lateness == NB_TRUNCATE)
+        return late_ns < duration_ns ? NB_TRUNCATED : NB_DROPPED;
+    return NB_LATE;
+}
+
+/* Leaving goes the same way through the kernel as waking up; when that was slow a moment ago (cold caches, a busy host), so is this. */
+static int64_t predict_exit(const struct nb_rules *rules, int64_t late_ns, bool slept)
+{
+    const bool told = slept && late_ns <= rules->wake_allowance_ns;
+    const double more = told ? rules->exit_per_wake * (double)(late_ns - rules->wake_cost_ns) : 0;
+    const double cost = (double)rules->exit_cost_ns + more;
+    return cost < 0 ? 0 : cost > (double)rules->exit_most_ns ? rules->exit_most_ns : (int64_t)cost;
+}
+
+/* CPU time of this process at which the event began. An ordinary one begins where the one before it ended: falling asleep and waking up
+ * in between is CPU time that the workload is without, and a trace counts it too. */
+static int64_t begin_counting(struct nb_actor *self)
+{
+    const int64_t now = nb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    self->preemptions = nb_is_realtime(self->policy) ? count_preemptions() : 0;
+    return nb_is_realtime(self->policy) || self->counted_ns < 0 ? now : self->counted_ns;
+}
+
+static void end_counting(struct nb_actor *self, int64_t i, int64_t cpu_ns, int outcome)
+{
+    const int64_t now = nb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (outcome != NB_DROPPED) {
+        self->run->log.cpu_time_ns[i] = now - cpu_ns;
+        self->counted_ns = nb_is_realtime(self->policy) ? -1 : now;
+    }
+}
+
+/* Falling asleep sets the CPU's clock event if the timer of the next start is the first to come: 5 us and more on a virtual machine, which
+ * the workload would lose after the event's end. With another timer for the same moment, which wakes nobody, it is set within the event. */
+static void set_clock_early(const struct nb_actor *self, int64_t i)
 {
     const struct nb_injection *run = self->run;
-    const struct nb_rules *rules = &run->rules;
-    const struct nb_log *log = &run->log;
-    const int64_t t0 = run->control->t0_ns, start = t0 + run->plan.start_ns[i];
-    become(self, run->plan.policy[i], run->plan.priority[i]);
-    const bool sleeps = nb_now_ns() < start;
-    if (!sleep_until(self, start))
+    const int64_t t0 = run->control->t0_ns, next = i + 1;
+    if (self->early_timer < 0 || next >= self->lane->first + self->lane->count || !nb_is_realtime(self->policy))
         return;
-    const int64_t wake = nb_now_ns(), cpu = nb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    const bool hopeless = wake - start > rules->give_up_ns, late = wake - start > rules->wake_allowance_ns;
+    const int64_t when = t0 + run->plan.start_ns[next];
+    if (when <= t0 + run->log.taken_ns[i] + self->owed_ns)
+        return;
+    const struct itimerspec timer = {.it_value = {.tv_sec = when / NB_SECOND_NS, .tv_nsec = when % NB_SECOND_NS}};
+    timerfd_settime(self->early_timer, TFD_TIMER_ABSTIME, &timer, NULL);
+}
+
+void nb_replay_event(struct nb_actor *self, int64_t i)
+{
+    const struct nb_injection *run = self->run;
+    const struct nb_log *log = &run->log;
+    const int64_t t0 = run->control->t0_ns, start = t0 + run->plan.start_ns[i], duration = run->plan.duration_ns[i];
+    bool slept;
+    nb_become(self, run->plan.policy[i], run->plan.priority[i]);
+    if (!wait_until(self, start, &slept))
+        return;
+    const int64_t wake = nb_now_ns(), cpu = begin_counting(self);
+    const int outcome = judge(&run->rules, wake - start, duration);
+    self->owed_ns = outcome == NB_TRUNCATED ? duration - (wake - start) : duration;
+    self->exit_ns = predict_exit(&run->rules, wake - start, slept);
     log->start_ns[i] = wake - t0;
-    log->taken_ns[i] = taken_from(self, start, wake, sleeps) - t0;
+    log->taken_ns[i] = taken_from(self, start, wake, slept) - t0;
     log->ran_on[i] = (int16_t)sched_getcpu();
     log->policy[i] = (int8_t)self->policy;
     log->outcome[i] = NB_CUT;
-    const bool whole = hopeless || occupy(self, i, cpu);
-    log->cpu_time_ns[i] = nb_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    set_clock_early(self, i);
+    const bool whole = outcome == NB_DROPPED || execute(self, i, cpu);
     log->end_ns[i] = nb_now_ns() - t0;
+    end_counting(self, i, cpu, outcome);
     if (whole)
-        log->outcome[i] = (int8_t)(hopeless ? NB_DROPPED : late ? NB_LATE : NB_INJECTED);
+        log->outcome[i] = (int8_t)outcome;
 }
 
-static int take_place(int cpu)
-{
-    unsigned long mask[NB_MAX_CPUS / (8 * sizeof(unsigned long))];
-    const size_t bits = 8 * sizeof mask[0];
-    memset(mask, cpu == NB_ROAM ? 0xff : 0, sizeof mask);
-    if (cpu >= 0)
-        mask[(size_t)cpu / bits] |= 1UL << ((size_t)cpu % bits);
-    return sched_setaffinity(0, sizeof mask, (const cpu_set_t *)mask) ? errno : 0;
-}
-
-static void limit(int resource, rlim_t value)
-{
-    const struct rlimit both = {.rlim_cur = value, .rlim_max = value};
-    setrlimit(resource, &both);
-}
-
-/* Locks (else at least touches) the shared columns and a stretch of stack: no page fault once the replay has begun. The memory that was
- * inherited from the owner stays as it is: locking that would copy all of it. */
-static void settle_memory(const struct nb_injection *run)
-{
-    volatile unsigned char stack[65536];
-    for (size_t i = 0; i < sizeof stack; i += 1024)
-        stack[i] = 0;
-    mlock((const void *)stack, sizeof stack);
-    if (mlock(run->memory, run->memory_bytes) == 0)
-        return;
-    volatile unsigned char *byte = run->memory;
-    for (uint64_t i = 0; i < run->memory_bytes; i += 1024)
-        (void)byte[i];
-}
-
-/* Replays one event of each policy of its own, so that the code of the replay is mapped and both changes of policy have been tried; ends
- * as an ordinary process. */
-static void rehearse(struct actor *self, int priority)
-{
-    int64_t start[2] = {0}, duration[2] = {20000, 20000}, begin[2], taken[2], end[2], cpu[2], gap[2] = {0};
-    int8_t policy[2] = {NB_FIFO, NB_OTHER}, priorities[2] = {(int8_t)priority, 0}, had[2], outcome[2];
-    int16_t ran_on[2];
-    struct nb_control control = {.state = NB_RELEASED, .t0_ns = nb_now_ns()};
-    struct nb_lane lane = {0};
-    struct nb_injection run = {.control = &control, .rules = self->run->rules};
-    run.plan = (struct nb_plan){start, duration, policy, priorities};
-    run.log = (struct nb_log){begin, taken, end, cpu, gap, ran_on, had, outcome};
-    struct actor rehearsing = *self;
-    rehearsing.run = &run;
-    rehearsing.lane = &lane;
-    for (int i = priority ? 0 : 1; i < 2; i++)
-        replay_event(&rehearsing, i);
-    rehearsing.run = self->run;
-    rehearsing.lane = self->lane;
-    *self = rehearsing;
-}
-
-static int first_realtime_priority(const struct nb_injection *run, const struct nb_lane *lane)
-{
-    for (int64_t i = lane->first; i < lane->first + lane->count; i++)
-        if (nb_is_realtime(run->plan.policy[i]))
-            return run->plan.priority[i];
-    return 0;
-}
-
-/* Everything that may fail or take long, before the owner hears that this lane is ready. */
-static int prepare(struct actor *self)
-{
-    const struct nb_injection *run = self->run;
-    const struct nb_lane *lane = self->lane;
-    const int error = take_place(lane->cpu);
-    if (error)
-        return error;
-    prctl(PR_SET_TIMERSLACK, 1UL);
-    limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_RTTIME, (rlim_t)run->rules.realtime_limit_us);
-    limit(RLIMIT_CPU, (rlim_t)(run->rules.limit_ns / NB_SECOND_NS + 2));
-    settle_memory(run);
-    rehearse(self, first_realtime_priority(run, lane));
-    if (lane->count > 0)
-        become(self, run->plan.policy[lane->first], run->plan.priority[lane->first]);
-    return 0;
-}
-
-static void replay_lane(struct actor *self)
+static void replay_lane(struct nb_actor *self)
 {
     const struct nb_lane *lane = self->lane;
     const int64_t end = lane->first + lane->count;
     int64_t i = lane->first;
-    while (i < end && goes_on(self, nb_now_ns()))
-        replay_event(self, i++);
+    while (i < end && nb_goes_on(self, nb_now_ns()))
+        nb_replay_event(self, i++);
     __atomic_store_n(&self->lane->done, i == end, __ATOMIC_RELEASE);
 }
 
@@ -221,9 +235,10 @@ int nb_lane_main(struct nb_injection *run, struct nb_lane *lane, int ready_fd)
 {
     const struct sched_param none = {0};
     sched_setscheduler(0, SCHED_OTHER, &none);
-    struct actor self = {.run = run, .lane = lane, .hard_end_ns = INT64_MAX, .asked_policy = -1, .policy = NB_OTHER};
+    struct nb_actor self = {.run = run, .lane = lane, .hard_end_ns = INT64_MAX, .asked_policy = -1, .policy = NB_OTHER,
+                            .counted_ns = -1, .early_timer = -1};
     self.nice = getpriority(PRIO_PROCESS, 0);
-    lane->error = prepare(&self);
+    lane->error = nb_prepare(&self);
     if (lane->error || write(ready_fd, "r", 1) != 1)
         return 1;
     close(ready_fd);
@@ -231,6 +246,7 @@ int nb_lane_main(struct nb_injection *run, struct nb_lane *lane, int ready_fd)
         nb_sleep_in_state(run->control, NB_ARMED, INT64_MAX);
     self.hard_end_ns = run->control->t0_ns + run->rules.limit_ns;
     replay_lane(&self);
+    nb_kinds_disarm();
     while (run->control->stay && nb_state(run->control) == NB_RELEASED)
         nb_sleep_in_state(run->control, NB_RELEASED, INT64_MAX);
     sched_setscheduler(0, SCHED_OTHER, &none); /* the copy of the owner's memory is given back as an ordinary process */

@@ -1,6 +1,6 @@
 /* The owner's side: what Python calls. Checks the plan, forks the supervisor, tells it when to release and to stop, waits for its end. */
 #define _GNU_SOURCE
-#include "internal.h"
+#include "kinds_internal.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -21,20 +21,33 @@ static bool in_order(const struct nb_injection *run, int64_t i, int64_t before_n
     const bool realtime = nb_is_realtime(policy) && priority >= 1 && priority <= NB_HIGHEST_PRIORITY;
     const bool known = policy == NB_OTHER || policy == NB_BATCH || policy == NB_IDLE;
     const int64_t start = plan->start_ns[i], duration = plan->duration_ns[i];
+    const int kind = plan->kind ? plan->kind[i] : NB_OCCUPY;
+    const int64_t longest = kind == NB_OCCUPY ? run->rules.longest_event_ns : run->rules.limit_ns;
     return (realtime || (known && priority >= -20 && priority <= 19)) && start >= before_ns && start < INT64_MAX / 4 &&
-           duration >= 0 && duration <= run->rules.longest_event_ns;
+           duration >= 0 && duration <= longest && nb_kind_is_valid(kind, plan->intensity ? plan->intensity[i] : 0);
+}
+
+static bool rules_hold(const struct nb_rules *rules)
+{
+    const int64_t most = INT64_MAX / 4;
+    const int64_t positive[] = {rules->limit_ns, rules->armed_limit_ns, rules->realtime_limit_us};
+    const int64_t times[] = {rules->wake_allowance_ns, rules->give_up_ns, rules->longest_event_ns};
+    const int64_t costs[] = {rules->exit_cost_ns, rules->exit_most_ns, rules->wake_cost_ns};
+    for (int i = 0; i < 3; i++)
+        if (positive[i] <= 0 || positive[i] > most || times[i] < 0 || times[i] > most || costs[i] < 0 || costs[i] > NB_SECOND_NS)
+            return false;
+    return rules->exit_per_wake >= 0 && rules->exit_per_wake <= 10 && rules->lateness >= NB_CATCH_UP && rules->lateness <= NB_TRUNCATE;
 }
 
 int nb_check(const struct nb_injection *run, int64_t *event)
 {
     *event = -1;
-    const struct nb_rules *rules = &run->rules;
-    if (run->lane_count < 1 || run->lane_count > NB_MAX_LANES || rules->limit_ns <= 0 || rules->limit_ns > INT64_MAX / 4 ||
-        rules->armed_limit_ns <= 0 || rules->armed_limit_ns > INT64_MAX / 4 || rules->realtime_limit_us <= 0)
+    if (run->lane_count < 1 || run->lane_count > NB_MAX_LANES || run->event_count < 0 || !rules_hold(&run->rules))
         return -EINVAL;
     for (int lane = 0; lane < run->lane_count; lane++) {
         const struct nb_lane *slice = &run->lanes[lane];
-        if (slice->cpu < NB_ROAM || slice->cpu >= NB_MAX_CPUS || slice->first < 0 || slice->count < 0)
+        if (slice->cpu < NB_ROAM || slice->cpu >= NB_MAX_CPUS || slice->first < 0 || slice->first > run->event_count ||
+            slice->count < 0 || slice->count > run->event_count - slice->first)
             return -EINVAL;
         int64_t before_ns = 0;
         for (int64_t i = slice->first; i < slice->first + slice->count; i++) {
@@ -207,6 +220,7 @@ int nb_join(struct nb_injection *run, int32_t timeout_ms)
         error = wait_orphans(run, limit_ns);
     if (error)
         return error;
+    nb_kinds_clean(run); /* as the supervisor does, if it lived */
     run->supervisor_pid = 0;
     close_owner(run);
     return 0;

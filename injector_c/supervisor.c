@@ -5,7 +5,7 @@
  * a socket, and not by PR_SET_PDEATHSIG, because that one fires when the *thread* that forked ends.
  */
 #define _GNU_SOURCE
-#include "internal.h"
+#include "kinds_internal.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -64,6 +64,7 @@ static void become_lane(struct nb_injection *run, struct nb_lane *lane, pid_t su
     if (getppid() != supervisor)
         _exit(1);
     name_process("nb-injector");
+    lane->pid = getpid(); /* as the supervisor notes too, but perhaps only after this lane is ready */
     close(watch->control);
     close(watch->owner);
     if (watch->workload >= 0)
@@ -145,10 +146,10 @@ static void end_lanes(struct nb_injection *run, int done)
 {
     struct pollfd all_gone = {.fd = done, .events = POLLIN};
     nb_set_state(run->control, NB_STOPPING);
-    poll(&all_gone, 1, GRACE_MS);
+    const bool gone = poll(&all_gone, 1, GRACE_MS) > 0; /* or on its way: a lane's descriptors close shortly before it can be waited for */
     for (int i = 0; i < run->lane_count; i++) {
         struct nb_lane *lane = &run->lanes[i];
-        lane->killed = lane->pid > 0 && waitpid(lane->pid, &lane->status, WNOHANG) == 0;
+        lane->killed = lane->pid > 0 && waitpid(lane->pid, &lane->status, gone ? 0 : WNOHANG) == 0;
         if (lane->killed)
             kill(lane->pid, SIGKILL);
     }
@@ -170,6 +171,7 @@ void nb_supervise(struct nb_injection *run, const struct nb_watch *watch)
     const int ended_by = error ? NB_FAILED : wait_for_end(run, watch, done);
     run->control->ended_ns = nb_now_ns();
     end_lanes(run, done);
+    nb_kinds_clean(run);
     __atomic_store_n(&run->control->ended_by, ended_by, __ATOMIC_RELEASE);
     _exit(0);
 }

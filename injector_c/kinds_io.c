@@ -1,0 +1,280 @@
+/* Noise of files and the network. A lane's file has no name as soon as it is open, so that it goes with the process, however that ends; the
+ * names of the metadata storm live in the injection's scratch folder, which the supervisor removes when every lane is gone. */
+#define _GNU_SOURCE
+#include "kinds_internal.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+
+enum { OPERATION_BYTES = 131072, SYNC_BYTES = 524288, LOCAL_DATAGRAM = 16384, DATAGRAM = 1400, NAMES = 8, TMPFS = 0x01021994 };
+
+static struct {
+    int fd, other; /* the file, or the sockets that send and receive; or the folder */
+    unsigned char *buffer;
+    int64_t size, at;
+    unsigned number;
+} io = {.fd = -1, .other = -1};
+
+static void disarm(void)
+{
+    int *const fds[] = {&io.fd, &io.other};
+    for (int i = 0; i < 2; i++) {
+        if (*fds[i] >= 0)
+            close(*fds[i]);
+        *fds[i] = -1;
+    }
+    if (io.buffer)
+        munmap(io.buffer, SYNC_BYTES);
+    io.buffer = NULL;
+}
+
+static int map_buffer(void)
+{
+    void *bytes = mmap(NULL, SYNC_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (bytes == MAP_FAILED)
+        return -errno;
+    io.buffer = bytes;
+    memset(bytes, 0x5a, SYNC_BYTES);
+    return 0;
+}
+
+/* A file without a name; where the file system has none, its name is removed at once. */
+static int open_nameless(const char *folder, int flags)
+{
+    const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+        return fd < 0 ? -errno : fd;
+    const int place = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const int named = openat(place, "data", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | flags, 0600);
+    const int error = named < 0 ? -errno : unlinkat(place, "data", 0) ? -errno : 0;
+    if (place >= 0)
+        close(place);
+    if (error && named >= 0)
+        close(named);
+    return error ? error : named;
+}
+
+/* At most what the owner allows, and a tenth of what is free. */
+static int choose_size(const struct nb_kind_options *options)
+{
+    struct statvfs disk;
+    if (fstatvfs(io.fd, &disk))
+        return -errno;
+    const int64_t tenth = (int64_t)disk.f_bavail * (int64_t)disk.f_frsize / 10;
+    io.size = nb_least(options->file_bytes, tenth) / SYNC_BYTES * SYNC_BYTES;
+    io.at = 0;
+    return io.size ? 0 : -ENOSPC;
+}
+
+/* Full of data: what was never written is not read from the disk either. */
+static int fill(void)
+{
+    for (int64_t at = 0; at < io.size; at += SYNC_BYTES) {
+        const ssize_t done = pwrite(io.fd, io.buffer, SYNC_BYTES, at);
+        if (done != SYNC_BYTES)
+            return done < 0 ? -errno : -ENOSPC;
+    }
+    return fdatasync(io.fd) ? -errno : 0;
+}
+
+static int arm_file(const struct nb_kind_options *options, int flags)
+{
+    struct statfs disk;
+    if (statfs(options->folder, &disk))
+        return -errno;
+    if ((flags & O_DIRECT) && disk.f_type == TMPFS)
+        return -EOPNOTSUPP;
+    io.fd = open_nameless(options->folder, flags);
+    if (io.fd < 0)
+        return io.fd;
+    int error = choose_size(options);
+    if (!error)
+        error = map_buffer();
+    return error ? error : fill();
+}
+
+static int arm_direct(const struct nb_injection *run, int kind, int cpu)
+{
+    (void)kind, (void)cpu;
+    return arm_file(&run->options, O_DIRECT);
+}
+
+static int arm_buffered(const struct nb_injection *run, int kind, int cpu)
+{
+    (void)kind, (void)cpu;
+    return arm_file(&run->options, 0);
+}
+
+/* A whole number of blocks that does not go beyond the file's end. */
+static size_t block(int64_t wanted)
+{
+    const int64_t pages = wanted / NB_PAGE_BYTES * NB_PAGE_BYTES;
+    return (size_t)nb_least(pages > NB_PAGE_BYTES ? pages : NB_PAGE_BYTES, io.size - io.at);
+}
+
+static int64_t moved(ssize_t done)
+{
+    if (done < 0)
+        return errno == EINTR ? 0 : -errno;
+    io.at = (io.at + done / NB_PAGE_BYTES * NB_PAGE_BYTES) % io.size;
+    return done;
+}
+
+static int64_t read_block(int64_t wanted)
+{
+    return moved(pread(io.fd, io.buffer, block(wanted), io.at));
+}
+
+static int64_t write_block(int64_t wanted)
+{
+    return moved(pwrite(io.fd, io.buffer, block(wanted), io.at));
+}
+
+static int64_t write_and_sync(int64_t wanted)
+{
+    const int64_t done = write_block(wanted);
+    return done > 0 && fdatasync(io.fd) ? -errno : done;
+}
+
+static int arm_metadata(const struct nb_injection *run, int kind, int cpu)
+{
+    (void)kind, (void)cpu;
+    io.fd = open(run->options.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    io.number = 0;
+    return io.fd < 0 ? -errno : 0;
+}
+
+/* pid-number: lanes share the folder. Written by hand: no stdio once the replay has begun. */
+static void name_file(char name[32], unsigned pid, unsigned number)
+{
+    char *end = name + 31;
+    *end = '\0';
+    *--end = (char)('0' + number % NAMES);
+    *--end = '-';
+    do
+        *--end = (char)('0' + pid % 10);
+    while (pid /= 10);
+    memmove(name, end, (size_t)(name + 32 - end));
+}
+
+static int64_t create_stat_unlink(int64_t wanted)
+{
+    (void)wanted;
+    char name[32];
+    struct stat status;
+    name_file(name, (unsigned)getpid(), io.number++);
+    const int fd = openat(io.fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    const bool seen = fstatat(io.fd, name, &status, 0) == 0;
+    return unlinkat(io.fd, name, 0) == 0 && seen ? 3 : -errno;
+}
+
+struct entry { /* of getdents64(2) */
+    uint64_t inode;
+    int64_t next;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+/* Files only: the folder is flat. */
+static void remove_entries(int folder)
+{
+    _Alignas(struct entry) char space[4096];
+    long size;
+    while ((size = syscall(SYS_getdents64, folder, space, sizeof space)) > 0)
+        for (long at = 0; at < size; at += ((const struct entry *)(const void *)(space + at))->length)
+            unlinkat(folder, ((const struct entry *)(const void *)(space + at))->name, 0);
+}
+
+void nb_kinds_clean(const struct nb_injection *run)
+{
+    const char *folder = run->options.folder;
+    const int fd = folder[0] ? open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    remove_entries(fd);
+    close(fd);
+    rmdir(folder);
+}
+
+static socklen_t target(const struct nb_kind_options *options, struct sockaddr_storage *address)
+{
+    *address = (struct sockaddr_storage){.ss_family = options->family == 6 ? AF_INET6 : AF_INET};
+    struct sockaddr_in *four = (struct sockaddr_in *)address;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)address;
+    four->sin_port = htons((uint16_t)options->port); /* in the same place in both */
+    if (options->family == 6)
+        memcpy(&six->sin6_addr, options->address, sizeof six->sin6_addr);
+    else if (options->family == 4)
+        memcpy(&four->sin_addr, options->address, sizeof four->sin_addr);
+    else
+        four->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return options->family == 6 ? sizeof *six : sizeof *four;
+}
+
+/* Without a target: a socket of our own receives what the other sends. */
+static int open_receiver(struct sockaddr_storage *address, socklen_t *length)
+{
+    io.other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ((struct sockaddr_in *)address)->sin_port = 0;
+    if (io.other < 0 || bind(io.other, (struct sockaddr *)address, *length) ||
+        getsockname(io.other, (struct sockaddr *)address, length))
+        return -errno;
+    return 0;
+}
+
+static int arm_network(const struct nb_injection *run, int kind, int cpu)
+{
+    (void)kind, (void)cpu;
+    struct sockaddr_storage address;
+    socklen_t length = target(&run->options, &address);
+    const int error = run->options.family ? 0 : open_receiver(&address, &length);
+    if (error)
+        return error;
+    io.fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (io.fd < 0 || connect(io.fd, (struct sockaddr *)&address, length))
+        return -errno;
+    return map_buffer();
+}
+
+/* What arrives is counted; where we cannot see that, what the kernel took. A target where nobody listens is traffic too: it answers a
+ * datagram with a refusal, which the next call reports in place of sending. */
+static int64_t send_datagram(int64_t wanted)
+{
+    const size_t size = (size_t)nb_least(wanted, io.other < 0 ? DATAGRAM : LOCAL_DATAGRAM);
+    ssize_t sent = send(io.fd, io.buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == ECONNREFUSED)
+        sent = send(io.fd, io.buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0)
+        return errno == EAGAIN || errno == ENOBUFS || errno == EINTR || errno == ECONNREFUSED ? 0 : -errno;
+    if (io.other < 0)
+        return sent;
+    struct pollfd arrived = {.fd = io.other, .events = POLLIN};
+    if (poll(&arrived, 1, 1) <= 0)
+        return 0;
+    const ssize_t got = recv(io.other, io.buffer, SYNC_BYTES, MSG_DONTWAIT);
+    return got < 0 ? 0 : got;
+}
+
+enum { PACED_NS = 1000000, LEAST_DATAGRAM = 512 };
+const struct nb_stressor nb_io_read = {.arm = arm_direct, .step = read_block, .disarm = disarm, .granule = NB_PAGE_BYTES,
+                                       .most = OPERATION_BYTES, .quantum_ns = PACED_NS};
+const struct nb_stressor nb_io_write = {.arm = arm_direct, .step = write_block, .disarm = disarm, .granule = NB_PAGE_BYTES,
+                                        .most = OPERATION_BYTES, .quantum_ns = PACED_NS};
+const struct nb_stressor nb_io_sync = {.arm = arm_buffered, .step = write_and_sync, .disarm = disarm, .granule = NB_PAGE_BYTES,
+                                       .most = SYNC_BYTES, .quantum_ns = PACED_NS};
+const struct nb_stressor nb_io_metadata = {.arm = arm_metadata, .step = create_stat_unlink, .disarm = disarm, .granule = 3, .most = 3,
+                                           .quantum_ns = PACED_NS};
+const struct nb_stressor nb_network = {.arm = arm_network, .step = send_datagram, .disarm = disarm, .granule = LEAST_DATAGRAM,
+                                       .most = LOCAL_DATAGRAM, .quantum_ns = PACED_NS};

@@ -1,0 +1,35 @@
+"""Builds nbhelpers.simulate._simulator from every .c file here: API mode, limited ABI; setup.py and nothing else runs this.
+
+`simulator.h` holds what all share; what Python calls in NAME.c is declared in NAME.h (a .c without such a header is internal). These headers are
+real C, and cffi reads them but for the lines that begin with '#'. NB_SANITIZE=address,undefined builds with sanitizers.
+"""
+
+import os
+from pathlib import Path
+
+from cffi import FFI
+
+HERE = Path(__file__).resolve().parent
+NAMES = sorted(path.stem for path in HERE.glob("*.c"))
+HEADERS = ["simulator.h", *(f"{name}.h" for name in NAMES if (HERE / f"{name}.h").exists())]
+SANITIZE = ["-fsanitize=" + os.environ["NB_SANITIZE"], "-fno-omit-frame-pointer", "-g"] if os.environ.get("NB_SANITIZE") else []
+
+
+def declarations() -> str:
+    """The headers without the lines that cffi's parser does not know."""
+    text = "\n".join((HERE / name).read_text() for name in HEADERS)
+    return "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+
+
+ffibuilder = FFI()
+ffibuilder.cdef(declarations())
+ffibuilder.set_source(
+    "nbhelpers.simulate._simulator",
+    "\n".join(f'#include "{name}"' for name in HEADERS),
+    sources=[f"simulator_c/{name}.c" for name in NAMES],
+    include_dirs=[str(HERE)],
+    depends=[f"simulator_c/{path.name}" for path in sorted(HERE.glob("*.h"))],
+    libraries=["m"],
+    extra_compile_args=["-std=c11", "-O3", "-fno-math-errno", "-Wall", "-Wextra", "-Werror", *SANITIZE],
+    extra_link_args=SANITIZE,
+)

@@ -1,0 +1,306 @@
+/* What happens: calculations, sends, messages, receives, and the turn of those that waited. */
+#ifndef NB_EVENTS_H
+#define NB_EVENTS_H
+
+#include "match.h"
+#include "release.h"
+#include "wait.h"
+
+enum { LATEST = 62 };   /* bits of a time */
+
+static inline void add_noise(struct sim *sim, uint32_t rank, uint64_t noise)
+{
+    if (sim->out->noise)
+        sim->out->noise[rank] += noise;
+}
+
+static inline int too_long(struct sim *sim, uint32_t rank, uint32_t op, uint64_t length)
+{
+    if (nb_noise_fits(sim->network, sim->noise, rank, length))
+        return 0;
+    sim->stop = NB_STOP_LONG;
+    sim->out->stopped_at = op;
+    return 1;
+}
+
+static inline void do_calc(struct sim *sim, struct host *host, const struct event *event)
+{
+    uint32_t op = event->op, rank = event->host, cpu = cpu_of(sim, op);
+    uint64_t *clock = cpu_clock(sim, host, cpu), t = event->time, work = column_entry(&sim->s->size, op);
+    if (*clock > t) {
+        wait_add(sim, rank, class_of(sim, NB_CALC, cpu, 0), event, *clock);
+        return;
+    }
+    if (too_long(sim, rank, op, work))
+        return;
+    struct nb_times times = nb_calc(sim->network, sim->noise, rank, t, work);
+    add_noise(sim, rank, times.noise);
+    if (sim->record) {
+        record_begin(sim, rank, op, t, clock, NULL);
+        record_move(sim, rank, clock, op, NB_VIA_CPU);
+        sim->record->end[op] = times.cpu;
+    }
+    *clock = times.cpu;
+    has_begun(sim, host, op, t);
+    is_done(sim, host, op, times.cpu);
+    release_all(sim, rank, rank, 0);
+}
+
+static inline void do_send(struct sim *sim, struct host *host, const struct event *event)
+{
+    uint32_t op = event->op, rank = event->host, cpu = cpu_of(sim, op), nic = nic_of(sim, op);
+    uint64_t *clock = cpu_clock(sim, host, cpu), *gap = send_clock(sim, host, nic), t = event->time, free = later(*clock, *gap);
+    if (free > t) {
+        wait_add(sim, rank, class_of(sim, NB_SEND, cpu, nic), event, free);
+        return;
+    }
+    if (too_long(sim, rank, op, (uint64_t)sim->network->o))
+        return;
+    uint64_t bytes = column_entry(&sim->s->size, op);
+    struct nb_times times = nb_send(sim->network, sim->noise, rank, t, bytes);
+    add_noise(sim, rank, times.noise);
+    if (sim->record)
+        record_send(sim, rank, op, t, clock, gap, &times);
+    *clock = times.cpu;
+    *gap = times.gap;
+    queue_push(&sim->queue, &(struct event){times.arrival, sim->seq++, op, (uint32_t)sim->s->peer[op], rank});
+    has_begun(sim, host, op, t);
+    if (bytes <= sim->network->S)
+        is_done(sim, host, op, times.cpu);
+    release_all(sim, rank, rank, 0);
+}
+
+/* A rendezvous: the sender of a large message may go on, now that it has been matched. */
+static void send_matched(struct sim *sim, uint32_t sender, uint32_t op, uint32_t like, uint64_t t, uint32_t node)
+{
+    struct host *host = host_of(sim, sender);
+    uint64_t *clocks[2] = {cpu_clock(sim, host, cpu_of(sim, like)), send_clock(sim, host, nic_of(sim, like))};
+    for (int i = 0; i < 2; i++) {
+        if (sim->record && *clocks[i] < t)
+            record_move(sim, sender, clocks[i], node, NB_VIA_RENDEZVOUS);
+        *clocks[i] = later(*clocks[i], t);
+    }
+    is_done_by(sim, host, op, t, (struct mover){node, NB_VIA_RENDEZVOUS});
+}
+
+/* Which operation's CPU and NIC take a message: compat: the send's; exact: the receive's that it would match now; NONE: CPU 0, NIC 0. */
+static inline uint32_t taker(struct sim *sim, struct host *host, const struct event *event)
+{
+    if (!sim->several || sim->compat)
+        return event->op;
+    return match_posted(sim, host, event->aux, (uint32_t)tag_of(sim, event->op), 0);
+}
+
+/* exact, several CPUs or NICs: which CPU takes a message may change as receives are posted, so it waits by itself, and is on a list of its
+ * rank so that a receive can call it. */
+static void message_pends(struct sim *sim, const struct event *event, uint64_t free)
+{
+    struct event again = *event;
+    again.time = free;
+    queue_push_old(&sim->queue, &again);
+    for (uint32_t i = sim->pending[event->host]; i != NONE; i = entry_of(sim, i)->next)
+        if (entry_of(sim, i)->op == event->op)
+            return;
+    uint32_t i = pool_take(sim, &sim->entries, sizeof(struct entry));
+    if (i == NONE)
+        return;
+    *entry_of(sim, i) = (struct entry){event->op, event->aux, sim->pending[event->host], event->seq, NONE};
+    sim->pending[event->host] = i;
+}
+
+static void message_settled(struct sim *sim, uint32_t rank, uint32_t op)
+{
+    sim->taken[op] = 1;
+    for (uint32_t before = NONE, i = sim->pending[rank]; i != NONE; before = i, i = entry_of(sim, i)->next) {
+        if (entry_of(sim, i)->op != op)
+            continue;
+        if (before == NONE)
+            sim->pending[rank] = entry_of(sim, i)->next;
+        else
+            entry_of(sim, before)->next = entry_of(sim, i)->next;
+        pool_give(&sim->entries, sizeof(struct entry), i);
+        return;
+    }
+}
+
+/* A receive has been posted: the messages that it takes try again at once. */
+static void call_pending(struct sim *sim, uint32_t rank, uint32_t receive, uint64_t t)
+{
+    uint32_t from = (uint32_t)sim->s->peer[receive], tag = (uint32_t)tag_of(sim, receive);
+    for (uint32_t i = sim->pending[rank]; i != NONE; i = entry_of(sim, i)->next) {
+        const struct entry *entry = entry_of(sim, i);
+        if ((from == ANY || from == entry->from) && (tag == ANY || tag == (uint32_t)tag_of(sim, entry->op)))
+            queue_push_old(&sim->queue, &(struct event){t, entry->older, entry->op, rank, entry->from});
+    }
+}
+
+static inline void message_waits(struct sim *sim, const struct event *event, uint32_t cpu, uint32_t nic, uint64_t free)
+{
+    struct host *host = host_of(sim, event->host);
+    if (!sim->pending) {
+        wait_add(sim, event->host, class_of(sim, NB_RECV, cpu, nic), event, free);
+        return;
+    }
+    if (sim->record)
+        record_begin(sim, event->host, message_node(sim, event->op), free, cpu_clock(sim, host, cpu), receive_clock(sim, host, nic));
+    message_pends(sim, event, free);
+}
+
+static inline void message_taken(struct sim *sim, struct host *host, const struct event *event, uint32_t receive, uint64_t end, uint64_t bytes)
+{
+    uint32_t op = event->op, rank = event->host, sender = event->aux, middle = 0;
+    if (bytes > sim->network->S) {
+        send_matched(sim, sender, op, op, event->time, message_node(sim, op));
+        middle = sim->released_count;
+    }
+    if (sim->record)
+        sim->record->end[receive] = end;
+    sim->out->unmatched--;
+    is_done_by(sim, host, receive, end, (struct mover){message_node(sim, op), NB_VIA_CPU});
+    release_all(sim, rank, sender, middle);
+}
+
+static inline void message_kept(struct sim *sim, struct host *host, const struct event *event, uint64_t end)
+{
+    uint32_t i = keep_message(sim, host, event->op, event->aux);
+    sim->out->unreceived++;
+    if (!sim->ready || i == NONE)
+        return;
+    if (i >= sim->handled_room) {
+        uint64_t *handled = realloc(sim->handled, sim->entries.room * sizeof *handled);
+        if (!handled) {
+            sim->stop = NB_STOP_MEMORY;
+            return;
+        }
+        sim->handled = handled;
+        sim->handled_room = sim->entries.room;
+    }
+    sim->handled[i] = end;
+}
+
+static inline void do_message(struct sim *sim, struct host *host, const struct event *event)
+{
+    if (sim->pending && sim->taken[event->op])
+        return;
+    uint32_t op = event->op, rank = event->host, like = taker(sim, host, event);
+    uint32_t cpu = like == NONE ? 0 : cpu_of(sim, like), nic = like == NONE ? 0 : nic_of(sim, like);
+    uint64_t *clock = cpu_clock(sim, host, cpu), *gap = receive_clock(sim, host, nic), t = event->time, free = later(*clock, *gap);
+    if (free > t) {
+        message_waits(sim, event, cpu, nic, free);
+        return;
+    }
+    if (too_long(sim, rank, op, (uint64_t)sim->network->o))
+        return;
+    uint64_t bytes = column_entry(&sim->s->size, op);
+    struct nb_times times = nb_receive(sim->network, sim->noise, rank, t, bytes);
+    add_noise(sim, rank, times.noise);
+    if (sim->record)
+        record_message(sim, rank, op, t, clock, gap, &times, sim->pending ? like : NONE);
+    *clock = times.cpu;
+    *gap = times.gap;
+    if (sim->pending)
+        message_settled(sim, rank, op);
+    uint32_t receive = match_posted(sim, host, event->aux, (uint32_t)tag_of(sim, op), 1);
+    if (receive != NONE)
+        message_taken(sim, host, event, receive, times.cpu, bytes);
+    else
+        message_kept(sim, host, event, times.cpu);
+}
+
+static inline void receive_posted(struct sim *sim, struct host *host, uint32_t rank, uint32_t op, uint64_t t)
+{
+    post_receive(sim, host, op);
+    if (sim->pending)
+        call_pending(sim, rank, op, t);
+    sim->out->unmatched++;
+    has_begun(sim, host, op, t);
+    release_all(sim, rank, rank, 0);
+}
+
+/* The reference looks at the receive's size to see whether the send waits; `exact` at the message's. */
+static inline int is_rendezvous(const struct sim *sim, uint32_t send, uint32_t receive)
+{
+    uint64_t S = sim->network->S;
+    return column_entry(&sim->s->size, send) > S && (!sim->compat || column_entry(&sim->s->size, receive) > S);
+}
+
+static inline void do_receive(struct sim *sim, struct host *host, const struct event *event)
+{
+    uint32_t op = event->op, rank = event->host, middle = 0;
+    uint64_t t = event->time;
+    uint32_t i = match_arrived(sim, host, (uint32_t)sim->s->peer[op], (uint32_t)tag_of(sim, op));
+    if (i == NONE) {
+        receive_posted(sim, host, rank, op, t);
+        return;
+    }
+    uint32_t send = entry_of(sim, i)->op, sender = entry_of(sim, i)->from;
+    uint64_t end = sim->ready ? later(t, sim->handled[i]) : t;
+    pool_give(&sim->entries, sizeof(struct entry), i);
+    sim->out->unreceived--;
+    if (sim->record)
+        sim->record->end[op] = end;
+    if (sender == rank)
+        has_begun(sim, host, op, t);
+    if (is_rendezvous(sim, send, op))
+        send_matched(sim, sender, send, sim->compat ? op : send, t, op);
+    if (sender != rank) {
+        middle = sim->released_count;
+        has_begun(sim, host, op, t);
+    }
+    is_done_by(sim, host, op, end, end > t ? (struct mover){message_node(sim, send), NB_VIA_CPU} : (struct mover){op, NB_VIA_BEGUN});
+    release_all(sim, rank, sender, middle);
+}
+
+static inline void do_operation(struct sim *sim, struct host *host, const struct event *event)
+{
+    switch (sim->s->kind[event->op]) {
+    case NB_SEND: do_send(sim, host, event); break;
+    case NB_RECV: do_receive(sim, host, event); break;
+    default: do_calc(sim, host, event);
+    }
+}
+
+/* When is what a class waits for free? */
+static uint64_t class_free(const struct sim *sim, struct host *host, uint32_t class)
+{
+    uint32_t cpus = (uint32_t)sim->s->cpus, nics = (uint32_t)sim->s->nics;
+    if (class < cpus)
+        return *cpu_clock(sim, host, class);
+    uint32_t pair = (class - cpus) % (cpus * nics);
+    uint64_t gap = class < cpus + cpus * nics ? *send_clock(sim, host, pair % nics) : *receive_clock(sim, host, pair % nics);
+    return later(*cpu_clock(sim, host, pair / nics), gap);
+}
+
+static void do_wake(struct sim *sim, struct host *host, const struct event *event)
+{
+    uint32_t rank = event->host, class = event->op;
+    if (host->waiting == NONE || wait_class(sim, host->waiting, class)->seq != event->seq)
+        return;
+    uint64_t free = class_free(sim, host, class);
+    if (free <= event->time) {
+        struct event first = wait_take(sim, rank, class);
+        if (first.aux == OPERATION)
+            do_operation(sim, host, &first);
+        else
+            do_message(sim, host, &first);
+        free = class_free(sim, host, class);
+    }
+    wait_again(sim, rank, class, free);
+}
+
+static inline void do_event(struct sim *sim, const struct event *event)
+{
+    struct host *host = host_of(sim, event->host);
+    sim->now = event->time;
+    if (event->time >> LATEST) {
+        sim->stop = NB_STOP_TIME;
+        sim->out->stopped_at = event->aux == WAKE ? -1 : (int64_t)event->op;
+    } else if (event->aux == OPERATION) {
+        do_operation(sim, host, event);
+    } else if (event->aux == WAKE) {
+        do_wake(sim, host, event);
+    } else {
+        do_message(sim, host, event);
+    }
+}
+#endif

@@ -1,0 +1,118 @@
+/* Messages on their way, in the implicit evaluation: nodes from one pool, in pairing heaps; for implicit.c only. */
+#ifndef NB_INBOX_H
+#define NB_INBOX_H
+
+#include "order.h"
+
+/* Messages that have arrived go in the order of their creation, others in that of their arrival. */
+static inline int before(const struct world *w, const struct node *a, const struct node *b, int arrived)
+{
+    if (!arrived && a->time != b->time)
+        return a->time < b->time;
+    if (a->created != b->created)
+        return a->created < b->created;
+    if (w->history)
+        return was_first(w->history, a->chain, b->chain);
+    if (a->waited != b->waited) /* the send that was let go earlier */
+        return a->waited > b->waited;
+    if (w->even && a->chain == b->chain)
+        return origin_of(w, a) < origin_of(w, b);
+    if (a->origin != b->origin)
+        return w->even ? a->origin > b->origin : a->origin < b->origin;
+    if (a->longer != b->longer)
+        return a->longer > b->longer;
+    return a->chain < b->chain;
+}
+
+static inline uint32_t meld(const struct world *w, uint32_t a, uint32_t b, int arrived)
+{
+    struct node *nodes = w->nodes;
+    if (!a || !b)
+        return a ? a : b;
+    if (before(w, &nodes[b], &nodes[a], arrived)) {
+        uint32_t other = a;
+        a = b;
+        b = other;
+    }
+    nodes[b].sibling = nodes[a].child;
+    nodes[a].child = b;
+    return a;
+}
+
+/* The heap without its root: children in pairs from the left, then all from the right. */
+static uint32_t without_root(const struct world *w, uint32_t root, int arrived)
+{
+    struct node *nodes = w->nodes;
+    uint32_t left = nodes[root].child, pairs = 0, heap = 0;
+    while (left) {
+        uint32_t one = left, two = nodes[one].sibling;
+        left = two ? nodes[two].sibling : 0;
+        nodes[one].sibling = 0;
+        if (two)
+            nodes[two].sibling = 0;
+        one = meld(w, one, two, arrived);
+        nodes[one].sibling = pairs;
+        pairs = one;
+    }
+    while (pairs) {
+        uint32_t one = pairs;
+        pairs = nodes[one].sibling;
+        nodes[one].sibling = 0;
+        heap = meld(w, heap, one, arrived);
+    }
+    return heap;
+}
+
+static int more_nodes(struct world *w)
+{
+    const size_t capacity = w->capacity < UINT32_MAX / 3 * 2 ? w->capacity + (size_t)w->capacity / 2 : UINT32_MAX;
+    struct node *nodes = w->used < UINT32_MAX ? room_for(w, capacity, sizeof *nodes) : NULL;
+    if (!nodes) {
+        w->failed = NB_IMPLICIT_MEMORY;
+        return 0;
+    }
+    memcpy(nodes, w->nodes, w->used * sizeof *nodes);
+    for (uint32_t i = 0; i + 1 < w->rooms; i++)
+        if (w->room[i].start == w->nodes) {
+            give_back(&w->room[i]);
+            w->room[i] = w->room[--w->rooms];
+        }
+    w->nodes = nodes;
+    w->capacity = (uint32_t)capacity;
+    return 1;
+}
+
+static uint32_t spare_node(struct world *w)
+{
+    uint32_t node = w->spare;
+    if (node) {
+        w->spare = w->nodes[node].sibling;
+        return node;
+    }
+    if (w->used == w->capacity && !more_nodes(w))
+        return 0;
+    return w->used++;
+}
+
+/* Every rank has a node of its own, number rank + 1, so that neighbours' messages are neighbours in memory; more come from the common pool. */
+static inline uint32_t new_node(struct world *w, uint32_t rank, struct node content)
+{
+    uint32_t node = w->nodes[rank + 1].taken ? spare_node(w) : rank + 1;
+    if (node) {
+        w->nodes[node] = content;
+        w->nodes[node].taken = 1;
+    }
+    return node;
+}
+
+static inline void free_node(struct world *w, uint32_t node)
+{
+    if (node <= w->job->ranks) {
+        w->nodes[node].taken = 0;
+        return;
+    }
+    w->nodes[node].sibling = w->spare;
+    w->spare = node;
+}
+
+#endif
