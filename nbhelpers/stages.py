@@ -26,8 +26,8 @@ EVERYWHERE = "all"
 KINDS = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 PAPER = "90-paper"
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
-LIBRARY = ("nbhelpers/**/*.py", "nbhelpers/**/*.json", "injector_c/*.[ch]", "injector_c/*.py", "workloads/*.[ch]", "workloads/Makefile",
-           "data/published/*.csv")
+LIBRARY = ("nbhelpers/**/*.py", "nbhelpers/**/*.json", "injector_c/*.[ch]", "injector_c/*.py", "reader_c/*.[ch]", "reader_c/*.py",
+           "simulator_c/*.[ch]", "simulator_c/*.py", "workloads/*.[ch]", "workloads/Makefile", "data/published/*.csv", "data/knowledge/**/*.yml")
 
 
 def parameters_of(stage: str, profile: str) -> dict:
@@ -172,6 +172,7 @@ def _execute(stage: str, output: Path, parameters: dict) -> None:
 
     source = _notebook(stage)
     with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
+        os.environ["NOISEBOOK_STATIC"] = "1"  # nobody is there to drag a slider
         papermill.execute_notebook(str(source), str(output), parameters=parameters, kernel_name="python3", cwd=str(NOTEBOOKS),
                                    progress_bar=False, start_timeout=120, config=Config(_kernel(folder)))
 

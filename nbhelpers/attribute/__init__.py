@@ -1,11 +1,20 @@
-"""Slow runs: the cutoff that labels them, the counters that go with them, and whether a change helped."""
+"""Slow runs: the classes they fall into, the counters that go with them, whether a change helped, and how many runs that takes."""
 
+from . import stopping
 from .adjusted import adjusted_effect
 from .bootstrap import STATISTICS, bootstrap_interval, bootstrap_ratio
+from .classes import Classes, classify
 from .compare import Comparison, compare, summarise
 from .cutoff import Cutoff, find_cutoff
+from .difference import difference_tests
 from .explain import Explanation, explain
+from .layer import LayerEffect, layer_effect
+from .order import TimeOrder, time_order
 from .predictors import correlated_groups, predictors
+from .regression import quantile_effect
+from .stopping import Decision, Replay, Rule, replay
+from .wide import Sieved, sieve
 
-__all__ = ["STATISTICS", "Comparison", "Cutoff", "Explanation", "adjusted_effect", "bootstrap_interval", "bootstrap_ratio", "compare",
-           "correlated_groups", "explain", "find_cutoff", "predictors", "summarise"]
+__all__ = ["STATISTICS", "Classes", "Comparison", "Cutoff", "Decision", "Explanation", "LayerEffect", "Replay", "Rule", "Sieved", "TimeOrder",
+           "adjusted_effect", "bootstrap_interval", "bootstrap_ratio", "classify", "compare", "correlated_groups", "difference_tests", "explain",
+           "find_cutoff", "layer_effect", "predictors", "quantile_effect", "replay", "sieve", "stopping", "summarise", "time_order"]

@@ -1,6 +1,6 @@
 """Bootstrap intervals of a statistic and of a ratio of statistics, vectorised over the resamples.
 
-Owns the list of statistics that a comparison reports; everything else here is resampling.
+Owns the list of statistics that a comparison reports; everything else here is resampling, of single runs or of whole rounds.
 """
 
 from collections.abc import Callable
@@ -29,9 +29,14 @@ def percentile_95(values: np.ndarray, axis: int | None = None) -> np.ndarray:
     return np.percentile(values, 95, axis=axis)
 
 
+def percentile_99(values: np.ndarray, axis: int | None = None) -> np.ndarray:
+    """The value that one in a hundred exceeds."""
+    return np.percentile(values, 99, axis=axis)
+
+
 STATISTICS: dict[str, Callable[..., np.ndarray]] = {
     "mean": np.mean, "median": np.median, "sd": standard_deviation, "cv": coefficient_of_variation,
-    "p95": percentile_95, "max": np.max,
+    "p95": percentile_95, "p99": percentile_99, "max": np.max,
 }
 
 
@@ -55,7 +60,7 @@ def bootstrap_interval(values: object, statistic: Statistic = "mean", seed: int 
     resample holds more than the largest value seen.
     """
     draws = _resampled(as_values(values), as_statistic(statistic), np.random.default_rng(seed), repeats)
-    return _percentiles(draws, level)
+    return interval_of(draws, level)
 
 
 def bootstrap_ratio(numerator: object, denominator: object, statistic: Statistic = "mean", seed: int = 0,
@@ -69,7 +74,38 @@ def bootstrap_ratio(numerator: object, denominator: object, statistic: Statistic
     above = _resampled(as_values(numerator), function, random, repeats)
     below = _resampled(as_values(denominator), function, random, repeats)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _percentiles(above / below, level)
+        return interval_of(above / below, level)
+
+
+def round_draws(above: list[np.ndarray], below: list[np.ndarray], functions: list[Callable[..., np.ndarray]], seed: int = 0,
+                repeats: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    """Statistics of two samples that were measured in the same rounds, the rounds resampled and each taken whole.
+
+    What disturbed a round disturbed both samples, so resampling rounds keeps it out of their ratio.
+
+    Parameters
+    ----------
+    above, below : the values of each round.
+    functions : f(values, axis).
+
+    Returns
+    -------
+    Two arrays, repeats × functions.
+    """
+    random = np.random.default_rng(seed)
+    drawn = random.integers(0, len(above), (repeats, len(above)))
+    return _of_rounds(above, drawn, functions), _of_rounds(below, drawn, functions)
+
+
+def _of_rounds(values: list[np.ndarray], drawn: np.ndarray, functions: list[Callable[..., np.ndarray]]) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if len({part.size for part in values}) == 1:
+            table = np.array(values)
+            rows = max(1, CHUNK_VALUES // table.size)
+            parts = [table[drawn[first:first + rows]].reshape(-1, table.size) for first in range(0, len(drawn), rows)]
+            return np.concatenate([np.column_stack([function(part, axis=1) for function in functions]) for part in parts])
+        return np.array([[function(sample, axis=0) for function in functions]
+                         for sample in (np.concatenate([values[place] for place in row]) for row in drawn)])
 
 
 def as_values(values: object) -> np.ndarray:
@@ -101,7 +137,8 @@ def _resampled(values: np.ndarray, function: Callable[..., np.ndarray], random: 
         return np.concatenate([function(random.choice(values, (size, values.size)), axis=1) for size in sizes])
 
 
-def _percentiles(draws: np.ndarray, level: float) -> tuple[float, float]:
+def interval_of(draws: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+    """The middle part of draws that holds `level` of them; NaN if none is finite."""
     draws = draws[np.isfinite(draws)]
     if not draws.size:
         return float("nan"), float("nan")

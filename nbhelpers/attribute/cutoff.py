@@ -43,11 +43,13 @@ class Cutoff:
 
     Attributes
     ----------
-    value : runs with `values > value` are slow, in the unit of the values; None means one class.
-    kind : "modes", "tail" or "one class".
-    share_slow : share of the runs above the cutoff, 0 for one class.
+    value : runs with `values > value` are slow (`values < value` where higher is better), in the unit of the values; None means
+        one class.
+    kind : "modes", "tail" or "one class"; "given" for a cutoff of one's own.
+    share_slow : share of the runs beyond the cutoff, 0 for one class.
     evidence : a sentence with the numbers that decided.
     numbers : the same numbers, by name.
+    higher_is_better : the slow runs lie below the cutoff (throughput, frames a second).
     """
 
     value: float | None
@@ -55,6 +57,7 @@ class Cutoff:
     share_slow: float
     evidence: str
     numbers: dict = field(default_factory=dict, compare=False)
+    higher_is_better: bool = False
 
     def __repr__(self) -> str:
         where = "no cutoff" if self.value is None else f"cutoff {self.value:.6g}, {self.share_slow:.1%} slow"
@@ -64,23 +67,26 @@ class Cutoff:
         return f"<p><b>{repr(self)[7:-1]}.</b> {self.evidence}</p>"
 
     def slow(self, values: object) -> np.ndarray:
-        """Which values lie above the cutoff (all False for one class)."""
+        """Which values lie beyond the cutoff, on the worse side (all False for one class)."""
         values = np.asarray(values, dtype=float)
-        return np.zeros(values.shape, bool) if self.value is None else values > self.value
+        if self.value is None:
+            return np.zeros(values.shape, bool)
+        return values < self.value if self.higher_is_better else values > self.value
 
 
-def find_cutoff(values: object, seed: int = 0) -> Cutoff:
+def find_cutoff(values: object, seed: int = 0, higher_is_better: bool = False) -> Cutoff:
     """Find the value that separates slow runs from the others, if there is one.
 
     Parameters
     ----------
     values : run times, array of n; missing values are refused.
     seed : of the bootstrap samples.
+    higher_is_better : the values are throughputs or the like; the slow runs are the low ones.
 
     Returns
     -------
     Cutoff : of kind "modes" if the sample has two modes (the cutoff is the deepest point of the valley), of kind "tail" if
-        the right end is heavier than the bulk foretells, else "one class".
+        the worse end is heavier than the bulk foretells, else "one class".
 
     Raises
     ------
@@ -95,20 +101,28 @@ def find_cutoff(values: object, seed: int = 0) -> Cutoff:
     against samples of that distribution, and the cutoff is where at most a tenth of the runs above it is the bulk's (Benjamini and
     Hochberg 1995).
     """
-    values = _finite(values)
+    values = finite_sorted(values)
+    if higher_is_better:
+        return _mirrored(find_cutoff(-values, seed))
     random = np.random.default_rng(seed)
     if values.size < FEWEST_VALUES:
         return _one_class(f"Only {values.size} runs: at least {FEWEST_VALUES} are needed to tell two classes apart.")
-    if _width(values) == 0:
+    if iqr(values) == 0:
         return _one_class("More than half of the runs took exactly the same time.")
-    thinned = _thinned(values)
-    modes, why_not_modes = _find_modes(thinned, random)
-    tail, why_not_tail = (None, "") if modes else _find_tail(thinned, random)
+    sample = thinned(values)
+    modes, why_not_modes = find_modes(sample, random)
+    tail, why_not_tail = (None, "") if modes else find_tail(sample, random)
     found = modes or tail or _one_class(f"{why_not_modes} {why_not_tail}")
     return replace(found, share_slow=float(found.slow(values).mean()))
 
 
-def _finite(values: object) -> np.ndarray:
+def _mirrored(found: Cutoff) -> Cutoff:
+    value = None if found.value is None else -found.value
+    return replace(found, value=value, higher_is_better=True, evidence=found.evidence.replace("right tail", "left tail"))
+
+
+def finite_sorted(values: object) -> np.ndarray:
+    """The values in ascending order; one that is not finite is an error."""
     array = np.asarray(values, dtype=float).ravel()
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
@@ -117,7 +131,7 @@ def _finite(values: object) -> np.ndarray:
     return np.sort(array)
 
 
-def _thinned(values: np.ndarray) -> np.ndarray:
+def thinned(values: np.ndarray) -> np.ndarray:
     """At most `MOST_VALUES` of the sorted values, evenly spaced."""
     if values.size <= MOST_VALUES:
         return values
@@ -128,7 +142,8 @@ def _one_class(evidence: str) -> Cutoff:
     return Cutoff(None, "one class", 0.0, evidence)
 
 
-def _width(values: np.ndarray) -> float:
+def iqr(values: np.ndarray) -> float:
+    """Distance between the quartiles."""
     low, high = np.percentile(values, [25, 75])
     return float(high - low)
 
@@ -136,7 +151,8 @@ def _width(values: np.ndarray) -> float:
 # Modes ---------------------------------------------------------------------------------------------------------------------
 
 
-def _find_modes(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff | None, str]:
+def find_modes(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff | None, str]:
+    """The cutoff between two modes of sorted values, or None and why not."""
     grid = _Grid.over(values)
     counts = grid.counts(values)
     smallest = max(5, round(MODE_SHARE * values.size))
@@ -231,8 +247,9 @@ def _deepest_valley(density: np.ndarray, counts: np.ndarray, smallest: int) -> t
 # Tail ----------------------------------------------------------------------------------------------------------------------
 
 
-def _find_tail(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff | None, str]:
-    scores, skewness = _scores(values)
+def find_tail(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff | None, str]:
+    """The cutoff at the start of the right tail of sorted values, or None and why not."""
+    scores, skewness = bulk_scores(values)
     p_value = _no_tail_p_value(_excess(scores), skewness, values.size, random)
     slow = _tail_size(scores)
     text = f"no tail: p = {p_value:.3f} ({REPEATS} samples of the bulk), {slow} runs above it"
@@ -244,7 +261,7 @@ def _find_tail(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff 
     return Cutoff(float(value), "tail", 0.0, f"A right tail ({text}, from {scores[-slow]:.1f} sd of the bulk on).", numbers), ""
 
 
-def _scores(values: np.ndarray) -> tuple[np.ndarray, float]:
+def bulk_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
     """Standard scores of sorted values under the g-distribution that fits the bulk best, and its g (0 = normal)."""
     target = np.quantile(values, BULK)
     mean = WEIGHTS @ target
@@ -268,7 +285,7 @@ def _excess(scores: np.ndarray) -> float:
 
 def _no_tail_p_value(excess: float, skewness: float, size: int, random: np.random.Generator) -> float:
     samples = np.sort(_g_value(random.normal(size=(REPEATS, size)), skewness), axis=1)
-    as_large = sum(_excess(_scores(sample)[0]) >= excess for sample in samples)
+    as_large = sum(_excess(bulk_scores(sample)[0]) >= excess for sample in samples)
     return (as_large + 1) / (REPEATS + 1)
 
 

@@ -1,9 +1,8 @@
 """Which counters go with the slow runs: one call that answers with a factor, or says that there is none.
 
-Owns the explanation and its words; the tree and the choice of columns live next door.
+Owns the explanation; the choice of columns, the search with its null, and the tree live next door, its words in `_words`.
 """
 
-import html
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
@@ -12,14 +11,21 @@ import pandas as pd
 
 from ..errors import InputError
 from . import tree as trees
+from ._words import as_html, in_words
+from .classes import Classes
 from .cutoff import FEWEST_VALUES, Cutoff, find_cutoff
-from .predictors import correlated_groups, predictors
+from .order import TimeOrder, positions, standard_ranks, time_order
+from .predictors import Consequences, Screen
+from .search import Null, Pass, Search, default_workers, null
 
 SIGNIFICANCE = 0.01   # of the whole search: campaigns are searched often, so one false story in a hundred, not in twenty
 PERMUTATIONS = 200
 FEWEST_SLOW = 4       # slow runs, and fast ones
+FACTOR_LEVEL = 0.05   # corrected p-value from which a group counts as a factor of its own
+MOST_SHARED = 4       # factors among which the variance is divided: it takes 2**n models
+DRIFTS = 0.5          # rank correlation with the position in the campaign from which a counter drifts
 FACTOR_COLUMNS = ["factor", "members", "importance", "low", "high", "root_share", "direction", "slow_median", "fast_median",
-                  "separation", "p_value"]
+                  "separation", "variance_share", "drifts", "p_value"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,20 +35,24 @@ class Explanation:
     Attributes
     ----------
     found : whether anything does, at a p-value of at most 0.01.
-    p_value : of the whole search, by permutation of the outcome; NaN if there was nothing to search.
-    factors : DataFrame, a row a group of counters that move together, ranked by importance (index = rank); empty if nothing was found:
-        factor (the most central member), members (all of them), importance with its 95 % interval low and high (share of the
-        tree, over bootstrapped trees), root_share (share of these trees that split on it first), direction ("higher" or "lower"
-        in slow runs), slow_median, fast_median, separation (chance that a slow run has the larger value), p_value (of the factor
-        alone, corrected for the number of factors).
-    tree : fitted `DecisionTreeClassifier` of depth at most 3 on the factors of all groups, None if nothing was found.
+    p_value : of the whole search, by shuffled outcomes; NaN if there was nothing to search, or no null was asked for.
+    factors : DataFrame, a row a group of counters that move together, ranked (index = rank): groups that separate on their own first, then by
+        importance; empty if nothing was found: factor (the most central member), members (all of them), importance (what the balanced
+        accuracy on unseen runs loses when the factor's values are shuffled, mean over bootstrapped trees) with its 95 % interval low and high,
+        root_share (share of these trees that split on it first), direction ("higher" or "lower" in slow runs), slow_median,
+        fast_median, separation (chance that a slow run has the larger value), variance_share (of the outcome, on unseen runs,
+        overlaps divided; NaN for groups that do not count as factors), drifts (it follows the position in the campaign), p_value
+        (of the group alone, corrected for the number of columns).
+    tree : fitted `DecisionTreeClassifier` of depth at most 3 on the leaders of all groups, None if nothing was found.
     features : columns that the tree was given, in its order.
     accuracy, accuracy_interval : balanced accuracy on runs the tree had not seen, and its 95 % interval; 0.5 is guessing.
     labels : bool Series, True for the slow runs, with the index of the runs table.
     cutoff : the cutoff used or found.
-    threshold : value of the outcome above which a run counts as slow here.
+    threshold : value of the outcome beyond which a run counts as slow here; NaN if the classes are no ranges of values.
     excluded : reason for each column that was not searched.
     outcome : name of the column explained.
+    order : what the order of the runs has to do with the outcome; where it matters, the shuffles kept blocks of neighbours together.
+    higher_is_better : the slow runs are those with the low values.
     summary : the result in words.
     """
 
@@ -58,6 +68,8 @@ class Explanation:
     threshold: float
     excluded: dict[str, str] = field(repr=False)
     outcome: str = "seconds"
+    order: TimeOrder | None = None
+    higher_is_better: bool = False
     summary: str = ""
 
     def __repr__(self) -> str:
@@ -65,22 +77,29 @@ class Explanation:
         return f"Explanation({first}, p = {self.p_value:.3f}, {int(self.labels.sum())} of {len(self.labels)} runs slow)"
 
     def _repr_html_(self) -> str:
-        return _as_html(self)
+        return as_html(self)
 
 
-def explain(runs: pd.DataFrame, outcome: str = "seconds", cutoff: float | Cutoff | None = None, exclude: Iterable[str] = (),
-            seed: int = 0, permutations: int = PERMUTATIONS) -> Explanation:
+def explain(runs: pd.DataFrame, outcome: str = "seconds", cutoff: float | str | Cutoff | Classes | None = None, exclude: Iterable[str] = (),
+            seed: int = 0, permutations: int = PERMUTATIONS, *, higher_is_better: bool = False, consequences: Consequences = None,
+            order: str | None = None, workers: int | None = None) -> Explanation:
     """Look for counters that separate the slow runs from the others, and say how sure that is.
 
     Parameters
     ----------
     runs : runs table, a row a run; rows whose `status` is not "ok" are passed over.
-    outcome : column to explain, larger = worse, positive.
-    cutoff : value above which a run is slow, or a Cutoff; None: `find_cutoff`. If there is one class only, the slowest
-        quarter is taken, and the summary says so.
+    outcome : column to explain; positive, if counters are given as totals and rates.
+    cutoff : value beyond which a run is slow, a Cutoff, or Classes (whose marked runs are explained); "search": the value at which some
+        counter separates best (the null searches it anew each time); None: `find_cutoff`. If there is one class only, the
+        slowest quarter is taken, and the summary says so.
     exclude : columns that may not explain.
-    seed : of folds, permutations and bootstraps; the same runs and seed give the same explanation.
-    permutations : shuffled outcomes of the null; at least 100 are needed for a p-value of 0.01.
+    seed : of folds, shuffles and bootstraps; the same runs and seed give the same explanation.
+    permutations : shuffled outcomes of the tree's null (five times as many of the single columns'); at least 200 for a p-value
+        of 0.01. 0: no null and no intervals, for looking around: nothing is claimed then.
+    higher_is_better : the outcome is a throughput or the like.
+    consequences : what is known of columns, by name: True or a reason (grows with the run time), False (does not).
+    order : column that tells the order of measuring; None: start times or run numbers, else the rows as they stand.
+    workers : threads; None: the CPUs of this process, at most four. The result does not depend on it.
 
     Returns
     -------
@@ -93,21 +112,25 @@ def explain(runs: pd.DataFrame, outcome: str = "seconds", cutoff: float | Cutoff
     Notes
     -----
     A decision tree as in Frachtenberg (VGO, 2026), with what a search needs so as not to find a story in noise: accuracy on
-    unseen runs, a null for the whole search, consequences kept out, correlated counters kept together. What goes with slow
+    unseen runs, a null for the whole search (choice of columns and cutoff included), consequences kept out, correlated counters kept
+    together. If the order of the runs matters, single runs can't be exchanged, and the null moves whole stretches of them. What goes with slow
     runs need not cause them; only an intervention shows that.
     """
     runs, values = _finished(runs, outcome)
-    kept, excluded = predictors(runs, outcome, tuple(exclude))
-    used = _as_cutoff(values, cutoff, seed)
-    threshold = used.value if used.value is not None else _upper_quartile(values)
-    labels = pd.Series(values > threshold, index=runs.index, name="slow")
+    used, labels, threshold = _labels(runs, values, cutoff, seed, higher_is_better)
+    in_order = positions(runs, order)
+    screen = Screen(runs.iloc[in_order], outcome, tuple(exclude), consequences, higher_is_better)
+    reasons = screen.reasons()
+    excluded = {name: reasons[name] for name in screen.numeric if name in reasons}
     blank = Explanation(False, float("nan"), pd.DataFrame(columns=FACTOR_COLUMNS), None, [], float("nan"),
-                        (float("nan"), float("nan")), labels, used, threshold, excluded, outcome)
-    obstacle = _obstacle(labels, kept)
+                        (float("nan"), float("nan")), labels, used, threshold, excluded, outcome,
+                        _order(values[in_order], labels.to_numpy()[in_order], seed, higher_is_better), higher_is_better)
+    obstacle = _obstacle(labels, screen.kept().size)
     if obstacle:
         return replace(blank, summary=obstacle)
-    searched = _search(blank, kept, np.random.default_rng(seed), permutations)
-    return replace(searched, summary=_in_words(searched))
+    search = Search(screen, None if _to_be_searched(used) else labels.to_numpy()[in_order])
+    result = _search(blank, search, in_order, seed, permutations, workers or default_workers())
+    return replace(result, summary=in_words(result, permutations))
 
 
 def _finished(runs: pd.DataFrame, outcome: str) -> tuple[pd.DataFrame, np.ndarray]:
@@ -125,86 +148,124 @@ def _finished(runs: pd.DataFrame, outcome: str) -> tuple[pd.DataFrame, np.ndarra
     return runs, values
 
 
-def _as_cutoff(values: np.ndarray, cutoff: float | Cutoff | None, seed: int) -> Cutoff:
+def _labels(runs: pd.DataFrame, values: np.ndarray, cutoff: object, seed: int, higher_is_better: bool) -> tuple[Cutoff, pd.Series, float]:
+    """The cutoff, which runs are slow, and the threshold used."""
+    if isinstance(cutoff, Classes):
+        return _of_classes(runs, cutoff, higher_is_better)
+    used = _as_cutoff(values, cutoff, seed, higher_is_better)
+    threshold = used.value if used.value is not None else _worst_quarter(values, higher_is_better)
+    slow = values < threshold if higher_is_better else values > threshold
+    return used, pd.Series(slow, index=runs.index, name="slow"), threshold
+
+
+def _of_classes(runs: pd.DataFrame, classes: Classes, higher_is_better: bool) -> tuple[Cutoff, pd.Series, float]:
+    missing = runs.index.difference(classes.marked.index)
+    if len(missing):
+        raise InputError(f"run {missing[0]!r} has no class", mend="classify the outcome column of the same table: classify(runs['seconds'], …)")
+    slow = classes.marked.reindex(runs.index).rename("slow")
+    bound = classes.bounds[0] if len(classes.bounds) == 1 else float("nan")
+    return Cutoff(bound, classes.how, float(slow.mean()), classes.evidence, higher_is_better=higher_is_better), slow, bound
+
+
+def _as_cutoff(values: np.ndarray, cutoff: float | str | Cutoff | None, seed: int, higher_is_better: bool) -> Cutoff:
     if cutoff is None:
-        return find_cutoff(values, seed)
+        return find_cutoff(values, seed, higher_is_better)
     if isinstance(cutoff, Cutoff):
         return cutoff
-    return Cutoff(float(cutoff), "given", float(np.mean(values > cutoff)), "The cutoff was given.")
+    if cutoff == "search":
+        return Cutoff(None, "searched", 0.0, "The counters place the cutoff.", higher_is_better=higher_is_better)
+    if isinstance(cutoff, str):
+        raise InputError(f"{cutoff!r} is no cutoff", mend="give a value, a Cutoff, Classes or 'search'")
+    slow = values < cutoff if higher_is_better else values > cutoff
+    return Cutoff(float(cutoff), "given", float(np.mean(slow)), "The cutoff was given.", higher_is_better=higher_is_better)
 
 
-def _upper_quartile(values: np.ndarray) -> float:
-    return float(np.percentile(values, 75)) if values.size else float("nan")
+def _to_be_searched(cutoff: Cutoff) -> bool:
+    return cutoff.kind == "searched" and cutoff.value is None
 
 
-def _obstacle(labels: pd.Series, kept: pd.DataFrame) -> str | None:
+def _order(values: np.ndarray, slow: np.ndarray, seed: int, higher_is_better: bool) -> TimeOrder:
+    """The order of the outcomes, or of the labels alone: a few slow runs in a row hardly show among all ranks."""
+    of_values, of_labels = time_order(values, seed, higher_is_better), time_order(slow.astype(float), seed)
+    return of_labels if of_labels.found and of_labels.block > of_values.block else of_values
+
+
+def _worst_quarter(values: np.ndarray, higher_is_better: bool) -> float:
+    return float(np.percentile(values, 25 if higher_is_better else 75)) if values.size else float("nan")
+
+
+def _obstacle(labels: pd.Series, kept: int) -> str | None:
     """Why there is nothing to search, or None."""
     slow, fast = int(labels.sum()), int((~labels).sum())
     if len(labels) < FEWEST_VALUES:
         return f"Too few runs: {len(labels)}; at least {FEWEST_VALUES} are needed."
     if min(slow, fast) < FEWEST_SLOW:
         return f"Too few runs in a class: {slow} slow, {fast} others; at least {FEWEST_SLOW} of each are needed."
-    if kept.empty:
+    if not kept:
         return "No column is left that could explain anything; `excluded` has the reasons."
     return None
 
 
-def _search(blank: Explanation, kept: pd.DataFrame, random: np.random.Generator, permutations: int) -> Explanation:
-    groups = correlated_groups(kept)
-    features = [group[0] for group in groups]
-    values, slow = kept[features].to_numpy(np.float32), blank.labels.to_numpy()
-    predicted = trees.cross_validated(values, slow, random)
-    accuracy = trees.balanced_accuracy(slow, predicted)
-    p_value = trees.permutation_p_value(values, slow, accuracy, random, permutations)
-    result = replace(blank, p_value=p_value, accuracy=accuracy, found=p_value <= SIGNIFICANCE, features=features,
-                     accuracy_interval=trees.accuracy_interval(slow, predicted, random))
-    if not result.found:
+def _search(blank: Explanation, search: Search, in_order: np.ndarray, seed: int, permutations: int, workers: int) -> Explanation:
+    seen = search.run()
+    groups = search.groups(seen.kept)
+    leaders = [group[0] for group in groups]
+    values, random = search.values[:, leaders], np.random.default_rng(seed)
+    predicted = trees.cross_validated(values, seen.slow, random)
+    accuracy = trees.balanced_accuracy(seen.slow, predicted)
+    result = replace(_relabelled(blank, search, seen, in_order), accuracy=accuracy, features=[search.screen.columns.columns[place] for place in leaders],
+                     accuracy_interval=trees.accuracy_interval(seen.slow, predicted, random))
+    held = null(search, accuracy, blank.order.block, permutations, SIGNIFICANCE, seed, workers) if permutations else None
+    result = replace(result, p_value=held.p_value if held else float("nan"), found=held is not None and held.p_value <= SIGNIFICANCE)
+    if held is not None and not result.found:
         return result
-    return replace(result, tree=trees.fit(values, slow), factors=_rank(groups, values, slow, random))
+    return replace(result, tree=trees.fit(values, seen.slow), factors=_rank(search, seen, groups, held, seed, workers))
 
 
-def _rank(groups: list[list[str]], values: np.ndarray, slow: np.ndarray, random: np.random.Generator) -> pd.DataFrame:
-    importances, roots = trees.bootstrap_importances(values, slow, random)
-    low, high = np.percentile(importances, [2.5, 97.5], axis=0)
+def _relabelled(blank: Explanation, search: Search, seen: Pass, in_order: np.ndarray) -> Explanation:
+    """With the labels and the threshold of a cutoff that was searched for."""
+    if not _to_be_searched(blank.cutoff):
+        return blank
+    slow = np.empty(len(in_order), bool)
+    slow[in_order] = seen.slow
+    times = search.screen.times
+    edges = np.array([times[~seen.slow].max(), times[seen.slow].min()])
+    edges = np.sort(1 / edges if blank.higher_is_better and times.min() > 0 else -edges if blank.higher_is_better else edges)
+    value = float(edges.mean())
+    used = replace(blank.cutoff, value=value, share_slow=float(slow.mean()))
+    return replace(blank, labels=pd.Series(slow, blank.labels.index, name="slow"), cutoff=used, threshold=value)
+
+
+def _rank(search: Search, seen: Pass, groups: list[np.ndarray], held: Null | None, seed: int, workers: int) -> pd.DataFrame:
+    leaders, slow = [group[0] for group in groups], seen.slow
+    values, names = search.values[:, leaders].astype(float), search.screen.columns.columns
+    number = {place: number for number, place in enumerate(seen.kept)}
+    members = [[number[place] for place in group] for group in groups]
+    strongest = np.array([seen.strength[group].max() for group in members])
+    p_values = np.array([held.of_columns[group].min() for group in members]) if held else np.nan
     separation = trees.separations(values, slow)
+    position = np.abs(standard_ranks(np.arange(slow.size)) @ search.screen.ranks[:, leaders]) / slow.size
     columns = {
-        "factor": [group[0] for group in groups], "members": [tuple(group) for group in groups],
-        "importance": importances.mean(axis=0), "low": low, "high": high,
-        "root_share": [(roots == column).mean() for column in range(len(groups))],
+        "factor": names[leaders], "members": [tuple(names[group]) for group in groups],
+        **_stability(search.values[:, leaders], slow, held is not None, seed, workers),
         "direction": np.where(separation >= 0.5, "higher", "lower"),
-        "slow_median": np.median(values[slow], axis=0).astype(float), "fast_median": np.median(values[~slow], axis=0).astype(float),
-        "separation": separation, "p_value": trees.factor_p_values(values, slow, random),
+        "slow_median": np.median(values[slow], axis=0), "fast_median": np.median(values[~slow], axis=0), "separation": separation,
+        "variance_share": np.nan, "drifts": position >= DRIFTS, "p_value": p_values,
     }
-    ranked = pd.DataFrame(columns).sort_values(["importance", "p_value"], ascending=[False, True], kind="stable")
+    table = pd.DataFrame(columns).assign(counts=lambda table: table["p_value"] <= FACTOR_LEVEL, strength=strongest)
+    ranked = table.sort_values(["counts", "importance", "strength"], ascending=False, kind="stable")
+    chosen = ranked.index[ranked["counts"]][:MOST_SHARED] if held else ranked.index[:0]
+    if len(chosen):
+        ranked.loc[chosen, "variance_share"] = trees.variance_shares(search.values[:, leaders][:, chosen], search.screen.times, seed)
     return ranked.set_axis(pd.RangeIndex(1, len(ranked) + 1, name="rank"))[FACTOR_COLUMNS]
 
 
-def _in_words(result: Explanation) -> str:
-    slow, count = int(result.labels.sum()), len(result.labels)
-    whose = f"{slow} of {count} runs above {result.threshold:.4g}"
-    if result.cutoff.value is None:
-        whose = f"There is no class of slow runs; looked at the slowest quarter instead ({whose})"
-    else:
-        whose = f"Slow are {whose}"
-    low, high = result.accuracy_interval
-    odds = f"p = {result.p_value:.3f}, accuracy on unseen runs {result.accuracy:.2f}, 95 % interval {low:.2f} to {high:.2f}"
-    if not result.found:
-        return f"{whose}. Nothing among these {len(result.features)} groups of counters separates them ({odds}; guessing: 0.50)."
-    return f"{whose}. {_first_factor(result.factors.iloc[0])} ({odds})."
-
-
-def _first_factor(factor: pd.Series) -> str:
-    text = (f"They go with {factor['factor']}, {factor['direction']} in slow runs (median {factor['slow_median']:.4g} against "
-            f"{factor['fast_median']:.4g}), first split in {factor['root_share']:.0%} of the bootstrapped trees")
-    others = list(factor["members"][1:])
-    return text + (f"; these runs can't tell it apart from {', '.join(others)}" if others else "")
-
-
-def _as_html(result: Explanation) -> str:
-    parts = [f"<p>{html.escape(result.summary)}</p>"]
-    if result.found:
-        shown = result.factors.head(8).assign(members=result.factors["members"].map(", ".join))
-        parts.append(shown.to_html(float_format=lambda value: f"{value:.3g}", border=0))
-    rows = "".join(f"<li><code>{html.escape(name)}</code>: {html.escape(why)}</li>" for name, why in result.excluded.items())
-    parts.append(f"<details><summary>{len(result.excluded)} columns were not searched</summary><ul>{rows}</ul></details>")
-    return "\n".join(parts)
+def _stability(values: np.ndarray, slow: np.ndarray, bootstraps: bool, seed: int, workers: int) -> dict[str, np.ndarray]:
+    """Importance with its interval and the share of first splits; without bootstraps, importance in the folds only."""
+    if not bootstraps:
+        blank = np.full(values.shape[1], np.nan)
+        return {"importance": trees.fold_importance(values, slow, np.random.default_rng(seed)), "low": blank, "high": blank, "root_share": blank}
+    importances, roots = trees.bootstrap(values, slow, seed, workers)
+    low, high = np.nanpercentile(importances, [2.5, 97.5], axis=0)
+    shares = np.array([(roots == column).mean() for column in range(values.shape[1])])
+    return {"importance": np.nanmean(importances, axis=0), "low": low, "high": high, "root_share": shares}

@@ -1,17 +1,20 @@
-"""The decision tree behind an explanation: its cross-validated accuracy, the null of that accuracy, its stability.
+"""The decision tree behind an explanation: its accuracy, importance and stability on runs that it has not seen.
 
 Owns everything random about an explanation; each function takes its random generator.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
+from math import factorial
+
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 DEPTH = 3
 FOLDS = 5
 LEAST_GAIN = 0.002  # of 0.5, the impurity of two balanced classes: splits of pure nodes are rounding errors
 BOOTSTRAP_TREES = 100
-FACTOR_PERMUTATIONS = 1000
 
 
 def fit(values: np.ndarray, slow: np.ndarray) -> DecisionTreeClassifier:
@@ -25,7 +28,8 @@ def fit(values: np.ndarray, slow: np.ndarray) -> DecisionTreeClassifier:
     weights = np.where(slow, 0.5 / share, 0.5 / (1 - share))
     leaf = max(3, round(0.01 * slow.size))
     tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=leaf, min_impurity_decrease=LEAST_GAIN, random_state=0)
-    return tree.fit(values, slow.astype(np.int8), sample_weight=weights)
+    # unchecked: the checks take as long as a small tree
+    return tree.fit(np.ascontiguousarray(values, np.float32), slow.astype(np.int8), sample_weight=weights, check_input=False)
 
 
 def cross_validated(values: np.ndarray, slow: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -34,7 +38,7 @@ def cross_validated(values: np.ndarray, slow: np.ndarray, random: np.random.Gene
     predicted = np.zeros(slow.size, bool)
     for number in range(fold.max() + 1):
         held = fold == number
-        predicted[held] = fit(values[~held], slow[~held]).predict(values[held])
+        predicted[held] = fit(values[~held], slow[~held]).predict(np.ascontiguousarray(values[held], np.float32), check_input=False)
     return predicted
 
 
@@ -63,33 +67,69 @@ def accuracy_interval(slow: np.ndarray, predicted: np.ndarray, random: np.random
     return min(float(low), accuracy), max(float(high), accuracy)
 
 
-def permutation_p_value(values: np.ndarray, slow: np.ndarray, accuracy: float, random: np.random.Generator,
-                        permutations: int) -> float:
-    """Share of shuffled outcomes that a tree predicts as well.
+def bootstrap(values: np.ndarray, slow: np.ndarray, seed: int, workers: int) -> tuple[np.ndarray, np.ndarray]:
+    """Importance of each column in trees of resampled runs, on the runs left out (trees × k), and each tree's first split (−1: none).
 
-    The whole search is repeated on each shuffled outcome. The cutoff depends on the outcomes and not on whose they are, so
-    a shuffle leaves it where it was and only the labels move; folds, trees and score are computed anew. Stops early once 20
-    shuffles did as well, the p-value then being 20 over the number tried (Besag and Clifford 1991).
+    Importance is what the balanced accuracy loses when the column's values are shuffled among the runs that the tree has not
+    seen (Breiman, Random forests, 2001, section 10).
     """
-    as_good = 0
-    for tried in range(1, permutations + 1):
-        shuffled = random.permutation(slow)
-        as_good += balanced_accuracy(shuffled, cross_validated(values, shuffled, random)) >= accuracy
-        if as_good == 20:
-            return as_good / tried
-    return (as_good + 1) / (permutations + 1)
-
-
-def bootstrap_importances(values: np.ndarray, slow: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Importance of each column in trees of resampled runs (trees × k), and which column each tree splits on first (−1: none)."""
-    classes = np.flatnonzero(slow), np.flatnonzero(~slow)
-    importances, roots = [], []
-    for _ in range(BOOTSTRAP_TREES):
+    def one(source: np.random.SeedSequence) -> tuple[np.ndarray, int]:
+        random = np.random.default_rng(source)
         rows = np.concatenate([random.choice(rows, rows.size) for rows in classes])
+        left_out = np.setdiff1d(np.arange(slow.size), rows)
         tree = fit(values[rows], slow[rows])
-        importances.append(tree.feature_importances_)
-        roots.append(max(tree.tree_.feature[0], -1))
+        return held_out_importance(tree, values[left_out], slow[left_out], random), max(tree.tree_.feature[0], -1)
+
+    classes = np.flatnonzero(slow), np.flatnonzero(~slow)
+    with ThreadPoolExecutor(workers) as pool:
+        importances, roots = zip(*pool.map(one, np.random.SeedSequence(seed).spawn(BOOTSTRAP_TREES)))
     return np.array(importances), np.array(roots)
+
+
+def held_out_importance(tree: DecisionTreeClassifier, values: np.ndarray, slow: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Loss of balanced accuracy when each column in turn is shuffled; NaN if the runs are all of one class."""
+    if slow.all() or not slow.any():
+        return np.full(values.shape[1], np.nan)
+    importance, accuracy = np.zeros(values.shape[1]), balanced_accuracy(slow, tree.predict(values) > 0)
+    for column in np.unique(tree.tree_.feature[tree.tree_.feature >= 0]):
+        shuffled = values.copy()
+        shuffled[:, column] = random.permutation(shuffled[:, column])
+        importance[column] = accuracy - balanced_accuracy(slow, tree.predict(shuffled) > 0)
+    return importance
+
+
+def fold_importance(values: np.ndarray, slow: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """`held_out_importance` of the trees of the folds, averaged."""
+    fold = _stratified_folds(slow, random)
+    held = [fold == number for number in range(fold.max() + 1)]
+    return np.mean([held_out_importance(fit(values[~rows], slow[~rows]), values[rows], slow[rows], random) for rows in held], axis=0)
+
+
+def variance_shares(values: np.ndarray, outcome: np.ndarray, seed: int) -> np.ndarray:
+    """Share of the outcome's variance that each of a few columns explains on held-out runs; together, what all of them explain.
+
+    Shapley values (Lindeman, Merenda and Gold 1980) of the cross-validated R² of a regression tree: columns that overlap divide what
+    they share. Shares below 0 are noise.
+    """
+    count = values.shape[1]
+    subsets = {chosen: _held_out_r2(values[:, list(chosen)], outcome, seed) if chosen else 0.0
+               for size in range(count + 1) for chosen in combinations(range(count), size)}
+    shares = np.zeros(count)
+    for chosen, explained in subsets.items():
+        weight = factorial(len(chosen)) * factorial(count - len(chosen) - 1) / factorial(count) if len(chosen) < count else 0
+        for column in set(range(count)) - set(chosen):
+            shares[column] += weight * (subsets[tuple(sorted((*chosen, column)))] - explained)
+    return shares
+
+
+def _held_out_r2(values: np.ndarray, outcome: np.ndarray, seed: int) -> float:
+    fold = np.random.default_rng(seed).permutation(outcome.size) % FOLDS
+    predicted = np.empty(outcome.size)
+    for number in range(FOLDS):
+        held = fold == number
+        tree = DecisionTreeRegressor(max_depth=DEPTH, min_samples_leaf=max(3, round(0.02 * outcome.size)), random_state=0)
+        predicted[held] = tree.fit(values[~held], outcome[~held]).predict(values[held])
+    return max(0.0, 1 - float(((outcome - predicted) ** 2).sum() / ((outcome - outcome.mean()) ** 2).sum()))
 
 
 def separations(values: np.ndarray, slow: np.ndarray) -> np.ndarray:
@@ -97,13 +137,3 @@ def separations(values: np.ndarray, slow: np.ndarray) -> np.ndarray:
     ranks = rankdata(values, axis=0)
     count = slow.sum()
     return (ranks[slow].sum(axis=0) - count * (count + 1) / 2) / (count * (slow.size - count))
-
-
-def factor_p_values(values: np.ndarray, slow: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """p-value of each column's separation, corrected for the number of columns (Westfall and Young's maximum)."""
-    ranks = rankdata(values, axis=0)
-    ranks = (ranks - ranks.mean(axis=0)) / np.maximum(ranks.std(axis=0), 1e-12)
-    shuffled = random.permuted(np.tile(slow.astype(float), (FACTOR_PERMUTATIONS, 1)), axis=1)
-    largest = np.abs(shuffled @ ranks).max(axis=1)
-    observed = np.abs(slow.astype(float) @ ranks)
-    return ((largest[:, None] >= observed - 1e-9).sum(axis=0) + 1) / (FACTOR_PERMUTATIONS + 1)

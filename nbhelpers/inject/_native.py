@@ -1,15 +1,18 @@
-"""The compiled injector: `ffi` and `lib` of injector_c, or an error that says how to build it."""
+"""The compiled injector: `ffi` and `lib` of injector_c, where it lies, or an error that says how to build it."""
 
 import os
 
 from ..errors import RunError, Unavailable
 
 try:
+    from . import _injector
     from ._injector import ffi, lib
 except ImportError as error:
     raise Unavailable("the injector is not built", where=str(error), mend="run: make env") from None
 
-__all__ = ["ffi", "lib", "check"]
+__all__ = ["ffi", "lib", "library", "check"]
+
+library = _injector.__file__
 
 
 def check(code: int, doing: str) -> None:

@@ -13,6 +13,7 @@ from ..measure import Campaign, Cell, finished
 from ..noise import NoiseConfig, delta_noise
 from ..trace import Tracer, read_traces
 from ..workloads import Workload
+from .accuracy import workload_accuracy
 from .hog import Hog, Schedule, random_schedule
 from .injector import Injector
 from .planted import mean_interval, replay_ratio
@@ -91,12 +92,18 @@ def _describe_config(case: int, config: NoiseConfig) -> dict:
 
 
 def planted_campaign(folder: Path, workload: Workload, schedules: list[Schedule], configs: list[NoiseConfig], runs: int, seed: int = 0,
-                     frozen: bool = False, attachments: tuple = ()) -> Campaign:
-    """In each block one undisturbed run, and for each case one run with the hog and one with the replay, in random order."""
+                     frozen: bool = False, attachments: tuple = (), **options) -> Campaign:
+    """In each block one undisturbed run, and for each case one run with the hog and one with the replay, in random order.
+
+    Parameters
+    ----------
+    folder, runs, seed, frozen, attachments : of the campaign. options : of `Injector`.
+    """
     cells = [Cell("undisturbed", workload)]
     for case, (schedule, config) in enumerate(zip(schedules, configs), start=1):
+        injector = [] if frozen else [Injector(config, **options)]  # nothing is planned, or calibrated, for runs that were recorded
         cells += [Cell(f"disturbed {case}", workload, attachments=[_hog(schedule)]),
-                  Cell(f"replayed {case}", workload, noise=config.digest, attachments=[Injector(config)])]
+                  Cell(f"replayed {case}", workload, noise=config.digest, attachments=injector)]
     return Campaign(folder, cells, runs=runs, seed=seed, frozen=frozen, attachments=attachments)
 
 
@@ -111,7 +118,9 @@ def planted_table(runs: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     -------
     One row a case: `case`, `runs`, `ratio` (replayed / disturbed) with its 95 % bootstrap interval (`ratio_low`, `ratio_high`),
     `baseline_outside` (whether the undisturbed program's interval lies outside of the disturbed one's), and the mean seconds
-    `disturbed`, `replayed`, `baseline` with their 95 % t-intervals (`…_low`, `…_high`).
+    `disturbed`, `replayed`, `baseline` with their 95 % t-intervals (`…_low`, `…_high`); and how far the run times under the replay
+    are distributed from those under the hog: `wasserstein_share`, `wasserstein_chance`, `ks` (see `workload_accuracy`), and the same of
+    the undisturbed control (`baseline_wasserstein_share`, `baseline_ks`).
     """
     samples = {cell: own["seconds"].to_numpy() for cell, own in runs.groupby("cell")}
     cases = sorted(int(cell.split()[1]) for cell in samples if cell.startswith("disturbed"))
@@ -126,8 +135,11 @@ def _case(case: int, samples: dict[str, np.ndarray], seed: int) -> dict:
         interval = mean_interval(parts[name])
         means |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
     outside = means["baseline_high"] < means["disturbed_low"] or means["baseline_low"] > means["disturbed_high"]
+    distance = workload_accuracy(parts["disturbed"], parts["replayed"], parts["baseline"], seed)
+    distances = {name: distance.loc["replayed", name] for name in ("wasserstein_share", "wasserstein_chance", "ks")}
+    control = {f"baseline_{name}": distance.loc["undisturbed", name] for name in ("wasserstein_share", "ks")}
     return {"case": case, "runs": min(len(parts["disturbed"]), len(parts["replayed"])), "ratio": ratio.value, "ratio_low": ratio.low,
-            "ratio_high": ratio.high, "baseline_outside": outside} | means
+            "ratio_high": ratio.high, "baseline_outside": outside} | means | distances | control
 
 
 def planted_findings(table: pd.DataFrame) -> list[str]:
@@ -138,4 +150,7 @@ def planted_findings(table: pd.DataFrame) -> list[str]:
     return [f"Over {len(table)} planted anomal{'y' if len(table) == 1 else 'ies'}, {table['runs'].min()} runs each, the replay's mean run time was off by **{error.mean():.1%}** on "
             f"average and {error.max():.1%} at most; the published injector's was off by 8.6 % on average (natural anomalies, Table 7).",
             f"In {holds} of {len(table)} cases the 95 % interval of replayed / disturbed holds 1; the widest interval of a disturbed mean is ± {widest:.1%}.",
+            f"The distribution of replayed run times is no farther from that of the disturbed ones than chance brings with it in "
+            f"{int((table['wasserstein_share'] <= table['wasserstein_chance']).sum())} of {len(table)} cases (Wasserstein distance, on average "
+            f"{table['wasserstein_share'].mean():.1%} of the run time; of the undisturbed program {table['baseline_wasserstein_share'].mean():.1%}).",
             f"The undisturbed program lies outside of the disturbed interval in {int(table['baseline_outside'].sum())} of {len(table)} cases."]

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..measure import run_once
+from ..measure import Attachment, Campaign, Cell, run_once
 from ..noise import NoiseConfig
 from ..workloads import Workload, external
+from .accuracy import Accuracy, accuracy_of
 from .injector import Injector
-from .log import Accuracy, accuracy_of
+from .log import join_logs
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,18 @@ class Injection:
         """The log of the run, without a copy; of several runs the logs below each other, with a column `run`."""
         if len(self.logs) == 1:
             return next(iter(self.logs.values()))
-        return pd.concat(self.logs, names=["run"]).reset_index(level="run").reset_index(drop=True)
+        return join_logs(self.logs)
 
-    def accuracy(self) -> Accuracy:
-        """Bias, spread and 99th percentile of start and duration, and CPU time injected over planned, over all runs."""
-        return accuracy_of(self.log)
+    def accuracy(self, anomaly_seconds: object = None, undisturbed_seconds: object = None, seed: int = 0) -> Accuracy:
+        """How far it was from its plan, over all runs: each event, CPU time by class, and the run times.
+
+        Parameters
+        ----------
+        anomaly_seconds : run time of the anomaly that was replayed, or of several runs of it; None: nothing is said of run times.
+        undisturbed_seconds : run times without noise, as a control. seed : of the resampling.
+        """
+        seconds = self.runs.loc[self.runs["status"] == "ok", "seconds"]
+        return accuracy_of(self.log, anomaly_seconds, seconds, undisturbed_seconds, seed)
 
     def __repr__(self) -> str:
         return f"Injection({len(self.runs)} run(s), {self.accuracy()!r})" if self.logs else f"Injection({len(self.runs)} run(s), no log)"
@@ -67,3 +75,18 @@ def inject(config: NoiseConfig | str | Path, workload: Workload | str | Sequence
     finally:
         injector.close()
     return Injection(pd.DataFrame(rows), injector.logs, injector.notes)
+
+
+def injection_campaign(folder: Path, workload: Workload, config: NoiseConfig, runs: int, seed: int = 0, frozen: bool = False,
+                       attachments: Sequence[Attachment] = (), **options) -> Campaign:
+    """The workload with and without a noise config, in random order: the cells "baseline" and "injected".
+
+    Parameters
+    ----------
+    folder : of the campaign; logs go to ``logs`` in it.
+    runs, seed, frozen, attachments : of the campaign; frozen: nothing is planned or measured.
+    options : of `Injector`.
+    """
+    injector = [] if frozen else [Injector(config, log_folder=Path(folder) / "logs", **options)]
+    cells = [Cell("baseline", workload), Cell("injected", workload, noise=config.digest, attachments=injector)]
+    return Campaign(folder, cells, runs=runs, seed=seed, frozen=frozen, attachments=attachments)

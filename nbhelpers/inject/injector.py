@@ -3,10 +3,9 @@
 Owns what is set on the machine for an injection (real-time throttling) and what is said of it (`notes`).
 """
 
+import contextlib
 import os
-import platform
-import re
-import threading
+from collections.abc import Collection
 from pathlib import Path
 
 import pandas as pd
@@ -16,13 +15,18 @@ from ..machine import settings
 from ..measure import Attachment
 from ..noise import NoiseConfig
 from ..workloads import Workload
+from ._lanes import Placement
+from ._limits import REALTIME, is_among
+from .fairserver import FairServer, cuts, fair_server, fair_server_lifted
+from .kinds import KindOptions, kind_notes
 from .log import log_path, make_log, summarise
-from .plan import HIGHEST_PRIORITY, REALTIME, Plan, Rules, busiest_second_share, make_plan
+from .plan import make_plan
 from .replay import Replay
+from .rules import HIGHEST_PRIORITY, Calibration, Plan, Rules, may_realtime
 
 THROTTLING = "/proc/sys/kernel/sched_rt_runtime_us"
-FAIR_SERVER_SINCE = (6, 12)
-FAIR_SERVER_SHARE = 0.9  # it steps in after 0.95 s without ordinary tasks; the rest is for lateness
+NO_SERVER = FairServer(False, {})
+FAIR_SERVER_SHARE = 0.9  # of a second; it steps in after 0.95 s without ordinary tasks; the rest is for lateness
 
 
 class Injector(Attachment):
@@ -31,43 +35,70 @@ class Injector(Attachment):
     Parameters
     ----------
     config : what to inject.
-    placement : "roam": unpinned, as in the paper; "origin": on the CPU that the event was recorded on.
+    placement : "roam": unpinned, as in the paper; "origin": on the CPU that the event was recorded on; "faithful": what the kernel
+        keeps on a CPU stays there, other threads roam; or a mapping {recorded CPU: CPU here}.
     lanes : processes a CPU of the config: 1 as in the paper, 2 with ordinary events apart from real-time ones; see `make_plan`.
-    rules : how late and how long events may be; see `Rules`.
+    rules : how late, how long and how short events may be; see `Rules`.
+    exclude_cpus : housekeeping CPUs that no noise may go to.
+    kinds : where file and network noise goes, and how much memory and disk noise may take; see `KindOptions`.
     log_folder : where each run's log is kept, as `injection-000123.parquet`; None: not kept.
     keep_logs : keep the logs in memory, in `logs` (run -> DataFrame).
 
     Attributes
     ----------
+    plan : what is replayed; `plan.summary()` tells what became of events that are too short for this machine.
+    calibration : what an injected event costs here, beyond its length.
     notes : what a reader of the results must know: what was degraded, and what the kernel may cut.
 
     Raises
     ------
     InputError : a config that this machine cannot, or should not, be given.
 
-    Columns of the runs table: see `summarise`; a run whose injection failed gets another status.
+    Columns of the runs table: see `summarise`; `exit_cost_us` (as calibrated, or given), `fair_server_cuts` (real-time events in which the
+    kernel seems to have let ordinary tasks run, see `fairserver.cuts`); a run whose injection failed gets another status.
     """
 
-    def __init__(self, config: NoiseConfig, placement: str = "roam", *, lanes: int = 1, rules: Rules | None = None,
-                 log_folder: str | Path | None = None, keep_logs: bool = False):
+    def __init__(self, config: NoiseConfig, placement: Placement = "roam", *, lanes: int = 2, rules: Rules | None = None,
+                 exclude_cpus: Collection[int] = (), kinds: KindOptions | None = None, log_folder: str | Path | None = None, keep_logs: bool = False):
         self.config = config
-        self.plan = make_plan(config, placement, lanes, rules)
+        self.plan = make_plan(config, placement, lanes, rules, exclude_cpus, kinds=kinds)
         self.logs: dict[int, pd.DataFrame] = {}
         self._log_folder, self._keep_logs = log_folder and Path(log_folder), keep_logs
         self._replay: Replay | None = None
-        self._throttling: settings.Change | None = None
-        self.notes = tuple(_notes(self.plan))
+        self._lifted: contextlib.ExitStack | None = None
+        self._server = fair_server() if self.plan.busiest_second_share > FAIR_SERVER_SHARE else NO_SERVER
+        self._cuts_by = self._server  # while noise is injected
+        self.notes = tuple(_notes(self.plan, self._server))
+
+    @property
+    def calibration(self) -> Calibration:
+        """What an injected event costs on this machine."""
+        return self.plan.calibration
 
     def __repr__(self) -> str:
         return f"Injector({self.config.digest}: {self.plan!r})"
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The supervisor's pid, then the lanes'; empty when nothing is injected."""
+        return self._replay.pids if self._replay else ()
+
     def before(self, workload: Workload) -> None:
-        """Lift real-time throttling, until `close`."""
-        if self._throttling is None and self.plan.longest_realtime_ns:
+        """Lift real-time throttling, and the fair server if the noise would meet it, until `close`."""
+        if self._lifted is None and self.plan.longest_realtime_ns:
+            self._lifted = contextlib.ExitStack()
             try:
-                self._throttling = settings.changed({THROTTLING: -1})
+                self._lifted.enter_context(settings.changed({THROTTLING: -1}))
             except SettingError as error:
                 self._note(f"real-time throttling was not lifted ({error.what}): the kernel may cut long noise")
+            if self._server.exists:
+                self._lift_fair_server()
+
+    def _lift_fair_server(self) -> None:
+        try:
+            self._cuts_by = NO_SERVER if self._lifted.enter_context(fair_server_lifted()) else self._server
+        except SettingError as error:
+            self._note(f"the fair server was not lifted ({error.what}): see the column fair_server_cuts")
 
     def armed(self, pid: int) -> None:
         """Fork the injectors and wait until they are ready."""
@@ -90,14 +121,15 @@ class Injector(Attachment):
         self._save(log, run["run"])
         if replay.refused and not any("refused" in note for note in self.notes):
             self._note(f"the kernel refused {replay.refused} change(s) of scheduling policy: see the log's column policy")
-        return summarise(log) | _verdict(replay, run)
+        columns = {"exit_cost_us": replay.exit_cost_us, "fair_server_cuts": len(cuts(log, self._cuts_by))}
+        return summarise(log) | columns | _verdict(replay, run)
 
     def close(self) -> None:
-        """End what still runs and put throttling back."""
+        """End what still runs and put the settings back."""
         self._end_replay()
-        if self._throttling:
-            throttling, self._throttling = self._throttling, None
-            throttling.restore()
+        lifted, self._lifted = self._lifted, None
+        if lifted:
+            lifted.close()
 
     def _end_replay(self) -> None:
         replay, self._replay = self._replay, None
@@ -124,35 +156,16 @@ def _verdict(replay: Replay, run: dict) -> dict:
     return {"status": "injection failed", "message": problem} if problem and run.get("status") == "ok" else {}
 
 
-def _notes(plan: Plan) -> list[str]:
-    notes = []
-    priority = int(plan.events.loc[plan.events["policy"].isin(REALTIME), "priority"].max()) if plan.longest_realtime_ns else 0
+def _notes(plan: Plan, server: FairServer) -> list[str]:
+    events = plan.injected
+    notes = kind_notes(events)
+    priority = int(events.loc[is_among(events["policy"], REALTIME), "priority"].max()) if plan.longest_realtime_ns else 0
     if priority and not may_realtime(min(priority, HIGHEST_PRIORITY)):
         notes.append("SCHED_FIFO is not permitted here: real-time events are injected as ordinary ones (SCHED_OTHER), which the "
                      "workload shares the CPU with; run as root, or raise the limit: ulimit -r 99")
-    share = busiest_second_share(plan.events)
-    if share > FAIR_SERVER_SHARE and _kernel_release() >= FAIR_SERVER_SINCE:
-        notes.append(f"real-time noise takes up to {share:.0%} of a CPU for a second; the fair server of Linux 6.12 and later "
-                     "gives ordinary tasks 50 ms a second all the same, so up to so much of it is cut")
+    elif priority and not plan.calibration.measured and plan.rules.exit_cost_us is None:
+        notes.append("the cost of an injected event was not measured: typical numbers are used, see nbhelpers.inject.calibrate")
+    if server.exists:
+        notes.append(f"real-time noise takes up to {plan.busiest_second_share:.0%} of a CPU for a second; the fair server of this kernel "
+                     f"({server!r}) gives ordinary tasks their part all the same, unless it can be lifted for the run")
     return notes
-
-
-def may_realtime(priority: int) -> bool:
-    """Whether a thread of this process may take SCHED_FIFO at a priority; a short-lived thread tries."""
-    permitted = []
-
-    def attempt() -> None:
-        try:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
-            permitted.append(True)
-        except OSError:
-            pass
-
-    thread = threading.Thread(target=attempt)
-    thread.start()
-    thread.join()
-    return bool(permitted)
-
-
-def _kernel_release() -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])

@@ -1,39 +1,74 @@
-"""The injection log: what was planned and what was achieved, event by event, and how accurate that is.
+"""The injection log: what was planned and what was achieved, event by event.
 
-Owns the log's table (data/README.md) and `Accuracy`. Vocabulary of metrology: bias, spread, and the 99th percentile of the error.
+Owns the log's table (data/README.md) and its files; how accurate an injection was is next door (`accuracy.py`).
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from .plan import POLICY_NAMES, REALTIME
+from ..noise._vocabulary import KINDS
+from ._limits import REALTIME
 from .replay import Replay
+from .rules import POLICY_NAMES, Plan
 
-OUTCOMES = ("not reached", "injected", "late", "cut", "dropped")
-DONE = ("injected", "late")
+REPLAYED = ("not reached", "injected", "late", "cut", "dropped", "truncated")  # in the order of the C core's codes
+OUTCOMES = (*REPLAYED, "coalesced", "below floor")
+DONE = ("injected", "late", "truncated")
 
 
 def make_log(replay: Replay) -> pd.DataFrame:
-    """One row an event, in the order of the lanes; the columns of numbers are views of the shared memory.
+    """One row an event of the config, in the order of the plan; most columns of numbers are views of the shared memory.
 
     Returns
     -------
-    Columns `cpu`, `event`, `planned_start_ns`, `planned_duration_ns`, `start_ns`, `end_ns` (from t0; 0 when not reached), `cpu_time_ns`,
-    `ran_on`, `policy` (it really had), `priority`, `outcome`; and `kind`, `taken_ns` (since when the workload was without the
-    CPU: the planned start if the timer took it), `gap_ns` (longest time without progress within the event).
+    What was planned: `cpu`, `event`, `planned_start_ns`, `planned_duration_ns` (of the config; the planned end is their sum), `kind`, `priority`,
+    `intensity` (NaN: it occupies the CPU); `replay_start_ns`, `replayed_ns` (where and how long it was to be replayed, with what it
+    carries of others; 0: not itself), `carrier` (index, in this log, of the event that carries it; −1: none), `lane` (number of its process).
+    What was achieved, from t0, 0 where it was not replayed: `start_ns` (awake, on a CPU), `taken_ns` (since when the workload was without
+    the CPU: the planned start if the timer took it), `end_ns`, `exit_ns` (of a real-time event: what giving the CPU back takes after that, as
+    calibrated), `cpu_time_ns`, `gap_ns` (longest time without progress), `preempted_ns` (others had the CPU meanwhile, which it made up for),
+    `ran_on`, `policy` (it really had), `achieved` (intensity), `outcome`: one of `OUTCOMES`.
     """
-    events, log = replay.plan.events, replay.log
-    return pd.DataFrame({
-        "cpu": events["cpu"], "event": events["event"], "planned_start_ns": events["start_ns"],
-        "planned_duration_ns": events["duration_ns"], "start_ns": log["start_ns"], "end_ns": log["end_ns"],
+    events, log, itself = replay.plan.events, replay.log, np.arange(len(replay.plan.events))
+    into = events["into"].to_numpy()
+    nothing = np.full(len(events), np.nan)
+    table = pd.DataFrame({
+        "cpu": events["cpu"], "event": events["event"], "planned_start_ns": events["recorded_start_ns"],
+        "planned_duration_ns": events["recorded_duration_ns"], "start_ns": log["start_ns"], "end_ns": log["end_ns"],
         "cpu_time_ns": log["cpu_time_ns"], "ran_on": log["ran_on"], "policy": _policies(log), "priority": events["priority"],
-        "outcome": pd.Categorical.from_codes(log["outcome"], OUTCOMES), "kind": events["kind"], "taken_ns": log["taken_ns"],
-        "gap_ns": log["gap_ns"],
+        "outcome": _outcomes(log["outcome"], into, itself), "kind": events["kind"], "taken_ns": log["taken_ns"], "gap_ns": log["gap_ns"],
+        "preempted_ns": log["preempted_ns"], "replay_start_ns": events["start_ns"], "replayed_ns": np.where(into == itself, events["duration_ns"], 0),
+        "carrier": np.where(into == itself, -1, into), "lane": _lanes(replay.plan.lanes, len(events)),
+        "intensity": events["intensity"].where(~events["kind"].isin(KINDS)), "achieved": log.get("achieved", nothing),
     }, copy=False)
+    return table.assign(exit_ns=_exit_ns(table, replay.plan))
+
+
+def _outcomes(codes: np.ndarray, into: np.ndarray, itself: np.ndarray) -> pd.Categorical:
+    """An event that others carry shares the fate of its carrier only in the sums; its own outcome says that it was carried."""
+    coalesced, below_floor = OUTCOMES.index("coalesced"), OUTCOMES.index("below floor")
+    return pd.Categorical.from_codes(np.select([into < 0, into != itself], [below_floor, coalesced], codes), OUTCOMES)
+
+
+def _lanes(lanes: pd.DataFrame, count: int) -> np.ndarray:
+    """Number of the process that replays each event; −1: none."""
+    number = np.full(count, -1, np.int32)
+    for lane, (first, length) in enumerate(zip(lanes["first"], lanes["count"])):
+        number[first:first + length] = lane
+    return number
+
+
+def _exit_ns(log: pd.DataFrame, plan: Plan) -> np.ndarray:
+    """What the C core reckons with (`predict_exit` of lane.c): an event that woke slowly leaves slowly."""
+    known, given = plan.calibration, plan.rules.exit_cost_us
+    late_us = (log["start_ns"] - log["replay_start_ns"]) / 1e3
+    told = (late_us <= plan.rules.wake_allowance_us) & (given is None)
+    cost_us = (known.exit_us if given is None else given) + known.exit_per_wake * (late_us - known.wake_us).where(told, 0)
+    cost_us = cost_us.clip(0, known.exit_most_us if given is None else given)
+    return (cost_us * 1e3).where(log["policy"].isin(REALTIME) & log["outcome"].isin(DONE), 0).round().astype(np.int64).to_numpy()
 
 
 def _policies(log: dict[str, np.ndarray]) -> pd.Categorical:
@@ -43,12 +78,42 @@ def _policies(log: dict[str, np.ndarray]) -> pd.Categorical:
     return pd.Categorical.from_codes(np.where(log["outcome"] == 0, 0, codes), names)
 
 
+def occupies(log: pd.DataFrame) -> pd.Series:
+    """Which events take CPU time from the workload; the others (memory bandwidth, cache, …) use something else up beside it."""
+    return log["kind"].isin(KINDS)
+
+
 def noise_ns(log: pd.DataFrame) -> pd.Series:
-    """What each event took from the workload: real-time ones the time from `taken_ns` to their end (the workload loses the CPU when the
-    timer fires, waking up included), ordinary ones the CPU time that they consumed; dropped ones nothing.
+    """What each event took from the workload. Real-time ones: from `taken_ns` (the workload loses the CPU when the timer fires, so waking up is
+    part of it) until the workload has it back (`exit_ns` after their end), less what others had of it. Ordinary ones: the CPU time that
+    they consumed. Dropped ones, and those that do not occupy a CPU: nothing.
     """
-    took = (log["end_ns"] - log["taken_ns"]).where(log["policy"].isin(REALTIME), log["cpu_time_ns"])
-    return took.where(log["outcome"] != "dropped", 0)
+    held = log["end_ns"] - log["taken_ns"]
+    for name, sign in (("exit_ns", 1), ("preempted_ns", -1)):
+        held = held + sign * log[name] if name in log else held
+    took = held.where(log["policy"].isin(REALTIME), log["cpu_time_ns"])
+    return took.where((log["outcome"] != "dropped") & occupies(log), 0)
+
+
+def replayed_ns(log: pd.DataFrame) -> pd.Series:
+    """What each event was to take, with what it carries of others; 0 for those that another carries, and below the floor."""
+    return log["replayed_ns"] if "replayed_ns" in log else log["planned_duration_ns"]
+
+
+def replay_start_ns(log: pd.DataFrame) -> pd.Series:
+    """When each event was to begin; one that carries others may have been moved."""
+    return log["replay_start_ns"] if "replay_start_ns" in log else log["planned_start_ns"]
+
+
+def shared_noise_ns(log: pd.DataFrame) -> pd.Series:
+    """`noise_ns`, a carrier's shared out between itself and the events that it carries, in proportion to what was planned."""
+    took = noise_ns(log).astype(float)
+    if "carrier" not in log:
+        return took
+    at = log["carrier"].where(log["carrier"] >= 0, log.index)
+    planned, replayed = log["planned_duration_ns"].to_numpy(float), replayed_ns(log).reindex(at).to_numpy(float)
+    share = np.divide(planned, replayed, out=np.ones(len(log)), where=replayed > 0)
+    return pd.Series(took.reindex(at).to_numpy() * share, log.index).where(log["outcome"] != "below floor", 0.0)
 
 
 def summarise(log: pd.DataFrame) -> dict[str, int | float]:
@@ -57,17 +122,20 @@ def summarise(log: pd.DataFrame) -> dict[str, int | float]:
     Returns
     -------
     `injected_ns` (noise, see `noise_ns`), `injected_planned_ns` (planned for the events that were reached and not cut), `injected_cpu_ns`
-    (CPU time consumed), `injected_events`, `late_events`, `dropped_events`, `cut_events`, `not_reached_events`, `worst_lateness_us` (from
-    planned start to wake-up).
+    (CPU time consumed), `injected_events`, `late_events`, `dropped_events`, `truncated_events`, `cut_events`, `not_reached_events`, `coalesced_events`,
+    `below_floor_events`, `below_floor_ns`, `worst_lateness_us` (from planned start to wake-up).
     """
-    counts = log["outcome"].value_counts()
-    reached = log[log["outcome"] != "not reached"]
-    lateness = reached["start_ns"] - reached["planned_start_ns"]
-    planned = reached.loc[reached["outcome"] != "cut", "planned_duration_ns"]
+    counts = log["outcome"].astype(str).value_counts().reindex(OUTCOMES, fill_value=0)
+    reached = log[log["outcome"].isin(REPLAYED[1:])]
+    lateness = reached["start_ns"] - replay_start_ns(reached)
+    planned = replayed_ns(reached)[(reached["outcome"] != "cut") & occupies(reached)]
     return {"injected_ns": int(noise_ns(reached).sum()), "injected_planned_ns": int(planned.sum()),
             "injected_cpu_ns": int(reached["cpu_time_ns"].sum()), "injected_events": int(counts[list(DONE)].sum()),
-            "late_events": int(counts["late"]), "dropped_events": int(counts["dropped"]), "cut_events": int(counts["cut"]),
-            "not_reached_events": int(counts["not reached"]), "worst_lateness_us": float(lateness.max()) / 1e3 if len(reached) else 0.0}
+            "late_events": int(counts["late"]), "dropped_events": int(counts["dropped"]), "truncated_events": int(counts["truncated"]), "cut_events": int(counts["cut"]),
+            "not_reached_events": int(counts["not reached"]), "coalesced_events": int(counts["coalesced"]),
+            "below_floor_events": int(counts["below floor"]),
+            "below_floor_ns": int(log.loc[log["outcome"] == "below floor", "planned_duration_ns"].sum()),
+            "worst_lateness_us": float(lateness.max()) / 1e3 if len(reached) else 0.0}
 
 
 def log_path(folder: str | Path, run: int) -> Path:
@@ -82,10 +150,20 @@ def read_logs(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     ------
     InputError : a run has no log, or a damaged one.
     """
-    logs = [_read_log(log_path(folder, int(run))).assign(run=int(run)) for run in runs["run"]]
+    logs = {int(run): _read_log(log_path(folder, int(run))) for run in runs["run"]}
     if not logs:
         raise InputError("no injected run", where=folder)
-    return pd.concat(logs, ignore_index=True)
+    return join_logs(logs)
+
+
+def join_logs(logs: dict[int, pd.DataFrame]) -> pd.DataFrame:
+    """Logs one below the other, with the column `run`; `carrier` is the index in the whole."""
+    offsets = np.cumsum([0, *(len(log) for log in logs.values())])
+    return pd.concat([_moved(log.assign(run=run), int(offset)) for (run, log), offset in zip(logs.items(), offsets)], ignore_index=True)
+
+
+def _moved(log: pd.DataFrame, offset: int) -> pd.DataFrame:
+    return log.assign(carrier=log["carrier"].where(log["carrier"] < 0, log["carrier"] + offset)) if "carrier" in log else log
 
 
 def _read_log(path: Path) -> pd.DataFrame:
@@ -93,56 +171,3 @@ def _read_log(path: Path) -> pd.DataFrame:
         return pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read an injection log: {error}", where=path, why="its run could not be judged") from None
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """How far the injection was from its plan.
-
-    `events`: one row a class ("real-time", "ordinary"): `events` (injected or late), then for the errors of start and duration in
-    us the `bias` (median), `spread` (90th less 10th percentile) and `p99` (of the absolute error).
-    `classes`: one row a kind of noise: events by outcome; `planned_ms`, `injected_ms` (`noise_ns`) and `cpu_ms` without the events that the
-    run's end cut or left out; `injected_over_planned`.
-    """
-
-    events: pd.DataFrame
-    classes: pd.DataFrame
-
-    def __repr__(self) -> str:
-        total = self.classes[["planned_ms", "injected_ms"]].sum()
-        return f"Accuracy({self.events['events'].sum()} events, {total['injected_ms']:.3f} of {total['planned_ms']:.3f} ms injected)"
-
-    def _repr_html_(self) -> str:
-        return self.events.to_html(float_format="%.2f") + self.classes.to_html(float_format="%.3f")
-
-
-def accuracy_of(log: pd.DataFrame) -> Accuracy:
-    """Accuracy of one injection, or of several put together.
-
-    What an event took is `noise_ns`; the duration's error is that less what was planned.
-    """
-    done = log[log["outcome"].isin(DONE)]
-    realtime = done["policy"].isin(REALTIME)
-    rows = {"real-time": _errors(done[realtime]), "ordinary": _errors(done[~realtime])}
-    return Accuracy(pd.DataFrame(rows).T.astype({"events": int}), _classes(log))
-
-
-def _errors(done: pd.DataFrame) -> dict[str, float]:
-    start_us = (done["start_ns"] - done["planned_start_ns"]) / 1e3
-    duration_us = (noise_ns(done) - done["planned_duration_ns"]) / 1e3
-    return {"events": len(done)} | _spread("start", start_us) | _spread("duration", duration_us)
-
-
-def _spread(name: str, errors_us: pd.Series) -> dict[str, float]:
-    low, middle, high = errors_us.quantile([0.1, 0.5, 0.9])
-    return {f"{name}_bias_us": middle, f"{name}_spread_us": high - low, f"{name}_p99_us": errors_us.abs().quantile(0.99)}
-
-
-def _classes(log: pd.DataFrame) -> pd.DataFrame:
-    kinds = log["kind"].astype(str)
-    counts = pd.crosstab(kinds, log["outcome"].astype(str)).reindex(columns=OUTCOMES, fill_value=0)
-    whole = log["outcome"].isin((*DONE, "dropped"))
-    took = pd.DataFrame({"planned_ms": log["planned_duration_ns"], "injected_ms": noise_ns(log), "cpu_ms": log["cpu_time_ns"]}) / 1e6
-    table = counts.join(took[whole].groupby(kinds[whole]).sum().reindex(counts.index, fill_value=0.0))
-    table["injected_over_planned"] = table["injected_ms"] / table["planned_ms"].where(table["planned_ms"] > 0)
-    return table.rename_axis(index="kind", columns=None)

@@ -3,7 +3,7 @@
 Owns the limits: how many CPUs, how long one event, how long all CPUs at once. The C core enforces the first two again.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
@@ -11,132 +11,140 @@ import pandas as pd
 from ..errors import InputError
 from ..machine import online_cpus
 from ..noise import NoiseConfig
+from ._coalesce import coalesce, queued
+from ._lanes import INTERRUPTS, PLACEMENTS, Placement, parts, places, ranks, slices
+from ._limits import REALTIME, busiest_second_share, is_among, longest_full_stop_ns, realtime_spans
+from .calibrate import calibrate
+from .kinds import KindOptions, check_kinds
+from .rules import (DROPPED, HIGHEST_PRIORITY, KIND_CODES, POLICY_CODES, POLICY_NAMES, ROAM, Calibration, Plan, Rules)
 
-POLICY_CODES = {"SCHED_OTHER": 0, "SCHED_FIFO": 1, "SCHED_RR": 2, "SCHED_BATCH": 3, "SCHED_IDLE": 5}
-POLICY_NAMES = {code: name for name, code in POLICY_CODES.items()}
-REALTIME = ("SCHED_FIFO", "SCHED_RR")
-HIGHEST_PRIORITY = 98  # 99 is the supervisor's, which must be able to end every lane
-PLACEMENTS = ("roam", "origin")
-ROAM = -1
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How events are replayed, and the limits that keep the machine usable.
-
-    Parameters
-    ----------
-    wake_allowance_us : an event that wakes at most so late was on time. Waking up is part of the noise: the workload lost the CPU when
-        the timer fired.
-    give_up_ms : an event that wakes later than this is dropped; one in between is late and keeps its planned duration. So as much CPU
-        time is injected as was planned, and lateness cannot build up beyond this.
-    exit_cost_us : a real-time event stops so long before its planned end, because giving the CPU back costs the workload that much.
-    longest_event_s : an event longer than this is refused.
-    full_stop_ms : a plan that takes every CPU of the machine with real-time priority for longer than this is refused...
-    allow_full_stop : ...unless this is true.
-    overtime_s : everything ends so long after the planned end of the last event.
-    """
-
-    wake_allowance_us: float = 500.0
-    give_up_ms: float = 100.0
-    exit_cost_us: float = 0.0
-    longest_event_s: float = 2.0
-    full_stop_ms: float = 500.0
-    allow_full_stop: bool = False
-    overtime_s: float = 10.0
+__all__ = ["HIGHEST_PRIORITY", "KIND_CODES", "PLACEMENTS", "POLICY_CODES", "POLICY_NAMES", "REALTIME", "ROAM", "Plan", "Rules",
+           "busiest_second_share", "longest_full_stop_ns", "make_plan", "realtime_spans"]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What the lanes replay.
-
-    `events`: one row an event, lane by lane and by start within a lane (columns cpu, event, start_ns, duration_ns, policy, priority,
-    kind; `event` counts within the config's CPU). `lanes`: one row a process (columns cpu, first, count; cpu −1 may roam).
-    """
-
-    events: pd.DataFrame
-    lanes: pd.DataFrame
-    rules: Rules = field(default_factory=Rules)
-
-    @property
-    def end_ns(self) -> int:
-        """Planned end of the last event, from t0."""
-        return int((self.events["start_ns"] + self.events["duration_ns"]).max()) if len(self.events) else 0
-
-    @property
-    def longest_realtime_ns(self) -> int:
-        """Longest time for which one CPU's real-time events follow each other without a pause."""
-        return max((_longest(*spans) for spans in realtime_spans(self.events).values()), default=0)
-
-    def __repr__(self) -> str:
-        return f"Plan({len(self.events)} events in {len(self.lanes)} lanes, {self.end_ns / 1e6:.1f} ms)"
-
-
-def make_plan(config: NoiseConfig, placement: str = "roam", lanes: int = 1, rules: Rules | None = None) -> Plan:
+def make_plan(config: NoiseConfig, placement: Placement = "roam", lanes: int = 2, rules: Rules | None = None,
+              exclude_cpus: Collection[int] = (), calibration: Calibration | None = None, kinds: KindOptions | None = None) -> Plan:
     """The plan of a noise config on this machine.
+
+    Events that are shorter than the machine can inject them are carried by others of the same CPU, kind, policy and priority, so that the
+    CPU time injected is the planned one: by a longer one nearby, else several of them together become one event about their centre of
+    gravity. What is left finds its carrier among all real-time, or all ordinary, events of the CPU. No noise is moved farther than
+    `rules.coalesce_ms`; what nothing can carry is dropped. `Plan.summary` says how much that is. The config, and its digest, stay as they are.
 
     Parameters
     ----------
     config : what to inject.
-    placement : "roam": each process may run anywhere, as in the paper; "origin": on the CPU that its events were recorded on.
-    lanes : 1: one process a CPU of the config, as in the paper. 2: one for its real-time and one for its ordinary events, so that
-        an ordinary event that takes long does not make the interrupts after it late.
+    placement : "roam": each process may run anywhere, as in the paper. "origin": on the CPU that its events were recorded on. "faithful":
+        interrupts, the hypervisor's noise and the threads that the kernel keeps on a CPU (kworker/3:1, ksoftirqd/3, migration/3) on
+        their own, other threads anywhere. A mapping {recorded CPU: CPU here}: where it says.
+    lanes : processes a CPU of the config. 1: as in the paper. 2: one for its real-time and one for its ordinary events, so that an
+        ordinary event that takes long does not delay the interrupts after it. 3: interrupts and real-time threads apart, too.
     rules : see `Rules`.
+    exclude_cpus : housekeeping CPUs that no noise may go to. Noise that belongs there is refused, unless a mapping says where it goes.
+    calibration : what the machine's costs are; None: measured once, then kept, see `calibrate`.
+    kinds : where file and network noise goes, and how much memory and disk noise may take; see `KindOptions`.
 
     Raises
     ------
-    InputError : more CPUs than the machine has, an event that is too long or of a policy that cannot be taken, or a plan that would stop
-        the whole machine for too long.
+    InputError : more CPUs than the machine has for it, an event that is too long or of a policy that cannot be taken, or a plan that
+        would stop the whole machine for too long.
     """
-    rules = rules or Rules()
-    if placement not in PLACEMENTS:
-        raise InputError(f"unknown placement {placement!r}", mend=f"use one of {', '.join(PLACEMENTS)}")
-    if lanes not in (1, 2):
-        raise InputError(f"{lanes} lanes a CPU", mend="use 1 (a process a CPU) or 2 (real-time and ordinary events apart)")
-    _check_cpus([int(cpu) for cpu in config.cpus], placement)
+    rules, kinds = rules or Rules(), kinds or KindOptions()
+    if lanes not in (1, 2, 3):
+        raise InputError(f"{lanes} lanes a CPU", mend="use 1 (a process a CPU), 2 (ordinary events apart), 3 (real-time threads, too)")
+    online = online_cpus()
     events = _columns(config.events())
+    here = places(events, placement, online, exclude_cpus)
     _check_events(events, rules)
-    _check_full_stop(events, rules)
-    return Plan(*_cut_into_lanes(events, placement, lanes), rules)
+    check_kinds(events, kinds)
+    _check_full_stop(events, rules, len(online))
+    calibration = calibration or (calibrate() if None in (rules.exit_cost_us, rules.shortest_us) else Calibration())
+    codes = _codes(events["kind"], KIND_CODES)
+    events["into"] = _carry(events, here, codes, rules, calibration)
+    events, table = _cut_into_lanes(events, here, parts(events, lanes, codes))
+    roam = tuple(sorted(set(online) - set(exclude_cpus))) if len(exclude_cpus) else ()
+    return Plan(events, table, rules, calibration, roam, kinds)
 
 
 def _columns(events: pd.DataFrame) -> pd.DataFrame:
-    wanted = ["cpu", "start_ns", "duration_ns", "policy", "priority", "kind"]
-    events = events[wanted].sort_values(["cpu", "start_ns"], kind="stable", ignore_index=True)
-    events.insert(1, "event", events.groupby("cpu").cumcount())
-    realtime = events["policy"].isin(REALTIME)
-    events["priority"] = events["priority"].where(~realtime, events["priority"].clip(upper=HIGHEST_PRIORITY)).astype(np.int8)
-    return events
+    """The config's events by CPU and start, as a plan has them; interrupts above all threads."""
+    columns = {name: events[name] for name in ("cpu", "event", "start_ns", "duration_ns", "policy", "priority", "kind", "source")}
+    columns["intensity"] = events["intensity"] if "intensity" in events else np.zeros(len(events))  # what it means depends on the kind
+    columns["priority"] = _priorities(events)
+    columns |= {"recorded_start_ns": events["start_ns"], "recorded_duration_ns": events["duration_ns"]}
+    return pd.DataFrame(columns)
 
 
-def _cut_into_lanes(events: pd.DataFrame, placement: str, lanes: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    part = (~events["policy"].isin(REALTIME)).astype(int) if lanes == 2 else pd.Series(0, index=events.index)
-    order = np.lexsort((events["start_ns"], part, events["cpu"]))
-    events, part = events.iloc[order].reset_index(drop=True), part.iloc[order].reset_index(drop=True)
-    counts = events.groupby(["cpu", part], sort=True).size()
-    cpus = counts.index.get_level_values(0).to_numpy(dtype=np.int64)
-    table = pd.DataFrame({"cpu": cpus if placement == "origin" else np.full(len(counts), ROAM),
-                          "first": counts.cumsum().to_numpy() - counts.to_numpy(), "count": counts.to_numpy()})
-    return events, table
+def _priorities(events: pd.DataFrame) -> np.ndarray:
+    """As recorded, but no real-time thread reaches the priority of an interrupt of the config, and nothing that of the supervisor."""
+    priority = events["priority"].to_numpy()
+    realtime, interrupt = is_among(events["policy"], REALTIME), is_among(events["kind"], INTERRUPTS)
+    lowest = priority[realtime & interrupt].min(initial=HIGHEST_PRIORITY + 1)
+    most = np.where(interrupt, HIGHEST_PRIORITY, max(int(lowest) - 1, 1))
+    return np.where(realtime, np.minimum(priority, most), priority).astype(np.int8)
 
 
-def _check_cpus(cpus: list[int], placement: str) -> None:
-    here = set(online_cpus())
-    if len(cpus) > len(here):
-        raise InputError(f"the config has noise for {len(cpus)} CPUs, this machine has {len(here)}",
-                         why="CPUs would share what each of them suffered alone", mend="choose a config recorded on at most as many CPUs")
-    missing = sorted(set(cpus) - here)
-    if placement == "origin" and missing:
-        raise InputError(f"the config has noise for CPU {missing[0]}, which is not online here", where=f"online: {sorted(here)}",
-                         mend="use placement='roam'")
+def _codes(words: pd.Series, codes: dict[str, int]) -> np.ndarray:
+    words = words.astype("category")
+    return np.array([codes.get(str(word), 0) for word in words.cat.categories] + [0], dtype=np.int16)[words.cat.codes]
+
+
+def _carry(events: pd.DataFrame, here: np.ndarray, codes: np.ndarray, rules: Rules, calibration: Calibration) -> np.ndarray:
+    """Applies the floor rule to start and duration, first class by class, then to what is left; returns the row that carries each event."""
+    realtime, window_ns = is_among(events["policy"], REALTIME), round(rules.coalesce_ms * 1e6)
+    shortest_us = (calibration.shortest_us, calibration.shortest_ordinary_us) if rules.shortest_us is None else (rules.shortest_us,) * 2
+    shortest_ns = np.where(codes > 0, 0, np.where(realtime, *(round(value * 1e3) for value in shortest_us)))
+    start, duration, into = events["start_ns"].to_numpy().copy(), events["duration_ns"].to_numpy().copy(), np.arange(len(events))
+    if (duration >= shortest_ns).all():
+        return into
+    cpu, kind, policy = events["cpu"].to_numpy(), events["kind"].cat.codes, events["policy"].cat.codes
+    _coalesce_each(ranks(cpu, here, codes, kind, policy, events["priority"].to_numpy()), start, duration, into, shortest_ns, window_ns)
+    if (into == DROPPED).any():
+        _coalesce_each(ranks(cpu, here, codes, realtime), start, duration, into, shortest_ns, window_ns)
+    own = into == np.arange(len(events))
+    events["start_ns"] = np.where(own, start, events["recorded_start_ns"])
+    events["duration_ns"] = np.where(own, duration, events["recorded_duration_ns"])
+    return into
+
+
+def _coalesce_each(classes: np.ndarray, start: np.ndarray, duration: np.ndarray, into: np.ndarray, shortest_ns: np.ndarray, window_ns: int) -> None:
+    """Apply the rule to each class, to what is not carried yet; changes `start`, `duration` and `into`."""
+    for rows in slices(classes):
+        rows = rows[(into[rows] == rows) | (into[rows] == DROPPED)]
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        if (duration[rows] < shortest_ns[rows]).any():
+            carried = coalesce(start[rows], duration[rows], int(shortest_ns[rows[0]]), window_ns)
+            own = carried.into == np.arange(len(rows))
+            start[rows[own]], duration[rows[own]] = carried.start_ns[own], carried.duration_ns[own]
+            into[rows] = np.where(carried.into == DROPPED, DROPPED, rows[carried.into])
+
+
+def _cut_into_lanes(events: pd.DataFrame, here: np.ndarray, part: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Events lane by lane and by start, behind them those that are not injected; the table of lanes."""
+    into, start, duration = (events[name].to_numpy() for name in ("into", "start_ns", "duration_ns"))
+    own = into == np.arange(len(events))
+    injected = np.flatnonzero(own)
+    lane = [injected[rows] for rows in slices(ranks(events["cpu"].to_numpy()[own], here[own], part[own]))]
+    lane = [rows[np.argsort(start[rows], kind="stable")] for rows in lane]
+    if not own.all():  # what carries others is longer than it was
+        start = start.copy()
+        for rows in lane:
+            start[rows] = queued(start[rows], duration[rows])
+    order = np.concatenate([*lane, np.flatnonzero(~own)]).astype(np.int64)
+    place = np.empty(len(events) + 1, dtype=np.int64)
+    place[order], place[-1] = np.arange(len(events)), DROPPED
+    counts = np.array([len(rows) for rows in lane], dtype=np.int64)
+    table = pd.DataFrame({"cpu": np.array([here[rows[0]] for rows in lane], dtype=np.int64), "first": np.cumsum(counts) - counts, "count": counts})
+    events = events.drop(columns="source").assign(start_ns=start, into=place[into])
+    return events.take(order).reset_index(drop=True), table
 
 
 def _check_events(events: pd.DataFrame, rules: Rules) -> None:
-    unknown = events[~events["policy"].isin(list(POLICY_CODES))]
+    unknown = events[~is_among(events["policy"], tuple(POLICY_CODES))]
     if len(unknown):
         raise InputError(f"cannot inject with policy {unknown['policy'].iloc[0]!r}", where=_place(unknown.iloc[0]),
                          mend=f"use one of {', '.join(POLICY_CODES)}")
-    long = events[events["duration_ns"] > rules.longest_event_s * 1e9]
+    long = events[(events["duration_ns"] > rules.longest_event_s * 1e9) & ~is_among(events["kind"], tuple(KIND_CODES))]
     if len(long):
         raise InputError(f"an event of {long['duration_ns'].iloc[0] / 1e9:.3f} s", where=_place(long.iloc[0]),
                          why=f"an event of more than {rules.longest_event_s} s is more likely an error in a trace than noise",
@@ -147,54 +155,9 @@ def _place(event: pd.Series) -> str:
     return f"config, CPU {event['cpu']}, event {event['event']}"
 
 
-def _check_full_stop(events: pd.DataFrame, rules: Rules) -> None:
-    stop_ns = longest_full_stop_ns(events, len(online_cpus()))
+def _check_full_stop(events: pd.DataFrame, rules: Rules, cpu_count: int) -> None:
+    stop_ns = longest_full_stop_ns(events, cpu_count)
     if stop_ns > rules.full_stop_ms * 1e6 and not rules.allow_full_stop:
         raise InputError(f"the plan takes every CPU of this machine with real-time priority for {stop_ns / 1e6:.0f} ms at a stretch",
                          why="nothing else could run meanwhile, not even what ends the injection",
                          mend="if it is meant, pass rules=Rules(allow_full_stop=True)")
-
-
-def realtime_spans(events: pd.DataFrame, pause_ns: int = 100_000) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """For each CPU of the config, starts and ends (ns) of its real-time noise; shorter pauses than `pause_ns` count as none."""
-    realtime = events[events["policy"].isin(REALTIME)]
-    return {int(cpu): _merge(own["start_ns"].to_numpy(), (own["start_ns"] + own["duration_ns"]).to_numpy(), pause_ns)
-            for cpu, own in realtime.groupby("cpu")}
-
-
-def _merge(starts: np.ndarray, ends: np.ndarray, pause_ns: int) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(starts, kind="stable")
-    starts, latest = starts[order], np.maximum.accumulate(ends[order])
-    new = np.flatnonzero(np.concatenate([[True], starts[1:] - latest[:-1] > pause_ns])) if len(starts) else np.array([], int)
-    return starts[new], latest[np.append(new[1:] - 1, len(starts) - 1)] if len(starts) else latest
-
-
-def _longest(starts: np.ndarray, ends: np.ndarray) -> int:
-    return int((ends - starts).max()) if len(starts) else 0
-
-
-def longest_full_stop_ns(events: pd.DataFrame, cpu_count: int) -> int:
-    """Longest stretch in which `cpu_count` CPUs have real-time noise at the same time; pauses below 1 ms count as none."""
-    spans = realtime_spans(events)
-    if len(spans) < cpu_count:
-        return 0
-    starts, ends = (np.concatenate(parts) for parts in zip(*spans.values()))
-    times = np.concatenate([starts, ends])
-    steps = np.repeat([1, -1], [len(starts), len(ends)])
-    order = np.lexsort((-steps, times))
-    times, busy = times[order], np.cumsum(steps[order])
-    full = np.flatnonzero(busy[:-1] >= cpu_count)
-    return _longest(*_merge(times[full], times[full + 1], 1_000_000))
-
-
-def busiest_second_share(events: pd.DataFrame) -> float:
-    """Largest share of any second that real-time noise takes of one CPU; times are planned ones."""
-    return max((_busiest(starts, ends) for starts, ends in realtime_spans(events, pause_ns=0).values()), default=0.0)
-
-
-def _busiest(starts: np.ndarray, ends: np.ndarray) -> float:
-    """A window that holds most begins with a start or ends with an end."""
-    times = np.column_stack([starts, ends]).ravel()
-    covered = np.column_stack([np.cumsum(ends - starts) - (ends - starts), np.cumsum(ends - starts)]).ravel()
-    window = np.concatenate([starts, ends - 10**9])
-    return float((np.interp(window + 10**9, times, covered) - np.interp(window, times, covered)).max() / 1e9)

@@ -37,7 +37,7 @@ def mean_interval(values: object, level: float = 0.95) -> Interval:
     ------
     InputError : too few values, or one that is not finite.
     """
-    values = _as_values(values)
+    values = as_values(values)
     half = stats.t.ppf((1 + level) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
     mean = values.mean()
     return Interval(float(mean), float(mean - half), float(mean + half), values.size)
@@ -57,14 +57,28 @@ def replay_ratio(disturbed: object, replayed: object, level: float = 0.95, seed:
     -------
     Interval; `count` is the size of the smaller sample.
     """
-    disturbed, replayed = _as_values(disturbed), _as_values(replayed)
+    disturbed, replayed = as_values(disturbed), as_values(replayed)
     random = np.random.default_rng(seed)
     below, above = (random.choice(sample, (repeats, sample.size)).mean(axis=1) for sample in (disturbed, replayed))
     low, high = np.quantile(above / below, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(replayed.mean() / disturbed.mean()), float(low), float(high), min(disturbed.size, replayed.size))
 
 
-def _as_values(values: object) -> np.ndarray:
+def mean_ratio(seconds: object, anomaly_seconds: float, level: float = 0.95, seed: int = 0, repeats: int = 4000) -> Interval:
+    """Mean of runs over one number, such as the run time of a single anomaly, with a percentile bootstrap interval of the mean."""
+    seconds = as_values(seconds)
+    draws = np.random.default_rng(seed).choice(seconds, (repeats, seconds.size)).mean(axis=1) / anomaly_seconds
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(seconds.mean() / anomaly_seconds), float(low), float(high), seconds.size)
+
+
+def as_values(values: object) -> np.ndarray:
+    """Seconds of at least two runs as a flat array.
+
+    Raises
+    ------
+    InputError : too few, or one that is not finite.
+    """
     array = np.asarray(values, dtype=float).ravel()
     if array.size < 2 or not np.isfinite(array).all():
         raise InputError(f"{array.size} value(s), {int((~np.isfinite(array)).sum())} of them not finite",

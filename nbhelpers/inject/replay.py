@@ -13,14 +13,17 @@ import numpy as np
 
 from ..errors import RunError
 from ._native import check, ffi, lib
-from .plan import POLICY_CODES, Plan
+from .kinds import fill_options, remove_scratch
+from .rules import KIND_CODES, LATENESS_CODES, POLICY_CODES, Plan
 
 ARMED_LIMIT_NS = 60 * 10**9
 READY_MS, JOIN_MS = 5000, 5000
 ENDINGS = ("the supervisor died", "plan done", "workload ended", "owner ended", "asked", "time limit", "failed")
-PLAN_COLUMNS = {"start_ns": np.int64, "duration_ns": np.int64, "policy": np.int8, "priority": np.int8}
+PLAN_COLUMNS = {"start_ns": np.int64, "duration_ns": np.int64, "policy": np.int8, "priority": np.int8,
+                "kind": np.int8, "intensity": np.float64}
 LOG_COLUMNS = {"start_ns": np.int64, "taken_ns": np.int64, "end_ns": np.int64, "cpu_time_ns": np.int64, "gap_ns": np.int64,
-               "ran_on": np.int16, "policy": np.int8, "outcome": np.int8}
+               "preempted_ns": np.int64, "ran_on": np.int16, "policy": np.int8, "outcome": np.int8, "achieved": np.float64}
+C_TYPES = {np.int8: "int8_t *", np.int16: "int16_t *", np.int64: "int64_t *", np.float64: "double *"}
 
 
 class Replay:
@@ -31,7 +34,7 @@ class Replay:
     """
 
     def __init__(self, plan: Plan):
-        self.plan, self._owner = plan, os.getpid()
+        self.plan, self._owner, self._scratch = plan, os.getpid(), None
         self._place_columns()
         self._fill_plan()
         self._fill_lanes()
@@ -49,37 +52,50 @@ class Replay:
         memory = mmap.mmap(-1, size)
         self._run = ffi.new("struct nb_injection *")
         self._memory = ffi.from_buffer("char[]", memory, require_writable=True)
-        self._run.memory, self._run.memory_bytes = self._memory, size
+        self._run.memory, self._run.memory_bytes, self._run.event_count = self._memory, size, count
         self._run.control = ffi.cast("struct nb_control *", self._memory + control)
         self._run.lanes = ffi.cast("struct nb_lane *", self._memory + lanes)
         arrays = {place: np.frombuffer(memory, kind, count, at) for place, (at, kind) in places.items()}
         for (owner, name), (at, kind) in places.items():
-            column = ffi.cast(f"{np.dtype(kind).name}_t *", self._memory + at)
+            column = ffi.cast(C_TYPES[kind], self._memory + at)
             setattr(getattr(self._run, owner), name, column)
         self._columns = {name: arrays["plan", name] for name in PLAN_COLUMNS}
         self.log = {name: arrays["log", name] for name in LOG_COLUMNS}
+        self.log["achieved"][:] = np.nan
 
     def _fill_plan(self) -> None:
         events = self.plan.events
-        for name in ("start_ns", "duration_ns", "priority"):
+        for name in ("start_ns", "duration_ns", "priority", "intensity"):
             self._columns[name][:] = events[name].to_numpy()
-        self._columns["policy"][:] = events["policy"].map(POLICY_CODES).to_numpy(dtype=np.int8)
+        for name, codes in (("policy", POLICY_CODES), ("kind", KIND_CODES)):
+            words = events[name].astype("category")
+            self._columns[name][:] = np.array([codes.get(str(word), 0) for word in words.cat.categories] or [0])[words.cat.codes]
 
     def _fill_lanes(self) -> None:
         self._run.lane_count = len(self.plan.lanes)
         for number, lane in enumerate(self.plan.lanes.itertuples(index=False)):
             own = self._run.lanes[number]
             own.cpu, own.first, own.count = int(lane.cpu), int(lane.first), int(lane.count)
+        for cpu in self.plan.roam:
+            self._run.roam[cpu // 64] |= 1 << cpu % 64
 
     def _fill_rules(self) -> None:
         rules, own = self.plan.rules, self._run.rules
         own.wake_allowance_ns = round(rules.wake_allowance_us * 1e3)
         own.give_up_ns = round(rules.give_up_ms * 1e6)
-        own.exit_cost_ns = round(rules.exit_cost_us * 1e3)
-        own.longest_event_ns = round(rules.longest_event_s * 1e9)
+        own.lateness = LATENESS_CODES[rules.lateness]
+        own.longest_event_ns = 2 * round(rules.longest_event_s * 1e9)  # with what it carries of others
         own.limit_ns = self.plan.end_ns + round(rules.overtime_s * 1e9)
         own.armed_limit_ns = ARMED_LIMIT_NS
         own.realtime_limit_us = 2 * self.plan.longest_realtime_ns // 1000 + 500_000
+        self._fill_costs()
+
+    def _fill_costs(self) -> None:
+        own, given, known = self._run.rules, self.plan.rules.exit_cost_us, self.plan.calibration
+        own.exit_cost_ns = round((known.exit_us if given is None else given) * 1e3)
+        own.exit_most_ns = round(known.exit_most_us * 1e3) if given is None else own.exit_cost_ns
+        own.exit_per_wake = known.exit_per_wake if given is None else 0.0
+        own.wake_cost_ns = round(known.wake_us * 1e3)
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -91,6 +107,11 @@ class Replay:
     def refused(self) -> int:
         """How many changes of scheduling policy the kernel did not permit."""
         return sum(self._run.lanes[number].refused for number in range(self._run.lane_count))
+
+    @property
+    def exit_cost_us(self) -> float:
+        """What giving the CPU back is taken to cost after a wake-up of median length."""
+        return self._run.rules.exit_cost_ns / 1e3
 
     @property
     def ended_by(self) -> str:
@@ -106,8 +127,9 @@ class Replay:
         """
         if not self._run.lane_count:
             return
-        check(lib.nb_start(self._run, workload_pid), "to start")
+        self._scratch = fill_options(self._run, self.plan.injected, self.plan.kinds)
         try:
+            check(lib.nb_start(self._run, workload_pid), "to start")
             code = self._until_done(lib.nb_wait_ready, READY_MS)
             if code < 0:
                 raise RunError(f"the injector did not become ready: {self._first_error() or os.strerror(-code)}",
@@ -140,6 +162,7 @@ class Replay:
             lib.nb_stop(self._run)
             if self._until_done(lib.nb_join, JOIN_MS) < 0:
                 check(lib.nb_kill(self._run), "to stop")
+        remove_scratch(self._scratch)
 
     def problem(self) -> str:
         """What went wrong in a replay that has ended: a process that died, a limit that was met; empty if nothing did."""
@@ -151,11 +174,14 @@ class Replay:
             lane = self._run.lanes[number]
             if os.WIFSIGNALED(lane.status) and not lane.killed:
                 return f"injector {number} died of {signal.Signals(os.WTERMSIG(lane.status)).name}"
+            if lane.error:
+                return f"injector {number} could not make its noise: {os.strerror(lane.error)}"
         return ""
 
     def __del__(self) -> None:
         if getattr(self, "_run", None) and os.getpid() == self._owner:  # not in a child that was forked from us
             lib.nb_kill(self._run)
+            remove_scratch(self._scratch)
 
     def _until_done(self, function, timeout_ms: int) -> int:
         """Call again after a signal, whose Python handler runs in between."""

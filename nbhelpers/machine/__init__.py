@@ -9,7 +9,8 @@ from .doctor import Capabilities, Check, Doctor, doctor
 from .lock import measuring
 from .provenance import provenance
 from ._read import cpu_list
+from ._watch import state_folder
 from .topology import Cpu, Topology, online_cpus, topology
 
 __all__ = ["Capabilities", "Check", "Cpu", "Doctor", "Machine", "Topology", "cpu_list", "describe", "doctor", "measuring", "online_cpus", "provenance",
-           "settings", "topology"]
+           "settings", "state_folder", "topology"]

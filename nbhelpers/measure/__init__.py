@@ -1,12 +1,16 @@
 """Runs that can be trusted: one run, a campaign of interleaved runs, counters beside them, the runs table."""
 
+from ._readers_table import read_table
+from ._series import series
 from .attachment import Attachment
 from .campaign import Campaign, Cell
-from .kept import calibrated, recorded_runs
-from .layers import LAYERS, metrics
+from .frequency import FrequencyLogger
+from .kept import calibrated, recorded_runs, sized
+from .layers import LAYERS, consequences, layer_cells, layers_here, metrics, nsys_profiled
+from .placement import PlacementCheck
 from .run import run_once
 from .simple import calibrate, measure
 from .table import describe_columns, finished, rates, runs_table
 
-__all__ = ["LAYERS", "Attachment", "Campaign", "Cell", "calibrate", "calibrated", "describe_columns", "finished", "measure", "metrics", "rates", "recorded_runs",
-           "run_once", "runs_table"]
+__all__ = ["Attachment", "Campaign", "Cell", "FrequencyLogger", "LAYERS", "PlacementCheck", "calibrate", "calibrated", "consequences", "describe_columns", "finished", "layer_cells",
+           "layers_here", "measure", "metrics", "nsys_profiled", "rates", "read_table", "recorded_runs", "run_once", "runs_table", "series", "sized"]

@@ -1,21 +1,27 @@
-"""What a program printed: caught within bounds, and the times found in it."""
+"""What a program printed: caught within bounds, and the times and series found in it."""
 
 import math
 import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..workloads import Reader, Table
 
 _HEAD = _TAIL = 64 * 1024
 _LARGEST_PIPE = 1024 * 1024
+ROOM_FOR_SERIES = 4 * 1024 * 1024
 _LINE = re.compile(r"^noisebook: (\S+)((?: +[^\s=]+=\S*)*)\s*$", re.MULTILINE)
+_SERIES = re.compile(r"^noisebook-series: (\S+) (\S+)((?: +\S+)*)\s*$", re.MULTILINE)
 _INTEGER = re.compile(r"[-+]?\d{1,18}")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 class Capture:
-    """Reads a pipe to its end and keeps the first and the last 64 KiB."""
+    """Reads a pipe to its end and keeps the first 64 KiB and the last ones, 64 KiB too unless more are asked for."""
 
-    def __init__(self, fd: int):
-        self.fd, self.open = fd, True
+    def __init__(self, fd: int, tail: int = _TAIL):
+        self.fd, self.open, self._room = fd, True, tail
         self._head, self._tail, self._left_out = bytearray(), bytearray(), 0
         os.set_blocking(fd, False)
 
@@ -39,15 +45,15 @@ class Capture:
         room = _HEAD - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
-        surplus = len(self._tail) - _TAIL
-        if surplus > _TAIL:  # trimmed now and then, not at every read
+        surplus = len(self._tail) - self._room
+        if surplus > self._room:  # trimmed now and then, not at every read
             self._left_out += surplus
             del self._tail[:surplus]
 
     @property
     def text(self) -> str:
-        """The output; where more than 128 KiB were printed, a line says how much is missing in the middle."""
-        surplus = max(0, len(self._tail) - _TAIL)
+        """The output; where more was printed than is kept, a line says how much is missing in the middle."""
+        surplus = max(0, len(self._tail) - self._room)
         left_out = self._left_out + surplus
         middle = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
         return bytes(self._head + middle + self._tail[surplus:]).decode(errors="replace")
@@ -62,6 +68,28 @@ def parse_line(text: str) -> dict[str, int | float | str] | None:
         return None
     words = (word.partition("=") for word in found.group(2).split())
     return {key: _value(value) for key, _, value in words}
+
+
+def parse_series(text: str) -> dict[str, dict]:
+    """The series in a program's output: {name: {"unit": …, "values": […]}}; lines of one name are one series.
+
+    Raises
+    ------
+    ValueError : a value is not a finite number, or two lines of a name differ in unit.
+    """
+    found: dict[str, dict] = {}
+    for name, unit, words in _SERIES.findall(text):
+        kept = found.setdefault(name, {"unit": unit, "values": []})
+        values = [_value(word) for word in words.split()]
+        if kept["unit"] != unit or any(isinstance(value, str) for value in values):
+            raise ValueError(f"the series '{name}' has a value that is no number, or two units")
+        kept["values"] += map(float, values)
+    return found
+
+
+def count_values(series: Mapping[str, dict]) -> int:
+    """How many values there are in all series."""
+    return sum(len(kept["values"]) for kept in series.values())
 
 
 def _value(text: str) -> int | float | str:
@@ -80,6 +108,45 @@ def parse_pattern(pattern: str, text: str) -> float | None:
     except (TypeError, ValueError):
         return None
     return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def read_foreign(reader: Reader, text: str) -> tuple[dict, dict]:
+    """The columns and the series that a reader finds in an output; a column without a match is left out."""
+    columns: dict[str, int | float | str] = {}
+    for column, pattern in reader.values:
+        for match in re.finditer(pattern, text, re.MULTILINE):
+            columns[column] = _value(match["value"])
+    for table in reader.tables:
+        columns |= _table_columns(table, text)
+    series = {}
+    for name, unit, pattern in reader.series:
+        values = [_value(match["value"]) for match in re.finditer(pattern, text, re.MULTILINE)]
+        if values and all(isinstance(value, (int, float)) for value in values):
+            series[name] = {"unit": unit, "values": [float(value) for value in values]}
+    return columns, series
+
+
+def read_files(folder: str | None, pattern: str | None, limit: int = ROOM_FOR_SERIES) -> str:
+    """The text of the files that a program wrote in its folder, by name; of a large file the beginning."""
+    parts = []
+    for path in sorted(Path(folder).glob(pattern)) if folder and pattern else ():
+        with open(path, "rb") as file:
+            parts.append(file.read(limit).decode(errors="replace"))
+    return "\n".join(parts)
+
+
+def _table_columns(table: Table, text: str) -> dict[str, int | float | str]:
+    headings = [(match.start(), match["section"]) for match in re.finditer(table.section, text, re.MULTILINE)] if table.section else []
+    columns = {}
+    for row in re.finditer(table.row, text, re.MULTILINE):
+        section = next((name for at, name in reversed(headings) if at < row.start()), "")
+        words = {"name": _column_word(row.groupdict().get("name")), "section": _column_word(section)}
+        columns |= {column.format_map(words): _value(row[group]) for group, column in table.columns if row[group] is not None}
+    return columns
+
+
+def _column_word(text: str | None) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", (text or "").lower()).strip("_")
 
 
 def shorten(text: str, limit: int = 2000) -> str:

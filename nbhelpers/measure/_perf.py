@@ -1,46 +1,106 @@
 """perf_event_open(2) for a process that waits: one counter an event and thread, inherited by what the threads start later.
 
-Counters are read as file descriptors; no process is started for them.
+Counters are read as file descriptors; no process is started for them. Events go by the names that `perf list` has for them.
 """
 
 import ctypes
 import errno
 import os
 import platform
+import re
 import struct
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 from ..errors import Unavailable
+from ._knowledge import Metric, Source
 
-SOFTWARE, HARDWARE = 1, 0
-SOFTWARE_EVENTS = {"task_clock_ns": 1, "page_faults": 2, "context_switches": 3, "cpu_migrations": 4}
-HARDWARE_EVENTS = {"cycles": 0, "instructions": 1, "cache_references": 2, "cache_misses": 3, "branches": 4, "branch_misses": 5,
-                   "stalled_cycles_frontend": 7, "stalled_cycles_backend": 8, "reference_cycles": 9}
-_NEEDS_KERNEL = {"context_switches", "cpu_migrations"}  # both happen in the kernel: with exclude_kernel they would count 0
+HARDWARE, SOFTWARE, TRACEPOINT, CACHE, RAW = 0, 1, 2, 3, 4
+_NAMED = {"cycles": (0, 0), "instructions": (0, 1), "cache-references": (0, 2), "cache-misses": (0, 3), "branches": (0, 4), "branch-misses": (0, 5),
+          "bus-cycles": (0, 6), "stalled-cycles-frontend": (0, 7), "stalled-cycles-backend": (0, 8), "ref-cycles": (0, 9),
+          "cpu-clock": (1, 0), "task-clock": (1, 1), "page-faults": (1, 2), "context-switches": (1, 3), "cpu-migrations": (1, 4),
+          "minor-faults": (1, 5), "major-faults": (1, 6), "alignment-faults": (1, 7), "emulation-faults": (1, 8), "cgroup-switches": (1, 11)}
+_CACHES = {"L1-dcache": 0, "L1-icache": 1, "LLC": 2, "dTLB": 3, "iTLB": 4, "branch": 5, "node": 6}
+_OPERATIONS = {"load": 0, "store": 1, "prefetch": 2}
+_NEEDS_KERNEL = {"context-switches", "cpu-migrations", "cgroup-switches"}  # they happen in the kernel: with exclude_kernel they would count 0
 _SYSCALLS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
-_INHERIT, _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR = 1 << 1, 1 << 5, 1 << 6
+_DISABLED, _INHERIT, _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR = 1, 1 << 1, 1 << 5, 1 << 6
 _TIMES = 1 | 2  # read_format: time_enabled, time_running
 _CLOSE_ON_EXEC = 8
+_FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432  # the same number on every architecture
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def open_counter(kind: int, config: int, pid: int, user_only: bool = False) -> int:
+def event_config(name: str) -> tuple[int, int]:
+    """Type and config of an event: `cycles`, `dTLB-load-misses`, `r01c2` (raw), `raw_syscalls:sys_enter` (a tracepoint).
+
+    Raises
+    ------
+    OSError : ENOENT: there is no such event.
+    """
+    if name in _NAMED:
+        return _NAMED[name]
+    if re.fullmatch("r[0-9a-fA-F]+", name):
+        return RAW, int(name[1:], 16)
+    cache_event = re.fullmatch(f"({'|'.join(_CACHES)})-({'|'.join(_OPERATIONS)})(s|-misses)", name)
+    if cache_event:
+        place, operation, what = cache_event.groups()
+        return CACHE, _CACHES[place] | _OPERATIONS[operation] << 8 | (what == "-misses") << 16
+    if ":" in name:
+        return TRACEPOINT, _tracepoint(name)
+    raise OSError(errno.ENOENT, f"there is no event {name}")
+
+
+@cache
+def _tracepoint(name: str) -> int:
+    """The number of a tracepoint, the same until the next boot."""
+    path = f"events/{name.replace(':', '/')}/id"
+    for folder in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
+        with suppress(OSError):
+            return int(Path(folder, path).read_text())
+    mount = _detached_tracefs()
+    try:
+        fd = os.open(path, os.O_RDONLY, dir_fd=mount)
+        try:
+            return int(os.read(fd, 32))
+        finally:
+            os.close(fd)
+    finally:
+        os.close(mount)
+
+
+def _detached_tracefs() -> int:
+    """tracefs without a place in the tree of mounts (fsmount(2)): nobody else sees it, and it goes with its file descriptor."""
+    opened = _checked(_libc.syscall(_FSOPEN, b"tracefs", 1))
+    try:
+        _checked(_libc.syscall(_FSCONFIG, opened, 6, None, None, 0))
+        return _checked(_libc.syscall(_FSMOUNT, opened, 1, 0))
+    finally:
+        os.close(opened)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def open_counter(kind: int, config: int, pid: int, user_only: bool = False, group: int = -1, disabled: bool = False) -> int:
     """A counter on one thread (0: this one) and all that it starts from now on; returns a file descriptor.
 
     Raises
     ------
-    OSError : ENOENT or EOPNOTSUPP: no such event here; EACCES or EPERM: not allowed (kernel.perf_event_paranoid); ESRCH: no such thread.
+    OSError : ENOENT or EOPNOTSUPP: no such event here; EACCES or EPERM: not allowed (kernel.perf_event_paranoid); ESRCH: no such
+        thread; EINVAL: the group is full.
     """
     number = _SYSCALLS.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, f"perf_event_open on {platform.machine()}")
-    flags = _INHERIT | (_EXCLUDE_KERNEL | _EXCLUDE_HYPERVISOR if user_only else 0)
+    flags = _DISABLED * disabled | _INHERIT | (_EXCLUDE_KERNEL | _EXCLUDE_HYPERVISOR if user_only else 0)
     attributes = struct.pack("IIQQQQQ", kind, 112, config, 0, 0, _TIMES, flags).ljust(112, b"\0")
-    fd = _libc.syscall(number, attributes, pid, -1, -1, _CLOSE_ON_EXEC)
-    if fd < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return fd
+    return _checked(_libc.syscall(number, attributes, pid, -1, group, _CLOSE_ON_EXEC))
 
 
 def read_counter(fd: int) -> tuple[int, int, int]:
@@ -49,46 +109,136 @@ def read_counter(fd: int) -> tuple[int, int, int]:
 
 
 @cache
-def available(kind: int) -> tuple[dict[str, tuple[int, bool]], dict[str, str]]:
-    """The events of a kind that can be opened here, as (config, user only), and for the others the reason."""
-    events = SOFTWARE_EVENTS if kind == SOFTWARE else HARDWARE_EVENTS
+def available(events: tuple[str, ...]) -> tuple[dict[str, tuple[int, int, bool]], dict[str, str]]:
+    """Those of the events that can be opened here, as (type, config, user only), and for the others the reason."""
     usable, missing = {}, {}
-    for name, config in events.items():
+    for name in events:
         for user_only in (False, True):
             try:
+                kind, config = event_config(name)
                 os.close(open_counter(kind, config, 0, user_only))
             except OSError as error:
-                missing[name] = _reason(error)
+                missing[name] = _reason(error, name)
                 if error.errno in (errno.EACCES, errno.EPERM) and name not in _NEEDS_KERNEL:
                     continue
             else:
-                usable[name] = (config, user_only)
+                usable[name] = (kind, config, user_only)
                 missing.pop(name, None)
             break
     return usable, missing
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError, name: str) -> str:
     if error.errno in (errno.EACCES, errno.EPERM):
-        return "not allowed to this user (kernel.perf_event_paranoid)"
+        return "not allowed to this user (kernel.perf_event_paranoid; tracepoints need root)"
     if error.errno in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV):
-        return "this machine has no such counter (a virtual machine often hides them)"
+        return "this kernel has no such tracepoint" if ":" in name else "this machine has no such counter (a virtual machine often hides them)"
     return error.strerror
 
 
-def open_on_process(kind: int, pid: int) -> list[tuple[str, int]]:
-    """Counters of all usable events on every thread that the process has; inheritance alone would miss threads that run already."""
-    usable, _ = available(kind)
-    opened: list[tuple[str, int]] = []
-    try:
-        for thread in _threads(pid) if usable else ():
-            for name, (config, user_only) in usable.items():
-                _open_on_thread(opened, name, kind, config, thread, user_only)
-    except BaseException:
-        for _, fd in opened:
+class PerfReader:
+    """The metrics of a source of perf events, on all threads of a process and on what they start.
+
+    Counters of one `group` are on and off together, so that their ratios hold even where the hardware has too few of them and they take turns;
+    then counts are scaled to the whole time, and `<layer>_running_share` says for how much of it the counters were really on.
+
+    Parameters
+    ----------
+    source : each metric has an `event`, and perhaps a `group`; one with `share_of` is the share of that group ("": the least of all).
+    """
+
+    def __init__(self, source: Source, root: object = "/"):
+        self._counted = {metric.where["event"]: metric for metric in source.metrics if "event" in metric.where}
+        self._shares = {metric.id: metric.where["share_of"] for metric in source.metrics if "share_of" in metric.where}
+        self._open: list[tuple[Metric, int]] = []
+        self._held: list[int] = []
+
+    def lacking(self) -> str:
+        """Why events cannot be opened here; "" if all can."""
+        usable, missing = available(tuple(self._counted))
+        reasons = {reason: [name for name in missing if missing[name] == reason] for reason in missing.values()}
+        none = "" if usable else "no column at all; "
+        return none + "; ".join(f"without {', '.join(names)}: {reason}" for reason, names in reasons.items()) if reasons else ""
+
+    def open(self, pid: int) -> None:
+        """Open all usable events on every thread that the process has; inheritance alone would miss threads that run already."""
+        self.shut()
+        usable, _ = available(tuple(self._counted))
+        try:
+            self._hold(usable)
+            for thread in _threads(pid) if usable else ():
+                leaders: dict[str, int] = {}
+                for name, (kind, config, user_only) in usable.items():
+                    self._open_on_thread(self._counted[name], (kind, config, thread, user_only), leaders)
+        except BaseException:
+            self.close()
+            raise
+
+    def _hold(self, usable: dict[str, tuple[int, int, bool]]) -> None:
+        """Keep a counter that counts nothing on each tracepoint: with its last counter a tracepoint is switched off, which takes the kernel 20 ms."""
+        if not self._held:
+            for kind, config, _ in usable.values():
+                if kind == TRACEPOINT:
+                    self._held.append(open_counter(kind, config, 0, disabled=True))
+
+    def _open_on_thread(self, metric: Metric, arguments: tuple, leaders: dict[str, int]) -> None:
+        group = metric.where.get("group", "")
+        try:
+            try:
+                fd = open_counter(*arguments, group=leaders.get(group, -1))
+            except OSError as error:
+                if error.errno != errno.EINVAL or group not in leaders:
+                    raise
+                fd = open_counter(*arguments)  # more events than the hardware can count at once: this one takes turns on its own
+        except OSError as error:
+            if error.errno == errno.EMFILE:
+                raise Unavailable("too few file descriptors for a counter on every thread", where=f"thread {arguments[2]}, {metric.id}",
+                                  mend="ulimit -n 65536") from None
+            if error.errno != errno.ESRCH:  # the thread has ended meanwhile
+                raise
+            return
+        self._open.append((metric, fd))
+        if group:
+            leaders.setdefault(group, fd)
+
+    def read(self) -> dict[str, float]:
+        """Column: value since `open`, as it is now."""
+        return totals([(metric, *read_counter(fd)) for metric, fd in self._open], self._shares, self._user_only())
+
+    def _user_only(self) -> bool:
+        return any(user_only for _, _, user_only in available(tuple(self._counted))[0].values())
+
+    def shut(self) -> None:
+        """The run is over: close its counters."""
+        for _, fd in self._open:
             os.close(fd)
-        raise
-    return opened
+        self._open = []
+
+    def close(self) -> None:
+        """Close all counters."""
+        self.shut()
+        for fd in self._held:
+            os.close(fd)
+        self._held = []
+
+
+def totals(readings: list[tuple[Metric, int, int, int]], shares: dict[str, str], user_only: bool = False) -> dict[str, float]:
+    """Counts summed over threads from (metric, value, time enabled, time running), scaled where counters took turns.
+
+    `<id>@enabled_ns` is the CPU time that a counter was meant to count, for ratios; it is left out where only user mode was counted.
+    """
+    sums: dict[str, float] = {}
+    running: dict[str, list[tuple[int, int]]] = {}
+    for metric, value, enabled_ns, running_ns in readings:
+        scaled = value * enabled_ns / running_ns if running_ns not in (0, enabled_ns) else value
+        sums[metric.id] = sums.get(metric.id, 0) + scaled
+        if not user_only:
+            sums[f"{metric.id}@enabled_ns"] = sums.get(f"{metric.id}@enabled_ns", 0) + enabled_ns
+        if enabled_ns:
+            for group in {"", metric.where.get("group", "")}:
+                running.setdefault(group, []).append((running_ns, enabled_ns))
+    columns = {name: round(value) for name, value in sums.items()}
+    return columns | {column: min(on / meant for on, meant in running[group]) for column, group in shares.items() if group in running}
 
 
 def _threads(pid: int) -> list[int]:
@@ -96,14 +246,3 @@ def _threads(pid: int) -> list[int]:
         return [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
     except FileNotFoundError:
         return []
-
-
-def _open_on_thread(opened: list[tuple[str, int]], name: str, kind: int, config: int, thread: int, user_only: bool) -> None:
-    try:
-        opened.append((name, open_counter(kind, config, thread, user_only)))
-    except OSError as error:
-        if error.errno == errno.EMFILE:
-            raise Unavailable("too few file descriptors for a counter on every thread", where=f"thread {thread}, event {name}",
-                              mend="ulimit -n 65536") from None
-        if error.errno != errno.ESRCH:  # the thread has ended meanwhile
-            raise

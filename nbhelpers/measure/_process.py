@@ -8,20 +8,23 @@ import fcntl
 import os
 import resource
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ..errors import RunError
 from ..workloads import Workload, binary_folder, format_cpu_list, program_path
-from ._output import Capture
+from ._output import ROOM_FOR_SERIES, Capture
 
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _MARK = "NOISEBOOK_RUN"
 _SIGNALS_TO_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+_in_another_folder = threading.Lock()
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -34,11 +37,13 @@ class Child:
     output, errors : what it prints.
     end_ns : CLOCK_MONOTONIC at the wake-up for its end; None: it lives.
     wait_status, usage : from wait4, once it was reaped.
+    folder : where it runs, if it was to be a fresh one; deleted at the end.
     own_peak_kb : peak memory of this process when it started the child. The kernel carries it over into the child's own peak.
     """
 
     def __init__(self, workload: Workload, mark: str):
         self.pid = self.pidfd = self.end_ns = self.wait_status = self.usage = None
+        self.folder = tempfile.mkdtemp(prefix="noisebook-") if workload.reader and workload.reader.fresh_folder else None
         self._mark, self._fds, self._known, self._beyond_us = mark, [], children(), set()
         try:
             self._spawn(workload)
@@ -49,15 +54,16 @@ class Child:
     def _spawn(self, workload: Workload) -> None:
         launcher, program = program_path(binary_folder() / "nbstart"), program_path(workload.command[0])
         (self._ready, ready), (go, self._go), (out, printed), (err, complained) = [self._pipe() for _ in range(4)]
-        self.output, self.errors = Capture(out), Capture(err)
+        self.output, self.errors = Capture(out, ROOM_FOR_SERIES), Capture(err)
         theirs = (ready, go, printed, complained)
         actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, printed, 1),
                    (os.POSIX_SPAWN_DUP2, complained, 2), (os.POSIX_SPAWN_DUP2, ready, ready), (os.POSIX_SPAWN_DUP2, go, go)]
         env = os.environ | dict(workload.env) | {"NOISEBOOK_READY_FD": str(ready), "NOISEBOOK_GO_FD": str(go), _MARK: self._mark}
         words = [str(launcher), *_launcher_options(workload), "--", str(program), *workload.command[1:]]
         try:
-            self.pid = os.posix_spawn(launcher, words, env, file_actions=actions, setpgroup=0, setsigmask=(),
-                                      setsigdef=_SIGNALS_TO_RESET)
+            with _working_in(self.folder):
+                self.pid = os.posix_spawn(launcher, words, env, file_actions=actions, setpgroup=0, setsigmask=(),
+                                          setsigdef=_SIGNALS_TO_RESET)
         except OSError as error:
             raise RunError(f"the launcher cannot be started: {error.strerror}", where=f"{launcher} -- {program}",
                            mend="shorten the command or the environment if they are too long; if the launcher is damaged: make env") from None
@@ -98,6 +104,8 @@ class Child:
         for fd in self._fds:
             os.close(fd)
         self._fds.clear()
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def await_barrier(self, seconds: float) -> bool:
         """Whether the process came to the barrier; False: it ended before (then `end_ns` is set), or time ran out."""
@@ -116,12 +124,14 @@ class Child:
             os.write(self._go, t0_ns.to_bytes(8, sys.byteorder, signed=True))
         return t0_ns
 
-    def await_end(self, seconds: float) -> bool:
+    def await_end(self, seconds: float, before_reaping: Callable[[], object] | None = None) -> bool:
         """Whether the process ended in time; it is reaped then, and what it had printed is there."""
         deadline_ns = time.monotonic_ns() + int(seconds * 1e9)
         while self.end_ns is None:
             if self._poll_once(deadline_ns) is None:
                 return False
+        if before_reaping:
+            before_reaping()
         self._reap()
         return True
 
@@ -188,6 +198,22 @@ class Child:
                 if not _kill_and_reap(pid):
                     self._beyond_us.add(pid)
         return len(found)
+
+
+@contextmanager
+def _working_in(folder: str | None) -> Iterator[None]:
+    """Be in a folder while a process is spawned, which inherits it: posix_spawn of Python cannot change folders itself."""
+    if folder is None:
+        yield
+        return
+    with _in_another_folder:
+        before = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.chdir(folder)
+            yield
+        finally:
+            os.fchdir(before)
+            os.close(before)
 
 
 def _launcher_options(workload: Workload) -> list[str]:

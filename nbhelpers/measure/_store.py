@@ -1,11 +1,14 @@
 """A campaign's folder: what is being measured, the runs so far, and a lock against a second writer.
 
-`campaign.json` says what the runs are runs of; `runs.jsonl` has a line a run and is only ever appended to.
+`campaign.json` says what the runs are runs of; `runs.jsonl` has a line a run, `series.jsonl` one for each that printed series; both are only
+ever appended to.
 """
 
 import fcntl
 import hashlib
+import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -25,6 +28,7 @@ class Store:
     def __init__(self, folder: str | os.PathLike | None):
         self.folder = None if folder is None else Path(folder)
         self._rows: list[dict] = []
+        self._series: list[dict] = []
 
     @property
     def mark(self) -> str:
@@ -37,11 +41,24 @@ class Store:
         return list(self._rows) if self.folder is None else read_records(self.folder / "runs.jsonl")
 
     def append(self, row: dict) -> None:
-        """Add a run; with a folder it is on disk when this returns."""
+        """Add a run; with a folder it is on disk when this returns. Its series, if there are any, go first: no run is without its own."""
+        row = dict(row)
+        series = row.pop("series", None)
+        if series:
+            self._append("series.jsonl", self._series, {"run": row["run"], "t0_ns": row["t0_ns"], "series": series})
+        self._append("runs.jsonl", self._rows, row)
+
+    def series(self) -> list[dict]:
+        """The series of the runs so far; those of a run that a crash kept from being recorded itself are passed over."""
+        records = list(self._series) if self.folder is None else read_records(self.folder / "series.jsonl")
+        recorded = {(row["run"], row["t0_ns"]) for row in self.rows()} if records else set()
+        return [record for record in records if (record["run"], record["t0_ns"]) in recorded]
+
+    def _append(self, name: str, memory: list[dict], record: dict) -> None:
         if self.folder is None:
-            self._rows.append(row)
+            memory.append(record)
         else:
-            append_record(self.folder / "runs.jsonl", row)
+            append_record(self.folder / name, record)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -113,19 +130,30 @@ def _open_lock(folder: Path) -> int:
     return fd
 
 
-def identity(cells: Mapping[str, tuple[Workload, str]], seed: int, with_programs: bool = True) -> dict:
-    """What the runs of a campaign are runs of; `cells` maps names to workload and noise."""
+def identity(cells: Mapping[str, tuple[Workload, str]], seed: int, folder: Path | None, with_programs: bool = True) -> dict:
+    """What the runs of a campaign are runs of; `cells` maps names to workload and noise. Holds wherever the campaign's `folder` is moved to."""
     return {"format": _FORMAT, "seed": seed,
-            "cells": {name: _cell_identity(workload, noise, with_programs) for name, (workload, noise) in cells.items()}}
+            "cells": {name: _cell_identity(workload, noise, folder, with_programs) for name, (workload, noise) in cells.items()}}
 
 
-def _cell_identity(workload: Workload, noise: str, with_programs: bool) -> dict:
+def _cell_identity(workload: Workload, noise: str, folder: Path | None, with_programs: bool) -> dict:
     program = Path(workload.command[0])
-    ours = program.parent == binary_folder()
+    reader = {} if workload.reader is None else {"reader": json.loads(to_json(workload.reader.as_dict()))}  # as it will be read back
     return {"workload": workload.name, "model": workload.model, "config": workload.config, "noise": noise,
-            "command": [program.name if ours else str(program), *workload.command[1:]], "env": dict(workload.env),
+            "command": [_recorded_name(program), *(_without(word, folder) for word in workload.command[1:])], "env": dict(workload.env),
             "start": workload.start, "pattern": workload.pattern, "cpus": workload.cpus and list(workload.cpus),
-            "program_digest": program_digest(program) if with_programs else None}
+            "program_digest": program_digest(program) if with_programs else None, **reader}
+
+
+def _without(word: str, folder: Path | None) -> str:
+    return word if folder is None else word.replace(str(folder.absolute()), "FOLDER")
+
+
+def _recorded_name(program: Path) -> str:
+    """Without the folder that this checkout happens to lie in, for our own programs and for the Python that runs this."""
+    if program.is_relative_to(binary_folder()):
+        return str(program.relative_to(binary_folder()))
+    return "python" if program == Path(sys.executable) else str(program)
 
 
 def program_digest(program: str | Path) -> str:

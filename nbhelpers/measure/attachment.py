@@ -6,8 +6,8 @@ from ..workloads import Workload
 class Attachment:
     """Something that is switched on for each run; the methods do nothing unless overridden.
 
-    Called in this order: before, armed, released, after; `after` in the reverse order of the attachments, so that the one armed last is
-    read first. A run that ends before it comes to the barrier is never armed, and then `after` is not called for it; the next
+    Called in this order: before, armed, released, ended, printed, after; `ended` and `after` in the reverse order of the attachments, so that
+    the one armed last is read first. A run that ends before it comes to the barrier is never armed, and then `after` is not called for it; the next
     call is `before` of another run, or `close`. An exception from any of them kills the run, closes all and ends the campaign.
 
     Attributes
@@ -25,6 +25,12 @@ class Attachment:
 
     def released(self, t0_ns: int) -> None:
         """The start time has been written; at least 3 ms are left until it."""
+
+    def ended(self, pid: int) -> None:
+        """The process has ended by itself and waits to be reaped: what /proc still says of it can be read."""
+
+    def printed(self, output: str, errors: str) -> None:
+        """What the process had printed, the middle of very long outputs left out."""
 
     def after(self, run: dict) -> dict:
         """The process has ended and was reaped; returns further columns for the runs table.

@@ -19,6 +19,7 @@ from ._process import cleaned_up_on_sigterm, kill_marked
 from ._store import Store, identity
 from .attachment import Attachment
 from .run import run_once
+from ._series import series_table
 from .table import runs_table
 
 
@@ -89,6 +90,10 @@ class Campaign:
         table.attrs["notes"] = [note for attachment in self._all_attachments() for note in attachment.notes]
         return table
 
+    def series(self) -> pd.DataFrame:
+        """The values of all repetitions within the runs so far, for programs that print them: run, name, unit, index, value."""
+        return series_table(self._store.series())
+
     @property
     def seconds_left(self) -> float:
         """Estimated time to the end, by the median of each cell so far; NaN before the first run."""
@@ -113,7 +118,7 @@ class Campaign:
         with cleaned_up_on_sigterm(), self._store.locked(), ExitStack() as stack:
             for attachment in self._all_attachments():
                 stack.callback(attachment.close)
-            self._store.settle(identity({cell.name: (cell.workload, cell.noise) for cell in self.cells}, self.seed))
+            self._store.settle(identity({cell.name: (cell.workload, cell.noise) for cell in self.cells}, self.seed, self._store.folder))
             if self._missing(self._store.rows()):
                 stack.enter_context(measuring(doing=f"measuring {self._store.folder or 'in memory'}"))
                 kill_marked(self._store.mark)  # what a crash of ourselves left running
@@ -167,7 +172,7 @@ class Campaign:
                         mend="run the command by hand; what was measured is kept, and the same call goes on from there")
 
     def _check_recorded(self) -> None:
-        self._store.agree(identity({cell.name: (cell.workload, cell.noise) for cell in self.cells}, self.seed, with_programs=False))
+        self._store.agree(identity({cell.name: (cell.workload, cell.noise) for cell in self.cells}, self.seed, self._store.folder, with_programs=False))
         counts = {cell.name: 0 for cell in self.cells}
         for row in self._store.rows():
             counts[row["cell"]] += row["status"] == "ok"

@@ -4,6 +4,7 @@ Owns `calibration.json`, and reading a campaign without knowing its cells.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -11,14 +12,14 @@ import pandas as pd
 from ..errors import InputError
 from ..files import read_json, to_json, write_atomically
 from ..machine import measuring
-from ..workloads import Workload
+from ..workloads import Workload, sizing
 from .simple import calibrate
 from .table import runs_table
 from ._store import Store
 
 
 def calibrated(make: Callable[..., Workload], path: str | Path, target_seconds: float | None = None, threads: int = 0, size: int = 4000,
-               measure: bool = True) -> Workload:
+               measure: bool = True, exponent: float = 2.0) -> Workload:
     """The workload of a size that was found once for this machine, and is kept with the data.
 
     Parameters
@@ -29,6 +30,7 @@ def calibrated(make: Callable[..., Workload], path: str | Path, target_seconds: 
     threads : 0: as many as there are CPUs.
     size : where to begin.
     measure : False: never measure, the file must be there.
+    exponent : run time grows as size**exponent.
 
     Raises
     ------
@@ -38,7 +40,7 @@ def calibrated(make: Callable[..., Workload], path: str | Path, target_seconds: 
     if not path.exists():
         if not measure or target_seconds is None:
             raise InputError("no problem size was calibrated yet", where=path, mend="run stage 10-trace-collection first: make paper")
-        found = _search(make, target_seconds, threads, size)
+        found = _search(make, target_seconds, threads, size, exponent)
         write_atomically(path, to_json({"size": found, "target_seconds": target_seconds, "threads": threads}))
     kept = _read(path)
     if target_seconds is not None and (kept["target_seconds"], kept["threads"]) != (target_seconds, threads):
@@ -48,6 +50,19 @@ def calibrated(make: Callable[..., Workload], path: str | Path, target_seconds: 
     return make(kept["size"], threads=kept["threads"] or None)
 
 
+def sized(program: str, path: str | Path, target_seconds: float | None = None, threads: int = 0, measure: bool = True, **options: object) -> Workload:
+    """One of our programs in the size that was found once for this machine: `calibrated`, knowing how the program's time grows.
+
+    Parameters
+    ----------
+    program : nbody, stream, minife, schedbench or syncbench.
+    path, target_seconds, threads, measure, errors : see `calibrated`.
+    options : of the program, for example compiler="clang" or schedule="static"; they are no part of what is kept.
+    """
+    known = sizing(program)
+    return calibrated(partial(known.make, **options), path, target_seconds, threads, known.start, measure, known.exponent)
+
+
 def _read(path: Path) -> dict:
     kept = read_json(path)
     if not isinstance(kept, dict) or not {"size", "target_seconds", "threads"} <= set(kept):
@@ -55,7 +70,7 @@ def _read(path: Path) -> dict:
     return kept
 
 
-def _search(make: Callable[..., Workload], target_seconds: float, threads: int, size: int) -> int:
+def _search(make: Callable[..., Workload], target_seconds: float, threads: int, size: int, exponent: float) -> int:
     sizes: dict[Workload, int] = {}
 
     def sized(number: int) -> Workload:
@@ -64,7 +79,7 @@ def _search(make: Callable[..., Workload], target_seconds: float, threads: int, 
         return workload
 
     with measuring(doing="calibration"):
-        return sizes[calibrate(sized, size, target_seconds)]
+        return sizes[calibrate(sized, size, target_seconds, exponent)]
 
 
 def recorded_runs(folder: str | Path) -> pd.DataFrame:

@@ -1,99 +1,115 @@
 """Metric layers: counters that accompany a run, each an attachment that adds its columns to the runs table.
 
-All count from the barrier, when the process waits with its threads running, to its end. `columns` says what each column means.
+What a layer counts is data (data/knowledge/metrics/*.yml); all count from the barrier, when the process waits with its threads running, to its
+end. `python -m nbhelpers.measure` prints which of them this machine has, with a reading of each.
 """
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
+
+import pandas as pd
 
 from ..errors import InputError
-from . import _perf
-from ._kernel import Reader, parse_interrupts, parse_pressure, parse_softirqs, parse_stat, parse_vmstat
+from ..workloads import Workload
+from ._knowledge import LEVEL, Layer, Metric, every_metric, find_layer, layers
+from ._perf import PerfReader
+from ._readers_files import FileReader
+from ._readers_nsys import NsysReader, nsys_command
+from ._readers_nvml import NvmlReader
+from ._readers_program import ProgramReader
+from ._readers_taskstats import TaskstatsReader
 from .attachment import Attachment
+from .campaign import Cell
+
+READERS = {"file": FileReader, "perf": PerfReader, "taskstats": TaskstatsReader, "nvml": NvmlReader, "program": ProgramReader, "nsys": NsysReader}
+_WITH_EVERY_RUN = "run"
 
 
-class PerfEvents(Attachment):
-    """perf events of a process and all its threads; without a single event that can be had it yields no columns and a note."""
+class MetricLayer(Attachment):
+    """A metric layer at work: its readers are read when the process waits and when it has ended.
 
-    def __init__(self, layer: str, kind: int):
-        self.layer, self._kind, self._open = layer, kind, []
+    Parameters
+    ----------
+    layer : what is read.
+    root : folder of a recorded tree of /proc and /sys; "/" is this machine.
+    """
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        usable, missing = _perf.available(self._kind)
-        reasons = {reason: [name for name in missing if missing[name] == reason] for reason in missing.values()}
-        none = "" if usable else "no column at all; "
-        return tuple(f"{self.layer}: {none}without {', '.join(names)}: {reason}" for reason, names in reasons.items())
-
-    def armed(self, pid: int) -> None:
-        self.close()
-        self._open = _perf.open_on_process(self._kind, pid)
-
-    def after(self, run: dict) -> dict:
-        totals: dict[str, float] = {}
-        shares = []
-        for name, fd in self._open:
-            value, enabled_ns, running_ns = _perf.read_counter(fd)
-            share = running_ns / enabled_ns if enabled_ns else 1.0
-            totals[name] = totals.get(name, 0) + (value if share in (0, 1) else value / share)
-            shares.append(share)
-        self.close()
-        columns = {name: round(total) for name, total in totals.items()}
-        return columns | ({f"{self.layer}_running_share": min(shares)} if shares and self._kind == _perf.HARDWARE else {})
-
-    def close(self) -> None:
-        for _, fd in self._open:
-            os.close(fd)
-        self._open = []
-
-    def __repr__(self) -> str:
-        return f"PerfEvents({self.layer}: {', '.join(_perf.available(self._kind)[0]) or 'nothing available'})"
-
-
-class MachineCounters(Attachment):
-    """How far the counters of the whole machine moved during a run."""
-
-    def __init__(self, layer: str, parsers: dict[str, Callable[[str], dict[str, float]]]):
-        self.layer, self._reader, self._start = layer, Reader(parsers), {}
+    def __init__(self, layer: Layer, root: str | Path = "/"):
+        self.layer, self._root = layer, root
+        self.readers = [READERS[source.reader](source, root) for source in layer.sources if source.reader != _WITH_EVERY_RUN]
+        self._start, self._end, self._said, self._own_start_s = {}, None, {}, 0.0
+        self._known, self._notes = {}, None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return tuple(f"{self.layer}: this kernel has no {path}" for path in self._reader.missing)
+        if self._notes is None:  # what a machine lacks does not change, and to ask a GPU's driver takes milliseconds
+            self._notes = tuple(dict.fromkeys(f"{self.layer.name}: {reason}" for reader in self.readers if (reason := reader.lacking())))
+        return self._notes
 
     def armed(self, pid: int) -> None:
-        self._start = self._reader.read()
+        self._end, self._said, self._own_start_s = None, {}, _cpu_time_s(pid)
+        for reader in self.readers:
+            reader.open(pid)
+        self._start = self._read()
+
+    def ended(self, pid: int) -> None:
+        self._end = self._read()
+
+    def printed(self, output: str, errors: str) -> None:
+        for reader in self.readers:
+            if isinstance(reader, ProgramReader):
+                reader.printed(output, errors)
+                self._said |= reader.read()
 
     def after(self, run: dict) -> dict:
-        end = self._reader.read()
-        return {name: value - self._start.get(name, 0) for name, value in end.items()}
+        end = (self._read() if self._end is None else self._end) | self._said  # a run that was killed was not seen ending
+        for reader in self.readers:
+            reader.shut()
+        columns = {name: moved for name, value in end.items() if "@" not in name and (moved := self._moved(name, value)) is not None}
+        columns |= {metric.id: value for metric in self.layer.derived if (value := _derived(metric, end | columns, run, self._own_start_s)) is not None}
+        self._end = None
+        return columns
+
+    def _read(self) -> dict[str, float]:
+        values: dict[str, float] = {}
+        for reader in self.readers:
+            values.update(reader.read())
+        return values
+
+    def _moved(self, column: str, end: float) -> float | None:
+        """What a column says of the run: how far a total moved, the reading of a level that counts; None: that reading is not there."""
+        if column not in self._known:
+            self._known[column] = self.layer.metric_of(column)
+        metric = self._known[column]
+        start = self._start.get(column)
+        if metric.kind != LEVEL:
+            moved = end - (start or 0)
+        elif metric.at == "end" or (start is None and metric.at == "mean"):
+            moved = end
+        else:
+            moved = None if start is None else {"start": start, "mean": (start + end) / 2, "change": end - start}[metric.at]
+        return round(moved, 6) if isinstance(moved, float) else moved
 
     def close(self) -> None:
-        self._reader.close()
+        for reader in self.readers:
+            reader.close()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.layer})"
+        return f"MetricLayer({self.layer.name})"
 
 
-class KernelCounters(MachineCounters):
-    """/proc/stat and /proc/vmstat; the CPU time of the run itself is taken out of the machine's to leave that of others."""
-
-    def __init__(self):
-        super().__init__("kernel", {"/proc/stat": parse_stat, "/proc/vmstat": parse_vmstat})
-        self._own_start_s = 0.0
-
-    def armed(self, pid: int) -> None:
-        self._own_start_s = _cpu_time_s(pid)
-        super().armed(pid)
-
-    def after(self, run: dict) -> dict:
-        columns = super().after(run)
-        own_s = run["user_s"] + run["system_s"] - self._own_start_s
-        for name in ("steal_s", "machine_busy_s"):
-            columns[name] = round(columns[name], 6)
-        return columns | {"others_busy_s": round(columns["machine_busy_s"] - own_s, 6)}
+def _derived(metric: Metric, columns: dict, run: dict, own_start_s: float) -> float | None:
+    """A metric worked out of others: a ratio, or the CPU time of all less the run's own."""
+    ratio, of = metric.where.get("ratio"), metric.where.get("minus_own_cpu")
+    if of is not None and of in columns and run.get("user_s") is not None:
+        return round(columns[of] - (run["user_s"] + run["system_s"] - own_start_s), 6)
+    if ratio is not None and all(name in columns for name in ratio) and columns[ratio[1]]:
+        return columns[ratio[0]] / columns[ratio[1]] * metric.where.get("scale", 1)
+    return None
 
 
 def _cpu_time_s(pid: int) -> float:
@@ -103,31 +119,128 @@ def _cpu_time_s(pid: int) -> float:
     return 0.0
 
 
-LAYERS: dict[str, Callable[[], Attachment] | None] = {
-    "rusage": None,  # comes with every run
-    "software": partial(PerfEvents, "software", _perf.SOFTWARE),
-    "hardware": partial(PerfEvents, "hardware", _perf.HARDWARE),
-    "interrupts": partial(MachineCounters, "interrupts", {"/proc/interrupts": parse_interrupts}),
-    "softirqs": partial(MachineCounters, "softirqs", {"/proc/softirqs": parse_softirqs}),
-    "kernel": KernelCounters,
-    "pressure": partial(MachineCounters, "pressure", {f"/proc/pressure/{name}": partial(parse_pressure, resource=name)
-                                                      for name in ("cpu", "io", "memory")}),
-}
+class _Layers(Mapping):
+    """Layer name: what makes its attachment, None for the columns that every run has; the files are read at the first use."""
+
+    def __getitem__(self, name: str) -> partial | None:
+        layer = layers()[name]
+        return partial(MetricLayer, layer) if any(source.reader != _WITH_EVERY_RUN for source in layer.sources) else None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(layers())
+
+    def __len__(self) -> int:
+        return len(layers())
+
+    def __repr__(self) -> str:
+        return f"LAYERS({', '.join(self)})"
 
 
-def metrics(*names: str) -> tuple[Attachment, ...]:
-    """Metric layers by name, ready to be given to a campaign.
+LAYERS: Mapping[str, partial | None] = _Layers()
+
+
+def metrics(*names: str | os.PathLike) -> tuple[Attachment, ...]:
+    """Metric layers, ready to be given to a campaign.
 
     Parameters
     ----------
-    names : rusage (comes with every run anyway), software, hardware, interrupts, softirqs, kernel, pressure; or "all".
+    names : names of layers (see `layers_here`); "all": every layer that doesn't disturb the run; or the path of a .yml file of one's own.
 
     Raises
     ------
-    InputError : there is no such layer.
+    InputError : there is no such layer, or the file is none, or two layers have a column in common.
     """
-    wanted = list(dict.fromkeys(LAYERS if "all" in names else names))
-    unknown = [name for name in wanted if name not in LAYERS]
-    if unknown:
-        raise InputError(f"there is no metric layer '{unknown[0]}'", mend=f"choose from {', '.join(LAYERS)}, or \"all\"")
-    return tuple(LAYERS[name]() for name in wanted if LAYERS[name])
+    wanted = dict.fromkeys(expanded for name in names for expanded in (_all() if name == "all" else [os.fspath(name)]))
+    found = [find_layer(name) for name in wanted]
+    _check_columns(found)
+    return tuple(MetricLayer(layer) for layer in found if any(source.reader != _WITH_EVERY_RUN for source in layer.sources))
+
+
+def _check_columns(chosen: Sequence[Layer]) -> None:
+    made: dict[str, str] = {}
+    for layer in chosen:
+        for metric in layer.metrics:
+            if made.setdefault(metric.id, layer.name) != layer.name:
+                raise InputError(f"two metric layers have a column '{metric.id}'", where=f"{made[metric.id]} and {layer.name}",
+                                 mend="give it another id in your own layer")
+
+
+def _all() -> list[str]:
+    return [name for name, layer in layers().items() if layer.in_all]
+
+
+def layer_cells(workload: Workload, *names: str | os.PathLike) -> tuple[Cell, Cell]:
+    """The workload without metric layers and with them, for a campaign that interleaves the two: do the layers change what they measure?
+
+    Parameters
+    ----------
+    names : as of `metrics`.
+
+    Returns
+    -------
+    Cell "without", Cell "with". The verdict on their runs is `nbhelpers.attribute.layer_effect(runs of one, runs of the other)`.
+    """
+    return Cell("without", workload), Cell("with", workload, attachments=metrics(*names))
+
+
+def nsys_profiled(workload: Workload, folder: str | os.PathLike) -> tuple[Workload, Attachment]:
+    """The workload under the profiler nsys, and what makes columns `cuda_*` of its report; they belong together in a `Cell`.
+
+    Parameters
+    ----------
+    folder : where the report of the last run lies.
+
+    Raises
+    ------
+    Unavailable : there is no nsys here.
+    """
+    report, attachment = Path(folder).resolve() / "cuda", MetricLayer(find_layer("cuda"))
+    for reader in attachment.readers:
+        reader.report = report.with_suffix(".nsys-rep")
+    return nsys_command(workload, report), attachment
+
+
+def consequences() -> dict[str, str]:
+    """Columns that merely follow from a longer run, and why: not to be offered as causes."""
+    return {metric.id: metric.consequence for _, metric in every_metric() if metric.consequence}
+
+
+def layers_here(root: str | Path = "/") -> pd.DataFrame:
+    """Which metric layers this machine has, by a real reading of each on this process.
+
+    Parameters
+    ----------
+    root : folder of a recorded tree of /proc and /sys.
+
+    Returns
+    -------
+    DataFrame, index layer: title, available, reason (what is lacking, in part or whole), columns (how many), cost_us (CPU time a
+    run where the layer was described; NaN: never measured), here_us (a start and an end, here and now), needs.
+    """
+    rows = [{"layer": name, **_tried(layer, root)} for name, layer in layers().items()]
+    return pd.DataFrame(rows).set_index("layer")
+
+
+def _tried(layer: Layer, root: str | Path) -> dict:
+    columns, here_us, attachment = reading(layer, root)
+    opt_in = all(source.reader in ("nsys", _WITH_EVERY_RUN) for source in layer.sources)
+    available = not attachment.notes if opt_in else bool(columns)
+    reason = "; ".join(note.removeprefix(f"{layer.name}: ") for note in attachment.notes)
+    return {"title": layer.title, "available": available, "reason": reason or ("" if available else "its files are here, and hold none of its counters"),
+            "columns": len(columns), "cost_us": float("nan") if layer.cost_us is None else layer.cost_us, "here_us": here_us, "needs": layer.needs}
+
+
+def reading(layer: Layer, root: str | Path = "/") -> tuple[dict, float, MetricLayer]:
+    """A reading of a layer on this process: its columns, what the reading took (us, the second time), the attachment (closed)."""
+    attachment = MetricLayer(layer, root)
+    run = {"user_s": time.process_time(), "system_s": 0.0}
+    try:
+        for _ in range(2):
+            began_ns = time.perf_counter_ns()
+            attachment.armed(os.getpid())
+            attachment.ended(os.getpid())
+            columns = attachment.after(run)
+            took_us = (time.perf_counter_ns() - began_ns) / 1e3
+    finally:
+        attachment.close()
+    return columns, round(took_us, 1), attachment

@@ -2,12 +2,14 @@
 
 import itertools
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 
 from ..errors import InputError
-from ..workloads import Workload
-from ._output import parse_line, parse_pattern, shorten
+from ..workloads import Reader, Workload
+from ..workloads.reader import UNITS_S
+from ._output import count_values, parse_line, parse_pattern, parse_series, read_files, read_foreign, shorten
 from ._process import Child, as_subreaper, cleaned_up_on_sigterm
 from .attachment import Attachment
 
@@ -62,12 +64,14 @@ def _let_run(child: Child, workload: Workload, attachments: Sequence[Attachment]
     for attachment in attachments:
         attachment.released(row["t0_ns"])
     child.note_children()
-    in_time = child.await_end(workload.timeout_s + lead_ms / 1e3)
+    in_time = child.await_end(workload.timeout_s + lead_ms / 1e3, lambda: [attachment.ended(child.pid) for attachment in reversed(attachments)])
     if in_time:
         left = child.clear_leftovers()
         row["message"] = f"left {left} process(es) running, killed" if left else ""
     else:
         child.kill()
+    for attachment in attachments:
+        attachment.printed(child.output.text, child.errors.text)
     row["wall_seconds"] = (child.end_ns - row["t0_ns"]) * 1e-9
     row.update(_usage(child))
     row.update(_outcome(child, workload, row["t0_ns"]) if in_time else _failure(child, "timeout", _late(workload, "from its start")))
@@ -118,6 +122,8 @@ def _failure(child: Child, status: str, reason: str) -> dict:
 def _outcome(child: Child, workload: Workload, t0_ns: int) -> dict:
     """Status and times of a process that ended by itself, with the columns of its protocol line."""
     status = _exit_status(child.wait_status)
+    if workload.reader is not None:
+        return _foreign_outcome(child, workload.reader, status, t0_ns)
     line = parse_line(child.output.text) if workload.start == "mark" else None
     if line and line.get("verified") == "no" and not status.startswith("signal"):
         return _failure(child, "unverified", "the program found its own result wrong")
@@ -133,7 +139,36 @@ def _outcome(child: Child, workload: Workload, t0_ns: int) -> dict:
         return {"seconds": (child.end_ns - t0_ns) * 1e-9, "start_ns": t0_ns, "end_ns": child.end_ns}
     if times is None:
         return _failure(child, "unreadable output", wanted)
-    return _own_columns(line) | times
+    return _with_series(child, line, _own_columns(line) | times)
+
+
+def _with_series(child: Child, line: dict | None, columns: dict) -> dict:
+    """The columns and the series, which must be as long as the program says."""
+    try:
+        series = parse_series(child.output.text)
+    except ValueError as error:
+        return _failure(child, "unreadable output", str(error))
+    wanted, count = (line or {}).get("series_values"), count_values(series)
+    if wanted is not None and wanted != count:
+        return _failure(child, "unreadable output", f"{count} of the {wanted} values of its series were found; fewer repetitions are needed if it printed too much")
+    return columns | {"series": series} if series else columns
+
+
+def _foreign_outcome(child: Child, reader: Reader, status: str, t0_ns: int) -> dict:
+    """Status, times, columns and series of somebody else's program."""
+    printed = f"{child.output.text}\n{child.errors.text}\n{read_files(child.folder, reader.files)}"
+    if reader.failed and not status.startswith("signal") and re.search(reader.failed, printed, re.MULTILINE):
+        return _failure(child, "unverified", "the program found its own result wrong")
+    if status != "ok":
+        return _failure(child, status, "the program failed")
+    if reader.passed and not re.search(reader.passed, printed, re.MULTILINE):
+        return _failure(child, "unverified", f"the output does not say that the result is right (pattern {reader.passed!r})")
+    seconds = parse_pattern(reader.seconds, printed) if reader.seconds else (child.end_ns - t0_ns) * 1e-9
+    if seconds is None:
+        return _failure(child, "unreadable output", f"no positive number for the pattern {reader.seconds!r} in its output")
+    columns, series = read_foreign(reader, printed)
+    times = {"seconds": seconds * UNITS_S[reader.unit] if reader.seconds else seconds, "start_ns": t0_ns, "end_ns": child.end_ns}
+    return _own_columns(columns) | times | ({"series": series} if series else {})
 
 
 def _marked_times(line: dict | None, ended_ns: int) -> dict | None:

@@ -71,14 +71,20 @@ def calibrate(make: Callable[[int], Workload], size: int, target_seconds: float 
 
     Raises
     ------
-    InputError : target, exponent or size is not positive.
+    InputError : target, exponent or size is not positive, or the program refuses the first size.
     RunError : a run fails.
     """
     if min(target_seconds, exponent, size, runs) <= 0:
         raise InputError(f"target_seconds={target_seconds}, exponent={exponent}, size={size}, runs={runs}: all must be above 0")
     best: tuple[float, int] | None = None
     for _ in range(5):
-        seconds = statistics.median(_seconds(make(size)) for _ in range(runs))
+        try:
+            workload = make(size)
+        except InputError:
+            if best is None:
+                raise
+            break  # smaller, or larger, than the program takes: the nearest size so far is the answer
+        seconds = statistics.median(_seconds(workload) for _ in range(runs))
         distance = abs(seconds / target_seconds - 1)
         best = min(best or (distance, size), (distance, size))
         factor = (target_seconds / seconds) ** (1 / exponent)

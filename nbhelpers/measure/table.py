@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from ._knowledge import every_metric, metric_of
+
 _TIME, _TOTAL, _LEVEL, _LABEL = "time", "total", "level", "label"
 # column: (kind, unit, meaning); kinds: label, time, total (grows with the run), level (does not)
 COLUMNS = {
@@ -23,45 +25,17 @@ COLUMNS = {
     "t0_ns": (_TIME, "ns", "the common start that was agreed, CLOCK_MONOTONIC"),
     "began_unix_s": (_TIME, "s", "time of day when the run was begun, since 1970"),
     "elapsed_seconds": (_TIME, "s", "the run as a whole, with start-up and the reading of metrics"),
-    "user_s": (_TOTAL, "s", "CPU time in user mode, from the start of the process, of all its threads"),
-    "system_s": (_TOTAL, "s", "CPU time in the kernel"),
-    "max_rss_kb": (_LEVEL, "KiB", "peak resident memory; missing where the harness's own peak hides it"),
-    "minor_faults": (_TOTAL, "", "page faults served from memory"),
-    "major_faults": (_TOTAL, "", "page faults that read from a disk"),
-    "voluntary_switches": (_TOTAL, "", "context switches because the program waited"),
-    "involuntary_switches": (_TOTAL, "", "context switches because something else was to run"),
     "runqueue_wait_ns": (_TOTAL, "ns", "time in which threads could run and no CPU was free for them, summed over threads"),
     "cpu_ns": (_TOTAL, "ns", "CPU time of all threads in the timed region"),
     "timeslices": (_TOTAL, "", "times that a thread was put on a CPU in the timed region"),
     "threads": (_LABEL, "", "threads that the program used"),
     "verified": (_LABEL, "", "whether the program found its own result right"),
-    "task_clock_ns": (_TOTAL, "ns", "CPU time from the barrier to the end (perf)"),
-    "page_faults": (_TOTAL, "", "page faults from the barrier to the end (perf)"),
-    "context_switches": (_TOTAL, "", "context switches from the barrier to the end (perf)"),
-    "cpu_migrations": (_TOTAL, "", "moves of a thread to another CPU (perf)"),
-    "cycles": (_TOTAL, "", "CPU cycles (perf)"),
-    "instructions": (_TOTAL, "", "instructions retired (perf)"),
-    "cache_references": (_TOTAL, "", "accesses to the last cache (perf)"),
-    "cache_misses": (_TOTAL, "", "accesses that missed the last cache (perf)"),
-    "branches": (_TOTAL, "", "branches (perf)"),
-    "branch_misses": (_TOTAL, "", "branches predicted wrongly (perf)"),
-    "stalled_cycles_frontend": (_TOTAL, "", "cycles without an instruction to issue (perf)"),
-    "stalled_cycles_backend": (_TOTAL, "", "cycles in which issued instructions waited (perf)"),
-    "reference_cycles": (_TOTAL, "", "cycles at the nominal clock (perf)"),
-    "hardware_running_share": (_LEVEL, "", "least share of the time that a hardware counter was on; below 1 counts are scaled up"),
-    "steal_s": (_TOTAL, "s", "CPU time that the hypervisor gave to others, all CPUs, in ticks"),
-    "machine_busy_s": (_TOTAL, "s", "CPU time of everybody, all CPUs, in ticks"),
-    "others_busy_s": (_TOTAL, "s", "CPU time of everybody but the run, in ticks, so it may be a tick below 0"),
-    "machine_context_switches": (_TOTAL, "", "context switches on the whole machine"),
-    "machine_forks": (_TOTAL, "", "processes and threads started on the whole machine"),
+    "placement_ok": (_LABEL, "", "whether all threads were where the configuration says when the timed region began; missing: they did not exist yet"),
+    "placement": (_LABEL, "", "the CPUs that the threads were allowed: 0+1: one thread on each; 0,1*2: two on either"),
+    "last_cpus": (_LABEL, "", "CPUs on which the threads had run last when the timed region began"),
+    "frequency_samples": (_LABEL, "", "readings of the clock frequency that its mean is of"),
 }
-_FAMILIES = {
-    "irq_": (_TOTAL, "", "interrupts of this source on all CPUs, as in /proc/interrupts"),
-    "softirq_": (_TOTAL, "", "softirqs of this kind on all CPUs, as in /proc/softirqs"),
-    "vm_": (_TOTAL, "", "counter of /proc/vmstat, whole machine"),
-    "pressure_": (_TOTAL, "us", "time in which tasks waited for the resource (some, or all of them), whole machine"),
-}
-_FIRST = list(COLUMNS)[:list(COLUMNS).index("user_s")]
+_FIRST = list(COLUMNS)[:list(COLUMNS).index("elapsed_seconds") + 1]
 
 
 def runs_table(rows: Sequence[dict]) -> pd.DataFrame:
@@ -101,7 +75,7 @@ def describe_columns(runs: pd.DataFrame | None = None) -> pd.DataFrame:
 
     Kinds: label, time, total (grows with the run: compare as a rate), level (does not), own (the program's own key).
     """
-    names = list(runs.columns) if runs is not None else [*COLUMNS, *(f"{prefix}*" for prefix in _FAMILIES)]
+    names = list(runs.columns) if runs is not None else list(dict.fromkeys([*COLUMNS, *(metric.id for _, metric in every_metric())]))
     rows = [(name, *_meaning(name)) for name in names]
     return pd.DataFrame(rows, columns=["column", "kind", "unit", "meaning"]).set_index("column")
 
@@ -112,7 +86,7 @@ def _meaning(name: str) -> tuple[str, str, str]:
     if name.endswith("_per_s") and _meaning(name.removesuffix("_per_s"))[0] == _TOTAL:
         kind, unit, meaning = _meaning(name.removesuffix("_per_s"))
         return _LEVEL, f"{unit or '1'}/s", f"{meaning}, per second of wall_seconds"
-    for prefix, meaning in _FAMILIES.items():
-        if name.startswith(prefix):
-            return meaning
+    metric = metric_of(name)
+    if metric is not None:
+        return metric.kind, metric.unit, metric.title
     return "own", "", "the program's own key, or a column of an attachment"

@@ -1,6 +1,7 @@
 """From overlapping noise events of a CPU to a list that one process can replay: sorted, nothing overlapping.
 
-Owns the three ways of combining. Durations are net, so a CPU with overlapping events works like a server with a queue: it
+Owns the three ways of combining, for noise that occupies a CPU; other kinds overlap with it and with each other, each is replayed by a
+process of its own. Durations are net, so a CPU with overlapping events works like a server with a queue: it
 is busy until all that has arrived is done. Its busy periods are found with a running maximum, without a loop over events.
 """
 
@@ -11,16 +12,19 @@ import pandas as pd
 
 from ..errors import InputError
 from ._tables import coded, require_columns, whole_numbers
-from ._vocabulary import INJECTED_AS, INTERRUPT_KINDS, KINDS, LARGEST_CPU, LARGEST_NS, NEAREST, POLICIES, REAL_TIME
+from ._vocabulary import ALL_KINDS, INJECTED_AS, INTERRUPT_KINDS, KINDS, LARGEST_CPU, LARGEST_NS, NEAREST, POLICIES, REAL_TIME, STRESSORS
 
 POLICY_NAMES = tuple(POLICIES)
-_IS_INTERRUPT = np.array([kind in INTERRUPT_KINDS for kind in KINDS])
+_IS_INTERRUPT = np.array([kind in INTERRUPT_KINDS for kind in ALL_KINDS])
 _IS_REAL_TIME = np.array([policy in REAL_TIME for policy in POLICY_NAMES])
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Noise events as equally long arrays; `policy`, `kind` and `source` are places in POLICY_NAMES, KINDS and the sources."""
+    """Noise events as equally long arrays; `policy`, `kind` and `source` are places in POLICY_NAMES, ALL_KINDS and the sources.
+
+    `intensity` is None where every event occupies a CPU, and NaN for those that do.
+    """
 
     cpu: np.ndarray
     start_ns: np.ndarray
@@ -29,13 +33,15 @@ class Columns:
     priority: np.ndarray
     kind: np.ndarray
     source: np.ndarray
+    intensity: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.start_ns)
 
     def take(self, rows: np.ndarray) -> "Columns":
         """These rows (places or a mask)."""
-        return Columns(*(getattr(self, field.name)[rows] for field in fields(self)))
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Columns(**{name: column if column is None else column[rows] for name, column in columns.items()})
 
     def with_(self, **columns: np.ndarray) -> "Columns":
         """The same events with some columns replaced."""
@@ -43,8 +49,9 @@ class Columns:
 
 
 def joined(parts: list[Columns]) -> Columns:
-    """One list after the other."""
-    return Columns(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Columns)))
+    """One list after the other; with intensities if the first one has them."""
+    names = [field.name for field in fields(Columns) if getattr(parts[0], field.name) is not None]
+    return Columns(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 def from_table(events: pd.DataFrame) -> tuple[Columns, list[str]]:
@@ -52,19 +59,29 @@ def from_table(events: pd.DataFrame) -> tuple[Columns, list[str]]:
 
     Raises
     ------
-    InputError : a column is missing, a kind or policy is unknown, a priority or time is out of range.
+    InputError : a column is missing, a kind or policy is unknown, a priority, time or intensity is out of range.
     """
     require_columns(events, ("cpu", "kind", "source", "start_ns", "duration_ns"), "events")
-    kind = _places(events["kind"], KINDS, "kind")
+    kind = _places(events["kind"], ALL_KINDS, "kind")
     policy, priority = _injected_as(events, kind)
     source, sources = coded(events["source"], "source")
     columns = Columns(whole_numbers(events, "cpu", "events"), whole_numbers(events, "start_ns", "events"),
-                      whole_numbers(events, "duration_ns", "events"), policy, priority, kind, source)
+                      whole_numbers(events, "duration_ns", "events"), policy, priority, kind, source, _intensities(events, kind))
     _refuse_excess(columns)
     columns = columns.take(np.flatnonzero(columns.duration_ns > 0))
-    order = np.lexsort([columns.source, columns.priority, columns.policy, columns.duration_ns, columns.kind,
-                        columns.start_ns, columns.cpu])
+    order = _order(columns)
     return columns.take(order), list(sources)
+
+
+def _order(columns: Columns) -> np.ndarray:
+    """By CPU and start; by all else only where two begin at once, which is rare."""
+    order = np.lexsort([columns.start_ns, columns.cpu])
+    cpu, start = columns.cpu[order], columns.start_ns[order]
+    same = np.concatenate([[False], (cpu[1:] == cpu[:-1]) & (start[1:] == start[:-1])])[:len(order)]
+    tied = np.flatnonzero(same | np.append(same[1:], False)[:len(order)])
+    rows = columns.take(order[tied])
+    order[tied] = order[tied][np.lexsort([rows.source, rows.priority, rows.policy, rows.duration_ns, rows.kind, rows.start_ns, rows.cpu])]
+    return order
 
 
 def _places(values: pd.Series, names: tuple[str, ...], what: str) -> np.ndarray:
@@ -79,8 +96,9 @@ def _places(values: pd.Series, names: tuple[str, ...], what: str) -> np.ndarray:
 
 def _injected_as(events: pd.DataFrame, kind: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Policy and priority of each event: of a thread its own where the trace tells, of an interrupt always real-time."""
-    policy = np.array([POLICY_NAMES.index(INJECTED_AS[name][0]) for name in KINDS], np.int16)[kind]
-    priority = np.array([INJECTED_AS[name][1] for name in KINDS], np.int64)[kind]
+    usual = [INJECTED_AS.get(name, INJECTED_AS["thread"]) for name in ALL_KINDS]
+    policy = np.array([POLICY_NAMES.index(name) for name, _ in usual], np.int16)[kind]
+    priority = np.array([number for _, number in usual], np.int64)[kind]
     if "policy" not in events.columns:
         return policy, priority
     codes, told = pd.factorize(events["policy"])
@@ -107,6 +125,22 @@ def _told_priority(events: pd.DataFrame, rows: np.ndarray, policy: str) -> np.nd
     return values
 
 
+def _intensities(events: pd.DataFrame, kind: np.ndarray) -> np.ndarray | None:
+    """Intensity of each event that does more than occupy a CPU, NaN of the others; None if there are only others."""
+    stressing = kind >= len(KINDS)
+    if not stressing.any():
+        return None
+    require_columns(events, ("intensity",), "events")
+    values = pd.to_numeric(events["intensity"], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    bad = stressing & ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        name = ALL_KINDS[kind[at]]
+        raise InputError(f"the intensity of {name} noise is {events['intensity'].iloc[at]}", where=f"events table, row {at}, column intensity",
+                         mend=f"a positive number of {STRESSORS[name].unit}")
+    return np.where(stressing, values, np.nan)
+
+
 def _refuse_excess(columns: Columns) -> None:
     """The sum of durations stays below 2^62 ns, so that no end can overflow, and a CPU has at most five digits."""
     if columns.duration_ns.sum(dtype=float) >= LARGEST_NS:
@@ -120,6 +154,33 @@ def each_cpu(columns: Columns, combine: object) -> Columns:
     bounds = np.flatnonzero(np.diff(columns.cpu)) + 1
     parts = [combine(columns.take(rows)) for rows in np.split(np.arange(len(columns)), bounds)]
     return joined(parts)
+
+
+def combine(columns: Columns, merge: str) -> Columns:
+    """Combine what occupies each CPU; what does more is left as it is, and comes after it where both begin at once.
+
+    Raises
+    ------
+    InputError : two events of such a kind overlap on a CPU.
+    """
+    if columns.intensity is None:
+        return each_cpu(columns, MERGES[merge])
+    stressing = columns.kind >= len(KINDS)
+    stressors, others = columns.take(stressing), columns.take(~stressing)
+    _refuse_overlap(stressors)
+    both = joined([each_cpu(others, MERGES[merge]), stressors] if len(others) else [stressors])
+    occupying = both.kind < len(KINDS)
+    return both.take(np.lexsort([np.where(occupying, -1, both.kind), both.start_ns, both.cpu]))
+
+
+def _refuse_overlap(stressors: Columns) -> None:
+    own = stressors.take(np.lexsort([stressors.start_ns, stressors.kind, stressors.cpu]))
+    same = (np.diff(own.cpu) == 0) & (np.diff(own.kind) == 0)
+    bad = same & (own.start_ns[1:] < (own.start_ns + own.duration_ns)[:-1])
+    if bad.any():
+        at = int(np.argmax(bad)) + 1
+        raise InputError(f"two events of {ALL_KINDS[own.kind[at]]} noise overlap", where=f"CPU {own.cpu[at]}, at {own.start_ns[at]} ns",
+                         why="one process injects each kind on a CPU", mend="add up their intensities, or use another CPU")
 
 
 def completion(start_ns: np.ndarray, duration_ns: np.ndarray) -> np.ndarray:

@@ -1,26 +1,29 @@
 """Noise configs from files: Noisebook's own format and the published injector's, checked so that they can be replayed.
 
 Owns what a file must be like, to the rules of `noise_config.schema.json` (tests hold the two in agreement) and those that a
-schema can't express. Events are checked column by column, so that a million take seconds; an error names file, CPU, event and field.
+schema can't express. There are two ways to the same config: events read as columns (`_lists.py`), and any JSON, event by event. The
+first one takes only what is in order; what it does not take, the second one reads, or names file, CPU, event and field of what is wrong.
 """
 
 import gc
 import gzip
 import json
-import math
 import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ._events import Events, PublishedEvents, shortened
+from ._lists import PLACE, Lists, read_lists
 from ._merge import POLICY_NAMES, Columns
-from ._table import COLUMNS, FORMAT, config_table, plain_provenance
-from ._vocabulary import KINDS, LARGEST_NS, POLICIES
+from ._table import COLUMNS, FORMAT, INTENSITY, config_table, plain_provenance
+from ._vocabulary import ALL_KINDS, KINDS, LARGEST_NS
 
 SCHEMA = Path(__file__).with_name("noise_config.schema.json")
 CPU_NAME = re.compile(r"(0|[1-9][0-9]{0,4})")
@@ -30,8 +33,12 @@ Parts = tuple[tuple[int, ...], int, dict, pd.DataFrame]
 
 def read_config(path: Path) -> Parts:
     """CPUs, window, provenance and table of a config in either format."""
+    data = _content(path)
+    parts = _from_lists(data, path)
+    if parts:
+        return parts
     with _no_collecting():
-        document = _parse(_text(path), path)
+        document = _parse(_text(data, path), path)
         if isinstance(document, dict) and ("format" in document or "cpus" in document):
             return _own(document, path)
         if isinstance(document, dict) and document and all(CPU_NAME.fullmatch(name) for name in document):
@@ -52,16 +59,21 @@ def _no_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def _text(path: Path) -> str:
+def _content(path: Path) -> bytes:
     try:
         data = path.read_bytes()
-        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError("the file is not UTF-8 text", where=f"{path}, byte {error.start}") from None
+        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"damaged gzip: {error}", where=path, mend="get the file again, it is probably cut short") from None
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the file: {getattr(error, 'strerror', None) or error}", where=path) from None
+
+
+def _text(data: bytes, path: Path) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError("the file is not UTF-8 text", where=f"{path}, byte {error.start}") from None
 
 
 def _parse(text: str, path: Path) -> object:
@@ -88,7 +100,8 @@ def _own(document: dict, path: Path) -> Parts:
     _check_frame(document, path)
     window_ns = document["window_ns"]
     cpus = sorted(document["cpus"], key=int)
-    lists = [_Events(document["cpus"][cpu], cpu, path).checked(window_ns) for cpu in cpus]
+    with_intensity = len(document["columns"]) > len(COLUMNS)
+    lists = [Events(document["cpus"][cpu], cpu, path).checked(window_ns, with_intensity) for cpu in cpus]
     if not any(map(len, lists)):
         raise InputError("an empty config: no event on any CPU", where=path, why="there is nothing to inject")
     provenance = _plain(document["provenance"], path)
@@ -104,13 +117,16 @@ def _plain(provenance: dict, path: Path) -> dict:
 
 def _check_frame(document: dict, path: Path) -> None:
     """The frame of the document. Only if it is wrong is the schema asked why: to import its checker takes a second."""
-    cpus = document.get("cpus")
-    right = (set(document) == {"format", "provenance", "window_ns", "columns", "cpus"} and document["format"] == FORMAT
-             and isinstance(document["provenance"], dict) and document["columns"] == list(COLUMNS)
-             and type(document["window_ns"]) is int and 1 <= document["window_ns"] <= LARGEST_NS
-             and isinstance(cpus, dict) and len(cpus) > 0 and all(CPU_NAME.fullmatch(name) for name in cpus))
-    if not right:
+    if not _frame_is_right(document):
         raise _explained(document, path)
+
+
+def _frame_is_right(document: dict) -> bool:
+    cpus = document.get("cpus")
+    return (set(document) == {"format", "provenance", "window_ns", "columns", "cpus"} and document["format"] == FORMAT
+            and isinstance(document["provenance"], dict) and document["columns"] in (list(COLUMNS), [*COLUMNS, INTENSITY])
+            and type(document["window_ns"]) is int and 1 <= document["window_ns"] <= LARGEST_NS
+            and isinstance(cpus, dict) and len(cpus) > 0 and all(CPU_NAME.fullmatch(name) for name in cpus))
 
 
 def _explained(document: dict, path: Path) -> InputError:
@@ -123,99 +139,20 @@ def _explained(document: dict, path: Path) -> InputError:
     error = best_match(Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).iter_errors(frame))
     if error is None:  # to a schema 1.0 is a whole number, and "0\n" ends after the 0
         odd = "window_ns" if type(document["window_ns"]) is not int else "cpus"
-        return InputError(f"not a whole number: {_shortened(repr(document[odd]))}", where=f"{path}, {odd}")
+        return InputError(f"not a whole number: {shortened(repr(document[odd]))}", where=f"{path}, {odd}")
     meaning = error.schema.get("description", "the frame of the file") if isinstance(error.schema, dict) else "the file"
-    return InputError(_shortened(error.message), where=", ".join(map(str, [path, *error.absolute_path])),
-                      mend=f"see {SCHEMA.name}: {_shortened(meaning)}")
-
-
-def _shortened(text: str, length: int = 300) -> str:
-    return text if len(text) <= length else text[:length] + " …"
-
-
-class _Events:
-    """The events of one CPU while they are checked, column by column; an offender is searched for only if there is one."""
-
-    def __init__(self, rows: object, cpu: str, path: Path):
-        self.rows, self.place = rows, f"{path}, CPU {cpu}"
-
-    def checked(self, window_ns: int) -> list[tuple]:
-        """The six columns, or nothing for a CPU without events."""
-        self.check_shape(len(COLUMNS))
-        if not self.rows:
-            return []
-        columns = list(zip(*self.rows))
-        for at, name in enumerate(COLUMNS):
-            self.check_type(columns[at], name, int if name in ("start_ns", "duration_ns", "priority") else str)
-        self.check_range(columns[0], "start_ns", 0)
-        self.check_range(columns[1], "duration_ns", 1)
-        self.check_word(columns[2], "policy", POLICY_NAMES)
-        self.check_word(columns[4], "kind", KINDS)
-        self.check_priority(columns[2], columns[3])
-        self.check_text(columns[5])
-        self.check_order(columns[0], columns[1])
-        if columns[0][-1] >= window_ns:
-            at = next(at for at, start in enumerate(columns[0]) if start >= window_ns)
-            self.refuse(at, "start_ns", f"begins at {columns[0][at]}, after the window of {window_ns} ns")
-        return columns
-
-    def refuse(self, event: int, field: str, what: str, mend: str | None = None) -> None:
-        raise InputError(_shortened(what), where=f"{self.place}, event {event}, {field}", mend=mend)
-
-    def check_shape(self, length: int) -> None:
-        if not isinstance(self.rows, list):
-            raise InputError("not a list of events", where=self.place)
-        if not self.rows or (set(map(type, self.rows)) == {list} and set(map(len, self.rows)) == {length}):
-            return
-        at = next(at for at, row in enumerate(self.rows) if type(row) is not list or len(row) != length)
-        self.refuse(at, "all fields", f"not a list of {length} fields: {self.rows[at]!r}")
-
-    def check_type(self, column: tuple, name: str, wanted: type) -> None:
-        if set(map(type, column)) != {wanted}:
-            at = next(at for at, value in enumerate(column) if type(value) is not wanted)
-            self.refuse(at, name, f"not a {'whole number' if wanted is int else 'text'}: {column[at]!r}")
-
-    def check_range(self, column: tuple, name: str, lowest: int) -> None:
-        if not lowest <= min(column) <= max(column) <= LARGEST_NS:
-            at = next(at for at, value in enumerate(column) if not lowest <= value <= LARGEST_NS)
-            what = "negative" if column[at] < 0 else "no length" if column[at] < lowest else "huge, beyond 2^62 ns"
-            self.refuse(at, name, f"{what}: {column[at]}")
-
-    def check_word(self, column: tuple, name: str, known: tuple[str, ...]) -> None:
-        if not set(column) <= set(known):
-            at = next(at for at, value in enumerate(column) if value not in known)
-            self.refuse(at, name, f"unknown {name} {column[at]!r}", f"known: {', '.join(known)}")
-
-    def check_priority(self, policy: tuple, priority: tuple) -> None:
-        for name, value in set(zip(policy, priority)):
-            lowest, highest = POLICIES[name]
-            if not lowest <= value <= highest:
-                at = next(at for at, pair in enumerate(zip(policy, priority)) if pair == (name, value))
-                self.refuse(at, "priority", f"priority {value} is none of {name}'s", f"{name} has {lowest} … {highest}")
-
-    def check_text(self, column: tuple) -> None:
-        for name in set(column):
-            if any("\ud800" <= letter <= "\udfff" for letter in name):
-                self.refuse(column.index(name), "source", f"not a text: {name!r}")
-
-    def check_order(self, start: tuple, duration: tuple) -> None:
-        starts, durations = np.array(start, np.int64), np.array(duration, np.int64)
-        bad = starts[1:] < starts[:-1] + durations[:-1]
-        if bad.any():
-            at = int(np.argmax(bad)) + 1
-            unsorted = starts[at] < starts[at - 1]
-            what = "begins before the event before it" if unsorted else "overlaps the event before it"
-            self.refuse(at, "start_ns", f"{what}: {start[at]}, after {start[at - 1]} + {duration[at - 1]}",
-                        "sort the events by start" if unsorted else "make the config anew with NoiseConfig.from_events")
+    return InputError(shortened(error.message), where=", ".join(map(str, [path, *error.absolute_path])),
+                      mend=f"see {SCHEMA.name}: {shortened(meaning)}")
 
 
 def _table(cpus: list[str], lists: list[list[tuple]]) -> pd.DataFrame:
-    columns = [[value for events in lists if events for value in events[at]] for at in range(len(COLUMNS))]
+    columns = [[value for events in lists if events for value in events[at]] for at in range(max(map(len, lists)))]
     source, sources = _coded(columns[5], sorted(set(columns[5])))
     cpu = np.repeat([int(name) for name in cpus], [len(events[0]) if events else 0 for events in lists])
+    intensity = [np.array(values, float) for values in columns[6:]]  # of null: NaN
     return config_table(Columns(cpu, np.array(columns[0], np.int64), np.array(columns[1], np.int64),
                                 _coded(columns[2], POLICY_NAMES)[0], np.array(columns[3], np.int64),
-                                _coded(columns[4], KINDS)[0], source), list(sources))
+                                _coded(columns[4], ALL_KINDS)[0], source, *intensity), list(sources))
 
 
 def _coded(values: list[str], names: list[str] | tuple[str, ...]) -> tuple[np.ndarray, list[str] | tuple[str, ...]]:
@@ -228,7 +165,7 @@ def _coded(values: list[str], names: list[str] | tuple[str, ...]) -> tuple[np.nd
 def _published(document: dict, path: Path) -> Parts:
     _refuse_without_priorities(document, path)
     cpus = sorted(document, key=int)
-    entries = [_PublishedEvents(document[cpu], cpu, path) for cpu in cpus]
+    entries = [PublishedEvents(document[cpu], cpu, path) for cpu in cpus]
     windows = [events.window() for events in entries]
     window_ns = max(filter(None, windows), default=None) or max(events.last_end() for events in entries)
     lists = [events.checked(max(window_ns, 1)) for events in entries]
@@ -247,50 +184,66 @@ def _refuse_without_priorities(document: dict, path: Path) -> None:
                              "-1 = SCHED_FIFO 1")
 
 
-class _PublishedEvents(_Events):
-    """`[start, duration, priority]`; fractions of a ns are rounded, entries of no length dropped."""
+# The lists as columns ---------------------------------------------------------------------------------------------------
 
-    def __init__(self, rows: object, cpu: str, path: Path):
-        super().__init__(rows, cpu, path)
-        self.check_shape(3)
-        columns = list(zip(*rows)) if rows else [()] * 3
-        names = ("start_ns", "duration_ns", "priority")
-        self.starts, self.durations, self.priorities = map(self.rounded, columns, names)
-        if rows:
-            self.check_range(self.starts, "start_ns", 0)
-            self.check_range(self.durations, "duration_ns", 0)
-            self.check_published_priority()
+def _from_lists(data: bytes, path: Path) -> Parts | None:
+    """The config, if its lists are such as `read_lists` takes and nothing is wrong with them."""
+    lists = read_lists(data)
+    if lists is None or not len(lists.start_ns) or len(set(lists.cpus.tolist())) < len(lists.cpus):
+        return None
+    try:
+        return _own_lists(lists.by_cpu(), path) if lists.frame else _published_lists(lists.by_cpu())
+    except InputError:
+        return None
 
-    def rounded(self, column: tuple, name: str) -> tuple[int, ...]:
-        types = set(map(type, column))
-        if types <= {int}:
-            return column
-        good = [type(value) is int or (type(value) is float and math.isfinite(value)) for value in column]
-        if not all(good):
-            at = good.index(False)
-            self.refuse(at, name, f"not a number: {column[at]!r}")
-        return tuple(map(round, column))
 
-    def check_published_priority(self) -> None:
-        if not -99 <= min(self.priorities) <= max(self.priorities) <= 0:
-            at = next(at for at, priority in enumerate(self.priorities) if not -99 <= priority <= 0)
-            self.refuse(at, "priority", f"priority {self.priorities[at]} is unknown",
-                        "0 = SCHED_OTHER, -1 … -99 = SCHED_FIFO 1 … 99")
+def _own_lists(lists: Lists, path: Path) -> Parts | None:
+    document = _parse(_text(lists.frame, path), path)
+    place = document.get("cpus")
+    document["cpus"] = {str(cpu): [] for cpu in lists.cpus}
+    if place != json.loads(PLACE) or not _frame_is_right(document) or document["columns"] != list(COLUMNS):
+        return None
+    late = _last(lists.start_ns, lists.lengths).max() >= document["window_ns"]
+    if lists.fractions or late or not _in_order(lists) or lists.duration_ns.min() < 1:
+        return None
+    tails = Events([[at, 1, *tail] for at, tail in enumerate(lists.tails)], "", path).checked(len(lists.tails))
+    return tuple(lists.cpus.tolist()), document["window_ns"], _plain(document["provenance"], path), _lists_table(lists, *tails[2:])
 
-    def window(self) -> int | None:
-        """Start of the sentinel, where there is one."""
-        return self.starts[-1] if self.rows and self.durations[-1] == 0 else None
 
-    def last_end(self) -> int:
-        return self.starts[-1] + self.durations[-1] if self.rows else 0
+def _published_lists(lists: Lists) -> Parts | None:
+    if not all(len(tail) == 1 and type(tail[0]) is int and -99 <= tail[0] <= 0 for tail in lists.tails) or not _in_order(lists):
+        return None
+    last_start, last_duration = _last(lists.start_ns, lists.lengths), _last(lists.duration_ns, lists.lengths)
+    sentinels = last_start[last_duration == 0]
+    window_ns = int(max(sentinels.max(initial=0), 0) or (last_start + last_duration).max())
+    kept = lists.duration_ns > 0
+    if not kept.any() or lists.start_ns[kept].max() >= window_ns:
+        return None
+    lengths = np.bincount(np.repeat(np.arange(len(lists.cpus)), lists.lengths)[kept], minlength=len(lists.cpus))
+    events = replace(lists, lengths=lengths, start_ns=lists.start_ns[kept], duration_ns=lists.duration_ns[kept], tail=lists.tail[kept])
+    urgency = [-tail[0] for tail in lists.tails]
+    table = _lists_table(events, ["SCHED_FIFO" if one else "SCHED_OTHER" for one in urgency], urgency,
+                         ["irq" if one else "thread" for one in urgency], ["published"] * len(urgency))
+    return tuple(lists.cpus.tolist()), window_ns, {"format": "published injector"}, table
 
-    def checked(self, window_ns: int) -> list[tuple]:
-        """The six columns of Noisebook's format; of the kind only this is known: real-time means an interrupt."""
-        policy = ["SCHED_FIFO" if priority else "SCHED_OTHER" for priority in self.priorities]
-        self.check_order(self.starts, self.durations)
-        kept = [(start, duration, name, -priority, "irq" if priority else "thread", "published")
-                for start, duration, priority, name in zip(self.starts, self.durations, self.priorities, policy) if duration]
-        if kept and kept[-1][0] >= window_ns:
-            at = next(at for at, start in enumerate(self.starts) if start >= window_ns)
-            self.refuse(at, "start_ns", f"begins at {self.starts[at]}, after the window of {window_ns} ns")
-        return list(zip(*kept))
+
+def _in_order(lists: Lists) -> bool:
+    """Whether each event of a list begins after the one before it."""
+    early = lists.start_ns[1:] < lists.start_ns[:-1] + lists.duration_ns[:-1]
+    first = np.cumsum(lists.lengths)[:-1]
+    early[first[(first > 0) & (first <= len(early))] - 1] = False
+    return not early.any()
+
+
+def _last(column: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The last value of each list that has one."""
+    return column[np.cumsum(lengths)[lengths > 0] - 1]
+
+
+def _lists_table(lists: Lists, policy: list[str], priority: list[int], kind: list[str], source: list[str]) -> pd.DataFrame:
+    """The table, from the fields of each tail."""
+    codes, sources = _coded(source, sorted(set(source)))
+    fields = [_coded(policy, POLICY_NAMES)[0].astype(np.int8), np.array(priority, np.int16), _coded(kind, KINDS)[0].astype(np.int8), codes]
+    policies, priorities, kinds, of_source = (field[lists.tail] for field in fields)
+    return config_table(Columns(np.repeat(lists.cpus, lists.lengths), lists.start_ns, lists.duration_ns, policies, priorities, kinds,
+                                of_source), sources)

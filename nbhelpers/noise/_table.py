@@ -12,16 +12,23 @@ import pandas as pd
 
 from ..errors import InputError
 from ._merge import POLICY_NAMES, Columns
-from ._vocabulary import KINDS
+from ._vocabulary import ALL_KINDS, KINDS
 
 FORMAT = "noisebook noise config 1"
 COLUMNS = ("start_ns", "duration_ns", "policy", "priority", "kind", "source")
+INTENSITY = "intensity"  # a seventh column, where an event does more than occupy a CPU
 
 
 def config_table(columns: Columns, sources: list[str]) -> pd.DataFrame:
-    """Columns that are sorted by CPU and start, as the table of a config; sources that don't occur are dropped."""
-    used, source = np.unique(columns.source, return_inverse=True)
-    names = [sources[place] for place in used]
+    """Columns that are sorted by CPU and start, as the table of a config; sources that don't occur are dropped.
+
+    A config in which every event occupies a CPU has no column `intensity`, and knows of no other kinds.
+    """
+    used = np.bincount(columns.source, minlength=len(sources)) > 0
+    source = (np.cumsum(used) - 1)[columns.source]
+    names = [name for name, is_used in zip(sources, used) if is_used]
+    stressing = columns.intensity is not None and bool((columns.kind >= len(KINDS)).any())
+    kinds, more = (ALL_KINDS, {INTENSITY: columns.intensity}) if stressing else (KINDS, {})
     return pd.DataFrame({
         "cpu": columns.cpu.astype(np.int64),
         "event": _place_on_cpu(columns.cpu),
@@ -29,9 +36,17 @@ def config_table(columns: Columns, sources: list[str]) -> pd.DataFrame:
         "duration_ns": columns.duration_ns.astype(np.int64),
         "policy": pd.Categorical.from_codes(columns.policy, pd.Index(POLICY_NAMES, dtype=str)),
         "priority": columns.priority.astype(np.int16),
-        "kind": pd.Categorical.from_codes(columns.kind, pd.Index(KINDS, dtype=str)),
+        "kind": pd.Categorical.from_codes(columns.kind, pd.Index(kinds, dtype=str)),
         "source": pd.Categorical.from_codes(source, pd.Index(names, dtype=str)),
-    })
+        **more,
+    }, copy=False)
+
+
+def without_needless(table: pd.DataFrame) -> pd.DataFrame:
+    """The table without intensities and their kinds, if no event is left that has one."""
+    if INTENSITY not in table.columns or table[INTENSITY].notna().any():
+        return table
+    return table.drop(columns=INTENSITY).assign(kind=table["kind"].cat.set_categories(pd.Index(KINDS, dtype=str)))
 
 
 def _place_on_cpu(cpu: np.ndarray) -> np.ndarray:

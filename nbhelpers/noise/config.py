@@ -18,7 +18,7 @@ from .. import files
 from ..errors import InputError
 from . import _merge, _writing
 from ._reading import read_config
-from ._table import config_table, plain_provenance
+from ._table import INTENSITY, config_table, plain_provenance, without_needless
 from ._vocabulary import LARGEST_CPU, LARGEST_NS
 
 # What an events table says of itself and of its making that is worth keeping in the config.
@@ -27,7 +27,7 @@ KEPT_ATTRS = ("run", "seconds", "method", "tracer", "clock", "removed_ns", "kept
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NoiseConfig:
-    """Noise to replay: for each CPU a sorted list of events that don't overlap.
+    """Noise to replay: for each CPU a sorted list of events that don't overlap (but for kinds that do more than occupy it).
 
     Made by `NoiseConfig.from_events` and `NoiseConfig.read`, never by hand.
 
@@ -92,7 +92,7 @@ class NoiseConfig:
         if not len(columns):
             raise InputError("nothing to inject: no event is left", where=f"{len(events)} events, none of any length",
                              mend="take another run, delta_noise(…, run=NUMBER), or artificial noise, signature_noise(…)")
-        lists = _merge.each_cpu(columns, _merge.MERGES[merge])
+        lists = _merge.combine(columns, merge)
         window_ns = _window(window_ns, events.attrs.get("seconds"), lists)
         inside = lists.take(lists.start_ns < window_ns)
         if not len(inside):
@@ -125,7 +125,10 @@ class NoiseConfig:
         return _writing.write_text(path, _writing.published_text(self))
 
     def events(self) -> pd.DataFrame:
-        """All events by CPU and start: cpu, event (place on the CPU), start_ns, duration_ns, policy, priority, kind, source."""
+        """All events by CPU and start: cpu, event (place on the CPU), start_ns, duration_ns, policy, priority, kind, source.
+
+        And intensity (NaN of events that occupy a CPU), if the config has other kinds of noise too: see `stressor_table`.
+        """
         return self._table.copy()
 
     def summary(self) -> pd.DataFrame:
@@ -145,6 +148,9 @@ class NoiseConfig:
     def _blocks(self, keys: list[str]) -> pd.DataFrame:
         """Stretches without a gap of events that have the same keys."""
         table = self._table
+        if INTENSITY in table.columns:  # kinds that may overlap, one after the other
+            voice = table["kind"].cat.codes.where(table[INTENSITY].notna(), -1)
+            table = table.iloc[np.lexsort([table["start_ns"], voice, table["cpu"]])]
         end = table["start_ns"] + table["duration_ns"]
         new = table["start_ns"] != end.shift(fill_value=-1)
         for key in keys:
@@ -198,6 +204,7 @@ class NoiseConfig:
         table = table.sort_values(["cpu", "start_ns"], kind="stable", ignore_index=True)
         left_out = sorted(set(self.cpus) - set(cpus))
         story = {**self.provenance, "mapped": {str(old): int(new) for old, new in cpus.items()}, "left_out_cpus": left_out}
+        table = without_needless(table)
         table["source"] = table["source"].cat.remove_unused_categories()
         return NoiseConfig(tuple(sorted(int(new) for new in cpus.values())), self.window_ns, story, table)
 
@@ -207,6 +214,7 @@ class NoiseConfig:
         table = self._table
         numbers = [table[name].to_numpy().astype("<i8").tobytes() for name in ("cpu", "start_ns", "duration_ns", "priority")]
         codes = [table[name].cat.codes.to_numpy().astype("<i8").tobytes() for name in ("policy", "kind", "source")]
+        numbers += [table[INTENSITY].to_numpy().astype("<f8").tobytes()] if INTENSITY in table.columns else []
         words = files.to_json([[str(name) for name in table[column].cat.categories] for column in ("policy", "kind", "source")])
         return files.digest(str(self.window_ns), str(self.cpus), words.encode("utf-8", "backslashreplace"), *numbers, *codes)
 
@@ -219,10 +227,12 @@ class NoiseConfig:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        total_ms = self._table["duration_ns"].to_numpy().sum(dtype=float) / 1e6
+        occupying = self._table[self._table[INTENSITY].isna()] if INTENSITY in self._table.columns else self._table
+        total_ms = occupying["duration_ns"].to_numpy().sum(dtype=float) / 1e6
         share = total_ms / (len(self.cpus) * self.window_ns / 1e6)
-        return (f"NoiseConfig({len(self.cpus)} CPUs, {len(self._table)} events, {total_ms:.3f} ms = {share:.2%} of "
-                f"{len(self.cpus)} × {self.window_ns / 1e6:.3f} ms, {self.digest})")
+        more = len(self._table) - len(occupying)
+        return (f"NoiseConfig({len(self.cpus)} CPUs, {len(occupying)} events, {total_ms:.3f} ms = {share:.2%} of "
+                f"{len(self.cpus)} × {self.window_ns / 1e6:.3f} ms{f', {more} events of other kinds' if more else ''}, {self.digest})")
 
     def _repr_html_(self) -> str:
         longest_ms = self._blocks(["cpu"])["duration_ns"].max() / 1e6

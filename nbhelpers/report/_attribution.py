@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..attribute import Explanation
-from ._distribution import draw_strips, finished_rows
+from ._classes import draw_marked
+from ._distribution import finished_rows
 from .style import PAGE_IN, ROLES, style
 
 NODE_POINTS = 6.5
@@ -37,7 +38,7 @@ def figure_attribution(explanation: Explanation, runs: pd.DataFrame, width_in: f
         left, right = (part.subplots() for part in figure.subfigures(1, 2, width_ratios=[1, 2.2]))
         _draw_runs(left, explanation, runs[explanation.outcome].to_numpy(float))
         right.set_axis_off()
-        if explanation.found:
+        if explanation.tree is not None:
             _draw_tree(right, explanation, runs)
         else:
             words = explanation.summary.replace("; ", ";\n")
@@ -46,18 +47,18 @@ def figure_attribution(explanation: Explanation, runs: pd.DataFrame, width_in: f
 
 
 def _height_in(explanation: Explanation) -> float:
-    depth = explanation.tree.get_depth() if explanation.found else 1
+    depth = explanation.tree.get_depth() if explanation.tree is not None else 1
     return {1: 2.5, 2: 2.9}.get(depth, 3.6)
 
 
 def _draw_runs(axes, explanation: Explanation, values: np.ndarray) -> None:
-    draw_strips(axes, {"": values}, explanation.threshold, coloured_by_cutoff=True)
+    slow = explanation.labels.to_numpy()
+    draw_marked(axes, values, {"fast": ~slow, "slow": slow})
     found = explanation.cutoff.value is not None
-    axes.axvline(explanation.threshold, color="black", linestyle=(0, (3, 2)) if found else (0, (1, 2)), linewidth=0.9)
-    for name, count in (("fast", (values <= explanation.threshold).sum()), ("slow", (values > explanation.threshold).sum())):
-        axes.scatter([], [], marker=ROLES[name].marker, color=ROLES[name].colour, s=12, label=f"{name} (n = {count})")
-    axes.plot([], [], color="black", linestyle=(0, (3, 2)) if found else (0, (1, 2)), linewidth=0.9,
-              label=f"{'cutoff' if found else 'upper quartile'} {explanation.threshold:.4g}")
+    if np.isfinite(explanation.threshold):
+        quartile = "lower quartile" if explanation.higher_is_better else "upper quartile"
+        axes.axvline(explanation.threshold, color="black", linestyle=(0, (3, 2)) if found else (0, (1, 2)), linewidth=0.9,
+                     label=f"{'cutoff' if found else quartile} {explanation.threshold:.4g}")
     axes.set_xlabel("run time (s)" if explanation.outcome == "seconds" else explanation.outcome)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
 
@@ -103,7 +104,7 @@ def _reword(box, explanation: Explanation, node: int, counts: np.ndarray) -> Non
 def _wrapped(name: str) -> str:
     """A long counter name over several lines, broken after underscores."""
     lines = [""]
-    for part in re.findall(r"[^_]*_?", name)[:-1]:
+    for part in re.findall(r"per_s$|[^_]*_?", name)[:-1]:
         if lines[-1] and len(lines[-1] + part) > NODE_LETTERS:
             lines.append("")
         lines[-1] += part

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from .style import KINDS, PAGE_IN, Role, style
+from .style import KINDS, PAGE_IN, ROLES, Role, style
 
 SOURCES = 12           # shown one by one; the rest as one line
 ROW_LABEL = 22         # letters of a source name
@@ -140,7 +140,7 @@ def _label_lanes(axes, cpus: list, is_pair: bool) -> None:
 
 def _achieved(log: pd.DataFrame) -> pd.DataFrame:
     """Events as they were injected; those not reached are left out. The kind is the log's if it has one."""
-    reached = log[log["outcome"].isin(["injected", "late", "cut"])]
+    reached = log[log["outcome"].isin(["injected", "late", "truncated", "cut"])]
     return reached.assign(duration_ns=reached["end_ns"] - reached["start_ns"])
 
 
@@ -153,3 +153,106 @@ def _draw_lane(axes, events: pd.DataFrame, bottom: float, height: float) -> None
         widths = ends.to_numpy(float) / 1e6 - starts
         axes.broken_barh(list(zip(starts, widths)), (bottom + height - tall, tall), facecolor=_kind(kind).colour, edgecolor=_kind(kind).colour,
                          linewidth=0.25, rasterized=len(own) > MANY)
+
+
+FELT_ROWS = {"planned": ("baseline", "planned", "-"), "injected": ("injected", "injected\n(its own log)", (0, (4, 2))),
+             "felt": ("disturbed", "felt by\na program", (0, (1, 1)))}  # row of the figure: role of its colour, label, dash
+
+
+def figure_felt(log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None = None, around_ms: tuple[float, float] | None = None, width_in: float = PAGE_IN):
+    """Planned and injected noise of a CPU on a time line, above what a program that only reads the clock felt there.
+
+    Parameters
+    ----------
+    log : injection log of one run, with the column `took_ns`: what each event took (`nbhelpers.inject.Felt.drawn`).
+    gaps : when the program was without its CPU: `cpu`, `start_ns`, `duration_ns`, from the same zero.
+    cpu : which; None: the one with the most planned noise.
+    around_ms : begin and end of the part that the right half enlarges; None: around an event of the upper middle size.
+
+    Returns
+    -------
+    matplotlib Figure: above, when the CPU was taken (pale: interruptions that meet no injected event, the machine's own); below, how much
+    of it was lost so far, without the pale ones. Where the three lines lie on each other, the replay took what it was to take, when it was
+    to, and the program felt just that.
+
+    Raises
+    ------
+    InputError : nothing was injected on the CPU.
+    """
+    import matplotlib.pyplot as plt
+
+    cpu, spans, shown = _felt_spans(log, gaps, cpu)
+    whole = (0.0, 1.02 * float(max(spans["planned"][:, 1].max(), spans["injected"][:, 1].max())))
+    zoom = around_ms or _part_to_enlarge(shown)
+    with style():
+        figure, panels = plt.subplots(2, 2, figsize=(width_in, 3.3), height_ratios=[1.15, 1], sharex="col", width_ratios=[1.5, 1])
+        for (upper, lower), limits in zip(panels.T, (whole, zoom)):
+            _draw_spans(upper, spans, limits)
+            _draw_lost(lower, spans, limits)
+            lower.set_xlim(*limits)
+            lower.set_xlabel("time (ms)")
+        panels[0, 0].axvspan(*zoom, color="#DDDDDD", linewidth=0, zorder=0)
+        panels[0, 0].set_title(f"CPU {cpu}: when it was taken away", loc="left")
+        panels[0, 1].set_title("the grey part, enlarged", loc="left")
+        panels[0, 0].set_yticks(range(len(FELT_ROWS)), [label for _, label, _ in FELT_ROWS.values()])
+        panels[0, 1].set_yticks(range(len(FELT_ROWS)), [""] * len(FELT_ROWS))
+        panels[1, 0].set_ylabel("time lost so far (ms)")
+        panels[1, 0].legend(loc="upper left")
+    return figure
+
+
+def _felt_spans(log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None) -> tuple[int, dict[str, np.ndarray], np.ndarray]:
+    """(begin, end, time lost in it) in ms of what was planned, injected and felt on a CPU, and felt without injection; the planned ones to show."""
+    _check(log, ("ran_on", "policy", "replay_start_ns", "replayed_ns", "taken_ns", "end_ns", "took_ns", "outcome"))
+    done = log[log["outcome"].isin(["injected", "late", "truncated", "cut"])]
+    if done.empty:
+        raise InputError("no event was injected", where="injection log", mend="look at the column outcome")
+    cpu = int(done.groupby("ran_on")["replayed_ns"].sum().idxmax()) if cpu is None else cpu
+    done, own = done[done["ran_on"] == cpu].sort_values("taken_ns"), gaps[gaps["cpu"] == cpu]
+    gap_end = own["start_ns"] + own["duration_ns"]
+    begun = np.searchsorted(done["taken_ns"], gap_end) - np.searchsorted(np.sort(done["end_ns"]), own["start_ns"])
+    met = begun > 0  # more events have begun by the gap's end than had ended by its beginning
+    planned_end = done["replay_start_ns"] + done["replayed_ns"]
+    spans = {"planned": (done["replay_start_ns"], planned_end, done["replayed_ns"]), "injected": (done["taken_ns"], done["end_ns"], done["took_ns"]),
+             "felt": (own["start_ns"][met], gap_end[met], own["duration_ns"][met]), "other": (own["start_ns"][~met], gap_end[~met], own["duration_ns"][~met])}
+    columns = {name: np.column_stack([np.asarray(part, float) / 1e6 for part in parts]) for name, parts in spans.items()}
+    realtime = ~done["policy"].isin(["SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE"]).to_numpy()
+    return cpu, columns, columns["planned"][realtime] if realtime.any() else columns["planned"]
+
+
+def _part_to_enlarge(planned: np.ndarray) -> tuple[float, float]:
+    """A window of some lengths of an event of the upper middle size; an interrupt if there is one, since it comes when it is to."""
+    begin, end, length = planned[np.argsort(planned[:, 2], kind="stable")[int(0.7 * (len(planned) - 1))]]
+    margin = max(length, 0.15)
+    return float(begin - margin), float(end + 1.5 * margin)
+
+
+def _draw_spans(axes, spans: dict[str, np.ndarray], limits: tuple[float, float]) -> None:
+    rows = {name: (row, role) for row, (name, (role, _, _)) in enumerate(FELT_ROWS.items())}
+    for name, (row, role) in ({"other": rows["felt"]} | rows).items():
+        shown = spans[name][(spans[name][:, 1] >= limits[0]) & (spans[name][:, 0] <= limits[1])]
+        colour = ROLES[role].colour
+        axes.broken_barh([(begin, end - begin) for begin, end, _ in shown], (row - 0.4, 0.8), facecolor=colour, edgecolor=colour, linewidth=0.3,
+                         zorder=2, rasterized=len(shown) > MANY, alpha=0.25 if name == "other" else 1)
+    axes.set_ylim(len(FELT_ROWS) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+
+
+def _draw_lost(axes, spans: dict[str, np.ndarray], limits: tuple[float, float]) -> None:
+    """Time lost since the beginning of the panel."""
+    for name, (role, _, dash) in FELT_ROWS.items():
+        times, lost = _lost(spans[name])
+        grid = np.unique(np.concatenate([np.clip(times, *limits), limits]))
+        values = np.interp(grid, times, lost) if len(times) else np.zeros(len(grid))
+        axes.plot(grid, values - values[0], color=ROLES[role].colour, linestyle=dash, linewidth=2.4 if name == "planned" else 1.3, label=name,
+                  alpha=0.5 if name == "planned" else 1)
+
+
+def _lost(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of the line of lost time; each span's is spread evenly over it, and spans may overlap."""
+    begin, end = spans[:, 0], np.maximum(spans[:, 1], spans[:, 0] + 1e-6)
+    edges, steps = np.concatenate([begin, end]), np.concatenate([spans[:, 2] / (end - begin), -spans[:, 2] / (end - begin)])
+    order = np.argsort(edges, kind="stable")
+    edges, slopes = edges[order], np.cumsum(steps[order])
+    return edges, np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(edges))]) if len(edges) else edges

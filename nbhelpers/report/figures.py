@@ -4,8 +4,14 @@ Owns nothing but the list; `save_figure` puts a figure on disk with its caption 
 """
 
 from ._attribution import figure_attribution
-from ._detours import figure_detours
+from ._causes import figure_causes
+from ._classes import figure_classes, figure_factor, figure_quantile_shift
+from ._detours import figure_detours, figure_quanta, figure_systems
 from ._distribution import figure_compare, figure_distribution, figure_planted
-from ._noise import figure_noise, figure_timeline
+from ._noise import figure_felt, figure_noise, figure_timeline
+from ._simulate import figure_curves, figure_dots, figure_overheads, figure_ranks
+from ._studies import figure_findings, figure_mitigations, figure_repetitions
+from ._worst import figure_excess
 
-__all__ = ["figure_attribution", "figure_compare", "figure_detours", "figure_distribution", "figure_noise", "figure_planted", "figure_timeline"]
+__all__ = ["figure_findings", "figure_mitigations", "figure_repetitions", "figure_curves", "figure_dots", "figure_overheads", "figure_ranks", "figure_attribution", "figure_causes", "figure_classes", "figure_compare", "figure_detours", "figure_distribution", "figure_factor", "figure_excess", "figure_felt",
+           "figure_noise", "figure_planted", "figure_quanta", "figure_systems", "figure_quantile_shift", "figure_timeline"]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import union_categoricals
 
-WAKE, SWITCH = "sched_wakeup", "sched_switch"
+WAKE, SWITCH, RUNTIME = "sched_wakeup", "sched_switch", "sched_stat_runtime"
 _ORDINARY = 120  # the kernel's priority of a thread of nice 0
 _SLEEPS = 1  # prev_state of who left: it was not preempted, so it kept nobody waiting
 
@@ -31,7 +31,8 @@ def mend_switches(raw: pd.DataFrame) -> Mended:
     """Put the missing switches into a table of tracepoints (see `noise_from_tracepoints`).
 
     A missing switch from X to Y lies between the last record of X and the first of Y. If Y was woken for this CPU in between it began
-    then, and the CPU was idle before; else it is put directly after the last record of X.
+    then, and the CPU was idle before. Else the first entry of Y's account (where that was recorded) says since when it has run. Else the
+    switch is put directly after the last record of X.
     """
     order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
     raw = (raw.iloc[order] if (np.diff(order) != 1).any() else raw).reset_index(drop=True)
@@ -45,7 +46,8 @@ def mend_switches(raw: pd.DataFrame) -> Mended:
     # The idle task is interrupted once more between the wake-up and the switch that it brings about.
     since_ns = np.where(after[at] == 0, _last_switch_ns(cpu, time_ns, is_switch)[at], time_ns[at])
     woken_ns = _woken(raw[is_wake], cpu[at], before[at + 1], since_ns, time_ns[at + 1])
-    rows, ambiguous_ns = _rows(at, cpu[at], after[at], before[at + 1], time_ns[at], time_ns[at + 1], woken_ns)
+    began_ns = _accounted(raw[(raw["event"] == RUNTIME).to_numpy()], before[at + 1], time_ns[at], time_ns[at + 1])
+    rows, ambiguous_ns = _rows(at, cpu[at], after[at], before[at + 1], time_ns[at], time_ns[at + 1], woken_ns, began_ns)
     return Mended(_inserted(raw, is_wake, rows), len(rows), ambiguous_ns)
 
 
@@ -67,11 +69,26 @@ def _last_within(times: np.ndarray | None, low: int, high: int) -> int | None:
     return int(times[at]) if at >= 0 and times[at] >= low else None
 
 
-def _rows(at, cpu, left, found, low_ns, high_ns, woken_ns) -> tuple[list[tuple], int]:
+def _accounted(entries: pd.DataFrame, pid: np.ndarray, low_ns: np.ndarray, high_ns: np.ndarray) -> list[int | None]:
+    """For each gap, since when its later thread has run by the first entry of its account from then on; None where that is not in the gap."""
+    entries = entries[entries["next_pid"].isin(pid)].sort_values("time_ns", kind="stable")
+    accounts = {who: (own["time_ns"].to_numpy(), own["delta_ns"].to_numpy()) for who, own in entries.groupby("next_pid")}
+    return [_first_entry(*accounts[who], low, high) if who in accounts else None for who, low, high in zip(pid.tolist(), low_ns, high_ns)]
+
+
+def _first_entry(times: np.ndarray, spent_ns: np.ndarray, low: int, high: int) -> int | None:
+    at = int(np.searchsorted(times, low, side="right"))
+    began = int(times[at] - spent_ns[at]) if at < len(times) else -1
+    return began if low <= began <= high else None
+
+
+def _rows(at, cpu, left, found, low_ns, high_ns, woken_ns, began_ns) -> tuple[list[tuple], int]:
     """(position in the table, cpu, time, from, to) of each switch to put in, and the ambiguous time."""
     rows, ambiguous_ns = [], 0
-    for position, where, x, y, low, high, woken in zip(at, cpu, left, found, low_ns, high_ns, woken_ns):
-        if woken is None:
+    for position, where, x, y, low, high, woken, began in zip(at, cpu, left, found, low_ns, high_ns, woken_ns, began_ns):
+        if woken is None and began is not None:
+            rows.append((position, where, began, x, y))
+        elif woken is None:
             rows.append((position, where, low, x, y))
             ambiguous_ns += int(high - low)
         elif x == 0:

@@ -20,7 +20,7 @@ from .osnoise import HEADER as OSNOISE_HEADER
 from .tracepoints import write_tracepoints
 
 EVENTS = ("irq/irq_handler_entry", "irq/irq_handler_exit", "irq_vectors/*_entry", "irq_vectors/*_exit", "nmi/nmi_handler",
-          "sched/sched_switch", "sched/sched_wakeup", "sched/sched_process_fork")
+          "sched/sched_switch", "sched/sched_wakeup", "sched/sched_process_fork", "sched/sched_stat_runtime")
 SOFTIRQ_EVENTS = ("irq/softirq_entry", "irq/softirq_exit")  # on PREEMPT_RT softirqs are threads and are seen as such
 
 

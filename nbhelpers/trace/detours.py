@@ -20,6 +20,7 @@ from ._table import LARGEST_NS, NO_PID, clip_to_window, noise_events
 
 FORMAT = "noisebook detours 1"
 _FILE = "detours.bin"
+_DETOURS_A_SECOND = 20_000  # room for; the noisiest systems measured have some 2000
 _MAGIC = b"nbdetour"
 _HEADER = np.dtype([("magic", "S8"), ("version", "u4"), ("threads", "u4"), ("start_ns", "i8"), ("end_ns", "i8"), ("quantum_ns", "i8"),
                     ("resolution_ns", "i8"), ("threshold_ns", "i8")])
@@ -35,40 +36,65 @@ class _Recording:
     detours: pd.DataFrame
 
 
-def record_detours(seconds: float, cpus: Collection[int] | None = None, threshold_ns: int | None = None) -> pd.DataFrame:
-    """Watch for interruptions: a pinned loop a CPU reads the clock until it has had `seconds` of undisturbed time.
+def record_detours(seconds: float, cpus: Collection[int] | None = None, threshold_ns: int | None = None, fixed: str = "work") -> pd.DataFrame:
+    """Watch for interruptions: a pinned loop a CPU reads the clock, and notes where two readings lie too far apart.
 
-    Method: the "selfish detour" benchmark of Beckman et al. 2006 (Cluster), with a fixed amount of work instead of a fixed time.
+    Method: the "selfish detour" benchmark of Beckman et al. 2006 (Cluster), with a fixed amount of work or a fixed time instead of a fixed
+    number of detours. The length of a reading is the least of 64 blocks' medians, so that neither a disturbed block nor the odd
+    impossible step of a virtual machine's clock moves it.
 
     Parameters
     ----------
-    seconds : undisturbed time a CPU, so it takes that and the noise.
+    seconds : undisturbed time a CPU, so it takes that and the noise; with `fixed="time"` simply how long it takes.
     cpus : where to look; None: all that this process may use.
-    threshold_ns : two readings further apart are a detour; None: ten times the median distance, at least 200 ns, which
+    threshold_ns : two readings further apart are a detour; None: ten times the length of a reading, at least 200 ns, which
         keeps the loop's own jitter out on slow clocks of virtual machines too.
+    fixed : "work" or "time".
 
     Returns
     -------
-    detours : `cpu`, `start_ns` (from the loop's start), `duration_ns`, `end_ns`; attrs `resolution_ns` (median distance of two
-        readings), `threshold_ns`, `overhead` (share of time lost to detours), `seconds`.
+    detours : `cpu`, `start_ns` (from the loop's start), `duration_ns`, `end_ns`; attrs `resolution_ns` (length of a reading),
+        `threshold_ns`, `overhead` (share of time lost to detours), `seconds` (a CPU), `cpus` (list), `clock` (tsc or monotonic).
 
     Raises
     ------
     RunError : the program is not built, or failed.
     LostEvents : more detours than it has room for.
+    InputError : `fixed` is neither.
+    """
+    if fixed not in ("work", "time"):
+        raise InputError(f"fixed={fixed!r}", mend='choose fixed="work" (so long undisturbed) or fixed="time"')
+    options = ["--for", fixed, "--capacity", str(_capacity(seconds))]
+    options += ["--threshold", str(int(threshold_ns))] if threshold_ns is not None else []
+    content, words = run_loop("detours", seconds, cpus, options)
+    recording = _parse(content, "the detour loop")
+    detours = recording.detours
+    detours.attrs = _attributes(recording) | {"resolution_ns": float(words["resolution_ns"]), "clock": words["clock"]}
+    return detours
+
+
+def run_loop(program: str, seconds: float, cpus: Collection[int] | None, options: Collection[str]) -> tuple[bytes, dict[str, str]]:
+    """Run one of the loops that watch noise; what it wrote, and the words of the line that it printed.
+
+    Raises
+    ------
+    RunError : the program is not built, or failed.
     """
     with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
         path = Path(folder) / _FILE
-        command = [str(program_path(binary_folder() / "detours")), "--seconds", repr(float(seconds)), "--out", str(path)]
+        command = [str(program_path(binary_folder() / program)), "--seconds", repr(float(seconds)), "--out", str(path), *options]
         command += ["--cpus", ",".join(map(str, sorted(cpus)))] if cpus is not None else []
-        command += ["--threshold", str(int(threshold_ns))] if threshold_ns is not None else []
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60 + 30 * seconds)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60 + 30 * seconds)
+        except subprocess.TimeoutExpired as error:
+            raise RunError(f"the loop did not end within {error.timeout:.0f} s", where=" ".join(command), why="the machine gave it no CPU") from None
         if done.returncode:
-            raise RunError("the detour loop failed", where=" ".join(command), why=(done.stderr or done.stdout).strip()[-300:])
-        recording = _parse(path.read_bytes(), path)
-    detours = recording.detours
-    detours.attrs = _attributes(recording)
-    return detours
+            raise RunError(f"the loop '{program}' failed", where=" ".join(command), why=(done.stderr or done.stdout).strip()[-300:])
+        return path.read_bytes(), dict(word.split("=", 1) for word in done.stdout.splitlines()[-1].split() if "=" in word)
+
+
+def _capacity(seconds: float) -> int:
+    return int(min(max(1 << 18, _DETOURS_A_SECOND * seconds), 1 << 26))
 
 
 def detour_workload(seconds: float, folder: str | Path) -> Workload:
@@ -82,6 +108,20 @@ def detour_workload(seconds: float, folder: str | Path) -> Workload:
     path = Path(folder).absolute() / _FILE
     return Workload("detours", "external", (str(binary_folder() / "detours"), "--seconds", repr(float(seconds)), "--out", str(path)),
                     timeout_s=60 + 30 * seconds)
+
+
+def read_loop(folder: str | Path) -> pd.DataFrame:
+    """What the loop of `detour_workload(seconds, folder)` saw in its last run; attrs as of `record_detours`.
+
+    Raises
+    ------
+    LostEvents : there were more detours than room for them.
+    InputError : a damaged file.
+    """
+    path = Path(folder) / _FILE
+    recording = _parse(read_trace(path), path)
+    recording.detours.attrs = _attributes(recording)
+    return recording.detours
 
 
 class DetourTracer(Attachment):
@@ -184,4 +224,5 @@ def _attributes(recording: _Recording) -> dict:
     threads, header = recording.threads, recording.header
     spent_ns = int((threads["end_ns"] - threads["begin_ns"]).sum())
     return {"resolution_ns": int(header["resolution_ns"]), "threshold_ns": int(header["threshold_ns"]),
-            "overhead": float(recording.detours["duration_ns"].sum() / max(spent_ns, 1)), "seconds": spent_ns * 1e-9 / max(len(threads), 1)}
+            "overhead": float(recording.detours["duration_ns"].sum() / max(spent_ns, 1)),
+            "seconds": spent_ns * 1e-9 / max(len(threads), 1), "cpus": sorted(threads["cpu"].tolist())}

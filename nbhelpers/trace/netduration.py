@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ._mend import SWITCH, WAKE, mend_switches
+from ._mend import RUNTIME, SWITCH, WAKE, mend_switches
 from ._table import INTERRUPTED, KINDS, NO_PID, POLICIES, REPLAY_PRIORITY, clip_to_window, noise_events, policy_of, unite_texts
 
 SOFTIRQS = ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU")
@@ -30,7 +30,8 @@ def noise_from_tracepoints(raw: pd.DataFrame, workload_pids: Collection[int] = (
         local_timer_entry, sched_switch, nmi_handler, sched_process_fork, …), `pid` (who ran), `number` (of the interrupt, softirq or vector),
         `name` (of the interrupt's action), `prev_pid`, `prev_prio`, `prev_state`, `prev_comm`, `next_pid`, `next_prio`, `next_comm` (of a
         switch; of a fork `prev_pid` is the parent and `next_pid` the child; of a sched_wakeup `next_pid` is who was woken and `number` the CPU
-        it was woken for), `delta_ns` (length of an NMI).
+        it was woken for; of a sched_stat_runtime `next_pid` is whose account it is), `delta_ns` (length of an NMI; of an account the CPU time
+        since the one before).
     workload_pids : threads of the workload; their children, as far as `raw` holds the forks, are added.
     excluded_pids : threads of the harness: neither workload nor noise.
     window : timed region, ns, in the clock of `raw`; None: no clipping, times as they are.
@@ -51,7 +52,7 @@ def noise_from_tracepoints(raw: pd.DataFrame, workload_pids: Collection[int] = (
     """
     mended = mend_switches(raw)
     trace = _Trace.of(mended.raw)
-    own = _with_children(raw, workload_pids)
+    own = with_children(raw, workload_pids)
     net_ns = np.zeros(len(trace.time_ns), dtype=np.int64)  # what each event took from the thread beneath it
     parts = [_nmis(trace, net_ns), _interrupts(trace, net_ns), _softirqs(trace, net_ns)]
     for part in parts:
@@ -102,7 +103,8 @@ class _Trace:
         return first[match], last[match]
 
 
-def _with_children(raw: pd.DataFrame, pids: Collection[int]) -> np.ndarray:
+def with_children(raw: pd.DataFrame, pids: Collection[int]) -> np.ndarray:
+    """The pids and those of all that they forked, as far as `raw` holds the forks; sorted."""
     own = set(pids)
     forks = raw.loc[raw["event"] == FORK, ["time_ns", "prev_pid", "next_pid"]].sort_values("time_ns", kind="stable")
     for parent, child in zip(forks["prev_pid"], forks["next_pid"]):
@@ -124,7 +126,7 @@ def _nmis(trace: _Trace, net_ns: np.ndarray) -> dict:
 
 
 def _interrupts(trace: _Trace, net_ns: np.ndarray) -> dict:
-    others = np.array([name in ("softirq", SWITCH, NMI, FORK, WAKE) for name in trace.families] or [True])
+    others = np.array([name in ("softirq", SWITCH, NMI, FORK, WAKE, RUNTIME) for name in trace.families] or [True])
     first, last = trace.pairs(~others[trace.family])
     duration_ns = _net(trace, net_ns, first, last)
     net_ns[last] = duration_ns

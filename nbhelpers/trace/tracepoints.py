@@ -14,7 +14,7 @@ from ._files import header_integer, header_integers, header_line, parse_header, 
 from ._formats import EventFormat, integers, texts
 from ._ringbuffer import PageLayout, Records, decode_pages
 from ._table import unite_texts
-from ._mend import SWITCH, WAKE
+from ._mend import RUNTIME, SWITCH, WAKE
 from .netduration import FORK, NMI, noise_from_tracepoints
 
 FORMAT = "noisebook tracepoints 1"
@@ -54,7 +54,7 @@ def read_tracepoints(path: str | Path, window: tuple[int, int] | None = None, ru
     LostEvents : the kernel dropped events of this run.
     InputError : a damaged or foreign file.
     """
-    header, raw = _read(path)
+    header, raw = read_recording(path)
     if window is None:
         window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
     if not 0 <= window[0] < window[1]:
@@ -69,10 +69,11 @@ def read_tracepoints(path: str | Path, window: tuple[int, int] | None = None, ru
 
 def read_raw_tracepoints(path: str | Path) -> pd.DataFrame:
     """The tracepoints of a recording themselves, one row each, in the form that `noise_from_tracepoints` takes."""
-    return _read(path)[1]
+    return read_recording(path)[1]
 
 
-def _read(path: str | Path) -> tuple[dict, pd.DataFrame]:
+def read_recording(path: str | Path) -> tuple[dict, pd.DataFrame]:
+    """Header and tracepoints of a recording, as `read_raw_tracepoints` gives them."""
     content = read_trace(path)
     line, _, body = content.partition(b"\n")
     header = parse_header(line, FORMAT, path)
@@ -133,7 +134,7 @@ def _one_cpu(cpu: int, data: np.ndarray, layout: PageLayout, formats: dict[int, 
 def _is_noise(known: EventFormat) -> bool:
     """Whether an event takes part in the algorithm; a buffer may hold others."""
     vector = known.name.endswith(("_entry", "_exit")) and "vector" in known.fields
-    return vector or known.name in (SWITCH, WAKE, FORK, NMI, *_NUMBERS)
+    return vector or known.name in (SWITCH, WAKE, FORK, NMI, RUNTIME, *_NUMBERS)
 
 
 def _fill(known: EventFormat, rows: np.ndarray, data: np.ndarray, records: Records, columns: dict, names: dict, values: dict, where: str) -> None:
@@ -159,6 +160,9 @@ def _fill(known: EventFormat, rows: np.ndarray, data: np.ndarray, records: Recor
     elif known.name == WAKE:
         take("next_pid", "pid")
         take("number", "target_cpu")
+    elif known.name == RUNTIME:
+        take("next_pid", "pid")
+        take("delta_ns", "runtime")
     elif known.name == NMI:
         take("delta_ns", "delta_ns")
     else:

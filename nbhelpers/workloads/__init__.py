@@ -1,8 +1,14 @@
 """What can be run: our programs, anybody's command line, and where they are placed on the machine."""
 
 from ._cpus import format_cpu_list
-from .programs import binary_folder, elf_interpreter, external, nbody, program_path, takes_preload
+from .adapters import Adapter, adapter, adapters
+from .configurations import Configuration, configuration_table, configurations, existing
+from .openmp import CONSTRUCTS, SCHEDULES, compilers, minife, nbody, schedbench, stream, syncbench
+from .programs import binary_folder, elf_interpreter, external, program_path, takes_preload
+from .reader import Reader, Table
+from .sizing import Sizing, delay_steps, sizing
 from .workload import CONFIGS, MODELS, STARTS, Workload
 
-__all__ = ["CONFIGS", "MODELS", "STARTS", "Workload", "binary_folder", "elf_interpreter", "external", "format_cpu_list", "nbody",
-           "program_path", "takes_preload"]
+__all__ = ["CONFIGS", "CONSTRUCTS", "Configuration", "MODELS", "SCHEDULES", "STARTS", "Adapter", "Reader", "Sizing", "Table", "Workload", "adapter", "adapters",
+           "binary_folder", "compilers", "configuration_table", "configurations", "delay_steps", "elf_interpreter", "existing", "external", "format_cpu_list", "minife", "nbody", "program_path",
+           "schedbench", "sizing", "stream", "syncbench", "takes_preload"]

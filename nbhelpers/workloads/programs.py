@@ -1,6 +1,6 @@
-"""Programs as workloads: our own, and anybody's command line.
+"""Programs as workloads: where our own lie, and anybody's command line.
 
-Owns where our programs lie and how to tell from a file in which way it can wait at the barrier.
+Owns how to tell from a file in which way it can wait at the barrier.
 """
 
 import os
@@ -15,6 +15,7 @@ from pathlib import Path
 from ..errors import InputError, RunError
 from .workload import Workload
 
+_HOW_TO_BUILD = {"clang": "apt-get install clang libomp-dev && make env", "sycl": "make sycl ACCEPT_LICENCE=yes"}
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -32,8 +33,8 @@ def program_path(name: str | Path) -> Path:
     RunError : it does not exist; the message says what was searched and what to do.
     """
     path = Path(name)
-    if path.parent == binary_folder() and not path.is_file():
-        raise RunError(f"the program '{path.name}' is not built", where=path, mend="make env")
+    if path.is_relative_to(binary_folder()) and not path.is_file():
+        raise RunError(f"the program '{path.name}' is not built", where=path, mend=_HOW_TO_BUILD.get(path.parent.name, "make env"))
     found = shutil.which(str(name))
     if found:
         return Path(found).absolute()
@@ -43,22 +44,6 @@ def program_path(name: str | Path) -> Path:
         raise RunError("there is no such program", where=path.absolute())
     raise RunError(f"no program '{name}' was found", where=f"PATH, that is {os.environ.get('PATH', '(not set)')}",
                    mend="check the spelling, or give its path")
-
-
-def nbody(bodies: int = 6400, steps: int = 20, threads: int | None = None, timeout_s: float = 60.0) -> Workload:
-    """N-body with OpenMP: all pairs gravity in double precision, verified by its drift of energy and momentum.
-
-    Parameters
-    ----------
-    bodies, steps : the size; run time grows as bodies² × steps.
-    threads : None lets OpenMP take one a CPU.
-    timeout_s : see `Workload`.
-    """
-    if int(bodies) < 16 or int(steps) < 1 or (threads is not None and int(threads) < 1):
-        raise InputError(f"bodies={bodies}, steps={steps}, threads={threads}: at least 16 bodies, 1 step and 1 thread are needed")
-    command = (str(binary_folder() / "nbody"), "--bodies", str(int(bodies)), "--steps", str(int(steps)))
-    env = {"OMP_PROC_BIND": "false"} | ({} if threads is None else {"OMP_NUM_THREADS": str(int(threads))})
-    return Workload("nbody", "omp", command, env=env, timeout_s=timeout_s)
 
 
 def external(command: str | Sequence[str], pattern: str | None = None, name: str | None = None, start: str | None = None,
@@ -79,7 +64,7 @@ def external(command: str | Sequence[str], pattern: str | None = None, name: str
     RunError : the program does not exist.
     InputError : the command or the pattern cannot be used.
     """
-    words = _split(command) if isinstance(command, str) else [str(word) for word in command]
+    words = split_command(command) if isinstance(command, str) else [str(word) for word in command]
     if not words or not words[0]:
         raise InputError("the command is empty")
     program = program_path(words[0])
@@ -87,7 +72,8 @@ def external(command: str | Sequence[str], pattern: str | None = None, name: str
                     start=start or ("main" if takes_preload(program) else "exec"), timeout_s=timeout_s)
 
 
-def _split(command: str) -> list[str]:
+def split_command(command: str) -> list[str]:
+    """The words of a command line, as a shell splits it."""
     try:
         return shlex.split(command)
     except ValueError as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import InputError
 from ._cpus import HOUSEKEEPING_SHARES, cores, format_cpu_list, keep_house, usable_cpus
+from .reader import Reader
 
 MODELS = ("omp", "sycl", "mpi", "external")
 STARTS = ("mark", "main", "exec")
@@ -32,6 +33,7 @@ class Workload:
         protocol line if start is "mark", else it is timed from the start to its end.
     cpus : the CPUs it is confined to; None: all.
     timeout_s : it is killed when it takes longer, once to the start and once from there.
+    reader : how the output of somebody else's program is read, in place of a pattern; see `adapter`.
 
     Raises
     ------
@@ -47,6 +49,7 @@ class Workload:
     pattern: str | None = None
     cpus: tuple[int, ...] | None = None
     timeout_s: float = 60.0
+    reader: Reader | None = None
 
     def __post_init__(self):
         pairs = self.env.items() if isinstance(self.env, Mapping) else self.env
@@ -74,7 +77,7 @@ class Workload:
 
         Raises
         ------
-        InputError : no such placement, too few cores, or pinning asked of something that is not OpenMP.
+        InputError : no such placement, too few cores, or pinning asked of something that is neither OpenMP nor SYCL.
         """
         if config not in CONFIGS:
             raise InputError(f"there is no placement '{config}'", mend=f"choose one of {', '.join(CONFIGS)}")
@@ -87,6 +90,10 @@ class Workload:
 
     def _placed_env(self, base: str, cpus: tuple[int, ...]) -> dict[str, str]:
         env = dict(self.env)
+        if self.model == "sycl":
+            from .sycl import placed_env
+
+            return placed_env(env, base, cpus, ours=self.start == "mark")
         if self.model != "omp":
             if base == "TP":
                 raise InputError(f"how to pin the threads of a program of model '{self.model}' is not known", where=self.name,
@@ -117,6 +124,9 @@ def _check(workload: Workload) -> None:
     if any(not key or "=" in key for key, _ in workload.env):
         raise InputError("the name of an environment variable is empty or holds '='", where=where)
     _check_pattern(workload.pattern, where)
+    if workload.reader is not None and (workload.pattern is not None or workload.start == "mark"):
+        raise InputError("a reader was given beside a pattern, or to a program that prints the protocol line", where=where,
+                         why="its time would be found in two ways")
     if workload.cpus is not None and (not workload.cpus or min(workload.cpus) < 0):
         raise InputError("cpus is empty or holds a negative number", where=where)
 

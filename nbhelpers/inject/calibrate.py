@@ -1,0 +1,180 @@
+"""What an injected event costs on this machine: measured with the real injector against a real shielded loop, once a boot, then kept.
+
+Owns the measurement, its statistics and the file that it is kept in.
+"""
+
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError, RunError, SettingError, Unavailable
+from ..files import digest, read_json, to_json, write_atomically
+from ..machine import measuring, online_cpus, state_folder
+from ._native import ffi, lib, library
+from .replay import Replay
+from .rules import Calibration, Plan, Rules, may_realtime
+
+ROUNDS, EVENTS, SPACING_NS, LENGTH_NS = 3, 120, 3_000_000, 100_000  # 0.36 s a round: the fair server steps in after 0.95 s
+LOOP_PRIORITY, PRIORITY = 10, 50
+ORDINARY_EVENTS, ORDINARY_SPACING_NS = 200, 500_000
+LEAD_NS = 20_000_000
+SMALLEST_GAP_NS = 1000
+FEWEST = 50  # usable events, or nothing is said
+OVER_SHARE = 0.01  # the shortest event takes on average at most so much more than it asks for
+_HIGHEST = 0.98  # quantile at which single costs are cut off: the hypervisor's stops are not the injector's
+
+
+def calibrate(path: str | Path | None = None, again: bool = False) -> Calibration:
+    """The costs of an injected event on this machine, measured once for each boot and build of the injector (1.5 s), then kept.
+
+    A SCHED_FIFO loop on one CPU notes when it is without it, while the injector injects events of length 0 and of 100 us there. What
+    the loop loses beyond an event's length is the exit cost, what it loses to one of length 0 is the floor.
+
+    Parameters
+    ----------
+    path : where it is kept; None: with Noisebook's state, see `nbhelpers.machine.state_folder`.
+    again : measure even if it was measured before.
+
+    Returns
+    -------
+    Calibration; of typical numbers, with `measured` False, where SCHED_FIFO is not permitted, or where an analysis that holds the
+    machine's lock shared must not measure.
+    """
+    try:
+        path = Path(path) if path else state_folder() / "injector-calibration.json"
+    except SettingError:
+        path = None
+    kept = None if again or path is None else _read(path)
+    if kept or not may_realtime(PRIORITY):
+        return kept or Calibration()
+    try:
+        with measuring(doing="calibration of the injector"):
+            found = measure(max(online_cpus()))
+    except (Unavailable, RunError):
+        return Calibration()
+    if found.measured and path is not None:
+        write_atomically(path, to_json({"of": _identity(), "calibration": asdict(found)}))
+    return found
+
+
+def _identity() -> str:
+    """Changes with the boot, the kernel, the CPUs that are online and the build of the injector."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text() + Path("/proc/version").read_text()
+    return digest(boot, str(online_cpus()), Path(library).read_bytes())
+
+
+def _read(path: Path) -> Calibration | None:
+    """What was kept, unless it is of another boot or build, or damaged: then it is measured anew."""
+    try:
+        kept = read_json(path)
+        values = dict(kept["calibration"])
+        values["intervals"] = {name: tuple(interval) for name, interval in values["intervals"].items()}
+        return Calibration(**values) if kept["of"] == _identity() else None
+    except (InputError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def measure(cpu: int) -> Calibration:
+    """Measure the costs on one CPU, now.
+
+    Raises
+    ------
+    RunError : the injector could not be started.
+    """
+    costs = pd.concat([_costs(cpu, seed) for seed in range(ROUNDS)])
+    ordinary_us = _ordinary_costs_us(cpu)
+    zero = costs.loc[costs["length_us"] == 0, "lost_us"].to_numpy()
+    whole = costs[costs["length_us"] > 0]
+    if min(len(zero), len(whole), len(ordinary_us)) < FEWEST:
+        return Calibration()
+    wake, beyond = whole["wake_us"].to_numpy(), whole["beyond_us"].to_numpy()
+    slope = _slope(wake, beyond)
+    values = {"wake_us": wake, "exit_us": beyond - slope * (wake - np.median(wake)), "floor_us": zero, "ordinary_floor_us": ordinary_us}
+    medians = {name: round(float(np.median(own)), 3) for name, own in values.items()}
+    return Calibration(**medians, exit_per_wake=round(slope, 4), exit_most_us=round(float(np.quantile(beyond, 0.95)), 3),
+                       shortest_us=_shortest(zero), shortest_ordinary_us=_shortest(ordinary_us), n=len(costs), cpu=cpu, measured=True,
+                       intervals={name: _interval(own) for name, own in values.items()})
+
+
+def _plan(cpu: int, start_ns: np.ndarray, duration_ns: np.ndarray, policy: str, priority: int) -> Plan:
+    count = len(start_ns)
+    events = pd.DataFrame({"cpu": cpu, "event": range(count), "start_ns": start_ns, "duration_ns": duration_ns, "policy": policy,
+                           "priority": np.int8(priority), "kind": "irq", "intensity": 0.0, "recorded_start_ns": start_ns,
+                           "recorded_duration_ns": duration_ns, "into": range(count)})
+    return Plan(events, pd.DataFrame({"cpu": [cpu], "first": [0], "count": [count]}), Rules(exit_cost_us=0, shortest_us=0))
+
+
+def _costs(cpu: int, seed: int) -> pd.DataFrame:
+    """One round: `length_us`, `wake_us`, `lost_us`, `beyond_us` of events that the loop felt as one gap each."""
+    random = np.random.default_rng(seed)
+    start_ns = np.arange(EVENTS) * SPACING_NS + random.integers(100_000, SPACING_NS - LENGTH_NS - 300_000, EVENTS)
+    plan = _plan(cpu, start_ns, LENGTH_NS * random.permutation(np.arange(EVENTS) % 2), "SCHED_FIFO", PRIORITY)
+    replay = Replay(plan)
+    try:
+        replay.start()
+        gaps = _felt_beside(replay, cpu, EVENTS * SPACING_NS)
+    finally:
+        replay.close()
+    return _matched(plan.events, {name: column.copy() for name, column in replay.log.items()}, gaps)
+
+
+def _felt_beside(replay: Replay, cpu: int, length_ns: int) -> np.ndarray:
+    """Release a replay beside the loop; the loop's gaps (before, after) in ns from t0. The loop is a thread: its policy ends with it."""
+    t0_ns, capacity = time.monotonic_ns() + LEAD_NS, 20 * EVENTS
+    gaps, counts = np.zeros((capacity, 2), dtype=np.int64), []
+    loop = threading.Thread(target=lambda: counts.append(lib.nb_feel(
+        cpu, LOOP_PRIORITY, t0_ns, length_ns, SMALLEST_GAP_NS, ffi.from_buffer("int64_t[]", gaps, require_writable=True), capacity)))
+    loop.start()
+    replay.release(t0_ns)
+    loop.join()
+    return gaps[:max(counts[0], 0)]
+
+
+def _matched(events: pd.DataFrame, log: dict[str, np.ndarray], gaps: np.ndarray) -> pd.DataFrame:
+    """Each event with the gap that it lies in: taken since the planned start, where nothing else happened before or within it."""
+    start_ns, duration_ns = events["start_ns"].to_numpy(), events["duration_ns"].to_numpy()
+    if not len(gaps):
+        return pd.DataFrame(columns=["length_us", "wake_us", "lost_us", "beyond_us"])
+    place = np.maximum(np.searchsorted(gaps[:, 0], log["start_ns"]) - 1, 0)
+    before, after = gaps[place].T
+    table = pd.DataFrame({"length_us": duration_ns / 1e3, "wake_us": (log["start_ns"] - start_ns) / 1e3, "lost_us": (after - before) / 1e3,
+                          "beyond_us": (after - before - duration_ns) / 1e3})
+    whole = (after >= log["end_ns"]) & (np.abs(before - start_ns) < 10_000) & (log["outcome"] == 1)
+    return table[whole & (log["policy"] == 1) & (log["gap_ns"] < LENGTH_NS // 2)]
+
+
+def _ordinary_costs_us(cpu: int) -> np.ndarray:
+    """CPU time that ordinary events of length 0 consume, falling asleep and waking up included."""
+    start_ns = np.arange(ORDINARY_EVENTS) * ORDINARY_SPACING_NS
+    replay = Replay(_plan(cpu, start_ns, np.zeros(ORDINARY_EVENTS, dtype=np.int64), "SCHED_OTHER", 0))
+    try:
+        replay.start()
+        replay.release(time.monotonic_ns() + LEAD_NS)
+        replay.wait(10)
+    finally:
+        replay.close()
+    return replay.log["cpu_time_ns"][1:][np.isin(replay.log["outcome"][1:], (1, 2))] / 1e3
+
+
+def _slope(x: np.ndarray, y: np.ndarray) -> float:
+    """Theil–Sen: the median slope of all pairs, 0 to 1; pairs closer than 1 us say nothing."""
+    dx, dy = (own[:, None] - own[None, :] for own in (x, y))
+    far = dx > 1
+    return float(np.clip(np.median(dy[far] / dx[far]), 0, 1)) if far.any() else 0.0
+
+
+def _shortest(costs_us: np.ndarray) -> float:
+    """The shortest event whose mean of max(length, cost) is at most OVER_SHARE above its length; to 0.5 us."""
+    costs = np.minimum(costs_us, np.quantile(costs_us, _HIGHEST))
+    lengths = np.arange(np.floor(2 * np.median(costs)) / 2, costs.max() + 1, 0.5)
+    over = np.array([np.maximum(costs, length).mean() / max(length, 0.5) - 1 for length in lengths])
+    return float(lengths[np.argmax(over <= OVER_SHARE)])
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    draws = np.median(np.random.default_rng(0).choice(values, (500, len(values))), axis=1)
+    return tuple(round(float(limit), 3) for limit in np.quantile(draws, [0.025, 0.975]))

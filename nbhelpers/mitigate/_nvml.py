@@ -1,0 +1,131 @@
+"""GPU settings by NVML, held by a process of its own: run as `python -I -S _nvml.py WHAT SHARE`, it undoes them when its input ends.
+
+Standard library only. The driver has no file to put a value back into, so the holder outlives whoever started it, even after a SIGKILL, just long
+enough to reset the GPUs.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+
+_LIBRARY, _GRAPHICS_CLOCK = "libnvidia-ml.so.1", 0
+
+
+class NvmlError(Exception):
+    """What NVML answered, in its own words."""
+
+
+class Gpus:
+    """All GPUs of the machine; a context in which NVML is initialised."""
+
+    def __init__(self):
+        try:
+            self._nvml = ctypes.CDLL(_LIBRARY)
+        except OSError:
+            raise NvmlError(f"there is no {_LIBRARY}: no NVIDIA driver is installed") from None
+        self._call("nvmlInit_v2")
+        count = ctypes.c_uint()
+        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        self._handles = [self._handle(number) for number in range(count.value)]
+        if not self._handles:
+            raise NvmlError("there is no GPU")
+
+    def __enter__(self) -> "Gpus":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._nvml.nvmlShutdown()
+
+    def _handle(self, number: int) -> ctypes.c_void_p:
+        handle = ctypes.c_void_p()
+        self._call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(number), ctypes.byref(handle))
+        return handle
+
+    def _call(self, name: str, *arguments: object) -> None:
+        try:
+            function = getattr(self._nvml, name)
+        except AttributeError:
+            raise NvmlError(f"this driver has no {name}") from None
+        if code := function(*arguments):
+            self._nvml.nvmlErrorString.restype = ctypes.c_char_p
+            raise NvmlError(f"{name}: {(self._nvml.nvmlErrorString(code) or b'error').decode()}")
+
+    def _number(self, name: str, handle: ctypes.c_void_p, *arguments: object) -> int:
+        value = ctypes.c_uint()
+        self._call(name, handle, *arguments, ctypes.byref(value))
+        return value.value
+
+    def _fans(self, handle: ctypes.c_void_p) -> range:
+        return range(self._number("nvmlDeviceGetNumFans", handle))
+
+    def _cap_mhz(self, handle: ctypes.c_void_p, share: float) -> int:
+        return round(share * self._number("nvmlDeviceGetMaxClockInfo", handle, ctypes.c_uint(_GRAPHICS_CLOCK)))
+
+    def set(self, what: str, share: float) -> None:
+        """Set clocks, fan or persistence of all GPUs."""
+        for handle in self._handles:
+            if what == "clocks":
+                self._call("nvmlDeviceSetGpuLockedClocks", handle, ctypes.c_uint(0), ctypes.c_uint(self._cap_mhz(handle, share)))
+            elif what == "fan":
+                if not self._fans(handle):
+                    raise NvmlError("a GPU has no fan of its own")
+                for fan in self._fans(handle):
+                    self._call("nvmlDeviceSetFanSpeed_v2", handle, ctypes.c_uint(fan), ctypes.c_uint(round(100 * share)))
+            else:
+                self._call("nvmlDeviceSetPersistenceMode", handle, ctypes.c_uint(1))
+
+    def persistence(self) -> list[int]:
+        """Of each GPU, 1 if it is kept initialised."""
+        return [self._number("nvmlDeviceGetPersistenceMode", handle) for handle in self._handles]
+
+    def reset(self, what: str, persistence: list[int]) -> None:
+        """Back to the driver's own control of clocks and fans, and to the persistence modes that were."""
+        for handle, mode in zip(self._handles, persistence):
+            if what == "clocks":
+                self._call("nvmlDeviceResetGpuLockedClocks", handle)
+            elif what == "fan":
+                for fan in self._fans(handle):
+                    self._call("nvmlDeviceSetDefaultFanSpeed_v2", handle, ctypes.c_uint(fan))
+            else:
+                self._call("nvmlDeviceSetPersistenceMode", handle, ctypes.c_uint(mode))
+
+    def wrong(self, what: str, share: float) -> str | None:
+        """What is not as set, in words. NVML tells the present clock and not the lock: one above the cap proves that there is none."""
+        for number, handle in enumerate(self._handles):
+            if what == "clocks":
+                has, cap = self._number("nvmlDeviceGetClockInfo", handle, ctypes.c_uint(_GRAPHICS_CLOCK)), self._cap_mhz(handle, share)
+                if has > cap:
+                    return f"GPU {number} runs at {has} MHz, above {cap} MHz"
+            elif what == "fan":
+                has = [self._number("nvmlDeviceGetTargetFanSpeed", handle, ctypes.c_uint(fan)) for fan in self._fans(handle)]
+                if has != [round(100 * share)] * len(has):
+                    return f"the fans of GPU {number} are to run at {has} %, not at {round(100 * share)} %"
+            elif not self._number("nvmlDeviceGetPersistenceMode", handle):
+                return f"GPU {number} is not in persistence mode"
+        return None
+
+
+def hold(what: str, share: float) -> None:
+    """Set, say so, wait until the input ends, reset."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        with Gpus() as gpus:
+            before = gpus.persistence() if what == "persistence" else [0] * 1024
+            try:
+                gpus.set(what, share)
+                os.write(1, b"ready\n")
+                os.read(0, 1)
+            finally:
+                with contextlib.suppress(NvmlError if what == "fan" else ()):
+                    gpus.reset(what, before)
+    except NvmlError as error:
+        with contextlib.suppress(OSError):
+            os.write(1, f"{error}\n".encode())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    hold(sys.argv[1], float(sys.argv[2]))

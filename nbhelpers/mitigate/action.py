@@ -1,0 +1,72 @@
+"""What a mitigation does: the interface of every action, and the answer to "can it be done here?".
+
+Owns `Action` and `Possible`; the actions themselves are in `program`, `scheduling`, `inherited`, `preparing`, `settings`, `groups` and `gpu`.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from ..workloads import Workload
+
+
+@dataclass(frozen=True)
+class Possible:
+    """Whether something can be done here; if not, why, and the command that would mend it."""
+
+    yes: bool
+    reason: str = ""
+    mend: str = ""
+
+    def __bool__(self) -> bool:
+        return self.yes
+
+    def __repr__(self) -> str:
+        return "Possible(yes)" if self.yes else f"Possible(no: {self.reason})"
+
+
+YES = Possible(True)
+
+
+class NotYet(str):
+    """Why a check fails that may succeed later: threads, libraries or an environment that are not there so soon. The last answer counts."""
+
+
+class Action:
+    """One thing that a mitigation does to a program or to the machine; the methods do nothing unless overridden.
+
+    For each run, in this order: `held` is entered before anything is started; `inherited` is entered too, and left when the process waits
+    at the barrier; `arm` acts on the waiting process; `check` is asked then, and again while it runs. `held` is left when it has ended.
+
+    Attributes
+    ----------
+    needs_program : the check looks at the program itself, which a launcher that waits in its place (start "exec") is not yet.
+    """
+
+    needs_program: bool = False
+
+    def possible(self, workload: Workload | None = None) -> Possible:
+        """Whether it can be done on this machine, by this user, to this workload. Changes nothing."""
+        return YES
+
+    def settled(self, workload: Workload) -> "Action":
+        """The same action with what depends on the workload decided, such as which CPUs "one" means."""
+        return self
+
+    def applied_to(self, workload: Workload) -> Workload:
+        """The workload as it is started."""
+        return workload
+
+    def held(self, workload: Workload) -> AbstractContextManager:
+        """In force for the run."""
+        return nullcontext()
+
+    def inherited(self) -> AbstractContextManager:
+        """In force for the calling thread until the process waits: what a child inherits from it."""
+        return nullcontext()
+
+    def arm(self, pid: int) -> None:
+        """The process waits at the barrier."""
+
+    def check(self, pid: int) -> str | None:
+        """What is not as it should be, in words; None: it is in effect; `NotYet`: ask again later."""
+        return None

@@ -1,0 +1,144 @@
+"""Actions by control groups, version 1 and 2: a group for the run alone, with its CPUs or its weight, removed at the end.
+
+Owns where the hierarchies are mounted and how a group is made; the folder is made by `nbhelpers.machine.settings`, so that it goes after a SIGKILL too.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..errors import SettingError
+from ..machine import settings
+from ..workloads import Workload, format_cpu_list
+from . import _proc
+from .action import YES, Action, Possible
+from .scheduling import choose_cpus
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Where groups with a controller can be made: the parent's folder, and the version of the interface."""
+
+    folder: Path
+    version: int
+
+
+def hierarchy(controller: str, mounts: str = "/proc/self/mounts") -> Hierarchy | Possible:
+    """The hierarchy of a controller, or why there is none.
+
+    In version 2 groups are made at the top, since a group with processes can't hand controllers on; in version 1 below our own.
+    """
+    rows = [line.split()[:4] for line in Path(mounts).read_text().splitlines()]
+    for _, place, kind, options in rows:
+        if kind == "cgroup" and controller in options.split(","):
+            return Hierarchy(Path(place) / _proc.groups(os.getpid()).get(controller, "/").lstrip("/"), 1)
+    for _, place, kind, _ in rows:
+        if kind == "cgroup2" and controller in _words(Path(place) / "cgroup.controllers"):
+            if controller in _words(Path(place) / "cgroup.subtree_control"):
+                return Hierarchy(Path(place), 2)
+            return Possible(False, f"the controller {controller} is not handed on to groups", f"echo +{controller} > {place}/cgroup.subtree_control")
+    return Possible(False, f"no control groups with the controller {controller} are mounted", "a kernel with cgroups, outside of a container")
+
+
+def _words(path: Path) -> list[str]:
+    with suppress(OSError):
+        return path.read_text().split()
+    return []
+
+
+class Group(Action):
+    """A control group for the run; subclasses say which controller and which values."""
+
+    controller = ""
+
+    def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
+        """File of the group to value, in the order in which they are written."""
+        raise NotImplementedError
+
+    def possible(self, workload: Workload | None = None) -> Possible:
+        found = hierarchy(self.controller)
+        if isinstance(found, Possible):
+            return found
+        if not os.access(found.folder, os.W_OK) or os.geteuid():
+            return Possible(False, f"no group can be made in {found.folder}", "run as root")
+        return YES
+
+    @contextmanager
+    def held(self, workload: Workload) -> Iterator[None]:
+        found = hierarchy(self.controller)
+        if isinstance(found, Possible):
+            raise SettingError(found.reason, mend=found.mend)
+        folder = self._folder(found)
+        with settings.made_folder(folder):
+            for name, value in self.values(found.version, found.folder, workload).items():
+                _write(folder / name, value)
+            yield
+
+    def arm(self, pid: int) -> None:
+        _write(self._folder(hierarchy(self.controller)) / "cgroup.procs", str(pid))
+
+    def check(self, pid: int) -> str | None:
+        found = hierarchy(self.controller)
+        has = _proc.groups(pid).get(self.controller if found.version == 1 else "", "")
+        name = self._folder(found).name
+        return None if os.path.basename(has) == name else f"the process is in the control group {has or '/'}, not in {name}"
+
+    def _folder(self, found: Hierarchy) -> Path:
+        return found.folder / f"noisebook-{self.controller}-{os.getpid()}"
+
+
+def _write(path: Path, value: str) -> None:
+    try:
+        path.write_text(value)
+    except OSError as error:
+        raise SettingError(f"the control group does not take {value!r}: {error.strerror}", where=path,
+                           why="the run would be measured without its mitigation") from None
+
+
+@dataclass(frozen=True)
+class CpuSet(Group):
+    """The CPUs of the run, which it cannot leave by itself; `cpus` as in `choose_cpus`."""
+
+    cpus: str | Sequence[int] = "housekeeping"
+    controller = "cpuset"
+
+    def possible(self, workload: Workload | None = None) -> Possible:
+        if not choose_cpus(self.cpus, workload):
+            return Possible(False, "no CPU would be left", "a machine with more cores")
+        return super().possible(workload)
+
+    def settled(self, workload: Workload) -> "CpuSet":
+        return replace(self, cpus=choose_cpus(self.cpus, workload))
+
+    def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
+        """Version 1 asks for the memory nodes to be named before a process may come in."""
+        nodes = {"cpuset.mems": (parent / "cpuset.mems").read_text().strip()} if version == 1 else {}
+        return nodes | {"cpuset.cpus": format_cpu_list(choose_cpus(self.cpus, workload))}
+
+    def check(self, pid: int) -> str | None:
+        wanted = frozenset(choose_cpus(self.cpus))
+        outside = [task for task in _proc.tasks(pid) if not _proc.allowed(pid, task) <= wanted]
+        return super().check(pid) or (f"thread {outside[0]} may run on other CPUs than {format_cpu_list(tuple(sorted(wanted)))}" if outside else None)
+
+
+@dataclass(frozen=True)
+class CpuWeight(Group):
+    """A share of the CPUs so many times that of other groups, within the kernel's limits."""
+
+    times: int = 100
+    controller = "cpu"
+
+    def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
+        return {"cpu.shares": str(min(262144, 1024 * self.times))} if version == 1 else {"cpu.weight": str(min(10000, 100 * self.times))}
+
+    def check(self, pid: int) -> str | None:
+        if wrong := super().check(pid):
+            return wrong
+        found = hierarchy(self.controller)
+        for name, value in self.values(found.version, found.folder, None).items():
+            has = (self._folder(found) / name).read_text().strip()
+            if has != value:
+                return f"{name} is {has}, not {value}"
+        return None

@@ -1,0 +1,259 @@
+"""Round the loop without a hand on it: measure, label, attribute, explain, try what may help, compare, tell.
+
+Owns the order of the steps and how the budget is divided; every measurement is a campaign in a folder, so that the same call goes on where it stopped.
+"""
+
+import math
+import shlex
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from statsmodels.stats.multitest import multipletests
+
+from ..attribute import Comparison, compare, explain, stopping
+from ..errors import InputError, NoisebookError, RunError, SettingError, Unavailable
+from ..files import read_json, to_json, write_atomically
+from ..measure import Campaign, Cell, consequences, finished, metrics as metric_layers, rates, recorded_runs, run_once
+from ..workloads import Workload, external
+from .knowledge import Mitigation, explain_factor, mitigations
+from .report import LEVEL, TRIED_COLUMNS, Report, as_table, found_factors, verdict_of
+from .treatment import cells
+
+METRICS = ("software", "kernel", "interrupts", "softirqs", "pressure")
+BASELINE_SHARE, CONFIRM_SHARE = 0.35, 0.2   # of the budget
+FEWEST_RUNS, MOST_RUNS, STEP = 30, 200, 10  # of the first measurement; the rule is asked after each step
+FEWEST_ROUNDS, MOST_ROUNDS = 12, 100        # of a trial
+_SEVERAL_CPUS = 1.3                         # CPU time over run time from which a program counts as parallel
+
+
+def autopilot(command: str | Sequence[str] | Workload, budget_seconds: float = 300.0, *, folder: str | Path | None = None,
+              metrics: Sequence[str] = METRICS, candidates: Iterable[str] | None = None, general: bool = False, risk: str = "low", pattern: str | None = None,
+              rule: stopping.Rule | None = None, seed: int = 1, progress: Callable[[str], object] | None = None) -> Report:
+    """Find out why runs differ and what helps.
+
+    Parameters
+    ----------
+    command : a command line, its words, or a workload.
+    budget_seconds : for measuring, all calls into the same folder together; at least for 30 runs. Analysing takes some seconds more.
+    folder : keeps everything, so that the same call goes on after an interruption; None: a temporary one.
+    metrics : layers, see `measure.metrics`.
+    candidates : ids of mitigations to try in any case and in this order, instead of those of the factors found.
+    general : try the general ones if nothing is found.
+    risk : the highest that is tried: "none", "low" or "high".
+    pattern : where to find the time in the output of a command; see `workloads.external`.
+    rule : when the first measurement has enough runs; default: the one made for tails, at most 200.
+    seed : of orders, and of the analysis.
+    progress : called with a sentence at each step.
+
+    Returns
+    -------
+    Report; a cause that is not found, or a mitigation that does not help, is a result like any other.
+
+    Raises
+    ------
+    InputError : the budget is too small, a mitigation does not exist, or the folder holds something else.
+    RunError : the program fails.
+    """
+    workload = command if isinstance(command, Workload) else external(command, pattern=pattern)
+    _check(budget_seconds, risk, candidates)
+    with ExitStack() as stack:
+        place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="noisebook-")))
+        pilot = _Pilot(workload, float(budget_seconds), place, tuple(metrics), risk, int(seed), progress or (lambda sentence: None))
+        return pilot.fly(None if candidates is None else list(candidates), general, rule or stopping.for_tails(most=MOST_RUNS))
+
+
+def _check(budget_seconds: float, risk: str, candidates: Iterable[str] | None) -> None:
+    if not 0 < budget_seconds < 1e7:
+        raise InputError(f"a budget of {budget_seconds} s", mend="give the seconds that measuring may take, such as 300")
+    if risk not in ("none", "low", "high"):
+        raise InputError(f"there is no risk {risk!r}", mend="none, low or high")
+    unknown = [name for name in candidates or () if name not in mitigations()]
+    if unknown:
+        raise InputError(f"there is no mitigation '{unknown[0]}'", mend="see what there is: mitigate.here()")
+
+
+@dataclass
+class _Pilot:
+    workload: Workload
+    budget_s: float
+    folder: Path
+    metrics: tuple[str, ...]
+    risk: str
+    seed: int
+    say: Callable[[str], object]
+    left_out: list[dict] = field(default_factory=list)
+
+    def fly(self, candidates: list[str] | None, general: bool, rule: stopping.Rule) -> Report:
+        runs, stopped = self._first_measurement(rule)
+        explanation = explain(rates(runs), seed=self.seed, consequences=consequences())
+        self.say(explanation.summary)
+        factors = found_factors(explanation)
+        wanted = self._wanted(candidates, factors, general)
+        chosen = self._choose(wanted, runs)
+        compared, trials = self._trials(chosen, runs)
+        tried = _table(compared, wanted)
+        report = Report(shlex.join(self.workload.command), runs, explanation, stopped, factors, tried,
+                        as_table(self.left_out, ["name", "reason", "mend"]), compared, trials, None, self._spent())
+        return self._confirmed(report)
+
+    # ---- measuring ----
+
+    def _first_measurement(self, rule: stopping.Rule) -> tuple[pd.DataFrame, str]:
+        """Runs until the rule or the budget says stop; what was decided is kept, so that a later call does not measure more."""
+        path = self.folder / "first.json"
+        if path.exists():
+            kept = read_json(path)
+            return finished(self._campaign("first", [Cell("baseline", self.workload)], kept["runs"], layers=True).run()), kept["stopped"]
+        count, began = 5, time.monotonic()
+        while True:
+            runs = finished(self._campaign("first", [Cell("baseline", self.workload)], count, layers=True).run())
+            spent, a_run = self._spent(), float(runs["elapsed_seconds"].median())
+            decision = rule.decide(runs["seconds"].to_numpy(), time.monotonic() - began)
+            affordable = int(BASELINE_SHARE * self.budget_s / a_run)
+            if affordable < FEWEST_RUNS:
+                affordable = self._fewest(a_run)
+            if count >= FEWEST_RUNS and (decision.stop or spent > BASELINE_SHARE * self.budget_s or count >= affordable):
+                stopped = decision.reason if decision.stop else f"the budget for it was spent ({decision.reason})"
+                write_atomically(path, to_json({"runs": count, "stopped": stopped}))
+                return runs, stopped
+            count = min(max(FEWEST_RUNS, count + STEP), max(FEWEST_RUNS, affordable))
+            self.say(f"measuring: {count} runs of {a_run:.3g} s each ({decision.reason})")
+
+    def _fewest(self, a_run_s: float) -> int:
+        needed = FEWEST_RUNS * a_run_s
+        if needed > 0.8 * self.budget_s:
+            raise InputError(f"a budget of {self.budget_s:g} s is too small: {FEWEST_RUNS} runs take {needed:.0f} s", where=shlex.join(self.workload.command),
+                             why="fewer runs show nothing of how they vary", mend=f"give at least {math.ceil(3 * needed)} s, or a smaller problem")
+        return FEWEST_RUNS
+
+    def _campaign(self, name: str, configurations: list[Cell], runs: int, layers: bool = False) -> Campaign:
+        attachments = metric_layers(*self.metrics) if layers else ()
+        return Campaign(self.folder / name, configurations, runs, self.seed, attachments=attachments, max_failures=3)
+
+    def _spent(self) -> float:
+        """Seconds measured so far in this folder, by this call and earlier ones."""
+        logs = sorted(self.folder.glob("**/runs.jsonl"))
+        return float(sum(recorded_runs(path.parent)["elapsed_seconds"].sum() for path in logs))
+
+    # ---- choosing ----
+
+    def _wanted(self, candidates: list[str] | None, factors: pd.DataFrame, general: bool) -> dict[str, str]:
+        """Mitigations to try and the factor each is against, by the rank of the factor, then cheap and safe ones first."""
+        if candidates is not None:
+            return dict.fromkeys(candidates, "")
+        wanted: dict[str, str] = {}
+        for factor in factors.index:
+            for name in sorted(explain_factor(factor).mitigations, key=lambda name: mitigations()[name].cost):
+                if mitigations()[name].automated:
+                    wanted.setdefault(name, factor)
+        if not wanted and general:
+            wanted = {name: "" for name, mitigation in mitigations().items() if mitigation.general}
+        return wanted
+
+    def _choose(self, wanted: dict[str, str], runs: pd.DataFrame) -> list[str]:
+        """Those that can be done here and, in a run for the proof, are in effect. The choice is kept for a later call."""
+        path = self.folder / "choice.json"
+        if path.exists():
+            kept = read_json(path)
+            self.left_out = kept["left_out"]
+            if kept["wanted"] != list(wanted):
+                raise InputError("this folder's trials were begun with other mitigations", where=path, mend="measure into a new folder, with the same arguments as before")
+            return kept["chosen"]
+        parallel = float((runs["user_s"] + runs["system_s"]).median() / runs["wall_seconds"].median()) > _SEVERAL_CPUS
+        most = self._most(runs)
+        chosen: list[str] = []
+        for name in wanted:
+            reason, mend = ("the budget does not reach so far", "a larger budget") if len(chosen) >= most else self._objection(mitigations()[name], parallel)
+            if reason:
+                self.left_out.append({"mitigation": name, "name": mitigations()[name].name, "reason": reason, "mend": mend})
+            else:
+                chosen.append(name)
+        write_atomically(path, to_json({"wanted": list(wanted), "chosen": chosen, "left_out": self.left_out}))
+        return chosen
+
+    def _most(self, runs: pd.DataFrame) -> int:
+        """How many trials of the fewest rounds the budget allows."""
+        left = (1 - CONFIRM_SHARE) * self.budget_s - self._spent()
+        return max(1, int(left / (2 * FEWEST_ROUNDS * float(runs["elapsed_seconds"].median()))))
+
+    def _objection(self, mitigation: Mitigation, parallel: bool) -> tuple[str, str]:
+        """Why a mitigation is not tried, and what would mend it; the last question is asked of a real run."""
+        order = ("none", "low", "high")
+        if order.index(mitigation.risk) > order.index(self.risk):
+            return f"its risk is {mitigation.risk}", f"risk={mitigation.risk!r}"
+        if mitigation.serial and parallel or mitigation.parallel and not parallel:
+            return f"the program is {'parallel' if parallel else 'serial'}", ""
+        if not (answer := mitigation.possible(self.workload)):
+            return answer.reason, answer.mend
+        try:
+            treated = cells(self.workload, [mitigation])[1]
+            self.say(f"proving that “{mitigation.name}” takes effect")
+            with ExitStack() as stack:
+                for attachment in treated.attachments:
+                    stack.callback(attachment.close)
+                row = run_once(treated.workload, treated.attachments)
+        except NoisebookError as error:
+            return error.what, error.mend or ""
+        return ("", "") if row["status"] == "ok" else (row["message"] or row["status"], "")
+
+    # ---- trying ----
+
+    def _trials(self, chosen: list[str], runs: pd.DataFrame) -> tuple[dict[str, Comparison], pd.DataFrame]:
+        compared, tables = {}, []
+        for number, name in enumerate(chosen):
+            rounds = self._rounds(name, len(chosen) - number, runs)
+            self.say(f"trying “{mitigations()[name].name}” in {rounds} rounds ({number + 1} of {len(chosen)})")
+            try:
+                table = finished(self._campaign(f"trial-{name}", cells(self.workload, [name]), rounds).run())
+            except (RunError, SettingError, Unavailable) as error:
+                self.left_out.append({"mitigation": name, "name": mitigations()[name].name, "reason": f"{error.what}: {error.why}", "mend": error.mend or ""})
+                continue
+            compared[name] = compare(table[table["cell"] == "baseline"], table[table["cell"] == name], seed=self.seed)
+            tables.append(table.assign(trial=name))
+        return compared, pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["trial", "cell", "seconds"])
+
+    def _rounds(self, name: str, trials_left: int, runs: pd.DataFrame) -> int:
+        """An even part of what is left of the budget; kept, since a later call must ask for as many."""
+        path = self.folder / f"trial-{name}.json"
+        if path.exists():
+            return int(read_json(path)["rounds"])
+        left = (1 - CONFIRM_SHARE) * self.budget_s - self._spent()
+        a_round = 2 * float(runs["elapsed_seconds"].median())
+        rounds = int(np.clip(left / trials_left / a_round, FEWEST_ROUNDS, MOST_ROUNDS))
+        write_atomically(path, to_json({"rounds": rounds}))
+        return rounds
+
+    def _confirmed(self, report: Report) -> Report:
+        """The best measured again, as the one that looks best of several looks better than it is."""
+        if not report.helped:
+            return report
+        name, best = report.helped[0], self.folder / "confirm.json"
+        trial = report.trials[report.trials["trial"] == name]
+        if not best.exists():
+            rounds = int(np.clip((self.budget_s - self._spent()) / (2 * float(trial["elapsed_seconds"].mean())), 0, MOST_ROUNDS))
+            if rounds < FEWEST_ROUNDS:
+                return report
+            write_atomically(best, to_json({"mitigation": name, "rounds": rounds}))
+        kept = read_json(best)
+        self.say(f"measuring “{mitigations()[kept['mitigation']].name}” again in {kept['rounds']} rounds")
+        table = finished(self._campaign("confirm", cells(self.workload, [kept["mitigation"]]), kept["rounds"]).run())
+        again = compare(table[table["cell"] == "baseline"], table[table["cell"] == kept["mitigation"]], seed=self.seed)
+        return Report(**{name: getattr(report, name) for name in report.__dataclass_fields__} | {"confirmed": again, "seconds": self._spent()})
+
+
+def _table(compared: dict[str, Comparison], wanted: dict[str, str]) -> pd.DataFrame:
+    """The comparisons with their p-values corrected for how many there are (Holm)."""
+    smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
+    corrected = multipletests(smallest, LEVEL, "holm")[1] if smallest else []
+    rows = []
+    for (name, comparison), p_value, p_corrected in zip(compared.items(), smallest, corrected):
+        ratios = {f"{key}_{column}": comparison.table.loc[key, column] for key in ("mean", "sd", "cv") for column in ("ratio", "low", "high")}
+        rows.append({"mitigation": name, "name": mitigations()[name].name, "factor": wanted.get(name, ""), "runs": comparison.rounds, **ratios,
+                     "p_value": p_value, "p_corrected": float(p_corrected), "verdict": verdict_of(comparison, float(p_corrected), LEVEL)})
+    return as_table(rows, TRIED_COLUMNS)

@@ -1,0 +1,148 @@
+"""Actions before a run that leave nothing to undo: caches dropped or warmed, memory compacted, a pause; and a request that ends with us.
+
+Each proves at once that it was done: by a counter of the kernel, by asking for the pages, by reading the request back.
+"""
+
+import errno
+import glob
+import os
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import SettingError
+from ..workloads import Workload
+from .action import YES, Action, Possible
+
+_SMALLEST_WAIT_S = 0.002
+
+
+@dataclass(frozen=True)
+class Trigger(Action):
+    """A file that makes the kernel do something once when it is written, such as dropping caches.
+
+    Parameters
+    ----------
+    counts : counters of /proc/vmstat of which at least one rises when it was done.
+    flush : sync(2) first.
+    """
+
+    path: str
+    value: str
+    counts: Sequence[str] = ()
+    flush: bool = False
+
+    def possible(self, workload: Workload | None = None) -> Possible:
+        if not os.path.exists(self.path):
+            return Possible(False, f"there is no {self.path} here", "a kernel that has it")
+        try:
+            os.close(os.open(self.path, os.O_WRONLY))
+        except OSError as error:
+            return Possible(False, f"{self.path}: {error.strerror}", "run as root")
+        return YES
+
+    @contextmanager
+    def held(self, workload: Workload) -> Iterator[None]:
+        if self.flush:
+            os.sync()
+        before = _vmstat(self.counts)
+        try:
+            Path(self.path).write_text(self.value)
+        except OSError as error:
+            raise SettingError(f"it cannot be written: {error.strerror}", where=self.path, mend="run as root") from None
+        if self.counts and _vmstat(self.counts) == before:
+            raise SettingError("the kernel did nothing: none of its counters moved", where=f"{self.path}; {', '.join(self.counts)}")
+        yield
+
+
+def _vmstat(names: Sequence[str]) -> dict[str, str]:
+    rows = (line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    return {name: value for name, value in rows if name in names}
+
+
+class Flush(Action):
+    """What is dirty is written out before the run (sync(2), which returns when it is done)."""
+
+    @contextmanager
+    def held(self, workload: Workload) -> Iterator[None]:
+        os.sync()
+        yield
+
+
+@dataclass(frozen=True)
+class WarmFiles(Action):
+    """The program and the files named in its command are in the page cache when it starts; `more` are further files."""
+
+    more: Sequence[str] = ()
+
+    @contextmanager
+    def held(self, workload: Workload) -> Iterator[None]:
+        for path in dict.fromkeys(word for word in (*workload.command, *self.more) if os.path.isfile(word)):
+            self._read(path)
+        yield
+
+    def _read(self, path: str) -> None:
+        """Read, then ask for single pages without waiting (preadv2(2), RWF_NOWAIT): EAGAIN for what is not in memory."""
+        try:
+            with open(path, "rb", buffering=0) as file:
+                while file.read(1 << 20):
+                    pass
+                size = os.fstat(file.fileno()).st_size
+                for offset in range(0, size, max(4096, size // 64)):
+                    os.preadv(file.fileno(), [bytearray(1)], offset, os.RWF_NOWAIT)
+        except BlockingIOError:
+            raise SettingError("the file does not stay in the page cache", where=path, why="runs would begin with more or less of it in memory",
+                               mend="free --mega; it may be larger than the memory") from None
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:  # a file system that cannot be asked
+                raise SettingError(f"the file cannot be read: {error.strerror}", where=path) from None
+
+
+@dataclass(frozen=True)
+class CoolDown(Action):
+    """A pause before the run, s; nothing of it is timed."""
+
+    seconds: float = 2.0
+
+    @contextmanager
+    def held(self, workload: Workload) -> Iterator[None]:
+        until = time.monotonic() + self.seconds
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(max(left, _SMALLEST_WAIT_S))
+        yield
+
+
+@dataclass(frozen=True)
+class Latency(Action):
+    """No idle state with a longer wake-up than this, µs: a request that holds while its file is open, and ends with us whatever happens."""
+
+    us: int = 0
+    _path = "/dev/cpu_dma_latency"
+
+    def possible(self, workload: Workload | None = None) -> Possible:
+        states = glob.glob("/sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[1-9]*")
+        if not states:
+            return Possible(False, "the kernel has no idle states to choose from, as in most virtual machines", "a machine with cpuidle, or the host")
+        try:
+            os.close(os.open(self._path, os.O_RDONLY))
+        except OSError as error:
+            return Possible(False, f"{self._path}: {error.strerror}", "run as root")
+        return YES
+
+    @contextmanager
+    def held(self, workload: Workload) -> Iterator[None]:
+        handle = os.open(self._path, os.O_RDWR)
+        try:
+            os.write(handle, struct.pack("=i", self.us))
+            yield
+        finally:
+            os.close(handle)
+
+    def check(self, pid: int) -> str | None:
+        """Reading a fresh file tells the strictest request on the machine."""
+        with open(self._path, "rb", buffering=0) as file:
+            has, = struct.unpack("=i", file.read(4))
+        return None if has <= self.us else f"the wake-up latency asked for is {has} µs, not {self.us} µs"

@@ -1,0 +1,187 @@
+"""Actions on the program alone, by its environment: variables and preloaded libraries, with the proof that they reached it.
+
+Owns where a library is found and whether a program can take it.
+"""
+
+import ctypes.util
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from ..errors import InputError
+from ..workloads import Workload, elf_interpreter, takes_preload
+from . import _proc
+from .action import YES, Action, NotYet, Possible
+
+_PACKAGES = {"jemalloc": "libjemalloc2", "tcmalloc_minimal": "libtcmalloc-minimal4", "mimalloc": "libmimalloc2.0"}
+_HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
+_PRELOAD = "LD_PRELOAD"
+
+
+@dataclass(frozen=True)
+class Environment(Action):
+    """Variables of the program's environment.
+
+    Parameters
+    ----------
+    variables : name to value.
+    needs : who reads them: "glibc", "dynamic" (the loader or a library), "openmp", "python"; "" anybody.
+    at_least : version of glibc.
+    transparent_huge_pages : useless where the kernel has them switched off.
+    """
+
+    variables: Mapping[str, str]
+    needs: str = ""
+    at_least: str = ""
+    transparent_huge_pages: bool = False
+    needs_program = True
+
+    def possible(self, workload: Workload | None = None) -> Possible:
+        if self.at_least and _version(platform.libc_ver()[1]) < _version(self.at_least):
+            return Possible(False, f"glibc {platform.libc_ver()[1] or '(none)'} is older than {self.at_least}", "a newer distribution")
+        if self.transparent_huge_pages and _chosen_huge_pages() not in ("always", "madvise"):
+            return Possible(False, "transparent huge pages are off here", f"echo madvise > {_HUGE_PAGES}")
+        if workload is None:
+            return YES
+        taken = [name for name in self.variables if dict(workload.env).get(name, self.variables[name]) != self.variables[name]]
+        if taken:
+            return Possible(False, f"the workload sets {', '.join(taken)} itself", "leave it out of the workload's env")
+        return _READERS[self.needs](Path(workload.command[0])) if self.needs else YES
+
+    def applied_to(self, workload: Workload) -> Workload:
+        return replace(workload, env=dict(workload.env) | dict(self.variables))
+
+    def check(self, pid: int) -> str | None:
+        has = _proc.environment(pid)
+        wrong = [name for name, value in self.variables.items() if has.get(name) != value]
+        if wrong:
+            return NotYet(f"{wrong[0]} is {has.get(wrong[0], 'not set')!r} in the process, not {self.variables[wrong[0]]!r}")
+        return _unread(pid, self.needs)
+
+
+def _unread(pid: int, needs: str) -> str | None:
+    """A variable that nobody in the process reads is no mitigation."""
+    if needs in ("glibc", "dynamic", "openmp"):
+        files = {os.path.basename(name) for name in _proc.mapped_files(pid)}
+        if needs == "openmp":
+            known = ("libgomp", "libomp", "libiomp")
+            return None if any(name.startswith(known) for name in files) else NotYet("no OpenMP runtime is loaded by the process, so nobody reads it")
+        if not any(name.startswith(("libc.so", "libc-")) for name in files):
+            return NotYet("glibc is not loaded by the process, so nobody reads it")
+        rival = next((name for name in files if needs == "glibc" and any(library in name for library in _PACKAGES)), None)
+        return f"malloc is that of {rival}, not glibc's" if rival else None
+    if needs == "python":
+        name = os.path.basename(_proc.executable(pid))
+        return None if name.startswith("python") else NotYet(f"the process executes {name}, not Python")
+    return None
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+
+def _chosen_huge_pages() -> str:
+    with suppress(OSError):
+        text = Path(_HUGE_PAGES).read_text()
+        return text[text.find("[") + 1:text.find("]")]
+    return "never"
+
+
+def _dynamic(program: Path) -> Possible:
+    if _interpreter(program) is None and not _is_script(program):
+        return Possible(False, f"{program.name} is statically linked, so that it reads no such variable", "link it dynamically")
+    return YES
+
+
+def _python(program: Path) -> Possible:
+    text = _first_line(program) if _is_script(program) else program.resolve().name
+    return YES if "python" in text else Possible(False, f"{program.name} is not run by Python")
+
+
+_READERS = {"glibc": _dynamic, "dynamic": _dynamic, "openmp": _dynamic, "python": _python}
+
+
+def _interpreter(program: Path) -> str | None:
+    with suppress(OSError):
+        return elf_interpreter(program)
+    return None
+
+
+def _is_script(program: Path) -> bool:
+    return _first_line(program).startswith("#!")
+
+
+def _first_line(program: Path) -> str:
+    with suppress(OSError), open(program, "rb") as file:
+        return file.readline(256).decode(errors="replace").strip()
+    return ""
+
+
+@dataclass(frozen=True)
+class Preload(Action):
+    """A library loaded before all others, such as an allocator.
+
+    Parameters
+    ----------
+    library : its name without "lib" and ".so", found by the loader's own list; or the path of a file.
+    """
+
+    library: str
+    needs_program = True
+
+    def possible(self, workload: Workload | None = None) -> Possible:
+        path = find_library(self.library)
+        if path is None:
+            package = _PACKAGES.get(self.library)
+            return Possible(False, f"there is no library {self.library} here", f"apt-get install {package}" if package else f"ldconfig -p | grep {self.library}")
+        return _takes_library(Path(workload.command[0])) if workload is not None else YES
+
+    def applied_to(self, workload: Workload) -> Workload:
+        env = dict(workload.env)
+        others = env.get(_PRELOAD, os.environ.get(_PRELOAD, ""))
+        return replace(workload, env=env | {_PRELOAD: ":".join(filter(None, (self._path(), others)))})
+
+    def check(self, pid: int) -> str | None:
+        files = {os.path.realpath(name) for name in _proc.mapped_files(pid)}
+        return None if os.path.realpath(self._path()) in files else NotYet(f"{os.path.basename(self._path())} is not mapped into the process")
+
+    def _path(self) -> str:
+        path = find_library(self.library)
+        if path is None:
+            raise InputError(f"there is no library {self.library!r}", mend=self.possible().mend)
+        return path
+
+
+def _takes_library(program: Path) -> Possible:
+    if takes_preload(program):
+        return YES
+    if _is_script(program):  # what it calls may take it: the check will say
+        return YES
+    why = "is statically linked" if _interpreter(program) is None else "has privileges or another loader"
+    return Possible(False, f"{program.name} {why}, so that nothing can be preloaded", "link it dynamically, or link the allocator into it")
+
+
+@cache
+def find_library(name: str) -> str | None:
+    """The file of a shared library for programs of this machine's kind, or None. A path stands for itself."""
+    if os.sep in name:
+        return name if os.path.isfile(name) else None
+    machine = "x86-64" if platform.machine() == "x86_64" else "AArch64" if platform.machine() == "aarch64" else ""
+    for line in _loader_list():
+        file, _, path = line.strip().partition(" => ")
+        if file.startswith(f"lib{name}.so") and machine in file and os.path.isfile(path):
+            return path
+    found = ctypes.util.find_library(name)
+    return found if found and os.path.isabs(found) else None
+
+
+def _loader_list() -> list[str]:
+    for command in ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"):
+        with suppress(OSError, subprocess.SubprocessError):
+            return subprocess.run([command, "-p"], capture_output=True, text=True, timeout=10, check=True).stdout.splitlines()
+    return []

@@ -1,0 +1,175 @@
+"""Mitigations tried on a program: which may help against a factor, their runs interleaved with untreated ones, and what came of it.
+
+Owns the choice, the campaign and the table; the same by hand as the autopilot does within a budget. Also the example of a large matrix product.
+"""
+
+import math
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+from statsmodels.stats.multitest import multipletests
+
+from ..attribute import Comparison, Explanation, compare
+from ..errors import InputError
+from ..files import write_atomically
+from ..measure import Campaign, finished, metrics, recorded_runs
+from ..workloads import Workload, external
+from .catalogue import afflicted
+from .knowledge import explain_factor, factor_of, mitigations
+from .report import HELPS, verdict_of
+from .treatment import BASELINE, cells
+
+TRIAL_COLUMNS = ["mitigation", "runs", "mean_ratio", "mean_low", "mean_high", "cv_ratio", "cv_low", "cv_high", "p_corrected", "verdict"]
+LEVEL = 0.05
+_PRODUCT = """import sys, time, numpy
+side = int(sys.argv[1])
+matrix = numpy.random.default_rng(1).random((side, side))
+start = time.perf_counter()
+product = matrix @ matrix
+print("seconds=%.9f" % (time.perf_counter() - start))"""
+
+
+def matrix_product(elements: int, timeout_s: float = 120.0) -> Workload:
+    """A square matrix times itself in NumPy: the example of Frachtenberg et al. 2026, section 1 (25 million elements).
+
+    Parameters
+    ----------
+    elements : of the matrix; rounded down to a square.
+    timeout_s : see `Workload`.
+    """
+    if elements < 4:
+        raise InputError(f"a matrix of {elements} elements", mend="at least 4; the paper's has 25 million")
+    return external([sys.executable, "-c", _PRODUCT, str(math.isqrt(elements))], pattern=r"seconds=(?P<seconds>[\d.]+)", name="matrix product",
+                    timeout_s=timeout_s)
+
+
+def may_help(factor: str, workload: Workload, risk: str = "low") -> pd.DataFrame:
+    """The mitigations that are known for a factor, cheap and safe ones first.
+
+    Parameters
+    ----------
+    factor : its id, or a column of the runs table that shows it.
+    workload : what is to be mitigated.
+    risk : the highest that is tried: "none", "low" or "high".
+
+    Returns
+    -------
+    One row a mitigation: mitigation, name, tried (whether it acts by itself, and can here), reason (why not).
+    """
+    levels = ("none", "low", "high")
+    if risk not in levels:
+        raise InputError(f"there is no risk {risk!r}", mend="none, low or high")
+    rows = []
+    for item in sorted((mitigations()[name] for name in explain_factor(factor).mitigations), key=lambda item: item.cost):
+        answer = item.possible(workload)
+        beyond = levels.index(item.risk) > levels.index(risk)
+        reason = answer.reason or (f"its risk is {item.risk}" if beyond else "for programs with several threads" if item.parallel else "")
+        rows.append({"mitigation": item.id, "name": item.name, "tried": not reason, "reason": reason})
+    return pd.DataFrame(rows, columns=["mitigation", "name", "tried", "reason"])
+
+
+def candidates(path: str | os.PathLike, explanation: Explanation, cause: str, otherwise: str, risk: str = "low", measure: bool = True) -> pd.DataFrame:
+    """As `may_help`, for the first factor of an explanation against which something can be done here; decided once, and kept with the data.
+
+    Parameters
+    ----------
+    path : of the CSV file that keeps it.
+    explanation : of `attribute.explain`.
+    cause : known cause whose victim is to be mitigated.
+    otherwise : the factor to take if nothing was found, or nothing can be done about what was found. risk : as of `may_help`.
+    measure : False: only what was kept.
+
+    Returns
+    -------
+    The table of `may_help`, with a first column factor (its id).
+
+    Raises
+    ------
+    InputError : nothing was kept.
+    """
+    path = Path(path)
+    if not path.exists():
+        if not measure:
+            raise InputError("no mitigations were chosen yet", where=path, mend="run the stage that measures: make paper")
+        table = _may_help_against(explanation, afflicted(cause)[0], otherwise, risk)
+        write_atomically(path, table.to_csv(index=False))
+    return pd.read_csv(path, keep_default_na=False)
+
+
+def _may_help_against(explanation: Explanation, workload: Workload, otherwise: str, risk: str) -> pd.DataFrame:
+    members = [member for group in explanation.factors["members"] for member in group] if explanation.found else []
+    known = dict.fromkeys([found.id for member in members if (found := factor_of(member))] + [explain_factor(otherwise).id])
+    tables = [may_help(factor, workload, risk).assign(factor=factor) for factor in known]
+    table = next((table for table in tables if table["tried"].any()), tables[0])
+    return table[["factor", "mitigation", "name", "tried", "reason"]]
+
+
+def trial_sentence(table: pd.DataFrame, what: str) -> str:
+    """The table of `trial_table` in a sentence."""
+    helping = table[table["verdict"] == HELPS]
+    if table.empty or helping.empty:
+        return f"{what}: none of {len(table)} mitigations is shown to help."
+    best = helping.iloc[0]
+    return (f"{what}: {len(helping)} of {len(table)} mitigations help; the best, {best.mitigation}, changes the mean by {best.mean_ratio - 1:+.1%} "
+            f"(95 % interval {best.mean_low - 1:+.1%} to {best.mean_high - 1:+.1%}, {best.runs} rounds).")
+
+
+def trial_runs(folder: str | os.PathLike, workload: Workload | str, names: Iterable[str], rounds: int, seed: int = 1, measure: bool = True,
+               layers: Sequence[str] = ()) -> pd.DataFrame:
+    """Runs without and with each mitigation, every one of them once in a round, in random order.
+
+    Parameters
+    ----------
+    folder : of the campaign.
+    workload : what is run, or a known cause (its id): then its victim, always disturbed.
+    names : of mitigations; those that cannot be done here are left out.
+    rounds, seed : of the campaign.
+    measure : False: as they were recorded.
+    layers : metric layers that accompany every run.
+
+    Returns
+    -------
+    The finished runs; column `mitigation` ("none" or its id).
+    """
+    if not measure:
+        return finished(recorded_runs(Path(folder)))
+    workload, attachments = (workload, ()) if isinstance(workload, Workload) else afflicted(workload)
+    done = [name for name in names if name in mitigations() and mitigations()[name].possible(workload)]
+    return finished(Campaign(folder, cells(workload, done), rounds, seed, attachments=(*attachments, *metrics(*layers))).run())
+
+
+def compare_trials(runs: pd.DataFrame, seed: int = 0) -> dict[str, Comparison]:
+    """Each mitigation's runs against the untreated ones of the same rounds.
+
+    Parameters
+    ----------
+    runs : of `trial_runs`. seed : of the intervals.
+    """
+    untreated = runs[runs["cell"] == BASELINE]
+    return {name: compare(untreated, table, seed=seed) for name, table in runs[runs["cell"] != BASELINE].groupby("cell", sort=True)}
+
+
+def trial_table(compared: dict[str, Comparison]) -> pd.DataFrame:
+    """What came of each mitigation, the best first.
+
+    Parameters
+    ----------
+    compared : of `compare_trials`.
+
+    Returns
+    -------
+    One row a mitigation: mitigation, runs (of each side), mean_ratio and cv_ratio (treated over untreated) with 95 % intervals, p_corrected
+    (smallest of three tests, corrected for them and for the number of mitigations by Holm), verdict.
+    """
+    smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
+    corrected = multipletests(smallest, LEVEL, "holm")[1] if smallest else []
+    rows = [_row(name, comparison, float(p)) for (name, comparison), p in zip(compared.items(), corrected)]
+    return pd.DataFrame(rows, columns=TRIAL_COLUMNS).sort_values("mean_ratio", ignore_index=True)
+
+
+def _row(name: str, comparison: Comparison, p_corrected: float) -> dict:
+    ratios = {f"{key}_{column}": comparison.table.loc[key, column] for key in ("mean", "cv") for column in ("ratio", "low", "high")}
+    return {"mitigation": name, "runs": comparison.rounds, **ratios, "p_corrected": p_corrected, "verdict": verdict_of(comparison, p_corrected, LEVEL)}

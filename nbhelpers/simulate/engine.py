@@ -1,0 +1,168 @@
+"""The simulator's front door: a schedule, a network and noise in, a result out.
+
+Owns `simulate` and what is said when a schedule can't be carried out; the engine itself is simulator_c/engine.c.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import InputError
+from ._binding import UNIT_NS, bind_network, bind_noise, bind_schedule, check_range, mode_number
+from .network import LogGOPS
+from .noise import Detours, Noise
+from .result import Record, Result
+from .schedule import SEND, Schedule, ScheduleError
+
+
+class Deadlock(ScheduleError):
+    """A schedule that stops before all is done: unmatched messages or receives, or operations that wait for each other in a circle."""
+
+
+def simulate(schedule: Schedule, network: LogGOPS = LogGOPS(), noise: Noise | Detours | Sequence[Detours] | None = None, *,
+             phases_ns: np.ndarray | None = None, cosched: bool = False, seed: int = 0, mode: str = "exact",
+             critical_path: bool = False) -> Result:
+    """Carry out a schedule in the LogGOPS model, with or without noise, and say when each rank is done.
+
+    Parameters
+    ----------
+    schedule : P ranks; see `Schedule`, `read_goal` and the patterns.
+    network : LogGOPS parameters.
+    noise : where it strikes whom (`Noise`), or a trace for all ranks, or one trace a rank; None: none.
+    phases_ns, cosched, seed : for traces that are not yet on ranks; see `Noise.on_ranks`.
+    mode : "exact" or "compat".
+
+        exact : whole picoseconds. A calculation, and the overhead o + (s − 1) O of a send or a reception, occupy the CPU until noise has left them
+        that much time: a detour counts wherever it strikes, also in time that another has added. A message leaves when the sender's o is
+        over, noise included. The receiver's CPU is busy until it has worked for o + (s − 1) O and the bytes are there, (s − 1) G
+        after o: noise during that wait is absorbed. An empty message costs nothing by the byte. A message occupies the CPU and NIC of the
+        receive that it matches, or CPU 0 and NIC 0 if none is posted; one that waits for them is taken at once by a receive that is posted
+        meanwhile elsewhere. An operation begins after the end of all that it requires, whatever CPU that ran on. A trace is a periodic
+        function: nothing is lost at its edges.
+
+        compat : whole nanoseconds, equal to the reference simulator (LogGOPSim; of more than 16 operations that become ready at once it
+        scrambles the order, here the file's order is kept): the sender's CPU and NIC numbers at the receiver, noise only from the beginning of
+        a send or a reception to its o, never on the message, nor on time that noise has added; empty messages cost −O and −G.
+
+        In both, a message is taken when it arrives, whether a receive is posted or not, a receive costs nothing of its own, and what waits for
+        a CPU or NIC goes in the order of its creation. A send of more than S bytes is done when the message is matched: the data
+        travel at once, and the acknowledgement costs nothing.
+    critical_path : keep what happened when, and because of what: `Result.path`, `Result.culprits` and `Result.timeline` need it. 50 bytes
+        an operation.
+
+    Raises
+    ------
+    Deadlock : not everything could be carried out; the message names the rank, the operation and the line.
+    InputError : numbers that don't fit each other, or the mode.
+
+    Notes
+    -----
+    Hoefler, Schneider, Lumsdaine: LogGOPSim, LSAP 2010; Hoefler, Schneider, Lumsdaine: Characterizing the influence of system noise on
+    large-scale applications by simulation, SC 2010.
+
+    Examples
+    --------
+    >>> pair = Schedule.from_arrays([1, 1], kind=[1, 2], peer=[1, 0], size=8)
+    >>> simulate(pair, LogGOPS(L=2000, o=500, g=1000, G=1)).finish_ns
+    array([ 500., 3007.])
+    """
+    mode_number(mode)
+    noise = _on_ranks(noise, schedule.ranks, phases_ns, cosched, seed)
+    check_range(schedule, network, mode)
+    record = Record.empty(schedule) if critical_path else None
+    unit = UNIT_NS[mode]
+    finish = np.zeros(schedule.ranks, np.uint64)
+    injected = None if noise is None else np.zeros(schedule.ranks, np.uint64)
+    _run(schedule, network, noise, mode, record, finish, injected)
+    noise_ns = np.zeros(schedule.ranks) if injected is None else injected * unit
+    return Result(finish * unit, noise_ns, schedule, network, noise, mode, record)
+
+
+def _on_ranks(noise: object, ranks: int, phases_ns: np.ndarray | None, cosched: bool, seed: int) -> Noise | None:
+    if noise is None:
+        return None
+    if not isinstance(noise, Noise):
+        return Noise.on_ranks(noise, ranks, seed, cosched, phases_ns)
+    if noise.ranks != ranks:
+        raise InputError(f"noise on {noise.ranks} ranks for a schedule of {ranks}")
+    if phases_ns is not None:
+        raise InputError("the noise has phases already", mend="give a trace, or set the phases in Noise.on_ranks")
+    return noise
+
+
+def _run(schedule: Schedule, network: LogGOPS, noise: Noise | None, mode: str, record: Record | None, finish: np.ndarray,
+         injected: np.ndarray | None) -> None:
+    from ._simulator import ffi, lib
+    outcome = ffi.new("struct nb_outcome *")
+    pointers = [ffi.from_buffer("uint64_t[]", finish), ffi.NULL if injected is None else ffi.from_buffer("uint64_t[]", injected)]
+    outcome.finish, outcome.noise = pointers
+    bound = [bind_schedule(schedule), bind_network(network, mode), bind_noise(noise, mode), ffi.NULL if record is None else record.bind()]
+    stop = lib.nb_simulate(*bound, outcome)
+    if stop == lib.NB_STOP_MEMORY:
+        raise MemoryError(f"no memory for simulating {schedule!r}")
+    if stop == lib.NB_STOP_TIME:
+        raise InputError("simulated time has left 64 bits", where=_where(schedule, outcome.stopped_at),
+                         why="exact counts picoseconds up to 53 days, compat nanoseconds up to 146 years")
+    if stop == lib.NB_STOP_LONG:
+        raise InputError("an operation is as long as its rank's noise trace", where=_where(schedule, outcome.stopped_at),
+                         why="the reference simulator reads beyond its trace there, so compat has nothing to be equal to", mend="use mode='exact'")
+    if stop == lib.NB_STOP_STUCK:
+        raise _deadlock(schedule, outcome, lib)
+
+
+def _where(schedule: Schedule, operation: int) -> str:
+    return f"{schedule.name}: {schedule.where(operation)}" if operation >= 0 else schedule.name
+
+
+# --- why nothing can happen any more --------------------------------------------------------------------------------------
+
+
+def _deadlock(schedule: Schedule, outcome: object, lib: object) -> Deadlock:
+    """The error that names the root of it: a circle, else a message or a receive without a partner."""
+    left = {why: [outcome.stuck[i] for i in range(outcome.stuck_count) if outcome.stuck_why[i] == why]
+            for why in (lib.NB_NEVER_RECEIVED, lib.NB_WAITS_FOR_MESSAGE, lib.NB_NEVER_STARTED)}
+    receives, messages, unstarted = left[lib.NB_WAITS_FOR_MESSAGE], left[lib.NB_NEVER_RECEIVED], left[lib.NB_NEVER_STARTED]
+    counts = f"{outcome.unmatched} receives, {outcome.unreceived} messages and {outcome.unstarted} operations are left over"
+    circle = _circle(schedule) if unstarted else []
+    if circle:
+        chain = " requires ".join(f"operation {op - int(schedule.rank_start[schedule.rank_of(np.asarray(op))])}" for op in [*circle, circle[0]])
+        return Deadlock("operations that wait for each other in a circle", where=_where(schedule, circle[0]), why=f"{chain}; {counts}")
+    if receives:
+        return Deadlock("a receive that no message ever matches", where=_where(schedule, receives[0]),
+                        why=_partner(schedule, receives[0], messages) + counts, mend="compare the peers, the tags and the numbers of sends and receives")
+    if messages:
+        return Deadlock("a message that is never received", where=_where(schedule, messages[0]), why=counts,
+                        mend="compare the peers, the tags and the numbers of sends and receives")
+    return Deadlock("an operation that never starts", where=_where(schedule, unstarted[0]), why=counts)
+
+
+def _partner(schedule: Schedule, receive: int, messages: list[int]) -> str:
+    """What is left over at the same rank, which is often what was meant."""
+    rank = int(schedule.rank_of(np.asarray(receive)))
+    near = [op for op in messages if schedule.peer[op] == rank]
+    if near:
+        return f"not taken there: the message of {schedule.where(near[0])}; "
+    sends = np.flatnonzero((schedule.kind == SEND) & (schedule.peer == rank))
+    source = int(schedule.peer[receive])
+    same = sends if source < 0 else sends[schedule.rank_of(sends) == source]
+    return f"{len(same)} sends to rank {rank}" + ("" if source < 0 else f" from rank {source}") + " are in the schedule; "
+
+
+def _circle(schedule: Schedule) -> list[int]:
+    """Operations, each of which needs the next, and the last the first; [] if there is no such circle."""
+    from ._simulator import ffi, lib
+    rest = np.zeros(len(schedule), np.uint8)
+    if not lib.nb_schedule_unsorted(bind_schedule(schedule), ffi.from_buffer("uint8_t[]", rest)):
+        return []
+    needed_by: dict[int, int] = {}
+    for which in ("requires", "irequires"):
+        operation, needed = schedule.edges(which)
+        both = (rest[operation] != 0) & (rest[needed] != 0)
+        needed_by.update(zip(operation[both].tolist(), needed[both].tolist()))
+    seen: dict[int, int] = {}
+    at = next(iter(needed_by))
+    while at not in seen:
+        seen[at] = len(seen)
+        at = needed_by[at]
+    return list(seen)[seen[at]:]
+

@@ -1,0 +1,129 @@
+"""What a study runs: programs × models × configurations, decided once for a machine and kept with its data.
+
+Owns `design.json` beside the data, so that a campaign goes on with what it began with, and recorded data are read on any machine.
+"""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import InputError
+from ..files import read_json, to_json, write_atomically
+from ..machine import topology
+from ..measure import sized
+from ..workloads import Configuration, Workload, compilers, configuration_table, configurations, existing
+from ..workloads import sycl as sycl_programs
+
+PROGRAMS = ("nbody", "stream", "minife")
+MODELS = ("omp", "sycl")
+COMPILERS = ("gcc", "clang")
+BENCHMARKS = {"nbody": "N-body", "stream": "Babelstream", "minife": "MiniFE"}
+PRINTED_MODELS = {"omp": "OMP", "sycl": "SYCL"}
+_FORMAT = "noisebook design 1"
+
+
+@dataclass(frozen=True, repr=False)
+class Design:
+    """What a study runs on one machine.
+
+    `listed`: all configurations of the study, those that do not exist with the reason; `chosen`: the names of those that are measured; `models`:
+    those that are measured; `absent`: model -> why it is not; `workloads`: (program, model) -> the program in its size, not placed yet.
+    """
+
+    listed: tuple[Configuration, ...]
+    chosen: tuple[str, ...]
+    models: tuple[str, ...]
+    absent: Mapping[str, str]
+    workloads: Mapping[tuple[str, str], Workload]
+
+    def configuration(self, name: str) -> Configuration:
+        """The configuration of a name."""
+        return next(one for one in self.listed if one.name == name)
+
+    def placed(self) -> dict[tuple[str, str, str], Workload]:
+        """(program, model, configuration) -> the workload in its place."""
+        return {(program, model, name): self.configuration(name).of(workload)
+                for (program, model), workload in self.workloads.items() for name in self.chosen}
+
+    def table(self) -> pd.DataFrame:
+        """`configuration_table` with `measured`."""
+        table = configuration_table(self.listed)
+        return table.assign(measured=table["name"].isin(self.chosen))
+
+    def __repr__(self) -> str:
+        return f"Design({len(self.workloads)} programs: {', '.join(self.models)}; {', '.join(self.chosen)})"
+
+
+def kept_design(folder: str | Path, names: Sequence[str], target_seconds: float, programs: Sequence[str] = PROGRAMS,
+                models: Sequence[str] = MODELS, families: Collection[str] = ("mitigation",), measure: bool = True,
+                options: Mapping[str, Mapping] | None = None) -> Design:
+    """The design of a study on this machine, decided at the first call and kept.
+
+    Parameters
+    ----------
+    folder : of the study's data. names : of the configurations to measure, those that exist here; empty: all that do.
+    target_seconds : run length to which each OpenMP program is sized; its SYCL twin has the same size.
+    programs : of `nbhelpers.measure.sized`. models : omp, sycl, or compilers; one that is not installed is left out, with the reason.
+    families : of configurations. measure : False: nothing is decided or sized, the folder must hold it. options : of the programs, by name.
+
+    Raises
+    ------
+    InputError : a name that is no configuration; nothing was kept and `measure` is False; the kept design is of other names.
+    """
+    folder, options = Path(folder), dict(options or {})
+    kept = _kept(folder / "design.json", names, models, families, measure)
+    listed = tuple(_configuration(record) for record in kept["configurations"])
+    workloads = {(program, model): _sized(folder, program, model, target_seconds, measure, options.get(program, {}))
+                 for program in programs for model in kept["models"]}
+    return Design(listed, tuple(kept["chosen"]), tuple(kept["models"]), kept["absent"], workloads)
+
+
+def _kept(path: Path, names: Sequence[str], models: Sequence[str], families: Collection[str], measure: bool) -> dict:
+    if path.exists():
+        kept = read_json(path)
+        if not isinstance(kept, dict) or kept.get("format") != _FORMAT:
+            raise InputError("not the design of a study", where=path, mend="make measure-again")
+        if measure:
+            _agree(kept, names, models, path)
+        return kept
+    if not measure:
+        raise InputError("this study was not recorded", where=path, mend="measure it: make paper PROFILE=quick")
+    kept = _decided(names, models, families)
+    write_atomically(path, to_json(kept))
+    return kept
+
+
+def _agree(kept: dict, names: Sequence[str], models: Sequence[str], path: Path) -> None:
+    """A study goes on only with what it was begun with; a model that was installed since is left out."""
+    wanted = [one.name for one in existing([_configuration(record) for record in kept["configurations"]], names)]
+    if wanted != kept["chosen"] or not set(kept["models"]) <= set(models):
+        raise InputError(f"the study was begun with {', '.join(kept['chosen'])} and {', '.join(kept['models'])}, "
+                         f"not {', '.join(wanted)} and {', '.join(models)}", where=path, mend="keep the old data aside and measure anew: make measure-again")
+
+
+def _decided(names: Sequence[str], models: Sequence[str], families: Collection[str]) -> dict:
+    listed = configurations(topology(), os.sched_getaffinity(0), families)
+    absent = {model: reason for model in models if (reason := _absence(model))}
+    return {"format": _FORMAT, "configurations": [asdict(one) for one in listed], "chosen": [one.name for one in existing(listed, names)],
+            "models": [model for model in models if model not in absent], "absent": absent}
+
+
+def _absence(model: str) -> str:
+    if model == "sycl":
+        return "" if sycl_programs.available() else "the SYCL programs are not installed (an optional extra: make sycl)"
+    return f"the programs are not built with {model}" if model in COMPILERS and model not in compilers() else ""
+
+
+def _configuration(record: dict) -> Configuration:
+    return Configuration(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
+
+
+def _sized(folder: Path, program: str, model: str, target_seconds: float, measure: bool, options: Mapping) -> Workload:
+    """Of the size that was found for OpenMP: twins must do the same work to be compared."""
+    wanted = target_seconds if measure else None
+    path = folder / f"{program}.json"
+    workload = sized(program, path, wanted, measure=measure, **options)
+    return workload if model == "omp" else sized(program, path, wanted, measure=measure, model=model, **options)

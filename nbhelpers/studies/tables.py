@@ -1,0 +1,192 @@
+"""The tables of Persson et al. 2025 with our runs: pure functions of the labelled runs, each row with its interval and count.
+
+Column names and row labels are those of data/published, so that `save_table(…, published=…)` sets the printed value beside ours.
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+from ..attribute import adjusted_effect, bootstrap_interval, bootstrap_ratio
+from .design import BENCHMARKS, PRINTED_MODELS
+from .persson import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
+
+_REPEATS = 2000
+FEWEST_TO_ADJUST = 5  # runs a cell; with fewer a straight line through the steal fits anything
+
+
+def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Table 1: mean run time without and with tracing, of each program and model; 95 % bootstrap intervals. Empty where nothing was traced."""
+    off = runs[runs["trace"] == UNTRACED]
+    rows = []
+    for (program, model, config), own in off.groupby(KEYS):
+        on = _cell(runs, program, model, config, TRACED)
+        if "trace_events" in on and on["trace_events"].notna().all():
+            rows.append({"benchmark": BENCHMARKS[program], "model": PRINTED_MODELS[model], "tracing_off_seconds": own["seconds"].mean(),
+                         "tracing_on_seconds": on["seconds"].mean(), **_increase(on, own), "runs": len(own)})
+    return _typed(rows, ["benchmark", "model"], ["tracing_off_seconds", "tracing_on_seconds", "increase_percent", "low_percent", "high_percent", "runs"])
+
+
+def _typed(rows: list[dict], texts: list[str], numbers: list[str]) -> pd.DataFrame:
+    """A table whose columns have their type even without a row."""
+    return pd.DataFrame(rows, columns=texts + numbers).astype(dict.fromkeys(texts, "str") | dict.fromkeys(numbers, "float64"))
+
+
+def _cell(runs: pd.DataFrame, program: str, model: str, config: str, trace: str, mode: str | None = None) -> pd.DataFrame:
+    chosen = (runs["program"] == program) & (runs["model"] == model) & (runs["config"] == config) & (runs["trace"] == trace)
+    return runs[chosen if mode is None else chosen & (runs["mode"] == mode)]
+
+
+def _increase(after: pd.DataFrame, before: pd.DataFrame) -> dict[str, float]:
+    low, high = bootstrap_ratio(after["seconds"], before["seconds"])
+    ratio = after["seconds"].mean() / before["seconds"].mean()
+    return {"increase_percent": 100 * (ratio - 1), "low_percent": 100 * (low - 1), "high_percent": 100 * (high - 1)}
+
+
+def spread_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Table 2: standard deviation and coefficient of variation of the baseline, the mean over the programs; 95 % bootstrap intervals of the former.
+
+    `model`, `config`, `sd_ms`, `low_ms`, `high_ms`, `cv_percent`, `steal_ms` (mean CPU time a run that the hypervisor gave to others), `programs`, `runs` (of each).
+    """
+    baseline = runs[runs["trace"] == TRACED]
+    return pd.DataFrame([_spread(model, config, own) for (model, config), own in baseline.groupby(["model", "config"])])
+
+
+def _spread(model: str, config: str, own: pd.DataFrame) -> dict:
+    samples = [group["seconds"].to_numpy() for _, group in own.groupby("program", sort=False)]
+    random = np.random.default_rng(0)
+    draws = np.mean([random.choice(values, (_REPEATS, values.size)).std(axis=1, ddof=1) for values in samples], axis=0)
+    low, high = np.quantile(draws, [0.025, 0.975])
+    deviations = [values.std(ddof=1) for values in samples]
+    return {"model": PRINTED_MODELS[model], "config": config, "sd_ms": 1e3 * np.mean(deviations), "low_ms": 1e3 * low, "high_ms": 1e3 * high,
+            "cv_percent": 100 * np.mean([deviation / values.mean() for deviation, values in zip(deviations, samples)]), "steal_ms": _steal_ms(own),
+            "programs": len(samples), "runs": min(map(len, samples))}
+
+
+def _steal_ms(own: pd.DataFrame) -> float:
+    return 1e3 * own["steal_s"].mean() if "steal_s" in own else np.nan
+
+
+def slowdown_table(runs: pd.DataFrame, program: str | None = None) -> pd.DataFrame:
+    """Tables 3 to 5: mean run time under each worst trace, and its increase over the undisturbed runs of the same configuration.
+
+    Parameters
+    ----------
+    runs : of `injected_campaign`, labelled. program : nbody (table 3), stream (4) or minife (5); None: all.
+
+    Returns
+    -------
+    One row a program, model, trace and configuration: `benchmark`, `model`, `trace`, `config`, `seconds`, `increase_percent` with its 95 % bootstrap
+    interval, `adjusted_percent` (the increase with steal held fixed; missing for fewer than five runs a cell, or where steal does not vary),
+    `sd_ms` and `cv_percent` of the injected runs, `undisturbed_seconds`, `undisturbed_cv_percent`, `steal_ms`, `runs`.
+    """
+    chosen = runs[(runs["mode"] == MODE) & ((runs["program"] == program) if program else True)]
+    rows = [_slowdown(program, model, config, trace, own, _cell(runs, program, model, config, UNDISTURBED))
+            for (program, model, trace, config), own in chosen.groupby(["program", "model", "trace", "config"], sort=False)]
+    order = {config: place for place, config in enumerate(runs["config"].unique())}
+    return pd.DataFrame(rows).sort_values("config", key=lambda names: names.map(order), kind="stable").sort_values(
+        ["benchmark", "model", "trace"], kind="stable", ignore_index=True)
+
+
+def _slowdown(program: str, model: str, config: str, trace: str, own: pd.DataFrame, calm: pd.DataFrame) -> dict:
+    deviation, mean = own["seconds"].std(ddof=1), own["seconds"].mean()
+    return {"benchmark": BENCHMARKS[program], "model": PRINTED_MODELS[model], "trace": trace, "config": config, "seconds": mean, **_increase(own, calm),
+            "adjusted_percent": _adjusted(own, calm), "sd_ms": 1e3 * deviation, "cv_percent": 100 * deviation / mean,
+            "undisturbed_seconds": calm["seconds"].mean(), "undisturbed_cv_percent": 100 * calm["seconds"].std(ddof=1) / calm["seconds"].mean(),
+            "steal_ms": _steal_ms(own), "runs": len(own)}
+
+
+def _adjusted(own: pd.DataFrame, calm: pd.DataFrame) -> float:
+    both = pd.concat([own, calm])
+    if min(len(own), len(calm)) < FEWEST_TO_ADJUST or "steal_s" not in both or both["steal_s"].nunique() < 2:
+        return np.nan
+    effects = adjusted_effect(both, "trace", own["trace"].iloc[0], UNDISTURBED)
+    return float(effects["effect_percent"].iloc[-1])
+
+
+def run_ratios(runs: pd.DataFrame) -> pd.DataFrame:
+    """Each injected run over the mean of the undisturbed runs of its configuration: `benchmark`, `model`, `config`, `trace`, `run`, `ratio`."""
+    means = runs[runs["trace"] == UNDISTURBED].groupby(KEYS)["seconds"].mean()
+    noisy = runs[runs["mode"] == MODE]
+    ratio = noisy["seconds"].to_numpy() / means.reindex(pd.MultiIndex.from_frame(noisy[KEYS])).to_numpy()
+    return pd.DataFrame({"benchmark": noisy["program"].map(BENCHMARKS), "model": noisy["model"].map(PRINTED_MODELS), "config": noisy["config"],
+                         "trace": noisy["trace"], "run": noisy["run"], "ratio": ratio}).reset_index(drop=True)
+
+
+def placement_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Where the kernel said that the threads were: `model`, `config`, `runs`, `placed` (runs in which all threads were as the configuration says), `threads_on`."""
+    grouped = runs.groupby(["model", "config"])
+    return grouped.agg(runs=("run", "size"), placed=("placement_ok", lambda column: int((column == True).sum())),  # noqa: E712  (None: not known)
+                       threads_on=("placement", lambda column: " or ".join(sorted(set(column))))).reset_index()
+
+
+def fairness_table(slowdowns: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFrame:
+    """Do traces of one model treat it as they treat the other (the question of sec. 5.2)? The mean increase by where the trace came from.
+
+    `benchmark`, `traced` (the model that the trace is of), `model` (the one that was disturbed), `increase_percent` (mean over the configurations), `rows`.
+    """
+    source = {(BENCHMARKS[trace.program], trace.label): PRINTED_MODELS.get(trace.model, "none") for trace in worst}
+    traced = [source[key] for key in zip(slowdowns["benchmark"], slowdowns["trace"])]
+    grouped = slowdowns.assign(traced=traced).groupby(["benchmark", "traced", "model"])["increase_percent"]
+    return grouped.agg(increase_percent="mean", rows="size").reset_index()
+
+
+def resilience_table(slowdowns: pd.DataFrame) -> pd.DataFrame:
+    """Table 6: the mean increase over all rows of tables 3 to 5, by `model` and `config`: `increase_percent`, `lowest_percent`, `highest_percent`, `rows`."""
+    table = slowdowns.groupby(["model", "config"])["increase_percent"].agg(["mean", "min", "max", "size"])
+    return table.set_axis(["increase_percent", "lowest_percent", "highest_percent", "rows"], axis=1).reset_index()
+
+
+def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFrame:
+    """Table 7: how far the replay of each worst trace is from the run that it was taken from, under each mode.
+
+    Parameters
+    ----------
+    runs : of `injected_campaign`, labelled. worst : the traces; those that come from no configuration of the study are left out.
+
+    Returns
+    -------
+    `benchmark`, `model`, `config`, `trace`, `mode`, `accuracy_percent` (|mean / anomaly − 1|), `ratio` with its 95 % bootstrap interval,
+    `undisturbed_percent` (the same of the undisturbed runs: the control), `anomaly_seconds`, `unexplained_share` (of the anomaly's excess over
+    the undisturbed mean, what the replay does not bring back; beyond 1: the replay was faster than no noise at all, by chance), `runs`.
+    """
+    rows = [_replay(trace, mode, runs) for trace in worst for mode in MODES if trace.run >= 0]
+    return _typed(rows, ["benchmark", "model", "config", "trace", "mode"],
+                  ["accuracy_percent", "ratio", "low", "high", "undisturbed_percent", "anomaly_seconds", "unexplained_share", "runs"])
+
+
+def _replay(trace: WorstTrace, mode: str, runs: pd.DataFrame) -> dict:
+    key = trace.program, trace.model, trace.config
+    own, calm = _cell(runs, *key, trace.label, mode)["seconds"], _cell(runs, *key, UNDISTURBED)["seconds"]
+    low, high = (bound / trace.seconds for bound in bootstrap_interval(own, "mean"))
+    ratio, excess = own.mean() / trace.seconds, trace.seconds - calm.mean()
+    return {"benchmark": BENCHMARKS[trace.program], "model": PRINTED_MODELS[trace.model], "config": trace.config, "trace": trace.label, "mode": mode,
+            "accuracy_percent": 100 * abs(ratio - 1), "ratio": ratio, "low": low, "high": high, "undisturbed_percent": 100 * abs(calm.mean() / trace.seconds - 1),
+            "anomaly_seconds": trace.seconds, "unexplained_share": (trace.seconds - own.mean()) / excess if excess > 0 else np.nan, "runs": len(own)}
+
+
+def merge_table(replays: pd.DataFrame) -> pd.DataFrame:
+    """The accuracies of `replay_table` with a column a mode: `benchmark`, `model`, `config`, `trace`, `pessimistic_percent`, `improved_percent`, `faithful_percent`."""
+    columns = [f"{mode}_percent" for mode in ("pessimistic", "improved", "faithful")]
+    named = replays.assign(mode=replays["mode"] + "_percent")
+    table = named.pivot(index=["benchmark", "model", "config", "trace"], columns="mode", values="accuracy_percent").reindex(columns=columns).astype(float)
+    return table.rename_axis(columns=None).reset_index()
+
+
+def as_published(table: pd.DataFrame, benchmark: str | None = None) -> pd.DataFrame:
+    """The rows of a published table that ours can stand beside: for tables 3 to 5 those of the platform without SMT and its first trace, for table 7 those without SMT.
+
+    Parameters
+    ----------
+    table : of `published`. benchmark : only this one's.
+    """
+    rows = pd.Series(True, index=table.index)
+    if "platform" in table:
+        rows &= (table["smt"] == "none") & (table["noise_config"].astype(str) == "1")
+    elif "smt" in table:
+        rows &= table["smt"] != "on"
+    kept = table[rows & ((table["benchmark"] == benchmark) if benchmark else True)]
+    kept = kept.drop(columns=[name for name in ("platform", "smt", "noise_config", "printed_minus") if name in kept])
+    kept.attrs = dict(table.attrs)
+    return kept

@@ -1,0 +1,70 @@
+"""How much of what a hypervisor took was found: beside the kernel's own sum, and beside what a loop saw.
+
+Owns these two accounts; `hypervisor.py` finds the gaps. Pure: tables in, tables out.
+"""
+
+import numpy as np
+import pandas as pd
+
+
+def steal_table(runs: pd.DataFrame, stolen: pd.DataFrame, cpus: int) -> pd.DataFrame:
+    """How much of the time that the hypervisor took was found.
+
+    Parameters
+    ----------
+    runs : finished runs with `steal_s` (the metric layer "kernel"). stolen : of `stolen_times`, of the same runs. cpus : how many were traced.
+
+    Returns
+    -------
+    One row: `runs`, `steal_ms` (/proc/stat, in ticks of 10 ms a CPU, idle CPUs and the time about the run included), `account_ms` (what the accounts of all
+    threads lack) and its `account_share` of `steal_ms` (NaN where that is 0 or there is no account), `gaps` and `gaps_ms` (those that
+    interrupted the workload) and `late_ms` (the same, estimated from the share of ticks that came late).
+    """
+    finished = runs[runs["status"] == "ok"] if "status" in runs else runs
+    all_ns = stolen.attrs.get("all_ns")
+    steal_ms, account_ms = float(finished["steal_s"].sum()) * 1e3, np.nan if all_ns is None else all_ns / 1e6
+    late_ms = stolen.attrs.get("away_share", 0.0) * float(finished["seconds"].sum()) * cpus * 1e3
+    return pd.DataFrame([{"runs": len(finished), "steal_ms": steal_ms, "account_ms": account_ms,
+                          "account_share": account_ms / steal_ms if steal_ms else np.nan, "gaps": len(stolen),
+                          "gaps_ms": float(stolen["duration_ns"].sum()) / 1e6, "late_ms": late_ms}])
+
+
+def gap_account(detours: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
+    """What the gaps that a loop saw are made of.
+
+    Parameters
+    ----------
+    detours : gaps of the detour loop: `cpu`, `start_ns`, `duration_ns`, from the start of the timed region.
+    events, stolen : of a recording of the very same run (`read_tracepoints`, `stolen_time`).
+
+    Returns
+    -------
+    One row a CPU: `gaps`, `gaps_ms`; of these `kernel_ms` (events in them), `stolen_ms`, `edges_ms` (the rest of gaps that hold either: the way
+        into the kernel and out of it) and `unexplained_ms` (gaps that hold neither).
+    """
+    return pd.DataFrame([_account(cpu, own, events[events["cpu"] == cpu], stolen[stolen["cpu"] == cpu]) for cpu, own in detours.groupby("cpu")])
+
+
+def _account(cpu: int, gaps: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame) -> dict:
+    kernel_ns, stolen_ns = (_within(gaps, table) for table in (events, stolen))
+    length_ns = gaps["duration_ns"].to_numpy(float)
+    rest_ns = np.maximum(length_ns - kernel_ns - stolen_ns, 0)
+    held = kernel_ns + stolen_ns > 0
+    sums = {"gaps_ms": length_ns, "kernel_ms": kernel_ns, "stolen_ms": stolen_ns, "edges_ms": rest_ns[held], "unexplained_ms": rest_ns[~held]}
+    return {"cpu": cpu, "gaps": len(gaps)} | {name: float(values.sum()) / 1e6 for name, values in sums.items()}
+
+
+def _within(gaps: pd.DataFrame, events: pd.DataFrame) -> np.ndarray:
+    """How much of the events' net time lies in each gap, ns; an event may have been placed a little beside its gap (slack)."""
+    result = np.zeros(len(gaps))
+    starts, ends = gaps["start_ns"].to_numpy(), (gaps["start_ns"] + gaps["duration_ns"]).to_numpy()
+    slack = events["slack_ns"].to_numpy() if "slack_ns" in events else np.zeros(len(events), np.int64)
+    for start, end, net, reach in zip(events["start_ns"].to_numpy(), events["end_ns"].to_numpy(), events["duration_ns"].to_numpy(), slack):
+        low, high = np.searchsorted(ends, start - reach, side="right"), np.searchsorted(starts, end + reach, side="left")
+        if low < high:
+            overlap = np.minimum(ends[low:high], end + reach) - np.maximum(starts[low:high], start - reach)
+            if reach:  # the whole of it is in the gap that fits best
+                result[low + int(np.argmin(np.abs(ends[low:high] - starts[low:high] - net)))] += net
+            else:
+                result[low:high] += overlap * (net / max(end - start, 1))
+    return result

@@ -1,0 +1,89 @@
+"""What a program's size is, and how its time grows with it; how many steps a delay of given length takes."""
+
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from ..errors import InputError, RunError
+from ..files import read_json, to_json, write_atomically
+from .openmp import minife, nbody, schedbench, stream, syncbench
+from .programs import binary_folder, program_path
+from .workload import Workload
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """How a program is fitted to a machine.
+
+    Parameters
+    ----------
+    make : gives the workload of a size; takes `threads` and the program's own options by keyword.
+    meaning : what the size counts.
+    start : where a search begins.
+    exponent : run time grows as size**exponent.
+    """
+
+    make: Callable[..., Workload]
+    meaning: str
+    start: int
+    exponent: float
+
+
+SIZINGS = {"nbody": Sizing(nbody, "bodies", 4000, 2.0), "stream": Sizing(stream, "repeats", 20, 1.0), "minife": Sizing(minife, "nx", 30, 4.0),
+           "schedbench": Sizing(schedbench, "iterations_per_thread", 32, 1.0), "syncbench": Sizing(syncbench, "inner", 100, 1.0)}
+
+
+def sizing(program: str) -> Sizing:
+    """How a program is fitted to a machine.
+
+    Raises
+    ------
+    InputError : there is no such program.
+    """
+    if program not in SIZINGS:
+        raise InputError(f"there is no program '{program}'", mend=f"choose one of {', '.join(SIZINGS)}")
+    return SIZINGS[program]
+
+
+def delay_steps(delay_us: float, path: str | PathLike | None = None) -> int:
+    """How many steps of the delay of schedbench and syncbench take so long on this machine.
+
+    Parameters
+    ----------
+    delay_us : at most 1e6.
+    path : a file that keeps what was measured, so that all runs of a campaign do the same work; None: measure (0.05 s).
+
+    Raises
+    ------
+    InputError : a delay that cannot be, or a file that is none of these.
+    RunError : the program is not built, or failed.
+    """
+    if not 0 < delay_us <= 1e6:
+        raise InputError(f"delay_us is {delay_us}; above 0 and at most 1e6 is possible")
+    if path is None or not Path(path).exists():
+        step_ns = _measured_step_ns()
+        if path is not None:
+            write_atomically(path, to_json({"step_ns": step_ns}))
+    else:
+        step_ns = _kept_step_ns(Path(path))
+    return max(1, round(delay_us * 1e3 / step_ns))
+
+
+def _measured_step_ns() -> float:
+    program = program_path(binary_folder() / "syncbench")
+    done = subprocess.run([program, "--calibrate", "1"], capture_output=True, text=True, timeout=60)
+    found = re.search(r"^noisebook-delay: .*\bstep_ns=([\d.]+)", done.stdout, re.MULTILINE)
+    if done.returncode or not found:
+        raise RunError("the length of a delay could not be measured", where=f"{program} --calibrate 1", why=done.stderr.strip() or done.stdout.strip())
+    return float(found[1])
+
+
+def _kept_step_ns(path: Path) -> float:
+    kept = read_json(path)
+    value = kept.get("step_ns") if isinstance(kept, dict) else None
+    if not isinstance(value, (int, float)) or not 1e-3 < value < 1e6:
+        raise InputError("not the length of a delay's step: {\"step_ns\": …} is expected", where=path, mend="keep the old data aside and measure anew: make measure-again")
+    return float(value)
