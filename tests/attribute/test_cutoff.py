@@ -12,7 +12,7 @@ def kinds(draw, samples):
 
 
 def test_a_normal_sample_is_one_class():
-    found = kinds(lambda random: random.normal(0.4, 0.01, 200), 60)
+    found = kinds(lambda random: random.normal(0.4, 0.01, 200), 40)
     assert sum(kind != "one class" for kind in found) <= 3
 
 
@@ -93,3 +93,33 @@ def test_a_large_sample_is_thinned_but_counted_whole():
     random = np.random.default_rng(3)
     values = np.r_[random.normal(1, 0.01, 30_000), random.normal(1.1, 0.01, 10_000)]
     assert find_cutoff(values).share_slow == pytest.approx(0.25, abs=1e-3)
+
+
+def test_higher_is_better_is_the_mirror_image():
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        values = random.normal(1, 0.01, 200) + 0.1 * (random.random(200) < 0.2) if seed % 2 else np.r_[random.normal(1, 0.01, 190), 1.1 + random.exponential(0.1, 10)]
+        slow, low = find_cutoff(values, seed), find_cutoff(5 - values, seed, higher_is_better=True)
+        assert low.value == pytest.approx(5 - slow.value) and low.share_slow == slow.share_slow and low.kind == slow.kind
+        assert np.array_equal(low.slow(5 - values), slow.slow(values))
+
+
+def five_percent_tail(random):
+    slow = random.random(200) < 0.05
+    return random.normal(1, 0.02, 200) * np.where(slow, 1.5, 1), slow
+
+
+def two_modes(share):
+    def draw(random):
+        slow = random.random(200) < share
+        return random.normal(1, 0.01, 200) + 0.1 * slow, slow
+    return draw
+
+
+@pytest.mark.parametrize("draw", [two_modes(0.5), two_modes(0.2), five_percent_tail], ids=["50/50", "80/20", "tail"])
+def test_the_labelled_share_is_within_two_points(draw):
+    within = []
+    for seed in range(8):
+        values, slow = draw(np.random.default_rng(1000 + seed))
+        within.append(abs(find_cutoff(values, seed).share_slow - slow.mean()) <= 0.02)
+    assert sum(within) >= 7

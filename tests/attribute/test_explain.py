@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribute import Cutoff, correlated_groups, explain, predictors
+from nbhelpers.attribute import Cutoff, classify, correlated_groups, explain, predictors
 from nbhelpers.errors import InputError
 
 
@@ -46,6 +46,132 @@ def test_labels_are_the_runs_above_the_cutoff(planted):
     assert explanation.labels.equals((runs["seconds"] > 0.45).rename("slow"))
 
 
+def test_ties_between_copies_are_said(planted):
+    explanation = explain(planted(np.random.default_rng(4)))
+    assert "can't tell it apart from" in explanation.summary and "5 counters move together" in explanation.summary
+
+
+def test_the_variance_is_divided_among_the_factors():
+    random = np.random.default_rng(1)
+    places = random.permutation(400)
+    one, two = places % 5 == 0, places // 5 % 5 == 0
+    seconds = 1 + random.normal(0, 0.01, 400) + 0.2 * one + 0.1 * two
+    table = pd.DataFrame({"seconds": seconds, "one": one * 5 + random.normal(0, 0.3, 400), "two": two * 5 + random.normal(0, 0.3, 400)})
+    factors = explain(table.assign(**{f"noise{number}": random.normal(size=400) for number in range(6)}), cutoff=1.05).factors.set_index("factor")
+    parts = np.var(0.2 * one), np.var(0.1 * two)
+    assert factors.loc[["one", "two"], "variance_share"].to_numpy() == pytest.approx(np.array(parts) / np.var(seconds), abs=0.05)
+    assert factors["variance_share"].drop(["one", "two"]).isna().all()
+
+
+def test_a_factor_too_weak_for_a_tree_is_found_by_its_ranks():
+    found = []
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        slow = random.random(200) < 0.2
+        counters = random.normal(size=(200, 20))
+        counters[slow, 3] += 1.2
+        runs = pd.DataFrame(counters, columns=[f"c{number}" for number in range(20)]).assign(seconds=random.normal(1, 0.01, 200) + 0.1 * slow)
+        explanation = explain(runs, seed=seed)
+        found.append(explanation.found and explanation.factors.iloc[0]["factor"] == "c3")
+    assert sum(found) >= 3
+
+
+def drifting(seed, walk):
+    """Outcome and counters drift, each on its own account."""
+    random = np.random.default_rng(seed)
+    steps = random.normal(size=(160, 9))
+    columns = np.cumsum(steps, axis=0) if walk else steps + np.linspace(0, 4, 160)[:, None]
+    return pd.DataFrame(columns[:, 1:], columns=[f"c{number}" for number in range(8)]).assign(seconds=100 + columns[:, 0])
+
+
+@pytest.mark.parametrize("walk", [True, False], ids=["random walks", "trends"])
+def test_common_drift_is_no_cause(walk):
+    explained = [explain(drifting(seed, walk), seed=seed) for seed in range(3)]
+    assert sum(explanation.found for explanation in explained) <= 1
+    assert all(explanation.order.found and "as the order matters" in explanation.summary for explanation in explained)
+
+
+def test_a_few_slow_runs_in_a_row_are_no_independent_evidence():
+    runs = pd.DataFrame({"seconds": np.random.default_rng(0).normal(1, 0.01, 200)})
+    runs.loc[100:109, "seconds"] += 0.2
+    runs["slow_wave"] = np.sin(np.arange(200) / 60) + np.random.default_rng(1).normal(0, 0.05, 200)
+    runs["other"] = np.random.default_rng(2).normal(size=200)
+    explanation = explain(runs)
+    assert explanation.order.block > 1 and not explanation.found
+
+
+def test_a_searched_cutoff_can_be_used_again(planted):
+    runs = planted(np.random.default_rng(4))
+    searched = explain(runs, cutoff="search")
+    again = explain(runs, cutoff=searched.cutoff)
+    assert again.labels.equals(searched.labels) and again.threshold == searched.threshold
+
+
+def test_a_cause_is_found_through_drift():
+    runs = drifting(3, walk=False)
+    on = np.random.default_rng(0).random(160) < 0.2
+    runs["seconds"] += 8 * on
+    runs["culprit"] = np.random.default_rng(1).normal(size=160) + 5 * on
+    explanation = explain(runs)
+    assert explanation.found and explanation.factors.iloc[0]["factor"] == "culprit"
+
+
+def test_the_order_is_that_of_the_start_times_not_of_the_rows():
+    runs = drifting(3, walk=False).assign(start_ns=np.arange(160))
+    shuffled = runs.sample(frac=1, random_state=0)
+    one, other = explain(runs), explain(shuffled)
+    assert one.order == other.order and one.p_value == other.p_value
+    assert (other.labels == (shuffled["seconds"] > other.threshold)).all()
+
+
+def test_higher_is_better_is_the_mirror_image(planted):
+    runs = planted(np.random.default_rng(4))
+    throughput = runs.assign(rate=1 / runs["seconds"]).drop(columns="seconds")
+    explanation = explain(throughput, "rate", higher_is_better=True)
+    assert explanation.found and "cause_per_s" in explanation.factors.iloc[0]["members"] and explanation.factors.iloc[0]["direction"] == "higher"
+    assert "below" in explanation.summary and explanation.labels.sum() == explain(runs).labels.sum()
+
+
+def test_consequences_by_a_mapping(planted):
+    runs = planted(np.random.default_rng(4))
+    _, excluded = predictors(runs, consequences={"cause": "it counts ticks", "user_s": False, "noise0": True})
+    assert excluded["cause_per_s"] == "a consequence: it counts ticks" and "by definition" in excluded["noise0_per_s"]
+    assert "follows the run time" in excluded["user_s"]
+    assert "by definition" in predictors(runs, consequences=["noise0_per_s"])[1]["noise0_per_s"]
+
+
+def test_without_a_null_nothing_is_claimed(planted):
+    explanation = explain(planted(np.random.default_rng(4)), permutations=0)
+    assert not explanation.found and np.isnan(explanation.p_value) and "nothing is claimed" in explanation.summary
+    assert explanation.tree is not None and "cause_per_s" in explanation.factors.iloc[0]["members"]
+
+
+def test_the_counters_can_place_the_cutoff(planted):
+    runs = planted(np.random.default_rng(4))
+    explanation = explain(runs, cutoff="search")
+    assert explanation.found and explanation.cutoff.kind == "searched" and "separates best" in explanation.summary
+    assert explanation.labels.equals((runs["seconds"] > explanation.threshold).rename("slow"))
+
+
+def test_a_searched_cutoff_finds_no_story_in_noise(noise):
+    assert sum(explain(noise(np.random.default_rng(seed)), seed=seed, cutoff="search").found for seed in range(4)) <= 1
+
+
+def test_classes_are_explained(planted):
+    runs = planted(np.random.default_rng(4))
+    explanation = explain(runs, cutoff=classify(runs["seconds"], runs=runs.index[runs["seconds"] > 0.45]))
+    assert explanation.found and "by hand" in explanation.summary
+    with pytest.raises(InputError, match="has no class"):
+        explain(runs, cutoff=classify(runs["seconds"].head(50), "median"))
+
+
+def test_the_number_of_workers_changes_nothing(planted):
+    runs = planted(np.random.default_rng(4))
+    one, two = explain(runs, workers=1), explain(runs, workers=2)
+    pd.testing.assert_frame_equal(one.factors, two.factors)
+    assert one.p_value == two.p_value
+
+
 def test_consequences_and_bookkeeping_are_never_causes(planted):
     kept, excluded = predictors(planted(np.random.default_rng(4)))
     assert "by definition" in excluded["wall_seconds"] and "by definition" in excluded["user_s"]
@@ -59,7 +185,7 @@ def test_consequences_and_bookkeeping_are_never_causes(planted):
 @pytest.mark.parametrize("with_totals", [True, False])
 def test_fixed_work_over_a_longer_time_is_no_cause(with_totals):
     found = []
-    for seed in range(6):
+    for seed in range(3):
         random = np.random.default_rng(seed)
         seconds = np.r_[random.normal(1, 0.01, 70), random.normal(1.5, 0.01, 30)]
         runs = {"seconds": seconds, "other": random.normal(size=100)}

@@ -1,103 +1,228 @@
-/* Drives the injector's C core without Python, for the sanitizers: two injections to their end, one stopped in the middle, bad plans. */
+/* Drives the injector's C core without Python, for the sanitizers: injections to every kind of end, lanes of every kind, bad plans. */
 #define _GNU_SOURCE
-#include "injector.h"
+#include "small.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <time.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-enum { EVENTS = 40 };
-
-struct shared {
-    struct nb_control control;
-    struct nb_lane lanes[2];
-    int64_t start[EVENTS], duration[EVENTS], begin[EVENTS], taken[EVENTS], end[EVENTS], cpu[EVENTS], gap[EVENTS];
-    int16_t ran_on[EVENTS];
-    int8_t policy[EVENTS], priority[EVENTS], had[EVENTS], outcome[EVENTS];
-};
-
-#define EXPECT(condition)                                                       \
-    do {                                                                        \
-        if (!(condition)) {                                                     \
-            fprintf(stderr, "line %d: " #condition " is false\n", __LINE__);    \
-            exit(1);                                                            \
-        }                                                                       \
-    } while (0)
-
-static struct nb_injection prepare(struct shared *s, int64_t gap_ns)
+static void wait_ms(int milliseconds)
 {
-    memset(s, 0, sizeof *s);
-    for (int i = 0; i < EVENTS; i++) {
-        s->start[i] = 1000000 + (i % 20) * gap_ns;
-        s->duration[i] = 50000;
-        s->policy[i] = i % 3 ? NB_FIFO : NB_OTHER;
-        s->priority[i] = i % 3 ? 40 + i % 2 : 0;
-    }
-    s->lanes[0] = (struct nb_lane){.first = 0, .count = 20, .cpu = NB_ROAM};
-    s->lanes[1] = (struct nb_lane){.first = 20, .count = 20, .cpu = NB_ROAM};
-    return (struct nb_injection){
-        .memory = s, .memory_bytes = sizeof *s, .control = &s->control, .lanes = s->lanes, .lane_count = 2,
-        .rules = {500000, 100000000, 5000, 1000000000, 20000000000, 5000000000, 1000000},
-        .plan = {s->start, s->duration, s->policy, s->priority},
-        .log = {s->begin, s->taken, s->end, s->cpu, s->gap, s->ran_on, s->had, s->outcome}};
+    const struct timespec wait = {.tv_nsec = milliseconds * 1000000L};
+    nanosleep(&wait, NULL);
 }
 
-static int64_t now_ns(void)
+static void begin(struct nb_injection *run, pid_t workload, int64_t t0_ns)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static void replay(struct shared *s, int64_t gap_ns, int stop)
-{
-    struct nb_injection run = prepare(s, gap_ns);
     int64_t event;
-    EXPECT(nb_check(&run, &event) == 0 && event == -1);
-    EXPECT(nb_start(&run, 0) == 0);
-    EXPECT(nb_wait_ready(&run, 5000) == 0);
-    EXPECT(nb_release(&run, now_ns() + 1000000) == 0);
-    EXPECT(nb_release(&run, now_ns()) == -ESRCH);
-    if (stop) {
-        struct timespec wait = {.tv_nsec = 20000000};
-        nanosleep(&wait, NULL);
-        EXPECT(nb_stop(&run) == 0);
+    EXPECT(nb_check(run, &event) == 0 && event == -1);
+    EXPECT(nb_start(run, workload) == 0);
+    EXPECT(nb_wait_ready(run, 15000) == 0);
+    EXPECT(nb_release(run, t0_ns) == 0);
+    EXPECT(nb_release(run, now_ns()) == -ESRCH);
+}
+
+static void finish(struct nb_injection *run, int ended_by)
+{
+    EXPECT(nb_join(run, 15000) == 0);
+    EXPECT(run->control->ended_by == ended_by);
+    for (int i = 0; i < run->lane_count; i++)
+        EXPECT(run->lanes[i].status == 0 && run->lanes[i].error == 0);
+    EXPECT(nb_stop(run) == 0 && nb_kill(run) == 0);
+    EXPECT(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
+}
+
+static int count(const struct nb_injection *run, int lane, int outcome)
+{
+    int found = 0;
+    for (int i = lane * EACH; i < (lane + 1) * EACH; i++)
+        found += run->log.outcome[i] == outcome;
+    return found;
+}
+
+static void to_the_end(struct shared *s, int lanes, int64_t gap_ns)
+{
+    struct nb_injection run = small_injection(s, lanes, gap_ns);
+    begin(&run, 0, now_ns() + 200000000); /* still ahead when a slow, sanitized start is over */
+    finish(&run, NB_PLAN_DONE);
+    for (int lane = 0; lane < lanes; lane++)
+        EXPECT(count(&run, lane, NB_INJECTED) + count(&run, lane, NB_LATE) == EACH);
+}
+
+static void stopped(struct shared *s)
+{
+    struct nb_injection run = small_injection(s, 2, 100000000);
+    begin(&run, 0, now_ns() + 1000000);
+    wait_ms(20);
+    EXPECT(nb_stop(&run) == 0);
+    finish(&run, NB_ASKED);
+    EXPECT(run.log.outcome[2 * EACH - 1] == NB_NOT_REACHED);
+}
+
+/* Two lanes on one CPU: an ordinary event of 30 ms, into which the real-time ones of the other lane fall. */
+static void two_lanes_on_a_cpu(struct shared *s)
+{
+    struct nb_injection run = small_injection(s, 2, 1000000);
+    for (int i = 0; i < EACH; i++) {
+        s->policy[i] = NB_FIFO;
+        s->priority[i] = 50;
+        s->policy[EACH + i] = i % 2 ? NB_BATCH : NB_OTHER;
+        s->priority[EACH + i] = (int8_t)(i % 4);
     }
-    EXPECT(nb_join(&run, 8000) == 0);
-    EXPECT(s->control.ended_by == (stop ? NB_ASKED : NB_PLAN_DONE));
-    EXPECT(s->lanes[0].status == 0 && s->lanes[1].status == 0);
-    for (int i = 0; i < EVENTS && !stop; i++)
-        EXPECT(s->outcome[i] == NB_INJECTED || s->outcome[i] == NB_LATE);
-    EXPECT(!stop || s->outcome[EVENTS - 1] == NB_NOT_REACHED);
-    EXPECT(nb_stop(&run) == 0 && nb_kill(&run) == 0);
+    s->duration[EACH] = 30000000;
+    s->lanes[0].cpu = s->lanes[1].cpu = sched_getcpu();
+    begin(&run, 0, now_ns() + 1000000);
+    finish(&run, NB_PLAN_DONE);
+    EXPECT(count(&run, 0, NB_NOT_REACHED) == 0 && count(&run, 1, NB_NOT_REACHED) == 0);
+}
+
+/* Released long after its t0: what each rule makes of events that come too late. */
+static void too_late(struct shared *s, int lateness, int64_t late_ns)
+{
+    struct nb_injection run = small_injection(s, 2, 1000000);
+    run.rules.lateness = lateness;
+    begin(&run, 0, now_ns() - late_ns);
+    finish(&run, NB_PLAN_DONE);
+    EXPECT(count(&run, 0, NB_NOT_REACHED) == 0);
+    EXPECT(late_ns < run.rules.give_up_ns + EACH * 1000000 || count(&run, 0, NB_DROPPED) == EACH);
+}
+
+static void beside_a_workload(struct shared *s, int kill_it)
+{
+    struct nb_injection run = small_injection(s, LANES, 2000000);
+    const pid_t workload = fork();
+    if (workload == 0) {
+        wait_ms(kill_it ? 900 : 15);
+        _exit(0);
+    }
+    begin(&run, workload, now_ns());
+    if (kill_it) {
+        wait_ms(10);
+        kill(workload, SIGKILL);
+    }
+    EXPECT(waitpid(workload, NULL, 0) == workload);
+    finish(&run, NB_WORKLOAD_ENDED);
+}
+
+static void at_its_limit(struct shared *s)
+{
+    struct nb_injection run = small_injection(s, 1, 1000000);
+    s->duration[1] = 2000000000;
+    s->policy[1] = NB_OTHER;
+    s->priority[1] = 0;
+    run.rules.limit_ns = 20000000;
+    begin(&run, 0, now_ns());
+    EXPECT(nb_join(&run, 15000) == 0);
+    EXPECT(run.log.outcome[1] == NB_CUT && (run.control->ended_by == NB_TIME_LIMIT || run.control->ended_by == NB_PLAN_DONE));
+}
+
+static void never_released(struct shared *s)
+{
+    struct nb_injection run = small_injection(s, 2, 1000000);
+    EXPECT(nb_start(&run, 0) == 0 && nb_wait_ready(&run, 15000) == 0);
+    EXPECT(nb_stop(&run) == 0);
+    finish(&run, NB_ASKED);
+    EXPECT(nb_start(&run, 0) == 0);
+    EXPECT(nb_kill(&run) == 0);
+}
+
+static double intensity_of(int kind)
+{
+    const bool in_bytes = (kind >= NB_MEMORY_READ && kind <= NB_IO_SYNC) || kind == NB_NETWORK;
+    return kind == NB_DUTY ? 0.5 : in_bytes ? 20e6 : 1000;
+}
+
+/* Two events of a kind, beside a lane that occupies. A machine may lack what a kind needs; then the lane says so and nothing is left. */
+static void of_kind(struct shared *s, int kind)
+{
+    char folder[] = "/tmp/noisebook-driver-XXXXXX";
+    struct nb_injection run = small_injection(s, 2, 15000000);
+    EXPECT(mkdtemp(folder));
+    snprintf(run.options.folder, sizeof run.options.folder, "%s", folder);
+    run.options.memory_bytes = run.options.file_bytes = 4 << 20;
+    run.options.cache_bytes[0] = 32 << 10;
+    run.options.cache_bytes[1] = 512 << 10;
+    run.options.cache_bytes[2] = 4 << 20;
+    for (int i = 0; i < 2; i++) {
+        s->kind[i] = (int8_t)kind;
+        s->intensity[i] = intensity_of(kind);
+        s->duration[i] = 10000000;
+        s->policy[i] = NB_OTHER;
+        s->priority[i] = 0;
+    }
+    s->lanes[0].count = 2;
+    s->lanes[1].count = 5;
+    s->lanes[0].cpu = sched_getcpu();
+    EXPECT(nb_start(&run, 0) == 0);
+    const int ready = nb_wait_ready(&run, 15000);
+    EXPECT(ready == 0 || (ready == -ECHILD && s->lanes[0].error));
+    if (ready == 0) {
+        EXPECT(nb_release(&run, now_ns()) == 0);
+        finish(&run, NB_PLAN_DONE);
+        EXPECT(run.log.outcome[0] != NB_NOT_REACHED && run.log.achieved[0] >= 0);
+    } else {
+        fprintf(stdout, "kind %d: %s\n", kind, strerror(s->lanes[0].error));
+        EXPECT(nb_kill(&run) == 0);
+    }
+    EXPECT(access(folder, F_OK) && errno == ENOENT);
+}
+
+static void *feel(void *gaps)
+{
+    *(int64_t *)gaps = nb_feel(sched_getcpu(), 10, now_ns(), 5000000, 1000, (int64_t *)gaps + 1, 4);
+    return NULL;
+}
+
+static void felt(void)
+{
+    int64_t gaps[9] = {0};
+    pthread_t thread;
+    EXPECT(pthread_create(&thread, NULL, feel, gaps) == 0 && pthread_join(thread, NULL) == 0);
+    for (int64_t i = 0; i < gaps[0] && i < 4; i++)
+        EXPECT(gaps[1 + 2 * i] <= gaps[2 + 2 * i]);
 }
 
 static void refuse(struct shared *s)
 {
     int64_t event;
-    struct nb_injection run = prepare(s, 1000);
+    struct nb_injection run = small_injection(s, 2, 1000);
     s->start[7] = 0;
     EXPECT(nb_start(&run, 0) == -EINVAL && nb_check(&run, &event) == -EINVAL && event == 7);
-    run = prepare(s, 1000);
+    run = small_injection(s, 2, 1000);
     s->priority[1] = 99;
     EXPECT(nb_check(&run, &event) == -EINVAL && event == 1);
-    run = prepare(s, 1000);
-    s->duration[39] = -1;
-    EXPECT(nb_check(&run, &event) == -EINVAL && event == 39);
-    run = prepare(s, 1000);
+    run = small_injection(s, 2, 1000);
+    s->duration[2 * EACH - 1] = -1;
+    EXPECT(nb_check(&run, &event) == -EINVAL && event == 2 * EACH - 1);
+    run = small_injection(s, LANES, 1000);
+    s->lanes[LANES - 1].count = EACH + 1;
+    EXPECT(nb_check(&run, &event) == -EINVAL && event == -1);
+    run = small_injection(s, 2, 1000);
     EXPECT(nb_start(&run, INT32_MAX) == -ESRCH && nb_join(&run, 0) == 0);
 }
 
 int main(void)
 {
-    struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    EXPECT(s != MAP_FAILED);
-    replay(s, 1000000, 0);
-    replay(s, 0, 0);
-    replay(s, 100000000, 1);
+    struct shared *s = shared_memory();
+    to_the_end(s, 2, 1000000);
+    to_the_end(s, LANES, 0);
+    stopped(s);
+    two_lanes_on_a_cpu(s);
+    for (int lateness = NB_CATCH_UP; lateness <= NB_TRUNCATE; lateness++) {
+        too_late(s, lateness, 10000000);
+        too_late(s, lateness, 1000000000);
+    }
+    beside_a_workload(s, 0);
+    beside_a_workload(s, 1);
+    for (int kind = 1; kind < NB_KIND_COUNT; kind++)
+        of_kind(s, kind);
+    at_its_limit(s);
+    never_released(s);
+    felt();
     refuse(s);
     return munmap(s, sizeof *s);
 }

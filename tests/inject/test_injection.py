@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import RunError
-from nbhelpers.inject import Injector, Rules, inject, make_plan
+from nbhelpers.inject import Calibration, Injector, Plan, Rules, inject, make_plan
 from nbhelpers.inject.injector import THROTTLING, may_realtime
 from nbhelpers.inject.log import make_log
 from nbhelpers.inject.replay import Replay
@@ -48,7 +48,7 @@ class Look(Attachment):
 @pytest.mark.parametrize("lanes", [1, 2])
 def test_every_event_is_injected_in_order_and_as_long_as_planned(lanes):
     config = mixed_config(2)
-    injection = inject(config, spinner(0.4), placement="origin", lanes=lanes)
+    injection = inject(config, spinner(0.4), placement="origin", lanes=lanes, rules=Rules(exit_cost_us=0, shortest_us=0))
     log = injection.log
     assert injection.run["status"] == "ok" and injection.run["noise"] == config.digest
     assert len(log) == len(config.events()) and set(log["outcome"]) <= {"injected", "late"}
@@ -90,8 +90,9 @@ def test_nothing_is_injected_after_the_workload_has_ended():
 
 def test_an_event_in_progress_is_cut_when_the_workload_ends():
     injection = inject(make_config([(0, "thread", 1, 1500), (0, "irq", 1900, 1)]), external("sleep 0.05"))
-    assert injection.log["outcome"].tolist() == ["cut", "not reached"]
-    assert 0 < injection.log["cpu_time_ns"][0] < 1_000_000_000 and injection.run["seconds"] < 1
+    log = injection.log.set_index("event")
+    assert log["outcome"].to_dict() == {0: "cut", 1: "not reached"}
+    assert 0 < log["cpu_time_ns"][0] < 1_000_000_000 and injection.run["seconds"] < 1
 
 
 @needs_realtime
@@ -125,10 +126,100 @@ def test_a_late_event_keeps_its_duration_and_a_hopeless_one_is_dropped():
 
 @needs_realtime
 def test_a_late_realtime_event_is_anchored_at_its_wake_up_and_a_timely_one_at_its_plan():
-    log = released_in_the_past(make_config([(0, "irq", 0, 2), (0, "irq", 300, 3)]), 100, give_up_ms=200)
+    log = released_in_the_past(make_config([(0, "irq", 0, 2), (0, "irq", 300, 3)]), 100, give_up_ms=200, exit_cost_us=0)
     assert log["outcome"].tolist() == ["late", "injected"]
     assert log["taken_ns"].tolist() == [log["start_ns"][0], 300_000_000]
     assert log["end_ns"][0] >= log["start_ns"][0] + 2_000_000 and log["end_ns"][1] >= 303_000_000
+
+
+@needs_realtime
+@pytest.mark.parametrize("kind", ["irq", "thread"])
+def test_what_becomes_of_a_late_event_is_as_the_rules_say(kind):
+    """It is 50 ms late at least; an ordinary one may have to wait longer."""
+    took_ms, outcome = {}, {}
+    for lateness in ("catch up", "drop", "truncate"):
+        log = released_in_the_past(make_config([(0, kind, 0, 60)]), 50, lateness=lateness, exit_cost_us=0, shortest_us=0, give_up_ms=1000)
+        took_ms[lateness] = float((log["end_ns"] - log["taken_ns"] if kind == "irq" else log["cpu_time_ns"])[0] / 1e6)
+        outcome[lateness] = log["outcome"][0]
+    assert outcome["catch up"] == "late" and took_ms["catch up"] >= 60
+    assert outcome["drop"] == "dropped" and took_ms["drop"] < 1
+    assert outcome["truncate"] == "truncated" and took_ms["truncate"] < 11 or outcome["truncate"] == "dropped" and kind == "thread"
+
+
+@needs_realtime
+def test_lateness_is_used_up_in_pauses_and_never_grows():
+    """The first two events begin 120 ms late, and keep their durations; after the pause all is on time again."""
+    log = released_in_the_past(make_config([(0, "irq", 0, 60), (0, "irq", 70, 2), (0, "irq", 300, 3)]), 120, give_up_ms=200, exit_cost_us=0)
+    late_ms = (log["start_ns"] - log["planned_start_ns"]) / 1e6
+    assert log["outcome"].tolist() == ["late", "late", "injected"]
+    assert late_ms[0] >= 120 and 110 <= late_ms[1] <= late_ms[0] and late_ms[2] < 0.5
+
+
+def by_hand(rows):
+    """A plan with a lane on CPU 0 for each row (start_ms, duration_ms, priority)."""
+    events = pd.DataFrame(rows, columns=["start_ns", "duration_ns", "priority"])
+    events[["start_ns", "duration_ns"]] = (events[["start_ns", "duration_ns"]] * 1e6).astype(np.int64)
+    events = events.assign(cpu=0, event=range(len(rows)), policy="SCHED_FIFO", kind="irq", intensity=0.0, into=range(len(rows)),
+                           recorded_start_ns=events["start_ns"], recorded_duration_ns=events["duration_ns"])
+    return Plan(events, pd.DataFrame({"cpu": 0, "first": range(len(rows)), "count": 1}), Rules(exit_cost_us=0))
+
+
+def replayed(plan):
+    replay = Replay(plan)
+    replay.start()
+    replay.release(time.monotonic_ns() + 5_000_000)
+    replay.wait(5)
+    replay.close()
+    assert not replay.problem()
+    return make_log(replay)
+
+
+@needs_realtime
+def test_what_an_interrupt_takes_from_a_softirq_is_made_up_for():
+    log = replayed(by_hand([(1, 20, 49), (6, 5, 50)]))
+    softirq, irq = log.iloc[0], log.iloc[1]
+    assert irq["start_ns"] < softirq["end_ns"] - 10_000_000 and irq["preempted_ns"] < 5_000_000
+    assert softirq["preempted_ns"] >= irq["end_ns"] - irq["start_ns"]
+    assert softirq["end_ns"] - softirq["taken_ns"] >= 20_000_000 + softirq["preempted_ns"]
+
+
+@needs_realtime
+def test_an_ordinary_event_in_progress_does_not_delay_an_interrupt():
+    """Two lanes by default: the 30 ms of the thread would make the interrupts behind it late."""
+    config = make_config([(0, "thread", 2, 30), *((0, "irq", 3 + 4 * i, 0.5) for i in range(5))])
+    log = inject(config, spinner(0.4), placement="origin").log
+    irq, thread = (log[log["kind"] == kind] for kind in ("irq", "thread"))
+    assert irq["outcome"].isin(["injected", "late"]).all() and (irq["end_ns"] < thread["end_ns"].max()).all()
+    assert (thread["cpu_time_ns"] >= 0.99 * thread["planned_duration_ns"])[thread["outcome"].isin(["injected", "late"])].all()
+
+
+@needs_realtime
+def test_in_a_pause_that_is_too_short_to_leave_the_cpu_is_kept():
+    config = make_config([(0, "irq", 5, 1), (0, "irq", 6.005, 1)])
+    replay = Replay(make_plan(config, "origin", rules=Rules(exit_cost_us=0, shortest_us=0), calibration=Calibration(wake_us=20)))
+    switches = Look(lambda: int(Path(f"/proc/{replay.pids[1]}/status").read_text().split("\nvoluntary_ctxt_switches:")[1].split()[0]))
+    workload = subprocess.Popen(["sleep", "1"])
+    try:
+        replay.start(workload.pid)
+        before = switches.released(0) or switches.seen
+        replay.release(time.monotonic_ns() + 5_000_000)
+        time.sleep(0.1)
+        switches.released(0)
+    finally:
+        workload.kill()
+        workload.wait()
+        replay.close()
+    # woken by the release; asleep until the first event; asleep after the second: the pause between them is no sleep
+    assert make_log(replay)["outcome"].isin(["injected", "late"]).all() and switches.seen - before <= 2
+
+
+@pytest.mark.skipif(CPU_COUNT < 2, reason="one CPU: there is nothing to exclude")
+def test_roaming_injectors_stay_away_from_excluded_cpus():
+    injector = Injector(make_config([(0, "thread", 500, 1)]), exclude_cpus=[0])
+    look = Look(lambda: [os.sched_getaffinity(pid) for pid in injector.pids[1:]])
+    run_once(external("sleep 0.05"), [injector, look])
+    injector.close()
+    assert look.seen == [os.sched_getaffinity(0) - {0}]
 
 
 @needs_realtime

@@ -34,7 +34,8 @@ def test_noise_is_time_for_realtime_events_and_cpu_time_for_ordinary_ones():
 def test_summary():
     assert summarise(LOG) == {
         "injected_ns": 275 * US, "injected_planned_ns": 300 * US, "injected_cpu_ns": 255 * US, "injected_events": 3, "late_events": 1,
-        "dropped_events": 1, "cut_events": 1, "not_reached_events": 1, "worst_lateness_us": 700.0}
+        "dropped_events": 1, "truncated_events": 0, "cut_events": 1, "not_reached_events": 1, "coalesced_events": 0, "below_floor_events": 0, "below_floor_ns": 0,
+        "worst_lateness_us": 700.0}
 
 
 def test_accuracy():
@@ -44,7 +45,7 @@ def test_accuracy():
     assert realtime["start_spread_us"] == pytest.approx(0.8 * 680) and realtime["duration_p99_us"] == pytest.approx(2.98)
     assert accuracy.events.loc["ordinary", "duration_bias_us"] == 1
     thread = accuracy.classes.loc["thread"]
-    assert thread[list(OUTCOMES)].tolist() == [1, 1, 0, 1, 1]
+    assert thread[list(OUTCOMES)].tolist() == [1, 1, 0, 1, 1, 0, 0, 0]
     assert thread["planned_ms"] == pytest.approx(0.1) and thread["injected_over_planned"] == pytest.approx(0.51)
     assert accuracy.classes.loc["irq", "injected_over_planned"] == pytest.approx(1.02)
     assert "0.255 of 0.300 ms" in repr(accuracy) and "<table" in accuracy._repr_html_()

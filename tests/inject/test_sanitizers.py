@@ -21,7 +21,7 @@ def test_the_core_is_clean(tmp_path, sanitizer):
     if subprocess.run([compiler, *flags, str(tmp_path / "empty.c")], capture_output=True).returncode:
         pytest.skip(f"the compiler has no sanitizer '{sanitizer}'")
     sources = [str(path) for path in sorted((REPOSITORY / "injector_c").glob("[!_]*.c"))]
-    subprocess.run([compiler, *flags, *sources, str(REPOSITORY / "tests/inject/driver.c")], check=True)
+    subprocess.run([compiler, *flags, *sources, str(REPOSITORY / "tests/inject/driver.c"), "-lm", "-pthread"], check=True)
     reports = {f"{name}_OPTIONS": f"log_path={tmp_path}/report" for name in ("ASAN", "UBSAN", "TSAN")}
     done = subprocess.run([tmp_path / "driver"], env=os.environ | reports, capture_output=True, text=True, timeout=60)
     found = "".join(path.read_text() for path in tmp_path.glob("report*"))

@@ -145,7 +145,7 @@ DAMAGE = [
     (["cpus"], {"0": []}, "config.json", "empty config"),
     (["window_ns"], 400, "CPU 0, event 1, start_ns", "after the window of 400"), (["window_ns"], 0, "window_ns", "minimum"),
     (["window_ns"], 1e6, "window_ns", "not a whole number"), (["window_ns"], None, "window_ns", "not of type"),
-    (["format"], "noisebook noise config 2", "format", "noise config 1"), (["columns"], COLUMNS[::-1], "columns", "was expected"),
+    (["format"], "noisebook noise config 2", "format", "noise config 1"), (["columns"], COLUMNS[::-1], "columns", "is not one of"),
     (["provenance"], [], "provenance", "not of type"), (["provenance"], {"a": float("nan")}, "provenance", "JSON"),
     (["extra"], 1, "config.json", "extra"),
 ]

@@ -7,7 +7,7 @@ import pytest
 
 from nbhelpers.attribute import explain
 from nbhelpers.errors import InputError
-from nbhelpers.report import (ROLES, figure_attribution, figure_compare, figure_distribution, figure_noise, figure_planted, figure_timeline, use_style)
+from nbhelpers.report import (ROLES, figure_attribution, figure_compare, figure_distribution, figure_excess, figure_felt, figure_noise, figure_planted, figure_timeline, use_style)
 from nbhelpers.report.style import roles_of
 from nbhelpers.trace import summary
 
@@ -171,3 +171,42 @@ def test_roles_are_fixed_and_differ_in_more_than_colour():
     assert len({role.colour for role in roles.values()}) == 4
     seconds = {(role.marker, str(role.dash), role.hatch) for role in ROLES.values()}
     assert len(seconds) == len(ROLES)
+
+
+def felt_log():
+    """Two events of 2 and 1 ms on CPU 0, one on CPU 1; each took as long as planned."""
+    log = pd.DataFrame({"ran_on": [0, 0, 1], "policy": "SCHED_FIFO", "replay_start_ns": [5e6, 20e6, 7e6], "replayed_ns": [2e6, 1e6, 5e5], "outcome": "injected"})
+    log = log.assign(taken_ns=log["replay_start_ns"], end_ns=log["replay_start_ns"] + log["replayed_ns"], took_ns=log["replayed_ns"])
+    gaps = pd.DataFrame({"cpu": [0, 0, 0, 1], "start_ns": [4.99e6, 12e6, 19.99e6, 7e6], "duration_ns": [2.02e6, 3e6, 1.02e6, 5e5]})
+    return log, gaps
+
+
+def test_the_figure_of_what_was_felt_adds_up_what_met_an_injected_event_only():
+    figure = figure_felt(*felt_log())
+    lost = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[2].lines}
+    assert lost["planned"] == pytest.approx(3) and lost["injected"] == pytest.approx(3) and lost["felt"] == pytest.approx(3.04)
+    bars = [len(collection.get_paths()) for collection in figure.axes[0].collections]
+    assert bars == [1, 2, 2, 2], "the gap that met no event is pale"
+    assert "CPU 0" in figure.axes[0].get_title(loc="left")
+    check_inside(figure)
+
+
+def test_of_another_cpu_on_request_and_nothing_of_a_log_without_an_injected_event():
+    log, gaps = felt_log()
+    figure = figure_felt(log, gaps, cpu=1, around_ms=(6.5, 8))
+    assert figure.axes[3].get_xlim() == (6.5, 8) and "CPU 1" in figure.axes[0].get_title(loc="left")
+    with pytest.raises(InputError, match="no event was injected"):
+        figure_felt(log.assign(outcome="not reached"), gaps)
+
+
+def test_the_excess_of_slow_runs_is_drawn_part_by_part():
+    values = {"excess_ms": [12.0, 9.0], "kernel_ms": [5.0, 0.0], "hypervisor_ms": [6.0, 8.0], "unexplained_ms": [1.0, 1.0]}
+    table = pd.DataFrame({"case": [1, 2], "anomaly_seconds": [0.42, 0.41], **values}
+                         | {f"{name}_{end}": np.array(own) + shift for name, own in values.items() for end, shift in (("low", -1), ("high", 1))})
+    figure = figure_excess(table)
+    heights = [bar.get_height() for bar in figure.axes[0].patches]
+    assert heights == [height for own in values.values() for height in own]
+    assert "case 2\n0.410 s" in [text.get_text() for text in words(figure)]
+    check_inside(figure)
+    with pytest.raises(InputError, match="no slow run"):
+        figure_excess(table.iloc[:0])

@@ -86,3 +86,29 @@ def test_the_mended_table_is_a_chain_whatever_is_missing(steps):
     before, after = np.where(is_switch, mended["prev_pid"], mended["pid"]), np.where(is_switch, mended["next_pid"], mended["pid"])
     assert (after[:-1] == before[1:]).all() and (np.diff(mended["time_ns"]) >= 0).all()
     assert len(mended) - len(raw) == mend_switches(raw).count
+
+
+def account(time_ns, pid, spent_ns, cpu=0):
+    return row(time_ns, "sched_stat_runtime", pid, cpu, next_pid=pid, delta_ns=spent_ns)
+
+
+def test_the_account_of_who_came_next_tells_when_an_unseen_switch_was():
+    raw = table(switch(0, 1, 7), tick(100, 7), row(5000, "local_timer_entry", 1, number=236), account(5003, 1, 4003), row(5010, "local_timer_exit", 1, number=236))
+    mended = mend_switches(raw)
+    assert (mended.count, mended.ambiguous_ns) == (1, 0)
+    assert threads(raw) == [[7, 0, 990, "t7"]], "to 1000, where the workload's account begins, less the tick"
+
+
+def test_an_account_that_began_before_the_gap_tells_nothing():
+    raw = table(switch(0, 1, 7), tick(100, 7), row(5000, "local_timer_entry", 1, number=236), account(5003, 1, 9000), row(5010, "local_timer_exit", 1, number=236))
+    mended = mend_switches(raw)
+    assert (mended.count, mended.ambiguous_ns) == (1, 5000 - 110)
+
+
+def test_the_account_settles_what_was_ambiguous_in_a_real_recording(data):
+    """The same recording with and without the account."""
+    from nbhelpers.trace import read_raw_tracepoints
+
+    raw = read_raw_tracepoints(data / "stolen.tracepoints.gz")
+    with_account, without = mend_switches(raw), mend_switches(raw[raw["event"] != "sched_stat_runtime"].reset_index(drop=True))
+    assert with_account.count == without.count > 0 and with_account.ambiguous_ns < 0.2 * without.ambiguous_ns

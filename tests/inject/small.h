@@ -1,0 +1,75 @@
+/* A small injection in shared memory, for the C programs of the tests. */
+#ifndef SMALL_H
+#define SMALL_H
+#include "injector.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { LANES = 4, EVENTS = 80, EACH = EVENTS / LANES, LOG_COLUMNS = sizeof(struct nb_log) / sizeof(void *) };
+
+struct shared {
+    struct nb_control control;
+    struct nb_lane lanes[LANES];
+    int64_t start[EVENTS], duration[EVENTS];
+    double intensity[EVENTS];
+    int8_t policy[EVENTS], priority[EVENTS], kind[EVENTS];
+    int64_t log[LOG_COLUMNS][EVENTS]; /* as wide as the widest column of the log */
+};
+
+#define EXPECT(condition)                                                       \
+    do {                                                                        \
+        if (!(condition)) {                                                     \
+            fprintf(stderr, "line %d: " #condition " is false\n", __LINE__);    \
+            exit(1);                                                            \
+        }                                                                       \
+    } while (0)
+
+static inline int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static inline struct shared *shared_memory(void)
+{
+    struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    EXPECT(s != MAP_FAILED);
+    return s;
+}
+
+/* Every lane has EACH events of 50 us, gap_ns from start to start: in turn two real-time ones and an ordinary one. */
+static inline void fill_plan(struct shared *s, int64_t gap_ns)
+{
+    memset(s, 0, sizeof *s);
+    for (int i = 0; i < EVENTS; i++) {
+        s->start[i] = 1000000 + (i % EACH) * gap_ns;
+        s->duration[i] = 50000;
+        s->policy[i] = i % 3 ? NB_FIFO : NB_OTHER;
+        s->priority[i] = i % 3 ? 40 + i % 2 : 0;
+    }
+    for (int i = 0; i < LANES; i++)
+        s->lanes[i] = (struct nb_lane){.first = i * EACH, .count = EACH, .cpu = NB_ROAM};
+}
+
+/* The log is a list of pointers to columns; this program's memory has room for each of them, whichever there are. */
+static inline struct nb_injection small_injection(struct shared *s, int lanes, int64_t gap_ns)
+{
+    fill_plan(s, gap_ns);
+    struct nb_injection run = {.memory = s, .memory_bytes = sizeof *s, .control = &s->control, .lanes = s->lanes, .lane_count = lanes, .event_count = EVENTS};
+    run.rules = (struct nb_rules){.wake_allowance_ns = 500000, .give_up_ns = 100000000, .exit_cost_ns = 5000, .exit_most_ns = 20000,
+                                  .wake_cost_ns = 20000, .exit_per_wake = 0.3, .longest_event_ns = 3000000000, .limit_ns = 20000000000,
+                                  .armed_limit_ns = 5000000000, .realtime_limit_us = 1000000};
+    run.plan = (struct nb_plan){.start_ns = s->start, .duration_ns = s->duration, .policy = s->policy, .priority = s->priority,
+                                .kind = s->kind, .intensity = s->intensity};
+    void *columns[LOG_COLUMNS];
+    for (int i = 0; i < LOG_COLUMNS; i++)
+        columns[i] = s->log[i];
+    memcpy(&run.log, columns, sizeof run.log);
+    return run;
+}
+#endif

@@ -1,0 +1,59 @@
+"""Mitigations tried by hand: a known cause is mitigated for real, and the table says so only where it is."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.attribute import compare
+from nbhelpers.errors import InputError
+from nbhelpers.measure import run_once
+from nbhelpers.mitigate import compare_trials, matrix_product, may_help, trial_runs, trial_sentence, trial_table
+from nbhelpers.workloads import external
+
+
+def test_returned_memory_is_kept_by_the_mitigation(binaries, tmp_path):
+    runs = trial_runs(tmp_path, "returned-memory", ["malloc-keeps-memory", "prefault"], 3)
+    faults = runs.groupby("mitigation")["minor_faults"].median()
+    assert set(faults.index) == {"none", "malloc-keeps-memory"}  # what is advice only isn't tried
+    assert faults["malloc-keeps-memory"] < 0.2 * faults["none"]
+    assert trial_runs(tmp_path, "returned-memory", [], 3, measure=False)["run"].tolist() == runs["run"].tolist()
+
+
+def invented(ratio):
+    random = np.random.default_rng(4)
+    rows = [{"cell": cell, "round": number, "start_ns": number * 10 + place, "status": "ok", "seconds": scale * (1 + 0.01 * random.standard_normal())}
+            for number in range(30) for place, (cell, scale) in enumerate((("baseline", 1.0), ("useless", 1.0), ("jemalloc", ratio)))]
+    return pd.DataFrame(rows)
+
+
+def test_the_table_says_what_helped_and_the_sentence_by_how_much():
+    compared = compare_trials(invented(0.8))
+    table = trial_table(compared)
+    assert table["mitigation"].tolist() == ["jemalloc", "useless"] and table["verdict"].tolist() == ["helps", "no difference shown"]
+    assert table.loc[0, "mean_low"] < 0.8 < table.loc[0, "mean_high"] and (table["runs"] == 30).all()
+    assert "1 of 2 mitigations help; the best, jemalloc" in trial_sentence(table, "Test")
+    assert trial_sentence(trial_table(compare_trials(invented(1.0))), "Test") == "Test: none of 2 mitigations is shown to help."
+
+
+def test_p_values_are_corrected_for_the_number_of_mitigations():
+    runs = invented(0.99)
+    untreated = runs[runs["cell"] == "baseline"]
+    alone = {name: compare(untreated, runs[runs["cell"] == name]).tests["p_holm"].min() for name in ("useless", "jemalloc")}
+    table = trial_table(compare_trials(runs)).set_index("mitigation")
+    smaller = min(alone, key=alone.get)
+    assert table.loc[smaller, "p_corrected"] == pytest.approx(min(1, 2 * alone[smaller]))
+
+
+def test_what_may_help_says_why_the_rest_is_not_tried():
+    table = may_help("minor_faults_per_s", external("true")).set_index("mitigation")
+    assert not table.loc["prefault", "tried"] and "automated" in table.loc["prefault", "reason"]
+    assert (table["tried"] == (table["reason"] == "")).all()
+    with pytest.raises(InputError, match="no risk"):
+        may_help("page-faults", external("true"), risk="much")
+
+
+def test_the_matrix_product_times_the_product_alone(tmp_path):
+    row = run_once(matrix_product(10_000))
+    assert row["status"] == "ok" and 0 < row["seconds"] < row["wall_seconds"]
+    with pytest.raises(InputError, match="25 million"):
+        matrix_product(1)

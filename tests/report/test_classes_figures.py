@@ -1,0 +1,74 @@
+"""What the figures of variability draw, read back from the drawing."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.attribute import classify, compare, explain, quantile_effect
+from nbhelpers.errors import InputError
+from nbhelpers.report import ROLES, figure_attribution, figure_classes, figure_factor, figure_quantile_shift
+
+from .test_figures import check_inside, points
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def campaign():
+    random = np.random.default_rng(0)
+    slow = random.random(150) < 0.2
+    seconds = random.normal(0.4, 0.006, 150) + 0.1 * slow
+    return pd.DataFrame({"seconds": seconds, "faults_per_s": (random.poisson(100, 150) + 250 * slow) / seconds, "status": "ok"})
+
+
+def test_classes_show_every_run_in_value_and_in_time():
+    runs = campaign()
+    classes = classify(runs["seconds"], "modes")
+    figure = figure_classes(runs["seconds"], classes)
+    assert np.allclose(np.sort(points(figure.axes[1])[:, 0]), np.sort(runs["seconds"]))
+    drawn = points(figure.axes[2])
+    assert np.allclose(drawn[np.argsort(drawn[:, 1]), 0], runs["seconds"])
+    assert any(np.allclose(line.get_xdata(), classes.bounds[0]) for line in figure.axes[0].lines)
+    check_inside(figure)
+    with pytest.raises(InputError, match="149 values"):
+        figure_classes(runs["seconds"].head(149), classes)
+
+
+@pytest.mark.parametrize("how", ["median", "quartiles", "outliers", "warm-up"])
+def test_any_rule_can_be_drawn(how):
+    runs = campaign()
+    check_inside(figure_classes(runs["seconds"], classify(runs["seconds"], how)))
+
+
+def test_the_quantile_shift_is_the_comparisons():
+    before = campaign()["seconds"].to_numpy()
+    comparison = compare(before, before * 0.9)
+    figure = figure_quantile_shift(comparison)
+    line = next(line for line in figure.axes[1].lines if len(line.get_xdata()) == len(comparison.shift))
+    assert np.allclose(line.get_ydata(), comparison.shift["shift"])
+    check_inside(figure)
+
+
+def test_a_factor_has_its_lines():
+    runs = campaign()
+    explanation = explain(runs)
+    figure = figure_factor(runs, "faults_per_s", slow=explanation.labels)
+    assert len(points(figure.axes[0])) == 150
+    median = next(line for line in figure.axes[0].lines if line.get_label() == "median")
+    rise = np.diff(median.get_ydata()) / np.diff(median.get_xdata())
+    assert rise == pytest.approx(quantile_effect(runs, "faults_per_s", quantiles=[0.5]).loc[0.5, "slope"])
+    check_inside(figure)
+
+
+def test_an_attribution_where_higher_is_better():
+    runs = campaign().assign(rate=lambda runs: 1 / runs["seconds"]).drop(columns="seconds")
+    explanation = explain(runs, "rate", higher_is_better=True)
+    figure = figure_attribution(explanation, runs)
+    slow = next(part for part in figure.axes[0].collections if part.get_label().startswith("slow"))
+    assert slow.get_offsets()[:, 0].max() < explanation.threshold
+    assert tuple(slow.get_facecolor()[0][:3]) == plt.matplotlib.colors.to_rgb(ROLES["slow"].colour)
+    check_inside(figure)

@@ -1,0 +1,89 @@
+"""Repetitions and their statistics against plain numpy; findings of made-up runs whose truth is known; a small real campaign."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.machine.topology import Cpu, Topology
+from nbhelpers.measure import finished
+from nbhelpers.report import figure_repetitions, published
+from nbhelpers.studies import (SUPPORTED, UNSEEN, Design, as_panels, clock_table, parameter_table, repetitions, run_statistics, runs_of_dynamic, runtime_campaign,
+                               runtime_design, runtime_findings, variability_table, weigh)
+from nbhelpers.workloads import binary_folder, configurations
+
+CONFIGS = ("Rm", "RmHK", "TP", "TP-ST1")
+TWO = Topology(tuple(Cpu(cpu, cpu, 0, 0, ()) for cpu in range(2)))
+DESIGN = Design(configurations(TWO), CONFIGS, ("gcc",), {}, {})
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Eight rounds of two benchmarks; roaming threads vary by 13 %, pinned ones by 7 %, one thread by 2 %."""
+    random, runs, series = np.random.default_rng(3), [], []
+    spreads = {"Rm": 0.2, "RmHK": 0.1, "TP": 0.1, "TP-ST1": 0.02}
+    for round_number in range(8):
+        for benchmark in ("dynamic_1", "reduction"):
+            for config in CONFIGS:
+                run = len(runs)
+                runs.append({"run": run, "cell": f"{benchmark} gcc {config}", "config": config, "round": round_number, "threads": 1 if config == "TP-ST1" else 2})
+                values = random.normal(1.0 if config == "TP-ST1" else 1.5, spreads[config], 50).clip(0.1)
+                series += [{"run": run, "name": name, "unit": "us", "index": index, "value": value}
+                           for name in (benchmark, "reference") for index, value in enumerate(values)]
+    return pd.DataFrame(runs), pd.DataFrame(series)
+
+
+def test_each_runs_statistics_are_those_of_its_repetitions(made):
+    runs, series = made
+    statistics = run_statistics(repetitions(runs, series)).set_index("run")
+    values = series[(series.run == 5) & (series.name != "reference")]["value"].to_numpy()[:50]
+    row = statistics.loc[5]
+    assert len(statistics) == len(runs)
+    assert np.allclose([row.mean_us, row.min_normalised, row.max_normalised, row["cv"]],
+                       [values.mean(), values.min() / values.mean(), values.max() / values.mean(), values.std(ddof=1) / values.mean()])
+
+
+def test_the_variability_between_runs_is_that_of_their_means(made):
+    statistics = run_statistics(repetitions(*made))
+    row = variability_table(statistics).set_index(["benchmark", "config"]).loc[("dynamic_1", "Rm")]
+    means = statistics[(statistics.benchmark == "dynamic_1") & (statistics.config == "Rm")]["mean_us"]
+    assert np.isclose(row.between_cv_percent, 100 * means.std() / means.mean()) and row.runs == 8 and 11 < row.within_cv_percent < 16
+
+
+def test_what_is_true_of_the_runs_is_supported_and_what_the_machine_lacks_is_not_seen(made):
+    table = weigh(runtime_findings(run_statistics(repetitions(*made)), DESIGN)).set_index("finding")
+    said = {name.split(" (")[0]: verdict for name, verdict in table["verdict"].items()}
+    assert said["more threads vary more"] == said["pinned threads vary less"] == said["a schedule costs more with more threads"] == SUPPORTED
+    assert said["with a core reserved for the system programs vary less"] == SUPPORTED
+    unseen = table[table["verdict"] == UNSEEN]["why"]
+    assert sorted(unseen) == ["each core runs one thread", "there is one NUMA node"]
+
+
+def test_the_published_runs_stand_below_ours_and_panels_are_drawn(made):
+    repeated = repetitions(*made)
+    table = runs_of_dynamic(run_statistics(repeated), published("cui2023-table2"), "gcc")
+    assert len(table) == 16 + 40 and set(table["platform"]) == {"this machine, TP", "this machine, TP-ST1", "Dardel", "Vera"}
+    panels = as_panels(repeated, ["dynamic_1"], ["Rm", "TP"], "gcc")
+    assert np.allclose(panels.groupby("panel")["value"].mean(), 1) and sorted(panels["run"].unique()) == list(range(1, 9))
+    assert len(figure_repetitions(panels).axes) == 2
+
+
+def test_the_clock_is_the_mean_of_the_runs_and_missing_where_it_is_not_told():
+    runs = pd.DataFrame({"config": ["Rm", "Rm", "TP"], "frequency_mhz": [2000.0, 3000.0, None], "frequency_min_mhz": [1900.0, 2500.0, None], "steal_s": [0.01, 0.03, 0.0]})
+    table = clock_table(runs).set_index("config")
+    assert (table.loc["Rm", "frequency_mhz"], table.loc["Rm", "frequency_min_mhz"], table.loc["Rm", "steal_ms"]) == (2500, 1900, 20)
+    assert np.isnan(table.loc["TP", "frequency_mhz"]) and table["temperature_c"].isna().all()
+
+
+@pytest.mark.skipif(not (binary_folder() / "schedbench").exists(), reason="the programs are not built")
+def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
+    design = runtime_design(tmp_path, ["TP", "TP-ST1"], 0.02, compilers=["gcc"], elements=2**16)
+    campaign = runtime_campaign(tmp_path / "runs", design, runs=1)
+    runs = finished(campaign.run())
+    assert len(runs) == 5 * len(design.chosen) and (runs["placement_ok"] == True).all()  # noqa: E712  (the column may be of objects)
+    assert clock_table(runs)["runs"].tolist() == [5] * len(design.chosen)
+    repeated = repetitions(runs, campaign.series())
+    assert set(repeated["benchmark"]) == {"static_1", "dynamic_1", "guided_1", "reduction", "copy", "mul", "add", "triad", "dot"}
+    assert (repeated[repeated["benchmark"] == "dynamic_1"].groupby("run").size() == 100).all()
+    assert parameter_table(design).set_index("parameter").loc["outer_repetitions", "schedbench"] == 100
+    again = runtime_design(tmp_path, ["TP", "TP-ST1"], 0.02, compilers=["gcc"], elements=2**16, measure=False)
+    assert len(runtime_campaign(tmp_path / "runs", again, runs=1, frozen=True).run()) == len(runs)
