@@ -1,8 +1,12 @@
-"""What a program loses to an injected event: our injector beside the published method, interleaved on the same plans.
+"""What the injector does to a program and costs the machine: beside the published method, interleaved on the same plans.
 
-A SCHED_FIFO 10 loop on one CPU notes every gap; events of 50, 100, 200 and 1000 us are injected at SCHED_FIFO 50 above it. The error is what
-the loop lost between an event's planned start and end (whole gaps) less the event's length. The BASELINE (sleep for a relative time, then spin on
-the wall clock for the whole duration) is written for this comparison in injector_rival.c from its description.
+A SCHED_FIFO 10 loop on one CPU notes every gap, and noise is injected at SCHED_FIFO 49 and 50 above it. The BASELINE (sleep for a relative time,
+then spin on the wall clock for the whole duration) is written for this comparison in injector_rival.c from its description. Four tables:
+
+1. events of 50, 100, 200 and 1000 us: what the loop lost between an event's planned start and end (whole gaps) less the event's length;
+2. the interrupts and softirqs of a recorded trace, as they are: CPU time that the loop lost to them over what was to be injected;
+3. CPU time of the injector's own processes while they wait, armed and between events;
+4. CPU time to plan a config of 10^6 events and to lay it out for the C core.
 """
 
 import shutil
@@ -15,16 +19,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from nbhelpers.inject import Rules, make_plan
-from nbhelpers.inject.injector import may_realtime
+from nbhelpers.inject import Calibration, Plan, Rules, calibrate, make_plan
 from nbhelpers.inject.log import DONE, make_log
-from nbhelpers.inject.plan import online_cpus
 from nbhelpers.inject.replay import Replay
+from nbhelpers.inject.rules import may_realtime
+from nbhelpers.machine import online_cpus
 from nbhelpers.noise import NoiseConfig
+from nbhelpers.trace import read_tracepoints
 
 LENGTHS_US = (50, 100, 200, 1000)
-EVENTS, SPACING_US, ROUNDS = 60, 4000, 5
+EVENTS, SPACING_US, ROUNDS, TRACE_ROUNDS = 60, 4000, 5, 7
 LEAD_NS = 300_000_000  # time to fork and to get ready
+RECORDED = Path(__file__).parents[1] / "data/recorded/10-trace-collection/baseline/traces"
+WAIT_S, MANY = 5.0, 1_000_000
 
 
 def build(folder: Path) -> Path:
@@ -42,10 +49,9 @@ def make_config(cpu: int, length_us: int, seed: int) -> NoiseConfig:
                                                  "start_ns": starts.astype(np.int64), "duration_ns": length_us * 1000}))
 
 
-def felt(program: Path, cpu: int, config: NoiseConfig, noise) -> tuple[np.ndarray, pd.DataFrame | None]:
+def felt(program: Path, cpu: int, config: NoiseConfig, noise, length_ns: int) -> tuple[np.ndarray, pd.DataFrame | None]:
     """Gaps (before, after) in ns from t0 that the loop felt, and the log of our injector."""
     t0_ns = time.monotonic_ns() + LEAD_NS
-    length_ns = (EVENTS + 1) * SPACING_US * 1000
     loop = subprocess.Popen([program, "feel", str(cpu), str(t0_ns), str(length_ns)], stdout=subprocess.PIPE, text=True)
     try:
         log = noise(config, t0_ns, loop.pid)
@@ -53,6 +59,7 @@ def felt(program: Path, cpu: int, config: NoiseConfig, noise) -> tuple[np.ndarra
     finally:
         loop.kill()
         loop.wait()
+    time.sleep(0.1)  # the other programs of the machine have this CPU for a while
     return np.array(printed.split(), dtype=np.int64).reshape(-1, 2), log
 
 
@@ -63,9 +70,9 @@ def published(program: Path, cpu: int):
     return noise
 
 
-def ours(exit_cost_us: float):
+def ours(rules: Rules, calibration: Calibration):
     def noise(config, t0_ns, pid):
-        replay = Replay(make_plan(config, "origin", rules=Rules(exit_cost_us=exit_cost_us)))
+        replay = Replay(make_plan(config, "origin", rules=rules, calibration=calibration))
         try:
             replay.start(pid)
             replay.release(t0_ns)
@@ -83,55 +90,140 @@ def losses(config: NoiseConfig, gaps: np.ndarray) -> pd.DataFrame:
         own = gaps[(gaps[:, 1] > event.start_ns) & (gaps[:, 0] < event.start_ns + event.duration_ns)]
         if len(own):
             rows.append((((own[:, 1] - own[:, 0]).sum() - event.duration_ns) / 1e3, (own[0, 0] - event.start_ns) / 1e3))
-    return pd.DataFrame(rows, columns=["error_us", "gap_start_us"])
+    return pd.DataFrame(rows, columns=["error_us", "gap_start_us"], dtype=float)
 
 
 def run_round(program, cpu, length_us, seed, noise):
     config = make_config(cpu, length_us, seed)
-    gaps, log = felt(program, cpu, config, noise)
+    gaps, log = felt(program, cpu, config, noise, (EVENTS + 1) * SPACING_US * 1000)
     table = losses(config, gaps).assign(length_us=length_us)
-    wake_us = None
-    if log is not None:
-        done = log[log["outcome"].isin(DONE)]
-        wake_us = (done["start_ns"] - done["planned_start_ns"]) / 1e3
-    time.sleep(0.1)  # the other programs of the machine have this CPU for a while
-    return table, wake_us
+    if log is None:
+        return table, None
+    done = log[log["outcome"].isin(DONE)]
+    return table, (done["start_ns"] - done["planned_start_ns"]) / 1e3
 
 
-def calibrate(program: Path, cpu: int) -> float:
-    """Exit cost: the median of what is lost beyond the planned end without any correction."""
-    return float(run_round(program, cpu, 200, 999, ours(0.0))[0]["error_us"].median())
+def compare_events(program: Path, cpu: int, methods: dict) -> None:
+    tables, wakes = [], []
+    for seed in range(ROUNDS):
+        for length_us in LENGTHS_US:
+            for name in np.random.default_rng(seed).permutation(list(methods)):
+                table, wake_us = run_round(program, cpu, length_us, seed, methods[name])
+                tables.append(table.assign(method=name))
+                wakes += [] if wake_us is None else [wake_us]
+    report_events(pd.concat(tables), pd.concat(wakes))
 
 
-def main() -> None:
-    if not may_realtime(50):
-        sys.exit("skipped: SCHED_FIFO is not permitted here")
-    with tempfile.TemporaryDirectory() as folder:
-        program, cpu = build(Path(folder)), online_cpus()[-1]
-        cost_us = calibrate(program, cpu)
-        methods = {"published (BASELINE)": published(program, cpu), "ours, no calibration": ours(0.0), "ours, calibrated": ours(cost_us)}
-        tables, wakes = [], []
-        for seed in range(ROUNDS):
-            for length_us in LENGTHS_US:
-                for name in np.random.default_rng(seed).permutation(list(methods)):
-                    table, wake_us = run_round(program, cpu, length_us, seed, methods[name])
-                    tables.append(table.assign(method=name))
-                    wakes += [] if wake_us is None else [wake_us]
-    report(pd.concat(tables), pd.concat(wakes), cost_us, cpu)
-
-
-def report(table: pd.DataFrame, wake_us: pd.Series, cost_us: float, cpu: int) -> None:
-    print(f"CPU {cpu}; exit cost {cost_us:.1f} us; lost beyond the planned length, us ({ROUNDS} rounds of {EVENTS} events, interleaved):")
+def report_events(table: pd.DataFrame, wake_us: pd.Series) -> None:
+    print(f"\n1. lost beyond an event's length, us ({ROUNDS} rounds of {EVENTS} events, interleaved):")
     groups = table.groupby(["length_us", "method"])["error_us"]
-    print(pd.DataFrame({"events": groups.size(), "median": groups.median(), "p90 of |error|": groups.agg(lambda x: x.abs().quantile(0.9))})
-          .unstack("length_us").swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False).round(1).T.to_string())
+    columns = {"events": groups.size(), "median": groups.median(), "median of |error|": groups.agg(lambda x: x.abs().median()),
+               "p90 of |error|": groups.agg(lambda x: x.abs().quantile(0.9))}
+    print(pd.DataFrame(columns).unstack("length_us").swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False).round(1).T.to_string())
     starts = table.groupby("method")["gap_start_us"].quantile([0.1, 0.5, 0.9]).unstack()
     print(f"\nfirst gap less planned start, us:\n{starts.round(1).to_string()}")
     print(f"\nwake-up less planned start (ours, {len(wake_us)} events), us: "
           + ", ".join(f"p{100 * q:g} {wake_us.quantile(q):.1f}" for q in (0.1, 0.5, 0.9, 0.99)))
     medians = table.groupby("method")["error_us"].apply(lambda x: x.abs().median())
-    ratio = medians["published (BASELINE)"] / medians["ours, calibrated"]
-    print(f"\nmedian |error|: published {medians['published (BASELINE)']:.1f} us, ours {medians['ours, calibrated']:.1f} us, ratio {ratio:.1f}")
+    print(f"median |error|: published {medians['published (BASELINE)']:.1f} us, ours {medians['ours']:.1f} us, "
+          f"ratio {medians['published (BASELINE)'] / medians['ours']:.1f}")
+
+
+def recorded_interrupts(cpu: int) -> NoiseConfig:
+    """The interrupts and softirqs of the recorded run that has most of them on one CPU, moved to `cpu`."""
+    tables = [read_tracepoints(path) for path in sorted(RECORDED.glob("*.gz"))[:10]]
+    parts = [own for table in tables for _, own in table[table["kind"].isin(("irq", "softirq"))].groupby("cpu")]
+    most = max(parts, key=lambda own: own["duration_ns"].sum())
+    return NoiseConfig.from_events(most.assign(cpu=cpu), window_ns=int(most["end_ns"].max()))
+
+
+def taken_ns(gaps: np.ndarray, start_ns: np.ndarray, end_ns: np.ndarray) -> int:
+    """Length of all gaps that overlap one of the events; each gap counts once."""
+    first = np.searchsorted(end_ns, gaps[:, 0], side="right")
+    touched = (first < len(start_ns)) & (start_ns[np.minimum(first, len(start_ns) - 1)] < gaps[:, 1])
+    return int((gaps[touched, 1] - gaps[touched, 0]).sum())
+
+
+def compare_trace(program: Path, cpu: int, methods: dict, calibration: Calibration) -> None:
+    if not RECORDED.exists():
+        return print("\n2. skipped: there is no recorded trace")
+    config, ratios = recorded_interrupts(cpu), {name: [] for name in methods}
+    planned = config.events().sort_values("start_ns")
+    replayed = make_plan(config, "origin", calibration=calibration)
+    carried = replayed.injected.sort_values("start_ns")
+    for seed in range(TRACE_ROUNDS):
+        for name in np.random.default_rng(seed).permutation(list(methods)):
+            gaps, _ = felt(program, cpu, config, methods[name], config.window_ns + 20_000_000)
+            events = carried if name == "ours" else planned
+            took = taken_ns(gaps, events["start_ns"].to_numpy(), (events["start_ns"] + events["duration_ns"]).to_numpy())
+            ratios[name].append(took / events["duration_ns"].sum())
+    print(f"\n2. {config!r}\nCPU time that the loop lost at the events over what was to be injected ({TRACE_ROUNDS} rounds, interleaved):")
+    print(pd.DataFrame({name: np.quantile(own, [0, 0.25, 0.5, 0.75, 1]) for name, own in ratios.items()},
+                       ["least", "p25", "median", "p75", "most"]).T.round(3).to_string())
+    summary = replayed.summary()
+    print(f"the floor rule (farthest moved {summary['moved_ms'].max():.1f} ms): injected or carried "
+          f"{summary['injected_us'].sum() / summary['total_us'].sum():.1%} of the planned time, the rest is below the floor and dropped")
+    print(summary.round(3).to_string(index=False))
+
+
+def cpu_ns(pids) -> int:
+    return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids)
+
+
+def waiting_cost() -> None:
+    """CPU time of supervisor and lanes while they wait to be released, and between two events that lie far apart."""
+    cpus = online_cpus()
+    events = pd.DataFrame([(0, cpu, "irq", "benchmark", start, 50_000) for cpu in cpus for start in (0, round((WAIT_S + 2) * 1e9))],
+                          columns=["run", "cpu", "kind", "source", "start_ns", "duration_ns"])
+    plan = make_plan(NoiseConfig.from_events(events), "origin")
+    replay, shares = Replay(plan), {}
+    try:
+        replay.start()
+        for state in ("armed", "between events"):
+            before = cpu_ns(replay.pids)
+            time.sleep(WAIT_S)
+            shares[state] = (cpu_ns(replay.pids) - before) / (WAIT_S * 1e9)
+            replay.release(time.monotonic_ns())
+            time.sleep(0.1)
+    finally:
+        replay.close()
+    print(f"\n3. CPU share of {len(plan.lanes)} injectors and their supervisor while they wait {WAIT_S:g} s (bound 0.1 %): "
+          + ", ".join(f"{state} {share:.4%}" for state, share in shares.items()))
+
+
+def many_events() -> NoiseConfig:
+    random, cpus = np.random.default_rng(0), online_cpus()
+    count = MANY // len(cpus)
+    columns = {"run": 0, "cpu": np.repeat(cpus, count), "kind": random.choice(["irq", "softirq", "thread"], count * len(cpus)), "source": "benchmark",
+               "start_ns": np.tile(np.arange(count) * 100_000, len(cpus)), "duration_ns": random.integers(500, 60_000, count * len(cpus))}
+    return NoiseConfig.from_events(pd.DataFrame(columns))
+
+
+def planning_cost(calibration: Calibration) -> None:
+    config, seconds = many_events(), {"make_plan": [], "Replay": []}
+    for _ in range(5):
+        start = time.process_time()
+        plan: Plan = make_plan(config, rules=Rules(allow_full_stop=True), calibration=calibration)
+        middle = time.process_time()
+        Replay(plan)
+        seconds["make_plan"].append(middle - start)
+        seconds["Replay"].append(time.process_time() - middle)
+    print(f"\n4. {len(config.events())} events, CPU seconds (median of 5; bound 0.3 s together): "
+          + ", ".join(f"{name} {np.median(own):.3f}" for name, own in seconds.items()))
+
+
+def main() -> None:
+    if not may_realtime(50):
+        sys.exit("skipped: SCHED_FIFO is not permitted here")
+    costs, as_it_is = calibrate(again=True), Rules(exit_cost_us=0, shortest_us=0)
+    print(costs)
+    with tempfile.TemporaryDirectory() as folder:
+        program, cpu = build(Path(folder)), online_cpus()[-1]
+        rivals = {"published (BASELINE)": published(program, cpu), "ours, exit cost 0, no floor": ours(as_it_is, costs), "ours": ours(Rules(), costs)}
+        compare_events(program, cpu, rivals)
+        compare_trace(program, cpu, rivals, costs)
+    waiting_cost()
+    planning_cost(costs)
 
 
 if __name__ == "__main__":

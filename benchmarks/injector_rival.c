@@ -1,23 +1,38 @@
-/* For benchmarks/injector.py: what a program on a CPU feels, and the BASELINE method to compare with.
+/* For benchmarks/injector.py and planted.py: what a program on a CPU feels, and the BASELINE method to compare with.
  *
  *     injector_rival feel CPU T0_NS LENGTH_NS            gaps of a SCHED_FIFO 10 loop, "before_ns after_ns" a line, from t0
  *     injector_rival baseline CPU T0_NS [START_NS DURATION_NS ...]
+ *     injector_rival replay FILE                         a config in the published format, a process a CPU of it, none of them pinned
  *
  * The baseline is the published method as described in words (Persson et al. 2025; our own code): sleep for the relative time to the
- * event's start, then spin on the wall clock for the whole duration after waking. SCHED_FIFO 50.
+ * event's start, then spin on the wall clock for the whole duration after waking. `baseline` is SCHED_FIFO 50 on one CPU; `replay` changes the
+ * policy when an event's differs from the one before (priority 0: SCHED_OTHER, -p: SCHED_FIFO p) and is told t0 as our workloads are
+ * (NOISEBOOK_READY_FD, NOISEBOOK_GO_FD). An event that is late keeps its whole duration.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { MOST_GAPS = 100000, SMALLEST_GAP_NS = 1000 };
+enum { MOST_GAPS = 100000, SMALLEST_GAP_NS = 1000, MOST_EVENTS = 1 << 20, MOST_LANES = 256 };
+
+struct event {
+    int64_t start_ns, duration_ns, priority;
+};
 
 static int64_t gaps[MOST_GAPS][2];
+static struct event events[MOST_EVENTS];
+static int first[MOST_LANES + 1], lanes; /* events of lane i: first[i] .. first[i + 1] - 1 */
 
 static int64_t now_ns(void)
 {
@@ -73,8 +88,88 @@ static int baseline(int64_t t0, char **numbers)
     return 0;
 }
 
+/* {"0": [[start, duration, priority], ...], ...}: a name begins a lane, three numbers are an event. */
+static bool read_config(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    int64_t values[3];
+    int count = 0, filled = 0, c;
+    while (file && (c = getc(file)) != EOF) {
+        if (c == '"') {
+            if (lanes == MOST_LANES)
+                return false;
+            first[lanes++] = count;
+            while ((c = getc(file)) != EOF && c != '"')
+                ;
+        } else if (isdigit(c) || c == '-') {
+            long long value;
+            ungetc(c, file);
+            if (count == MOST_EVENTS || fscanf(file, "%lld", &value) != 1)
+                return false;
+            values[filled++] = value;
+            if (filled == 3) {
+                events[count++] = (struct event){values[0], values[1], values[2]};
+                filled = 0;
+            }
+        }
+    }
+    first[lanes] = count;
+    return file && !ferror(file) && lanes > 0;
+}
+
+static void replay_lane(int lane, int64_t t0)
+{
+    int64_t had = 0;
+    for (const struct event *event = events + first[lane]; event < events + first[lane + 1]; event++) {
+        if (event->duration_ns <= 0)
+            continue;
+        if (event->priority != had) {
+            const struct sched_param parameter = {.sched_priority = (int)-event->priority};
+            sched_setscheduler(0, event->priority ? SCHED_FIFO : SCHED_OTHER, &parameter);
+            had = event->priority;
+        }
+        sleep_for(t0 + event->start_ns - now_ns());
+        const int64_t end = now_ns() + event->duration_ns;
+        while (now_ns() < end)
+            ;
+    }
+}
+
+static int inherited(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : -1;
+}
+
+/* Every lane waits at the read end of a pipe until t0 is known. */
+static int replay(const char *path)
+{
+    int64_t t0;
+    int go[2];
+    if (!read_config(path) || pipe(go))
+        return 1;
+    for (int lane = 0; lane < lanes; lane++)
+        if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            mlockall(MCL_CURRENT);
+            if (read(go[0], &t0, sizeof t0) == sizeof t0)
+                replay_lane(lane, t0);
+            _exit(0);
+        }
+    if (write(inherited("NOISEBOOK_READY_FD"), "r", 1) != 1 || read(inherited("NOISEBOOK_GO_FD"), &t0, sizeof t0) != sizeof t0)
+        return 1;
+    for (int lane = 0; lane < lanes; lane++)
+        if (write(go[1], &t0, sizeof t0) != sizeof t0)
+            return 1;
+    while (wait(NULL) > 0)
+        ;
+    return 0;
+}
+
 int main(int count, char **words)
 {
+    if (count == 3 && !strcmp(words[1], "replay"))
+        return replay(words[2]);
     if (count < 4 || take_place(atoi(words[2]), strcmp(words[1], "feel") ? 50 : 10))
         return 1;
     return strcmp(words[1], "feel") ? baseline(atoll(words[3]), words + 4) : feel(atoll(words[3]), count > 4 ? atoll(words[4]) : 0);

@@ -7,6 +7,7 @@ the 5 ms until the common start are waited, not worked.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nbhelpers.measure import LAYERS, metrics, run_once  # noqa: E402
+from nbhelpers.measure import LAYERS, finished, layer_cells, layers_here, metrics, run_once  # noqa: E402
+from nbhelpers.measure import Campaign  # noqa: E402
 from nbhelpers.workloads import external  # noqa: E402
 
 FIXED_25_MS = """#include <stdio.h>
@@ -62,6 +64,48 @@ def costs(variants: dict, rounds: int, rng: np.random.Generator) -> dict[str, np
     return {name: np.array(values) for name, values in spent.items()}
 
 
+def counted_in_c(program: str) -> None:
+    """The rival of one kind of counter: perf stat, where it is installed."""
+    subprocess.run(["perf", "stat", "-x,", "-e", "task-clock,page-faults,context-switches,cpu-migrations", program], capture_output=True)
+
+
+FIFTEEN = """layer: fifteen
+title: fifteen counters of five sources
+sources:
+  - reader: perf
+    metrics:
+      - {id: f_task, event: task-clock, title: CPU time}
+      - {id: f_faults, event: page-faults, title: page faults}
+      - {id: f_switches, event: context-switches, title: switches}
+      - {id: f_moves, event: cpu-migrations, title: migrations}
+  - reader: taskstats
+    metrics:
+      - {id: f_wait, field: wait_ns, title: run-queue wait}
+      - {id: f_slices, field: timeslices, title: timeslices}
+  - reader: file
+    path: /proc/stat
+    format: rows
+    metrics:
+      - {id: f_steal, key: cpu, column: 7, scale: ticks, title: steal}
+      - {id: f_ctxt, key: ctxt, title: switches of all}
+      - {id: f_forks, key: processes, title: forks of all}
+  - reader: file
+    path: /proc/softirqs
+    format: softirqs
+    metrics:
+      - {id: f_timer, key: TIMER, title: timers}
+      - {id: f_sched, key: SCHED, title: balancing}
+      - {id: f_rcu, key: RCU, title: callbacks}
+  - reader: file
+    path: /proc/{pid}/io
+    format: rows
+    metrics:
+      - {id: f_read, key: syscr, title: reads}
+      - {id: f_write, key: syscw, title: writes}
+      - {id: f_bytes, key: rchar, title: bytes read}
+"""
+
+
 def print_costs(rounds: int, rng: np.random.Generator) -> None:
     program = "/bin/true"
     workload = external(program)
@@ -71,12 +115,23 @@ def print_costs(rounds: int, rng: np.random.Generator) -> None:
                 "run_once, lead 5 ms": lambda: run_once(workload)}
     variants |= {f"run_once, lead 0, {name}": with_layers(workload, (name,)) for name in names}
     variants["run_once, lead 0, all layers"] = with_layers(workload, ("all",))
+    with tempfile.TemporaryDirectory() as folder:
+        own = Path(folder, "fifteen.yml")
+        own.write_text(FIFTEEN)
+        variants["run_once, lead 0, 15 counters"] = with_layers(workload, (own,))
+    if shutil.which("perf"):
+        variants["perf stat, 4 counters"] = lambda: counted_in_c(program)
     spent = costs(variants, rounds, rng)
     bare = np.median(spent["posix_spawn and waitpid"])
     print(f"{rounds} runs of {program} each, interleaved: median ms a run [95 % interval], ratio to posix_spawn and waitpid")
     for name, values in spent.items():
         middle, low, high = interval(values, rng)
         print(f"  {name:34s} {middle:7.3f} [{low:.3f}, {high:.3f}]  {middle / bare:6.2f}")
+    more = spent["run_once, lead 0, 15 counters"] - np.median(spent["fork, exec and waitpid"])
+    print("  above fork, exec and waitpid: 15 counters {:.3f} [{:.3f}, {:.3f}] ms a run (target: at most 2)".format(*interval(more, rng)))
+    print("\nLayers on this process: us of a start and an end")
+    for name, row in layers_here().iterrows():
+        print(f"  {name:15s} {row['here_us']:9.0f}   in its file: {row['cost_us']:9.0f}   {row['columns']:3d} columns")
 
 
 def print_accuracy(rounds: int) -> None:
@@ -86,9 +141,15 @@ def print_accuracy(rounds: int) -> None:
         subprocess.run(["cc", "-O2", source, "-o", program], check=True)
         timed = np.array([run_once(external([program]))["seconds"] for _ in range(rounds)])
         own = np.array([run_once(external([program], pattern=r"spun (?P<seconds>\S+)"))["seconds"] for _ in range(rounds)])
+        cells = layer_cells(external([program], pattern=r"spun (?P<seconds>\S+)"), "all")
+        runs = finished(Campaign(None, cells, rounds).run())
+        layered = {cell: part["wall_seconds"].to_numpy() for cell, part in runs.groupby("cell")}
+        sleeps = {cell: part["seconds"].to_numpy() for cell, part in runs.groupby("cell")}
     slept = np.array([run_once(external("sleep 0.025"))["seconds"] for _ in range(rounds)])
     print(f"\nA program of 25 ms, {rounds} runs: recorded mean and sd, ms")
-    for name, values in (("spins, timed from start to end", timed), ("spins, its own time", own), ("sleeps, timed from start to end", slept)):
+    for name, values in (("spins, timed from start to end", timed), ("spins, its own time", own), ("sleeps, timed from start to end", slept),
+                         ("spins, wall, without layers", layered["without"]), ("spins, wall, with all layers", layered["with"]),
+                         ("spins, its own time, with all", sleeps["with"])):
         print(f"  {name:34s} {values.mean() * 1e3:7.3f}  {values.std(ddof=1) * 1e3:6.3f}   median {np.median(values) * 1e3:.3f}")
 
 

@@ -1,0 +1,93 @@
+"""How fast schedules are read, written and generated, beside what the machine can do: counting the lines of a file, copying the arrays.
+
+    python benchmarks/goal.py [--ranks 131072]
+
+MB/s of a packed file are those of its text.
+The reference's tools need 49 s to generate the text of a dissemination among 1,048,576 ranks (1.59 GB), and 75 s to make the binary of it.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import numpy as np  # noqa: E402
+
+from nbhelpers.simulate import applications, patterns  # noqa: E402
+from nbhelpers.simulate.goal import read_goal, write_goal  # noqa: E402
+
+FILES = ("x.goal", "x.goal.gz", "x.bin")
+PATTERNS = {
+    "dissemination": lambda p: patterns.dissemination(p, 8), "binomial broadcast": lambda p: patterns.binomial_bcast(p, 8),
+    "recursive doubling": lambda p: patterns.recursive_doubling_allreduce(p, 8), "the same, P + 5 ranks": lambda p: patterns.recursive_doubling_allreduce(p + 5, 8),
+    "halo, 3-D, 27 points": lambda p: patterns.halo(patterns.grid(p, 3), 8, 27), "loop of 1000, 128 ranks": lambda p: patterns.loop(patterns.dissemination(128, 8), 1000, 10_000),
+    "a tenth of POP, 256 ranks": lambda p: applications.pop((16, 16), 0.1),
+}
+
+
+def timed(function, *arguments):
+    """CPU seconds of the best of two, since the machine may be shared, and the result."""
+    spent = []
+    for _ in range(2):
+        begin = time.process_time()
+        result = function(*arguments)
+        spent.append(time.process_time() - begin)
+    return min(spent), result
+
+
+def copy(schedule):
+    for array in vars(schedule).values():
+        if isinstance(array, np.ndarray):
+            array.copy()
+
+
+def lines(path):
+    """CPU seconds of `wc -l`."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(["wc", "-l", path], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def peak_bytes(code):
+    """Peak memory of a Python process that runs this, beyond that of one that only imports."""
+    program = "import re; from nbhelpers.simulate import patterns; from nbhelpers.simulate.goal import read_goal\n{}\n" \
+              "print(int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) * 1024)"
+    peaks = [int(subprocess.run([sys.executable, "-c", program.format(what)], cwd=Path(__file__).parents[1], check=True, capture_output=True, text=True).stdout)
+             for what in ("", code)]
+    return peaks[1] - peaks[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=1 << 17)
+    ranks = parser.parse_args().ranks
+    schedule = patterns.dissemination(ranks, 8)
+    copy_s, _ = timed(copy, schedule)
+    print(f"{schedule}, {schedule.nbytes / 1e6:.0f} MB; a copy of its arrays: {copy_s:.3f} s of CPU time")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in FILES:
+            path = Path(folder) / name
+            write_s, _ = timed(write_goal, schedule, path)
+            read_s, again = timed(read_goal, path)
+            size, bound = path.stat().st_size, lines(path)
+            text = size if name != "x.goal.gz" else text  # unpacked
+            memory = peak_bytes(f"read_goal({str(path)!r})")
+            print(f"{name:<10} {size / 1e6:7.1f} MB   written {text / 1e6 / write_s:7.1f} MB/s {len(schedule) / 1e6 / write_s:6.1f} M op/s   "
+                  f"read {text / 1e6 / read_s:7.1f} MB/s {len(schedule) / 1e6 / read_s:6.1f} M op/s, {read_s / bound:5.1f} x wc -l, "
+                  f"peak {memory / again.nbytes:4.2f} x the schedule")
+            path.unlink()
+    for name, build in PATTERNS.items():
+        build_s, made = timed(build, ranks)
+        copy_s, _ = timed(copy, made)
+        print(f"{name:<26} {len(made) / 1e6:6.2f} M op   {build_s:6.2f} s  {len(made) / 1e6 / build_s:6.1f} M op/s   {build_s / copy_s:6.1f} x a copy of its arrays")
+    print(f"dissemination: peak memory {peak_bytes(f's = patterns.dissemination({ranks}, 8)') / schedule.nbytes:.2f} x the schedule")
+
+
+if __name__ == "__main__":
+    main()
