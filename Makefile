@@ -9,9 +9,9 @@ PYTHON  ?= python3
 PY      ?= .venv/bin/python
 B       := build/$(PROFILE)
 S       := $(B)/stamps
-STAGES  := 00-machine 10-trace-collection 20-delta-config 30-injection 35-planted-anomaly 50-attribution 90-paper
+STAGES  := 00-machine 10-trace-collection 20-delta-config 30-injection 35-planted-anomaly 37-worst-runs 40-mitigations 50-attribution 52-known-causes 55-mitigate-and-compare 60-openmp-variability 80-noise-at-scale 90-paper
 RUN     := $(PY) -m nbhelpers.stages
-C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py workloads/*.c workloads/*.h workloads/Makefile) setup.py pyproject.toml
+C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py reader_c/*.[ch] reader_c/*.py simulator_c/*.[ch] simulator_c/*.py workloads/*.c workloads/*.h workloads/Makefile workloads/sycl/*) setup.py pyproject.toml
 
 PROFILES := smoke quick full record recorded
 ifneq ($(filter $(PROFILE),$(PROFILES)),$(PROFILE))
@@ -24,7 +24,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help paper env test lab doctor clean measure-again recorded lock bench FORCE
+.PHONY: help paper env test lab doctor sycl clean measure-again recorded lock bench FORCE
 
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
@@ -32,21 +32,22 @@ help:
 #: Noisebook: why does a parallel program not take the same time twice?
 #:
 #:   target              time here*   what it does, and what it needs
-#:   make paper          5-8 min      the whole study on this machine, ending in one page of tables and figures; a C compiler
+#:   make paper          10 min       the whole study on this machine, ending in one page of tables and figures; a C compiler
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
-#:   make test           6 min        the tests
+#:   make test           15 min       the tests (NOISEBOOK_SLOW=1: with the recorded page, four minutes more)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
 #:   make lab            -            JupyterLab on the notebooks, with the project's kernel
 #:   make env            1-2 min      only the environment (.venv) and the C parts (done by the others when needed)
 #:   make measure-again  1 s          keeps this profile's data aside (never deletes them); the next `make paper` measures anew
+#:   make sycl           1 min        an optional extra: the SYCL programs and Intel's runtime for them (482 MB; says its licence, asks for consent)
 #:   make clean          1 s          removes what was computed; measured data stay
 #:   make bench          10 min       figures of speed, each beside a rival or a bound
 #:   make lock           10 s         resolves requirements.lock anew (needs uv)
 #:
-#:   PROFILE=smoke       2 min        every stage with a handful of runs: does it work at all? (no conclusions)
+#:   PROFILE=smoke       4 min        every stage with a handful of runs: does it work at all? (no conclusions)
 #:   PROFILE=quick       (default)    a small study on any machine
 #:   PROFILE=full        hours        the papers' counts: 1000 baseline and 200 injected runs a configuration
-#:   PROFILE=recorded    1 min        no privilege, any machine: the tables of the recorded campaign (data/recorded)
+#:   PROFILE=recorded    3 min        no privilege, any machine: the tables of the recorded campaign (data/recorded)
 #:
 #:   * on two virtual cores. One stage alone: make build/quick/stamps/20-delta-config.done
 
@@ -80,6 +81,7 @@ build/c-parts: $(ENV) $(C_PARTS)
 	@$(MAKE) --no-print-directory -s -C workloads BIN=$(CURDIR)/build/bin
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || { \
 	  echo "The injector did not build. Its own message stands above; Python's headers may be missing: apt-get install python3-dev"; exit 1; }
+	@PY=$(PY) sh workloads/sycl/install.sh again || echo "The SYCL programs did not build anew; all else did. To try again: make sycl"
 	@touch $@
 
 # --- the stages -----------------------------------------------------------------------------------------------------------
@@ -101,9 +103,13 @@ $(MADE): $(S)/%.made: $(S)/%.done ; @:
 
 $(S)/10-trace-collection.done: $(S)/00-machine.made
 $(S)/20-delta-config.done: $(S)/10-trace-collection.made
-$(S)/30-injection.done: $(S)/20-delta-config.made
+$(S)/30-injection.done: $(S)/10-trace-collection.made $(S)/20-delta-config.made
 $(S)/35-planted-anomaly.done: $(S)/10-trace-collection.made
+$(S)/37-worst-runs.done: $(S)/10-trace-collection.made
+$(S)/40-mitigations.done: $(S)/20-delta-config.made
 $(S)/50-attribution.done: $(S)/10-trace-collection.made $(S)/35-planted-anomaly.made
+$(S)/55-mitigate-and-compare.done: $(S)/52-known-causes.made
+$(S)/80-noise-at-scale.done: $(S)/00-machine.made $(S)/10-trace-collection.made
 $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 
 # --- the rest -------------------------------------------------------------------------------------------------------------
@@ -117,8 +123,11 @@ doctor: build/c-parts
 lab: build/c-parts
 	cd notebooks && $(if $(filter 0,$(shell id -u)),$(abspath $(PY)) -m jupyter lab --allow-root,$(abspath $(PY)) -m jupyter lab)
 
+sycl: build/c-parts
+	@PY=$(PY) sh workloads/sycl/install.sh
+
 bench: build/c-parts
-	@for b in benchmarks/*.py; do echo "== $$b"; $(PY) $$b || exit 1; done
+	@for b in benchmarks/*.py benchmarks/*/*.py; do echo "== $$b"; $(PY) $$b || exit 1; done
 
 measure-again: build/c-parts
 	@$(RUN) measure-again --profile $(PROFILE)
