@@ -26,6 +26,17 @@ static inline int64_t nb_now_ns(void)
     return nb_clock_ns(CLOCK_MONOTONIC);
 }
 
+/* fork(2) without what libraries have registered by pthread_atfork(3): they lock, allocate and start threads of theirs in the child. Arrow's
+ * does, and a supervisor dies of it. POSIX.1-2024; before glibc 2.34 there is only fork. */
+static inline pid_t nb_fork(void)
+{
+#if defined(__GLIBC__) && !__GLIBC_PREREQ(2, 34)
+    return fork();
+#else
+    return _Fork();
+#endif
+}
+
 static inline bool nb_is_realtime(int policy)
 {
     return policy == NB_FIFO || policy == NB_RR;

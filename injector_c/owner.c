@@ -104,7 +104,7 @@ static int fork_supervisor(struct nb_injection *run, const struct nb_watch *watc
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const pid_t pid = fork();
+    const pid_t pid = nb_fork();
     const int error = pid < 0 ? -errno : 0;
     if (pid == 0)
         nb_supervise(run, watch);

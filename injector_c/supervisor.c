@@ -80,7 +80,7 @@ static int fork_lanes(struct nb_injection *run, const struct nb_watch *watch, in
     if (pipe2(ends, O_CLOEXEC))
         return errno;
     for (int i = 0; i < run->lane_count; i++) {
-        const pid_t pid = fork();
+        const pid_t pid = nb_fork();
         if (pid < 0) {
             run->lanes[i].error = errno;
             break;

@@ -26,48 +26,24 @@ static inline void visit(const struct job *job, long i)
         job->owner[i] = job->owner[i] == -1 ? omp_get_thread_num() : -2;
 }
 
-static void loop_static(const struct job *job)
-{
-#pragma omp parallel
-    for (long done = 0; done < job->inner; done++) {
-#pragma omp for schedule(static)
-        for (long i = 0; i < job->total; i++)
-            visit(job, i);
+/* A construct for each schedule, for a schedule(runtime) would be another one; without a chunk asked for, dynamic and guided take 1. */
+#define LOOP(name, construct)                                \
+    static void loop_##name(const struct job *job)           \
+    {                                                        \
+        const int chunk = job->chunk ? job->chunk : 1;       \
+        (void)chunk;                                         \
+        _Pragma("omp parallel")                              \
+        for (long done = 0; done < job->inner; done++) {     \
+            _Pragma(construct)                               \
+            for (long i = 0; i < job->total; i++)            \
+                visit(job, i);                               \
+        }                                                    \
     }
-}
 
-static void loop_static_chunk(const struct job *job)
-{
-    const int chunk = job->chunk;
-#pragma omp parallel
-    for (long done = 0; done < job->inner; done++) {
-#pragma omp for schedule(static, chunk)
-        for (long i = 0; i < job->total; i++)
-            visit(job, i);
-    }
-}
-
-static void loop_dynamic(const struct job *job)
-{
-    const int chunk = job->chunk ? job->chunk : 1;
-#pragma omp parallel
-    for (long done = 0; done < job->inner; done++) {
-#pragma omp for schedule(dynamic, chunk)
-        for (long i = 0; i < job->total; i++)
-            visit(job, i);
-    }
-}
-
-static void loop_guided(const struct job *job)
-{
-    const int chunk = job->chunk ? job->chunk : 1;
-#pragma omp parallel
-    for (long done = 0; done < job->inner; done++) {
-#pragma omp for schedule(guided, chunk)
-        for (long i = 0; i < job->total; i++)
-            visit(job, i);
-    }
-}
+LOOP(static, "omp for schedule(static)")
+LOOP(static_chunk, "omp for schedule(static, chunk)")
+LOOP(dynamic, "omp for schedule(dynamic, chunk)")
+LOOP(guided, "omp for schedule(guided, chunk)")
 
 static void loop(const struct job *job)
 {

@@ -11,9 +11,15 @@ from ._shape import Mixture, block_length, fit_mixture, shortest_interval
 from .bootstrap import STATISTICS, as_statistic, bootstrap_interval, interval_of
 
 
-def too_few(values: np.ndarray, least: int) -> Decision | None:
-    """To go on, if there are fewer runs than wanted at least."""
-    return Decision(False, f"{values.size} runs, at least {least} are wanted") if values.size < least else None
+class _Judging:
+    """A rule that judges the runs as soon as there are `least` of them, and `window` more."""
+
+    least: int
+    window = 0
+
+    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
+        values, least = np.asarray(values, dtype=float), self.least + self.window
+        return Decision(False, f"{values.size} runs, at least {least} are wanted") if values.size < least else self.judge(values)
 
 
 def narrow(name: str, half_width: float, target: float) -> Decision:
@@ -43,36 +49,32 @@ class Duration:
 
 
 @dataclass(frozen=True)
-class RelativeStandardError:
+class RelativeStandardError(_Judging):
     """Stop when the standard error of the mean is at most this share of the mean."""
 
     target: float = 0.01
     least: int = 10
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
-        values = np.asarray(values, dtype=float)
+    def judge(self, values: np.ndarray) -> Decision:
         error = values.std(ddof=1) / np.sqrt(values.size) / abs(values.mean()) if values.size > 1 else np.inf
-        return too_few(values, self.least) or narrow("standard error of the mean", error, self.target)
+        return narrow("standard error of the mean", error, self.target)
 
 
 @dataclass(frozen=True)
-class ConfidenceInterval:
+class ConfidenceInterval(_Judging):
     """Stop when Student's interval of the mean is at most ± this share of the mean."""
 
     target: float = 0.02
     level: float = 0.95
     least: int = 10
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
-        values = np.asarray(values, dtype=float)
-        if few := too_few(values, self.least):
-            return few
+    def judge(self, values: np.ndarray) -> Decision:
         half = t.ppf((1 + self.level) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
         return narrow(f"{self.level:.0%} interval of the mean", half / abs(values.mean()), self.target)
 
 
 @dataclass(frozen=True)
-class HighestDensityInterval:
+class HighestDensityInterval(_Judging):
     """Stop when the shortest interval that holds a share of the runs no longer moves: its ends, by this share of its width."""
 
     target: float = 0.05
@@ -80,10 +82,7 @@ class HighestDensityInterval:
     window: int = 10
     least: int = 30
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
-        values = np.asarray(values, dtype=float)
-        if few := too_few(values, self.least + self.window):
-            return few
+    def judge(self, values: np.ndarray) -> Decision:
         now, then = shortest_interval(values, self.share), shortest_interval(values[:-self.window], self.share)
         width = now[1] - now[0]
         moved = max(abs(now[0] - then[0]), abs(now[1] - then[1])) / width if width else 0.0
@@ -93,7 +92,7 @@ class HighestDensityInterval:
 
 
 @dataclass(frozen=True)
-class BlockBootstrap:
+class BlockBootstrap(_Judging):
     """Stop when the moving-block bootstrap interval of a statistic (Künsch 1989) is narrow: runs that depend on each other count for less."""
 
     target: float = 0.02
@@ -102,10 +101,7 @@ class BlockBootstrap:
     least: int = 20
     repeats: int = 400
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
-        values = np.asarray(values, dtype=float)
-        if few := too_few(values, self.least):
-            return few
+    def judge(self, values: np.ndarray) -> Decision:
         length, random, function = block_length(values), np.random.default_rng(values.size), as_statistic(self.statistic)
         starts = random.integers(0, values.size - length + 1, (self.repeats, -(-values.size // length)))
         samples = values[(starts[..., None] + np.arange(length)).reshape(self.repeats, -1)[:, :values.size]]
@@ -115,7 +111,7 @@ class BlockBootstrap:
 
 
 @dataclass(frozen=True)
-class GaussianMixture:
+class GaussianMixture(_Judging):
     """Stop when a mixture of normal distributions (their number by BIC) no longer changes: as many, and none moved or grew by this much."""
 
     target: float = 0.1
@@ -123,10 +119,7 @@ class GaussianMixture:
     window: int = 20
     least: int = 40
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
-        values = np.asarray(values, dtype=float)
-        if few := too_few(values, self.least + self.window):
-            return few
+    def judge(self, values: np.ndarray) -> Decision:
         now, then = fit_mixture(values, self.most), fit_mixture(values[:-self.window], self.most)
         if len(now.weights) != len(then.weights):
             return Decision(False, f"{len(now.weights)} modes now, {len(then.weights)} before the last {self.window} runs")
@@ -140,16 +133,13 @@ class GaussianMixture:
 
 
 @dataclass(frozen=True)
-class KolmogorovSmirnov:
+class KolmogorovSmirnov(_Judging):
     """Stop when the first and the second half of the runs have nearly the same distribution: largest distance of the two at most this."""
 
     target: float = 0.1
     least: int = 40
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
-        values = np.asarray(values, dtype=float)
-        if few := too_few(values, self.least):
-            return few
+    def judge(self, values: np.ndarray) -> Decision:
         middle = values.size // 2
         distance = float(ks_2samp(values[:middle], values[middle:], method="asymp").statistic)
         word = "at most" if distance <= self.target else "more than"
@@ -157,7 +147,7 @@ class KolmogorovSmirnov:
 
 
 @dataclass(frozen=True)
-class NarrowInterval:
+class NarrowInterval(_Judging):
     """Made for tails: stop when the interval of the coefficient of variation, or of a high percentile, is at most ± this share of it.
 
     Percentiles (p95, p99) by order statistics, which asks nothing of the distribution (David and Nagaraja 2003, section 7.1): until there are enough
@@ -169,10 +159,7 @@ class NarrowInterval:
     level: float = 0.95
     least: int = 30
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
-        values = np.asarray(values, dtype=float)
-        if few := too_few(values, self.least):
-            return few
+    def judge(self, values: np.ndarray) -> Decision:
         if self.statistic[0] == "p" and self.statistic[1:].isdigit():
             interval = percentile_interval(values, float(self.statistic[1:]) / 100, self.level)
             middle = np.quantile(values, float(self.statistic[1:]) / 100)

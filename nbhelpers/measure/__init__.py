@@ -7,10 +7,11 @@ from .campaign import Campaign, Cell
 from .frequency import FrequencyLogger
 from .kept import calibrated, recorded_runs, sized
 from .layers import LAYERS, consequences, layer_cells, layers_here, metrics, nsys_profiled
+from .once import measured_once
 from .placement import PlacementCheck
 from .run import run_once
 from .simple import calibrate, measure
 from .table import describe_columns, finished, rates, runs_table
 
 __all__ = ["Attachment", "Campaign", "Cell", "FrequencyLogger", "LAYERS", "PlacementCheck", "calibrate", "calibrated", "consequences", "describe_columns", "finished", "layer_cells",
-           "layers_here", "measure", "metrics", "nsys_profiled", "rates", "read_table", "recorded_runs", "run_once", "runs_table", "series", "sized"]
+           "layers_here", "measure", "measured_once", "metrics", "nsys_profiled", "rates", "read_table", "recorded_runs", "run_once", "runs_table", "series", "sized"]

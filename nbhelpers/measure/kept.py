@@ -10,9 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_json, to_json, write_atomically
-from ..machine import measuring
 from ..workloads import Workload, sizing
+from .once import measured_once
 from .simple import calibrate
 from .table import runs_table
 from ._store import Store
@@ -36,13 +35,10 @@ def calibrated(make: Callable[..., Workload], path: str | Path, target_seconds: 
     ------
     InputError : nothing was calibrated yet, or for another target or number of threads.
     """
-    path = Path(path)
-    if not path.exists():
-        if not measure or target_seconds is None:
-            raise InputError("no problem size was calibrated yet", where=path, mend="run stage 10-trace-collection first: make paper")
-        found = _search(make, target_seconds, threads, size, exponent)
-        write_atomically(path, to_json({"size": found, "target_seconds": target_seconds, "threads": threads}))
-    kept = _read(path)
+    kept = measured_once(path, lambda: _search(make, target_seconds, threads, size, exponent), "problem size",
+                         measure and target_seconds is not None)
+    if not {"size", "target_seconds", "threads"} <= set(kept):
+        raise InputError("not a calibration: size, target_seconds and threads are expected", where=path, mend="make measure-again")
     if target_seconds is not None and (kept["target_seconds"], kept["threads"]) != (target_seconds, threads):
         raise InputError(f"the size was calibrated for {kept['target_seconds']} s with {kept['threads'] or 'all'} threads, "
                          f"not for {target_seconds} s with {threads or 'all'}", where=path,
@@ -63,14 +59,7 @@ def sized(program: str, path: str | Path, target_seconds: float | None = None, t
     return calibrated(partial(known.make, **options), path, target_seconds, threads, known.start, measure, known.exponent)
 
 
-def _read(path: Path) -> dict:
-    kept = read_json(path)
-    if not isinstance(kept, dict) or not {"size", "target_seconds", "threads"} <= set(kept):
-        raise InputError("not a calibration: size, target_seconds and threads are expected", where=path, mend="make measure-again")
-    return kept
-
-
-def _search(make: Callable[..., Workload], target_seconds: float, threads: int, size: int, exponent: float) -> int:
+def _search(make: Callable[..., Workload], target_seconds: float, threads: int, size: int, exponent: float) -> dict:
     sizes: dict[Workload, int] = {}
 
     def sized(number: int) -> Workload:
@@ -78,8 +67,7 @@ def _search(make: Callable[..., Workload], target_seconds: float, threads: int, 
         sizes[workload] = number
         return workload
 
-    with measuring(doing="calibration"):
-        return sizes[calibrate(sized, size, target_seconds, exponent)]
+    return {"size": sizes[calibrate(sized, size, target_seconds, exponent)], "target_seconds": target_seconds, "threads": threads}
 
 
 def recorded_runs(folder: str | Path) -> pd.DataFrame:

@@ -38,11 +38,7 @@ class Trigger(Action):
     def possible(self, workload: Workload | None = None) -> Possible:
         if not os.path.exists(self.path):
             return Possible(False, f"there is no {self.path} here", "a kernel that has it")
-        try:
-            os.close(os.open(self.path, os.O_WRONLY))
-        except OSError as error:
-            return Possible(False, f"{self.path}: {error.strerror}", "run as root")
-        return YES
+        return _opens(self.path, os.O_WRONLY)
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
@@ -56,6 +52,14 @@ class Trigger(Action):
         if self.counts and _vmstat(self.counts) == before:
             raise SettingError("the kernel did nothing: none of its counters moved", where=f"{self.path}; {', '.join(self.counts)}")
         yield
+
+
+def _opens(path: str, flags: int) -> Possible:
+    try:
+        os.close(os.open(path, flags))
+    except OSError as error:
+        return Possible(False, f"{path}: {error.strerror}", "run as root")
+    return YES
 
 
 def _vmstat(names: Sequence[str]) -> dict[str, str]:
@@ -126,11 +130,7 @@ class Latency(Action):
         states = glob.glob("/sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[1-9]*")
         if not states:
             return Possible(False, "the kernel has no idle states to choose from, as in most virtual machines", "a machine with cpuidle, or the host")
-        try:
-            os.close(os.open(self._path, os.O_RDONLY))
-        except OSError as error:
-            return Possible(False, f"{self._path}: {error.strerror}", "run as root")
-        return YES
+        return _opens(self._path, os.O_RDONLY)
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:

@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, RunError
-from ..files import read_json, to_json, write_atomically
-from ..machine import measuring
-from ..measure import run_once
+from ..errors import RunError
+from ..measure import measured_once, run_once
 from ..workloads import Workload
 from .cost import event_costs_ns
 from .detours import record_detours
@@ -27,17 +25,15 @@ def kept_detours(path: str | Path, seconds: float, measure: bool = True) -> pd.D
     ------
     InputError : they were not recorded yet and `measure` is False.
     """
-    path = Path(path)
-    if not path.exists():
-        _may_measure(path, measure)
-        with measuring(doing="detours"):
-            detours = record_detours(seconds)
-        columns = {name: detours[name].tolist() for name in ("cpu", "start_ns", "duration_ns", "end_ns")}
-        write_atomically(path, to_json({"attrs": detours.attrs | {"cpus": int(detours["cpu"].nunique())}, "detours": columns}, indent=None))
-    kept = read_json(path)
+    kept = measured_once(path, lambda: _as_columns(record_detours(seconds)), "machine's detours", measure, indent=None)
     table = pd.DataFrame(kept["detours"])
     table.attrs = kept["attrs"]
     return table
+
+
+def _as_columns(detours: pd.DataFrame) -> dict:
+    columns = {name: detours[name].tolist() for name in ("cpu", "start_ns", "duration_ns", "end_ns")}
+    return {"attrs": detours.attrs | {"cpus": int(detours["cpu"].nunique())}, "detours": columns}
 
 
 def kept_seconds(workload: Workload, path: str | Path, measure: bool = True) -> float:
@@ -48,14 +44,9 @@ def kept_seconds(workload: Workload, path: str | Path, measure: bool = True) -> 
     InputError : it was not measured yet and `measure` is False.
     RunError : the workload failed.
     """
-    path, command = Path(path), " ".join((Path(workload.command[0]).name, *workload.command[1:], workload.config))
-    kept = read_json(path) if path.exists() else {}
-    if command not in kept:
-        _may_measure(path, measure)
-        with measuring(doing=f"the length of {workload.name}"):
-            kept[command] = statistics.median(_seconds(workload) for _ in range(_LENGTH_RUNS))
-        write_atomically(path, to_json(kept))
-    return float(kept[command])
+    command = " ".join((Path(workload.command[0]).name, *workload.command[1:], workload.config))
+    return float(measured_once(path, lambda: statistics.median(_seconds(workload) for _ in range(_LENGTH_RUNS)),
+                               f"length of a run of {workload.name}", measure, key=command))
 
 
 def _seconds(workload: Workload) -> float:
@@ -83,19 +74,9 @@ def direct_cost(runs: pd.DataFrame, path: str | Path, cpus: int, measure: bool =
     """
     if "trace_events" not in runs or not runs["trace_events"].notna().any() or "detours" in runs:
         return pd.DataFrame(columns=["events_per_s", "event_cost_ns", "low_ns", "high_ns", "cpu_share", "blocks"])
-    path = Path(path)
-    if not path.exists():
-        _may_measure(path, measure)
-        with measuring(doing="cost of an event"):
-            write_atomically(path, to_json({"costs_ns": event_costs_ns().tolist()}))
-    costs = np.array(read_json(path)["costs_ns"])
+    costs = np.array(measured_once(path, lambda: {"costs_ns": event_costs_ns().tolist()}, "cost of an event", measure)["costs_ns"])
     draws = np.median(np.random.default_rng(seed).choice(costs, (2000, costs.size)), axis=1)
     rate = float(runs["trace_events"].sum() / runs["wall_seconds"].sum() / cpus)
     low, high = np.quantile(draws, [0.025, 0.975])
     return pd.DataFrame([{"events_per_s": rate, "event_cost_ns": np.median(costs), "low_ns": low, "high_ns": high,
                           "cpu_share": rate * np.median(costs) * 1e-9, "blocks": costs.size}])
-
-
-def _may_measure(path: Path, measure: bool) -> None:
-    if not measure:
-        raise InputError("this was not recorded", where=path, mend="measure it: make paper PROFILE=quick")

@@ -55,6 +55,27 @@ def test_death_of_the_owner_ends_all_and_restores_the_setting(number):
         time.sleep(0.02)
 
 
+AFTER_ARROW = """
+import sys
+from pyarrow import csv
+from nbhelpers.inject import Injector
+from nbhelpers.measure import run_once
+from nbhelpers.workloads import external
+from tests.inject.helpers import make_config
+csv.read_csv(sys.argv[1], csv.ReadOptions(block_size=1 << 16))
+for _ in range(5):
+    injector = Injector(make_config([(0, "irq", 1, 1)]))
+    run = run_once(external("sleep 0.05"), [injector])
+    assert run["status"] == "ok", run["message"]
+"""
+
+
+def test_handlers_of_fork_that_libraries_register_do_no_harm(tmp_path):
+    """Arrow's start its threads anew in a forked child, which has closed what they rest on."""
+    (tmp_path / "wide.csv").write_text("a,b\n" + "1,2.5\n" * 200_000)
+    subprocess.run([sys.executable, "-c", AFTER_ARROW, tmp_path / "wide.csv"], check=True, cwd=Path(__file__).parents[2])
+
+
 def test_death_of_the_supervisor_ends_the_injectors_and_fails_the_run():
     injector = Injector(make_config(LONG))
     look = Look(lambda: (os.kill(injector._replay.pids[0], signal.SIGKILL), injector._replay.pids)[1])

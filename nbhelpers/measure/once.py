@@ -1,0 +1,39 @@
+"""What is measured once on a machine and kept as JSON beside the runs. Owns the rule: read it, or measure it alone and write it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..errors import InputError
+from ..files import read_json, to_json, write_atomically
+from ..machine import measuring
+
+
+def measured_once(path: str | Path, find: Callable[[], object], doing: str, measure: bool = True, key: str | None = None,
+                  indent: int | None = 2) -> object:
+    """What a file keeps, measured first where it is not kept yet.
+
+    Parameters
+    ----------
+    path : of the JSON file.
+    find : measures it, with the machine to itself; gives what JSON can hold.
+    doing : what is measured, told to those who wait for the machine.
+    measure : False: never measure, it must be there.
+    key : the file keeps several such things, this one by this name.
+    indent : of the file; None: one line.
+
+    Raises
+    ------
+    InputError : it is not there and `measure` is False; or the file is not what was written.
+    """
+    path = Path(path)
+    kept = read_json(path) if path.exists() else {}
+    if not isinstance(kept, dict):
+        raise InputError(f"not what was kept of the {doing}", where=path, mend="keep it aside and measure anew: make measure-again")
+    if not path.exists() or (key is not None and key not in kept):
+        if not measure:
+            raise InputError(f"the {doing} was not measured yet", where=path, mend="run the stage that measures it: make paper")
+        with measuring(doing=doing):
+            found = find()
+        kept = found if key is None else kept | {key: found}
+        write_atomically(path, to_json(kept, indent=indent))
+    return kept if key is None else kept[key]
