@@ -183,7 +183,7 @@ def test_syncbench_finds_a_construct_that_does_not_hold(tmp_path, construct, rig
 
 @pytest.mark.parametrize("schedule, right, wrong", [
     ("dynamic", "schedule(dynamic, chunk)", "schedule(dynamic, chunk + 1)"), ("static", "schedule(static, chunk)", "schedule(static, chunk + 1)"),
-    ("guided", "#pragma omp for schedule(guided, chunk)\n", ""), ("dynamic", "nb_delay(job->delay);\n    if", "if")])
+    ("guided", "\"omp for schedule(guided, chunk)\"", "\"GCC ivdep\""), ("dynamic", "nb_delay(job->delay);\n    if", "if")])
 def test_schedbench_finds_a_schedule_that_does_not_hold(tmp_path, schedule, right, wrong):
     program = mutated(tmp_path, "schedbench", right, wrong)
     attempts = (run(program, "--schedule", schedule, "--chunk", 4, "--iterations-per-thread", 99, "--delay", 10, "--outer", 2, threads=4) for _ in range(20))
