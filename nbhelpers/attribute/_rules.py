@@ -11,7 +11,7 @@ from ._shape import Mixture, block_length, fit_mixture, shortest_interval
 from .bootstrap import STATISTICS, as_statistic, bootstrap_interval, interval_of
 
 
-class _Judging:
+class Judging:
     """A rule that judges the runs as soon as there are `least` of them, and `window` more."""
 
     least: int
@@ -49,7 +49,7 @@ class Duration:
 
 
 @dataclass(frozen=True)
-class RelativeStandardError(_Judging):
+class RelativeStandardError(Judging):
     """Stop when the standard error of the mean is at most this share of the mean."""
 
     target: float = 0.01
@@ -61,7 +61,7 @@ class RelativeStandardError(_Judging):
 
 
 @dataclass(frozen=True)
-class ConfidenceInterval(_Judging):
+class ConfidenceInterval(Judging):
     """Stop when Student's interval of the mean is at most ± this share of the mean."""
 
     target: float = 0.02
@@ -74,7 +74,7 @@ class ConfidenceInterval(_Judging):
 
 
 @dataclass(frozen=True)
-class HighestDensityInterval(_Judging):
+class HighestDensityInterval(Judging):
     """Stop when the shortest interval that holds a share of the runs no longer moves: its ends, by this share of its width."""
 
     target: float = 0.05
@@ -92,7 +92,7 @@ class HighestDensityInterval(_Judging):
 
 
 @dataclass(frozen=True)
-class BlockBootstrap(_Judging):
+class BlockBootstrap(Judging):
     """Stop when the moving-block bootstrap interval of a statistic (Künsch 1989) is narrow: runs that depend on each other count for less."""
 
     target: float = 0.02
@@ -111,7 +111,7 @@ class BlockBootstrap(_Judging):
 
 
 @dataclass(frozen=True)
-class GaussianMixture(_Judging):
+class GaussianMixture(Judging):
     """Stop when a mixture of normal distributions (their number by BIC) no longer changes: as many, and none moved or grew by this much."""
 
     target: float = 0.1
@@ -133,7 +133,7 @@ class GaussianMixture(_Judging):
 
 
 @dataclass(frozen=True)
-class KolmogorovSmirnov(_Judging):
+class KolmogorovSmirnov(Judging):
     """Stop when the first and the second half of the runs have nearly the same distribution: largest distance of the two at most this."""
 
     target: float = 0.1
@@ -147,7 +147,7 @@ class KolmogorovSmirnov(_Judging):
 
 
 @dataclass(frozen=True)
-class NarrowInterval(_Judging):
+class NarrowInterval(Judging):
     """Made for tails: stop when the interval of the coefficient of variation, or of a high percentile, is at most ± this share of it.
 
     Percentiles (p95, p99) by order statistics, which asks nothing of the distribution (David and Nagaraja 2003, section 7.1): until there are enough

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._decision import AllOf, AnyOf, Decision, Replay, Rule, replay
-from ._rules import (BlockBootstrap, ConfidenceInterval, Count, Duration, GaussianMixture, HighestDensityInterval, KolmogorovSmirnov, NarrowInterval,
-                     RareMode, RelativeStandardError, percentile_interval, too_few)
+from ._rules import (BlockBootstrap, ConfidenceInterval, Count, Duration, GaussianMixture, HighestDensityInterval, Judging, KolmogorovSmirnov,
+                     NarrowInterval, RareMode, RelativeStandardError, percentile_interval)
 from ._shape import fit_mixture, lag_one
 
 __all__ = ["RULES", "Adaptive", "AllOf", "AnyOf", "BlockBootstrap", "ConfidenceInterval", "Count", "Decision", "Duration", "GaussianMixture",
@@ -20,7 +20,7 @@ __all__ = ["RULES", "Adaptive", "AllOf", "AnyOf", "BlockBootstrap", "ConfidenceI
 
 
 @dataclass(frozen=True)
-class Adaptive:
+class Adaptive(Judging):
     """Look at the distribution first, then ask the rule made for its kind.
 
     Constant: 20 runs. Dependent on the run before: block bootstrap. Several modes: mixture, and each seen. A tail: the interval of the 95th
@@ -32,12 +32,9 @@ class Adaptive:
     least: int = 20
     unseen: RareMode = RareMode(0.05, 2)
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
-        values = np.asarray(values, dtype=float)
-        if few := too_few(values, self.least):
-            return few
+    def judge(self, values: np.ndarray) -> Decision:
         kind, rule = self._rule(values)
-        decision = (rule if kind == "constant" else AllOf((rule, self.unseen))).decide(values, seconds_elapsed)
+        decision = (rule if kind == "constant" else AllOf((rule, self.unseen))).decide(values)
         return Decision(decision.stop, f"{kind}: {decision.reason}")
 
     def _rule(self, values: np.ndarray) -> tuple[str, Rule]:
