@@ -3,7 +3,8 @@
 A SCHED_FIFO 10 loop on one CPU notes every gap, and noise is injected at SCHED_FIFO 49 and 50 above it. The BASELINE (sleep for a relative time,
 then spin on the wall clock for the whole duration) is written for this comparison in injector_rival.c from its description. Four tables:
 
-1. events of 50, 100, 200 and 1000 us: what the loop lost between an event's planned start and end (whole gaps) less the event's length;
+1. events of 50, 100, 200 and 1000 us: what the loop lost between an event's planned start and end (whole gaps) less the event's length, with
+   95 % intervals;
 2. the interrupts and softirqs of a recorded trace, as they are: CPU time that the loop lost to them over what was to be injected;
 3. CPU time of the injector's own processes while they wait, armed and between events;
 4. CPU time to plan a config of 10^6 events and to lay it out for the C core.
@@ -20,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from nbhelpers.inject import Calibration, Plan, Rules, calibrate, make_plan
+from nbhelpers.inject.accuracy import quantile_interval
 from nbhelpers.inject.log import DONE, make_log
 from nbhelpers.inject.replay import Replay
 from nbhelpers.inject.rules import may_realtime
@@ -114,12 +116,18 @@ def compare_events(program: Path, cpu: int, methods: dict) -> None:
     report_events(pd.concat(tables), pd.concat(wakes))
 
 
+def told(values: pd.Series, share: float) -> str:
+    """A quantile and its 95 % interval."""
+    low, high = quantile_interval(values, share)
+    return f"{values.quantile(share):.1f} [{low:.1f}, {high:.1f}]"
+
+
 def report_events(table: pd.DataFrame, wake_us: pd.Series) -> None:
     print(f"\n1. lost beyond an event's length, us ({ROUNDS} rounds of {EVENTS} events, interleaved):")
     groups = table.groupby(["length_us", "method"])["error_us"]
-    columns = {"events": groups.size(), "median": groups.median(), "median of |error|": groups.agg(lambda x: x.abs().median()),
-               "p90 of |error|": groups.agg(lambda x: x.abs().quantile(0.9))}
-    print(pd.DataFrame(columns).unstack("length_us").swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False).round(1).T.to_string())
+    columns = {"events": groups.size(), "median": groups.agg(lambda x: told(x, 0.5)), "median of |error|": groups.agg(lambda x: told(x.abs(), 0.5)),
+               "p90 of |error|": groups.agg(lambda x: told(x.abs(), 0.9))}
+    print(pd.DataFrame(columns).unstack("length_us").swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False).T.to_string())
     starts = table.groupby("method")["gap_start_us"].quantile([0.1, 0.5, 0.9]).unstack()
     print(f"\nfirst gap less planned start, us:\n{starts.round(1).to_string()}")
     print(f"\nwake-up less planned start (ours, {len(wake_us)} events), us: "

@@ -1,5 +1,5 @@
-/* What noise does to somebody: `stressors_victim WORK CPU LENGTH_NS FOLDER` says "ready", reads a start time (ns of CLOCK_MONOTONIC), repeats a
- * small piece of work on a CPU from then on, and prints how often it was done. */
+/* What noise does to somebody: `stressors_victim WORK CPU LENGTH_NS FOLDER CACHE_BYTES` says "ready", reads a start time (ns of CLOCK_MONOTONIC),
+ * repeats a small piece of work on a CPU from then on, and prints how often it was done. CACHE_BYTES: what `last_cache` wants of the L3 cache. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -11,8 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { MEMORY = 96 << 20, LINE = 64, BLOCK = 65536, FILE_BYTES = 4 << 20 };
+
 static unsigned char *buffer;
-static int file = -1, folder = -1;
+static int file = -1, direct = -1, folder = -1;
+static void **next; /* line of a ring through a part of the buffer, in random order */
 
 static int64_t now_ns(void)
 {
@@ -36,7 +39,7 @@ static void spin(void)
 
 static void stream(void)
 {
-    walk((size_t)96 << 20);
+    walk(MEMORY);
 }
 
 static void cache(void)
@@ -44,9 +47,27 @@ static void cache(void)
     walk((size_t)256 << 10);
 }
 
+/* Sattolo's shuffle: one ring through all lines, which no prefetcher foresees. */
+static void make_ring(size_t bytes)
+{
+    const size_t count = bytes / LINE;
+    uint64_t random = 88172645463325252ULL;
+    for (size_t i = 0; i < count; i++)
+        *(void **)(buffer + i * LINE) = buffer + i * LINE;
+    for (size_t i = count - 1; i > 0; i--) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        void **const one = (void **)(buffer + i * LINE), **const other = (void **)(buffer + random % i * LINE), *const kept = *one;
+        *one = *other;
+        *other = kept;
+    }
+    next = (void **)buffer;
+}
+
+/* Each load waits for the one before it: what it costs is the time of an access. */
 static void last_cache(void)
 {
-    walk((size_t)8 << 20);
+    for (int i = 0; i < 1024; i++)
+        next = *(void **volatile *)next;
 }
 
 static void faults(void)
@@ -56,12 +77,26 @@ static void faults(void)
         ((volatile unsigned char *)buffer)[i] = 1;
 }
 
-static void disk(void)
+/* Past the page cache. Whoever writes and syncs is served by the syncs of others, too, and may even be faster beside them. */
+static void disk_read(void)
 {
     static int64_t at;
-    if (pwrite(file, buffer, 65536, at) != 65536 || fdatasync(file))
+    if (pread(direct, buffer, BLOCK, at) != BLOCK)
         exit(1);
-    at = (at + 65536) % (4 << 20);
+    at = (at + BLOCK) % FILE_BYTES;
+}
+
+static int open_files(const char *place)
+{
+    char name[64];
+    folder = open(place, O_PATH | O_DIRECTORY);
+    file = open(place, O_TMPFILE | O_RDWR, 0600);
+    for (int64_t at = 0; at < FILE_BYTES; at += BLOCK)
+        if (pwrite(file, buffer, BLOCK, at) != BLOCK)
+            return -1;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+    direct = open(name, O_RDONLY | O_DIRECT);
+    return direct < 0 ? -1 : fdatasync(file);
 }
 
 static void names(void)
@@ -73,23 +108,25 @@ static void names(void)
 static const struct {
     const char *name;
     void (*work)(void);
-} victims[] = {{"spin", spin}, {"stream", stream}, {"cache", cache}, {"last_cache", last_cache}, {"faults", faults}, {"disk", disk}, {"names", names}};
+} victims[] = {{"spin", spin}, {"stream", stream}, {"cache", cache}, {"last_cache", last_cache}, {"faults", faults}, {"disk_read", disk_read}, {"names", names}};
 
 int main(int count, char **words)
 {
-    if (count != 5)
+    if (count != 6 || atoll(words[5]) < 2 * LINE || atoll(words[5]) > MEMORY)
         return 2;
     cpu_set_t place;
     CPU_ZERO(&place);
     CPU_SET(atoi(words[2]), &place);
     sched_setaffinity(0, sizeof place, &place);
-    buffer = mmap(NULL, (size_t)96 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    buffer = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (buffer == MAP_FAILED)
         return 1;
     if (strcmp(words[1], "faults"))
-        memset(buffer, 1, (size_t)96 << 20);
-    folder = open(words[4], O_PATH | O_DIRECTORY);
-    file = open(words[4], O_TMPFILE | O_RDWR, 0600);
+        memset(buffer, 1, MEMORY);
+    if (open_files(words[4]))
+        return 1;
+    if (!strcmp(words[1], "last_cache"))
+        make_ring((size_t)atoll(words[5]));
     long long t0;
     if (puts("ready") < 0 || fflush(stdout) || scanf("%lld", &t0) != 1)
         return 1;

@@ -54,7 +54,7 @@ class Injector(Attachment):
     ------
     InputError : a config that this machine cannot, or should not, be given.
 
-    Columns of the runs table: see `summarise`; `exit_cost_us` (as calibrated, or given), `fair_server_cuts` (real-time events in which the
+    Columns of the runs table: see `summarise`; `exit_cost_us` (as calibrated, or given), `wake_cost_us` and `floor_us` (as calibrated), `fair_server_cuts` (real-time events in which the
     kernel seems to have let ordinary tasks run, see `fairserver.cuts`); a run whose injection failed gets another status.
     """
 
@@ -84,11 +84,11 @@ class Injector(Attachment):
         return self._replay.pids if self._replay else ()
 
     def before(self, workload: Workload) -> None:
-        """Lift real-time throttling, and the fair server if the noise would meet it, until `close`."""
+        """Lift real-time throttling, and the fair server if the noise would meet it, until the `close` of the last injector on the machine."""
         if self._lifted is None and self.plan.longest_realtime_ns:
             self._lifted = contextlib.ExitStack()
             try:
-                self._lifted.enter_context(settings.changed({THROTTLING: -1}))
+                self._lifted.enter_context(settings.changed({THROTTLING: -1}, shared=True))
             except SettingError as error:
                 self._note(f"real-time throttling was not lifted ({error.what}): the kernel may cut long noise")
             if self._server.exists:
@@ -121,7 +121,8 @@ class Injector(Attachment):
         self._save(log, run["run"])
         if replay.refused and not any("refused" in note for note in self.notes):
             self._note(f"the kernel refused {replay.refused} change(s) of scheduling policy: see the log's column policy")
-        columns = {"exit_cost_us": replay.exit_cost_us, "fair_server_cuts": len(cuts(log, self._cuts_by))}
+        columns = {"exit_cost_us": replay.exit_cost_us, "wake_cost_us": self.calibration.wake_us, "floor_us": self.calibration.floor_us,
+                   "fair_server_cuts": len(cuts(log, self._cuts_by))}
         return summarise(log) | columns | _verdict(replay, run)
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """Undoes what a dead process changed on the machine: run as `python -I -S guardian.py JOURNAL`, it outlives its owner.
 
 Owns the journal's format and every way of undoing. A journal is a JSON file that is on disk before the first change it
-names: the owner (pid, start time, boot) and its changes (write, flag, rmdir, umount) in the order made. Standard library only,
-since it must work when nothing else does.
+names: the owner (pid, start time, boot) and its changes (write, flag, rmdir, umount) in the order made; what owners share, the
+last of them undoes. Standard library only, since it must work when nothing else does.
 """
 
 import contextlib
@@ -16,9 +16,11 @@ import select
 import signal
 import sys
 import time
+from _thread import RLock
 
 BUSY_FOR_S = 2.0
 FORMAT = "noisebook journal 1"
+_inside, _holding = RLock(), []
 
 
 # ---- values -------------------------------------------------------------------------------------------------------
@@ -119,14 +121,36 @@ def journals(folder: str) -> list[str]:
 
 @contextlib.contextmanager
 def locked(folder: str):
-    """Hold the folder of journals for oneself, so that nobody reads a journal while it is acted on."""
-    handle = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        fcntl.flock(handle, fcntl.LOCK_UN)
-        os.close(handle)
+    """Hold the folder of journals for oneself, so that nobody reads a journal while it is acted on; may be nested."""
+    with _inside:
+        if _holding:  # a change that the collector finds dropped is undone wherever its process is just now, here too
+            yield
+            return
+        handle = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            _holding.append(handle)
+            yield
+        finally:
+            _holding.clear()
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
+
+
+def is_shared(one: dict, other: dict) -> bool:
+    """Whether two changes make the same of the same thing, and both owners share it."""
+    same_thing = (one["kind"], one["path"]) == (other["kind"], other["path"]) and same(one.get("new", ""), other.get("new", ""))
+    return same_thing and bool(one.get("shared") and other.get("shared"))
+
+
+def partners(folder: str, change: dict, own: str | None = None) -> list:
+    """This change in the journals of the living, but for one's own: who shares a change undoes it only as the last. Call it `locked`."""
+    found = []
+    for path in journals(folder) if change.get("shared") else []:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            journal = read_journal(path)
+            found += [other for other in journal["changes"] if path != own and is_shared(change, other) and alive(journal)]
+    return found
 
 
 def remove(path: str) -> None:
@@ -136,12 +160,14 @@ def remove(path: str) -> None:
 
 
 def settle(path: str, changes: list, patience_s: float = BUSY_FOR_S) -> tuple[list, list]:
-    """Undo changes, the last one first; remove the journal unless something failed.
+    """Undo changes, the last one first, unless somebody else who shares one is there still; remove the journal unless something failed.
 
     Returns (left, failed): sentences on what was left alone, and a pair (errno, sentence) for each failure.
     """
     left, failed = [], []
     for change in reversed(changes):
+        if partners(os.path.dirname(path), change, str(path)):
+            continue
         try:
             remark = UNDO[change["kind"]](change, patience_s)
             left += [remark] if remark else []

@@ -39,7 +39,7 @@ class Change:
         repair()
         folder = state_folder()
         with guardian.locked(folder):
-            _refuse_held({change["path"] for change in wanted if change["kind"] != "umount"}, folder)
+            _refuse_held([change for change in wanted if change["kind"] != "umount"], folder)
             changes = [prepared for change in wanted if (prepared := _PREPARE[change["kind"]](change))]
             if not changes:
                 return
@@ -72,12 +72,20 @@ class Change:
         """
         if self._journal is None or os.getpid() != self._owner:
             return
-        with _undisturbed():
+        with _undisturbed(), self._partners_waiting():
             left, failed = guardian.settle(self._journal, self.changes)
             if not failed:
                 self._journal, self.left = None, tuple(left)
                 dismiss(self._guardian)
         _report(left, failed)
+
+    def _partners_waiting(self) -> contextlib.ExitStack:
+        """Nobody joins or leaves a shared change while it is undone; a folder of journals that is gone holds no partners."""
+        stack = contextlib.ExitStack()
+        if any(change.get("shared") for change in self.changes):
+            with contextlib.suppress(OSError):
+                stack.enter_context(guardian.locked(self._journal.parent))
+        return stack
 
     def __enter__(self) -> "Change":
         return self
@@ -94,13 +102,15 @@ class Change:
         return f"Change({', '.join(_told(change) for change in self.changes)}{': ' if self.changes else ''}{state})"
 
 
-def changed(values: Mapping[str | Path, object]) -> Change:
+def changed(values: Mapping[str | Path, object], shared: bool = False) -> Change:
     """Give settings files new values, now; put the old ones back at the end.
 
     Parameters
     ----------
     values : path of a sysctl, sysfs or tracefs file -> the value it shall have. Booleans are written as 1 and 0. A file
         that has the value already is left alone; of a selection ("always [madvise] never") the chosen word counts.
+    shared : others, in this process and in others, may ask for the same values meanwhile, shared too; the old ones come back with the
+        end of the last of them, whoever that is.
 
     Returns
     -------
@@ -111,8 +121,12 @@ def changed(values: Mapping[str | Path, object]) -> Change:
     SettingError : no such setting, not allowed, not taken by the kernel, or held by another live process. Nothing is
         changed then.
     """
-    return Change([{"kind": "write", "path": _absolute(path), "new": str(int(value) if isinstance(value, bool) else value)}
+    return Change([{"kind": "write", "path": _absolute(path), "new": str(int(value) if isinstance(value, bool) else value)} | _sharing(shared)
                    for path, value in values.items()])
+
+
+def _sharing(shared: bool) -> dict:
+    return {"shared": True} if shared else {}
 
 
 def flagged(path: str | Path, flag: str) -> Change:
@@ -141,14 +155,18 @@ def made_folder(path: str | Path) -> Change:
     return Change([{"kind": "rmdir", "path": _absolute(path)}])
 
 
-def mounted(fstype: str, path: str | Path) -> Change:
+def mounted(fstype: str, path: str | Path, shared: bool = False) -> Change:
     """Mount a kernel file system (tracefs, debugfs), now, and unmount it at the end; left alone where it is mounted already.
+
+    Parameters
+    ----------
+    shared : what others who share it have mounted is unmounted with the end of the last of them; see `changed`.
 
     Raises
     ------
     SettingError : the kernel lacks the file system, or this user may not mount it.
     """
-    return Change([{"kind": "umount", "path": _absolute(path), "fstype": fstype}])
+    return Change([{"kind": "umount", "path": _absolute(path), "fstype": fstype} | _sharing(shared)])
 
 
 def repair() -> list[str]:
@@ -167,12 +185,13 @@ def _absolute(path: str | Path) -> str:
     return os.path.realpath(os.fspath(path))
 
 
-def _refuse_held(paths: set[str], folder: Path) -> None:
-    """Two owners of one setting would each put back what the other had set."""
+def _refuse_held(wanted: list[dict], folder: Path) -> None:
+    """Two owners of one setting that do not share it would each put back what the other had set."""
     for path in guardian.journals(folder):
         with contextlib.suppress(OSError, ValueError):
             journal = guardian.read_journal(path)
-            held = paths & {change["path"] for change in journal["changes"]}
+            held = {other["path"] for other in journal["changes"] for change in wanted
+                    if other["path"] == change["path"] and not guardian.is_shared(change, other)}
             if held and journal["pid"] != os.getpid() and guardian.alive(journal):
                 raise SettingError(f"the setting is held by another measurement, process {journal['pid']}",
                                    where=", ".join(sorted(held)), why="each would put back what the other had set",
@@ -199,7 +218,8 @@ def _prepare_write(change: dict) -> dict | None:
     with explained(f"cannot change the setting to {change['new']!r}", path):
         old = guardian.read_value(path)
         if guardian.same(old, change["new"]):
-            return None
+            sharers = guardian.partners(state_folder(), change)
+            return change | {"old": sharers[0]["old"]} if sharers else None
         os.close(os.open(path, os.O_WRONLY))
     return change | {"old": old}
 
@@ -224,8 +244,9 @@ def _prepare_folder(change: dict) -> dict:
 
 
 def _prepare_mount(change: dict) -> dict | None:
-    """A mount is shared: whoever made it finds it busy, and leaves it, while another uses it."""
-    return None if guardian.is_mounted(change["fstype"], change["path"]) else change
+    """Whoever made a mount finds it busy, and leaves it, while another has a file of it open."""
+    mounted_already = guardian.is_mounted(change["fstype"], change["path"])
+    return None if mounted_already and not guardian.partners(state_folder(), change) else change
 
 
 _PREPARE = {"write": _prepare_write, "flag": _prepare_flag, "rmdir": _prepare_folder, "umount": _prepare_mount}
@@ -247,8 +268,11 @@ def _write(change: dict) -> None:
 
 def _mount(change: dict) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"nodev", os.fsencode(change["path"]), change["fstype"].encode(), 0, None) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    with guardian.locked(state_folder()):
+        if change.get("shared") and guardian.is_mounted(change["fstype"], change["path"]):
+            return
+        if libc.mount(b"nodev", os.fsencode(change["path"]), change["fstype"].encode(), 0, None) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _flag(change: dict) -> None:

@@ -1,11 +1,14 @@
 """Configs for the tests, and what is left of processes."""
 
+import contextlib
 import os
 import time
 
 import numpy as np
 import pandas as pd
 
+from nbhelpers.inject.injector import THROTTLING
+from nbhelpers.machine import guardian, state_folder
 from nbhelpers.noise import NoiseConfig
 
 CPU_COUNT = os.cpu_count()
@@ -58,3 +61,32 @@ def descriptors() -> dict[str, str]:
         except OSError:
             pass  # the one that listdir used
     return found
+
+
+def lifted() -> bool:
+    """Whether real-time throttling is off."""
+    with open(THROTTLING) as file:
+        return file.read().strip() == "-1"
+
+
+def put_back(seconds: float = 0) -> bool:
+    """Whether real-time throttling is as it was for those who do not inject, or is so within a time; others may have lifted it meanwhile."""
+    limit = time.monotonic() + seconds
+    while lifted() and not (LIFTED_FOR_GOOD or lifted_by_others()):
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def lifted_by_others() -> bool:
+    """Whether another process on this machine injects now and has lifted real-time throttling: it puts it back, not we."""
+    held = []
+    for path in guardian.journals(str(state_folder())):
+        with contextlib.suppress(OSError, ValueError):
+            journal = guardian.read_journal(path)
+            held += [journal] * (journal["pid"] != os.getpid() and any(change["path"] == THROTTLING for change in journal["changes"]))
+    return any(map(guardian.alive, held))
+
+
+LIFTED_FOR_GOOD = lifted() and not lifted_by_others()

@@ -6,8 +6,9 @@ import pytest
 
 from nbhelpers.inject import (describe_configs, describe_schedules, planted_campaign, planted_findings, planted_schedules, planted_table,
                               traced_configs)
+from nbhelpers.inject.anomalies import median_run
 from nbhelpers.machine import doctor
-from nbhelpers.measure import Campaign, Cell, finished
+from nbhelpers.measure import Campaign, Cell, finished, recorded_runs
 from nbhelpers.noise import average_noise
 from nbhelpers.trace import Tracer, read_traces
 from nbhelpers.workloads import nbody
@@ -40,6 +41,13 @@ def test_the_table_tells_a_good_replay_from_a_bad_one():
     assert "2 planted anomalies" in told and "in 1 of 2 cases" in told and "In 0 of 2" in told
 
 
+@pytest.mark.parametrize(("seconds", "chosen"), [([0.5], 0), ([0.5, 0.9], 0), ([0.9, 0.5, 0.6], 2), ([0.6, 3.0, 0.5, 0.61, 0.62], 3),
+                                                 ([0.5, 0.5, 0.5], 1)])
+def test_the_run_of_median_run_time_is_not_moved_by_one_that_was_disturbed(seconds, chosen):
+    runs = pd.DataFrame({"run": range(len(seconds)), "seconds": seconds}).sample(frac=1, random_state=1)
+    assert median_run(runs)["run"].tolist() == [chosen]
+
+
 @pytest.mark.skipif(doctor().capabilities.tracer == "detours", reason="this machine cannot trace (no tracefs, or not root)")
 def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):
     workload = nbody(2000, 20, threads=2)
@@ -47,7 +55,13 @@ def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):
     baseline = finished(Campaign(tmp_path / "baseline", [Cell("traced", workload, attachments=[tracer])], runs=3).run())
     average = average_noise(read_traces(tmp_path / "baseline/traces", baseline), baseline)
     schedules = planted_schedules(1, float(baseline["seconds"].mean()), 2, seed=3)
-    configs = traced_configs(tmp_path / "traced", workload, schedules, average)
+    configs = traced_configs(tmp_path / "traced", workload, schedules, average, traces=3)
+    traced = finished(recorded_runs(tmp_path / "traced")).sort_values("seconds")
+    assert configs[0].provenance["run"] == traced["run"].iloc[1] and configs[0].provenance["seconds_of_all"] == traced["seconds"].tolist()
+    assert describe_configs(configs).loc[0, ["fastest", "seconds", "slowest"]].tolist() == traced["seconds"].tolist()
+    first = traced[traced["round"] == 0]
+    alone = traced_configs(tmp_path / "traced", workload, schedules, average, frozen=True, traces=1)[0]
+    assert alone.provenance["run"] == first["run"].iloc[0], "a recording of one traced run a case is enough"
     planned_ms, traced_ms = describe_schedules(schedules, 1.0)["total_ms"][0], describe_configs(configs)["realtime_ms"][0]
     assert 0.3 * planned_ms < traced_ms < 1.3 * planned_ms, "what the hog took is in the config (blocks after the run's end are not)"
     runs = finished(planted_campaign(tmp_path / "replayed", workload, schedules, configs, runs=3).run())

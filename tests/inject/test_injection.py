@@ -19,8 +19,9 @@ from nbhelpers.inject.replay import Replay
 from nbhelpers.measure import Attachment, run_once
 from nbhelpers.workloads import external
 
-from .helpers import CPU_COUNT, gone_within, make_config, mixed_config, state
+from .helpers import CPU_COUNT, gone_within, lifted, make_config, mixed_config, put_back, state
 
+REPOSITORY = Path(__file__).parents[2]
 needs_realtime = pytest.mark.skipif(not may_realtime(51), reason="SCHED_FIFO is not permitted here")
 SPIN = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass"
 
@@ -97,14 +98,63 @@ def test_an_event_in_progress_is_cut_when_the_workload_ends():
 
 @needs_realtime
 def test_throttling_is_lifted_during_the_injection_and_put_back():
-    before = open(THROTTLING).read()
     injector = Injector(make_config([(0, "irq", 1, 1)]))
-    look = Look(lambda: open(THROTTLING).read())
+    look = Look(lifted)
     run_once(external("sleep 0.02"), [injector, look])
     injector.close()
     if not any("throttling" in note for note in injector.notes):  # another measurement may hold the setting
-        assert look.seen.strip() == "-1"
-    assert open(THROTTLING).read() == before
+        assert look.seen
+    assert put_back()
+
+
+SECOND = """
+import sys
+from nbhelpers.inject import Injector
+from tests.inject.helpers import make_config
+injector = Injector(make_config([(0, "irq", 1, 1)]))
+injector.before(None)
+print(*(note for note in injector.notes if "throttling" in note), flush=True)
+sys.stdin.read()
+injector.close()
+"""
+
+
+@needs_realtime
+@pytest.mark.skipif(not os.access(THROTTLING, os.W_OK) or lifted(), reason="real-time throttling may not be lifted here, or is")
+class TestThrottlingOfSeveralInjectors:
+    """The first that closes must not put it back for the others."""
+
+    @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
+    def test_in_one_process(self, order):
+        injectors = [Injector(make_config([(0, "irq", 1, 1)])) for _ in range(3)]
+        looks = [Look(lifted) for _ in injectors]
+        for injector in injectors:
+            injector.before(None)
+        for number in order:
+            assert run_once(external("sleep 0.02"), [injectors[number], looks[number]])["injected_events"] == 1
+            injectors[number].close()
+            assert looks[number].seen
+        assert put_back() and not any("throttling" in note for injector in injectors for note in injector.notes)
+
+    def test_one_within_another(self):
+        outer, inner = Injector(make_config([(0, "irq", 1, 1)])), Injector(make_config([(0, "irq", 1, 1)]))
+        look = Look(lambda: (run_once(external("sleep 0.02"), [inner])["injected_events"], inner.close(), lifted()))
+        run_once(external("sleep 0.02"), [outer, look])
+        outer.close()
+        assert look.seen == (1, None, True) and put_back()
+
+    @pytest.mark.parametrize("killed", [False, True], ids=["ends well", "is killed"])
+    def test_in_two_processes(self, killed):
+        ours = Injector(make_config([(0, "irq", 1, 1)]))
+        theirs = subprocess.Popen([sys.executable, "-c", SECOND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+        assert theirs.stdout.readline() == "\n", "theirs was the first to lift it"
+        ours.before(None)
+        theirs.kill() if killed else None
+        theirs.communicate(timeout=10)
+        time.sleep(0.2 if killed else 0)  # for the guardian of the one that is gone
+        assert lifted() and not any("throttling" in note for note in ours.notes)
+        ours.close()
+        assert put_back()
 
 
 def released_in_the_past(config, lateness_ms, **rules):

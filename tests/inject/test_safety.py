@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from nbhelpers.inject.replay import Replay
 from nbhelpers.measure import run_once
 from nbhelpers.workloads import external
 
-from .helpers import CPU_COUNT, descriptors, gone_within, make_config, state
+from .helpers import CPU_COUNT, descriptors, gone_within, make_config, put_back, state
 from .test_injection import Look
 
 REPOSITORY = Path(__file__).parents[2]
@@ -66,7 +67,6 @@ run_once(external("sleep 30"), [injector, look])
 
 @needs_realtime
 def test_the_owner_is_killed_while_every_cpu_is_taken_with_real_time_priority():
-    before = Path(THROTTLING).read_text()
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
     pids = json.loads(owner.stdout.readline())
     time.sleep(0.02)
@@ -75,10 +75,7 @@ def test_the_owner_is_killed_while_every_cpu_is_taken_with_real_time_priority():
     owner.wait(timeout=10)
     owner.stdout.close()
     assert gone_within(pids, 3 - (time.monotonic() - begin))
-    limit = time.monotonic() + 5
-    while Path(THROTTLING).read_text() != before and time.monotonic() < limit:
-        time.sleep(0.02)
-    assert Path(THROTTLING).read_text() == before
+    assert put_back(5)
 
 
 def test_a_closed_pipe_to_the_supervisor_ends_all():
@@ -122,11 +119,11 @@ def test_a_workload_that_exceeds_its_time_is_killed_and_the_noise_with_it():
 
 
 def test_a_full_stop_is_refused_before_anything_is_started_or_set():
-    before = descriptors(), Path(THROTTLING).read_text()
+    before = descriptors()
     rows = [(cpu, "irq", 5, 800) for cpu in range(CPU_COUNT)]
     with pytest.raises(InputError, match="every CPU of this machine with real-time priority for 800 ms") as caught:
         inject(make_config(rows), external("sleep 0.1"))
-    assert "allow_full_stop" in caught.value.mend and (descriptors(), Path(THROTTLING).read_text()) == before
+    assert "allow_full_stop" in caught.value.mend and descriptors() == before and put_back()
 
 
 def test_a_config_whose_events_are_all_gone_injects_nothing():
@@ -196,7 +193,7 @@ WAYS = {  # setpriv's arguments -> may the injector use real-time priorities
 }
 
 
-def run_as(arguments, program, folder) -> str:
+def run_as(arguments, program) -> str:
     """The output of a Python program under other privileges; skipped where they can't be taken."""
     setpriv = shutil.which("setpriv")
     if os.geteuid() != 0 or not setpriv:
@@ -204,21 +201,19 @@ def run_as(arguments, program, folder) -> str:
     python = [setpriv, *arguments, sys.executable, "-B", "-c"]
     if subprocess.run([*python, "import numpy"], cwd=REPOSITORY, capture_output=True).returncode:
         pytest.skip("the interpreter can't be used with these privileges")
-    (folder / "state").mkdir(mode=0o777)
-    (folder / "state").chmod(0o777)
-    for parent in (folder, *folder.parents[:2]):
-        parent.chmod(0o755)
-    environment = {**os.environ, "NOISEBOOK_STATE": str(folder / "state/own"), "HOME": str(folder / "state"), "TMPDIR": str(folder / "state")}
-    done = subprocess.run([*python, program], cwd=REPOSITORY, capture_output=True, text=True, env=environment, timeout=60,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)))
+    with tempfile.TemporaryDirectory() as folder:  # pytest keeps its own folders closed to other users
+        os.chmod(folder, 0o777)
+        environment = {**os.environ, "NOISEBOOK_STATE": f"{folder}/own", "HOME": folder, "TMPDIR": folder}
+        done = subprocess.run([*python, program], cwd=REPOSITORY, capture_output=True, text=True, env=environment, timeout=60,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_cap_sys_nice_alone_suffices_and_without_it_noise_is_ordinary_and_says_so(way, tmp_path):
+def test_cap_sys_nice_alone_suffices_and_without_it_noise_is_ordinary_and_says_so(way):
     arguments, realtime = WAYS[way]
-    told = json.loads(run_as(arguments, DEGRADED, tmp_path))
+    told = json.loads(run_as(arguments, DEGRADED))
     assert told["status"] == "ok" and set(told["outcomes"]) <= {"injected", "late"} and told["cpu_time_ns"] > 4_000_000
     assert told["policies"] == (["SCHED_FIFO", "SCHED_OTHER"] if realtime else ["SCHED_OTHER"])
     assert any("SCHED_FIFO is not permitted" in note for note in told["notes"]) == (not realtime)
@@ -226,8 +221,8 @@ def test_cap_sys_nice_alone_suffices_and_without_it_noise_is_ordinary_and_says_s
         assert any("throttling was not lifted" in note for note in told["notes"])
 
 
-def test_no_process_left_to_fork_is_an_error_and_no_half_an_injection(tmp_path):
-    told = run_as([*NOBODY, "--inh-caps=-all"], NO_PROCESSES, tmp_path).splitlines()
+def test_no_process_left_to_fork_is_an_error_and_no_half_an_injection():
+    told = run_as([*NOBODY, "--inh-caps=-all"], NO_PROCESSES).splitlines()
     assert told[0] == "the injector failed to start: Resource temporarily unavailable" and told[1] == "no child"
 
 

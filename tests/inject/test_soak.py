@@ -18,7 +18,7 @@ from nbhelpers.measure import run_once
 from nbhelpers.measure._process import children
 from nbhelpers.workloads import external
 
-from .helpers import descriptors, make_config
+from .helpers import descriptors, make_config, put_back
 
 REPOSITORY = Path(__file__).parents[2]
 COUNT = int(os.environ.get("NOISEBOOK_SOAK", "32"))
@@ -49,7 +49,7 @@ def shared_memories() -> int:
 def standing() -> dict:
     """What an injection might leave behind."""
     return {"processes": children(), "descriptors": descriptors(), "shared memories": shared_memories(), "threads": threading.active_count(),
-            "throttling": Path("/proc/sys/kernel/sched_rt_runtime_us").read_text(),
+            "throttling": put_back(),
             "affinity": os.sched_getaffinity(0), "policy": os.sched_getscheduler(0), "nice": os.getpriority(os.PRIO_PROCESS, 0),
             "journals": own_journals()}
 

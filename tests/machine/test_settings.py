@@ -267,6 +267,96 @@ def test_both_killed_is_repaired_at_the_next_start(owner, knob, state):
     assert value(knob) == "old" and settings.repair() == [] and journals(state) == []
 
 
+# ---- shared by several --------------------------------------------------------------------------------------------
+
+SHARER = """
+import sys
+from nbhelpers.machine import settings
+change = settings.changed({sys.argv[1]: sys.argv[2]}, shared=True)
+print(change._guardian.pid, flush=True)
+sys.stdin.read()
+change.restore()
+"""
+
+
+@pytest.fixture
+def sharer(python, knob):
+    """Start a process that shares the knob; returns it and the pid of its guardian."""
+    def start():
+        process = python(SHARER, knob, "new")
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        return process, int(line)
+    return start
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)], ids=str)
+def test_what_is_shared_in_a_process_is_put_back_by_the_last(knob, state, order):
+    changes = [settings.changed({knob: "new"}, shared=True) for _ in range(3)]
+    for left, number in enumerate(order):
+        assert value(knob) == "new" and len(journals(state)) == 3 - left
+        changes[number].restore()
+    assert value(knob) == "old" and journals(state) == []
+
+
+@pytest.mark.parametrize(("reverse", "killed"), [(False, 0), (True, 0), (False, 1), (True, 2)],
+                         ids=["in order", "in reverse", "the first is killed", "the second is killed with its guardian"])
+def test_what_processes_share_is_put_back_by_the_last(sharer, knob, state, killed, reverse):
+    ends = [sharer(), sharer()][::-1 if reverse else 1]
+    (first, watch), (last, _) = ends
+    if killed == 2:
+        os.kill(watch, signal.SIGKILL)
+    first.kill() if killed else first.communicate(timeout=30)
+    first.wait()
+    settings.repair()
+    assert eventually(lambda: gone(watch)) and value(knob) == "new" and len(journals(state)) == 1
+    last.communicate(timeout=30)
+    assert value(knob) == "old" and journals(state) == []
+
+
+def test_what_processes_share_is_put_back_when_all_are_killed(sharer, knob, state):
+    owners = [sharer() for _ in range(3)]
+    for process, _ in owners:
+        process.kill()
+    for process, _ in owners:
+        process.wait()
+    assert eventually(lambda: all(gone(watch) for _, watch in owners)) and value(knob) == "old" and journals(state) == []
+
+
+def test_sharing_is_of_one_value_among_those_who_share(sharer, owner, knob):
+    process, _ = sharer()
+    for options in ({"values": {knob: "new"}}, {"values": {knob: "another"}, "shared": True}):
+        with pytest.raises(SettingError, match=f"process {process.pid}"):
+            settings.changed(**options)
+    process.communicate(timeout=30)
+    process, _ = owner()
+    with pytest.raises(SettingError, match=f"process {process.pid}"):
+        settings.changed({knob: "new"}, shared=True)
+
+
+def test_sharers_leave_a_value_that_somebody_else_set_meanwhile(knob):
+    first, second = settings.changed({knob: "new"}, shared=True), settings.changed({knob: "new"}, shared=True)
+    knob.write_text("theirs\n")
+    first.restore()
+    with pytest.warns(RuntimeWarning, match="set by somebody else"):
+        second.restore()
+    assert value(knob) == "theirs"
+
+
+def test_a_shared_change_that_is_dropped_while_its_process_holds_the_journals_is_undone(knob, state):
+    change = settings.changed({knob: "new"}, shared=True)
+    with guardian.locked(str(state)):
+        del change
+    assert value(knob) == "old" and journals(state) == []
+
+
+def test_without_the_folder_of_journals_it_is_still_put_back(knob, state):
+    change = settings.changed({knob: "new"}, shared=True)
+    shutil.rmtree(state)
+    change.restore()
+    assert value(knob) == "old"
+
+
 # ---- journals left behind -----------------------------------------------------------------------------------------
 
 def change_of(knob: Path) -> dict:
@@ -465,6 +555,18 @@ def test_a_mount_is_undone_at_the_end_and_after_sigkill(tmp_path, python, state)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert eventually(lambda: not guardian.is_mounted("tracefs", str(place)))
+
+
+@as_root
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_shared_mount_is_undone_by_the_last(tmp_path, state, first):
+    place = tmp_path / "mount"
+    place.mkdir()
+    mounts = [settings.mounted("tracefs", place, shared=True) for _ in range(2)]
+    mounts[first].restore()
+    assert (place / "available_tracers").exists()
+    mounts[1 - first].restore()
+    assert list(place.iterdir()) == [] and journals(state) == []
 
 
 @as_root
