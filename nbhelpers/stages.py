@@ -19,6 +19,7 @@ import yaml
 
 from .errors import InputError, NoisebookError
 from .files import digest, read_json, to_json, write_atomically
+from .schemas import jsonschema
 from .study import PROFILES, REPOSITORY, Study
 
 NOTEBOOKS = REPOSITORY / "notebooks"
@@ -167,6 +168,7 @@ def _provenance(study: Study, parameters: dict) -> dict:
 
 
 def _execute(stage: str, output: Path, parameters: dict) -> None:
+    jsonschema()  # for papermill, which takes three seconds more without
     import papermill
     from traitlets.config import Config
 

@@ -1,5 +1,6 @@
 """What tests share: the programs, built once; and the proof that a test leaves no process and no file descriptor behind."""
 
+import gc
 import os
 import subprocess
 from pathlib import Path
@@ -7,6 +8,12 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def pytest_collection_finish():
+    """What was imported and collected stays: left out of garbage collections, which some libraries ask for at every call."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..files import read_json
+from ..schemas import place_of, schema_error
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "knowledge" / "metrics"
 SCHEMA = FOLDER / "layer.schema.json"
@@ -141,14 +142,11 @@ def _metric(entry: dict) -> Metric:
 def _check(content: object, path: Path) -> None:
     """Against the schema; without jsonschema (a bare Python) a wrong field shows when it is used."""
     try:
-        import jsonschema
+        error = schema_error(_schema(), content)
     except ImportError:
         return
-    errors = sorted(jsonschema.Draft202012Validator(_schema()).iter_errors(content), key=lambda error: list(map(str, error.absolute_path)))
-    if errors:
-        error = jsonschema.exceptions.best_match(errors)
-        place = "/".join(map(str, error.absolute_path)) or "the top"
-        raise InputError(f"not a metric layer: {error.message}", where=f"{path}, at {place}", mend=f"compare with {SCHEMA.name} and the files beside it")
+    if error:
+        raise InputError(f"not a metric layer: {error.message}", where=f"{path}, at {place_of(error)}", mend=f"compare with {SCHEMA.name} and the files beside it")
 
 
 @cache

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..schemas import schema_error
 from ._events import Events, PublishedEvents, shortened
 from ._lists import PLACE, Lists, read_lists
 from ._merge import POLICY_NAMES, Columns
@@ -131,12 +132,9 @@ def _frame_is_right(document: dict) -> bool:
 
 def _explained(document: dict, path: Path) -> InputError:
     """What the schema says is wrong with the frame (the lists of events left out: these are checked by column)."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
     cpus = document.get("cpus")
     frame = {**document, "cpus": dict.fromkeys(cpus, [])} if isinstance(cpus, dict) else document
-    error = best_match(Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).iter_errors(frame))
+    error = schema_error(json.loads(SCHEMA.read_text(encoding="utf-8")), frame)
     if error is None:  # to a schema 1.0 is a whole number, and "0\n" ends after the 0
         odd = "window_ns" if type(document["window_ns"]) is not int else "cpus"
         return InputError(f"not a whole number: {shortened(repr(document[odd]))}", where=f"{path}, {odd}")

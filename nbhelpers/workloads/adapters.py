@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..files import read_json
+from ..schemas import place_of, schema_error
 from .programs import program_path, split_command, takes_preload
 from .reader import Reader, Table
 from .workload import Workload
@@ -152,13 +153,8 @@ def _adapter(name: str, content: dict) -> Adapter:
 
 def _check(content: object, path: Path) -> None:
     """Against the schema, and that the arguments name no option that is not there."""
-    import jsonschema
-
-    errors = list(jsonschema.Draft202012Validator(_schema()).iter_errors(content))
-    if errors:
-        error = jsonschema.exceptions.best_match(errors)
-        place = "/".join(map(str, error.absolute_path)) or "the top"
-        raise InputError(f"not an adapter: {error.message}", where=f"{path}, at {place}", mend="compare with program.schema.json and the files beside it")
+    if error := schema_error(_schema(), content):
+        raise InputError(f"not an adapter: {error.message}", where=f"{path}, at {place_of(error)}", mend="compare with program.schema.json and the files beside it")
     named = {field for _, field, _, _ in string.Formatter().parse(content.get("arguments", "")) if field}
     lacking = named - set(content.get("options", {}))
     if lacking:

@@ -34,7 +34,7 @@ def test_a_damaged_calibration_is_an_error_that_names_the_file(tmp_path, content
 
 
 def test_without_permission_to_measure_a_missing_calibration_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="no problem size"):
+    with pytest.raises(InputError, match="problem size was not measured"):
         calibrated(nbody, tmp_path / "calibration.json", target_seconds=0.1, measure=False)
 
 

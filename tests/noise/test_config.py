@@ -198,7 +198,7 @@ def readable(folder, data: bytes) -> None:
         config.summary()
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.sampled_from(TEXTS), st.data())
 def test_mutated_bytes_give_an_error_or_a_config(folder, text, data):
     changed_text = bytearray(text)
@@ -227,7 +227,7 @@ VALUES = st.one_of(st.none(), st.booleans(), st.integers(-3, 2000), st.integers(
                                     [5, 5, "SCHED_OTHER", 0, "thread", "x"]]))
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from([OWN, PUBLISHED]), st.data())
 def test_replaced_and_swapped_fields_give_an_error_or_a_config(folder, document, data):
     for _ in range(data.draw(st.integers(1, 2))):

@@ -23,7 +23,7 @@ def comparable(events) -> list[tuple]:
     return sorted(table[KEYS].itertuples(index=False, name=None))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(rows)
 def test_paper_is_the_text_of_section_4_2(rows):
     events, runs = event_table(rows), runs_table(LENGTHS)
@@ -33,7 +33,7 @@ def test_paper_is_the_text_of_section_4_2(rows):
     assert comparable(delta_noise(events, average, runs)) == comparable(text_delta(worst, averages, 1.5))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(rows)
 def test_compat_is_the_published_code(rows):
     events, runs = event_table(rows), runs_table(LENGTHS)

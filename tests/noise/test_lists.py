@@ -102,7 +102,7 @@ def test_texts_that_are_left_to_the_slow_way(text):
 TEXTS = [data for document in (OWN, PUBLISHED) for data in layouts(document)]
 
 
-@settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.sampled_from(TEXTS), st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 4), st.sampled_from(SNIPPETS + UNUSUAL)), min_size=1, max_size=3))
 def test_both_ways_tell_the_same_of_mutated_bytes(path, text, changes):
     for at, length, snippet in changes:

@@ -23,7 +23,7 @@ def lists(config: NoiseConfig) -> list[tuple]:
     return config.events()[["start_ns", "duration_ns", "policy", "kind", "source"]].values.tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(one_cpu)
 def test_improved_occupies_the_cpu_as_a_cpu_does(rows):
     """Interrupts first, then threads in turn; and every ns that one takes, the other waits."""

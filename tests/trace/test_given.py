@@ -1,5 +1,8 @@
 """A folder of somebody else's traces: written here in the published form, with noise whose sums are known."""
 
+import re
+import shutil
+
 import numpy as np
 import pytest
 
@@ -58,3 +61,18 @@ def test_what_cannot_be_read_is_named(folder, tmp_path):
     (folder / "nbody-1.trace").write_text(trace(3000) + "CPU:1 [LOST 5 EVENTS]\n")
     with pytest.raises(LostEvents, match="nbody-1"):
         read_given_traces(folder, "nbody")
+
+
+def test_real_traces_of_the_osnoise_tracer_become_a_config(data, tmp_path):
+    """Two runs of the emulated machine; the second was disturbed by a burner of 0.12 s that carries the name of the shell that began it."""
+    for number in ("000", "003"):
+        shutil.copy(data / f"osnoise-run-{number}.trace.gz", tmp_path / f"run-{number}.trace.gz")
+        elapsed = re.search(r"elapsed ([\d.]+)", (data / f"osnoise-run-{number}.printed").read_text())[1]
+        (tmp_path / f"run-{number}.benchout").write_text(f"Total Duration: {elapsed} seconds\n")
+    runs, events = read_given_traces(tmp_path, "wl_omp")
+    assert runs["seconds"].round(2).tolist() == [2.81, 2.99] and runs["trace"].tolist() == ["run-000.trace.gz", "run-003.trace.gz"]
+    delta = delta_noise(events, average_noise(events, runs), runs)
+    config = NoiseConfig.from_events(delta)
+    assert delta.attrs["run"] == 1 and "wl_omp" not in set(config.events()["source"]) and set(config.cpus) == {0, 1}
+    left, traced = (table.query("source == 'bash'")["duration_ns"].sum() for table in (config.events(), events[events["run"] == 1]))
+    assert traced > 0.08e9 and 0.4 < left / traced < 1, "of two runs the average holds half of the burner, and takes it off"

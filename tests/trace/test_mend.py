@@ -66,7 +66,7 @@ def test_a_thread_that_left_unseen_before_another_was_woken_leaves_the_cpu_idle_
     assert threads(raw) == [[7, 0, 100, "t7"], [9, 5000, 4000, "t9"]]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 3), st.booleans()), min_size=2, max_size=40))
 def test_the_mended_table_is_a_chain_whatever_is_missing(steps):
     """Build an unbroken trace, leave switches out, mend: no record contradicts the one before it."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.trace import read_detours_run, read_osnoise, read_tracepoints, window_from_workload, write_tracepoints
 
-EXAMPLES = settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+EXAMPLES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 PLACE = st.floats(0, 1, exclude_max=True)
 DAMAGE = st.lists(st.one_of(

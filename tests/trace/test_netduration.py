@@ -123,7 +123,7 @@ EVENT = st.tuples(st.integers(0, 30), st.integers(0, 2), st.sampled_from([
     ("softirq_entry", 1), ("softirq_exit", 1), ("nmi_handler", 3), ("sched_switch", None)]), st.sampled_from([0, WL, KW, RT]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(EVENT, max_size=60))
 def test_any_sequence_gives_what_the_kernels_algorithm_gives(slow_account, sequence):
     time, current, rows = 1000, {}, []
