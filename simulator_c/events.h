@@ -14,9 +14,9 @@ static inline void add_noise(struct sim *sim, uint32_t rank, uint64_t noise)
         sim->out->noise[rank] += noise;
 }
 
-static inline int too_long(struct sim *sim, uint32_t rank, uint32_t op, uint64_t length)
+static inline int too_long(struct sim *sim, uint32_t rank, uint32_t op, uint64_t t, uint64_t length)
 {
-    if (nb_noise_fits(sim->network, sim->noise, rank, length))
+    if (nb_noise_fits(sim->network, sim->noise, rank, t, length))
         return 0;
     sim->stop = NB_STOP_LONG;
     sim->out->stopped_at = op;
@@ -31,7 +31,7 @@ static inline void do_calc(struct sim *sim, struct host *host, const struct even
         wait_add(sim, rank, class_of(sim, NB_CALC, cpu, 0), event, *clock);
         return;
     }
-    if (too_long(sim, rank, op, work))
+    if (too_long(sim, rank, op, t, work))
         return;
     struct nb_times times = nb_calc(sim->network, sim->noise, rank, t, work);
     add_noise(sim, rank, times.noise);
@@ -54,7 +54,7 @@ static inline void do_send(struct sim *sim, struct host *host, const struct even
         wait_add(sim, rank, class_of(sim, NB_SEND, cpu, nic), event, free);
         return;
     }
-    if (too_long(sim, rank, op, (uint64_t)sim->network->o))
+    if (too_long(sim, rank, op, t, (uint64_t)sim->network->o))
         return;
     uint64_t bytes = column_entry(&sim->s->size, op);
     struct nb_times times = nb_send(sim->network, sim->noise, rank, t, bytes);
@@ -189,7 +189,7 @@ static inline void do_message(struct sim *sim, struct host *host, const struct e
         message_waits(sim, event, cpu, nic, free);
         return;
     }
-    if (too_long(sim, rank, op, (uint64_t)sim->network->o))
+    if (too_long(sim, rank, op, t, (uint64_t)sim->network->o))
         return;
     uint64_t bytes = column_entry(&sim->s->size, op);
     struct nb_times times = nb_receive(sim->network, sim->noise, rank, t, bytes);

@@ -71,7 +71,7 @@ static inline uint64_t nb_noise_finish(const struct nb_noise *noise, uint32_t ra
     return (uint64_t)((turn + turns) * period + goal + lost - noise->phase[rank]);
 }
 
-/* compat: what the reference adds to an operation of `length` that begins at t; length must be shorter than the period.
+/* compat: what the reference adds to an operation of `length` that begins at t; see nb_noise_fits for which lengths it holds.
  * The rest of the last detour that had begun (unless the first is the only one), then every later one that begins within. */
 static inline uint64_t nb_noise_added(const struct nb_noise *noise, uint32_t rank, uint64_t t, uint64_t length)
 {
@@ -94,9 +94,13 @@ static inline uint64_t nb_noise_added(const struct nb_noise *noise, uint32_t ran
     return (uint64_t)added;
 }
 
-/* Can the rule be applied at all? compat knows nothing of operations as long as the trace. */
-static inline int nb_noise_fits(const struct nb_network *network, const struct nb_noise *noise, uint32_t rank, uint64_t length)
+/* Can the rule be applied at all? Of an operation longer than the trace compat only knows what it meets up to the last detour. */
+static inline int nb_noise_fits(const struct nb_network *network, const struct nb_noise *noise, uint32_t rank, uint64_t t, uint64_t length)
 {
-    return network->mode == NB_EXACT || !noise || noise->rank_trace[rank] < 0 || length < (uint64_t)noise->period[noise->rank_trace[rank]];
+    if (network->mode == NB_EXACT || !noise || noise->rank_trace[rank] < 0)
+        return 1;
+    int32_t trace = noise->rank_trace[rank];
+    uint64_t period = (uint64_t)noise->period[trace], last = (uint64_t)noise->detour[2 * noise->first[trace + 1] - 2];
+    return length < period || (length > period && t + (uint64_t)noise->phase[rank] <= last);
 }
 #endif

@@ -1,6 +1,7 @@
 """Noise at scale: GOAL schedules, the LogGOPS engine, noise on ranks."""
 
 from .engine import Deadlock, simulate
+from .handshakes import with_handshakes
 from .implicit import Evaluation, evaluate
 from .machines import at_scale, spread_over, traces_of
 from .network import LogGOPS, network, networks
@@ -11,4 +12,4 @@ from .schedule import ANY, CALC, RECV, SEND, Schedule, ScheduleError
 
 __all__ = ["ANY", "CALC", "Deadlock", "Detours", "Evaluation", "LogGOPS", "Noise", "RECV", "Replicates", "Result", "SEND", "Schedule", "ScheduleError",
            "at_scale", "evaluate", "network", "networks", "pareto", "periodic", "poisson", "read_detours", "replicate", "signature", "simulate",
-           "spread_over", "traces_of"]
+           "spread_over", "traces_of", "with_handshakes"]

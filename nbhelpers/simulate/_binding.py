@@ -33,15 +33,22 @@ def bind_network(network: LogGOPS, mode: str) -> object:
 
 
 def bind_noise(noise: Noise | None, mode: str) -> object:
-    """`struct nb_noise *` with a fresh hint for each rank, or NULL."""
+    """`struct nb_noise *`, or NULL."""
     ffi, _ = _c()
     if noise is None:
         return ffi.NULL
     tables = noise.tables(mode)
-    tables["hint"] = np.zeros(noise.ranks, np.int32)
+    tables["hint"] = _hints(tables)
     types = {"detour": "int64_t[]", "first": "int64_t[]", "period": "int64_t[]", "free": "int64_t[]", "phase": "int64_t[]",
              "rank_trace": "int32_t[]", "hint": "int32_t[]"}
     return _struct("struct nb_noise *", {key: ffi.from_buffer(ctype, tables[key]) for key, ctype in types.items()})
+
+
+def _hints(tables: dict[str, np.ndarray]) -> np.ndarray:
+    """Where a rank's first look-up begins, int32[P]: as if its detours came evenly, which spares most of the search."""
+    trace, count = tables["rank_trace"], np.diff(tables["first"])
+    place = tables["phase"] % tables["period"][trace] / tables["period"][trace]
+    return (place * count[trace]).astype(np.int32)
 
 
 def bind_schedule(schedule: Schedule) -> object:

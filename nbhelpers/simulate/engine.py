@@ -9,10 +9,13 @@ import numpy as np
 
 from ..errors import InputError
 from ._binding import UNIT_NS, bind_network, bind_noise, bind_schedule, check_range, mode_number
+from .handshakes import with_handshakes
 from .network import LogGOPS
 from .noise import Detours, Noise
 from .result import Record, Result
 from .schedule import SEND, Schedule, ScheduleError
+
+ALL_EAGER = 2**62  # S that no message is above
 
 
 class Deadlock(ScheduleError):
@@ -21,7 +24,7 @@ class Deadlock(ScheduleError):
 
 def simulate(schedule: Schedule, network: LogGOPS = LogGOPS(), noise: Noise | Detours | Sequence[Detours] | None = None, *,
              phases_ns: np.ndarray | None = None, cosched: bool = False, seed: int = 0, mode: str = "exact",
-             critical_path: bool = False) -> Result:
+             critical_path: bool = False, handshakes: bool = False) -> Result:
     """Carry out a schedule in the LogGOPS model, with or without noise, and say when each rank is done.
 
     Parameters
@@ -46,9 +49,10 @@ def simulate(schedule: Schedule, network: LogGOPS = LogGOPS(), noise: Noise | De
 
         In both, a message is taken when it arrives, whether a receive is posted or not, a receive costs nothing of its own, and what waits for
         a CPU or NIC goes in the order of its creation. A send of more than S bytes is done when the message is matched: the data
-        travel at once, and the acknowledgement costs nothing.
+        travel at once, and the acknowledgement costs nothing (unless `handshakes`).
     critical_path : keep what happened when, and because of what: `Result.path`, `Result.culprits` and `Result.timeline` need it. 50 bytes
         an operation.
+    handshakes : a message of more than S bytes is announced and called for, by messages of its own (`with_handshakes`); the result's schedule has them.
 
     Raises
     ------
@@ -67,6 +71,8 @@ def simulate(schedule: Schedule, network: LogGOPS = LogGOPS(), noise: Noise | De
     array([ 500., 3007.])
     """
     mode_number(mode)
+    if handshakes:
+        schedule, network = with_handshakes(schedule, network.S), network.with_(S=ALL_EAGER)
     noise = _on_ranks(noise, schedule.ranks, phases_ns, cosched, seed)
     check_range(schedule, network, mode)
     record = Record.empty(schedule) if critical_path else None

@@ -62,7 +62,7 @@ def parse_goal(path: Path) -> list[list[Op]]:
 def noise_compat(trace, phase, begin, length):
     """trace: (starts, durations, period) in whole ns."""
     starts, durations, period = trace
-    place = ((begin + phase) % WRAP) % (period - length)
+    place = ((begin + phase) % WRAP) % ((period - length) % WRAP)
     added, k = 0, 0
     if place > starts[0]:
         k = max(i for i in range(len(starts)) if starts[i] <= place)

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nbhelpers.errors import InputError
 from nbhelpers.simulate.engine import Deadlock, simulate
+from nbhelpers.simulate.handshakes import with_handshakes
 from nbhelpers.simulate.network import LogGOPS
 from nbhelpers.simulate.noise import Detours, Noise, periodic
-from nbhelpers.simulate.schedule import Schedule
+from nbhelpers.simulate.schedule import Schedule, ScheduleError
 
 from .programs import random_program, to_schedule
 from .reference import Op, Reference, Stuck, finish_exact
@@ -82,17 +84,20 @@ def test_several_cpus_and_nics(seed: int, network: tuple, noise: int | None, cpu
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.integers(0, 10**9), st.sampled_from(NETWORKS), st.integers(1, 3), st.integers(1, 3))
-def test_several_cpus_and_nics_as_the_reference_has_them(seed: int, network: tuple, cpus: int, nics: int):
+@given(st.integers(0, 10**9), st.sampled_from(NETWORKS), st.integers(1, 3), st.integers(1, 3), st.booleans())
+def test_several_cpus_and_nics_as_the_reference_has_them(seed: int, network: tuple, cpus: int, nics: int, noisy: bool):
     """Its events may lie in the past; the order is (time, number) all the same."""
-    program = random_program(seed, cpus=cpus, nics=nics, sizes=(1, 2, 100, 5000))
+    program, rng = random_program(seed, cpus=cpus, nics=nics, sizes=(1, 2, 100, 5000)), np.random.default_rng(seed)
+    raw, phases = [random_trace(rng) for _ in program], rng.integers(0, 200_000, len(program))
+    noise = Noise.on_ranks([Detours(np.array(s, float), np.array(d, float), p) for s, d, p in raw], len(program), phases_ns=phases) if noisy else None
     try:
-        finish, _ = Reference(program, network, mode="compat").run()
+        finish, injected = Reference(program, network, raw if noisy else None, phases.tolist(), mode="compat").run()
     except Stuck:
         with pytest.raises(Deadlock):
-            simulate(to_schedule(program), LogGOPS(*network), mode="compat")
+            simulate(to_schedule(program), LogGOPS(*network), noise, mode="compat")
         return
-    assert simulate(to_schedule(program), LogGOPS(*network), mode="compat").finish_ns.tolist() == finish
+    result = simulate(to_schedule(program), LogGOPS(*network), noise, mode="compat")
+    assert result.finish_ns.tolist() == finish and result.noise_ns.tolist() == injected
 
 
 @settings(max_examples=100, deadline=None)
@@ -179,6 +184,17 @@ def test_an_operation_longer_than_its_trace():
     assert result.finish_ns[0] == pytest.approx(3e9 / 0.9, abs=100_000)
 
 
+def test_compat_knows_long_operations_as_long_as_the_reference_does():
+    """Begun before the trace's last detour: the rest of the one that runs, and all later ones; after it, the reference reads beyond its trace."""
+    trace = Detours(np.array([100.0, 5000.0, 9000.0]), np.array([50.0, 30.0, 7.0]))
+    calc = Schedule.from_arrays([1], [3], [-1], 20_000)
+    for phase, lost in ((0, 30 + 7), (120, 30 + 30 + 7), (9000, 7)):
+        noise = Noise.on_ranks(trace, 1, phases_ns=phase)
+        assert simulate(calc, noise=noise, mode="compat").finish_ns.tolist() == [20_000 + lost]
+    with pytest.raises(InputError, match="beyond its trace"):
+        simulate(calc, noise=Noise.on_ranks(trace, 1, phases_ns=9001), mode="compat")
+
+
 def test_noise_while_waiting_for_bytes_is_absorbed():
     """1 MiB at 1 ns a byte: the receiver's CPU only has to work for o; a detour in the megabyte's wait costs nothing."""
     pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 2**20)
@@ -220,3 +236,57 @@ def test_fractions_of_a_nanosecond():
     pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 2**20)
     network = LogGOPS(L=3700, o=200.5, g=5, G=0.04, O=0, S=2**21)
     assert simulate(pair, network).finish_ns[1] == pytest.approx(2 * 200.5 + 3700 + (2**20 - 1) * 0.04, abs=1e-3)
+
+
+# --- handshakes -------------------------------------------------------------------------------------------------------------------
+
+
+class TestHandshakes:
+    NET = LogGOPS(L=2000, o=500, g=100, G=1, S=100)
+
+    def test_cost_two_hops_more(self):
+        """Request and clearance: 2o + L each; then 2o + L + (s − 1)G. The sender is done when its third o is over."""
+        pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 1001)
+        assert simulate(pair, self.NET, handshakes=True).finish_ns.tolist() == [2 * 3000 + 500, 3 * 3000 + 1000]
+        assert simulate(pair, self.NET).finish_ns.tolist() == [2500, 3000 + 1000], "without: done when it is matched, at the arrival"
+
+    def test_small_messages_have_none(self):
+        pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 100)
+        assert with_handshakes(pair, 100) is pair and simulate(pair, self.NET, handshakes=True).finish_ns.tolist() == [500, 3099]
+
+    def test_the_sender_waits_for_a_late_receive_and_hears_of_it_after_a_hop(self):
+        late = Schedule.from_arrays([1, 2], [1, 3, 2], [1, -1, 0], [1001, 50_000, 1001], requires=([2], [1]))
+        assert simulate(late, self.NET, handshakes=True).finish_ns.tolist() == [50_000 + 500 + 3000 + 500, 50_000 + 500 + 2 * 3000 + 1000], "the request was taken after the calculation"
+
+    def test_what_comes_after_and_beside_a_message(self):
+        """A calculation that requires the send follows the data; one that requires only its begin runs while the clearance is awaited."""
+        ops = dict(counts=[3, 1], kind=[1, 3, 3, 2], peer=[1, -1, -1, 0], size=[1001, 10, 300, 1001])
+        both = Schedule.from_arrays(**ops, requires=([1], [0]), irequires=([2], [0]))
+        result = simulate(both, self.NET, handshakes=True)
+        assert result.finish_ns.tolist() == [6500 + 10, 10_000]
+        assert len(result.schedule) == 8 and result.schedule.messages == 3
+
+    def test_that_cross_are_a_deadlock_and_named(self):
+        crossed = Schedule.from_arrays([2, 2], [1, 2, 1, 2], [1, 1, 0, 0], 1001, requires=([1, 3], [0, 2]), name="crossed")
+        with pytest.raises(Deadlock, match="crossed: rank"):
+            simulate(crossed, self.NET, handshakes=True)
+
+    @pytest.mark.parametrize("changes, said", [({"peer": [1, -1]}, "ANY source"), ({"tag": [0, -1]}, "ANY tag"), ({"tag": 2**29}, "tag of 536870912")])
+    def test_that_cannot_be_are_refused(self, changes: dict, said: str):
+        with pytest.raises(ScheduleError, match=said):
+            with_handshakes(Schedule.from_arrays(**dict(counts=[1, 1], kind=[1, 2], peer=[1, 0], size=1001) | changes), 100)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 10**9))
+    def test_are_stuck_where_a_rendezvous_is_and_nowhere_else(self, seed: int):
+        program = random_program(seed, wildcards=False, sizes=(1, 8, 70_000))
+        for op in (op for rank in program for op in rank):
+            op.tag += 2 * (op.size > 1000)  # large messages and small ones don't match each other
+        stuck = []
+        for handshakes in (False, True):
+            try:
+                simulate(to_schedule(program), LogGOPS(S=1000), handshakes=handshakes)
+                stuck.append(False)
+            except Deadlock:
+                stuck.append(True)
+        assert stuck[0] == stuck[1]

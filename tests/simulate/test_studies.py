@@ -1,20 +1,27 @@
 """The studies: against the engine, closed forms and plain arithmetic; nothing here depends on chance, every seed is given."""
 
+import gzip
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from nbhelpers.errors import InputError
 from nbhelpers.report import published, published_results
 from nbhelpers.simulate import Detours, LogGOPS, Noise, patterns, periodic, poisson, simulate
 from nbhelpers.simulate.machines import at_scale
 from nbhelpers.simulate.replicates import seeds_of
-from nbhelpers.simulate.studies import (application_results, application_slowdown, applications_on, bottleneck, closed_forms, collective_results, communication_kinds,
+from nbhelpers.simulate.studies import (Kept, application_results, application_slowdown, applications_on, bottleneck, closed_forms, collective_results, communication_kinds,
                                         extrapolated_sweep3d, extrapolation, injected_codes, injected_results, overhead_and_slowdown, overlap_potential, own_at_scale,
                                         pipelining, point_to_point, published_noise, published_signature, rank_correlation, scaling, sensitivity, signatures,
-                                        system_networks, traces_of_runs)
+                                        system_networks, system_noises, traces_of_runs)
+from nbhelpers.simulate.studies.kept import asked_for
 from nbhelpers.simulate.studies.signatures import QUANTILES
 
+REPOSITORY = Path(__file__).resolve().parents[2]
+RECORDED = REPOSITORY / "data" / "recorded" / "80-noise-at-scale"
 HOURLY = {"10 Hz x 2500 us": periodic(10, 2500), "1000 Hz x 25 us": periodic(1000, 25)}
 
 
@@ -175,12 +182,68 @@ def test_every_result_finds_its_place_beside_the_published_ones():
     injected = {f"{hz} Hz x {us} us": periodic(hz, us) for hz in (1000, 100, 10) for us in (16, 50, 100, 200)}
     systems = overhead_and_slowdown(signatures(20), 1024, seeds=2, networks=system_networks())
     messages = scaling({"poisson": poisson(1000, 50, 1)}, [8], bytes=[1, 2**20], networks=LogGOPS(S=2**40), seeds=2)
-    loops = {"allreduce": scaling(HOURLY, 8, seeds=2), "bcast": scaling(HOURLY, 8, pattern="binomial_bcast", seeds=2),
-             "cosched": scaling({"10 Hz x 2500 us": periodic(10, 2500)}, 8, cosched=True, seeds=2)}
-    ours = collective_results(regular, scaling(injected, 8, seeds=2), systems, bottleneck(poisson(1000, 50, 1), 8, seeds=2), messages, pipelining([128], times=5))
+    long = {"10 Hz x 2500 us": periodic(10, 2500)}
+    loops = {"allreduce": scaling(HOURLY, 8, seeds=2), "allreduce-{ranks}": scaling(long, [8, 32], seeds=2), "bcast": scaling(HOURLY, 8, pattern="binomial_bcast", seeds=2),
+             "cosched": scaling(long, 8, cosched=True, seeds=2)}
+    ours = collective_results(regular, scaling(injected, 8, seeds=2), systems, bottleneck(poisson(1000, 50, 1), 8, seeds=2), messages, pipelining([128], times=5), scaling(poisson(1000, 50, 1), 8, seeds=2, cosched=True))
     ours |= injected_results(loops, application_slowdown(injected_codes(4, 0.02), HOURLY, seeds=2))
     applications = application_slowdown(applications_on(4, 0.02), HOURLY, seeds=2)
     ours |= application_results(applications, applications[applications["application"] == "Sweep3D"])
     table = published_results(ours)
-    assert table["ours"].notna().all() and len(table) == sum(len(published(name)) for name in ("hoefler2010-slides1", "beckman2006-text1", "ferreira2008-text1"))
-    assert ours["regular-8192"]["case"] == "8 ranks" and ours["beckman-32k"]["median"] == ours["1000 Hz x 200 us"]["median"]
+    assert set(table.loc[table["ours"].isna(), "result"]) == {f"regular-{ranks}" for ranks in (2, 32, 128, 512, 2048, 32768)}, "ranks that were not simulated"
+    assert len(table) == sum(len(published(name)) for name in ("hoefler2010-slides1", "beckman2006-text1", "ferreira2008-text1"))
+    assert ours["regular-8192"]["case"] == ours["regular-8"]["case"] == ours["regular-largest"]["case"] == "8 ranks" and ours["beckman-32k"]["median"] == ours["1000 Hz x 200 us"]["median"]
+
+
+class TestKept:
+    def test_tables_come_back_to_the_last_bit(self, tmp_path):
+        made = Kept(tmp_path).table("regular", scaling, periodic(1000, 100), [2, 8], seeds=3, cosched=[False, True])
+        pd.testing.assert_frame_equal(made, scaling(periodic(1000, 100), [2, 8], seeds=3, cosched=[False, True]), check_exact=True)
+
+    def test_a_recorded_table_is_read_and_one_of_something_else_is_not(self, tmp_path):
+        calls = []
+
+        def study(value: int, noise: Detours | None = None) -> pd.DataFrame:
+            calls.append(value)
+            return pd.DataFrame({"value": [value + 0.25], "text": [""]})
+
+        kept, recorded = Kept(tmp_path), Kept(tmp_path, computes=False)
+        kept.table("t", study, 1, noise=periodic(10, 5))
+        before = (tmp_path / "t.csv").read_bytes()
+        assert recorded.table("t", study, 1, noise=periodic(10, 5))["value"].tolist() == [1.25] and len(calls) == 1
+        assert recorded.table("t", study, 2, noise=periodic(10, 5))["value"].tolist() == [2.25] and len(calls) == 2
+        recorded.table("t", study, 1, noise=periodic(10, 6)), recorded.table("other", study, 1)
+        assert len(calls) == 4 and [path.name for path in tmp_path.iterdir()] == ["t.csv"] and (tmp_path / "t.csv").read_bytes() == before
+
+    def test_what_is_asked_for_does_not_depend_on_the_last_bits_of_a_trace_nor_on_where_a_file_lies(self):
+        near = Detours(np.array([0.0]), np.array([1e5]) * (1 + 1e-15), 1e6, name="1000 Hz x 100 us")
+        assert asked_for(scaling, {"a": near}, Path("/x/t.json"), seeds=np.int64(3)) == asked_for(scaling, {"a": periodic(1000, 100)}, Path("/y/t.json"), seeds=3)
+        assert asked_for(scaling, LogGOPS(), seeds=3) != asked_for(scaling, LogGOPS(L=1), seeds=3) != asked_for(bottleneck, LogGOPS(L=1), seeds=3)
+
+
+def test_systems_have_their_recorded_detours_where_these_are(tmp_path):
+    with gzip.open(tmp_path / "trace_deep_est.txt.gz", "wt") as file:
+        file.write("# start_ns\tduration_ns\n0\t500\n1000000\t700\n")
+    made, figures = system_noises(tmp_path), signatures()
+    assert list(made) == list(figures) and made["deep-est"].duration_ns.tolist() == [500, 700]
+    assert all(np.array_equal(made[name].start_ns, figures[name].start_ns) for name in figures if name != "deep-est")
+    table = overhead_and_slowdown({name: made[name] for name in ("deep-est", "daint")}, 4, seeds=2)
+    assert table.set_index("noise")["detours"].to_dict() == {"deep-est": "recorded", "daint": "synthetic"}
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason="no simulations at full size were recorded")
+class TestRecordedTables:
+    """What PROFILE=recorded shows: of the profile's sizes, and what this library computes (the small rows again)."""
+
+    ASKED = yaml.safe_load((REPOSITORY / "notebooks/parameters/recorded.yml").read_text())["80-noise-at-scale"]
+
+    def test_are_of_the_profiles_sizes(self):
+        scales = [2**k for k in range(1, 17, 2)]
+        asked = asked_for(scaling, periodic(1000, 100), scales, seeds=self.ASKED["seeds"], cosched=[False, True])
+        assert (RECORDED / "regular.csv").read_text().split("\n", 1)[0].split()[-1] == asked
+
+    def test_are_what_this_library_computes(self):
+        table = pd.read_csv(RECORDED / "regular.csv", skiprows=1, engine="python", keep_default_na=False)
+        small = table[table["ranks"] <= 512].reset_index(drop=True)
+        again = scaling(periodic(1000, 100), sorted(set(small["ranks"])), seeds=self.ASKED["seeds"], cosched=[False, True])
+        assert again["median"].to_numpy() == pytest.approx(small["median"].to_numpy(), rel=1e-12) and len(small) > 8

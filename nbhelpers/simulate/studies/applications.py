@@ -3,7 +3,7 @@
 The skeletons are those of `nbhelpers.simulate.applications`: compare shapes, not seconds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import pandas as pd
@@ -15,6 +15,13 @@ from ..noise import Detours, Noise
 from ..result import Result
 from ..schedule import Schedule
 from .collectives import Traces, overhead, slowdown
+
+
+Programs = Mapping[str, Schedule] | Callable[[], Mapping[str, Schedule]]
+
+
+def _made(schedules: Programs) -> Mapping[str, Schedule]:
+    return schedules() if callable(schedules) else schedules
 
 
 def applications_on(ranks: int, share: float = 0.1) -> dict[str, Schedule]:
@@ -31,8 +38,12 @@ def injected_codes(ranks: int, share: float = 0.1) -> dict[str, Schedule]:
     return {"POP": applications.pop(plane, share), "SAGE": applications.sage(space, steps), "CTH": applications.cth(space, steps)}
 
 
-def application_slowdown(schedules: Mapping[str, Schedule], noises: Mapping[str, Traces], *, seeds: int = 30, network: LogGOPS = LogGOPS()) -> pd.DataFrame:
+def application_slowdown(schedules: Programs, noises: Mapping[str, Traces], *, seeds: int = 30, network: LogGOPS = LogGOPS()) -> pd.DataFrame:
     """How much longer applications take under noise, beside what the noise alone takes from each CPU.
+
+    Parameters
+    ----------
+    schedules : by application; or a call that makes them (`partial(applications_on, 1024)`), when they are needed.
 
     Returns
     -------
@@ -41,7 +52,7 @@ def application_slowdown(schedules: Mapping[str, Schedule], noises: Mapping[str,
         1 noise is absorbed, 1: each rank's own is felt, above: also that of others.
     """
     rows = []
-    for application, schedule in schedules.items():
+    for application, schedule in _made(schedules).items():
         for noise, traces in noises.items():
             slow = _slowdown(schedule, traces, seeds, network)
             rows.append({"application": application, "ranks": schedule.ranks, "noise": noise, "overhead_share": overhead(traces), **slow,
@@ -87,7 +98,7 @@ def point_to_point(noises: Mapping[str, Traces], ranks: int, *, steps: int = 100
 # --- networks without noise -------------------------------------------------------------------------------------------------
 
 
-def overlap_potential(schedules: Mapping[str, Schedule], *, shares: Sequence[float] = (0, 0.25, 0.5, 0.75, 1), network: LogGOPS = LogGOPS()) -> pd.DataFrame:
+def overlap_potential(schedules: Programs, *, shares: Sequence[float] = (0, 0.25, 0.5, 0.75, 1), network: LogGOPS = LogGOPS()) -> pd.DataFrame:
     """How much an application would gain if communication occupied its CPUs less: o from 0 to g and O from 0 to G (Hoefler et al. 2010, overlap potential).
 
     Returns
@@ -95,12 +106,12 @@ def overlap_potential(schedules: Mapping[str, Schedule], *, shares: Sequence[flo
     DataFrame : `application`, `share` (o / g and O / G), `ms`, `ratio` (to share 0: everything overlaps that the program's order allows).
     """
     rows = [{"application": name, "share": share, "ms": simulate(schedule, network.with_(o=share * network.g, O=share * network.G)).makespan_ns / 1e6}
-            for name, schedule in schedules.items() for share in shares]
+            for name, schedule in _made(schedules).items() for share in shares]
     table = pd.DataFrame(rows)
     return table.assign(ratio=table["ms"] / table.groupby("application", sort=False)["ms"].transform("first"))
 
 
-def sensitivity(schedules: Mapping[str, Schedule], *, factors: Sequence[float] = (0.25, 0.5, 1, 2, 4), network: LogGOPS = LogGOPS(),
+def sensitivity(schedules: Programs, *, factors: Sequence[float] = (0.25, 0.5, 1, 2, 4), network: LogGOPS = LogGOPS(),
                 parameters: Sequence[str] = ("L", "G")) -> pd.DataFrame:
     """Run time of applications with one network parameter multiplied, over that with the network as it is.
 
@@ -109,7 +120,7 @@ def sensitivity(schedules: Mapping[str, Schedule], *, factors: Sequence[float] =
     DataFrame : `application`, `parameter`, `factor`, `ms`, `ratio`.
     """
     rows = []
-    for name, schedule in schedules.items():
+    for name, schedule in _made(schedules).items():
         plain_ms = simulate(schedule, network).makespan_ns / 1e6
         for parameter in parameters:
             for factor in factors:

@@ -16,6 +16,7 @@ from ..machines import spread_over
 from ..network import LogGOPS, network as known_network
 from ..noise import Detours, Noise
 from ..replicates import Outcome, replicate
+from .signatures import RECORDED_SOURCE
 
 Traces = Detours | Sequence[Detours]
 
@@ -103,12 +104,13 @@ def overhead_and_slowdown(systems: Mapping[str, Traces], ranks: int, *, seeds: i
 
     Returns
     -------
-    DataFrame : as of `scaling`, sorted by overhead, with `overhead_rank` and `slowdown_rank`, 1 the largest.
+    DataFrame : as of `scaling`, sorted by overhead, with `overhead_rank` and `slowdown_rank`, 1 the largest, and `detours`: recorded, or synthetic.
     """
     networks = {name: known_network(name) for name in systems} if networks is None else networks
     table = scaling(systems, ranks, networks=networks, seeds=seeds, **options)
     for column, by in (("overhead_rank", "overhead_share"), ("slowdown_rank", "median")):
         table[column] = table[by].rank(ascending=False).astype(int)
+    table["detours"] = ["recorded" if getattr(systems[name], "sources", ()) == RECORDED_SOURCE else "synthetic" for name in table["noise"]]
     return table.sort_values("overhead_share", ascending=False, ignore_index=True)
 
 

@@ -8,22 +8,44 @@ import pandas as pd
 from .collectives import rank_correlation
 
 Row = dict[str, object]
+REFERENCE_RANKS = (2, 8, 32, 128, 512, 2048, 32768)  # 8192 has a row of its own
+REFERENCE_SYSTEMS = ("alps", "azure-hc", "aws-efa", "daint", "deep-est")
+REFERENCE_SPEEDS = (0.1, 1, 10)
 
 
 def collective_results(regular: pd.DataFrame, beckman: pd.DataFrame, systems: pd.DataFrame, speeds: pd.DataFrame, messages: pd.DataFrame,
-                       loops: pd.DataFrame) -> dict[str, Row]:
+                       loops: pd.DataFrame, together: pd.DataFrame) -> dict[str, Row]:
     """Of single collectives.
 
     Parameters
     ----------
     regular : `scaling` of 1000 Hz x 100 µs, co-scheduled and not. beckman : `scaling` of Beckman's noises. systems : `overhead_and_slowdown`.
-    speeds : `bottleneck` of one noise. messages : `scaling` with a column `bytes`. loops : `pipelining`.
+    speeds : `bottleneck` of one noise. messages : `scaling` with a column `bytes`. loops : `pipelining`. together : `scaling` of Alps' noise, co-scheduled.
     """
     near = regular[regular["ranks"] == regular.loc[regular["ranks"] <= 8192, "ranks"].max()]
     found = {f"{name}-8192": _row(near[near["cosched"] == together].iloc[0]) for name, together in (("regular", False), ("cosched", True))}
     by_noise = {row["noise"]: _row(row) for _, row in beckman.iterrows()}
-    return found | by_noise | {"beckman-32k": by_noise["1000 Hz x 200 us"], "overhead-rank": _correlation(systems), "network-gain": _gain(speeds),
-                               "one-mib": _absorbed(messages)} | _loops(loops)
+    return _sizes(regular) | found | by_noise | _systems(systems) | _times(speeds) | {
+        "beckman-32k": by_noise["1000 Hz x 200 us"], "overhead-rank": _correlation(systems), "network-gain": _gain(speeds), "one-mib": _absorbed(messages),
+        "cosched-alps": _row(together.iloc[0])} | _loops(loops)
+
+
+def _sizes(regular: pd.DataFrame) -> dict[str, Row]:
+    """By number of ranks: those that the reference was run with, and the largest."""
+    alone = regular[~regular["cosched"]]
+    known = alone[alone["ranks"].isin(REFERENCE_RANKS)]
+    return {f"regular-{row['ranks']}": _row(row) for _, row in known.iterrows()} | {"regular-largest": _row(alone.sort_values("ranks").iloc[-1])}
+
+
+def _systems(systems: pd.DataFrame) -> dict[str, Row]:
+    chosen = systems[systems["noise"].isin(REFERENCE_SYSTEMS)]
+    return {f"system-{row['noise']}": _row(row, f"{row['ranks']} ranks, {100 * row['overhead_share']:.2f} % overhead") for _, row in chosen.iterrows()}
+
+
+def _times(speeds: pd.DataFrame) -> dict[str, Row]:
+    return {f"time-{row['speed']:g}": {"median": row["noisy_us"], "low": row["noisy_low_us"], "high": row["noisy_high_us"], "seeds": row["seeds"],
+                                       "case": f"{row['ranks']} ranks; without noise {row['ideal_us']:.1f}"}
+            for _, row in speeds[speeds["speed"].isin(REFERENCE_SPEEDS)].iterrows()}
 
 
 def _row(row: pd.Series, case: str = "") -> Row:
@@ -58,10 +80,10 @@ def injected_results(calls: dict[str, pd.DataFrame], codes: pd.DataFrame) -> dic
 
     Parameters
     ----------
-    calls : `scaling` of the two noises by what was called: allreduce, bcast, cosched (all-reduce, co-scheduled).
+    calls : `scaling` of the two noises by what was called: allreduce, allreduce-{ranks} (fewer), bcast, cosched (all-reduce, co-scheduled).
     codes : `application_slowdown` of POP, SAGE, CTH. Beside the paper stands what is left after each rank's own overhead is taken off.
     """
-    found = {f"{what} {row['noise']}": _row(row) for what, table in calls.items() for _, row in table.iterrows()}
+    found = {f"{what.format(**row)} {row['noise']}": _row(row) for what, table in calls.items() for _, row in table.iterrows()}
     for _, row in codes.iterrows():
         net = row[["median", "low", "high"]] - row["overhead_share"]
         found[f"{row['application']} {row['noise']}"] = net.to_dict() | {"seeds": row["seeds"], "case": f"skeleton, {row['ranks']} ranks"}

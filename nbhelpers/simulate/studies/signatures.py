@@ -4,6 +4,7 @@ Owns the reading of data/published/desensi2022-noise1.csv and how a distribution
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,12 @@ import pandas as pd
 
 from ...errors import InputError
 from ..network import LogGOPS, network
-from ..noise import Detours
+from ..noise import Detours, read_detours
 
-PUBLISHED = Path(__file__).resolve().parents[3] / "data" / "published" / "desensi2022-noise1.csv"
+REPOSITORY = Path(__file__).resolve().parents[3]
+PUBLISHED = REPOSITORY / "data" / "published" / "desensi2022-noise1.csv"
+RECORDED_SOURCE = ("recorded",)
+RECORDED = {"alps": "alps_slingshot", "daint": "daint_xc40", "deep-est": "deep_est", "azure-hc": "azure_hc44", "aws-efa": "aws_c5n_metal"}
 QUANTILES = {"p1_us": 0.01, "p10_us": 0.1, "p25_us": 0.25, "median_us": 0.5, "p75_us": 0.75, "p90_us": 0.9, "p99_us": 0.99, "p99_9_us": 0.999,
              "p99_99_us": 0.9999, "max_us": 1.0}
 
@@ -29,6 +33,23 @@ def signatures(seconds: float = 100.0, seed: int = 0) -> dict[str, Detours]:
     for row in published_noise().to_dict("records"):
         quantiles = {share: row[column] for column, share in QUANTILES.items() if np.isfinite(row[column])}
         made[row["system"]] = published_signature(quantiles, row["detours_per_s"], row["overhead_percent"] / 100, seconds, seed, row["system"])
+    return made
+
+
+def system_noises(folder: str | Path = "") -> dict[str, Detours]:
+    """Noise of every system of `published_noise`: the detours that were recorded there if `folder` has them, else `signatures`.
+
+    Parameters
+    ----------
+    folder : with files trace_NAME.txt.gz in Netgauge's format, as in the artefact of De Sensi et al. 2022 (github.com/DanieleDeSensi/cloud_noise_data, MIT); relative
+        to the repository; empty or missing: no recordings.
+    """
+    made = signatures()
+    for system, name in RECORDED.items():
+        path = REPOSITORY / folder / f"trace_{name}.txt.gz"
+        if folder and path.exists():
+            recorded = read_detours(path)
+            made[system] = replace(recorded, source=np.zeros(len(recorded), np.int32), sources=RECORDED_SOURCE, name=system)
     return made
 
 
