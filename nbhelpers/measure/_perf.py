@@ -99,8 +99,19 @@ def open_counter(kind: int, config: int, pid: int, user_only: bool = False, grou
     if number is None:
         raise OSError(errno.ENOSYS, f"perf_event_open on {platform.machine()}")
     flags = _DISABLED * disabled | _INHERIT | (_EXCLUDE_KERNEL | _EXCLUDE_HYPERVISOR if user_only else 0)
-    attributes = struct.pack("IIQQQQQ", kind, 112, config, 0, 0, _TIMES, flags).ljust(112, b"\0")
-    return _checked(_libc.syscall(number, attributes, pid, -1, group, _CLOSE_ON_EXEC))
+    return _checked(_libc.syscall(number, _attributes(kind, config, flags), pid, -1, group, _CLOSE_ON_EXEC))
+
+
+def open_cpu_counter(kind: int, config: int, cpu: int) -> int:
+    """A counter on a CPU, whoever runs there; returns a file descriptor. Errors as `open_counter`; it takes root or kernel.perf_event_paranoid <= 0."""
+    number = _SYSCALLS.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, f"perf_event_open on {platform.machine()}")
+    return _checked(_libc.syscall(number, _attributes(kind, config, 0), -1, cpu, -1, _CLOSE_ON_EXEC))
+
+
+def _attributes(kind: int, config: int, flags: int) -> bytes:
+    return struct.pack("IIQQQQQ", kind, 112, config, 0, 0, _TIMES, flags).ljust(112, b"\0")
 
 
 def read_counter(fd: int) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 from ..workloads import Workload
+from ._clock import BusyClock
 from .attachment import Attachment
 
 NO_FREQUENCY = "no frequency here"
@@ -30,12 +31,18 @@ class FrequencyLogger(Attachment):
     `temperature_c` (the hottest zone at the end). Where the workload takes every CPU there is no spare one, and only the beginning of the
     timed region and the end are sampled: a logger beside the program would be noise of its own. Frequencies come from cpufreq in sysfs, or from
     /proc/cpuinfo unless a hypervisor runs below, whose number there is the nominal one.
+
+    Where the CPUs count APERF and MPERF and this user may read them, `busy_mhz`, `busy_min_mhz` and `busy_max_mhz` (mean, slowest and fastest CPU of
+    the workload) are the clock that the CPUs really had while they worked in the run; two readings a run, nothing in between. Else `clock_note` says why not.
     """
 
     def __init__(self, every_ms: float = 10.0, root: str | Path = "/"):
         self._every_s, self._root = every_ms / 1e3, Path(root)
         self.source = frequency_source(root)
         self.notes = () if self.source != NO_FREQUENCY else (f"{NO_FREQUENCY}: neither cpufreq nor a /proc/cpuinfo that is not a virtual machine's",)
+        self._clock = BusyClock(self._root)
+        self.clock_note = self._clock.lacking
+        self.notes += (f"APERF and MPERF are not read: {self.clock_note}",) if self.clock_note else ()
         self._cpus, self._spare = (), None
         self._samples: list[float] = []
         self._stop, self._thread = threading.Event(), None
@@ -46,6 +53,7 @@ class FrequencyLogger(Attachment):
         self._spare = next((cpu for cpu in usable if cpu not in self._cpus), None)
 
     def released(self, t0_ns: int) -> None:
+        self._clock.start(self._cpus)
         if self.source == NO_FREQUENCY:
             return
         self._sample()
@@ -64,6 +72,7 @@ class FrequencyLogger(Attachment):
 
     def ended(self, pid: int) -> None:
         self._halt()
+        self._clock.stop()
         if self.source != NO_FREQUENCY:
             self._sample()
 
@@ -72,7 +81,7 @@ class FrequencyLogger(Attachment):
         columns = {"temperature_c": temperature_c(self._root), "frequency_samples": len(self._samples)}
         if self._samples:
             columns |= {"frequency_mhz": statistics.fmean(self._samples), "frequency_min_mhz": min(self._samples), "frequency_max_mhz": max(self._samples)}
-        return columns
+        return columns | self._clock.columns()
 
     def _halt(self) -> None:
         if self._thread is not None:
@@ -82,6 +91,7 @@ class FrequencyLogger(Attachment):
 
     def close(self) -> None:
         self._halt()
+        self._clock.close()
 
     def __repr__(self) -> str:
         return f"FrequencyLogger({self.source})"

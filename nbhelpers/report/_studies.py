@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from .style import PAGE_IN, ROLES, roles_of, style
+from .style import PAGE_IN, ROLES, style
 
 _VERDICTS = {"supported here": ("baseline", "o"), "contradicted here": ("injected", "X"), "can't be seen on this machine": ("fast", "s")}
 _MODELS = {"OMP": "baseline", "SYCL": "injected"}
@@ -111,43 +111,3 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN):
 
 def _short(text: str) -> str:
     return text.split(" (")[0]
-
-
-def figure_repetitions(series: pd.DataFrame, width_in: float = PAGE_IN):
-    """Every repetition of every run: a panel a benchmark and configuration, a strip a run.
-
-    Parameters
-    ----------
-    series : `panel`, `run` (counted from 1 in each panel), `value`, `unit` (one in each panel), the values normalised or not.
-
-    Returns
-    -------
-    matplotlib Figure.
-
-    Raises
-    ------
-    InputError : there is nothing to draw.
-    """
-    import matplotlib.pyplot as plt
-
-    if series.empty:
-        raise InputError("no repetitions to draw")
-    names = list(dict.fromkeys(series["panel"]))
-    columns = min(3, len(names))
-    lines = -(-len(names) // columns)
-    with style():
-        figure, panels = plt.subplots(lines, columns, figsize=(width_in, 0.3 + 1.6 * lines), squeeze=False)
-        for axes, name in zip(panels.flat, names):
-            own = series[series["panel"] == name]
-            role = roles_of(["baseline"])["baseline"]
-            jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(own))
-            axes.scatter(own["run"] + jitter, own["value"], s=3, alpha=0.4, color=role.colour, linewidth=0)
-            means = own.groupby("run")["value"].mean()
-            axes.plot(means.index, means, linestyle="none", marker="_", markersize=9, color="black", markeredgewidth=1.4)
-            axes.set_title(name)
-            axes.set_ylabel(own["unit"].iloc[0])
-            axes.set_xticks(means.index)
-        for axes in list(panels.flat)[len(names):]:
-            axes.set_visible(False)
-        figure.supxlabel("run", fontsize="medium")
-    return figure

@@ -11,47 +11,74 @@ import numpy as np
 import pandas as pd
 
 from ..measure import Campaign, Cell, FrequencyLogger, PlacementCheck, metrics, sized
-from ..workloads import Workload, delay_steps
+from ..workloads import Configuration, Workload, delay_steps
 from .design import COMPILERS, Design, kept_design
 from .findings import CUI, PERSSON, Finding
 
 SCHEDULES = ("static", "dynamic", "guided")
+THROUGHOUT = ("dynamic_1", "reduction", "stream")  # in every configuration, as in Cui et al. 2023
 OUTER = 100           # repetitions of a micro-benchmark in a run (Table 1)
 SCHED_DELAY_US, SYNC_DELAY_US = 15.0, 0.1
+STREAM_TIMES = 5      # its runs are longer: with a few repetitions least and greatest say nothing
 REFERENCE = "reference"
 _KEYS = ["benchmark", "compiler", "config"]
 _TO_US = {"s": 1e6, "us": 1.0}
 
 
 def runtime_design(folder: str | Path, names: Sequence[str], target_seconds: float, compilers: Sequence[str] = COMPILERS, elements: int = 2**21,
-                   measure: bool = True) -> Design:
-    """Schedbench (three schedules, chunk 1), syncbench (reduction) and BabelStream with each compiler, with the parameters of Cui et al. 2023, Table 1.
+                   chunks: Sequence[int] = (1,), constructs: Sequence[str] = ("reduction",), measure: bool = True) -> Design:
+    """Schedbench (three schedules), syncbench and BabelStream with each compiler, with the parameters of Cui et al. 2023, Table 1.
 
     The delays and the outer repetitions are the paper's; the iterations a thread (8192 there, 12 s a run) and the executions of
-    the reduction are sized so that a run takes about `target_seconds`, and kept.
+    each construct are sized so that a run takes about `target_seconds`, and kept.
 
     Parameters
     ----------
     folder, names, target_seconds, measure, errors : see `kept_design`. compilers : gcc, clang. elements : of BabelStream's arrays (2**25 there).
+    chunks : sizes of the schedules' chunks; 1 is always there (Persson et al. 2025, figure 1). constructs : of syncbench; reduction is always there.
     """
     folder = Path(folder)
     design = kept_design(folder, names, target_seconds, programs=(), models=compilers, families=("mitigation", "threads", "nodes"), measure=measure)
-    sched, sync = (delay_steps(delay_us, folder / "delay.json") for delay_us in (SCHED_DELAY_US, SYNC_DELAY_US))
-    wanted = target_seconds if measure else None
-    made = {}
+    wanted, made = target_seconds if measure else None, {}
     for compiler in design.models:
-        for schedule in SCHEDULES:
-            made[f"{schedule}_1", compiler] = sized("schedbench", folder / "schedbench.json", wanted, measure=measure, compiler=compiler,
-                                                    schedule=schedule, chunk=1, delay=sched, outer=OUTER)
-        made["reduction", compiler] = sized("syncbench", folder / "syncbench.json", wanted, measure=measure, compiler=compiler, delay=sync, outer=OUTER)
-        made["stream", compiler] = sized("stream", folder / "stream.json", wanted, measure=measure, compiler=compiler, elements=elements)
+        common = {"target_seconds": wanted, "measure": measure, "compiler": compiler}
+        made |= {(name, compiler): workload for name, workload in _schedules(folder, (1, *chunks), common).items()}
+        made |= {(name, compiler): workload for name, workload in _constructs(folder, ("reduction", *constructs), common).items()}
+        made["stream", compiler] = sized("stream", folder / "stream.json", elements=elements, **common | {"target_seconds": wanted and STREAM_TIMES * wanted})
     return replace(design, workloads=made)
 
 
+def _schedules(folder: Path, chunks: Sequence[int], common: dict) -> dict[str, Workload]:
+    """All of one size, or their times could not be compared."""
+    delay = delay_steps(SCHED_DELAY_US, folder / "delay.json")
+    return {f"{schedule}_{chunk}": sized("schedbench", folder / "schedbench.json", schedule=schedule, chunk=chunk, delay=delay, outer=OUTER, **common)
+            for chunk in dict.fromkeys(chunks) for schedule in SCHEDULES}
+
+
+def _constructs(folder: Path, names: Sequence[str], common: dict) -> dict[str, Workload]:
+    """Each of its own size: a repetition of each takes as long, as EPCC's test time has it."""
+    delay = delay_steps(SYNC_DELAY_US, folder / "delay.json")
+    files = {name: folder / ("syncbench.json" if name == "reduction" else f"syncbench-{name}.json") for name in names}
+    return {name: sized("syncbench", path, construct=name, delay=delay, outer=OUTER, **common) for name, path in files.items()}
+
+
 def runtime_campaign(folder: str | Path, design: Design, runs: int, seed: int = 0, frozen: bool = False) -> Campaign:
-    """Every benchmark, compiler and configuration, in random order."""
-    cells = [Cell(" ".join(key), workload) for key, workload in design.placed().items()]
+    """The benchmarks by each compiler in the configurations that a figure needs them in (`asked`), in random order."""
+    cells = [Cell(" ".join(key), workload) for key, workload in design.placed().items() if asked(key[0], design.configuration(key[2]))]
     return Campaign(folder, cells, runs=runs, seed=seed, frozen=frozen, attachments=() if frozen else (PlacementCheck(), FrequencyLogger(), *metrics("kernel")))
+
+
+def asked(benchmark: str, configuration: Configuration) -> bool:
+    """Whether a benchmark is run in a configuration.
+
+    dynamic_1, reduction and BabelStream: everywhere. Other schedules and chunks: roaming, with and without housekeeping (Persson et al. 2025, figure 1).
+    Other constructs: pinned, for each number of threads (Cui et al. 2023, figures 1 and 5).
+    """
+    if benchmark in THROUGHOUT:
+        return True
+    if benchmark.split("_")[0] in SCHEDULES:
+        return configuration.family == "mitigation" and configuration.base == "Rm"
+    return configuration.family == "threads" or configuration.name == "TP"
 
 
 def parameter_table(design: Design) -> pd.DataFrame:
@@ -106,10 +133,11 @@ def variability_table(statistics: pd.DataFrame) -> pd.DataFrame:
 def clock_table(runs: pd.DataFrame) -> pd.DataFrame:
     """Figures 6 and 7 in numbers: the clock during the runs of each configuration, and what else moved beside it.
 
-    `config`, `runs`, `frequency_samples`, `frequency_mhz` (mean), `frequency_min_mhz`, `frequency_max_mhz`, `temperature_c`, `steal_ms` (a run); missing where the machine
-    tells nothing: a virtual machine has no frequency of its own.
+    `config`, `runs`, `frequency_samples`, `frequency_mhz` (mean), `frequency_min_mhz`, `frequency_max_mhz`, `busy_mhz` (by APERF and MPERF), `temperature_c`, `steal_ms`
+    (a run); missing where the machine tells nothing: a virtual machine has no frequency of its own.
     """
-    columns = {"frequency_samples": "sum", "frequency_mhz": "mean", "frequency_min_mhz": "min", "frequency_max_mhz": "max", "temperature_c": "mean", "steal_s": "mean"}
+    columns = {"frequency_samples": "sum", "frequency_mhz": "mean", "frequency_min_mhz": "min", "frequency_max_mhz": "max", "busy_mhz": "mean",
+               "temperature_c": "mean", "steal_s": "mean"}
     known = runs.reindex(columns=["config", *columns]).astype(dict.fromkeys(columns, "float64"))
     table = known.groupby("config").agg(columns)
     table.insert(0, "runs", known.groupby("config").size())
@@ -125,15 +153,6 @@ def runs_of_dynamic(statistics: pd.DataFrame, published: pd.DataFrame, compiler:
     ours = own.assign(platform="this machine, " + own["config"], run=own.groupby("config").cumcount() + 1)
     columns = ["platform", "threads", "run", "mean_us"]
     return pd.concat([ours.sort_values(["platform", "run"])[columns], published[columns]], ignore_index=True)
-
-
-def as_panels(repeated: pd.DataFrame, benchmarks: Sequence[str], configs: Sequence[str], compiler: str) -> pd.DataFrame:
-    """Repetitions for `figure_repetitions`: a panel a benchmark and configuration, the values over the panel's mean."""
-    own = repeated[repeated["benchmark"].isin(benchmarks) & repeated["config"].isin(configs) & (repeated["compiler"] == compiler)]
-    order = own.sort_values(["benchmark", "config", "run", "index"], kind="stable")
-    groups = order.groupby(["benchmark", "config"], sort=False)
-    return pd.DataFrame({"panel": order["benchmark"] + ", " + order["config"], "run": groups["run"].rank(method="dense").astype(int),
-                         "value": order["value_us"] / groups["value_us"].transform("mean"), "unit": "time over mean"}).reset_index(drop=True)
 
 
 def runtime_findings(statistics: pd.DataFrame, design: Design) -> list[Finding]:

@@ -2,7 +2,7 @@
 
 from ._cpus import format_cpu_list
 from .adapters import Adapter, adapter, adapters
-from .configurations import Configuration, configuration_table, configurations, existing
+from .configurations import Configuration, configuration_table, configurations, environment_table, existing
 from .openmp import CONSTRUCTS, SCHEDULES, compilers, minife, nbody, schedbench, stream, syncbench
 from .programs import binary_folder, elf_interpreter, external, program_path, takes_preload
 from .reader import Reader, Table
@@ -10,5 +10,5 @@ from .sizing import Sizing, delay_steps, sizing
 from .workload import CONFIGS, MODELS, STARTS, Workload
 
 __all__ = ["CONFIGS", "CONSTRUCTS", "Configuration", "MODELS", "SCHEDULES", "STARTS", "Adapter", "Reader", "Sizing", "Table", "Workload", "adapter", "adapters",
-           "binary_folder", "compilers", "configuration_table", "configurations", "delay_steps", "elf_interpreter", "existing", "external", "format_cpu_list", "minife", "nbody", "program_path",
+           "binary_folder", "compilers", "configuration_table", "configurations", "delay_steps", "elf_interpreter", "environment_table", "existing", "external", "format_cpu_list", "minife", "nbody", "program_path",
            "schedbench", "sizing", "stream", "syncbench", "takes_preload"]

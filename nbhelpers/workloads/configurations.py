@@ -1,18 +1,19 @@
 """The configurations of the two single-node studies, from a machine's real topology: which exist there, and why the others do not.
 
 Owns the placements of Persson et al. 2025 (roaming, pinned, housekeeping, with and without SMT siblings) and of Cui et al. 2023
-(thread counts, one or two threads a core, close or spread over the NUMA nodes) as lists of CPUs; `Configuration.of` puts a workload there.
+(thread counts, one or two threads a core, close or spread over cores and NUMA nodes) as lists of CPUs; `Configuration.of` puts a workload there.
 """
 
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 import pandas as pd
 
 from ..errors import InputError
 from ..machine.topology import Cpu, Topology
+from . import mpi
 from ._cpus import HOUSEKEEPING_SHARES, format_cpu_list, usable_cpus
 from .workload import Workload
 
@@ -48,15 +49,16 @@ class Configuration:
         """The workload in this configuration.
 
         OpenMP programs get OMP_NUM_THREADS, OMP_PROC_BIND and OMP_PLACES (a place a thread), SYCL programs the variables of
-        `nbhelpers.workloads.sycl.placed_env`; others are confined to the CPUs.
+        `nbhelpers.workloads.sycl.placed_env`, MPI's launchers those of `nbhelpers.workloads.mpi.placed_env` (how many ranks, their command
+        line says); others are confined to the CPUs.
 
         Raises
         ------
-        InputError : it does not exist here, or pinning is asked of a program that is neither OpenMP nor SYCL.
+        InputError : it does not exist here, or pinning is asked of a program of none of these.
         """
         if self.missing:
             raise InputError(f"configuration {self.name} does not exist on this machine", why=self.missing, mend="configuration_table() lists those that do")
-        if self.base == "TP" and workload.model not in ("omp", "sycl"):
+        if self.base == "TP" and workload.model not in ("omp", "sycl", "mpi"):
             raise InputError(f"how to pin the threads of a program of model '{workload.model}' is not known", where=workload.name,
                              mend='say model="omp" if it is an OpenMP program, or give env and cpus yourself')
         confined = None if set(self.cpus) == set(usable_cpus()) else self.cpus
@@ -68,6 +70,8 @@ class Configuration:
             from .sycl import placed_env
 
             return placed_env(env | {_SYCL_THREADS: str(self.threads)}, self.base, tuple(sorted(self.cpus)), ours=workload.start == "mark")
+        if workload.model == "mpi":
+            return mpi.without_placement(env) | mpi.placed_env(self.base, self.cpus)
         if workload.model != "omp":
             return env
         env = {name: value for name, value in env.items() if name != "OMP_PLACES"} | {"OMP_NUM_THREADS": str(self.threads)}
@@ -107,6 +111,20 @@ def configuration_table(listed: Collection[Configuration]) -> pd.DataFrame:
     rows = [asdict(configuration) | {"cpus": format_cpu_list(configuration.cpus), "house": format_cpu_list(configuration.house),
                                      "exists": not configuration.missing} for configuration in listed]
     return pd.DataFrame(rows, columns=["name", "family", "base", "threads", "cpus", "house", "exists", "missing"])
+
+
+def environment_table(listed: Collection[Configuration]) -> pd.DataFrame:
+    """By which variables each configuration that exists is asked for: `name`, `openmp`, `open_mpi`, `mpich`, `intel_mpi` (as in a shell)."""
+    rows = []
+    for one in (one for one in listed if not one.missing):
+        openmp = one.of(Workload("any", "omp", ("/bin/true",))).env
+        launchers = {launcher: _words(mpi.launcher_env(launcher, one.base, one.cpus)) for launcher in mpi.LAUNCHERS}
+        rows.append({"name": one.name, "openmp": _words(dict(openmp)), **launchers})
+    return pd.DataFrame(rows, columns=["name", "openmp", *mpi.LAUNCHERS])
+
+
+def _words(env: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(env.items()))
 
 
 def existing(listed: Collection[Configuration], names: Collection[str] = ()) -> tuple[Configuration, ...]:
@@ -180,7 +198,8 @@ def _powers(most: int) -> list[int]:
 
 
 def _nodes(cores: list[list[Cpu]]) -> Iterator[Configuration]:
-    """As many pinned threads, one a core, on one NUMA node and on two (Cui et al. 2023, figures 6 and 7)."""
+    """As many pinned threads, one a core, close and spread over the cores, and on one NUMA node and on two (Cui et al. 2023, figures 6 and 7)."""
+    yield from _apart([core[0].cpu for core in cores])
     by_node: dict[int, list[int]] = {}
     for core in cores:
         by_node.setdefault(core[0].numa, []).append(core[0].cpu)
@@ -196,6 +215,16 @@ def _nodes(cores: list[list[Cpu]]) -> Iterator[Configuration]:
     across = (*nodes[0][:count // 2], *nodes[1][:count // 2])
     yield Configuration("TP-one-node", "nodes", "TP", tuple(nodes[0][:count]), (), count)
     yield Configuration("TP-two-nodes", "nodes", "TP", across, (), count)
+
+
+def _apart(places: list[int]) -> Iterator[Configuration]:
+    """Half as many threads as cores, on the first of them and on every second."""
+    count = len(places) // 2
+    if count < 2:
+        yield from (_missing(name, "nodes", "TP", f"{len(places)} cores: a thread for every second is {count}") for name in ("TP-close", "TP-spread"))
+        return
+    yield Configuration("TP-close", "nodes", "TP", tuple(places[:count]), (), count)
+    yield Configuration("TP-spread", "nodes", "TP", tuple(places[:2 * count:2]), (), count)
 
 
 def _missing(name: str, family: str, base: str, reason: str) -> Configuration:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
+from . import mpi
 from ._cpus import HOUSEKEEPING_SHARES, cores, format_cpu_list, keep_house, usable_cpus
 from .reader import Reader
 
@@ -77,7 +78,7 @@ class Workload:
 
         Raises
         ------
-        InputError : no such placement, too few cores, or pinning asked of something that is neither OpenMP nor SYCL.
+        InputError : no such placement, too few cores, or pinning asked of something that is neither OpenMP, SYCL nor MPI.
         """
         if config not in CONFIGS:
             raise InputError(f"there is no placement '{config}'", mend=f"choose one of {', '.join(CONFIGS)}")
@@ -94,6 +95,8 @@ class Workload:
             from .sycl import placed_env
 
             return placed_env(env, base, cpus, ours=self.start == "mark")
+        if self.model == "mpi":
+            return mpi.without_placement(env) | mpi.placed_env(base, cpus)
         if self.model != "omp":
             if base == "TP":
                 raise InputError(f"how to pin the threads of a program of model '{self.model}' is not known", where=self.name,

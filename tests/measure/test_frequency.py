@@ -2,14 +2,16 @@
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from nbhelpers.measure import run_once
+from nbhelpers.measure._clock import BusyClock, busy_mhz
+from nbhelpers.measure._perf import open_cpu_counter, read_counter
 from nbhelpers.measure.frequency import NO_FREQUENCY, FrequencyLogger, frequencies_mhz, frequency_source, temperature_c
 from nbhelpers.workloads import nbody
-
 
 
 def write_tree(root: Path, files: dict[str, str]) -> Path:
@@ -54,3 +56,36 @@ def test_this_machine_says_what_it_has():
     virtual = bool(re.search(r"^flags.*\bhypervisor\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE))
     has_files = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq").exists()
     assert (row["frequency_samples"] == 0) == (virtual and not has_files)
+
+
+def test_the_clock_of_a_cpu_at_work_is_that_of_its_counters_and_none_where_it_slept():
+    ghz = 10**9
+    assert busy_mhz((0, 0, 0), (3 * ghz // 4, ghz // 4, 2 * ghz), 1.0) == 6000.0  # three cycles for each at the nominal 2 GHz
+    assert busy_mhz((2**64 - 100, 2**64 - 50, 0), (100, 50, 10**8), 0.1) == 2000.0  # the counters wrapped
+    assert busy_mhz((5, 5, 0), (5, 5, ghz), 1.0) is None
+
+
+def test_a_machine_that_hides_the_counters_says_why(tmp_path):
+    clock = BusyClock(tmp_path)
+    clock.start((0,))
+    clock.stop()
+    assert "virtual machine" in clock.lacking and clock.columns() == {}
+    assert any("APERF" in note for note in FrequencyLogger(root=tmp_path).notes)
+    here = run_once(nbody(256, 2), [logger := FrequencyLogger()])
+    assert bool(logger.clock_note) == ("busy_mhz" not in here)
+
+
+@pytest.mark.skipif(not Path("/sys/bus/event_source/devices/msr/events/tsc").exists(), reason="perf has no device msr")
+def test_a_counter_of_a_cpu_runs_at_the_rate_that_the_kernel_found():
+    cpu = min(os.sched_getaffinity(0))
+    device = Path("/sys/bus/event_source/devices/msr")
+    try:
+        fd = open_cpu_counter(int((device / "type").read_text()), int((device / "events/tsc").read_text().strip().removeprefix("event="), 16), cpu)
+    except PermissionError:
+        pytest.skip("counters of a CPU are not allowed to this user")
+    before, began = read_counter(fd)[0], time.monotonic_ns()
+    time.sleep(0.1)
+    rate_mhz = (read_counter(fd)[0] - before) / (time.monotonic_ns() - began) * 1e3
+    os.close(fd)
+    bogomips = re.search(r"^bogomips\s*:\s*([\d.]+)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    assert rate_mhz == pytest.approx(float(bogomips[1]) / 2, rel=0.02)

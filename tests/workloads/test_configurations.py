@@ -6,7 +6,7 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.machine.topology import Cpu, Topology, topology
-from nbhelpers.workloads import configuration_table, configurations, existing, external, nbody
+from nbhelpers.workloads import configuration_table, configurations, environment_table, existing, external, nbody
 
 
 def machine(packages: int, cores: int, threads: int, nodes: int = 1) -> Topology:
@@ -90,6 +90,29 @@ def test_pinned_openmp_threads_have_a_place_each_and_roaming_ones_none():
 def test_a_sycl_program_gets_the_same_cpus():
     workload = named(EPYC)["TP-ST4"].of(nbody(64, 1, model="sycl"))
     assert dict(workload.env)["NOISEBOOK_PLACES"] == "0:1:2:3" and dict(workload.env)["DPCPP_CPU_NUM_CUS"] == "4"
+
+
+def test_half_the_cores_are_close_or_every_second_one():
+    found = named(EPYC)
+    assert found["TP-close"].cpus == tuple(range(64)) and found["TP-spread"].cpus == tuple(range(0, 128, 2))
+    assert named(HYBRID)["TP-spread"].cpus == (0, 4, 8, 10, 12, 14) and "2 cores" in named(TWO_CORES)["TP-spread"].missing
+
+
+# Rank 0 first, as each launcher's documentation has it: Open MPI 4 (MCA), Open MPI 5 (PRRTE), MPICH's Hydra, Intel MPI.
+PINNED = {"OMPI_MCA_hwloc_base_binding_policy": "cpu-list:ordered", "OMPI_MCA_hwloc_base_cpu_list": "0,128,1,129", "PRTE_MCA_hwloc_default_binding_policy": "hwthread",
+          "PRTE_MCA_hwloc_default_cpu_list": "0,128,1,129", "HYDRA_BINDING": "user:0,128,1,129",
+          "I_MPI_PIN": "1", "I_MPI_PIN_PROCESSOR_LIST": "0,128,1,129"}
+ROAMING = {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none", "HYDRA_BINDING": "none", "I_MPI_PIN": "0"}
+
+
+def test_the_ranks_of_mpi_are_pinned_or_set_free_by_the_launchers_variables():
+    program = external("sleep 0", model="mpi", env={"MINE": "1"})
+    pinned = named(EPYC)["TP-MT4"].of(program)
+    assert dict(pinned.env) == PINNED | {"MINE": "1"} and pinned.cpus == (0, 1, 128, 129)
+    assert dict(named(EPYC)["Rm"].of(pinned).env) == ROAMING | {"MINE": "1"}
+    row = environment_table(configurations(EPYC)).set_index("name").loc["TP-MT4"]
+    assert row["mpich"] == "HYDRA_BINDING=user:0,128,1,129" and row["intel_mpi"] == "I_MPI_PIN=1 I_MPI_PIN_PROCESSOR_LIST=0,128,1,129"
+    assert row["openmp"] == "OMP_NUM_THREADS=4 OMP_PLACES={0},{128},{1},{129} OMP_PROC_BIND=close"
 
 
 def test_somebody_elses_program_roams_but_is_not_pinned():

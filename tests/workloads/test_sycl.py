@@ -18,6 +18,7 @@ from nbhelpers.workloads._cpus import usable_cpus
 REPOSITORY = Path(__file__).resolve().parents[2]
 HERE = sycl.available()
 extra = pytest.mark.skipif(not HERE, reason=f"{HERE.reason}: {HERE.mend}")
+AHEAD = shutil.which("icpx") or shutil.which("acpp")
 two_cpus = pytest.mark.skipif(len(usable_cpus()) < 2, reason="needs two CPUs")
 
 
@@ -314,3 +315,12 @@ class TestInstalling:
         done = run("g++", "-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-DNB_AHEAD_OF_TIME", "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING",
                    "-isystem", runtime_libraries().parent / "include", "-I", binary_folder() / "sycl" / ".parts", REPOSITORY / "workloads/sycl" / f"{name}.cpp")
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(AHEAD is None, reason="no SYCL compiler here (icpx, acpp)")
+def test_the_same_sources_compile_ahead_of_time_and_give_the_twins_answers(binaries, tmp_path):
+    built = subprocess.run(["make", "-s", "-C", REPOSITORY / "workloads" / "sycl", f"SYCLCXX={AHEAD}", f"BIN={tmp_path}"], capture_output=True, text=True, timeout=600)
+    assert built.returncode == 0, built.stderr
+    words = ("--bodies", 501, "--steps", 7)
+    ours, twin = values(run(tmp_path / "nbody", *words).stdout), values(run(binaries / "nbody", *words).stdout)
+    assert ours["verified"] == "yes" and float(ours["energy"]) == pytest.approx(float(twin["energy"]), rel=1e-6)

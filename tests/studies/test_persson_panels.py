@@ -1,0 +1,38 @@
+"""The rows of the figure of a worst trace, on the recorded campaign: what is taken and what is left are together the run."""
+
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.measure import recorded_runs
+from nbhelpers.studies import labelled, trace_lanes, traced_cell, worst_traces
+from nbhelpers.trace import read_traces
+
+RECORDED = Path(__file__).resolve().parents[2] / "data" / "recorded" / "40-mitigations" / "baseline"
+
+
+@pytest.fixture(scope="module")
+def worst():
+    runs = labelled(recorded_runs(RECORDED))
+    one = runs[(runs["program"] == "nbody") | (runs["trace"] == "untraced")]
+    return one, worst_traces(RECORDED, one)[0]
+
+
+def test_what_is_taken_and_what_is_left_are_the_run(worst):
+    runs, trace = worst
+    lanes = trace_lanes(RECORDED, runs, trace)
+    events = read_traces(RECORDED / "traces", traced_cell(runs, trace))
+    own = events[events["run"] == trace.run]
+    sums = lanes.groupby("lane", sort=False)["duration_ns"].sum()
+    assert sums.iloc[0] == own["duration_ns"].sum() == sums.iloc[1] + sums.iloc[2] and sums.iloc[2] > 0
+    assert len(sums) == 4 and sums.iloc[3] > sums.iloc[2]
+    assert lanes.loc[lanes["worst"], "lane"].nunique() == lanes.loc[lanes["left"], "lane"].nunique() == 1
+
+
+def test_the_parts_of_an_event_lie_within_it(worst):
+    runs, trace = worst
+    lanes = trace_lanes(RECORDED, runs, trace)
+    taken = lanes[lanes["lane"] == "average noise in it"]
+    whole = lanes[lanes["worst"]]
+    ends = {(row.cpu, row.kind, row.source, row.start_ns + row.duration_ns) for row in whole.itertuples()}
+    assert all((row.cpu, row.kind, row.source, row.start_ns + row.duration_ns) in ends for row in taken.itertuples())
