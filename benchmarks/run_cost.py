@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/run_cost.py [rounds]
 
-All variants take turns in a random order; medians with a 95 % bootstrap interval. run_once(lead 5 ms) is what campaigns do:
+About a minute. All variants take turns in a random order; medians with a 95 % bootstrap interval. run_once(lead 5 ms) is what campaigns do:
 the 5 ms until the common start are waited, not worked.
 """
 
@@ -18,14 +18,22 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nbhelpers.measure import LAYERS, finished, layer_cells, layers_here, metrics, run_once  # noqa: E402
-from nbhelpers.measure import Campaign  # noqa: E402
+from nbhelpers.measure import LAYERS, layers_here, metrics, run_once  # noqa: E402
 from nbhelpers.workloads import external  # noqa: E402
 
-FIXED_25_MS = """#include <stdio.h>
+VARIED_25_MS = """#include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 static long long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000LL + t.tv_nsec; }
-int main(void) { long long start = now(); while (now() - start < 25000000LL) ; printf("spun %.9f\\n", (now() - start) * 1e-9); }
+int main(void) {
+    long long start = now();
+    unsigned long long x = (unsigned long long)start * 2654435761u ^ (unsigned long long)getpid() << 32;
+    double sum = -6;  /* of twelve uniform numbers: nearly normal, with a standard deviation of 1 */
+    for (int i = 0; i < 12; i++) { x ^= x << 13; x ^= x >> 7; x ^= x << 17; sum += (double)(x >> 11) * 0x1p-53; }
+    long long end = start + 25000000LL + (long long)(sum * 310000);
+    while (now() < end) ;
+    printf("spun %.9f\\n", (double)(now() - start) * 1e-9);
+}
 """
 
 
@@ -134,26 +142,46 @@ def print_costs(rounds: int, rng: np.random.Generator) -> None:
         print(f"  {name:15s} {row['here_us']:9.0f}   in its file: {row['cost_us']:9.0f}   {row['columns']:3d} columns")
 
 
-def print_accuracy(rounds: int) -> None:
+def bare(program: Path) -> float:
+    """Seconds from before the spawn to after the wait, as a shell's loop would have it."""
+    began = time.perf_counter()
+    os.waitpid(os.posix_spawn(program, [program], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]), 0)
+    return time.perf_counter() - began
+
+
+def sd_ratio(values: np.ndarray, own: np.ndarray, rng: np.random.Generator) -> tuple[float, float, float]:
+    """Standard deviation over the program's own in the same runs, and its 95 % bootstrap interval, the runs resampled."""
+    drawn = rng.integers(0, len(own), (2000, len(own)))
+    ratios = values[drawn].std(axis=1, ddof=1) / own[drawn].std(axis=1, ddof=1)
+    return values.std(ddof=1) / own.std(ddof=1), *np.quantile(ratios, [0.025, 0.975])
+
+
+def print_accuracy(rounds: int, rng: np.random.Generator) -> None:
+    """Recorded times beside the program's own, which it prints; a shell's loop and runs without and with all layers take turns."""
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "spin.c"), Path(folder, "spin")
-        source.write_text(FIXED_25_MS)
+        source.write_text(VARIED_25_MS)
         subprocess.run(["cc", "-O2", source, "-o", program], check=True)
-        timed = np.array([run_once(external([program]))["seconds"] for _ in range(rounds)])
-        own = np.array([run_once(external([program], pattern=r"spun (?P<seconds>\S+)"))["seconds"] for _ in range(rounds)])
-        cells = layer_cells(external([program], pattern=r"spun (?P<seconds>\S+)"), "all")
-        runs = finished(Campaign(None, cells, rounds).run())
-        layered = {cell: part["wall_seconds"].to_numpy() for cell, part in runs.groupby("cell")}
-        sleeps = {cell: part["seconds"].to_numpy() for cell, part in runs.groupby("cell")}
-    slept = np.array([run_once(external("sleep 0.025"))["seconds"] for _ in range(rounds)])
-    print(f"\nA program of 25 ms, {rounds} runs: recorded mean and sd, ms")
-    for name, values in (("spins, timed from start to end", timed), ("spins, its own time", own), ("sleeps, timed from start to end", slept),
-                         ("spins, wall, without layers", layered["without"]), ("spins, wall, with all layers", layered["with"]),
-                         ("spins, its own time, with all", sleeps["with"])):
-        print(f"  {name:34s} {values.mean() * 1e3:7.3f}  {values.std(ddof=1) * 1e3:6.3f}   median {np.median(values) * 1e3:.3f}")
+        workload = external([program], pattern=r"spun (?P<seconds>\S+)")
+        layers = metrics("all")
+        bares, rows = [], {"without layers": [], "with all layers": []}
+        for _ in range(rounds):
+            bares.append(bare(program))
+            rows["without layers"].append(run_once(workload))
+            rows["with all layers"].append(run_once(workload, layers))
+        for layer in layers:
+            layer.close()
+    print(f"\nA program of 25 ms and a standard deviation of 0.31 ms, {rounds} runs each: ms, and the recorded sd over its own in the same runs "
+          "(target: 0.9 to 1.1)")
+    print(f"  {'spawn and wait, no record':34s} mean {np.mean(bares) * 1e3:7.3f}  sd {np.std(bares, ddof=1) * 1e3:6.3f}")
+    for name, table in rows.items():
+        own, wall = (np.array([row[column] for row in table]) for column in ("seconds", "wall_seconds"))
+        print(f"  {name + ', its own time':34s} mean {own.mean() * 1e3:7.3f}  sd {own.std(ddof=1) * 1e3:6.3f}")
+        print(f"  {name + ', start to end':34s} mean {wall.mean() * 1e3:7.3f}  sd {wall.std(ddof=1) * 1e3:6.3f}  ratio "
+              "{:.3f} [{:.3f}, {:.3f}]".format(*sd_ratio(wall, own, rng)))
 
 
 if __name__ == "__main__":
     ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     print_costs(ROUNDS, np.random.default_rng(1))
-    print_accuracy(max(10, ROUNDS // 2))
+    print_accuracy(max(10, ROUNDS), np.random.default_rng(2))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from .bootstrap import STATISTICS, as_values, bootstrap_interval, bootstrap_ratio, interval_of, round_draws
+from .bootstrap import CHUNK_VALUES, STATISTICS, as_values, bootstrap_interval, bootstrap_ratio, interval_of, round_draws
 from .difference import difference_tests
 from .metadata import differing
 
@@ -152,10 +152,12 @@ class _Pair:
 
 def _quantile_draws(parts: object, seed: int, repeats: int = 1000) -> np.ndarray:
     """Quantiles of resampled parts (repeats × quantiles); the same seed draws the same rounds."""
-    random, count = np.random.default_rng(seed), len(parts)
-    drawn = random.integers(0, count, (repeats, count))
-    return np.array([np.quantile(np.concatenate([parts[place] for place in row]) if isinstance(parts, list) else parts[row, 0], SHIFTS)
-                     for row in drawn])
+    drawn = np.random.default_rng(seed).integers(0, len(parts), (repeats, len(parts)))
+    if len({len(part) for part in parts}) > 1:
+        return np.array([np.quantile(np.concatenate([parts[place] for place in row]), SHIFTS) for row in drawn])
+    table = np.array(parts)
+    rows = max(1, CHUNK_VALUES // table.size)
+    return np.concatenate([np.quantile(table[drawn[first:first + rows]].reshape(-1, table.size), SHIFTS, axis=1).T for first in range(0, repeats, rows)])
 
 
 def summarise(runs: pd.DataFrame, by: str = "cell", outcome: str = "seconds", seed: int = 0) -> pd.DataFrame:

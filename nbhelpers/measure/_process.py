@@ -25,6 +25,7 @@ _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _MARK = "NOISEBOOK_RUN"
 _SIGNALS_TO_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 _in_another_folder = threading.Lock()
+_found: set[str] = set()
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -52,14 +53,14 @@ class Child:
             raise
 
     def _spawn(self, workload: Workload) -> None:
-        launcher, program = program_path(binary_folder() / "nbstart"), program_path(workload.command[0])
+        launcher, program = _file_of(binary_folder() / "nbstart"), _file_of(workload.command[0])
         (self._ready, ready), (go, self._go), (out, printed), (err, complained) = [self._pipe() for _ in range(4)]
         self.output, self.errors = Capture(out, ROOM_FOR_SERIES), Capture(err)
         theirs = (ready, go, printed, complained)
         actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, printed, 1),
                    (os.POSIX_SPAWN_DUP2, complained, 2), (os.POSIX_SPAWN_DUP2, ready, ready), (os.POSIX_SPAWN_DUP2, go, go)]
         env = os.environ | dict(workload.env) | {"NOISEBOOK_READY_FD": str(ready), "NOISEBOOK_GO_FD": str(go), _MARK: self._mark}
-        words = [str(launcher), *_launcher_options(workload), "--", str(program), *workload.command[1:]]
+        words = [launcher, *_launcher_options(workload), "--", program, *workload.command[1:]]
         try:
             with _working_in(self.folder):
                 self.pid = os.posix_spawn(launcher, words, env, file_actions=actions, setpgroup=0, setsigmask=(),
@@ -221,17 +222,37 @@ def _launcher_options(workload: Workload) -> list[str]:
     if workload.cpus is not None:
         options += ["--cpus", format_cpu_list(workload.cpus)]
     if workload.start == "main":
-        options += ["--preload", str(program_path(binary_folder() / "libnbstart.so"))]
+        options += ["--preload", _file_of(binary_folder() / "libnbstart.so")]
     return options + (["--wait"] if workload.start == "exec" else [])
+
+
+def _file_of(name: str | os.PathLike) -> str:
+    """As `program_path`, which takes a good part of the time of a start: an absolute path that was found is only looked at again."""
+    name = os.fspath(name)
+    if name in _found and os.access(name, os.X_OK):
+        return name
+    file = str(program_path(name))
+    if file == name:
+        _found.add(name)
+    return file
 
 
 def children() -> frozenset[int]:
     """The children of this process, zombies among them; none where the kernel does not list them (CONFIG_PROC_CHILDREN)."""
     found: set[int] = set()
     for thread in os.listdir("/proc/self/task"):
-        with suppress(OSError), open(f"/proc/self/task/{thread}/children") as file:
-            found.update(map(int, file.read().split()))
+        with suppress(OSError):
+            found.update(map(int, _content(f"/proc/self/task/{thread}/children").split()))
     return frozenset(found)
+
+
+def _content(path: str) -> bytes:
+    """A small file of the kernel, without the buffers and decoders of open(), which cost more than the reading."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: os.read(fd, 1 << 16), b""))
+    finally:
+        os.close(fd)
 
 
 def _kill_and_reap(pid: int) -> bool:

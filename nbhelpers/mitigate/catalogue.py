@@ -21,7 +21,6 @@ from ..workloads import Workload, binary_folder
 from ._planting import CpuQuota, DroppedFile, Planted, ShakenAffinity, VictimFile
 from .action import Action
 from .inherited import NoHugePages
-from .inherited import NoHugePages
 from .treatment import treated
 
 UNDISTURBED = "none"
@@ -29,7 +28,7 @@ BLOCK = 4           # runs, one of which is disturbed
 WINDOW_S = 3.0      # of the noise: longer than any run
 _SHARED = ("runqueue_wait_ns", "process_runqueue_wait_ns", "others_busy_s", "involuntary_switches", "context_switches", "timeslices",
            "process_timeslices", "pressure_cpu_*")
-_TRAIL = ("others_busy_s", "machine_busy_s", "anon_huge_machine_kb", "memory_free_kb", "memory_available_kb")  # of a culprit: its CPU time, its memory
+CULPRIT = ("others_busy_s", "machine_busy_s", "anon_huge_machine_kb", "memory_free_kb", "memory_available_kb")  # of a culprit: its CPU time, its memory
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,8 @@ class Cause:
     id, what : for tables; for people.
     work, steps : of the program `victim`: its kind, and how much of it (about 0.1 s on the machine of the recorded campaign).
     shown_by : columns that show the cause itself, with * for any text: an attribution is right if its first factor has one of them.
-    trail : columns that show only that somebody else was at work; they count as right where this machine has no counter of the cause itself.
+    trail : columns that show only that somebody else was at work; they count as right where this machine has no counter of the cause itself,
+        and never in the strict score.
     disturbs : what is planted, given the workload and the CPU of the victim and the other CPU: a changed workload, attachments, or both.
     file : "map" (16 MiB to read) or "disk" (to be written): what the victim needs in the scratch folder.
     """
@@ -57,6 +57,11 @@ class Cause:
 
     def __repr__(self) -> str:
         return f"Cause({self.id}: {self.what})"
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Columns that show what happened to the victim, and not merely what the culprit did meanwhile: the strict score asks for them."""
+        return tuple(pattern for pattern in self.shown_by if pattern not in CULPRIT)
 
 
 @dataclass(frozen=True)
@@ -120,9 +125,9 @@ _KNOWN = (
     Cause("forced-migrations", "the affinity of the program is changed 2 000 times a second", "cache", 4000,
           ("cpu_migrations", "hit_reschedule", "irq_RES"), _shaken),
     Cause("cache-eviction", "the other CPU writes to all of the shared cache", "last_cache", 200, ("cache_*", "llc_*", "l2_*", "l1d_*"),
-          _noise("cache_l3", 1e12, beside=True), trail=_TRAIL),
+          _noise("cache_l3", 1e12, beside=True), trail=CULPRIT),
     Cause("memory-bandwidth", "the other CPU streams through memory", "stream", 20, ("llc_*", "memory_bandwidth*", "mbm_*", "cache_misses"),
-          _noise("memory_stream", 1e12, beside=True), trail=_TRAIL),
+          _noise("memory_stream", 1e12, beside=True), trail=CULPRIT),
     Cause("returned-memory", "the allocator gives memory back at once, and the program faults it in again", "allocate", 230,
           ("minor_faults", "page_faults", "minor_faults_perf", "vm_pgfault", "vm_pgalloc_*", "vm_pgfree", "own_pages_given"), _returned_memory),
     Cause("small-pages", "no huge pages for the program", "huge", 4,

@@ -16,6 +16,7 @@ import yaml
 
 from ..errors import InputError
 from ..measure import describe_columns
+from ..schemas import schema_error
 from ..workloads import Workload
 from ._kinds import action_of
 from .action import YES, Action, Possible
@@ -224,12 +225,11 @@ def _tupled(row: dict) -> dict:
 
 def _entries(place: Path, part: str) -> list[dict]:
     """The entries of all files of a part, checked."""
-    import jsonschema
-    schema = jsonschema.Draft202012Validator(json.loads((place / f"{part}.schema.json").read_text()))
+    schema = json.loads((place / f"{part}.schema.json").read_text())
     rows, seen = [], {}
     for path in sorted((place / part).glob("*.yml")):
         for row in _load(path):
-            if error := jsonschema.exceptions.best_match(schema.iter_errors(row)):
+            if error := schema_error(schema, row):
                 raise InputError(f"an entry is not as its schema wants it: {error.message}", where=f"{path}, {row.get('id', row) if isinstance(row, dict) else row}")
             if row["id"] in seen:
                 raise InputError(f"the id {row['id']!r} is there twice", where=f"{seen[row['id']]} and {path}")

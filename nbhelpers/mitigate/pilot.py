@@ -9,26 +9,25 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from statsmodels.stats.multitest import multipletests
 
-from ..attribute import Comparison, compare, explain, stopping
+from ..attribute import Comparison, compare, explain, layer_effect, stopping
 from ..errors import InputError, NoisebookError, RunError, SettingError, Unavailable
 from ..files import read_json, to_json, write_atomically
-from ..measure import Campaign, Cell, consequences, finished, metrics as metric_layers, rates, recorded_runs, run_once
+from ..measure import Campaign, Cell, consequences, finished, layer_cells, metrics as metric_layers, rates, recorded_runs, run_once
 from ..workloads import Workload, external
 from .knowledge import Mitigation, explain_factor, mitigations
-from .report import LEVEL, TRIED_COLUMNS, Report, as_table, found_factors, verdict_of
+from .report import Report, as_table, confirmed_table, found_factors, tried_table
 from .treatment import cells
 
 METRICS = ("software", "kernel", "interrupts", "softirqs", "pressure")
-BASELINE_SHARE, CONFIRM_SHARE = 0.35, 0.2   # of the budget
+BASELINE_SHARE, LAYERS_SHARE, CONFIRM_SHARE = 0.35, 0.1, 0.2  # of the budget
 FEWEST_RUNS, MOST_RUNS, STEP = 30, 200, 10  # of the first measurement; the rule is asked after each step
-FEWEST_ROUNDS, MOST_ROUNDS = 12, 100        # of a trial
+FEWEST_ROUNDS, MOST_ROUNDS = 12, 100        # of a trial, and of the test whether the counters change the runs
 _SEVERAL_CPUS = 1.3                         # CPU time over run time from which a program counts as parallel
 
 
@@ -91,15 +90,16 @@ class _Pilot:
 
     def fly(self, candidates: list[str] | None, general: bool, rule: stopping.Rule) -> Report:
         runs, stopped = self._first_measurement(rule)
+        layers = self._effect_of_layers(runs)
         explanation = explain(rates(runs), seed=self.seed, consequences=consequences())
         self.say(explanation.summary)
         factors = found_factors(explanation)
         wanted = self._wanted(candidates, factors, general)
         chosen = self._choose(wanted, runs)
         compared, trials = self._trials(chosen, runs)
-        tried = _table(compared, wanted)
+        tried = tried_table(compared, wanted)
         report = Report(shlex.join(self.workload.command), runs, explanation, stopped, factors, tried,
-                        as_table(self.left_out, ["name", "reason", "mend"]), compared, trials, None, self._spent())
+                        as_table(self.left_out, ["name", "reason", "mend"]), compared, trials, None, self._spent(), layers)
         return self._confirmed(report)
 
     # ---- measuring ----
@@ -131,6 +131,21 @@ class _Pilot:
             raise InputError(f"a budget of {self.budget_s:g} s is too small: {FEWEST_RUNS} runs take {needed:.0f} s", where=shlex.join(self.workload.command),
                              why="fewer runs show nothing of how they vary", mend=f"give at least {math.ceil(3 * needed)} s, or a smaller problem")
         return FEWEST_RUNS
+
+    def _effect_of_layers(self, runs: pd.DataFrame) -> str:
+        """Whether the counters change what they measure, from runs with and without them in turn; in words. The trials do without them."""
+        if not self.metrics:
+            return ""
+        path = self.folder / "layers.json"
+        if not path.exists():
+            rounds = int(min(LAYERS_SHARE * self.budget_s / (2 * float(runs["elapsed_seconds"].median())), MOST_ROUNDS))
+            write_atomically(path, to_json({"rounds": rounds if rounds >= FEWEST_ROUNDS else 0}))
+        rounds = read_json(path)["rounds"]
+        if not rounds:
+            return "Whether the counters change the run time was not tested: the budget is too small."
+        self.say(f"testing in {rounds} rounds whether the counters change the run time")
+        table = finished(self._campaign("layers", list(layer_cells(self.workload, *self.metrics)), rounds).run())
+        return layer_effect(table[table["cell"] == "without"], table[table["cell"] == "with"], "the set of counters", seed=self.seed).sentence
 
     def _campaign(self, name: str, configurations: list[Cell], runs: int, layers: bool = False) -> Campaign:
         attachments = metric_layers(*self.metrics) if layers else ()
@@ -244,16 +259,4 @@ class _Pilot:
         self.say(f"measuring “{mitigations()[kept['mitigation']].name}” again in {kept['rounds']} rounds")
         table = finished(self._campaign("confirm", cells(self.workload, [kept["mitigation"]]), kept["rounds"]).run())
         again = compare(table[table["cell"] == "baseline"], table[table["cell"] == kept["mitigation"]], seed=self.seed)
-        return Report(**{name: getattr(report, name) for name in report.__dataclass_fields__} | {"confirmed": again, "seconds": self._spent()})
-
-
-def _table(compared: dict[str, Comparison], wanted: dict[str, str]) -> pd.DataFrame:
-    """The comparisons with their p-values corrected for how many there are (Holm)."""
-    smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
-    corrected = multipletests(smallest, LEVEL, "holm")[1] if smallest else []
-    rows = []
-    for (name, comparison), p_value, p_corrected in zip(compared.items(), smallest, corrected):
-        ratios = {f"{key}_{column}": comparison.table.loc[key, column] for key in ("mean", "sd", "cv") for column in ("ratio", "low", "high")}
-        rows.append({"mitigation": name, "name": mitigations()[name].name, "factor": wanted.get(name, ""), "runs": comparison.rounds, **ratios,
-                     "p_value": p_value, "p_corrected": float(p_corrected), "verdict": verdict_of(comparison, float(p_corrected), LEVEL)})
-    return as_table(rows, TRIED_COLUMNS)
+        return replace(report, tried=confirmed_table(report.tried, kept["mitigation"], again), confirmed=again, seconds=self._spent())

@@ -4,10 +4,12 @@ Owns the report and its words; the loop that fills it is in `pilot`.
 """
 
 import html
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
+from statsmodels.stats.multitest import multipletests
 
 from ..attribute import Comparison, Explanation
 from ..files import write_atomically
@@ -16,7 +18,7 @@ from .knowledge import Mitigation, explain_factor, factor_of, mitigations, refer
 TRIED_COLUMNS = ["name", "factor", "runs", "mean_ratio", "mean_low", "mean_high", "sd_ratio", "sd_low", "sd_high", "cv_ratio", "cv_low", "cv_high", "p_value",
                  "p_corrected", "verdict"]
 LEVEL = 0.05
-HELPS, HARMS, NOTHING = "helps", "makes it worse", "no difference shown"
+HELPS, HARMS, NOTHING, NOT_AGAIN = "helps", "makes it worse", "no difference shown", "not when measured again"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +34,13 @@ class Report:
     factors : DataFrame, index factor; columns name, columns (of the runs table, that led to it), rank. Empty where nothing was found.
     tried : DataFrame, index mitigation; columns name, factor, runs (of each side), mean_ratio, sd_ratio, cv_ratio (treated over untreated) with 95 %
         intervals (…_low, …_high), p_value (smallest of three tests, corrected for these three by Holm), p_corrected (for all mitigations tried, by Holm
-        again), verdict.
+        again), verdict ("not when measured again": it seemed to help, and the second measurement did not show it).
     left_out : DataFrame, index mitigation; columns name, reason, mend.
     comparisons : each mitigation's `Comparison`.
     trials : runs table of all trials.
-    confirmed : the best one measured again in runs that had no part in choosing it; None: nothing helped, or no time was left.
+    confirmed : the one that looked best measured again in runs that had no part in choosing it; None: nothing seemed to help, or no time was left.
     seconds : time spent measuring.
+    layers : whether the counters change the run time, in words; empty if there were none.
     """
 
     command: str
@@ -51,6 +54,7 @@ class Report:
     trials: pd.DataFrame = field(repr=False)
     confirmed: Comparison | None = None
     seconds: float = 0.0
+    layers: str = ""
 
     @property
     def helped(self) -> list[str]:
@@ -97,11 +101,15 @@ def _helped(report: Report) -> str:
     if report.tried.empty:
         return "No mitigation was tried."
     if not report.helped:
-        return f"None of the {len(report.tried)} mitigations tried is shown to help."
+        doubted = report.tried[report.tried["verdict"] == NOT_AGAIN]
+        again = f" “{doubted['name'].iloc[0]}” seemed to, but not when it was measured again: {report.confirmed.verdict}" if len(doubted) else ""
+        return f"None of the {len(report.tried)} mitigations tried is shown to help.{again}"
     best = report.tried.loc[report.helped[0]]
     told = (f"{len(report.helped)} of {len(report.tried)} mitigations tried help; the best is “{best['name']}” ({report.helped[0]}): {_ratio(best, 'mean')}, {_ratio(best, 'sd')} "
             f"(p = {best['p_corrected']:.2g}, corrected for {len(report.tried)} tried).")
-    return told + (f" Measured again: {report.confirmed.verdict}" if report.confirmed else " No time was left to measure it again.")
+    doubted = bool((report.tried["verdict"] == NOT_AGAIN).any())
+    return told + (" It was not measured again: the time went to one that looked better and failed." if doubted else
+                   f" Measured again: {report.confirmed.verdict}" if report.confirmed else " No time was left to measure it again.")
 
 
 def _ratio(row: pd.Series, name: str) -> str:
@@ -154,6 +162,7 @@ def _fine_print(report: Report) -> list[str]:
     cited = dict.fromkeys(name for factor in report.factors.index for name in explain_factor(factor).references)
     lines = [f"First measurement: {len(report.baseline)} runs; {report.stopped}. All measurements took {report.seconds:.0f} s."]
     lines += ["What goes with slow runs need not cause them; a mitigation that helps is better evidence. The effect of the best of several is overestimated by the trial that chose it, hence the second measurement."]
+    lines += [report.layers] if report.layers else []
     if cited:
         lines.append("Sources: " + "; ".join(str(references()[name]) for name in cited) + ".")
     return ["## Fine print", *lines]
@@ -186,6 +195,30 @@ def found_factors(explanation: Explanation) -> pd.DataFrame:
 def as_table(rows: list[dict], columns: list[str]) -> pd.DataFrame:
     """Rows with a key `mitigation` as a table."""
     return pd.DataFrame(rows, columns=["mitigation", *columns]).set_index("mitigation")
+
+
+def tried_table(compared: dict[str, Comparison], wanted: Mapping[str, str]) -> pd.DataFrame:
+    """The comparisons with their p-values corrected for how many there are (Holm).
+
+    Parameters
+    ----------
+    compared : mitigation id -> treated against untreated runs. wanted : mitigation id -> factor that it is against.
+    """
+    smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
+    corrected = multipletests(smallest, LEVEL, "holm")[1] if smallest else []
+    rows = []
+    for (name, comparison), p_value, p_corrected in zip(compared.items(), smallest, corrected):
+        ratios = {f"{key}_{column}": comparison.table.loc[key, column] for key in ("mean", "sd", "cv") for column in ("ratio", "low", "high")}
+        rows.append({"mitigation": name, "name": mitigations()[name].name, "factor": wanted.get(name, ""), "runs": comparison.rounds, **ratios,
+                     "p_value": p_value, "p_corrected": float(p_corrected), "verdict": verdict_of(comparison, float(p_corrected), LEVEL)})
+    return as_table(rows, TRIED_COLUMNS)
+
+
+def confirmed_table(tried: pd.DataFrame, name: str, again: Comparison) -> pd.DataFrame:
+    """The table with what the second measurement of a mitigation says: one that does not help then is not said to help."""
+    if verdict_of(again, float(again.tests["p_holm"].min())) == HELPS:
+        return tried
+    return tried.assign(verdict=tried["verdict"].where(tried.index != name, NOT_AGAIN))
 
 
 def verdict_of(comparison: Comparison, p_corrected: float, level: float = LEVEL) -> str:

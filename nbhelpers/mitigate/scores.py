@@ -15,7 +15,8 @@ from ..measure import consequences, finished, rates
 from .catalogue import UNDISTURBED, Cause, causes
 
 ITSELF, TRAIL, OTHER, NOTHING = "the cause", "its trail", "something else", "nothing"
-SCORE_COLUMNS = ["cause", "what", "runs", "planted", "effect", "low", "high", "slow", "slow_planted", "p_value", "named", "first", "members", "rank", "right"]
+SCORE_COLUMNS = ["cause", "what", "runs", "planted", "effect", "low", "high", "slow", "slow_planted", "p_value", "named", "first", "members", "rank", "right",
+                 "strict", "leader"]
 FALSE_COLUMNS = ["campaign", "kind", "runs", "p_value", "found", "first"]
 
 
@@ -43,7 +44,8 @@ def score_causes(runs: Mapping[str, pd.DataFrame], seed: int = 0) -> pd.DataFram
     One row a cause: cause, what, runs, planted (disturbed runs), effect (median run time disturbed / not) with its 95 % bootstrap interval low and
     high, slow (runs that the cutoff calls slow), slow_planted (of these, disturbed), p_value, named ("the cause", "its trail", "something
     else", "nothing"), first (the leader of the first group), members (how many counters it has), rank (of the first group that names the
-    cause, 0: none), right (the cause, or its trail where the machine has no counter of the cause).
+    cause, 0: none), right (the cause, or its trail where the machine has no counter of the cause), strict (a counter of the cause is in the first
+    group, whatever the machine has; CPU time and memory of the culprit are none), leader (the one counter named first is such a counter).
 
     Raises
     ------
@@ -80,14 +82,15 @@ def _truth(table: pd.DataFrame, name: str) -> pd.Series:
 def _named(cause: Cause, explanation: Explanation, columns: Sequence[str]) -> dict:
     """What the ranked factors say of a cause."""
     if not explanation.found:
-        return {"named": NOTHING, "first": "", "members": 0, "rank": 0, "right": False}
+        return {"named": NOTHING, "first": "", "members": 0, "rank": 0, "right": False, "strict": False, "leader": False}
     groups = [list(members) for members in explanation.factors["members"]]
     itself, trail = ([any(shows(member, patterns) for member in group) for group in groups] for patterns in (cause.shown_by, cause.trail))
     has_counter = any(shows(column, cause.shown_by) for column in columns)
     named = ITSELF if itself[0] else TRAIL if trail[0] else OTHER
     right = itself if has_counter else trail
-    return {"named": named, "first": explanation.factors["factor"].iloc[0], "members": len(groups[0]), "rank": right.index(True) + 1 if any(right) else 0,
-            "right": right[0]}
+    first = explanation.factors["factor"].iloc[0]
+    return {"named": named, "first": first, "members": len(groups[0]), "rank": right.index(True) + 1 if any(right) else 0, "right": right[0],
+            "strict": any(shows(member, cause.own) for member in groups[0]), "leader": shows(first, cause.own)}
 
 
 def shows(column: str, patterns: Sequence[str]) -> bool:
@@ -134,6 +137,8 @@ def score_sentences(scores: pd.DataFrame, nothing: pd.DataFrame) -> list[str]:
     trail = f" ({', '.join(by_trail)} by the culprit's CPU time or memory only: this machine has no counter of the cause)" if len(by_trail) else ""
     found = nothing.groupby("kind")["found"].agg(["sum", "count"])
     return [f"{int(scores['right'].sum())} of {len(scores)} planted causes were named first{trail}{missed}.",
+            f"Strictly, {int(scores['strict'].sum())} of {len(scores)}: with a counter of what happened to the victim, not of what the culprit did, in the first "
+            f"group; in {int(scores['leader'].sum())} the one counter named first is such a counter.",
             " ".join(f"{'Among' if kind == 'undisturbed' else 'And among'} {int(row['count'])} tables of "
                      f"{'undisturbed runs' if kind == 'undisturbed' else 'shuffled run times'} something was found in {int(row['sum'])}."
                      for kind, row in found[::-1].iterrows())]

@@ -12,10 +12,10 @@ import pytest
 
 from nbhelpers.attribute import compare, stopping
 from nbhelpers.errors import InputError
+from nbhelpers.measure import finished, recorded_runs
 from nbhelpers.mitigate import autopilot, mitigations
 from nbhelpers.mitigate.__main__ import main
-from nbhelpers.mitigate.pilot import _table
-from nbhelpers.mitigate.report import HARMS, HELPS, NOTHING, verdict_of
+from nbhelpers.mitigate.report import HARMS, HELPS, NOT_AGAIN, NOTHING, confirmed_table, tried_table, verdict_of
 
 STORM = r"""
 /* The planted cause: in half of the runs a block is given back to the kernel and taken again, and each time every page of it faults anew. */
@@ -63,9 +63,9 @@ def test_finds_the_storm_of_page_faults_and_what_ends_it(storm, binaries, tmp_pa
     assert report.tried.loc[report.helped[0], "mean_ratio"] < 0.9
     assert report.tried.loc[report.helped[0], "factor"] in ("page-faults", "allocator", "system-calls")
     assert (report.trials["mitigation"] != "none").sum() == (report.trials["cell"] != "baseline").sum() >= 12
-    assert any("proving that" in sentence for sentence in said)
+    assert any("proving that" in sentence for sentence in said) and "counters" in report.layers
     page = report.write(tmp_path).read_text()
-    assert "Page faults served from memory" in page and "help; the best is" in page
+    assert "Page faults served from memory" in page and report.layers in page and "help; the best is" in page
     assert len(pd.read_csv(tmp_path / "tried.csv")) == len(report.tried) and (tmp_path / "report.html").read_text().endswith("</html>\n")
 
 
@@ -104,6 +104,7 @@ def test_says_that_nothing_was_found_and_then_tries_only_what_it_is_asked_to(bin
     if report.explanation.found:
         pytest.skip(f"others made this machine noisy: {report.explanation.summary}")
     assert report.factors.empty and report.tried.empty and "No mitigation was tried" in report.summary
+    assert len(finished(recorded_runs(tmp_path / "layers"))) >= 24 and "set of counters" in report.layers and report.layers in report.markdown()
     assert "No factor was found" in report.markdown()
 
 
@@ -133,7 +134,7 @@ def sample(mean: float, sd: float, seed: int) -> np.ndarray:
 
 def test_p_values_are_corrected_for_the_number_tried():
     compared = {name: compare(sample(1, 0.1, 1), sample(1, 0.1, seed)) for seed, name in enumerate(["jemalloc", "mimalloc", "tcmalloc"], 2)}
-    table = _table(compared | {"aslr-off": compare(sample(1, 0.1, 1), sample(0.9, 0.1, 9))}, {})
+    table = tried_table(compared | {"aslr-off": compare(sample(1, 0.1, 1), sample(0.9, 0.1, 9))}, {})
     assert np.allclose(table["p_corrected"].sort_values(), np.minimum(1, np.maximum.accumulate(table["p_value"].sort_values() * [4, 3, 2, 1])))
     assert table.loc["aslr-off", "verdict"] == HELPS
 
@@ -142,6 +143,13 @@ def test_p_values_are_corrected_for_the_number_tried():
 def test_a_verdict_needs_a_direction(after, verdict):
     comparison = compare(sample(1, 0.1, 1), after)
     assert verdict_of(comparison, float(comparison.tests["p_holm"].min())) == verdict
+
+
+@pytest.mark.parametrize("again, verdict", [(sample(0.9, 0.1, 5), HELPS), (sample(1, 0.1, 5), NOT_AGAIN), (sample(1.1, 0.1, 5), NOT_AGAIN)])
+def test_what_helps_must_help_again(again, verdict):
+    tried = tried_table({"aslr-off": compare(sample(1, 0.1, 1), sample(0.9, 0.1, 9)), "jemalloc": compare(sample(1, 0.1, 1), sample(0.8, 0.1, 9))}, {})
+    table = confirmed_table(tried, "aslr-off", compare(sample(1, 0.1, 4), again))
+    assert table["verdict"].tolist() == [verdict, HELPS]
 
 
 def test_no_verdict_without_significance():

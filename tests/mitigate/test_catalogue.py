@@ -86,14 +86,21 @@ def test_where_nothing_was_planted_nothing_is_named():
     assert list(nothing["kind"]) == ["undisturbed", "shuffled", "shuffled"] and not nothing["found"].any()
     assert list(nothing["runs"]) == [60, 80, 80]
     said = score_sentences(score_causes({"slow-path": table}), nothing)
-    assert said[0] == "0 of 1 planted causes were named first; slow-path: nothing was found." and "something was found in 0" in said[1]
+    assert said[0] == "0 of 1 planted causes were named first; slow-path: nothing was found." and "something was found in 0" in said[2]
+    assert said[1].startswith("Strictly, 0 of 1")
 
 
 def test_a_trail_counts_only_where_there_is_no_counter_of_the_cause():
     table = invented("others_busy_s").assign(truth=lambda runs: runs["truth"].replace("slow-path", "cache-eviction"))
-    assert score_causes({"cache-eviction": table}).iloc[0][["named", "right"]].tolist() == ["its trail", True]
+    assert score_causes({"cache-eviction": table}).iloc[0][["named", "right", "strict"]].tolist() == ["its trail", True, False]
     counted = table.assign(cache_misses=np.random.default_rng(1).poisson(100, len(table)))
     assert score_causes({"cache-eviction": counted}).iloc[0][["named", "right"]].tolist() == ["its trail", False]
+
+
+@pytest.mark.parametrize("column, strict", [("runqueue_wait_ns", True), ("others_busy_s", False)])
+def test_strictly_what_the_culprit_did_is_not_what_happened_to_the_victim(column, strict):
+    table = invented(column).assign(truth=lambda runs: runs["truth"].replace("slow-path", "cpu-hog"))
+    assert score_causes({"cpu-hog": table}).iloc[0][["right", "strict", "leader"]].tolist() == [True, strict, strict]
 
 
 def test_runs_without_a_truth_are_refused():

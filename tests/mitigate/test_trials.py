@@ -7,7 +7,7 @@ import pytest
 from nbhelpers.attribute import compare
 from nbhelpers.errors import InputError
 from nbhelpers.measure import run_once
-from nbhelpers.mitigate import compare_trials, matrix_product, may_help, trial_runs, trial_sentence, trial_table
+from nbhelpers.mitigate import compare_trials, matrix_product, may_help, published_product, trial_runs, trial_sentence, trial_statistics, trial_table
 from nbhelpers.workloads import external
 
 
@@ -33,6 +33,16 @@ def test_the_table_says_what_helped_and_the_sentence_by_how_much():
     assert table.loc[0, "mean_low"] < 0.8 < table.loc[0, "mean_high"] and (table["runs"] == 30).all()
     assert "1 of 2 mitigations help; the best, jemalloc" in trial_sentence(table, "Test")
     assert trial_sentence(trial_table(compare_trials(invented(1.0))), "Test") == "Test: none of 2 mitigations is shown to help."
+
+
+def test_the_statistics_of_a_trial_are_those_of_the_runs_and_stand_beside_the_papers():
+    runs = invented(0.8)
+    table = trial_statistics(compare_trials(runs)).set_index(["mitigation", "statistic"])
+    p95 = runs.groupby("cell")["seconds"].quantile(0.95)
+    assert table.loc[("jemalloc", "p95"), "ratio"] == pytest.approx(p95["jemalloc"] / p95["baseline"]) and (table["runs"] == 30).all()
+    assert (table["low"] <= table["ratio"]).all() and (table["ratio"] <= table["high"]).all()
+    theirs = published_product()
+    assert set(theirs["statistic"]) <= set(table.index.get_level_values("statistic")) and theirs.set_index("statistic")["ratio"].to_dict() == {"p95": 0.79, "cv": 0.53}
 
 
 def test_p_values_are_corrected_for_the_number_of_mitigations():
