@@ -35,11 +35,13 @@ class WorstTrace:
     run: int
     seconds: float
     configs: Mapping[str, NoiseConfig]
+    steal_ms: float = float("nan")  # of the machine's CPU time, taken by the hypervisor during that run
+    planted: bool = False  # the run was disturbed on purpose: nbhelpers.studies.persson_fairness
 
     @property
     def label(self) -> str:
-        """Such as ``#1``, as in the paper's tables."""
-        return f"#{self.number}"
+        """Such as ``#1``, as in the paper's tables; ``planted-omp``, by the traced model."""
+        return f"planted-{self.model}" if self.planted else f"#{self.number}"
 
 
 def baseline_campaign(folder: str | Path, design: Design, runs: int, seed: int = 0, frozen: bool = False) -> Campaign:
@@ -102,20 +104,26 @@ def _worst_of(folder: Path, own: pd.DataFrame, count: int) -> list[WorstTrace]:
     worst: list[WorstTrace] = []
     for row in ordered.itertuples():
         cell = own[(own["model"] == row.model) & (own["config"] == row.config)]
-        configs = _configs(folder, cell, int(row.run))
+        configs = trace_configs(folder, own[own["run"] == row.run], int(row.run), cell, folder)
         if configs:
-            worst.append(WorstTrace(row.program, row.model, row.config, len(worst) + 1, int(row.run), float(row.seconds), configs))
+            steal_ms = 1e3 * getattr(row, "steal_s", float("nan"))
+            worst.append(WorstTrace(row.program, row.model, row.config, len(worst) + 1, int(row.run), float(row.seconds), configs, steal_ms))
         if len(worst) == count:
             break
     return worst
 
 
-def _configs(folder: Path, cell: pd.DataFrame, run: int) -> dict[str, NoiseConfig]:
-    """The run's noise less what its configuration has on average, under each merge; empty if nothing is left."""
-    events = read_traces(folder, cell)
+def trace_configs(folder: Path, runs: pd.DataFrame, run: int, cell: pd.DataFrame, cell_folder: Path) -> dict[str, NoiseConfig]:
+    """A run's noise less what its configuration has on average, under each merge; empty if nothing is left.
+
+    Parameters
+    ----------
+    folder, runs : of the run's trace. cell : the traced runs of its configuration, with their traces in `cell_folder`.
+    """
+    events = read_traces(folder, runs)
     if not (events["run"] == run).any():
         return {}
-    delta = delta_noise(events, average_noise(events, cell), cell, run=run)
+    delta = delta_noise(events, average_noise(read_traces(cell_folder, cell), cell), runs, run=run)
     if not (delta["duration_ns"] > 0).any():
         return {}
     return {merge: NoiseConfig.from_events(delta, merge=merge) for merge in {merge for merge, _ in MODES.values()}}
@@ -130,7 +138,7 @@ def injected_campaign(folder: str | Path, design: Design, worst: list[WorstTrace
     """Each program, model and configuration undisturbed and under its program's worst traces (sec. 5.2), all in random order.
 
     The configuration that a trace came from is injected under every mode: the pessimistic merge, the improved one, and
-    the improved one with interrupts kept on their CPUs (`MODES`).
+    the improved one with interrupts kept on their CPUs (`MODES`). `worst` holds natural traces and planted ones alike.
     """
     cells, placed = [], design.placed()
     for (program, model, config), workload in placed.items():
@@ -148,17 +156,17 @@ def _injected(trace: WorstTrace, mode: str, key: tuple[str, str, str], workload,
     """One injector a trace and mode, whichever configurations it accompanies."""
     merge, placement = MODES[mode]
     config = trace.configs[merge]
-    known = (trace.program, trace.number, mode)
+    known = (trace.program, trace.label, mode)
     if known not in injectors:
         injectors[known] = [] if frozen else [Injector(config, placement)]
     return Cell(_cell(*key, trace.label, mode), workload, noise=config.digest, attachments=injectors[known])
 
 
 def describe_traces(worst: list[WorstTrace]) -> pd.DataFrame:
-    """One row a worst trace: `program`, `model`, `config`, `trace`, `run`, `anomaly_seconds`, and what the improved merge replays: `events`, `noise_ms`."""
+    """One row a worst trace: `program`, `model`, `config`, `trace`, `run`, `anomaly_seconds`, `steal_ms` during it, and what the improved merge replays: `events`, `noise_ms`."""
     rows = []
     for trace in worst:
         events = trace.configs[MODES[MODE][0]].events()
         rows.append({"program": trace.program, "model": trace.model, "config": trace.config, "trace": trace.label, "run": trace.run,
-                     "anomaly_seconds": trace.seconds, "events": len(events), "noise_ms": events["duration_ns"].sum() / 1e6})
+                     "anomaly_seconds": trace.seconds, "steal_ms": trace.steal_ms, "events": len(events), "noise_ms": events["duration_ns"].sum() / 1e6})
     return pd.DataFrame(rows)

@@ -17,15 +17,19 @@ FEWEST_TO_ADJUST = 5  # runs a cell; with fewer a straight line through the stea
 
 
 def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Table 1: mean run time without and with tracing, of each program and model; 95 % bootstrap intervals. Empty where nothing was traced."""
+    """Table 1: mean run time without and with tracing, of each program and model; 95 % bootstrap intervals. Empty where nothing was traced.
+
+    `steal_off_ms`, `steal_on_ms`: mean CPU time a run that the hypervisor gave to others.
+    """
     off = runs[runs["trace"] == UNTRACED]
     rows = []
     for (program, model, config), own in off.groupby(KEYS):
         on = _cell(runs, program, model, config, TRACED)
         if "trace_events" in on and on["trace_events"].notna().all():
             rows.append({"benchmark": BENCHMARKS[program], "model": PRINTED_MODELS[model], "tracing_off_seconds": own["seconds"].mean(),
-                         "tracing_on_seconds": on["seconds"].mean(), **_increase(on, own), "runs": len(own)})
-    return _typed(rows, ["benchmark", "model"], ["tracing_off_seconds", "tracing_on_seconds", "increase_percent", "low_percent", "high_percent", "runs"])
+                         "tracing_on_seconds": on["seconds"].mean(), **_increase(on, own), "steal_off_ms": _steal_ms(own), "steal_on_ms": _steal_ms(on), "runs": len(own)})
+    return _typed(rows, ["benchmark", "model"], ["tracing_off_seconds", "tracing_on_seconds", "increase_percent", "low_percent", "high_percent",
+                                                 "steal_off_ms", "steal_on_ms", "runs"])
 
 
 def _typed(rows: list[dict], texts: list[str], numbers: list[str]) -> pd.DataFrame:
@@ -121,21 +125,50 @@ def placement_table(runs: pd.DataFrame) -> pd.DataFrame:
                        threads_on=("placement", lambda column: " or ".join(sorted(set(column))))).reset_index()
 
 
-def fairness_table(slowdowns: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFrame:
-    """Do traces of one model treat it as they treat the other (the question of sec. 5.2)? The mean increase by where the trace came from.
+def resilience_table(slowdowns: pd.DataFrame, runs: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Table 6: the mean increase over all rows of tables 3 to 5, by `model` and `config`.
 
-    `benchmark`, `traced` (the model that the trace is of), `model` (the one that was disturbed), `increase_percent` (mean over the configurations), `rows`.
+    Parameters
+    ----------
+    slowdowns : of `slowdown_table`, or the published tables. runs : those behind them, for the intervals.
+
+    Returns
+    -------
+    `noise` (natural or planted, where the rows name a trace), `model`, `config`, `increase_percent` with its 95 % bootstrap interval, `lowest_percent` and
+    `highest_percent` of the rows, `adjusted_percent` (with steal held fixed), `rows`.
     """
-    source = {(BENCHMARKS[trace.program], trace.label): PRINTED_MODELS.get(trace.model, "none") for trace in worst}
-    traced = [source[key] for key in zip(slowdowns["benchmark"], slowdowns["trace"])]
-    grouped = slowdowns.assign(traced=traced).groupby(["benchmark", "traced", "model"])["increase_percent"]
-    return grouped.agg(increase_percent="mean", rows="size").reset_index()
+    keys = ["model", "config"]
+    if "trace" in slowdowns:
+        slowdowns, keys = slowdowns.assign(noise=_noise_of(slowdowns["trace"])), ["noise", *keys]
+    return pd.DataFrame([dict(zip(keys, key)) | _resilience(own, runs) for key, own in slowdowns.groupby(keys)])
 
 
-def resilience_table(slowdowns: pd.DataFrame) -> pd.DataFrame:
-    """Table 6: the mean increase over all rows of tables 3 to 5, by `model` and `config`: `increase_percent`, `lowest_percent`, `highest_percent`, `rows`."""
-    table = slowdowns.groupby(["model", "config"])["increase_percent"].agg(["mean", "min", "max", "size"])
-    return table.set_axis(["increase_percent", "lowest_percent", "highest_percent", "rows"], axis=1).reset_index()
+def _noise_of(traces: pd.Series) -> pd.Series:
+    return traces.str.startswith("planted").map({True: "planted", False: "natural"})
+
+
+def _resilience(own: pd.DataFrame, runs: pd.DataFrame | None) -> dict:
+    increase = own["increase_percent"]
+    interval = {} if runs is None else dict(zip(("low_percent", "high_percent"), np.quantile(_mean_draws(own, runs), [0.025, 0.975])))
+    adjusted = {"adjusted_percent": own["adjusted_percent"].mean()} if "adjusted_percent" in own else {}
+    return {"increase_percent": increase.mean(), **interval, "lowest_percent": increase.min(), "highest_percent": increase.max(), **adjusted, "rows": len(own)}
+
+
+def _mean_draws(own: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
+    """Resampled means of the rows' increases; rows of one configuration share its resampled undisturbed runs."""
+    random, programs, models = np.random.default_rng(0), {name: key for key, name in BENCHMARKS.items()}, {name: key for key, name in PRINTED_MODELS.items()}
+    calm, ratios = {}, []
+    for row in own.itertuples():
+        key = programs[row.benchmark], models[row.model], row.config
+        if key not in calm:
+            calm[key] = _resampled_means(_cell(runs, *key, UNDISTURBED), random)
+        ratios.append(_resampled_means(_cell(runs, *key, row.trace, MODE), random) / calm[key])
+    return 100 * (np.mean(ratios, axis=0) - 1)
+
+
+def _resampled_means(own: pd.DataFrame, random: np.random.Generator) -> np.ndarray:
+    values = own["seconds"].to_numpy()
+    return random.choice(values, (_REPEATS, values.size)).mean(axis=1)
 
 
 def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFrame:
@@ -148,22 +181,37 @@ def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFr
     Returns
     -------
     `benchmark`, `model`, `config`, `trace`, `mode`, `accuracy_percent` (|mean / anomaly − 1|), `ratio` with its 95 % bootstrap interval,
-    `undisturbed_percent` (the same of the undisturbed runs: the control), `anomaly_seconds`, `unexplained_share` (of the anomaly's excess over
-    the undisturbed mean, what the replay does not bring back; beyond 1: the replay was faster than no noise at all, by chance), `runs`.
+    `undisturbed_percent` (the same of the undisturbed runs: the control), `anomaly_seconds`, `excess_ms` (over the undisturbed mean), `unexplained_share` (of the
+    excess, what the replay of its kernel events does not bring back; beyond 1: the replay was faster than no noise at all, by chance; missing where there is no
+    excess) with its 95 % bootstrap interval, `anomaly_steal_ms` and `steal_ms` (what the hypervisor took during the anomaly, and of a replay on average), `runs`.
     """
     rows = [_replay(trace, mode, runs) for trace in worst for mode in MODES if trace.run >= 0]
     return _typed(rows, ["benchmark", "model", "config", "trace", "mode"],
-                  ["accuracy_percent", "ratio", "low", "high", "undisturbed_percent", "anomaly_seconds", "unexplained_share", "runs"])
+                  ["accuracy_percent", "ratio", "low", "high", "undisturbed_percent", "anomaly_seconds", "excess_ms", "unexplained_share", "unexplained_low",
+                   "unexplained_high", "anomaly_steal_ms", "steal_ms", "runs"])
 
 
 def _replay(trace: WorstTrace, mode: str, runs: pd.DataFrame) -> dict:
     key = trace.program, trace.model, trace.config
-    own, calm = _cell(runs, *key, trace.label, mode)["seconds"], _cell(runs, *key, UNDISTURBED)["seconds"]
+    replayed, undisturbed = _cell(runs, *key, trace.label, mode), _cell(runs, *key, UNDISTURBED)
+    own, calm = replayed["seconds"], undisturbed["seconds"]
     low, high = (bound / trace.seconds for bound in bootstrap_interval(own, "mean"))
-    ratio, excess = own.mean() / trace.seconds, trace.seconds - calm.mean()
+    ratio = own.mean() / trace.seconds
     return {"benchmark": BENCHMARKS[trace.program], "model": PRINTED_MODELS[trace.model], "config": trace.config, "trace": trace.label, "mode": mode,
             "accuracy_percent": 100 * abs(ratio - 1), "ratio": ratio, "low": low, "high": high, "undisturbed_percent": 100 * abs(calm.mean() / trace.seconds - 1),
-            "anomaly_seconds": trace.seconds, "unexplained_share": (trace.seconds - own.mean()) / excess if excess > 0 else np.nan, "runs": len(own)}
+            "anomaly_seconds": trace.seconds, "excess_ms": 1e3 * (trace.seconds - calm.mean()), **_unexplained(trace.seconds, replayed, undisturbed),
+            "anomaly_steal_ms": trace.steal_ms, "steal_ms": _steal_ms(replayed), "runs": len(own)}
+
+
+def _unexplained(anomaly: float, replayed: pd.DataFrame, calm: pd.DataFrame) -> dict[str, float]:
+    """The anomaly is one run, a constant; the interval is of the two means."""
+    names, excess = ("unexplained_share", "unexplained_low", "unexplained_high"), anomaly - calm["seconds"].mean()
+    if excess <= 0:
+        return dict.fromkeys(names, np.nan)
+    random = np.random.default_rng(0)
+    above, below = (anomaly - _resampled_means(own, random) for own in (replayed, calm))
+    low, high = np.quantile(above[below > 0] / below[below > 0], [0.025, 0.975])
+    return dict(zip(names, ((anomaly - replayed["seconds"].mean()) / excess, low, high)))
 
 
 def merge_table(replays: pd.DataFrame) -> pd.DataFrame:

@@ -5,9 +5,12 @@ import os
 import pytest
 
 from nbhelpers.errors import InputError
+from nbhelpers.files import to_json, write_atomically
 from nbhelpers.machine import doctor
+from nbhelpers.measure import recorded_runs
 from nbhelpers.noise import NoiseConfig
-from nbhelpers.studies import baseline_campaign, injected_campaign, kept_design, labelled, placement_table, replay_table, slowdown_table, worst_traces
+from nbhelpers.studies import (baseline_campaign, injected_campaign, kept_design, labelled, labelled_lengths, length_campaign, placement_table, planted_traces, repeated,
+                               replay_table, slowdown_table, worst_traces)
 from nbhelpers.workloads import binary_folder
 
 needs = pytest.mark.skipif(os.geteuid() != 0 or doctor().capabilities.tracer == "detours" or not (binary_folder() / "nbody").exists(),
@@ -17,6 +20,7 @@ needs = pytest.mark.skipif(os.geteuid() != 0 or doctor().capabilities.tracer == 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
+    write_atomically(folder / "nbody.json", to_json({"size": 1600, "target_seconds": 0.03, "threads": 0}))  # a calibration beside other tests may end anywhere
     design = kept_design(folder, ["Rm", "TP"], 0.03, programs=("nbody",), models=("omp",))
     runs = labelled(baseline_campaign(folder / "baseline", design, runs=3).run())
     return folder, design, runs
@@ -50,6 +54,34 @@ def test_without_traces_a_given_config_is_replayed(study, tmp_path):
     assert found[0].run == -1 and found[0].configs["improved"].digest == NoiseConfig.read(tmp_path / "noise-config.json").digest
     with pytest.raises(InputError, match="no trace to replay"):
         worst_traces(folder / "baseline", untraced)
+
+
+@needs
+def test_a_planted_disturbance_is_traced_and_replayed_as_long_as_a_program_of_twice_the_length_runs(study):
+    folder, design, baseline = study
+    arguments = folder / "planted", design, baseline, folder / "baseline" / "traces", ("nbody",)
+    planted = planted_traces(*arguments)
+    again = planted_traces(*arguments, frozen=True)
+    assert [trace.label for trace in planted] == ["planted-omp"] and planted[0].configs["improved"].digest == again[0].configs["improved"].digest
+    events = planted[0].configs["improved"].events()
+    planned_ns = recorded_runs(folder / "planted")["hog_planned_ns"].iloc[0]
+    assert 0.1 < events[events["source"] == "hog"]["duration_ns"].sum() / planned_ns < 1.1, "what of the hogs' blocks lies in the run"
+    injected = labelled(injected_campaign(folder / "planted-injected", design, planted, runs=2).run())
+    assert set(injected["trace"]) == {"undisturbed", "planted-omp"} and len(replay_table(injected, planted)) == 3
+    runs = labelled_lengths(length_campaign(folder / "lengths", folder, design, planted, runs=1).run()).set_index(["length", "noise_kind"])
+    assert 1.9 < (runs.loc[("x2", "undisturbed"), "bodies"] / runs.loc[("x1", "undisturbed"), "bodies"]) ** 2 < 2.1, "the work of N-body grows with its square"
+    assert runs.loc["x1", "noise"].to_dict() == runs.loc["x2", "noise"].to_dict() and runs["noise"].nunique() == 3
+    assert (runs.loc[[("x1", "fixed"), ("x2", "fixed"), ("x1", "scaled"), ("x2", "scaled")], "injected_events"] > 0).all()
+    assert length_campaign(folder / "lengths", folder, design, [], runs=1) is None and planted_traces(*arguments[:4], ()) == []
+
+
+@needs
+def test_repeated_noise_is_as_much_a_second(study):
+    folder, _, baseline = study
+    config = worst_traces(folder / "baseline", baseline)[0].configs["improved"]
+    assert repeated(config, 1).digest == config.digest
+    thrice = repeated(config, 3)
+    assert thrice.window_ns == 3 * config.window_ns and thrice.events()["duration_ns"].sum() == 3 * config.events()["duration_ns"].sum()
 
 
 @needs
