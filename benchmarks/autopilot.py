@@ -47,7 +47,7 @@ def recorded() -> list[np.ndarray]:
     found = []
     for pattern, wanted in UNDISTURBED.items():
         for folder in sorted(RECORDED.glob(pattern)):
-            if not (folder / "runs.jsonl").exists():
+            if not list(folder.glob("runs.jsonl*")):
                 continue
             runs = finished(recorded_runs(folder)).sort_values("run")
             found += [runs.loc[runs["cell"].str.startswith(name), "seconds"].to_numpy() for name in wanted]

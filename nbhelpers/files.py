@@ -3,10 +3,13 @@
 Owns atomic writing, canonical JSON, append-only records and content digests; nothing here knows what is in a file.
 """
 
+import gzip
 import hashlib
 import json
 import os
+import shutil
 import tempfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -82,9 +85,11 @@ def digest_files(paths: Iterable[str | Path], root: str | Path = ".") -> str:
 
 
 def append_record(path: str | Path, record: dict) -> None:
-    """Append one JSON line and force it to disk before returning; a torn last line of a crash is closed off first."""
+    """Append one JSON line and force it to disk before returning; a torn last line of a crash is closed off first, a packed file unpacked."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() and packed(path).exists():
+        write_atomically(path, _unpacked(packed(path)))
     line = json.dumps(record, sort_keys=True, ensure_ascii=False).encode() + b"\n"
     with open(path, "ab+") as file:
         if file.tell() > 0:
@@ -96,12 +101,15 @@ def append_record(path: str | Path, record: dict) -> None:
 
 
 def read_records(path: str | Path) -> list[dict]:
-    """The records of an append-only file; a line torn by a crash is passed over, any other bad line is an error."""
+    """The records of an append-only file, or of its packed copy; a line torn by a crash is passed over, any other bad line is an error."""
     path = Path(path)
-    if not path.exists():
+    if path.exists():
+        lines = path.read_bytes().split(b"\n")
+    elif packed(path).exists():
+        lines = _unpacked(packed(path)).split(b"\n")
+    else:
         return []
     records = []
-    lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, start=1):
         record = _record(line)
         if record is not None:
@@ -110,6 +118,25 @@ def read_records(path: str | Path) -> list[dict]:
             raise InputError("a damaged record", where=f"{path}, line {number}", why="a run would silently be missing",
                              mend=f"look at the line; if it can't be saved, delete it: sed -i '{number}d' {path}")
     return records
+
+
+def packed(path: str | Path) -> Path:
+    """Where the packed copy of a file lies: PATH.gz."""
+    return Path(f"{path}.gz")
+
+
+def pack(source: str | Path, target: str | Path) -> Path:
+    """Copy a file, or for one of records (.jsonl) its packed copy: the same bytes for the same content."""
+    if not str(source).endswith(".jsonl"):
+        return Path(shutil.copy2(source, target))
+    return write_atomically(packed(target), gzip.compress(Path(source).read_bytes(), mtime=0))
+
+
+def _unpacked(path: Path) -> bytes:
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"a damaged packed file: {error}", where=path) from None
 
 
 def _record(line: bytes) -> dict | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 
 from .errors import InputError, NoisebookError
-from .files import digest, read_json, to_json, write_atomically
+from .files import digest, pack, read_json, to_json, write_atomically
 from .schemas import jsonschema
 from .study import PROFILES, REPOSITORY, Study
 
@@ -232,14 +232,14 @@ def measure_again(profile: str) -> Path | None:
 
 
 def record(profile: str) -> Path:
-    """Make this profile's measured data the recorded campaign (data/recorded)."""
+    """Make this profile's measured data the recorded campaign (data/recorded), its records packed."""
     target = REPOSITORY / "data" / "recorded"
     source = Study("00-machine", profile).build / "data"
     if not source.exists():
         raise InputError("nothing was measured in this profile yet", where=source, mend=f"make paper PROFILE={profile}")
     for stage in sorted(path for path in source.iterdir() if path.is_dir()):
         shutil.rmtree(target / stage.name, ignore_errors=True)
-        shutil.copytree(stage, target / stage.name, ignore=shutil.ignore_patterns("*.lock", ".*"))
+        shutil.copytree(stage, target / stage.name, ignore=shutil.ignore_patterns("*.lock", ".*"), copy_function=pack)
     return target
 
 

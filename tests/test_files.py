@@ -11,13 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import append_record, digest, digest_files, read_json, read_records, write_atomically
+from nbhelpers.files import append_record, digest, digest_files, pack, read_json, read_records, write_atomically
 
 
 def test_records_come_back_in_order(tmp_path):
     for number in range(3):
         append_record(tmp_path / "runs.jsonl", {"run": number})
     assert [record["run"] for record in read_records(tmp_path / "runs.jsonl")] == [0, 1, 2]
+
+
+def test_packed_records_are_read_and_gone_on_with(tmp_path):
+    append_record(tmp_path / "own.jsonl", {"run": 0})
+    pack(tmp_path / "own.jsonl", tmp_path / "runs.jsonl")
+    assert not (tmp_path / "runs.jsonl").exists() and read_records(tmp_path / "runs.jsonl") == [{"run": 0}]
+    append_record(tmp_path / "runs.jsonl", {"run": 1})
+    assert read_records(tmp_path / "runs.jsonl") == [{"run": 0}, {"run": 1}]
+    (tmp_path / "bad.jsonl.gz").write_bytes((tmp_path / "runs.jsonl.gz").read_bytes()[:-9])
+    with pytest.raises(InputError, match="damaged packed file"):
+        read_records(tmp_path / "bad.jsonl")
 
 
 @given(cut=st.integers(min_value=1, max_value=40))

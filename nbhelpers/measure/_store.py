@@ -1,7 +1,7 @@
 """A campaign's folder: what is being measured, the runs so far, and a lock against a second writer.
 
 `campaign.json` says what the runs are runs of; `runs.jsonl` has a line a run, `series.jsonl` one for each that printed series; both are only
-ever appended to.
+ever appended to. In data/recorded they are packed (.gz), and read all the same.
 """
 
 import fcntl

@@ -23,7 +23,7 @@ OPENMP = {"pin-threads", "leave-one-cpu", "openmp-passive", "openmp-active", "dy
 def suitable(name: str, binaries: Path):
     """A short program that the mitigation is meant for."""
     if name in OPENMP:
-        return nbody(512, 20, threads=2)
+        return nbody(1000, 50, threads=2)  # some 50 ms: its threads must have been seen
     return external([sys.executable, "-S", "-c", "sum(range(300000))"]) if name == "fixed-hash-seed" else external("sleep 0.05")
 
 
