@@ -17,6 +17,8 @@ from nbhelpers.workloads import nbody
 
 from .helpers import CPU_COUNT, make_config
 
+pytestmark = pytest.mark.tries(3)
+
 US = 1000
 LANE, ORDINARY = 501, 502
 
