@@ -32,7 +32,7 @@ help:
 #: Noisebook: why does a parallel program not take the same time twice?
 #:
 #:   target              time here*   what it does, and what it needs
-#:   make paper          10 min       the whole study on this machine, ending in one page of tables and figures; a C compiler
+#:   make paper          15 min       the whole study on this machine, ending in one page of tables and figures; a C compiler
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
 #:   make test           20 min       the tests (NOISEBOOK_SLOW=1: with the recorded page, four minutes more)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
@@ -47,7 +47,7 @@ help:
 #:   PROFILE=smoke       4 min        every stage with a handful of runs: does it work at all? (no conclusions)
 #:   PROFILE=quick       (default)    a small study on any machine
 #:   PROFILE=full        hours        the papers' counts: 1000 baseline and 200 injected runs a configuration
-#:   PROFILE=recorded    3 min        no privilege, any machine: the tables of the recorded campaign (data/recorded)
+#:   PROFILE=recorded    8 min        no privilege, any machine: the tables of the recorded campaign (data/recorded)
 #:
 #:   * on two virtual cores. One stage alone: make build/quick/stamps/20-delta-config.done
 
