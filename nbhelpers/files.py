@@ -10,21 +10,30 @@ import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import InputError
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> Path:
     """Write a file so that a reader, or a power cut, sees the old content or the new one and nothing between."""
+    with written(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+    return Path(path)
+
+
+@contextmanager
+def written(path: str | Path) -> Iterator[BinaryIO]:
+    """A binary file, for what does not fit into memory, that has its name only once it is complete and on disk; see `write_atomically`."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode() if isinstance(content, str) else content
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
@@ -33,7 +42,6 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
         os.unlink(temporary)
         raise
     _sync_folder(path.parent)
-    return path
 
 
 def _sync_folder(folder: Path) -> None:

@@ -6,7 +6,7 @@ from .bootstrap import STATISTICS, bootstrap_interval, bootstrap_ratio
 from .classes import Classes, classify
 from .compare import Comparison, compare, summarise
 from .cutoff import Cutoff, find_cutoff
-from .difference import difference_tests
+from .difference import difference_tests, holm
 from .explain import Explanation, explain
 from .layer import LayerEffect, layer_effect
 from .order import TimeOrder, time_order
@@ -17,4 +17,4 @@ from .wide import Sieved, sieve
 
 __all__ = ["STATISTICS", "Classes", "Comparison", "Cutoff", "Decision", "Explanation", "LayerEffect", "Replay", "Rule", "Sieved", "TimeOrder",
            "adjusted_effect", "bootstrap_interval", "bootstrap_ratio", "classify", "compare", "correlated_groups", "difference_tests", "explain",
-           "find_cutoff", "layer_effect", "predictors", "quantile_effect", "replay", "sieve", "stopping", "summarise", "time_order"]
+           "find_cutoff", "holm", "layer_effect", "predictors", "quantile_effect", "replay", "sieve", "stopping", "summarise", "time_order"]

@@ -3,6 +3,8 @@
 Owns the three statistics and the correction for having asked three questions.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
@@ -42,10 +44,11 @@ def difference_tests(before: np.ndarray, after: np.ndarray, rounds_before: np.nd
                         index=pd.Index(["location", "dispersion", "distribution"], name="difference"))
 
 
-def holm(p_values: np.ndarray) -> np.ndarray:
+def holm(p_values: Sequence[float]) -> np.ndarray:
     """p-values corrected for their number (Holm 1979)."""
+    p_values = np.asarray(p_values, dtype=float)
     order = np.argsort(p_values)
-    scaled = np.maximum.accumulate(np.asarray(p_values)[order] * np.arange(len(order), 0, -1))
+    scaled = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
     corrected = np.empty(len(order))
     corrected[order] = np.minimum(scaled, 1)
     return corrected

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
-from statsmodels.stats.multitest import multipletests
 
-from ..attribute import Comparison, Explanation
+from ..attribute import Comparison, Explanation, holm
 from ..files import write_atomically
 from .knowledge import Mitigation, explain_factor, factor_of, mitigations, references
 
@@ -205,7 +204,7 @@ def tried_table(compared: dict[str, Comparison], wanted: Mapping[str, str]) -> p
     compared : mitigation id -> treated against untreated runs. wanted : mitigation id -> factor that it is against.
     """
     smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
-    corrected = multipletests(smallest, LEVEL, "holm")[1] if smallest else []
+    corrected = holm(smallest)
     rows = []
     for (name, comparison), p_value, p_corrected in zip(compared.items(), smallest, corrected):
         ratios = {f"{key}_{column}": comparison.table.loc[key, column] for key in ("mean", "sd", "cv") for column in ("ratio", "low", "high")}

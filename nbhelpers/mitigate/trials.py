@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
-from statsmodels.stats.multitest import multipletests
 
-from ..attribute import Comparison, Explanation, compare
+from ..attribute import Comparison, Explanation, compare, holm
 from ..errors import InputError
 from ..files import write_atomically
 from ..measure import Campaign, finished, metrics, recorded_runs
@@ -165,7 +164,7 @@ def trial_table(compared: dict[str, Comparison]) -> pd.DataFrame:
     (smallest of three tests, corrected for them and for the number of mitigations by Holm), verdict.
     """
     smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
-    corrected = multipletests(smallest, LEVEL, "holm")[1] if smallest else []
+    corrected = holm(smallest)
     rows = [_row(name, comparison, float(p)) for (name, comparison), p in zip(compared.items(), corrected)]
     return pd.DataFrame(rows, columns=TRIAL_COLUMNS).sort_values("mean_ratio", ignore_index=True)
 

@@ -6,7 +6,6 @@ beside the schedule itself, only a piece of it and the labels of one rank are in
 
 import gzip
 import mmap
-import os
 import shutil
 import tempfile
 import zlib
@@ -18,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from ..errors import InputError
+from ..files import written
 from ._goal_arrays import schedule_of, view_of
 from ._goal_errors import refusal
 from ._simulator import ffi, lib
@@ -108,7 +108,7 @@ def write_goal(schedule: Schedule, path: str | Path, *, binary: bool | None = No
     path = Path(path)
     binary = path.name.removesuffix(".gz").endswith(".bin") if binary is None else binary
     view, keep = view_of(schedule)
-    with _written(path) as file:
+    with _packed(path) as file:
         for piece in _binary_pieces(schedule, view) if binary else _text_pieces(schedule, view):
             file.write(piece)
     del keep
@@ -116,21 +116,11 @@ def write_goal(schedule: Schedule, path: str | Path, *, binary: bool | None = No
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[BinaryIO]:
-    """A file that has its name only once it is complete and on disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with gzip.GzipFile("", "wb", 1, file, mtime=0) if path.suffix == ".gz" else open(file.fileno(), "wb", 0, closefd=False) as packer:
-                yield packer
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+def _packed(path: Path) -> Iterator[BinaryIO]:
+    """A file as of `written`; what is written is compressed where its name ends in .gz."""
+    with written(path) as file:
+        with gzip.GzipFile("", "wb", 1, file, mtime=0) if path.suffix == ".gz" else open(file.fileno(), "wb", 0, closefd=False) as packer:
+            yield packer
 
 
 def _text_pieces(schedule: Schedule, view: object) -> Iterator[memoryview]:

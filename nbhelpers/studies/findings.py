@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ..attribute import holm
 from .design import PRINTED_MODELS
 from .persson import MODE, UNDISTURBED
 
@@ -58,13 +59,11 @@ def weigh(findings: Sequence[Finding]) -> pd.DataFrame:
     Pairs of one round share what disturbed the machine in it, and pairs of several programs their programs: the interval
     speaks of these programs, not of all.
     """
-    from statsmodels.stats.multitest import multipletests
-
     table = pd.DataFrame([_weighed(finding) for finding in findings])
     tested = table["p_value"].notna()
     table["p_holm"] = np.nan
     if tested.any():
-        table.loc[tested, "p_holm"] = multipletests(table.loc[tested, "p_value"], method="holm")[1]
+        table.loc[tested, "p_holm"] = holm(table.loc[tested, "p_value"])
     return table[["finding", "source", "verdict", "effect_percent", "low_percent", "high_percent", "adjusted_percent", "p_value", "p_holm", "pairs", "why"]]
 
 

@@ -1,5 +1,6 @@
 /* Drives every kind of noise without Python, for the sanitizers: `kinds_driver FOLDER`; once to the end, once stopped in the middle. */
 #define _GNU_SOURCE
+#include "expect.h"
 #include "injector.h"
 
 #include <stdio.h>
@@ -20,14 +21,6 @@ struct shared {
     int8_t policy[EVENTS], priority[EVENTS], had[EVENTS], outcome[EVENTS], kind[EVENTS];
     double intensity[EVENTS], achieved[EVENTS];
 };
-
-#define EXPECT(condition)                                                       \
-    do {                                                                        \
-        if (!(condition)) {                                                     \
-            fprintf(stderr, "line %d: " #condition " is false\n", __LINE__);    \
-            exit(1);                                                            \
-        }                                                                       \
-    } while (0)
 
 static double modest(int kind)
 {

@@ -1,6 +1,7 @@
 /* A small injection in shared memory, for the C programs of the tests. */
 #ifndef SMALL_H
 #define SMALL_H
+#include "expect.h"
 #include "injector.h"
 
 #include <stdio.h>
@@ -19,14 +20,6 @@ struct shared {
     int8_t policy[EVENTS], priority[EVENTS], kind[EVENTS];
     int64_t log[LOG_COLUMNS][EVENTS]; /* as wide as the widest column of the log */
 };
-
-#define EXPECT(condition)                                                       \
-    do {                                                                        \
-        if (!(condition)) {                                                     \
-            fprintf(stderr, "line %d: " #condition " is false\n", __LINE__);    \
-            exit(1);                                                            \
-        }                                                                       \
-    } while (0)
 
 static inline int64_t now_ns(void)
 {
