@@ -74,7 +74,7 @@ static int feel(int64_t t0, int64_t length_ns)
     }
     for (int i = 0; i < count; i++)
         printf("%lld %lld\n", (long long)gaps[i][0], (long long)gaps[i][1]);
-    return 0;
+    return count == MOST_GAPS;
 }
 
 static int baseline(int64_t t0, char **numbers)

@@ -18,6 +18,7 @@
 #define NB_MAX_CPUS 8192
 #define NB_HIGHEST_PRIORITY 98 /* of an event; 99 is the supervisor's */
 #define NB_ROAM -1             /* a lane that may run on every CPU */
+#define NB_SHORT_NS 100000     /* length of the event that exit costs are stated for */
 
 /* policies; the kernel's numbers */
 #define NB_OTHER 0
@@ -97,7 +98,8 @@ struct nb_rules {
     int64_t exit_cost_ns;      /* what giving the CPU back costs the workload after a real-time event's last instruction... */
     int64_t exit_most_ns;      /* ...at most; at least 0... */
     int64_t wake_cost_ns;      /* ...after a wake-up that took so long... */
-    double exit_per_wake;      /* ...and so much more for each ns that it took longer: leaving is as slow as waking was */
+    double exit_per_wake;      /* ...and so much more for each ns that it took longer: leaving is as slow as waking was; ... */
+    double exit_per_doubling;  /* ...and so many ns more for each doubling of its length from NB_SHORT_NS: the way out grows cold */
     int64_t lateness;          /* NB_CATCH_UP, ... */
     int64_t longest_event_ns;  /* longer ones are refused */
     int64_t limit_ns;          /* everything ends so long after t0 */

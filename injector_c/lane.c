@@ -153,11 +153,22 @@ static int judge(const struct nb_rules *rules, int64_t late_ns, int64_t duration
     return NB_LATE;
 }
 
-/* Leaving goes the same way through the kernel as waking up; when that was slow a moment ago (cold caches, a busy host), so is this. */
-static int64_t predict_exit(const struct nb_rules *rules, int64_t late_ns, bool slept)
+/* How often an event's length is twice NB_SHORT_NS: log2, straight between powers of two. */
+static double doublings(int64_t duration_ns)
+{
+    double count = 0;
+    for (double left = (double)duration_ns / NB_SHORT_NS; left > 1; left /= 2)
+        count += left < 2 ? left - 1 : 1;
+    return count;
+}
+
+/* Leaving goes the same way through the kernel as waking up; when that was slow a moment ago (cold caches, a busy host), so is this. While
+ * an event lasts, nobody goes that way, and others fill the caches. */
+static int64_t predict_exit(const struct nb_rules *rules, int64_t late_ns, bool slept, int64_t duration_ns)
 {
     const bool told = slept && late_ns <= rules->wake_allowance_ns;
-    const double more = told ? rules->exit_per_wake * (double)(late_ns - rules->wake_cost_ns) : 0;
+    const double more = (told ? rules->exit_per_wake * (double)(late_ns - rules->wake_cost_ns) : 0)
+                        + rules->exit_per_doubling * doublings(duration_ns);
     const double cost = (double)rules->exit_cost_ns + more;
     return cost < 0 ? 0 : cost > (double)rules->exit_most_ns ? rules->exit_most_ns : (int64_t)cost;
 }
@@ -207,7 +218,7 @@ void nb_replay_event(struct nb_actor *self, int64_t i)
     const int64_t wake = nb_now_ns(), cpu = begin_counting(self);
     const int outcome = judge(&run->rules, wake - start, duration);
     self->owed_ns = outcome == NB_TRUNCATED ? duration - (wake - start) : duration;
-    self->exit_ns = predict_exit(&run->rules, wake - start, slept);
+    self->exit_ns = predict_exit(&run->rules, wake - start, slept, duration);
     log->start_ns[i] = wake - t0;
     log->taken_ns[i] = taken_from(self, start, wake, slept) - t0;
     log->ran_on[i] = (int16_t)sched_getcpu();

@@ -129,6 +129,12 @@ def planted_campaign(folder: Path, workload: Workload, schedules: list[Schedule]
     return Campaign(folder, cells, runs=runs, seed=seed, frozen=frozen, attachments=attachments)
 
 
+def narrow_means(runs: pd.DataFrame) -> bool:
+    """Whether the mean run time of each disturbed case is known to ± 1.5 % (half of its 95 % interval): enough runs of `planted_campaign`."""
+    samples = [own["seconds"] for cell, own in runs.groupby("cell") if cell.startswith("disturbed")]
+    return all(mean_interval(seconds).half_width_share <= NARROW for seconds in samples)
+
+
 def planted_table(runs: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     """How well each planted anomaly was reproduced.
 

@@ -16,9 +16,10 @@ from ..files import digest, read_json, to_json, write_atomically
 from ..machine import measuring, online_cpus, state_folder
 from ._native import ffi, lib, library
 from .replay import Replay
-from .rules import Calibration, Plan, Rules, may_realtime
+from .rules import SHORT_NS, Calibration, Plan, Rules, doublings, may_realtime
 
-ROUNDS, EVENTS, SPACING_NS, LENGTH_NS = 3, 120, 3_000_000, 100_000  # 0.36 s a round: the fair server steps in after 0.95 s
+ROUNDS, EVENTS, SPACING_NS = 4, 120, 4_000_000  # 0.48 s a round: the fair server steps in after 0.95 s
+LENGTHS_NS = (0, SHORT_NS, 10 * SHORT_NS)
 LOOP_PRIORITY, PRIORITY = 10, 50
 ORDINARY_EVENTS, ORDINARY_SPACING_NS = 200, 500_000
 LEAD_NS = 20_000_000
@@ -29,9 +30,9 @@ _HIGHEST = 0.98  # quantile at which single costs are cut off: the hypervisor's 
 
 
 def calibrate(path: str | Path | None = None, again: bool = False) -> Calibration:
-    """The costs of an injected event on this machine, measured once for each boot and build of the injector (1.5 s), then kept.
+    """The costs of an injected event on this machine, measured once for each boot and build of the injector (2.5 s), then kept.
 
-    A SCHED_FIFO loop on one CPU notes when it is without it, while the injector injects events of length 0 and of 100 us there. What
+    A SCHED_FIFO loop on one CPU notes when it is without it, while the injector injects events of length 0, 100 us and 1 ms there. What
     the loop loses beyond an event's length is the exit cost, what it loses to one of length 0 is the floor.
 
     Parameters
@@ -88,14 +89,16 @@ def measure(cpu: int) -> Calibration:
     costs = pd.concat([_costs(cpu, seed) for seed in range(ROUNDS)])
     ordinary_us = _ordinary_costs_us(cpu)
     zero = costs.loc[costs["length_us"] == 0, "lost_us"].to_numpy()
-    whole = costs[costs["length_us"] > 0]
-    if min(len(zero), len(whole), len(ordinary_us)) < FEWEST:
+    short, long = (costs[costs["length_us"] == length_ns / 1e3] for length_ns in LENGTHS_NS[1:])
+    if min(len(zero), len(short), len(long), len(ordinary_us)) < FEWEST:
         return Calibration()
-    wake, beyond = whole["wake_us"].to_numpy(), whole["beyond_us"].to_numpy()
+    wake, beyond = short["wake_us"].to_numpy(), short["beyond_us"].to_numpy()
     slope = _slope(wake, beyond)
+    longer_us = (long["beyond_us"] - slope * (long["wake_us"] - np.median(wake))).median() - np.median(beyond)  # an event of 1 ms beyond one of 100 us
     values = {"wake_us": wake, "exit_us": beyond - slope * (wake - np.median(wake)), "floor_us": zero, "ordinary_floor_us": ordinary_us}
     medians = {name: round(float(np.median(own)), 3) for name, own in values.items()}
-    return Calibration(**medians, exit_per_wake=round(slope, 4), exit_most_us=round(float(np.quantile(beyond, 0.95)), 3),
+    return Calibration(**medians, exit_per_wake=round(slope, 4), exit_per_doubling_us=round(max(0.0, longer_us / float(doublings(LENGTHS_NS[-1]))), 4),
+                       exit_most_us=round(float(long["beyond_us"].quantile(0.95)), 3),
                        shortest_us=_shortest(zero), shortest_ordinary_us=_shortest(ordinary_us), n=len(costs), cpu=cpu, measured=True,
                        intervals={name: _interval(own) for name, own in values.items()})
 
@@ -111,8 +114,8 @@ def _plan(cpu: int, start_ns: np.ndarray, duration_ns: np.ndarray, policy: str, 
 def _costs(cpu: int, seed: int) -> pd.DataFrame:
     """One round: `length_us`, `wake_us`, `lost_us`, `beyond_us` of events that the loop felt as one gap each."""
     random = np.random.default_rng(seed)
-    start_ns = np.arange(EVENTS) * SPACING_NS + random.integers(100_000, SPACING_NS - LENGTH_NS - 300_000, EVENTS)
-    plan = _plan(cpu, start_ns, LENGTH_NS * random.permutation(np.arange(EVENTS) % 2), "SCHED_FIFO", PRIORITY)
+    start_ns = np.arange(EVENTS) * SPACING_NS + random.integers(100_000, SPACING_NS - LENGTHS_NS[-1] - 300_000, EVENTS)
+    plan = _plan(cpu, start_ns, random.permutation(np.resize(LENGTHS_NS, EVENTS)), "SCHED_FIFO", PRIORITY)
     replay = Replay(plan)
     try:
         replay.start()
@@ -144,7 +147,7 @@ def _matched(events: pd.DataFrame, log: dict[str, np.ndarray], gaps: np.ndarray)
     table = pd.DataFrame({"length_us": duration_ns / 1e3, "wake_us": (log["start_ns"] - start_ns) / 1e3, "lost_us": (after - before) / 1e3,
                           "beyond_us": (after - before - duration_ns) / 1e3})
     whole = (after >= log["end_ns"]) & (np.abs(before - start_ns) < 10_000) & (log["outcome"] == 1)
-    return table[whole & (log["policy"] == 1) & (log["gap_ns"] < LENGTH_NS // 2)]
+    return table[whole & (log["policy"] == 1) & (log["gap_ns"] < SHORT_NS // 2)]
 
 
 def _ordinary_costs_us(cpu: int) -> np.ndarray:

@@ -4,9 +4,9 @@ Owns that run: the loop, pinned to each CPU, under the config, with each event w
 """
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +29,13 @@ class Felt:
     """One replay, seen from both sides; times from t0.
 
     `log`: of the injector. `gaps`: one row an interruption of the loop: `cpu`, `start_ns`, `end_ns`, `duration_ns`; those of the machine itself
-    are among them. `run`: the row of the runs table.
+    are among them. `run`: the row of the runs table. `watched`: when the loop looked, cpu -> (from, to), ns; a CPU that is not in it: always.
     """
 
     log: pd.DataFrame
     gaps: pd.DataFrame
     run: pd.Series
+    watched: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Felt({len(self.log)} events planned, {len(self.gaps)} gaps felt, {self.gaps['duration_ns'].sum() / 1e6:.2f} ms)"
@@ -46,13 +47,17 @@ class Felt:
 
     def table(self) -> pd.DataFrame:
         """One row an injected event: `cpu`, `event`, `kind`, `planned_ms` (start) and `planned_us` (length, with what it carries of others),
-        `injected_us` (`noise_ns`), `felt_us` (gaps of the loop that overlap the event, whole).
+        `injected_us` (`noise_ns`), `felt_us` (gaps of the loop that overlap the event, whole; NaN where the loop did not look from its beginning to its end).
         """
         done = self.log[self.log["outcome"].isin(DONE) & occupies(self.log)]
-        felt = pd.concat([_felt(own, self.gaps[self.gaps["cpu"] == cpu]) for cpu, own in done.groupby("ran_on")]) if len(done) else pd.Series(dtype=float)
+        felt = pd.concat([self._felt(cpu, own) for cpu, own in done.groupby("ran_on")]) if len(done) else pd.Series(dtype=float)
         return pd.DataFrame({"cpu": done["ran_on"], "event": done["event"], "kind": done["kind"], "planned_ms": replay_start_ns(done) / 1e6,
                              "planned_us": replayed_ns(done) / 1e3, "injected_us": noise_ns(done) / 1e3,
                              "felt_us": felt.reindex(done.index) / 1e3}).reset_index(drop=True)
+
+    def _felt(self, cpu: int, events: pd.DataFrame) -> pd.Series:
+        first, last = self.watched.get(cpu, (-np.inf, np.inf))
+        return _felt(events, self.gaps[self.gaps["cpu"] == cpu]).where((events["taken_ns"] >= first) & (events["end_ns"] <= last))
 
 
 class _Shield(Attachment):
@@ -90,9 +95,10 @@ def feel(folder: Path, config: NoiseConfig, seconds: float | None = None, frozen
                 (Injector(config, **options), DetourTracer(folder), *([_Shield()] if shielded else [])))
     runs = finished(Campaign(folder, [cell], runs=1, frozen=frozen).run())
     run = runs.iloc[0]
-    gaps = read_detours_run(folder / f"run-{int(run['run']):06d}.detours.gz")[["cpu", "start_ns", "end_ns", "duration_ns"]]
-    gaps[["start_ns", "end_ns"]] += int(run["start_ns"] - run["t0_ns"])
-    return Felt(read_logs(folder / "logs", runs), gaps, run)
+    detours, later = read_detours_run(folder / f"run-{int(run['run']):06d}.detours.gz"), int(run["start_ns"] - run["t0_ns"])
+    gaps = detours[["cpu", "start_ns", "end_ns", "duration_ns"]].assign(start_ns=detours["start_ns"] + later, end_ns=detours["end_ns"] + later)
+    watched = {cpu: (first + later, last + later) for cpu, (first, last) in detours.attrs["watched"].items()}
+    return Felt(read_logs(folder / "logs", runs), gaps, run, watched)
 
 
 def demonstration(cpus: Collection[int], seed: int = 0) -> NoiseConfig:

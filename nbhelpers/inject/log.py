@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..noise._vocabulary import KINDS
 from ._limits import REALTIME
 from .replay import Replay
-from .rules import POLICY_NAMES, Plan
+from .rules import POLICY_NAMES, Plan, doublings
 
 REPLAYED = ("not reached", "injected", "late", "cut", "dropped", "truncated")  # in the order of the C core's codes
 OUTCOMES = (*REPLAYED, "coalesced", "below floor")
@@ -67,6 +67,7 @@ def _exit_ns(log: pd.DataFrame, plan: Plan) -> np.ndarray:
     late_us = (log["start_ns"] - log["replay_start_ns"]) / 1e3
     told = (late_us <= plan.rules.wake_allowance_us) & (given is None)
     cost_us = (known.exit_us if given is None else given) + known.exit_per_wake * (late_us - known.wake_us).where(told, 0)
+    cost_us += known.exit_per_doubling_us * doublings(log["replayed_ns"]) if given is None else 0
     cost_us = cost_us.clip(0, known.exit_most_us if given is None else given)
     return (cost_us * 1e3).where(log["policy"].isin(REALTIME) & log["outcome"].isin(DONE), 0).round().astype(np.int64).to_numpy()
 

@@ -94,7 +94,7 @@ class Replay:
         own, given, known = self._run.rules, self.plan.rules.exit_cost_us, self.plan.calibration
         own.exit_cost_ns = round((known.exit_us if given is None else given) * 1e3)
         own.exit_most_ns = round(known.exit_most_us * 1e3) if given is None else own.exit_cost_ns
-        own.exit_per_wake = known.exit_per_wake if given is None else 0.0
+        own.exit_per_wake, own.exit_per_doubling = (known.exit_per_wake, known.exit_per_doubling_us * 1e3) if given is None else (0.0, 0.0)
         own.wake_cost_ns = round(known.wake_us * 1e3)
 
     @property

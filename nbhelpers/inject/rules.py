@@ -7,7 +7,9 @@ import os
 import threading
 from dataclasses import dataclass, field
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from ..noise._vocabulary import STRESSOR_CODES
@@ -21,6 +23,7 @@ LATENESS_CODES = {"catch up": 0, "drop": 1, "truncate": 2}
 HIGHEST_PRIORITY = 98  # 99 is the supervisor's, which must be able to end every lane
 ROAM = -1
 DROPPED = -1  # in `Plan.events.into`
+SHORT_NS = 100_000  # NB_SHORT_NS: length of the event that exit costs are stated for
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,9 @@ class Calibration:
     Attributes
     ----------
     wake_us : from the timer to the injector's first instruction; the workload is already stopped.
-    exit_us : what a workload loses beyond the injector's last instruction, after a wake-up of median length...
+    exit_us : what a workload loses beyond the injector's last instruction, after an event of 100 us and a wake-up of median length...
     exit_per_wake : ...and so much more for each us that the wake-up took longer (slope of Theil and Sen)...
+    exit_per_doubling_us : ...and so much more for each doubling of the event's length from 100 us...
     exit_most_us : ...but no more than this (95th percentile).
     floor_us : what a real-time event of requested length 0 takes from a shielded workload.
     shortest_us : the shortest real-time event that takes on average at most 1 % more than it asks for.
@@ -91,6 +95,7 @@ class Calibration:
     wake_us: float = 20.0
     exit_us: float = 5.0
     exit_per_wake: float = 0.0
+    exit_per_doubling_us: float = 0.0
     exit_most_us: float = 10.0
     floor_us: float = 25.0
     shortest_us: float = 40.0
@@ -105,6 +110,12 @@ class Calibration:
         source = f"{self.n} events on CPU {self.cpu}" if self.measured else "not measured"
         return (f"Calibration(wake {self.wake_us:.1f} us, exit {self.exit_us:.1f} us, floor {self.floor_us:.1f} us, "
                 f"shortest {self.shortest_us:.1f} us; {source})")
+
+
+def doublings(duration_ns: ArrayLike) -> np.ndarray:
+    """How often each length is twice that of 100 us: log2, straight between powers of two, as lane.c reckons; 0 for shorter ones."""
+    fraction, exponent = np.frexp(np.maximum(np.asarray(duration_ns, float) / SHORT_NS, 1))
+    return exponent + 2 * fraction - 2
 
 
 @dataclass(frozen=True)

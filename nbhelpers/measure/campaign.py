@@ -20,7 +20,7 @@ from ._store import Store, identity
 from .attachment import Attachment
 from .run import run_once
 from ._series import series_table
-from .table import runs_table
+from .table import finished, runs_table
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Campaign:
                  attachments: Sequence[Attachment] = (), max_failures: int = 5, lead_ms: float = 5.0):
         self.cells, self.seed, self.frozen = tuple(cells), int(seed), frozen
         self.attachments, self.max_failures, self.lead_ms = tuple(attachments), int(max_failures), float(lead_ms)
-        self.asked, self._store = int(runs), Store(folder)
+        self.asked, self._store, self._holds_machine = int(runs), Store(folder), False
         names = [cell.name for cell in self.cells]
         if not names or len(set(names)) < len(names):
             raise InputError("a campaign needs at least one cell, and each cell a name of its own", where=", ".join(names) or "no cells")
@@ -100,12 +100,15 @@ class Campaign:
         rows = self._store.rows()
         return self._seconds_left(rows, self._missing(rows))
 
-    def run(self, progress: Callable[[int, int, float], object] | None = None) -> pd.DataFrame:
+    def run(self, progress: Callable[[int, int, float], object] | None = None, enough: Callable[[pd.DataFrame], bool] | None = None,
+            most_runs: int = 0) -> pd.DataFrame:
         """Measure what is missing and return all runs, as `runs` does.
 
         Parameters
         ----------
         progress : called after each run with the number of finished runs, the number asked for, and the estimated seconds left.
+        enough : of the finished runs, asked when there are as many as asked for; while it says no, another round is measured...
+        most_runs : ...until each cell has so many runs.
 
         Raises
         ------
@@ -119,11 +122,22 @@ class Campaign:
             for attachment in self._all_attachments():
                 stack.callback(attachment.close)
             self._store.settle(identity({cell.name: (cell.workload, cell.noise) for cell in self.cells}, self.seed, self._store.folder))
-            if self._missing(self._store.rows()):
-                stack.enter_context(measuring(doing=f"measuring {self._store.folder or 'in memory'}"))
-                kill_marked(self._store.mark)  # what a crash of ourselves left running
-                self._measure(progress)
+            self._complete(stack, progress)
+            while enough and self.asked < most_runs and not enough(finished(runs_table(self._store.rows()))):
+                self.asked += 1
+                self._complete(stack, progress)
         return self.runs()
+
+    def _complete(self, stack: ExitStack, progress: Callable[[int, int, float], object] | None) -> None:
+        """Measure the rounds that are missing; the machine is held from the first of them to the end of `stack`."""
+        if not self._missing(self._store.rows()):
+            return
+        if not self._holds_machine:
+            stack.enter_context(measuring(doing=f"measuring {self._store.folder or 'in memory'}"))
+            self._holds_machine = True
+            stack.callback(setattr, self, "_holds_machine", False)
+            kill_marked(self._store.mark)  # what a crash of ourselves left running
+        self._measure(progress)
 
     def _all_attachments(self) -> list[Attachment]:
         listed = [attachment for cell in self.cells for attachment in cell.attachments] + list(self.attachments)

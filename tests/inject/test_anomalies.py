@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.inject import (describe_configs, describe_schedules, planted_campaign, planted_findings, planted_schedules, planted_table,
+from nbhelpers.inject import (describe_configs, describe_schedules, narrow_means, planted_campaign, planted_findings, planted_schedules, planted_table,
                               traced_configs)
 from nbhelpers.inject.anomalies import median_run
 from nbhelpers.machine import doctor
@@ -70,3 +70,11 @@ def test_a_planted_case_goes_through_the_whole_chain(tmp_path, binaries):
     again = planted_campaign(tmp_path / "replayed", workload, schedules, traced_configs(tmp_path / "traced", workload, schedules, average, frozen=True),
                              runs=3, frozen=True)
     assert len(finished(again.run())) == len(runs), "recorded data are enough to make the table again"
+
+
+def test_means_are_narrow_when_every_disturbed_case_is():
+    def table(**cells):
+        return pd.concat([pd.DataFrame({"cell": cell.replace("_", " "), "seconds": seconds}) for cell, seconds in cells.items()])
+
+    assert narrow_means(table(disturbed_1=[1, 1.01, 0.99, 1], disturbed_2=[2, 2.01, 1.99, 2], undisturbed=[1, 2], replayed_1=[1, 3]))
+    assert not narrow_means(table(disturbed_1=[1, 1.01, 0.99, 1], disturbed_2=[2, 2.2, 1.8, 2]))

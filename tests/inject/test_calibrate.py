@@ -33,7 +33,7 @@ def measured(tmp_path_factory):
 def test_the_costs_of_this_machine_make_sense(measured):
     costs, _ = measured
     assert costs.measured and costs.n >= 100 and costs.cpu >= 0
-    assert 0 < costs.exit_us <= costs.exit_most_us and 0 <= costs.exit_per_wake <= 1
+    assert 0 < costs.exit_us <= costs.exit_most_us and 0 <= costs.exit_per_wake <= 1 and 0 <= costs.exit_per_doubling_us < 20
     assert costs.wake_us < costs.floor_us <= costs.shortest_us and 0 < costs.ordinary_floor_us <= costs.shortest_ordinary_us
     for name, (low, high) in costs.intervals.items():
         assert low <= getattr(costs, name) <= high

@@ -14,8 +14,10 @@ import pytest
 from nbhelpers.errors import RunError
 from nbhelpers.inject import Calibration, Injector, Plan, Rules, inject, make_plan
 from nbhelpers.inject.injector import THROTTLING, may_realtime
+from nbhelpers.inject._native import lib
 from nbhelpers.inject.log import make_log
 from nbhelpers.inject.replay import Replay
+from nbhelpers.inject.rules import SHORT_NS, doublings
 from nbhelpers.measure import Attachment, run_once
 from nbhelpers.workloads import external
 
@@ -280,6 +282,22 @@ def test_the_exit_cost_ends_an_event_before_its_planned_end():
     assert 21_000_000 <= log["end_ns"][0]
     if log["outcome"][0] == "injected" and log["gap_ns"][0] < 1_000_000:
         assert log["end_ns"][0] < 24_000_000
+
+
+@needs_realtime
+def test_the_exit_cost_grows_with_the_length_of_an_event():
+    grows = Calibration(exit_us=0, exit_per_doubling_us=500, exit_most_us=10_000)
+    config = make_config([(0, "irq", 20, 0.1), (0, "irq", 40, 8)])
+    replay = Replay(make_plan(config, "origin", rules=Rules(shortest_us=0), calibration=grows))
+    replay.start()
+    replay.release(time.monotonic_ns())
+    replay.wait(5)
+    replay.close()
+    log = make_log(replay)
+    assert done(log) == [True, True] and lib.NB_SHORT_NS == SHORT_NS
+    assert log["exit_ns"].tolist() == [0, 3_125_000], "80 is 6 doublings and a quarter"
+    assert (log["end_ns"] - log["taken_ns"]).tolist() == pytest.approx([100_000, 4_875_000], abs=1_000_000)
+    assert doublings([1000, SHORT_NS, 3 * SHORT_NS, 64 * SHORT_NS]).tolist() == [0, 0, 1.5, 6]
 
 
 def test_the_time_limit_ends_everything():

@@ -95,8 +95,10 @@ def test_what_a_shielded_loop_felt_is_what_was_injected(tmp_path, binaries):
     config = demonstration(range(CPU_COUNT))
     felt = feel(tmp_path, config, shielded=True, rules=Rules(shortest_us=0))
     table = felt.table()
-    assert len(table) == 10 * CPU_COUNT and (table["felt_us"] >= table["planned_us"] - 30).all(), "the loop is without its CPU while an event has it"
-    assert (table["felt_us"] - table["planned_us"]).median() < 100
+    seen = table.dropna(subset="felt_us")
+    assert len(table) == 10 * CPU_COUNT and len(seen) >= 8 * CPU_COUNT
+    assert (seen["felt_us"] >= seen["planned_us"] - 30).all(), "the loop is without its CPU while an event has it"
+    assert (seen["felt_us"] - seen["planned_us"]).median() < 100
     assert felt.drawn["took_ns"].sum() == pytest.approx(config.events()["duration_ns"].sum(), rel=0.2)
     pd.testing.assert_frame_equal(feel(tmp_path, config, shielded=True, frozen=True).table(), table, check_categorical=False)
     with pytest.raises(InputError, match="shielded"):
@@ -108,3 +110,5 @@ def test_the_time_of_a_gap_is_shared_by_the_events_in_it():
     gaps = pd.DataFrame({"cpu": 0, "start_ns": [500 * US, 999 * US, 2000 * US], "end_ns": [600 * US, 1407 * US, 2010 * US]})
     felt = Felt(log, gaps.assign(duration_ns=gaps["end_ns"] - gaps["start_ns"]), pd.Series(dtype=object)).table()
     assert felt["felt_us"].tolist() == pytest.approx([102, 306, 0])
+    late = Felt(log, gaps.assign(duration_ns=gaps["end_ns"] - gaps["start_ns"]), pd.Series(dtype=object), {0: (1_050 * US, 3_050 * US)}).table()
+    assert late["felt_us"].tolist() == pytest.approx([np.nan, 306, 0], nan_ok=True), "what the loop did not look at is unknown"

@@ -71,6 +71,19 @@ def test_a_second_call_measures_nothing_and_more_runs_are_added(tmp_path):
     assert np.isnan(quick(None, runs=3).seconds_left)
 
 
+def test_rounds_are_added_until_there_are_enough(tmp_path):
+    asked = []
+
+    def enough(runs):
+        asked.append(runs.groupby("cell").size().tolist())
+        return len(asked) == 3
+
+    assert len(quick(tmp_path / "c", runs=2).run(enough=enough, most_runs=9)) == 12 and asked == [[2] * 3, [3] * 3, [4] * 3]
+    assert len(quick(tmp_path / "c", runs=2).run(enough=lambda runs: True, most_runs=9)) == 12, "what is there counts"
+    assert len(quick(tmp_path / "c", runs=2).run(enough=lambda runs: False, most_runs=5)) == 15
+    assert len(quick(tmp_path / "c", runs=2, frozen=True).run(enough=lambda runs: False, most_runs=9)) == 15, "recorded runs are as many as they are"
+
+
 def test_progress_counts_finished_runs():
     seen = []
     quick(None, runs=2).run(lambda *state: seen.append(state))
