@@ -127,11 +127,12 @@ def read_loop(folder: str | Path) -> pd.DataFrame:
 class DetourTracer(Attachment):
     """Saves what the detour loop saw, one file a run; goes with `detour_workload` of the same folder.
 
-    Of any other workload nothing can be seen from user space: such a run is refused.
+    Of any other workload nothing can be seen from user space: such a run is refused. Adds the columns `trace_events`, `trace_lost` and
+    `trace_bytes`, or with another prefix, where a trace is recorded beside it.
     """
 
-    def __init__(self, folder: str | Path):
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path, prefix: str = "trace"):
+        self.folder, self.prefix = Path(folder), prefix
 
     def __repr__(self) -> str:
         return f"DetourTracer({self.folder})"
@@ -147,16 +148,19 @@ class DetourTracer(Attachment):
         """Move the loop's file to `run-000123.detours.gz`."""
         path = self.folder / _FILE
         if not path.exists():
-            return {"trace_events": 0, "trace_lost": 0, "trace_bytes": 0}
+            return self._columns(0, 0, 0)
         content = path.read_bytes()
         header = np.frombuffer(content, _HEADER, 1)[0]
         threads = np.frombuffer(content, _THREAD, int(header["threads"]), _HEADER.itemsize)
         saved = write_trace(self.folder / f"run-{run['run']:06d}.detours.gz", header_line({"format": FORMAT, "run": int(run["run"])}) + content)
         path.unlink()
         lost = int(threads["lost"].sum())
-        columns = {"trace_events": int(threads["count"].sum()) + lost, "trace_lost": lost, "trace_bytes": saved.stat().st_size}
+        columns = self._columns(int(threads["count"].sum()) + lost, lost, saved.stat().st_size)
         failed = {"status": "lost events", "message": f"{lost} detours found no room; give the loop a higher threshold or more capacity"}
         return columns | (failed if lost and run.get("status") == "ok" else {})
+
+    def _columns(self, *counts: int) -> dict[str, int]:
+        return {f"{self.prefix}_{what}": count for what, count in zip(("events", "lost", "bytes"), counts)}
 
     def close(self) -> None:
         """Remove what a run of the loop that was not traced has left."""
@@ -166,7 +170,8 @@ class DetourTracer(Attachment):
 def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
     """Read what the detour loop saw in a run as noise events of kind hardware, source detour, policy SCHED_OTHER.
 
-    A detour may have been anything that took the CPU; the loop is itself the workload, so it interrupted the workload.
+    A detour may have been anything that took the CPU; the loop is itself the workload, so it interrupted the workload. attrs also have
+    `watched`: when each CPU's loop began and ended, cpu -> (ns, ns).
 
     Raises
     ------
@@ -184,6 +189,7 @@ def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
         "kind": ["hardware"] * count, "source": ["detour"] * count, "policy": ["SCHED_OTHER"] * count, "priority": np.zeros(count),
         "pid": np.full(count, NO_PID), "interrupted": ["workload"] * count,
     }, clock="monotonic", tracer="detours", cpus=sorted(set(recording.threads["cpu"].tolist())))
+    events.attrs["watched"] = {int(thread["cpu"]): (int(thread["begin_ns"]), int(thread["end_ns"])) for thread in recording.threads}
     return clip_to_window(events, 0, int(recording.header["end_ns"] - recording.header["start_ns"]))
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.trace import (Tracer, detour_workload, gap_account, read_traces, read_tracepoints, steal_table, stolen_time, stolen_times,
+from nbhelpers.trace import (Tracer, detour_workload, gap_account, loop_beside_trace, loop_findings, read_traces, read_tracepoints, steal_table, stolen_time, stolen_times,
                              with_hardware)
 from nbhelpers.machine import doctor
 from nbhelpers.measure import run_once
@@ -199,3 +199,13 @@ def test_a_recording_of_this_machine_has_the_account(tmp_path, binaries):
     stolen = stolen_times(tmp_path, pd.DataFrame([row]))
     assert stolen.attrs["method"] == "account" and (stolen["duration_ns"] >= 30_000).all()
     assert stolen["duration_ns"].sum() <= row["seconds"] * 1e9 * len(stolen.attrs["cpus"])
+
+
+@pytest.mark.skipif(doctor().capabilities.tracer != "tracepoints", reason="this machine does not trace by tracepoints (no tracefs, not root, or it has osnoise)")
+def test_a_loop_beside_the_trace_shares_its_gaps_out(tmp_path, binaries):
+    table = loop_beside_trace(tmp_path, 2, 0.1)
+    parts = table[["kernel_ms", "stolen_ms", "edges_ms", "unexplained_ms"]]
+    assert len(table) == 2 and (table["gaps"] > 0).all() and (table["loop_s"] > 0.1).all() and (parts >= 0).all(axis=None)
+    assert parts.sum(axis=1).to_numpy() == pytest.approx(table["gaps_ms"].to_numpy(), rel=0.2)
+    pd.testing.assert_frame_equal(loop_beside_trace(tmp_path, 2, 0.1, measure=False), table)
+    assert "no record explains" in loop_findings(table)[0] and "not known" in loop_findings(table.iloc[:0])[0]
