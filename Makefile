@@ -114,8 +114,13 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 
 # --- the rest -------------------------------------------------------------------------------------------------------------
 
+# Tests of pure functions share the CPUs; then come those that measure, disturb or change the machine, one by one.
+PURE := tests/attribute tests/noise tests/report tests/simulate
 test: build/c-parts
-	$(PY) -m pytest
+	@failed=0; \
+	$(PY) -m pytest -n auto --maxprocesses 8 $(PURE) || failed=1; \
+	$(PY) -m pytest $(PURE:%=--ignore=%) || failed=1; \
+	exit $$failed
 
 doctor: build/c-parts
 	@$(PY) -m nbhelpers.machine.doctor
