@@ -10,12 +10,14 @@ import pandas as pd
 
 from ..measure import Campaign, Cell, finished, metrics
 from .detours import DetourTracer, detour_workload, read_detours_run
-from .hypervisor import stolen_time
+from .hypervisor import PERIODS_NS, stolen_time
 from .tracepoints import read_tracepoints
 from .tracer import Tracer
-from ._steal import gap_account
+from ._steal import LONG_NS, gap_account, unexplained_gaps
 
-COLUMNS = ["run", "loop_s", "gaps", "gaps_ms", "kernel_ms", "stolen_ms", "edges_ms", "unexplained_ms", "steal_ms"]
+IN_STEP = 0.5  # of `rhythm`: ten gaps at random reach it in one case of twelve, twenty in one of 150
+COLUMNS = ["run", "loop_s", "gaps", "gaps_ms", "kernel_ms", "stolen_ms", "edges_ms", "unexplained_ms", "unexplained_long_ms", "rhythm_ms",
+           "rhythm", "steal_ms"]
 
 
 def loop_beside_trace(folder: str | Path, runs: int, seconds: float, measure: bool = True) -> pd.DataFrame:
@@ -28,8 +30,9 @@ def loop_beside_trace(folder: str | Path, runs: int, seconds: float, measure: bo
 
     Returns
     -------
-    One row a run: `run`, `loop_s` (all CPUs together), `gaps`, `gaps_ms`, `kernel_ms`, `stolen_ms`, `edges_ms`, `unexplained_ms` (see `gap_account`; summed over CPUs) and
-    `steal_ms` (/proc/stat). No row where tracepoints cannot be recorded.
+    One row a run: `run`, `loop_s` (all CPUs together), `gaps`, `gaps_ms`, `kernel_ms`, `stolen_ms`, `edges_ms`, `unexplained_ms`, `unexplained_long_ms` (see `gap_account`; summed over CPUs);
+    `rhythm_ms`: of the periods that ticks have (1, 3.3, 4, 10 ms) the one that unexplained gaps of 30 us and longer keep best, and `rhythm`, how well
+    (0: not at all, 1: they all come in step; `rhythm_of`); `steal_ms` (/proc/stat). No row where tracepoints cannot be recorded.
 
     Raises
     ------
@@ -49,9 +52,28 @@ def loop_beside_trace(folder: str | Path, runs: int, seconds: float, measure: bo
 def _row(folder: Path, run: dict) -> dict:
     name = f"run-{int(run['run']):06d}"
     detours, trace = read_detours_run(folder / f"{name}.detours.gz"), folder / "traces" / f"{name}.tracepoints.gz"
-    account = gap_account(detours, read_tracepoints(trace), stolen_time(trace)).drop(columns="cpu").sum()
+    events, stolen = read_tracepoints(trace), stolen_time(trace)
+    account = gap_account(detours, events, stolen).drop(columns="cpu").sum()
+    alone = unexplained_gaps(detours, events, stolen)
+    rhythm_ms, rhythm = rhythm_of(alone[alone["duration_ns"] >= LONG_NS])
     looked_ns = sum(last - first for first, last in detours.attrs["watched"].values())
-    return {"run": int(run["run"]), "loop_s": looked_ns / 1e9, "gaps": int(account.pop("gaps")), "steal_ms": run["steal_s"] * 1e3} | account.to_dict()
+    return {"run": int(run["run"]), "loop_s": looked_ns / 1e9, "gaps": int(account.pop("gaps")), "rhythm_ms": rhythm_ms, "rhythm": rhythm,
+            "steal_ms": run["steal_s"] * 1e3} | account.to_dict()
+
+
+def rhythm_of(gaps: pd.DataFrame) -> tuple[float, float]:
+    """Which period of a tick gaps keep, in ms, and how well: length of the mean of their phases as unit vectors, the mean over CPUs.
+
+    Parameters
+    ----------
+    gaps : `cpu`, `start_ns`; fewer than ten on each CPU: NaN, 0. What keeps 10 ms keeps 1 ms as well: the longest period within 0.05 of the best counts.
+    """
+    groups = [own.to_numpy(float) for _, own in gaps.groupby("cpu")["start_ns"] if len(own) >= 10]
+    if not groups:
+        return float("nan"), 0.0
+    strength = {period: float(np.mean([abs(np.exp(2j * np.pi * own / period).mean()) for own in groups])) for period in PERIODS_NS}
+    best = max(period for period in PERIODS_NS if strength[period] >= max(strength.values()) - 0.05)
+    return best / 1e6, strength[best]
 
 
 def loop_findings(table: pd.DataFrame, seed: int = 0) -> list[str]:
@@ -63,4 +85,12 @@ def loop_findings(table: pd.DataFrame, seed: int = 0) -> list[str]:
     low, high = np.quantile(unexplained[draws].sum(1) / total[draws].sum(1), [0.025, 0.975])
     return [f"A loop beside the trace was without its CPU for {total.sum():.1f} ms of {table['loop_s'].sum():.1f} s ({len(table)} runs): {table['kernel_ms'].sum() / total.sum():.0%} "
             f"of it kernel events, {stolen.sum() / total.sum():.0%} the hypervisor's by the scheduler's account, {table['edges_ms'].sum() / total.sum():.0%} ways in and out; "
-            f"no record explains {unexplained.sum() / total.sum():.1%} ({low:.1%} to {high:.1%})."]
+            f"no record explains {unexplained.sum() / total.sum():.1%} ({low:.1%} to {high:.1%}), {table['unexplained_long_ms'].sum() / total.sum():.1%} in gaps of 30 us and longer"
+            f"{_in_words(table)}."]
+
+
+def _in_words(table: pd.DataFrame) -> str:
+    in_step = table[table["rhythm"] > IN_STEP]
+    if 2 * len(in_step) < len(table):
+        return ""
+    return f", which in {len(in_step)} of {len(table)} runs come in step, every {in_step['rhythm_ms'].mode()[0]:.3g} ms: a tick of the host or of the firmware"

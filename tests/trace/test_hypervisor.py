@@ -9,6 +9,7 @@ from nbhelpers.trace import (Tracer, detour_workload, gap_account, loop_beside_t
                              with_hardware)
 from nbhelpers.machine import doctor
 from nbhelpers.measure import run_once
+from nbhelpers.trace.beside import rhythm_of
 from nbhelpers.trace.hypervisor import stolen_from_tracepoints
 
 TICK_NS, TICK_TAKES_NS = 4_000_000, 12_000
@@ -199,6 +200,16 @@ def test_a_recording_of_this_machine_has_the_account(tmp_path, binaries):
     stolen = stolen_times(tmp_path, pd.DataFrame([row]))
     assert stolen.attrs["method"] == "account" and (stolen["duration_ns"] >= 30_000).all()
     assert stolen["duration_ns"].sum() <= row["seconds"] * 1e9 * len(stolen.attrs["cpus"])
+
+
+def test_the_rhythm_of_gaps_is_found():
+    random, tick = np.random.default_rng(2), np.arange(50) * 10_000_000
+    in_step = pd.concat([pd.DataFrame({"cpu": cpu, "start_ns": tick + phase + random.integers(0, 20_000, 50)}) for cpu, phase in ((0, 3_000_000), (1, 8_700_000))])
+    assert rhythm_of(in_step) == (10.0, pytest.approx(1, abs=0.01))
+    at_random = in_step.assign(start_ns=random.integers(0, 500_000_000, 100))
+    assert rhythm_of(at_random)[1] < 0.4 and rhythm_of(in_step.iloc[:5])[1] == 0
+    mixed = pd.concat([in_step, at_random.assign(start_ns=random.integers(0, 500_000_000, 100))])
+    assert rhythm_of(mixed)[0] == 10.0 and 0.3 < rhythm_of(mixed)[1] < 0.7
 
 
 @pytest.mark.skipif(doctor().capabilities.tracer != "tracepoints", reason="this machine does not trace by tracepoints (no tracefs, not root, or it has osnoise)")
