@@ -12,9 +12,10 @@ from .layer import LayerEffect, layer_effect
 from .order import TimeOrder, time_order
 from .predictors import correlated_groups, predictors
 from .regression import quantile_effect
+from .replayed import course_of, replay_sentence, replayed_rules
 from .stopping import Decision, Replay, Rule, replay
 from .wide import Sieved, sieve
 
 __all__ = ["STATISTICS", "Classes", "Comparison", "Cutoff", "Decision", "Explanation", "LayerEffect", "Replay", "Rule", "Sieved", "TimeOrder",
-           "adjusted_effect", "bootstrap_interval", "bootstrap_ratio", "classify", "compare", "correlated_groups", "difference_tests", "explain",
-           "find_cutoff", "holm", "layer_effect", "predictors", "quantile_effect", "replay", "sieve", "stopping", "summarise", "time_order"]
+           "adjusted_effect", "bootstrap_interval", "bootstrap_ratio", "classify", "compare", "correlated_groups", "course_of", "difference_tests", "explain",
+           "find_cutoff", "holm", "layer_effect", "predictors", "quantile_effect", "replay", "replay_sentence", "replayed_rules", "sieve", "stopping", "summarise", "time_order"]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..errors import InputError
 from . import tree as trees
-from ._words import as_html, in_words
+from ._words import RIVAL, as_html, in_words
 from .classes import Classes
 from .cutoff import FEWEST_VALUES, Cutoff, find_cutoff
 from .order import TimeOrder, positions, standard_ranks, time_order
@@ -37,7 +37,7 @@ class Explanation:
     found : whether anything does, at a p-value of at most 0.01.
     p_value : of the whole search, by shuffled outcomes; NaN if there was nothing to search, or no null was asked for.
     factors : DataFrame, a row a group of counters that move together, ranked (index = rank): groups that separate on their own first, then by
-        importance; empty if nothing was found: factor (the most central member), members (all of them), importance (what the balanced
+        importance; of rivals for the first split, the one that explains more of the outcome's variance first; empty if nothing was found: factor (the most central member), members (all of them), importance (what the balanced
         accuracy on unseen runs loses when the factor's values are shuffled, mean over bootstrapped trees) with its 95 % interval low and high,
         root_share (share of these trees that split on it first), direction ("higher" or "lower" in slow runs), slow_median,
         fast_median, separation (chance that a slow run has the larger value), variance_share (of the outcome, on unseen runs,
@@ -257,7 +257,17 @@ def _rank(search: Search, seen: Pass, groups: list[np.ndarray], held: Null | Non
     chosen = ranked.index[ranked["counts"]][:MOST_SHARED] if held else ranked.index[:0]
     if len(chosen):
         ranked.loc[chosen, "variance_share"] = trees.variance_shares(search.values[:, leaders][:, chosen], search.screen.times, seed)
+    ranked = _settled(ranked)
     return ranked.set_axis(pd.RangeIndex(1, len(ranked) + 1, name="rank"))[FACTOR_COLUMNS]
+
+
+def _settled(ranked: pd.DataFrame) -> pd.DataFrame:
+    """Groups that separate the classes equally well, in the order of what they explain of the outcome itself: the labels can't tell them apart."""
+    rival = ranked["counts"] & (ranked["root_share"] >= RIVAL) & ranked["variance_share"].notna()
+    if rival.sum() < 2 or not rival.iloc[0]:
+        return ranked
+    first = ranked[rival].sort_values("variance_share", ascending=False, kind="stable")
+    return pd.concat([first, ranked[~rival]])
 
 
 def _stability(values: np.ndarray, slow: np.ndarray, bootstraps: bool, seed: int, workers: int) -> dict[str, np.ndarray]:

@@ -17,17 +17,17 @@ LEAST_GAIN = 0.002  # of 0.5, the impurity of two balanced classes: splits of pu
 BOOTSTRAP_TREES = 100
 
 
-def fit(values: np.ndarray, slow: np.ndarray) -> DecisionTreeClassifier:
+def fit(values: np.ndarray, slow: np.ndarray, seed: int = 0) -> DecisionTreeClassifier:
     """A tree of depth 3 in which slow and fast runs weigh the same as a class.
 
     Parameters
     ----------
     values : n × k float32; slow : n booleans of which some are True and some False.
+    seed : of the order in which columns are looked at: of two that split equally well the first is taken.
     """
-    share = slow.mean()
-    weights = np.where(slow, 0.5 / share, 0.5 / (1 - share))
+    weights = np.where(slow, (~slow).sum(), slow.sum()).astype(float)  # whole numbers: else rounding decides between equal splits
     leaf = max(3, round(0.01 * slow.size))
-    tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=leaf, min_impurity_decrease=LEAST_GAIN, random_state=0)
+    tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=leaf, min_impurity_decrease=LEAST_GAIN, random_state=seed)
     # unchecked: the checks take as long as a small tree
     return tree.fit(np.ascontiguousarray(values, np.float32), slow.astype(np.int8), sample_weight=weights, check_input=False)
 
@@ -77,7 +77,7 @@ def bootstrap(values: np.ndarray, slow: np.ndarray, seed: int, workers: int) -> 
         random = np.random.default_rng(source)
         rows = np.concatenate([random.choice(rows, rows.size) for rows in classes])
         left_out = np.setdiff1d(np.arange(slow.size), rows)
-        tree = fit(values[rows], slow[rows])
+        tree = fit(values[rows], slow[rows], int(random.integers(2**31)))  # else of equals the same one would win in every tree
         return held_out_importance(tree, values[left_out], slow[left_out], random), max(tree.tree_.feature[0], -1)
 
     classes = np.flatnonzero(slow), np.flatnonzero(~slow)

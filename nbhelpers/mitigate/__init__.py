@@ -11,7 +11,7 @@ from .treatment import BASELINE, NOT_IN_EFFECT, Treatment, applied, cells, treat
 _WHEN_ASKED = {name: module for module, names in {
     "catalogue": "Cause afflicted cause_campaign cause_runs causes describe_causes",
     "scores": "explained_cause score_causes score_nothing score_sentences",
-    "trials": "candidates compare_trials matrix_product may_help published_product trial_runs trial_sentence trial_statistics trial_table",
+    "trials": "candidates compare_trials forgetful matrix_product may_help published_product trial_runs trial_sentence trial_statistics trial_table",
     "pilot": "Report autopilot",
 }.items() for name in names.split()}
 

@@ -33,7 +33,7 @@ _SEVERAL_CPUS = 1.3                         # CPU time over run time from which 
 
 def autopilot(command: str | Sequence[str] | Workload, budget_seconds: float = 300.0, *, folder: str | Path | None = None,
               metrics: Sequence[str] = METRICS, candidates: Iterable[str] | None = None, general: bool = False, risk: str = "low", pattern: str | None = None,
-              rule: stopping.Rule | None = None, seed: int = 1, progress: Callable[[str], object] | None = None) -> Report:
+              rule: stopping.Rule | None = None, seed: int = 1, progress: Callable[[str], object] | None = None, measure: bool = True) -> Report:
     """Find out why runs differ and what helps.
 
     Parameters
@@ -49,6 +49,7 @@ def autopilot(command: str | Sequence[str] | Workload, budget_seconds: float = 3
     rule : when the first measurement has enough runs; default: the one made for tails, at most 200.
     seed : of orders, and of the analysis.
     progress : called with a sentence at each step.
+    measure : False: nothing is run, the report is made anew of what `folder` holds, on any machine.
 
     Returns
     -------
@@ -56,14 +57,15 @@ def autopilot(command: str | Sequence[str] | Workload, budget_seconds: float = 3
 
     Raises
     ------
-    InputError : the budget is too small, a mitigation does not exist, or the folder holds something else.
+    InputError : the budget is too small, a mitigation does not exist, or the folder holds something else, or nothing where `measure` is False.
     RunError : the program fails.
     """
     workload = command if isinstance(command, Workload) else external(command, pattern=pattern)
     _check(budget_seconds, risk, candidates)
     with ExitStack() as stack:
         place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="noisebook-")))
-        pilot = _Pilot(workload, float(budget_seconds), place, tuple(metrics), risk, int(seed), progress or (lambda sentence: None))
+        name = workload.name if workload is command else shlex.join(workload.command)
+        pilot = _Pilot(workload, float(budget_seconds), place, tuple(metrics), risk, int(seed), progress or (lambda sentence: None), name, measure)
         return pilot.fly(None if candidates is None else list(candidates), general, rule or stopping.for_tails(most=MOST_RUNS))
 
 
@@ -86,6 +88,8 @@ class _Pilot:
     risk: str
     seed: int
     say: Callable[[str], object]
+    name: str = ""
+    measures: bool = True
     left_out: list[dict] = field(default_factory=list)
 
     def fly(self, candidates: list[str] | None, general: bool, rule: stopping.Rule) -> Report:
@@ -98,7 +102,7 @@ class _Pilot:
         chosen = self._choose(wanted, runs)
         compared, trials = self._trials(chosen, runs)
         tried = tried_table(compared, wanted)
-        report = Report(shlex.join(self.workload.command), runs, explanation, stopped, factors, tried,
+        report = Report(self.name, runs, explanation, stopped, factors, tried,
                         as_table(self.left_out, ["name", "reason", "mend"]), compared, trials, None, self._spent(), layers)
         return self._confirmed(report)
 
@@ -107,12 +111,12 @@ class _Pilot:
     def _first_measurement(self, rule: stopping.Rule) -> tuple[pd.DataFrame, str]:
         """Runs until the rule or the budget says stop; what was decided is kept, so that a later call does not measure more."""
         path = self.folder / "first.json"
-        if path.exists():
+        if self._kept(path):
             kept = read_json(path)
-            return finished(self._campaign("first", [Cell("baseline", self.workload)], kept["runs"], layers=True).run()), kept["stopped"]
+            return self._first_runs(kept["runs"]), kept["stopped"]
         count, began = 5, time.monotonic()
         while True:
-            runs = finished(self._campaign("first", [Cell("baseline", self.workload)], count, layers=True).run())
+            runs = self._first_runs(count)
             spent, a_run = self._spent(), float(runs["elapsed_seconds"].median())
             decision = rule.decide(runs["seconds"].to_numpy(), time.monotonic() - began)
             affordable = int(BASELINE_SHARE * self.budget_s / a_run)
@@ -137,23 +141,41 @@ class _Pilot:
         if not self.metrics:
             return ""
         path = self.folder / "layers.json"
-        if not path.exists():
+        if not self._kept(path):
             rounds = int(min(LAYERS_SHARE * self.budget_s / (2 * float(runs["elapsed_seconds"].median())), MOST_ROUNDS))
             write_atomically(path, to_json({"rounds": rounds if rounds >= FEWEST_ROUNDS else 0}))
         rounds = read_json(path)["rounds"]
         if not rounds:
             return "Whether the counters change the run time was not tested: the budget is too small."
         self.say(f"testing in {rounds} rounds whether the counters change the run time")
-        table = finished(self._campaign("layers", list(layer_cells(self.workload, *self.metrics)), rounds).run())
+        table = self._runs("layers", lambda: list(layer_cells(self.workload, *self.metrics)), rounds)
         return layer_effect(table[table["cell"] == "without"], table[table["cell"] == "with"], "the set of counters", seed=self.seed).sentence
 
-    def _campaign(self, name: str, configurations: list[Cell], runs: int, layers: bool = False) -> Campaign:
+    def _first_runs(self, count: int) -> pd.DataFrame:
+        return self._runs("first", lambda: [Cell("baseline", self.workload)], count, layers=True)
+
+    def _runs(self, name: str, configurations: Callable[[], list[Cell]], count: int, layers: bool = False) -> pd.DataFrame:
+        """A campaign's finished runs; as recorded they need neither the program nor what its mitigations need."""
+        if not self.measures:
+            return self._recorded(name, count)
         attachments = metric_layers(*self.metrics) if layers else ()
-        return Campaign(self.folder / name, configurations, runs, self.seed, attachments=attachments, max_failures=3)
+        return finished(Campaign(self.folder / name, configurations(), count, self.seed, attachments=attachments, max_failures=3).run())
+
+    def _recorded(self, name: str, count: int) -> pd.DataFrame:
+        runs = finished(recorded_runs(self.folder / name)) if list((self.folder / name).glob("runs.jsonl*")) else pd.DataFrame(columns=["cell"])
+        if runs.empty or runs["cell"].value_counts().min() < count:
+            raise RunError(f"fewer than {count} runs of each kind were recorded", where=self.folder / name, why="the campaign did not come to its end")
+        return runs
+
+    def _kept(self, path: Path) -> bool:
+        """Whether a decision was made already; where nothing is measured it must have been."""
+        if not self.measures and not path.exists():
+            raise InputError("no round of the loop was recorded here", where=path, mend="run the stage that measures it: make paper")
+        return path.exists()
 
     def _spent(self) -> float:
         """Seconds measured so far in this folder, by this call and earlier ones."""
-        logs = sorted(self.folder.glob("**/runs.jsonl"))
+        logs = sorted(self.folder.glob("**/runs.jsonl*"))
         return float(sum(recorded_runs(path.parent)["elapsed_seconds"].sum() for path in logs))
 
     # ---- choosing ----
@@ -174,10 +196,10 @@ class _Pilot:
     def _choose(self, wanted: dict[str, str], runs: pd.DataFrame) -> list[str]:
         """Those that can be done here and, in a run for the proof, are in effect. The choice is kept for a later call."""
         path = self.folder / "choice.json"
-        if path.exists():
+        if self._kept(path):
             kept = read_json(path)
             self.left_out = kept["left_out"]
-            if kept["wanted"] != list(wanted):
+            if self.measures and kept["wanted"] != list(wanted):
                 raise InputError("this folder's trials were begun with other mitigations", where=path, mend="measure into a new folder, with the same arguments as before")
             return kept["chosen"]
         parallel = float((runs["user_s"] + runs["system_s"]).median() / runs["wall_seconds"].median()) > _SEVERAL_CPUS
@@ -225,7 +247,7 @@ class _Pilot:
             rounds = self._rounds(name, len(chosen) - number, runs)
             self.say(f"trying “{mitigations()[name].name}” in {rounds} rounds ({number + 1} of {len(chosen)})")
             try:
-                table = finished(self._campaign(f"trial-{name}", cells(self.workload, [name]), rounds).run())
+                table = self._runs(f"trial-{name}", lambda: cells(self.workload, [name]), rounds)
             except (RunError, SettingError, Unavailable) as error:
                 self.left_out.append({"mitigation": name, "name": mitigations()[name].name, "reason": f"{error.what}: {error.why}", "mend": error.mend or ""})
                 continue
@@ -236,7 +258,7 @@ class _Pilot:
     def _rounds(self, name: str, trials_left: int, runs: pd.DataFrame) -> int:
         """An even part of what is left of the budget; kept, since a later call must ask for as many."""
         path = self.folder / f"trial-{name}.json"
-        if path.exists():
+        if self._kept(path):
             return int(read_json(path)["rounds"])
         left = (1 - CONFIRM_SHARE) * self.budget_s - self._spent()
         a_round = 2 * float(runs["elapsed_seconds"].median())
@@ -251,12 +273,14 @@ class _Pilot:
         name, best = report.helped[0], self.folder / "confirm.json"
         trial = report.trials[report.trials["trial"] == name]
         if not best.exists():
+            if not self.measures:
+                return report
             rounds = int(np.clip((self.budget_s - self._spent()) / (2 * float(trial["elapsed_seconds"].mean())), 0, MOST_ROUNDS))
             if rounds < FEWEST_ROUNDS:
                 return report
             write_atomically(best, to_json({"mitigation": name, "rounds": rounds}))
         kept = read_json(best)
         self.say(f"measuring “{mitigations()[kept['mitigation']].name}” again in {kept['rounds']} rounds")
-        table = finished(self._campaign("confirm", cells(self.workload, [kept["mitigation"]]), kept["rounds"]).run())
+        table = self._runs("confirm", lambda: cells(self.workload, [kept["mitigation"]]), kept["rounds"])
         again = compare(table[table["cell"] == "baseline"], table[table["cell"] == kept["mitigation"]], seed=self.seed)
         return replace(report, tried=confirmed_table(report.tried, kept["mitigation"], again), confirmed=again, seconds=self._spent())

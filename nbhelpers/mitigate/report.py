@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..attribute import Comparison, Explanation, holm
+from ..attribute.explain import RIVAL
 from ..files import write_atomically
 from .knowledge import Mitigation, explain_factor, factor_of, mitigations, references
 
@@ -65,6 +66,15 @@ class Report:
     def summary(self) -> str:
         """What varied, why and what helped, in a few sentences."""
         return " ".join([_varied(self.baseline), self.explanation.summary, _helped(self)])
+
+    @property
+    def answers(self) -> pd.DataFrame:
+        """The round in a table: question, answer, runs (that the answer rests on; empty: see the answer)."""
+        first, again = len(self.baseline), f", and {2 * self.confirmed.rounds} measured again" if self.confirmed else ""
+        rows = [("what varied?", _varied(self.baseline), str(first)), ("why not more runs?", self.stopped, str(first)),
+                ("do the counters change the run time?", self.layers or "There were none.", ""),
+                ("why are some runs slow?", self.explanation.summary, str(first)), ("what helps?", _helped(self), f"{len(self.trials)}{again}")]
+        return pd.DataFrame(rows, columns=["question", "answer", "runs"])
 
     def __repr__(self) -> str:
         found = ", ".join(self.factors.index[:2]) or "no factor found"
@@ -178,12 +188,13 @@ def _page(report: Report) -> str:
 def found_factors(explanation: Explanation) -> pd.DataFrame:
     """The factors behind the columns that an explanation names, in its order; a column without a factor is passed over.
 
-    Only groups of counters that separate the slow runs on their own count, or the first where none does.
+    Only groups of counters count that separate the slow runs on their own or rival for the first split, or the first where none does.
     """
     columns: dict[str, list[str]] = {}
     if explanation.found:
-        alone = explanation.factors[explanation.factors["p_value"] <= LEVEL]
-        for row in (alone if len(alone) else explanation.factors.head(1)).itertuples():
+        table = explanation.factors
+        chosen = table[(table["p_value"] <= LEVEL) | (table["root_share"] >= RIVAL)]
+        for row in (chosen if len(chosen) else table.head(1)).itertuples():
             for column in row.members:
                 if factor := factor_of(column):
                     columns.setdefault(factor.id, []).append(column)

@@ -16,7 +16,7 @@ from .catalogue import UNDISTURBED, Cause, causes
 
 ITSELF, TRAIL, OTHER, NOTHING = "the cause", "its trail", "something else", "nothing"
 SCORE_COLUMNS = ["cause", "what", "runs", "planted", "effect", "low", "high", "slow", "slow_planted", "p_value", "named", "first", "members", "rank", "right",
-                 "strict", "leader"]
+                 "strict", "leader", "countable"]
 FALSE_COLUMNS = ["campaign", "kind", "runs", "p_value", "found", "first"]
 
 
@@ -45,7 +45,8 @@ def score_causes(runs: Mapping[str, pd.DataFrame], seed: int = 0) -> pd.DataFram
     high, slow (runs that the cutoff calls slow), slow_planted (of these, disturbed), p_value, named ("the cause", "its trail", "something
     else", "nothing"), first (the leader of the first group), members (how many counters it has), rank (of the first group that names the
     cause, 0: none), right (the cause, or its trail where the machine has no counter of the cause), strict (a counter of the cause is in the first
-    group, whatever the machine has; CPU time and memory of the culprit are none), leader (the one counter named first is such a counter).
+    group, whatever the machine has; CPU time and memory of the culprit are none), leader (the one counter named first is such a counter),
+    countable (the machine has such a counter at all).
 
     Raises
     ------
@@ -62,9 +63,10 @@ def _score(name: str, table: pd.DataFrame, seed: int) -> dict:
     low, high = bootstrap_ratio(seconds[disturbed], seconds[~disturbed], "median", seed)
     explanation = explained_cause(table, seed)
     slow = explanation.labels.to_numpy()
+    countable = any(shows(column, cause.own) for column in table.columns)
     return {"cause": cause.id, "what": cause.what, "runs": len(table), "planted": int(disturbed.sum()),
             "effect": seconds[disturbed].median() / seconds[~disturbed].median(), "low": low, "high": high, "slow": int(slow.sum()),
-            "slow_planted": int((slow & disturbed.to_numpy()).sum()), "p_value": explanation.p_value} | _named(cause, explanation, table.columns)
+            "slow_planted": int((slow & disturbed.to_numpy()).sum()), "p_value": explanation.p_value, "countable": countable} | _named(cause, explanation, table.columns)
 
 
 def _cause(name: str) -> Cause:
@@ -135,10 +137,12 @@ def score_sentences(scores: pd.DataFrame, nothing: pd.DataFrame) -> list[str]:
     missed = "".join(f"; {row.cause}: {row.first or 'nothing was found'}" for row in wrong.itertuples())
     by_trail = scores[scores["right"] & (scores["named"] == TRAIL)]["cause"]
     trail = f" ({', '.join(by_trail)} by the culprit's CPU time or memory only: this machine has no counter of the cause)" if len(by_trail) else ""
+    without = scores[~scores["countable"] & ~scores["strict"]]["cause"]
+    none = f"; of {' and '.join(without)} this machine has no such counter" if len(without) else ""
     found = nothing.groupby("kind")["found"].agg(["sum", "count"])
     return [f"{int(scores['right'].sum())} of {len(scores)} planted causes were named first{trail}{missed}.",
             f"Strictly, {int(scores['strict'].sum())} of {len(scores)}: with a counter of what happened to the victim, not of what the culprit did, in the first "
-            f"group; in {int(scores['leader'].sum())} the one counter named first is such a counter.",
+            f"group; in {int(scores['leader'].sum())} the one counter named first is such a counter{none}.",
             " ".join(f"{'Among' if kind == 'undisturbed' else 'And among'} {int(row['count'])} tables of "
                      f"{'undisturbed runs' if kind == 'undisturbed' else 'shuffled run times'} something was found in {int(row['sum'])}."
                      for kind, row in found[::-1].iterrows())]

@@ -1,6 +1,7 @@
 """Mitigations tried on a program: which may help against a factor, their runs interleaved with untreated ones, and what came of it.
 
-Owns the choice, the campaign and the table; the same by hand as the autopilot does within a budget. Also the example of a large matrix product.
+Owns the choice, the campaign and the table; the same by hand as the autopilot does within a budget. Also two examples: a large matrix product, and a program
+that takes a slow path in half of its runs.
 """
 
 import math
@@ -29,6 +30,15 @@ matrix = numpy.random.default_rng(1).random((side, side))
 start = time.perf_counter()
 product = matrix @ matrix
 print("seconds=%.9f" % (time.perf_counter() - start))"""
+_FORGETFUL = """import ctypes, os, sys, time
+if os.urandom(1)[0] < 128:
+    ctypes.CDLL(None).mallopt(-3, 65536)  # M_MMAP_THRESHOLD: from now on large blocks are given back at once
+start = time.perf_counter()
+for number in range(int(sys.argv[1])):
+    block = b"x" * 262144
+    del block
+    sum(range(10_000))
+print("seconds=%.9f" % (time.perf_counter() - start))"""
 
 
 def matrix_product(elements: int, timeout_s: float = 120.0) -> Workload:
@@ -43,6 +53,21 @@ def matrix_product(elements: int, timeout_s: float = 120.0) -> Workload:
         raise InputError(f"a matrix of {elements} elements", mend="at least 4; the paper's has 25 million")
     return external([sys.executable, "-c", _PRODUCT, str(math.isqrt(elements))], pattern=r"seconds=(?P<seconds>[\d.]+)", name="matrix product",
                     timeout_s=timeout_s)
+
+
+def forgetful(blocks: int = 100, timeout_s: float = 60.0) -> Workload:
+    """A program with a slow path that it takes in half of its runs, at random, and tells nobody: its allocator then gives memory back at once.
+
+    Blocks of 256 KiB are filled and freed one after the other, with some computing between. Where glibc's threshold was lowered (mallopt(3)), each comes from the kernel, and every
+    page of it faults anew.
+
+    Parameters
+    ----------
+    blocks : how many. timeout_s : see `Workload`.
+    """
+    if blocks < 1:
+        raise InputError(f"{blocks} blocks", mend="at least one; 100 take some 20 ms")
+    return external([sys.executable, "-S", "-c", _FORGETFUL, str(blocks)], pattern=r"seconds=(?P<seconds>[\d.]+)", name="forgetful", timeout_s=timeout_s)
 
 
 def may_help(factor: str, workload: Workload, risk: str = "low") -> pd.DataFrame:

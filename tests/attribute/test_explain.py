@@ -303,3 +303,21 @@ def test_groups_hold_what_moves_together():
     table = pd.DataFrame({"a": base, "b": -base + 0.1 * random.normal(size=100), "c": np.exp(3 * base), "d": other})
     assert sorted(map(sorted, correlated_groups(table))) == [["a", "b", "c"], ["d"]]
     assert correlated_groups(table[["d"]]) == [["d"]]
+
+
+def rivals(seed, swapped=False):
+    """Two counters that both tell slow from fast without fail; the run time grows with one of them."""
+    random = np.random.default_rng(seed)
+    slow = np.arange(80) % 4 == 0
+    dose = random.uniform(0.5, 2, 80)
+    table = {"bystander": random.poisson(50, 80) + slow * (150 + random.lognormal(5, 1.2, 80)), "cause": random.poisson(50, 80) + 400 * slow * dose}
+    table = {name: table[name] for name in sorted(table, reverse=swapped)} | {f"noise{number}": random.poisson(100, 80) for number in range(4)}
+    return pd.DataFrame(table | {"seconds": 0.1 * (1 + 0.3 * slow * dose + 0.01 * random.standard_normal(80)), "run": np.arange(80)})
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_of_counters_that_separate_equally_well_neither_wins_by_its_place_and_the_run_time_settles_it(swapped):
+    factors = explain(rivals(1, swapped), cutoff=0.11, seed=1).factors.set_index("factor")
+    assert (factors.loc[["cause", "bystander"], "separation"] == 1).all()
+    assert factors.loc[["cause", "bystander"], "root_share"].between(0.3, 0.7).all()
+    assert factors.index[:2].tolist() == ["cause", "bystander"] and factors["variance_share"].iloc[0] > factors["variance_share"].iloc[1]

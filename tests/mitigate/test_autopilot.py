@@ -4,18 +4,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribute import compare, stopping
+from nbhelpers.attribute import compare, explain, stopping
 from nbhelpers.errors import InputError
+from nbhelpers.files import pack
 from nbhelpers.measure import finished, recorded_runs
 from nbhelpers.mitigate import autopilot, mitigations
 from nbhelpers.mitigate.__main__ import main
-from nbhelpers.mitigate.report import HARMS, HELPS, NOT_AGAIN, NOTHING, confirmed_table, tried_table, verdict_of
+from nbhelpers.mitigate.report import HARMS, HELPS, NOT_AGAIN, NOTHING, confirmed_table, found_factors, tried_table, verdict_of
 
 STORM = r"""
 /* The planted cause: in half of the runs a block is given back to the kernel and taken again, and each time every page of it faults anew. */
@@ -78,6 +80,20 @@ def test_goes_on_where_it_stopped_and_gives_the_same_answer(binaries, tmp_path):
     pd.testing.assert_frame_equal(first.tried, again.tried)
     with pytest.raises(InputError, match="begun with other mitigations"):
         autopilot("sleep 0.005", 6, **arguments | {"candidates": ["jemalloc"]})
+    assert first.answers["question"].is_unique and first.answers["answer"].iloc[-1] in first.summary
+    with pytest.raises(InputError, match="no round of the loop was recorded"):
+        autopilot("sleep 0.005", 6, **arguments | {"folder": tmp_path / "elsewhere"}, measure=False)
+    for path in before:
+        pack(path, path)
+        path.unlink()
+    (tmp_path / "trial-malloc-keeps-memory" / "campaign.json").unlink()  # what is only read needs neither the program nor the mitigation
+    recorded = autopilot("sleep 0.005", 6, **arguments, measure=False)
+    pd.testing.assert_frame_equal(first.tried, recorded.tried)
+    assert recorded.seconds == first.seconds and recorded.summary == first.summary
+    rounds = tmp_path / "trial-malloc-keeps-memory.json"
+    rounds.write_text('{"rounds": 1000}')
+    short = autopilot("sleep 0.005", 6, **arguments, measure=False)
+    assert short.tried.empty and "fewer than 1000 runs" in short.left_out.loc["malloc-keeps-memory", "reason"]
 
 
 def test_ctrl_c_leaves_the_machine_as_it_was(binaries, tmp_path):
@@ -130,6 +146,17 @@ def test_arguments_that_can_not_be_used(arguments, complaint):
 
 def sample(mean: float, sd: float, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(mean, sd, 60)
+
+
+def test_a_rival_for_the_first_split_is_a_factor_to_try_too():
+    random, slow = np.random.default_rng(3), np.arange(80) % 4 == 0
+    counters = {"irq_RES": 400 * slow, "minor_faults": slow * (150 + random.lognormal(5, 1.2, 80)), "major_faults": 0}
+    runs = pd.DataFrame({name: random.poisson(50, 80) + extra for name, extra in counters.items()} | {"seconds": 0.1 + 0.03 * slow + 0.001 * random.random(80)})
+    explanation = explain(runs, cutoff=0.11)
+    assert explanation.factors["root_share"].iloc[1] >= 0.2 and set(found_factors(explanation).index) == {"reschedule-interrupts", "page-faults"}
+    weak = replace(explanation, factors=explanation.factors.assign(p_value=[0.01, *[0.2] * (len(explanation.factors) - 1)]))
+    assert list(found_factors(weak).index) == list(found_factors(explanation).index)
+    assert len(found_factors(replace(weak, factors=weak.factors.assign(root_share=[0.9, *[0.0] * (len(weak.factors) - 1)])))) == 1
 
 
 def test_p_values_are_corrected_for_the_number_tried():

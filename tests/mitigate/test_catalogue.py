@@ -94,7 +94,9 @@ def test_a_trail_counts_only_where_there_is_no_counter_of_the_cause():
     table = invented("others_busy_s").assign(truth=lambda runs: runs["truth"].replace("slow-path", "cache-eviction"))
     assert score_causes({"cache-eviction": table}).iloc[0][["named", "right", "strict"]].tolist() == ["its trail", True, False]
     counted = table.assign(cache_misses=np.random.default_rng(1).poisson(100, len(table)))
-    assert score_causes({"cache-eviction": counted}).iloc[0][["named", "right"]].tolist() == ["its trail", False]
+    assert score_causes({"cache-eviction": counted}).iloc[0][["named", "right", "countable"]].tolist() == ["its trail", False, True]
+    scores = score_causes({"cache-eviction": table})
+    assert not scores["countable"][0] and "of cache-eviction this machine has no such counter." in score_sentences(scores, score_nothing({"cache-eviction": table}, 0))[1]
 
 
 @pytest.mark.parametrize("column, strict", [("runqueue_wait_ns", True), ("others_busy_s", False)])

@@ -7,7 +7,7 @@ import pytest
 from nbhelpers.attribute import compare
 from nbhelpers.errors import InputError
 from nbhelpers.measure import run_once
-from nbhelpers.mitigate import compare_trials, matrix_product, may_help, published_product, trial_runs, trial_sentence, trial_statistics, trial_table
+from nbhelpers.mitigate import compare_trials, forgetful, matrix_product, may_help, published_product, treated, trial_runs, trial_sentence, trial_statistics, trial_table
 from nbhelpers.workloads import external
 
 
@@ -67,3 +67,14 @@ def test_the_matrix_product_times_the_product_alone(tmp_path):
     assert row["status"] == "ok" and 0 < row["seconds"] < row["wall_seconds"]
     with pytest.raises(InputError, match="25 million"):
         matrix_product(1)
+
+
+def test_the_forgetful_program_faults_its_memory_anew_in_some_runs_and_not_where_that_is_mended(binaries):
+    faults = np.array([run_once(forgetful(100))["minor_faults"] for _ in range(16)])
+    many, pages = faults > faults.mean(), 100 * 64  # of 4 KiB
+    assert np.ptp(faults) > 0.9 * pages and np.ptp(faults[many]) < 0.1 * pages and np.ptp(faults[~many]) < 0.1 * pages
+    workload, attachments = treated("malloc-keeps-memory", forgetful(100))
+    rows = [run_once(workload, attachments) for _ in range(8)]
+    assert {row["status"] for row in rows} == {"ok"} and np.ptp([row["minor_faults"] for row in rows]) < 0.1 * pages
+    with pytest.raises(InputError, match="at least one"):
+        forgetful(0)

@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribute import classify, compare, explain, quantile_effect
+from nbhelpers.attribute import classify, compare, course_of, explain, quantile_effect, replayed_rules
 from nbhelpers.errors import InputError
-from nbhelpers.report import ROLES, figure_attribution, figure_classes, figure_factor, figure_quantile_shift
+from nbhelpers.report import ROLES, figure_attribution, figure_classes, figure_factor, figure_quantile_shift, figure_stopping
 
 from .test_figures import check_inside, points
 
@@ -72,3 +72,18 @@ def test_an_attribution_where_higher_is_better():
     assert slow.get_offsets()[:, 0].max() < explanation.threshold
     assert tuple(slow.get_facecolor()[0][:3]) == plt.matplotlib.colors.to_rgb(ROLES["slow"].colour)
     check_inside(figure)
+
+
+def test_stopping_rules_are_drawn_where_they_stop_hollow_where_they_did_not():
+    values = np.random.default_rng(5).normal(1, 0.05, 60)
+    stops, course = replayed_rules(values), course_of(values, every=5)
+    figure = figure_stopping(course, stops, "CV")
+    upper, lower = figure.axes
+    assert [text.get_text() for text in lower.get_yticklabels()] == stops["rule"].tolist()
+    drawn = {line.get_label(): line for line in lower.lines}
+    assert drawn["the rule stops"].get_xdata().tolist() == stops.loc[stops["stopped"], "runs"].tolist()
+    assert drawn["the record ended first"].get_markerfacecolor() == "white" and (drawn["the record ended first"].get_xdata() == 60).all()
+    assert np.allclose(upper.lines[0].get_ydata(), course["value"]) and upper.get_ylabel() == "CV"
+    plt.close(figure)
+    with pytest.raises(InputError, match="nothing to draw"):
+        figure_stopping(course, stops.iloc[:0])
