@@ -1,47 +1,15 @@
-/* Regular collectives, evaluated without a schedule.
+/* Regular collectives, evaluated without a schedule; those that go round the ring undisturbed by rounds.h.
  *
  * What a rank does depends on the others through messages only, and a message takes at least o + L to arrive. So all that happens within a window
  * of that length is known, rank by rank, once all windows before it are done: ranks are walked through in order of their numbers, contiguous in
  * memory, and only the events of one rank need to be put in order, exactly as the engine does it: by the time at which CPU and NIC let them happen,
- * then by the time of their creation. A window that nothing happens in is skipped, and so are blocks of ranks that have nothing to do in it.
+ * then by the time of their creation. A window that nothing happens in is skipped, and so are blocks of ranks, and groups of blocks, that have nothing to do in it.
  */
 #define _DEFAULT_SOURCE /* madvise */
 #include "implicit.h"
 
 #include "inbox.h"
-
-/* --- noise: most operations meet none ---------------------------------------------------------------------------------------- */
-
-/* Until when nothing is lost from t on; t itself within a detour. */
-static uint64_t quiet_until(const struct nb_noise *noise, uint32_t rank, uint64_t t)
-{
-    int32_t trace = noise->rank_trace[rank];
-    if (trace < 0)
-        return NEVER;
-    const int64_t *pair = noise->detour + 2 * noise->first[trace];
-    int64_t count = noise->first[trace + 1] - noise->first[trace], period = noise->period[trace], free = noise->free[trace];
-    int64_t place = (int64_t)((t + (uint64_t)noise->phase[rank]) % (uint64_t)period);
-    int64_t k = nb_noise_count(pair, count, 0, place, noise->hint ? noise->hint[rank] : 0);
-    if (noise->hint)
-        noise->hint[rank] = (int32_t)k;
-    if (k > 0 && place < nb_noise_end(pair, count, k - 1, period, free))
-        return t;
-    return t + (uint64_t)((k < count ? pair[2 * k] : period + (count ? pair[0] : 0)) - place);
-}
-
-/* The noise that an operation of this length meets: none, if the rank's quiet time lasts as long. */
-static inline const struct nb_noise *noise_within(struct world *w, uint32_t rank, uint64_t t, uint64_t length)
-{
-    if (!w->noise || t + length <= w->quiet[rank])
-        return NULL;
-    w->quiet[rank] = quiet_until(w->noise, rank, t);
-    return t + length <= w->quiet[rank] ? NULL : w->noise;
-}
-
-static inline uint64_t occupied(const struct world *w, int64_t bytes)
-{
-    return (uint64_t)w->network->o + nb_per_byte(w->network, w->network->O, (uint64_t)bytes);
-}
+#include "rounds.h"
 
 /* --- a rank's rounds --------------------------------------------------------------------------------------------------------- */
 
@@ -209,6 +177,8 @@ static inline void deliver(struct world *w, uint32_t to, struct node message)
         w->next[to] = message.time;
     if (message.time < w->next_of_block[to / BLOCK])
         w->next_of_block[to / BLOCK] = message.time;
+    if (message.time < w->next_of_group[to / BLOCK / GROUP])
+        w->next_of_group[to / BLOCK / GROUP] = message.time;
     if (message.time < w->soonest)
         w->soonest = message.time;
 }
@@ -340,26 +310,69 @@ static inline __attribute__((always_inline)) uint64_t advance(struct world *w, u
     }
 }
 
+/* What will be needed of a rank: itself, its message, until when it is quiet. Always inlined, as in prefetch.h. */
+static inline __attribute__((always_inline)) void fetch(const struct world *w, uint32_t rank)
+{
+    __builtin_prefetch(&w->ranks[rank], 1);
+    __builtin_prefetch(&w->nodes[rank + 1], 1);
+    if (w->quiet)
+        __builtin_prefetch(&w->quiet[rank], 1);
+}
+
+/* The ranks of a block that have something to do before `end`, the last first; of the others, when the first has. */
+static inline uint32_t busy_ranks(const struct world *w, uint32_t first, uint32_t last, uint64_t end, uint32_t busy[BLOCK], uint64_t *soonest)
+{
+    uint32_t count = 0;
+    for (uint32_t rank = last; rank-- > first;) {
+        const uint64_t next = w->next[rank];
+        busy[count] = rank;
+        count += next < end;
+        *soonest = next >= end && next < *soonest ? next : *soonest;
+    }
+    return count;
+}
+
 /* Most patterns send upwards first, so downwards the receiver has already taken its last message, and its own node is free for the next. */
+static inline __attribute__((always_inline)) void block_window(struct world *w, uint32_t block, uint64_t end, int order)
+{
+    const uint32_t ranks = w->job->ranks, first = block * BLOCK, last = ranks - first > BLOCK ? first + BLOCK : ranks;
+    uint32_t busy[BLOCK];
+    uint64_t soonest = NEVER;
+    const uint32_t count = busy_ranks(w, first, last, end, busy, &soonest);
+    w->next_of_block[block] = NEVER; /* lowered by messages that arrive meanwhile */
+    for (uint32_t i = 0; i < count && i < AHEAD; i++)
+        fetch(w, busy[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + AHEAD < count)
+            fetch(w, busy[i + AHEAD]);
+        w->next[busy[i]] = advance(w, busy[i], end, order);
+        if (w->next[busy[i]] < soonest)
+            soonest = w->next[busy[i]];
+    }
+    if (soonest < w->next_of_block[block])
+        w->next_of_block[block] = soonest;
+}
+
+static inline __attribute__((always_inline)) void group_window(struct world *w, uint32_t group, uint64_t end, int order)
+{
+    const uint32_t blocks = (w->job->ranks + BLOCK - 1) / BLOCK, first = group * GROUP, last = blocks - first > GROUP ? first + GROUP : blocks;
+    uint64_t soonest = NEVER;
+    for (uint32_t block = last; block-- > first;)
+        if (w->next_of_block[block] < end)
+            block_window(w, block, end, order);
+    for (uint32_t block = first; block < last; block++)
+        if (w->next_of_block[block] < soonest)
+            soonest = w->next_of_block[block];
+    w->next_of_group[group] = soonest;
+}
+
 static inline __attribute__((always_inline)) void window(struct world *w, uint64_t end, int order)
 {
-    const uint32_t ranks = w->job->ranks, blocks = (ranks + BLOCK - 1) / BLOCK;
-    for (uint32_t block = blocks; block-- > 0;) {
-        if (w->next_of_block[block] < end) {
-            const uint32_t first = block * BLOCK, last = ranks - first > BLOCK ? first + BLOCK : ranks;
-            uint64_t soonest = NEVER;
-            w->next_of_block[block] = NEVER; /* lowered by messages that arrive meanwhile */
-            for (uint32_t rank = last; rank-- > first;) {
-                if (w->next[rank] < end)
-                    w->next[rank] = advance(w, rank, end, order);
-                if (w->next[rank] < soonest)
-                    soonest = w->next[rank];
-            }
-            if (soonest < w->next_of_block[block])
-                w->next_of_block[block] = soonest;
-        }
-        if (w->next_of_block[block] < w->soonest)
-            w->soonest = w->next_of_block[block];
+    for (uint32_t group = (w->job->ranks + BLOCK * GROUP - 1) / (BLOCK * GROUP); group-- > 0;) {
+        if (w->next_of_group[group] < end)
+            group_window(w, group, end, order);
+        if (w->next_of_group[group] < w->soonest)
+            w->soonest = w->next_of_group[group];
     }
 }
 
@@ -387,14 +400,15 @@ static void run(struct world *w)
 
 static int allocate(struct world *w)
 {
-    size_t ranks = w->job->ranks, blocks = (ranks + BLOCK - 1) / BLOCK;
+    size_t ranks = w->job->ranks, blocks = (ranks + BLOCK - 1) / BLOCK, groups = (blocks + GROUP - 1) / GROUP;
     w->ranks = room_for(w, ranks, sizeof *w->ranks);
     w->next = room_for(w, ranks, sizeof *w->next);
     w->next_of_block = room_for(w, blocks, sizeof *w->next_of_block);
+    w->next_of_group = room_for(w, groups, sizeof *w->next_of_group);
     w->capacity = 2 * (uint32_t)ranks + FIRST_NODES; /* untouched memory costs nothing */
     w->used = (uint32_t)ranks + 1; /* node 0 is none */
     w->nodes = room_for(w, w->capacity, sizeof *w->nodes);
-    int full = !w->ranks || !w->next || !w->next_of_block || !w->nodes;
+    int full = !w->ranks || !w->next || !w->next_of_block || !w->next_of_group || !w->nodes;
     if (w->noise)
         full |= !(w->quiet = room_for(w, ranks, sizeof *w->quiet));
     if (w->job->repetitions > 1 || w->job->compute_ns || w->job->order == NB_BLOCKING)
@@ -478,10 +492,15 @@ static uint64_t history_room(const struct nb_implicit *job)
 
 int nb_implicit_evaluate(struct nb_implicit *job, const struct nb_network *network, const struct nb_noise *noise)
 {
-    int stop = evaluate(job, network, noise, 0);
-    if (stop || !job->ties)
-        return stop;
-    stop = evaluate(job, network, noise, history_room(job));
-    job->ties = 1;
+    if (by_rounds(job, network, noise))
+        return NB_IMPLICIT_DONE;
+    uint64_t room = noise && job->keep ? history_room(job) : 0;
+    room = room <= KEPT_ENTRIES ? room : 0;
+    int stop = evaluate(job, network, noise, room);
+    if (!stop && !room && job->ties) {
+        room = history_room(job);
+        stop = evaluate(job, network, noise, room);
+    }
+    job->ties = room > 0;
     return stop;
 }

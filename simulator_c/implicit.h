@@ -18,6 +18,7 @@ struct nb_implicit {
     int32_t rotate;             /* repetition i has its root at (root + i) mod ranks */
     uint32_t ranks, repetitions, rounds, root, radix;
     uint32_t dims[3];           /* halo: ranks along each axis, 1 where there is none; the first varies fastest */
+    int32_t keep, calm;         /* noise: keep a history of all events from the start, many will happen in the same moment; try it round by round */
     int32_t periodic;           /* halo: the grid closes upon itself */
     const uint32_t *step;       /* [rounds] */
     const int64_t *bytes;       /* of a message: [rounds]; halo: [3], by direction */
@@ -25,7 +26,7 @@ struct nb_implicit {
     const int64_t *compute_ns;  /* before each repetition; NULL: 0 ns before each but the first */
     uint64_t compute_ranks, compute_repetitions; /* strides of compute_ns: entry [repetition * compute_repetitions + rank * compute_ranks] */
     uint64_t *finish, *noise;   /* [ranks], ps; noise may be NULL where there is none */
-    uint64_t messages, windows, ties; /* out: messages; windows of time; not 0: the order of some events took a history of all to tell */
+    uint64_t messages, windows, ties; /* out: messages; windows of time, 0: by rounds; not 0: a history of all events was kept to tell the order of some */
 };
 
 int nb_implicit_evaluate(struct nb_implicit *job, const struct nb_network *network, const struct nb_noise *noise);

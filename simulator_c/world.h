@@ -12,7 +12,7 @@
 
 #define NEVER UINT64_MAX
 #define LONGEST (UINT64_C(1) << 62) /* ps; sums beyond might leave 64 bits */
-enum { BLOCK = 256, FIRST_NODES = 4096, LARGE_PAGE = 1 << 21, ROOMS = 16, ODD_BITS = 14, LONGER_BITS = 10, HISTORY_ENTRIES = 1 << 30 };
+enum { BLOCK = 256, GROUP = 64, AHEAD = 6, FIRST_NODES = 4096, LARGE_PAGE = 1 << 21, ROOMS = 16, ODD_BITS = 14, LONGER_BITS = 10, HISTORY_ENTRIES = 1 << 30, KEPT_ENTRIES = 1 << 26 };
 static const uint32_t NONE = UINT32_MAX, COMPUTE = UINT32_MAX - 1, READY = UINT32_MAX;
 
 /* One cache line a rank. `at`: its round, counted through all repetitions (free-running: its repetition). `front`: the next send of the round
@@ -55,7 +55,7 @@ struct world {
     const struct nb_network *network;
     const struct nb_noise *noise;
     struct rank *ranks;
-    uint64_t *next, *next_of_block, *quiet, soonest;
+    uint64_t *next, *next_of_block, *next_of_group, *quiet, soonest;
     uint64_t *posting; /* when a rank's receptions will be posted; NEVER: they are. NULL: all are, from the start */
     struct node *nodes;
     uint32_t used, capacity, spare, rounds, total;

@@ -14,6 +14,8 @@ from ._building import rounds_of
 from .network import LogGOPS
 from .noise import Noise
 
+KEEP_HISTORY_FROM = 0.05  # detours that a rank meets; above, ties are so likely that a first attempt without a history is mostly in vain
+CALM_BELOW = 0.5  # detours that all ranks meet together; above, the order of the rounds does not hold, unless noise strikes all at once
 BLOCKING, FREELY, ORDERED = 0, 1, 2
 SHIFT, XOR, BCAST, REDUCE, SCATTER, GATHER, ALLTOALL, HALO = range(8)
 
@@ -25,7 +27,7 @@ class Evaluation:
     Parameters
     ----------
     finish_ns : float64[P]; when each rank's CPU was done. noise_ns : float64[P]; by how much noise lengthened what the CPU did.
-    messages : how many were exchanged. ties : 1 if the order of some events took the history of all to tell, which takes twice as long.
+    messages : how many were exchanged. ties : 1 if a history of all events was kept, to tell the order of those that happen in the same moment.
     """
 
     pattern: str
@@ -93,7 +95,9 @@ def evaluate(pattern: str, ranks: int, network: LogGOPS = LogGOPS(), noise: Nois
 
     Notes
     -----
-    A window of o + L is evaluated at a time, rank after rank: no message can arrive within the window in which it is sent.
+    A window of o + L is evaluated at a time, rank after rank: no message can arrive within the window in which it is sent. Without noise, or with
+    little or co-scheduled noise, exchanges round the ring (dissemination, rings, Bruck) take two passes over the ranks a round, if no message comes before its
+    receiver's own send.
 
     Examples
     --------
@@ -112,10 +116,19 @@ def evaluate(pattern: str, ranks: int, network: LogGOPS = LogGOPS(), noise: Nois
         raise InputError(f"{repetitions} repetitions of '{pattern}' on {ranks} ranks", why="rounds are counted in 32 bits")
     if noise is not None and noise.ranks != ranks:
         raise InputError(f"noise on {noise.ranks} ranks for a pattern on {ranks}")
-    numbers = {"ranks": int(ranks), "repetitions": int(repetitions), "root": int(root), "rotate": bool(rotate_root), "radix": int(radix), "periodic": bool(periodic)}
+    numbers = _expected(noise, network, len(made.step) * int(repetitions)) | {"ranks": int(ranks), "repetitions": int(repetitions), "root": int(root), "rotate": bool(rotate_root), "radix": int(radix), "periodic": bool(periodic)}
     finish, lost, job = _run(made, numbers, _compute(compute_ns, int(ranks), int(repetitions)), network, noise)
     unit = UNIT_NS["exact"]
     return Evaluation(pattern, finish * unit, np.zeros(int(ranks)) if lost is None else lost * unit, int(job.messages), int(job.ties), network, noise)
+
+
+def _expected(noise: Noise | None, network: LogGOPS, rounds: int) -> dict[str, bool]:
+    """By the detours that begin on a rank while it goes through its rounds undisturbed, about: what is tried first. The result is the same."""
+    if noise is None:
+        return {"keep": False, "calm": False}
+    a_ns = [len(trace) / trace.period_ns for trace in noise.traces]
+    met = rounds * (2 * network.o + network.L) * sum(a_ns) / len(a_ns)
+    return {"keep": met > KEEP_HISTORY_FROM, "calm": noise.cosched or met * noise.ranks < CALM_BELOW}
 
 
 def _run(made: _Shape, numbers: dict, compute: np.ndarray | None, network: LogGOPS, noise: Noise | None) -> tuple:

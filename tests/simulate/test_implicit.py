@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.simulate import Detours, LogGOPS, Noise, patterns, poisson, simulate
+from nbhelpers.simulate import Detours, LogGOPS, Noise, patterns, periodic, poisson, simulate
+from nbhelpers.simulate import implicit as implicit_module
 from nbhelpers.simulate.implicit import PATTERNS, evaluate
 
 ROOTED = ("binomial_bcast", "knomial_bcast", "binomial_reduce", "knomial_reduce", "scatter", "gather")
@@ -75,9 +76,27 @@ def both(pattern, ranks, network, noise, bytes, repetitions, compute, shape, per
         whole = patterns.loop(once, repetitions, compute)
     else:
         whole = patterns.repeat(once, repetitions) if repetitions > 1 else once
-    implicit = evaluate(pattern, ranks, network, noise, bytes=bytes, repetitions=repetitions, compute_ns=compute, shape=shape, periodic=periodic,
-                        rotate_root=rotate, **options)
+    options |= dict(bytes=bytes, repetitions=repetitions, compute_ns=compute, shape=shape, periodic=periodic, rotate_root=rotate)
+    implicit = evaluate(pattern, ranks, network, noise, **options)
+    if noise is not None:
+        for other in other_ways(pattern, ranks, network, noise, **options):
+            assert_alike(implicit, other)
     return simulate(whole, network, noise), implicit
+
+
+def other_ways(*given, **options):
+    """What is tried first depends on how much noise is expected; the result must not: without a history at first, and round by round where that is possible."""
+    for calm_below in (0, math.inf):
+        with pytest.MonkeyPatch.context() as changed:
+            changed.setattr(implicit_module, "KEEP_HISTORY_FROM", math.inf)
+            changed.setattr(implicit_module, "CALM_BELOW", calm_below)
+            yield evaluate(*given, **options)
+
+
+def assert_alike(one, two):
+    np.testing.assert_array_equal(one.finish_ns, two.finish_ns)
+    np.testing.assert_array_equal(one.noise_ns, two.noise_ns)
+    assert one.messages == two.messages
 
 
 def assert_equal(engine, implicit):
@@ -112,6 +131,44 @@ def test_a_thousand_random_schedules_of_every_pattern():
         noise = Noise.on_ranks(poisson(20000, 8, 0.01, i), ranks, seed=i)
         options = {"root": int(rng.integers(ranks))} if pattern in ROOTED else {}
         assert_equal(*both(pattern, ranks, network, noise, int(rng.integers(0, 300)), 2, None, shape, True, options, False))
+
+
+class TestRoundByRound:
+    """Without noise exchanges round the ring are two passes a round; noise that could strike, but nobody, takes the windows, which all other patterns take."""
+
+    def both_ways(self, pattern, ranks, network, **options):
+        nowhere = Noise.on_ranks(poisson(1000, 1), ranks, noisy=[])
+        by_rounds, *others = evaluate(pattern, ranks, network, **options), *other_ways(pattern, ranks, network, nowhere, **options)
+        for other in others:
+            assert_alike(by_rounds, other)
+        return by_rounds
+
+    @pytest.mark.parametrize("pattern", ["dissemination", "barrier", "bruck_allgather", "bruck_alltoall"])
+    @pytest.mark.parametrize("ranks", [2, 1023, 4096])
+    def test_as_by_windows(self, pattern, ranks):
+        compute = np.random.default_rng(1).integers(0, 100_000, (3, ranks))
+        network = LogGOPS(G=0.3, O=0.1, S=EAGER)
+        assert self.both_ways(pattern, ranks, network).ties == 0
+        self.both_ways(pattern, ranks, network, repetitions=3, compute_ns=compute)
+
+    @pytest.mark.parametrize("pattern", ["ring_allreduce", "ring_allgather", "pairwise_alltoall"])
+    def test_of_many_rounds(self, pattern):
+        self.both_ways(pattern, 101, LogGOPS(S=EAGER), bytes=101)
+
+    def test_messages_that_come_before_their_receivers_send(self):
+        """One rank computes for longer than all rounds of the others take, so that its messages wait for it."""
+        compute = np.zeros(64, int)
+        compute[7] = 1_000_000
+        found = self.both_ways("dissemination", 64, LogGOPS(S=EAGER), compute_ns=compute)
+        assert found.makespan_ns > 1_000_000
+        assert_equal(*both("dissemination", 64, LogGOPS(S=EAGER), None, 1, 1, compute, None, True, {}, False))
+
+    @pytest.mark.parametrize("cosched", [True, False])
+    def test_noise_that_keeps_the_order(self, cosched):
+        """All are struck at once; or each by a detour that is shorter than a message takes."""
+        for seed in range(8):
+            noise = Noise.on_ranks(periodic(1000, 100), 512, seed, cosched=True) if cosched else Noise.on_ranks(periodic(1000, 1), 512, seed)
+            assert_equal(*both("dissemination", 512, LogGOPS(S=EAGER), noise, 1, 1, None, None, True, {}, False))
 
 
 class TestTies:

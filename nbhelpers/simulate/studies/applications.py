@@ -38,6 +38,11 @@ def injected_codes(ranks: int, share: float = 0.1) -> dict[str, Schedule]:
     return {"POP": applications.pop(plane, share), "SAGE": applications.sage(space, steps), "CTH": applications.cth(space, steps)}
 
 
+def pop_alone(ranks: int, share: float = 0.1) -> dict[str, Schedule]:
+    """POP on so many ranks."""
+    return {"POP": applications.pop(patterns.grid(ranks, 2), share)}
+
+
 def application_slowdown(schedules: Programs, noises: Mapping[str, Traces], *, seeds: int = 30, network: LogGOPS = LogGOPS()) -> pd.DataFrame:
     """How much longer applications take under noise, beside what the noise alone takes from each CPU.
 

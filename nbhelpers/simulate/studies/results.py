@@ -81,7 +81,7 @@ def injected_results(calls: dict[str, pd.DataFrame], codes: pd.DataFrame) -> dic
     Parameters
     ----------
     calls : `scaling` of the two noises by what was called: allreduce, allreduce-{ranks} (fewer), bcast, cosched (all-reduce, co-scheduled).
-    codes : `application_slowdown` of POP, SAGE, CTH. Beside the paper stands what is left after each rank's own overhead is taken off.
+    codes : `application_slowdown` of POP, SAGE, CTH; of several rows for a code and a noise the last counts. Beside the paper stands what is left after each rank's own overhead is taken off.
     """
     found = {f"{what.format(**row)} {row['noise']}": _row(row) for what, table in calls.items() for _, row in table.iterrows()}
     for _, row in codes.iterrows():
