@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import subprocess
 import warnings
 from pathlib import Path
@@ -9,6 +10,13 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def pytest_configure():
+    """What is started from a script with & or by nohup ignores these signals, and so would every program that tests start and interrupt."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_collection_finish():
