@@ -244,6 +244,8 @@ def _cell(value: object, column: str, text: str | None) -> str:
         return text.format(value)
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value))
     return printed(column, value) if isinstance(value, float) else str(value)
 
 

@@ -125,3 +125,10 @@ def test_a_table_and_a_figure_never_share_a_name(tmp_path):
         save_figure(plt.figure(), "same", "A figure.", frame, tmp_path)
     plt.close("all")
     assert save_table(frame, "same", "The table again.", tmp_path).caption == "The table again."
+
+
+def test_several_words_in_a_cell_are_read_as_words(tmp_path):
+    frame = pd.DataFrame({"members": [("minor_faults", "system_s"), ("steal_s",)]})
+    save_table(frame, "groups", "Groups.", tmp_path)
+    page = (tmp_path / "groups.html").read_text()
+    assert "minor_faults, system_s" in page and "steal_s" in page and "(&#x27;" not in page and "('" not in page
