@@ -34,7 +34,7 @@ help:
 #:   target              time here*   what it does, and what it needs
 #:   make paper          15 min       the whole study on this machine, ending in one page of tables and figures; a C compiler
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
-#:   make test           20 min       the tests (NOISEBOOK_SLOW=1: with the recorded page, four minutes more)
+#:   make test           18 min       the tests (NOISEBOOK_SLOW=1: with the recorded page, four minutes more)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
 #:   make lab            -            JupyterLab on the notebooks, with the project's kernel
 #:   make env            1-2 min      only the environment (.venv) and the C parts (done by the others when needed)
