@@ -93,4 +93,4 @@ def _in_words(table: pd.DataFrame) -> str:
     in_step = table[table["rhythm"] > IN_STEP]
     if 2 * len(in_step) < len(table):
         return ""
-    return f", which in {len(in_step)} of {len(table)} runs come in step, every {in_step['rhythm_ms'].mode()[0]:.3g} ms: a tick of the host or of the firmware"
+    return f", which in {len(in_step)} of {len(table)} runs come in step, most often every {in_step['rhythm_ms'].mode()[0]:.3g} ms: a tick of the host or of the firmware"
