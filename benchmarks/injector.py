@@ -139,7 +139,7 @@ def report_events(table: pd.DataFrame, wake_us: pd.Series, shortest_us: float) -
     print(f"\nwake-up less planned start (ours, {len(wake_us)} events), us: "
           + ", ".join(f"p{100 * q:g} {wake_us.quantile(q):.1f}" for q in (0.1, 0.5, 0.9, 0.99)))
     medians = table[table["length_us"] >= shortest_us].groupby("method")["error_us"].apply(lambda x: x.abs().median())
-    print(f"shorter than {shortest_us:g} us, this machine's floor, ours are carried by others of the trace or left out, and the log says so (where there is no other, left out)")
+    print(f"shorter than {shortest_us:g} us, this machine's floor, ours are carried by others or left out, and the log says so")
     print(f"median |error| above the floor: published {medians['published (BASELINE)']:.1f} us, ours {medians['ours']:.1f} us, "
           f"ratio {medians['published (BASELINE)'] / medians['ours']:.1f}")
 

@@ -6,7 +6,9 @@ Owns these two accounts; `hypervisor.py` finds the gaps. Pure: tables in, tables
 import numpy as np
 import pandas as pd
 
-LONG_NS = 30_000  # shorter gaps are not looked for in a trace: see SHORTEST_US of hypervisor.py
+from .hypervisor import SHORTEST_US
+
+LONG_NS = round(SHORTEST_US * 1e3)  # shorter gaps are not looked for in a trace
 
 
 def steal_table(runs: pd.DataFrame, stolen: pd.DataFrame, cpus: int) -> pd.DataFrame:
@@ -44,18 +46,23 @@ def gap_account(detours: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFram
     One row a CPU: `gaps`, `gaps_ms`; of these `kernel_ms` (events in them), `stolen_ms`, `edges_ms` (the rest of gaps that hold either: the way
         into the kernel and out of it) and `unexplained_ms` (gaps that hold neither), `unexplained_long_ms` of it in gaps of 30 us and longer.
     """
-    return pd.DataFrame([_account(cpu, own, events[events["cpu"] == cpu], stolen[stolen["cpu"] == cpu]) for cpu, own in detours.groupby("cpu")])
+    return account_of(shared_gaps(detours, events, stolen))
 
 
-def unexplained_gaps(detours: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
-    """The gaps of `gap_account` that hold neither a kernel event nor stolen time."""
-    parts = [own[sum(_within(own, table[table["cpu"] == cpu]) for table in (events, stolen)) == 0] for cpu, own in detours.groupby("cpu")]
-    return pd.concat(parts) if parts else detours
+def shared_gaps(detours: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
+    """The gaps of `gap_account`, with what each holds: `kernel_ns`, `stolen_ns`; 0 of both: no record explains it."""
+    parts = [own.assign(**{name: _within(own, table[table["cpu"] == cpu]) for name, table in (("kernel_ns", events), ("stolen_ns", stolen))})
+             for cpu, own in detours.groupby("cpu")]
+    return pd.concat(parts) if parts else detours.assign(kernel_ns=0.0, stolen_ns=0.0)
 
 
-def _account(cpu: int, gaps: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame) -> dict:
-    kernel_ns, stolen_ns = (_within(gaps, table) for table in (events, stolen))
-    length_ns = gaps["duration_ns"].to_numpy(float)
+def account_of(gaps: pd.DataFrame) -> pd.DataFrame:
+    """`gap_account` of gaps that are shared out already (`shared_gaps`)."""
+    return pd.DataFrame([_account(cpu, own) for cpu, own in gaps.groupby("cpu")])
+
+
+def _account(cpu: int, gaps: pd.DataFrame) -> dict:
+    length_ns, kernel_ns, stolen_ns = (gaps[name].to_numpy(float) for name in ("duration_ns", "kernel_ns", "stolen_ns"))
     rest_ns = np.maximum(length_ns - kernel_ns - stolen_ns, 0)
     held = kernel_ns + stolen_ns > 0
     sums = {"gaps_ms": length_ns, "kernel_ms": kernel_ns, "stolen_ms": stolen_ns, "edges_ms": rest_ns[held], "unexplained_ms": rest_ns[~held],

@@ -13,7 +13,7 @@ from .detours import DetourTracer, detour_workload, read_detours_run
 from .hypervisor import PERIODS_NS, stolen_time
 from .tracepoints import read_tracepoints
 from .tracer import Tracer
-from ._steal import LONG_NS, gap_account, unexplained_gaps
+from ._steal import LONG_NS, account_of, shared_gaps
 
 IN_STEP = 0.5  # of `rhythm`: ten gaps at random reach it in one case of twelve, twenty in one of 150
 COLUMNS = ["run", "loop_s", "gaps", "gaps_ms", "kernel_ms", "stolen_ms", "edges_ms", "unexplained_ms", "unexplained_long_ms", "rhythm_ms",
@@ -52,10 +52,9 @@ def loop_beside_trace(folder: str | Path, runs: int, seconds: float, measure: bo
 def _row(folder: Path, run: dict) -> dict:
     name = f"run-{int(run['run']):06d}"
     detours, trace = read_detours_run(folder / f"{name}.detours.gz"), folder / "traces" / f"{name}.tracepoints.gz"
-    events, stolen = read_tracepoints(trace), stolen_time(trace)
-    account = gap_account(detours, events, stolen).drop(columns="cpu").sum()
-    alone = unexplained_gaps(detours, events, stolen)
-    rhythm_ms, rhythm = rhythm_of(alone[alone["duration_ns"] >= LONG_NS])
+    gaps = shared_gaps(detours, read_tracepoints(trace), stolen_time(trace))
+    account = account_of(gaps).drop(columns="cpu").sum()
+    rhythm_ms, rhythm = rhythm_of(gaps[(gaps["kernel_ns"] + gaps["stolen_ns"] == 0) & (gaps["duration_ns"] >= LONG_NS)])
     looked_ns = sum(last - first for first, last in detours.attrs["watched"].values())
     return {"run": int(run["run"]), "loop_s": looked_ns / 1e9, "gaps": int(account.pop("gaps")), "rhythm_ms": rhythm_ms, "rhythm": rhythm,
             "steal_ms": run["steal_s"] * 1e3} | account.to_dict()

@@ -252,7 +252,7 @@ def test_timers_interrupt_the_cpu():
     with replayed(stressor_noise("timer", 5000, 0.1, [CPU])) as replay:
         counted, log = counted_while(replay, "LOC")
     assert 10 <= round(units(log)) <= 500
-    assert counted >= 0.45 * units(log)  # two that were held up together are one interrupt
+    assert counted >= 0.7 * units(log)  # two that were held up together are one interrupt
     assert log["cpu_time_ns"][0] < (log["end_ns"] - log["start_ns"])[0] / 2
 
 
