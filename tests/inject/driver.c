@@ -16,13 +16,13 @@ static void wait_ms(int milliseconds)
     nanosleep(&wait, NULL);
 }
 
-static void begin(struct nb_injection *run, pid_t workload, int64_t t0_ns)
+static void begin(struct nb_injection *run, pid_t workload, int64_t ahead_ns)
 {
     int64_t event;
     EXPECT(nb_check(run, &event) == 0 && event == -1);
     EXPECT(nb_start(run, workload) == 0);
     EXPECT(nb_wait_ready(run, 15000) == 0);
-    EXPECT(nb_release(run, t0_ns) == 0);
+    EXPECT(nb_release(run, now_ns() + ahead_ns) == 0);
     EXPECT(nb_release(run, now_ns()) == -ESRCH);
 }
 
@@ -47,7 +47,7 @@ static int count(const struct nb_injection *run, int lane, int outcome)
 static void to_the_end(struct shared *s, int lanes, int64_t gap_ns)
 {
     struct nb_injection run = small_injection(s, lanes, gap_ns);
-    begin(&run, 0, now_ns() + 200000000); /* still ahead when a slow, sanitized start is over */
+    begin(&run, 0, 10000000);
     finish(&run, NB_PLAN_DONE);
     for (int lane = 0; lane < lanes; lane++)
         EXPECT(count(&run, lane, NB_INJECTED) + count(&run, lane, NB_LATE) == EACH);
@@ -56,7 +56,7 @@ static void to_the_end(struct shared *s, int lanes, int64_t gap_ns)
 static void stopped(struct shared *s)
 {
     struct nb_injection run = small_injection(s, 2, 100000000);
-    begin(&run, 0, now_ns() + 1000000);
+    begin(&run, 0, 1000000);
     wait_ms(20);
     EXPECT(nb_stop(&run) == 0);
     finish(&run, NB_ASKED);
@@ -75,7 +75,7 @@ static void two_lanes_on_a_cpu(struct shared *s)
     }
     s->duration[EACH] = 30000000;
     s->lanes[0].cpu = s->lanes[1].cpu = sched_getcpu();
-    begin(&run, 0, now_ns() + 1000000);
+    begin(&run, 0, 1000000);
     finish(&run, NB_PLAN_DONE);
     EXPECT(count(&run, 0, NB_NOT_REACHED) == 0 && count(&run, 1, NB_NOT_REACHED) == 0);
 }
@@ -85,7 +85,7 @@ static void too_late(struct shared *s, int lateness, int64_t late_ns)
 {
     struct nb_injection run = small_injection(s, 2, 1000000);
     run.rules.lateness = lateness;
-    begin(&run, 0, now_ns() - late_ns);
+    begin(&run, 0, -late_ns);
     finish(&run, NB_PLAN_DONE);
     EXPECT(count(&run, 0, NB_NOT_REACHED) == 0);
     EXPECT(late_ns < run.rules.give_up_ns + EACH * 1000000 || count(&run, 0, NB_DROPPED) == EACH);
@@ -94,16 +94,17 @@ static void too_late(struct shared *s, int lateness, int64_t late_ns)
 static void beside_a_workload(struct shared *s, int kill_it)
 {
     struct nb_injection run = small_injection(s, LANES, 2000000);
-    const pid_t workload = fork();
-    if (workload == 0) {
-        wait_ms(kill_it ? 900 : 15);
-        _exit(0);
-    }
-    begin(&run, workload, now_ns());
-    if (kill_it) {
-        wait_ms(10);
-        kill(workload, SIGKILL);
-    }
+    int go_on[2];
+    char byte;
+    EXPECT(pipe(go_on) == 0);
+    const pid_t workload = fork(); /* ends when it is told to, however long a sanitized start takes */
+    if (workload == 0)
+        _exit(read(go_on[0], &byte, 1) != 1);
+    begin(&run, workload, 0);
+    wait_ms(10);
+    EXPECT(kill_it ? kill(workload, SIGKILL) == 0 : write(go_on[1], "", 1) == 1);
+    close(go_on[0]);
+    close(go_on[1]);
     EXPECT(waitpid(workload, NULL, 0) == workload);
     finish(&run, NB_WORKLOAD_ENDED);
 }
@@ -115,7 +116,7 @@ static void at_its_limit(struct shared *s)
     s->policy[1] = NB_OTHER;
     s->priority[1] = 0;
     run.rules.limit_ns = 20000000;
-    begin(&run, 0, now_ns());
+    begin(&run, 0, 0);
     EXPECT(nb_join(&run, 15000) == 0);
     EXPECT(run.log.outcome[1] == NB_CUT && (run.control->ended_by == NB_TIME_LIMIT || run.control->ended_by == NB_PLAN_DONE));
 }
