@@ -196,7 +196,7 @@ def _stage_lock(study: Study):
 
 
 def _export(study: Study, notebook: Path) -> Path:
-    from .report import export_page
+    from .page import export_page
 
     page = study.build / "pages" / f"{study.stage}.html"
     page.parent.mkdir(parents=True, exist_ok=True)

@@ -130,7 +130,7 @@ class Header:
         return f"Study {self.study.stage}, profile {self.study.profile}"
 
     def _banner(self) -> str:
-        from .report import banner_html
+        from .page import banner_html
 
         notes = list(self.study.machine["replaced"])
         if not self.study.measures:

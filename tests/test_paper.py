@@ -11,7 +11,7 @@ import pytest
 from nbhelpers.inject import describe_configs, planted_schedules, planted_table, traced_configs
 from nbhelpers.measure import calibrated, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
-from nbhelpers.report import outside_loads
+from nbhelpers.page import outside_loads
 from nbhelpers.trace import read_traces
 from nbhelpers.workloads import nbody
 

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.report import banner_html, export_page, outside_loads
+from nbhelpers.page import banner_html, export_page, outside_loads
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

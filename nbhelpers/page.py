@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 
-from ..errors import InputError
-from ..files import write_atomically
+from .errors import InputError
+from .files import write_atomically
 
 _BANNER = "background: #fff6e0; border: 1px solid #e69f00; border-left: 6px solid #e69f00; padding: .6rem 1rem; color: #1b1b1b"
 CSS = Path(__file__).with_name("page.css")
