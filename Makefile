@@ -69,7 +69,8 @@ $(ENV): requirements.lock
 	  echo "'$(PYTHON)' cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
 	@echo "Installing the environment into .venv (about a minute)"
 	@$(PYTHON) -m venv --clear .venv
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+	@.venv/bin/python -m compileall -qq -j 0 .venv/lib || true # on all CPUs; pip has one for it
 	@touch $@
 endif
 
@@ -114,12 +115,15 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 
 # --- the rest -------------------------------------------------------------------------------------------------------------
 
-# Tests of pure functions share the CPUs; then come those that measure, disturb or change the machine, one by one.
-PURE := tests/attribute tests/noise tests/report tests/simulate
+# Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
+# thousand measurements is disturbed by others: of these, what fails is run once more, and the summary names it.
+TOGETHER := tests/attribute tests/noise tests/report tests/simulate tests/test_house.py tests/test_page.py tests/test_stages.py \
+  tests/mitigate/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels tables) \
+  $(patsubst %,tests/trace/test_%.py,mend mutations netduration osnoise ringbuffer)
 test: build/c-parts
 	@failed=0; \
-	$(PY) -m pytest -n auto --maxprocesses 8 $(PURE) || failed=1; \
-	$(PY) -m pytest $(PURE:%=--ignore=%) || failed=1; \
+	$(PY) -m pytest -n auto --maxprocesses 8 --dist worksteal $(TOGETHER) || failed=1; \
+	$(PY) -m pytest --reruns 1 $(TOGETHER:%=--ignore=%) || failed=1; \
 	exit $$failed
 
 doctor: build/c-parts

@@ -4,7 +4,6 @@ import gc
 import os
 import signal
 import subprocess
-import warnings
 from pathlib import Path
 
 import pytest
@@ -23,23 +22,6 @@ def pytest_collection_finish():
     """What was imported and collected stays: left out of garbage collections, which some libraries ask for at every call."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem):
-    """`tries(n)`: for what is true of an undisturbed machine. A test that fails is repeated, and the summary says so; only the nth failure counts."""
-    mark = pyfuncitem.get_closest_marker("tries")
-    if mark is None:
-        return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    for left in reversed(range(mark.args[0])):
-        try:
-            pyfuncitem.obj(**arguments)
-            return True
-        except AssertionError as error:
-            if not left:
-                raise
-            warnings.warn(pytest.PytestWarning(f"{pyfuncitem.nodeid} is repeated: {str(error).splitlines()[0] if str(error) else 'it failed'}"), stacklevel=1)
 
 
 @pytest.fixture(scope="session")

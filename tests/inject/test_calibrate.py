@@ -16,7 +16,7 @@ from nbhelpers.inject.rules import may_realtime
 
 from .test_injection import WITHOUT_SYS_NICE
 
-pytestmark = pytest.mark.tries(3)
+pytestmark = pytest.mark.flaky(reruns=2)
 
 module = sys.modules["nbhelpers.inject.calibrate"]
 needs_realtime = pytest.mark.skipif(not may_realtime(50), reason="SCHED_FIFO is not permitted here")

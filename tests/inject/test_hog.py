@@ -18,7 +18,7 @@ from nbhelpers.workloads import external
 from .helpers import CPU_COUNT, gone_within, make_config
 from .test_injection import Look
 
-pytestmark = pytest.mark.tries(3)
+pytestmark = pytest.mark.flaky(reruns=2)
 
 MS = 10**6
 needs_realtime = pytest.mark.skipif(not may_realtime(51), reason="SCHED_FIFO is not permitted here")

@@ -23,7 +23,7 @@ from nbhelpers.workloads import external
 
 from .helpers import CPU_COUNT, gone_within, lifted, make_config, mixed_config, put_back, state
 
-pytestmark = pytest.mark.tries(3)
+pytestmark = pytest.mark.flaky(reruns=2)
 
 REPOSITORY = Path(__file__).parents[2]
 needs_realtime = pytest.mark.skipif(not may_realtime(51), reason="SCHED_FIFO is not permitted here")

@@ -247,11 +247,11 @@ def counted_while(replay: Replay, name: str) -> tuple[int, object]:
     return interrupt_counts().loc[CPU, name] - before, log
 
 
-@pytest.mark.tries(3)
+@pytest.mark.flaky(reruns=2)
 def test_timers_interrupt_the_cpu():
-    with replayed(stressor_noise("timer", 5000, 0.1, [CPU])) as replay:
+    with replayed(stressor_noise("timer", 2000, 0.1, [CPU])) as replay:
         counted, log = counted_while(replay, "LOC")
-    assert 10 <= round(units(log)) <= 500
+    assert 10 <= round(units(log)) <= 200
     assert counted >= 0.7 * units(log)  # two that were held up together are one interrupt
     assert log["cpu_time_ns"][0] < (log["end_ns"] - log["start_ns"])[0] / 2
 

@@ -17,7 +17,7 @@ from nbhelpers.workloads import nbody
 
 from .helpers import CPU_COUNT, make_config
 
-pytestmark = pytest.mark.tries(3)
+pytestmark = pytest.mark.flaky(reruns=2)
 
 US = 1000
 LANE, ORDINARY = 501, 502

@@ -16,7 +16,7 @@ from nbhelpers.mitigate.preparing import Trigger
 from nbhelpers.mitigate.settings import Setting, changeable
 from nbhelpers.workloads import external, nbody
 
-pytestmark = pytest.mark.tries(3)
+pytestmark = pytest.mark.flaky(reruns=2)
 
 AUTOMATED = sorted(name for name, mitigation in mitigations().items() if mitigation.automated)
 OPENMP = {"pin-threads", "leave-one-cpu", "openmp-passive", "openmp-active", "dynamic-schedule"}

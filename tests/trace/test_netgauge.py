@@ -16,7 +16,7 @@ from nbhelpers.trace import (attribute_detours, detour_summary, read_netgauge, r
 from nbhelpers.trace._table import noise_events
 from nbhelpers.workloads import binary_folder
 
-pytestmark = pytest.mark.tries(3)
+pytestmark = pytest.mark.flaky(reruns=2)
 
 built = pytest.mark.skipif(not (binary_folder() / "ftq").exists(), reason="workloads are not built: make env")
 # As Netgauge 2.4.7 lays its selfish output out: header, detours, trailer.
