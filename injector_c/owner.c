@@ -36,7 +36,8 @@ static bool rules_hold(const struct nb_rules *rules)
     for (int i = 0; i < 3; i++)
         if (positive[i] <= 0 || positive[i] > most || times[i] < 0 || times[i] > most || costs[i] < 0 || costs[i] > NB_SECOND_NS)
             return false;
-    return rules->exit_per_wake >= 0 && rules->exit_per_wake <= 10 && rules->exit_per_doubling >= 0 && rules->exit_per_doubling <= NB_SECOND_NS && rules->lateness >= NB_CATCH_UP && rules->lateness <= NB_TRUNCATE;
+    return rules->exit_per_wake >= 0 && rules->exit_per_wake <= 10 && rules->exit_per_doubling >= 0 &&
+           rules->exit_per_doubling <= NB_SECOND_NS && rules->lateness >= NB_CATCH_UP && rules->lateness <= NB_TRUNCATE;
 }
 
 int nb_check(const struct nb_injection *run, int64_t *event)

@@ -57,15 +57,23 @@ def to_json(value: object, indent: int | None = 2) -> str:
     return json.dumps(value, indent=indent, sort_keys=True, ensure_ascii=False) + "\n"
 
 
+def write_json(path: str | Path, value: object, indent: int | None = 2) -> Path:
+    """Write `to_json(value, indent)` atomically, packed where the name ends in .gz: `read_json` reads both."""
+    content = to_json(value, indent).encode()
+    return write_atomically(path, gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
+
+
 def read_json(path: str | Path) -> object:
-    """Read JSON; an error names the file, line and column.
+    """Read JSON, packed where the name ends in .gz; an error names the file, line and column.
 
     Raises
     ------
     InputError : the file is missing, unreadable or not JSON.
     """
+    path = Path(path)
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        content = _unpacked(path) if path.suffix == ".gz" and path.exists() else path.read_bytes()
+        return json.loads(content.decode("utf-8"))
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
     except UnicodeDecodeError as error:

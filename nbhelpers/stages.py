@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 
 from .errors import InputError, NoisebookError
-from .files import digest, pack, read_json, to_json, write_atomically
+from .files import digest, pack, read_json, to_json, write_atomically, write_json
 from .schemas import jsonschema
 from .study import PROFILES, REPOSITORY, Study
 
@@ -152,7 +152,7 @@ def run_stage(stage: str, profile: str) -> Path:
             raise
         running.replace(done)
         page = _export(study, done)
-    write_atomically(study.build / "provenance" / f"{stage}.json", to_json(_provenance(study, parameters)))
+    write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, parameters))
     _write_if_changed(study.build / "stamps" / f"{stage}.made", to_json(_made(study)))
     return page
 

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from .errors import InputError
-from .files import read_json, to_json, write_atomically
+from .files import read_json, write_json
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PROFILES = ("smoke", "quick", "full", "record", "recorded")
@@ -71,7 +71,7 @@ class Study:
     def save_machine(self) -> Path:
         """Write the machine beside the data, so that a recorded campaign carries it."""
         folder = self.data if self.measures else self.results
-        return write_atomically(folder / "machine.json", to_json(self.machine))
+        return write_json(folder / "machine.json", self.machine)
 
     def machine_table(self):
         """The machine as a table of two columns."""
@@ -112,7 +112,7 @@ class Found:
 
         from .report import found_html
 
-        write_atomically(self.path, to_json(list(sentences)))
+        write_json(self.path, list(sentences))
         if self._place is not None:
             self._place.update(HTML(found_html(sentences)))
 

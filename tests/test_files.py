@@ -1,5 +1,6 @@
 """Files survive a crash: whole or not at all, and a torn record costs only itself."""
 
+import gzip
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import append_record, digest, digest_files, pack, read_json, read_records, write_atomically
+from nbhelpers.files import append_record, digest, digest_files, pack, read_json, read_records, write_atomically, write_json
 
 
 def test_records_come_back_in_order(tmp_path):
@@ -74,6 +75,22 @@ def test_bad_json_is_an_error_that_names_the_file(tmp_path, content):
     (tmp_path / "bad.json").write_bytes(content)
     with pytest.raises(InputError, match="bad.json"):
         read_json(tmp_path / "bad.json")
+
+
+def test_json_is_packed_where_the_name_says_so_and_the_same_bytes_each_time(tmp_path):
+    value = {"b": [1, 2.5, None], "a": "µs"}
+    plain, packed = write_json(tmp_path / "a.json", value), write_json(tmp_path / "a.json.gz", value)
+    assert read_json(plain) == read_json(packed) == value and gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    before = packed.read_bytes()
+    assert write_json(packed, dict(reversed(value.items()))).read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:-9], lambda content: b"{}" + content])
+def test_damaged_packed_json_is_an_error_that_names_the_file(tmp_path, damage):
+    path = write_json(tmp_path / "a.json.gz", list(range(1000)))
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InputError, match="a.json.gz"):
+        read_json(path)
 
 
 @given(st.lists(st.binary(max_size=8), max_size=4), st.lists(st.binary(max_size=8), max_size=4))

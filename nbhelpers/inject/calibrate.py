@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError, RunError, SettingError, Unavailable
-from ..files import digest, read_json, to_json, write_atomically
+from ..files import digest, read_json, write_json
 from ..machine import measuring, online_cpus, state_folder
 from ._native import ffi, lib, library
 from .replay import Replay
@@ -58,7 +58,7 @@ def calibrate(path: str | Path | None = None, again: bool = False) -> Calibratio
     except (Unavailable, RunError):
         return Calibration()
     if found.measured and path is not None:
-        write_atomically(path, to_json({"of": _identity(), "calibration": asdict(found)}))
+        write_json(path, {"of": _identity(), "calibration": asdict(found)})
     return found
 
 

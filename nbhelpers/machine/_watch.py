@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import SettingError
-from ..files import to_json, write_atomically
+from ..files import write_json
 from . import guardian
 
 _serial = itertools.count()
@@ -52,7 +52,7 @@ def write_journal(folder: Path, changes: list[dict]) -> Path:
     journal = {"format": guardian.FORMAT, "pid": pid, "started": guardian.started(pid), "boot": guardian.boot_id(),
                "changes": changes}
     name = f"{pid}-{time.monotonic_ns():020d}{next(_serial):06d}.journal"
-    return write_atomically(folder / name, to_json(journal))
+    return write_json(folder / name, journal)
 
 
 def start_guardian(journal: Path) -> subprocess.Popen:

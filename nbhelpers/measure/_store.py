@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import InputError
-from ..files import append_record, digest, read_json, read_records, to_json, write_atomically
+from ..files import append_record, digest, read_json, read_records, to_json, write_json
 from ..workloads import Workload, binary_folder, program_path
 
 _FORMAT = "noisebook campaign 1"
@@ -91,7 +91,7 @@ class Store:
         if path.exists():
             _refuse(_differences(self._recorded(), identity), path)
         else:
-            write_atomically(path, to_json(identity))
+            write_json(path, identity)
 
     def agree(self, identity: dict) -> None:
         """Compare names, models, placements and noise only: data recorded elsewhere, by programs that need not exist here.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import InputError
-from ..files import read_json, to_json, write_atomically
+from ..files import read_json, write_json
 from ..machine import measuring
 
 
@@ -14,7 +14,7 @@ def measured_once(path: str | Path, find: Callable[[], object], doing: str, meas
 
     Parameters
     ----------
-    path : of the JSON file.
+    path : of the JSON file; packed where it ends in .gz.
     find : measures it, with the machine to itself; gives what JSON can hold.
     doing : what is measured, told to those who wait for the machine.
     measure : False: never measure, it must be there.
@@ -35,5 +35,5 @@ def measured_once(path: str | Path, find: Callable[[], object], doing: str, meas
         with measuring(doing=doing):
             found = find()
         kept = found if key is None else kept | {key: found}
-        write_atomically(path, to_json(kept, indent=indent))
+        write_json(path, kept, indent)
     return kept if key is None else kept[key]

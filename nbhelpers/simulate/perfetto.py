@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import write_atomically
+from ..files import read_json, write_atomically
 from .result import Result
 
 PATH_THREAD, NOISE_THREAD = 900, 1000
@@ -117,13 +117,10 @@ def read_perfetto(path: str | Path) -> pd.DataFrame:
     ------
     InputError : not such a file; an arrow without its other end; two slices of a track that overlap without one lying in the other, which viewers drop.
     """
-    path = Path(path)
-    try:
-        raw = path.read_bytes()
-        content = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
-        events = content["traceEvents"]
-    except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-        raise InputError(f"not a Chrome trace: {error}", where=path) from None
+    content = read_json(path)
+    if not isinstance(content, dict) or "traceEvents" not in content:
+        raise InputError("not a Chrome trace: it has no list 'traceEvents'", where=path)
+    events = content["traceEvents"]
     rows = [(e["pid"], e["tid"], e["cat"], e["name"], e["ts"] * 1e3, (e["ts"] + e["dur"]) * 1e3, -1) for e in events if e["ph"] == "X"]
     ends = {e["id"]: e for e in events if e["ph"] == "f"}
     starts = [e for e in events if e["ph"] == "s"]

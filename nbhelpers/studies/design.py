@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_json, to_json, write_atomically
+from ..files import read_json, write_json
 from ..machine import topology
 from ..measure import sized
 from ..workloads import Configuration, Workload, compilers, configuration_table, configurations, existing
@@ -92,7 +92,7 @@ def _kept(path: Path, names: Sequence[str], models: Sequence[str], families: Col
     if not measure:
         raise InputError("this study was not recorded", where=path, mend="measure it: make paper PROFILE=quick")
     kept = _decided(names, models, families)
-    write_atomically(path, to_json(kept))
+    write_json(path, kept)
     return kept
 
 

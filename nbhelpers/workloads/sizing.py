@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from ..errors import InputError, RunError
-from ..files import read_json, to_json, write_atomically
+from ..files import read_json, write_json
 from .openmp import minife, nbody, schedbench, stream, syncbench
 from .programs import binary_folder, program_path
 from .workload import Workload
@@ -66,7 +66,7 @@ def delay_steps(delay_us: float, path: str | PathLike | None = None) -> int:
     if path is None or not Path(path).exists():
         step_ns = _measured_step_ns()
         if path is not None:
-            write_atomically(path, to_json({"step_ns": step_ns}))
+            write_json(path, {"step_ns": step_ns})
     else:
         step_ns = _kept_step_ns(Path(path))
     return max(1, round(delay_us * 1e3 / step_ns))

@@ -33,7 +33,7 @@ def test_both_states_are_recorded_once_and_read_as_they_were(tmp_path):
 
 
 def test_nothing_recorded(tmp_path):
-    with pytest.raises(InputError, match="not recorded"):
+    with pytest.raises(InputError, match="not measured yet"):
         quiet_and_loaded(tmp_path / "states.json.gz", measure=False)
 
 

@@ -91,6 +91,9 @@ class TestPerfetto:
         path = write_perfetto(result, tmp_path / "loop.json")
         content = json.loads(path.read_text())
         path.write_text(path.read_text()[:-50])
+        with pytest.raises(InputError, match="not JSON"):
+            read_perfetto(path)
+        path.write_text("{}")
         with pytest.raises(InputError, match="not a Chrome trace"):
             read_perfetto(path)
         lone = {**content, "traceEvents": [event for event in content["traceEvents"] if event["ph"] != "f"]}

@@ -3,8 +3,6 @@
 Owns the two recordings and their file, and the load: `workloads/stream.c` at ordinary priority, where the scheduler puts it.
 """
 
-import gzip
-import json
 import os
 import subprocess
 import time
@@ -14,8 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from ...errors import InputError, RunError
-from ...files import write_atomically
+from ...errors import RunError
+from ...measure import measured_once
 from ...trace import detour_summary, record_detours
 from ...workloads import binary_folder, program_path
 from .signatures import PUBLISHED, published_noise
@@ -42,12 +40,8 @@ def quiet_and_loaded(path: str | Path, seconds: float = 1.0, measure: bool = Tru
     InputError : nothing was recorded yet and `measure` is False.
     RunError : the loop failed, or the load did, or it ended too soon.
     """
-    path = Path(path)
-    if not path.exists():
-        if not measure:
-            raise InputError("detours of the loaded machine were not recorded", where=path, mend="make paper PROFILE=record, then python -m nbhelpers.stages record --profile record")
-        write_atomically(path, gzip.compress(json.dumps(_recorded(seconds)).encode(), mtime=0))
-    return {state: _table(kept) for state, kept in json.loads(gzip.decompress(path.read_bytes())).items()}
+    recorded = measured_once(path, lambda: _recorded(seconds), "noise of the quiet and of the loaded machine", measure, indent=None)
+    return {state: _table(recorded[state]) for state in ("quiet", "loaded")}
 
 
 def detours_beside_published(recordings: dict[str, pd.DataFrame]) -> pd.DataFrame:
