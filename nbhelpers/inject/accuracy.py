@@ -66,7 +66,7 @@ def accuracy_of(log: pd.DataFrame, anomaly_seconds: object = None, replayed_seco
     by_run = _binned(occupying)
     workload = None if anomaly_seconds is None else workload_accuracy(anomaly_seconds, replayed_seconds, undisturbed_seconds, seed)
     bins = by_run.groupby(["kind", "bin_ms"])[["planned_ms", "injected_ms"]].mean().reset_index()
-    return Accuracy(pd.DataFrame(rows).T.astype({"events": int}), _classes(occupying, by_run), bins, _intensities(log[~occupies(log)]), workload)
+    return Accuracy(pd.DataFrame(rows).T.astype({"events": int}).rename_axis("class"), _classes(occupying, by_run), bins, _intensities(log[~occupies(log)]), workload)
 
 
 def _errors(done: pd.DataFrame) -> dict[str, float]:

@@ -178,7 +178,7 @@ def planted_findings(table: pd.DataFrame) -> list[str]:
     return [f"Over {len(table)} planted anomal{'y' if len(table) == 1 else 'ies'}, {table['runs'].min()} runs each, the replay's mean run time was off by **{error.mean():.1%}** on "
             f"average and {error.max():.1%} at most; the published injector's was off by 8.6 % on average (natural anomalies, Table 7).",
             f"In {holds} of {len(table)} cases the 95 % interval of replayed / disturbed holds 1; the intervals of the disturbed means reach "
-            f"± {widths.max():.1%} ({int((widths <= NARROW).sum())} cases: at most ± {NARROW:.1%}).",
+            f"± {widths.max():.1%} (at most ± {NARROW:.1%} in {int((widths <= NARROW).sum())} of {len(table)}).",
             f"The distribution of replayed run times is no farther from that of the disturbed ones than chance brings with it in "
             f"{int((table['wasserstein_share'] <= table['wasserstein_chance']).sum())} of {len(table)} cases (Wasserstein distance, on average "
             f"{table['wasserstein_share'].mean():.1%} of the run time; of the undisturbed program {table['baseline_wasserstein_share'].mean():.1%}).",

@@ -187,7 +187,7 @@ def _errors(matched: pd.DataFrame) -> pd.DataFrame:
             errors = own[f"{what}_error_us"]
             low, middle, high = errors.quantile([0.1, 0.5, 0.9])
             rows[name] |= {f"{what}_bias_us": middle, f"{what}_spread_us": high - low, f"{what}_p99_us": errors.abs().quantile(0.99)}
-    return pd.DataFrame(rows).T.astype({"events": int, "seen": int})
+    return pd.DataFrame(rows).T.astype({"events": int, "seen": int}).rename_axis("class")
 
 
 def _totals(matched: pd.DataFrame, events: pd.DataFrame, average: pd.DataFrame, seconds: float) -> pd.DataFrame:

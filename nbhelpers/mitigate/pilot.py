@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..attribute import Comparison, compare, explain, layer_effect, stopping
 from ..errors import InputError, NoisebookError, RunError, SettingError, Unavailable
-from ..files import read_json, to_json, write_atomically
+from ..files import read_json, write_json
 from ..measure import Campaign, Cell, consequences, finished, layer_cells, metrics as metric_layers, rates, recorded_runs, run_once
 from ..workloads import Workload, external
 from .knowledge import Mitigation, explain_factor, mitigations
@@ -124,7 +124,7 @@ class _Pilot:
                 affordable = self._fewest(a_run)
             if count >= FEWEST_RUNS and (decision.stop or spent > BASELINE_SHARE * self.budget_s or count >= affordable):
                 stopped = decision.reason if decision.stop else f"the budget for it was spent ({decision.reason})"
-                write_atomically(path, to_json({"runs": count, "stopped": stopped}))
+                write_json(path, {"runs": count, "stopped": stopped})
                 return runs, stopped
             count = min(max(FEWEST_RUNS, count + STEP), max(FEWEST_RUNS, affordable))
             self.say(f"measuring: {count} runs of {a_run:.3g} s each ({decision.reason})")
@@ -143,7 +143,7 @@ class _Pilot:
         path = self.folder / "layers.json"
         if not self._kept(path):
             rounds = int(min(LAYERS_SHARE * self.budget_s / (2 * float(runs["elapsed_seconds"].median())), MOST_ROUNDS))
-            write_atomically(path, to_json({"rounds": rounds if rounds >= FEWEST_ROUNDS else 0}))
+            write_json(path, {"rounds": rounds if rounds >= FEWEST_ROUNDS else 0})
         rounds = read_json(path)["rounds"]
         if not rounds:
             return "Whether the counters change the run time was not tested: the budget is too small."
@@ -211,7 +211,7 @@ class _Pilot:
                 self.left_out.append({"mitigation": name, "name": mitigations()[name].name, "reason": reason, "mend": mend})
             else:
                 chosen.append(name)
-        write_atomically(path, to_json({"wanted": list(wanted), "chosen": chosen, "left_out": self.left_out}))
+        write_json(path, {"wanted": list(wanted), "chosen": chosen, "left_out": self.left_out})
         return chosen
 
     def _most(self, runs: pd.DataFrame) -> int:
@@ -223,7 +223,7 @@ class _Pilot:
         """Why a mitigation is not tried, and what would mend it; the last question is asked of a real run."""
         order = ("none", "low", "high")
         if order.index(mitigation.risk) > order.index(self.risk):
-            return f"its risk is {mitigation.risk}", f"risk={mitigation.risk!r}"
+            return f"its risk is {mitigation.risk}; allowed: {self.risk}", f"risk={mitigation.risk!r}"
         if mitigation.serial and parallel or mitigation.parallel and not parallel:
             return f"the program is {'parallel' if parallel else 'serial'}", ""
         if not (answer := mitigation.possible(self.workload)):
@@ -263,7 +263,7 @@ class _Pilot:
         left = (1 - CONFIRM_SHARE) * self.budget_s - self._spent()
         a_round = 2 * float(runs["elapsed_seconds"].median())
         rounds = int(np.clip(left / trials_left / a_round, FEWEST_ROUNDS, MOST_ROUNDS))
-        write_atomically(path, to_json({"rounds": rounds}))
+        write_json(path, {"rounds": rounds})
         return rounds
 
     def _confirmed(self, report: Report) -> Report:
@@ -278,7 +278,7 @@ class _Pilot:
             rounds = int(np.clip((self.budget_s - self._spent()) / (2 * float(trial["elapsed_seconds"].mean())), 0, MOST_ROUNDS))
             if rounds < FEWEST_ROUNDS:
                 return report
-            write_atomically(best, to_json({"mitigation": name, "rounds": rounds}))
+            write_json(best, {"mitigation": name, "rounds": rounds})
         kept = read_json(best)
         self.say(f"measuring “{mitigations()[kept['mitigation']].name}” again in {kept['rounds']} rounds")
         table = self._runs("confirm", lambda: cells(self.workload, [kept["mitigation"]]), kept["rounds"])

@@ -90,7 +90,7 @@ def may_help(factor: str, workload: Workload, risk: str = "low") -> pd.DataFrame
     for item in sorted((mitigations()[name] for name in explain_factor(factor).mitigations), key=lambda item: item.cost):
         answer = item.possible(workload)
         beyond = levels.index(item.risk) > levels.index(risk)
-        reason = answer.reason or (f"its risk is {item.risk}" if beyond else "for programs with several threads" if item.parallel else "")
+        reason = answer.reason or (f"its risk is {item.risk}; allowed: {risk}" if beyond else "for programs with several threads" if item.parallel else "")
         rows.append({"mitigation": item.id, "name": item.name, "tried": not reason, "reason": reason})
     return pd.DataFrame(rows, columns=["mitigation", "name", "tried", "reason"])
 

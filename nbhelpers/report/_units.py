@@ -3,11 +3,19 @@
 `mean_us` is headed "mean (µs)", `cpu_share` "CPU" in per cent; the CSV keeps the names and the full precision.
 """
 
+import math
+from collections.abc import Callable, Iterable
+
 UNITS = {  # ending: unit, how a number is printed, factor
     "_percent": ("%", "{:.2f}", 1), "_share": ("%", "{:.3f}", 100), "_seconds": ("s", "{:.4f}", 1), "_hz": ("1/s", "{:.1f}", 1),
-    "_per_s": ("1/s", "{:.1f}", 1), "_ms": ("ms", "{:.3f}", 1), "_us": ("µs", "{:.1f}", 1), "_ns": ("ns", "{:.0f}", 1),
+    "_per_s": ("1/s", "{:.1f}", 1), "_mhz": ("MHz", "{:.0f}", 1), "_ms": ("ms", "{:.3f}", 1), "_us": ("µs", "{:.1f}", 1), "_ns": ("ns", "{:.0f}", 1),
+    "_s": ("s", "{:.4f}", 1), "_c": ("°C", "{:.1f}", 1),
 }
-WHOLE = {"share": ("share (%)", "{:.2f}", 100), "seconds": ("run time (s)", "{:.4f}", 1), "p_value": ("p", "{:.3f}", 1)}
+WHOLE = {"share": ("share (%)", "{:.2f}", 100), "seconds": ("run time (s)", "{:.4f}", 1), "p_value": ("p", "{:.3f}", 1), "p_holm": ("p (Holm)", "{:.3f}", 1),
+         "p_corrected": ("p, corrected", "{:.3f}", 1)}
+_LEAST = 1e-4  # smaller ones are only said to be so
+_MOST_DECIMALS = 4
+_WIDE = 1000  # columns whose largest number is so many times the smallest have no decimals in common
 
 
 def heading(column: str) -> str:
@@ -18,12 +26,30 @@ def heading(column: str) -> str:
     return f"{name} ({unit})" if unit else name
 
 
-def printed(column: str, value: float) -> str:
-    """A number of the column for a reader."""
+def numbers(column: str, values: Iterable[object]) -> Callable[[float], str]:
+    """How the numbers of a column are printed for a reader: by its unit, else with the decimals that give the smallest four digits."""
     if column in WHOLE:
-        return WHOLE[column][1].format(value * WHOLE[column][2])
-    _, unit, text, factor = _unit(column)
-    return text.format(value * factor) if unit else f"{value:.4g}"
+        text, factor = WHOLE[column][1:]
+    else:
+        _, unit, text, factor = _unit(column)
+        text = text if unit else _in_common([abs(value) for value in values if isinstance(value, float) and math.isfinite(value)])
+    return lambda value: _printed(value * factor, text)
+
+
+def _printed(value: float, text: str) -> str:
+    shown = text.format(value)
+    if value == 0 or not math.isfinite(value) or float(shown) != 0:
+        return shown
+    return f"{value:.2g}" if abs(value) >= _LEAST else f"{'> -' if value < 0 else '< '}{_LEAST:.4f}"
+
+
+def _in_common(sizes: list[float]) -> str:
+    if all(size == int(size) and size < 1e9 for size in sizes):
+        return "{:.0f}"
+    least, most = min(size for size in sizes if size), max(sizes)
+    if most > _WIDE * least:
+        return "{:.4g}"
+    return f"{{:.{min(max(3 - math.floor(math.log10(least)), 0), _MOST_DECIMALS)}f}}"
 
 
 def _unit(column: str) -> tuple[str, str, str, float]:

@@ -7,7 +7,7 @@ import base64
 import html
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_json, to_json, write_atomically
-from ._units import heading, printed
+from ..files import read_json, write_atomically, write_json
+from ._units import heading, numbers
 from .style import style
 
 FIGURE_FORMAT = "noisebook figure 1"
 TABLE_FORMAT = "noisebook table 1"
 EXACT = "%.10g"
+NO_ROWS = "none"
 _NO_DATES = {"pdf": {"CreationDate": None, "Producer": None, "Creator": None}, "svg": {"Date": None, "Creator": None},
              "png": {"Software": None}}
 
@@ -119,7 +120,7 @@ def save_figure(figure: object, name: str, caption: str, data: pd.DataFrame, fol
     write_atomically(folder / f"{name}.csv", data.to_csv(index=False, float_format=EXACT))
     record = Figure(name, caption, folder, round(float(figure.get_figwidth()), 3), _order(folder, name))
     content = {"format": FIGURE_FORMAT, "name": name, "caption": caption, "width_in": record.width_in, "order": record.order}
-    write_atomically(folder / f"{name}.json", to_json(content))
+    write_json(folder / f"{name}.json", content)
     return record
 
 
@@ -140,7 +141,7 @@ def save_table(frame: pd.DataFrame, name: str, caption: str, folder: str | Path,
     published : table of `published(...)`: rows are matched by the text columns that both have, and beside each number column that
         both have comes one named ``COLUMN (published)``. The caption then names the paper and its table.
     formats : for a column, how it is printed in LaTeX and HTML, such as ``{"seconds": "{:.3f}", "increase": "{:+.1%}"}``;
-        other numbers are printed by the unit in the column's name, or with four significant digits.
+        other numbers are printed by the unit in the column's name, or with four significant digits of the column's smallest.
 
     Raises
     ------
@@ -157,8 +158,7 @@ def save_table(frame: pd.DataFrame, name: str, caption: str, folder: str | Path,
     write_atomically(folder / f"{name}.tex", _latex(shown, frame, name, caption))
     write_atomically(folder / f"{name}.html", _fragment(shown, frame))
     record = Table(name, caption, folder, _order(folder, name))
-    write_atomically(folder / f"{name}.json",
-                     to_json({"format": TABLE_FORMAT, "name": name, "caption": caption, "order": record.order}))
+    write_json(folder / f"{name}.json", {"format": TABLE_FORMAT, "name": name, "caption": caption, "order": record.order})
     return record
 
 
@@ -224,8 +224,8 @@ def _beside(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
 
 
 def _citing(caption: str, published: pd.DataFrame) -> str:
-    paper, table = published.attrs.get("paper"), published.attrs.get("table")
-    return f"{caption} Published values: {paper}, table {table}." if paper else caption
+    paper, place = published.attrs.get("paper"), published.attrs.get("place") or f"table {published.attrs.get('table')}"
+    return f"{caption} Published values: {paper}, {place}." if paper else caption
 
 
 def _doubled(formats: dict[str, str]) -> dict[str, str]:
@@ -233,11 +233,12 @@ def _doubled(formats: dict[str, str]) -> dict[str, str]:
 
 
 def _printed(frame: pd.DataFrame, formats: dict[str, str]) -> pd.DataFrame:
-    columns = {column: [_cell(value, str(column), formats.get(column)) for value in frame[column]] for column in frame.columns}
+    columns = {column: [_cell(value, number, formats.get(column)) for value in frame[column]]
+               for column in frame.columns for number in [numbers(str(column), frame[column])]}
     return pd.DataFrame(columns, columns=frame.columns, dtype=object).rename(columns=lambda column: heading(str(column)))
 
 
-def _cell(value: object, column: str, text: str | None) -> str:
+def _cell(value: object, number: Callable[[float], str], text: str | None) -> str:
     if not isinstance(value, tuple | list | dict) and pd.isna(value):
         return "–"
     if text:
@@ -246,7 +247,7 @@ def _cell(value: object, column: str, text: str | None) -> str:
         return "yes" if value else "no"
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value))
-    return printed(column, value) if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)
 
 
 def _latex(shown: pd.DataFrame, frame: pd.DataFrame, name: str, caption: str) -> str:
@@ -254,7 +255,7 @@ def _latex(shown: pd.DataFrame, frame: pd.DataFrame, name: str, caption: str) ->
     align = "".join("r" if pd.api.types.is_numeric_dtype(frame[column]) else "l" for column in frame.columns)
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}", rf"\label{{tab:{name}}}",
              rf"\begin{{tabular}}{{{align}}}", r"\toprule", _tex_row(map(str, shown.columns)), r"\midrule",
-             *(_tex_row(row) for row in shown.itertuples(index=False)), r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+             *(_tex_row(row) for row in shown.itertuples(index=False)), *([] if len(shown) else [rf"\multicolumn{{{len(align)}}}{{l}}{{{NO_ROWS}}} \\"]), r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     return "\n".join(lines) + "\n"
 
 
@@ -276,5 +277,5 @@ def _fragment(shown: pd.DataFrame, frame: pd.DataFrame) -> str:
     head = "".join(f'<th class="{kind}" style="{align[kind]}">{html.escape(str(column))}</th>' for kind, column in zip(kinds, shown.columns))
     rows = ["".join(f'<td class="{kind}" style="{align[kind]}">{html.escape(str(cell))}</td>' for kind, cell in zip(kinds, row))
             for row in shown.itertuples(index=False)]
-    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows) or f'<tr><td colspan="{len(kinds)}" style="{align["text"]}">{NO_ROWS}</td></tr>'
     return f'<table class="noisebook">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n'

@@ -177,7 +177,7 @@ def _heavy(cost: pd.Series) -> str:
     if checked["verdict"] == SUPPORTED:
         return ""
     slowed = f"it changed the time of Rm by {100 * np.expm1(own.mean()):+.1f} % on average, and " if len(own) else ""
-    return f"the noise replayed here is not heavy: {slowed}{checked['why'] or 'the interval lies below 0'}"
+    return f"that the noise replayed here is heavy is not shown: {slowed}{checked['why'] or 'the interval lies below 0'}"
 
 
 def finding_sentences(table: pd.DataFrame, models: Sequence[str]) -> list[str]:

@@ -1,5 +1,8 @@
 """Saved figures and tables: same bytes, right numbers, escaped text, numbered in order."""
 
+import html
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -132,3 +135,24 @@ def test_several_words_in_a_cell_are_read_as_words(tmp_path):
     save_table(frame, "groups", "Groups.", tmp_path)
     page = (tmp_path / "groups.html").read_text()
     assert "minor_faults, system_s" in page and "steal_s" in page and "(&#x27;" not in page and "('" not in page
+
+
+@pytest.mark.parametrize("column, values, shown", [
+    ("ratio", [0.681, 0.6615, 1.2], ["0.6810", "0.6615", "1.2000"]),  # as many decimals each
+    ("ratio", [17.5, 1.27, float("nan")], ["17.500", "1.270", "–"]),
+    ("factor", [1050.0, 0.08049], ["1050", "0.08049"]),  # too wide for decimals in common
+    ("events", [3.0, 0.0], ["3", "0"]),
+    ("mean_us", [0.0057, 1971.23], ["0.0057", "1971.2"]),  # no number is printed as the zero that it is not
+    ("p_value", [0.0, 0.00002, 0.00031, 0.04], ["0.000", "< 0.0001", "0.00031", "0.040"]),
+    ("change_percent", [-0.000001], ["> -0.0001"]),
+])
+def test_numbers_are_printed_alike_down_a_column_and_never_as_a_zero_that_they_are_not(tmp_path, column, values, shown):
+    record = save_table(pd.DataFrame({column: values}), "table", "Numbers.", tmp_path)
+    body = (tmp_path / "table.html").read_text()
+    assert [html.unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", body)] == shown
+    pd.testing.assert_series_equal(record.frame[column], pd.Series(values, name=column), check_dtype=False)
+
+
+def test_a_table_without_rows_says_so(tmp_path):
+    save_table(pd.DataFrame(columns=["name", "runs"]), "table", "Nothing.", tmp_path)
+    assert '<td colspan="2"' in (tmp_path / "table.html").read_text() and r"\multicolumn{2}{l}{none} \\" in (tmp_path / "table.tex").read_text()
