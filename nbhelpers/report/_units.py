@@ -28,12 +28,11 @@ def heading(column: str) -> str:
 
 def numbers(column: str, values: Iterable[object]) -> Callable[[float], str]:
     """How the numbers of a column are printed for a reader: by its unit, else with the decimals that give the smallest four digits."""
-    if column in WHOLE:
-        text, factor = WHOLE[column][1:]
-    else:
-        _, unit, text, factor = _unit(column)
-        text = text if unit else _in_common([abs(value) for value in values if isinstance(value, float) and math.isfinite(value)])
-    return lambda value: _printed(value * factor, text)
+    unit, text, factor = WHOLE[column] if column in WHOLE else _unit(column)[1:]
+    if unit:
+        return lambda value: _printed(value * factor, text)
+    plain = _in_common([abs(value) for value in values if isinstance(value, float) and math.isfinite(value)])
+    return lambda value: _printed(value, plain) if value else "0"
 
 
 def _printed(value: float, text: str) -> str:

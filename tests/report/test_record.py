@@ -138,7 +138,7 @@ def test_several_words_in_a_cell_are_read_as_words(tmp_path):
 
 
 @pytest.mark.parametrize("column, values, shown", [
-    ("ratio", [0.681, 0.6615, 1.2], ["0.6810", "0.6615", "1.2000"]),  # as many decimals each
+    ("ratio", [0.681, 0.6615, 1.2, 0.0], ["0.6810", "0.6615", "1.2000", "0"]),  # as many decimals each
     ("ratio", [17.5, 1.27, float("nan")], ["17.500", "1.270", "–"]),
     ("factor", [1050.0, 0.08049], ["1050", "0.08049"]),  # too wide for decimals in common
     ("events", [3.0, 0.0], ["3", "0"]),
