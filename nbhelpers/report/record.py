@@ -23,6 +23,7 @@ FIGURE_FORMAT = "noisebook figure 1"
 TABLE_FORMAT = "noisebook table 1"
 EXACT = "%.10g"
 NO_ROWS = "none"
+LONG_TEXT = 24  # characters; a column of such text is not squeezed to a word a line
 _NO_DATES = {"pdf": {"CreationDate": None, "Producer": None, "Creator": None}, "svg": {"Date": None, "Creator": None},
              "png": {"Software": None}}
 
@@ -274,7 +275,8 @@ def _tex(text: object) -> str:
 def _fragment(shown: pd.DataFrame, frame: pd.DataFrame) -> str:
     kinds = ["number" if pd.api.types.is_numeric_dtype(frame[column]) else "text" for column in frame.columns]
     align = {"number": "text-align: right", "text": "text-align: left"}  # inline: JupyterLab has no style sheet of ours
-    head = "".join(f'<th class="{kind}" style="{align[kind]}">{html.escape(str(column))}</th>' for kind, column in zip(kinds, shown.columns))
+    widths = ["; min-width: 11em" if any(len(cell) > LONG_TEXT for cell in shown.iloc[:, place]) else "" for place in range(len(kinds))]
+    head = "".join(f'<th class="{kind}" style="{align[kind]}{width}">{html.escape(str(column))}</th>' for kind, width, column in zip(kinds, widths, shown.columns))
     rows = ["".join(f'<td class="{kind}" style="{align[kind]}">{html.escape(str(cell))}</td>' for kind, cell in zip(kinds, row))
             for row in shown.itertuples(index=False)]
     body = "\n".join(f"<tr>{row}</tr>" for row in rows) or f'<tr><td colspan="{len(kinds)}" style="{align["text"]}">{NO_ROWS}</td></tr>'
