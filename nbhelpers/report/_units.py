@@ -39,7 +39,7 @@ def _printed(value: float, text: str) -> str:
     shown = text.format(value)
     if value == 0 or not math.isfinite(value) or float(shown) != 0:
         return shown
-    return f"{value:.2g}" if abs(value) >= _LEAST else f"{'> -' if value < 0 else '< '}{_LEAST:.4f}"
+    return f"{value:.2g}" if abs(value) >= _LEAST else f"{'>-' if value < 0 else '<'}{_LEAST:.4f}"
 
 
 def _in_common(sizes: list[float]) -> str:
