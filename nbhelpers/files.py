@@ -57,10 +57,15 @@ def to_json(value: object, indent: int | None = 2) -> str:
     return json.dumps(value, indent=indent, sort_keys=True, ensure_ascii=False) + "\n"
 
 
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a text whole or not at all, packed where the name ends in .gz: the same bytes for the same text."""
+    content = text.encode()
+    return write_atomically(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
+
+
 def write_json(path: str | Path, value: object, indent: int | None = 2) -> Path:
-    """Write `to_json(value, indent)` atomically, packed where the name ends in .gz: `read_json` reads both."""
-    content = to_json(value, indent).encode()
-    return write_atomically(path, gzip.compress(content, mtime=0) if Path(path).suffix == ".gz" else content)
+    """Write `to_json(value, indent)` with `write_text`: `read_json` reads it, packed or not."""
+    return write_text(path, to_json(value, indent))
 
 
 def read_json(path: str | Path) -> object:
@@ -72,7 +77,7 @@ def read_json(path: str | Path) -> object:
     """
     path = Path(path)
     try:
-        content = _unpacked(path) if path.suffix == ".gz" and path.exists() else path.read_bytes()
+        content = _unpacked(path) if path.suffix == ".gz" else path.read_bytes()
         return json.loads(content.decode("utf-8"))
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
@@ -151,8 +156,10 @@ def pack(source: str | Path, target: str | Path) -> Path:
 def _unpacked(path: Path) -> bytes:
     try:
         return gzip.decompress(path.read_bytes())
-    except (OSError, EOFError, zlib.error) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"a damaged packed file: {error}", where=path) from None
+    except OSError as error:
+        raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
 
 
 def _record(line: bytes) -> dict | None:

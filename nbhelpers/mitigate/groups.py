@@ -4,6 +4,7 @@ Owns where the hierarchies are mounted and how a group is made; the folder is ma
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -48,14 +49,14 @@ def _words(path: Path) -> list[str]:
     return []
 
 
-class Group(Action):
+class Group(Action, ABC):
     """A control group for the run; subclasses say which controller and which values."""
 
     controller = ""
 
+    @abstractmethod
     def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
         """File of the group to value, in the order in which they are written."""
-        raise NotImplementedError
 
     def possible(self, workload: Workload | None = None) -> Possible:
         found = hierarchy(self.controller)

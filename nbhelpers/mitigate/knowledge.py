@@ -127,10 +127,20 @@ class Mitigation:
                 return answer
         return YES
 
+    def too_risky(self, allowed: str) -> str:
+        """Why it is not tried where no more than this risk is allowed; "" if it may be."""
+        return f"its risk is {self.risk}; allowed: {allowed}" if _RISKS.index(self.risk) > _RISKS.index(allowed) else ""
+
     @property
     def cost(self) -> tuple[int, bool]:
         """Sorts cheap and safe ones first."""
         return _RISKS.index(self.risk), self.slow
+
+
+def check_risk(risk: str) -> None:
+    """InputError: there is no such risk."""
+    if risk not in _RISKS:
+        raise InputError(f"there is no risk {risk!r}", mend="none, low or high")
 
 
 def folder() -> Path:

@@ -20,7 +20,7 @@ from ..errors import InputError, NoisebookError, RunError, SettingError, Unavail
 from ..files import read_json, write_json
 from ..measure import Campaign, Cell, consequences, finished, layer_cells, metrics as metric_layers, rates, recorded_runs, run_once
 from ..workloads import Workload, external
-from .knowledge import Mitigation, explain_factor, mitigations
+from .knowledge import Mitigation, check_risk, explain_factor, mitigations
 from .report import Report, as_table, confirmed_table, found_factors, tried_table
 from .treatment import cells
 
@@ -72,8 +72,7 @@ def autopilot(command: str | Sequence[str] | Workload, budget_seconds: float = 3
 def _check(budget_seconds: float, risk: str, candidates: Iterable[str] | None) -> None:
     if not 0 < budget_seconds < 1e7:
         raise InputError(f"a budget of {budget_seconds} s", mend="give the seconds that measuring may take, such as 300")
-    if risk not in ("none", "low", "high"):
-        raise InputError(f"there is no risk {risk!r}", mend="none, low or high")
+    check_risk(risk)
     unknown = [name for name in candidates or () if name not in mitigations()]
     if unknown:
         raise InputError(f"there is no mitigation '{unknown[0]}'", mend="see what there is: mitigate.here()")
@@ -221,9 +220,8 @@ class _Pilot:
 
     def _objection(self, mitigation: Mitigation, parallel: bool) -> tuple[str, str]:
         """Why a mitigation is not tried, and what would mend it; the last question is asked of a real run."""
-        order = ("none", "low", "high")
-        if order.index(mitigation.risk) > order.index(self.risk):
-            return f"its risk is {mitigation.risk}; allowed: {self.risk}", f"risk={mitigation.risk!r}"
+        if too_risky := mitigation.too_risky(self.risk):
+            return too_risky, f"risk={mitigation.risk!r}"
         if mitigation.serial and parallel or mitigation.parallel and not parallel:
             return f"the program is {'parallel' if parallel else 'serial'}", ""
         if not (answer := mitigation.possible(self.workload)):

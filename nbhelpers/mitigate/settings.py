@@ -6,6 +6,7 @@ Every value is changed by `nbhelpers.machine.settings`, which puts it back even 
 import errno
 import glob
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -68,12 +69,12 @@ def not_as_wanted(values: dict[str, str]) -> str | None:
     return None
 
 
-class MachineSetting(Action):
+class MachineSetting(Action, ABC):
     """Settings of the machine that have certain values during the run; subclasses say which."""
 
+    @abstractmethod
     def values(self, workload: Workload | None) -> dict[str, str]:
         """Path to value."""
-        raise NotImplementedError
 
     def possible(self, workload: Workload | None = None) -> Possible:
         return changeable(self.values(workload))

@@ -18,7 +18,7 @@ from ..files import write_atomically
 from ..measure import Campaign, finished, metrics, recorded_runs
 from ..workloads import Workload, external
 from .catalogue import afflicted
-from .knowledge import explain_factor, factor_of, mitigations
+from .knowledge import check_risk, explain_factor, factor_of, mitigations
 from .report import HELPS, verdict_of
 from .treatment import BASELINE, cells
 
@@ -83,14 +83,11 @@ def may_help(factor: str, workload: Workload, risk: str = "low") -> pd.DataFrame
     -------
     One row a mitigation: mitigation, name, tried (whether it acts by itself, and can here), reason (why not).
     """
-    levels = ("none", "low", "high")
-    if risk not in levels:
-        raise InputError(f"there is no risk {risk!r}", mend="none, low or high")
+    check_risk(risk)
     rows = []
     for item in sorted((mitigations()[name] for name in explain_factor(factor).mitigations), key=lambda item: item.cost):
         answer = item.possible(workload)
-        beyond = levels.index(item.risk) > levels.index(risk)
-        reason = answer.reason or (f"its risk is {item.risk}; allowed: {risk}" if beyond else "for programs with several threads" if item.parallel else "")
+        reason = answer.reason or item.too_risky(risk) or ("for programs with several threads" if item.parallel else "")
         rows.append({"mitigation": item.id, "name": item.name, "tried": not reason, "reason": reason})
     return pd.DataFrame(rows, columns=["mitigation", "name", "tried", "reason"])
 

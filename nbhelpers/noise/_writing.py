@@ -3,27 +3,18 @@
 Owns both formats' writing; reading is in `_reading.py`.
 """
 
-import gzip
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import write_atomically
 from ._table import COLUMNS, FORMAT, INTENSITY
 from ._vocabulary import REAL_TIME
 
 if TYPE_CHECKING:
     from .config import NoiseConfig
-
-
-def write_text(path: str | Path, text: str) -> Path:
-    """Write the text whole or not at all, compressed if the name ends in .gz (without a time stamp)."""
-    data = text.encode()
-    return write_atomically(path, gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
 
 
 def own_text(config: "NoiseConfig") -> str:

@@ -115,14 +115,14 @@ class NoiseConfig:
 
     def write(self, path: str | Path) -> Path:
         """Write Noisebook's own format, an event a line; the same config gives the same bytes. A name in .gz is compressed."""
-        return _writing.write_text(path, _writing.own_text(self))
+        return files.write_text(path, _writing.own_text(self))
 
     def write_published(self, path: str | Path) -> Path:
         """Write the published injector's format: `[start, duration, priority]`, and at the end of each CPU `[window, 0, 0]`.
 
         Policies other than SCHED_FIFO and SCHED_RR become 0 (SCHED_OTHER); nice values, kinds and sources are lost.
         """
-        return _writing.write_text(path, _writing.published_text(self))
+        return files.write_text(path, _writing.published_text(self))
 
     def events(self) -> pd.DataFrame:
         """All events by CPU and start: cpu, event (place on the CPU), start_ns, duration_ns, policy, priority, kind, source.

@@ -234,9 +234,13 @@ def _doubled(formats: dict[str, str]) -> dict[str, str]:
 
 
 def _printed(frame: pd.DataFrame, formats: dict[str, str]) -> pd.DataFrame:
-    columns = {column: [_cell(value, number, formats.get(column)) for value in frame[column]]
-               for column in frame.columns for number in [numbers(str(column), frame[column])]}
+    columns = {column: _cells(frame[column], formats.get(column)) for column in frame.columns}
     return pd.DataFrame(columns, columns=frame.columns, dtype=object).rename(columns=lambda column: heading(str(column)))
+
+
+def _cells(values: pd.Series, text: str | None) -> list[str]:
+    number = numbers(str(values.name), values)
+    return [_cell(value, number, text) for value in values]
 
 
 def _cell(value: object, number: Callable[[float], str], text: str | None) -> str:
@@ -254,9 +258,10 @@ def _cell(value: object, number: Callable[[float], str], text: str | None) -> st
 def _latex(shown: pd.DataFrame, frame: pd.DataFrame, name: str, caption: str) -> str:
     """booktabs; needs \\usepackage{booktabs}."""
     align = "".join("r" if pd.api.types.is_numeric_dtype(frame[column]) else "l" for column in frame.columns)
+    rows = [_tex_row(row) for row in shown.itertuples(index=False)] or [rf"\multicolumn{{{len(align)}}}{{l}}{{{NO_ROWS}}} \\"]
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}", rf"\label{{tab:{name}}}",
              rf"\begin{{tabular}}{{{align}}}", r"\toprule", _tex_row(map(str, shown.columns)), r"\midrule",
-             *(_tex_row(row) for row in shown.itertuples(index=False)), *([] if len(shown) else [rf"\multicolumn{{{len(align)}}}{{l}}{{{NO_ROWS}}} \\"]), r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+             *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     return "\n".join(lines) + "\n"
 
 
@@ -275,9 +280,12 @@ def _tex(text: object) -> str:
 def _fragment(shown: pd.DataFrame, frame: pd.DataFrame) -> str:
     kinds = ["number" if pd.api.types.is_numeric_dtype(frame[column]) else "text" for column in frame.columns]
     align = {"number": "text-align: right", "text": "text-align: left"}  # inline: JupyterLab has no style sheet of ours
-    widths = ["; min-width: 11em" if any(len(cell) > LONG_TEXT for cell in shown.iloc[:, place]) else "" for place in range(len(kinds))]
-    head = "".join(f'<th class="{kind}" style="{align[kind]}{width}">{html.escape(str(column))}</th>' for kind, width, column in zip(kinds, widths, shown.columns))
+    head = "".join(f'<th class="{kind}" style="{align[kind]}{_width(cells)}">{html.escape(str(column))}</th>' for kind, (column, cells) in zip(kinds, shown.items()))
     rows = ["".join(f'<td class="{kind}" style="{align[kind]}">{html.escape(str(cell))}</td>' for kind, cell in zip(kinds, row))
             for row in shown.itertuples(index=False)]
     body = "\n".join(f"<tr>{row}</tr>" for row in rows) or f'<tr><td colspan="{len(kinds)}" style="{align["text"]}">{NO_ROWS}</td></tr>'
     return f'<table class="noisebook">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n'
+
+
+def _width(cells: pd.Series) -> str:
+    return "; min-width: 11em" if any(len(cell) > LONG_TEXT for cell in cells) else ""

@@ -3,7 +3,6 @@
 Owns the format, both ways; the times come from `Result.timeline`.
 """
 
-import gzip
 import json
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_json, write_atomically
+from ..files import read_json, write_text
 from .result import Result
 
 PATH_THREAD, NOISE_THREAD = 900, 1000
@@ -41,8 +40,7 @@ def write_perfetto(result: Result, path: str | Path, ranks: np.ndarray | None = 
     head = {"simulation": result.schedule.name, "ranks": result.schedule.ranks, "makespan_ns": result.makespan_ns, "network": str(result.network), "mode": result.mode,
             "noise": repr(result.noise)}
     text = json.dumps({"displayTimeUnit": "ns", "otherData": head, "traceEvents": events}, separators=(",", ":"), ensure_ascii=False)
-    content = text.encode()
-    return write_atomically(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
+    return write_text(path, text)
 
 
 def _in_lanes(timeline: pd.DataFrame) -> pd.DataFrame:

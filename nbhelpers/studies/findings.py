@@ -171,7 +171,7 @@ def _lacking(logs: pd.DataFrame, *configs: str) -> str:
 
 
 def _heavy(cost: pd.Series) -> str:
-    """Why the noise replayed here is not heavy, if it is not: the roaming programs must be slowed down, by their interval."""
+    """Why the noise replayed here is not shown to be heavy, if it is not: the roaming programs must be slowed down, by their interval."""
     own = cost[cost.index.get_level_values("config") == "Rm"].to_numpy()
     checked = _weighed(Finding("", "", "above", own))
     if checked["verdict"] == SUPPORTED:

@@ -6,6 +6,7 @@ Owns which events are recorded, and whose threads are the workload's and whose t
 import os
 import platform
 import time
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,7 +25,7 @@ EVENTS = ("irq/irq_handler_entry", "irq/irq_handler_exit", "irq_vectors/*_entry"
 SOFTIRQ_EVENTS = ("irq/softirq_entry", "irq/softirq_exit")  # on PREEMPT_RT softirqs are threads and are seen as such
 
 
-class KernelRecorder(Attachment):
+class KernelRecorder(Attachment, ABC):
     """What the two kernel tracers have in common: an instance while the campaign lasts, recording while a run lasts."""
 
     suffix = ""
@@ -85,14 +86,16 @@ class KernelRecorder(Attachment):
     def _prepare(self, instance: Instance) -> None:
         """Once, when the instance is new."""
 
+    @abstractmethod
     def _attach(self, instance: Instance) -> None:
-        raise NotImplementedError
+        """Recording on."""
 
     def _detach(self, instance: Instance) -> None:
         instance.enable(())
 
+    @abstractmethod
     def _save(self, path: Path, header: dict) -> Path:
-        raise NotImplementedError
+        """What was recorded of a run, as a file."""
 
     def _put_back(self) -> None:
         """Once, before the instance goes."""
