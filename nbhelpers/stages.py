@@ -19,7 +19,9 @@ import yaml
 
 from .errors import InputError, NoisebookError
 from .files import digest, pack, read_json, to_json, write_atomically, write_json
+from .progress import reporting
 from .schemas import jsonschema
+from .stage_line import StageLine, engine, listening
 from .study import PROFILES, REPOSITORY, Study
 
 NOTEBOOKS = REPOSITORY / "notebooks"
@@ -130,12 +132,21 @@ def _write_if_changed(path: Path, text: str) -> None:
         write_atomically(path, text)
 
 
-def run_stage(stage: str, profile: str) -> Path:
+def run_stage(stage: str, profile: str, line: StageLine | None = None) -> Path:
     """Execute a stage's notebook; return its page.
 
     The notebook runs under a temporary name and takes its place only on success; a failed one is kept as
-    ``STAGE.failed.ipynb`` for reading and the stage stays unmade.
+    ``STAGE.failed.ipynb`` for reading and the stage stays unmade. What it does meanwhile is shown on `line`; None: on its own.
     """
+    line = line or StageLine(stage)
+    with reporting(line):
+        try:
+            return _made_page(stage, profile, line)
+        finally:
+            line.clear()
+
+
+def _made_page(stage: str, profile: str, line: StageLine) -> Path:
     study = Study(stage, profile)
     parameters = parameters_of(stage, profile)
     folder = study.build / "notebooks"
@@ -145,12 +156,13 @@ def run_stage(stage: str, profile: str) -> Path:
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
     with _stage_lock(study):
         try:
-            _execute(stage, running, parameters)
+            _execute(stage, running, parameters, line)
         except BaseException:
             if running.exists():
                 running.replace(failed)
             raise
         running.replace(done)
+        line.at("writing its page")
         page = _export(study, done)
     write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, parameters))
     _write_if_changed(study.build / "stamps" / f"{stage}.made", to_json(_made(study)))
@@ -167,16 +179,17 @@ def _provenance(study: Study, parameters: dict) -> dict:
             "data_from": study.machine["machine"]}
 
 
-def _execute(stage: str, output: Path, parameters: dict) -> None:
+def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> None:
+    line.at("starting its kernel")
     jsonschema()  # for papermill, which takes three seconds more without
     import papermill
     from traitlets.config import Config
 
     source = _notebook(stage)
-    with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
+    with tempfile.TemporaryDirectory(prefix="noisebook-") as folder, listening(line, folder):
         os.environ["NOISEBOOK_STATIC"] = "1"  # nobody is there to drag a slider
         papermill.execute_notebook(str(source), str(output), parameters=parameters, kernel_name="python3", cwd=str(NOTEBOOKS),
-                                   progress_bar=False, start_timeout=120, config=Config(_kernel(folder)))
+                                   engine_name=engine(line), progress_bar=False, start_timeout=120, config=Config(_kernel(folder)))
 
 
 def _kernel(folder: str) -> dict:

@@ -11,6 +11,7 @@ from itertools import islice
 
 import numpy as np
 
+from ..progress import task
 from . import tree as trees
 from .order import shuffles
 from .predictors import Screen, grouped, likeness
@@ -154,10 +155,11 @@ def _collect(statistic: Callable, orders: Iterator[np.ndarray], count: int, seen
     """The statistic of up to `count` shuffles, in batches, until enough did as well."""
     seeds = np.random.SeedSequence(seed).spawn(count)
     values: list[float] = []
-    with ThreadPoolExecutor(workers or default_workers()) as pool:
+    with ThreadPoolExecutor(workers or default_workers()) as pool, task("searching shuffled run times", count, "times") as shown:
         work: Iterator = zip(map(np.random.default_rng, seeds), orders)
         while batch := list(islice(work, min(BATCH, count - len(values)))):
             values += [statistic(order, random) for random, order in batch] if workers == 1 else pool.map(lambda pair: statistic(*pair[::-1]), batch)
+            shown.at(len(values))
             if sum(value >= seen - 1e-9 for value in values) >= ENOUGH:
                 break
     return np.array(values)

@@ -14,6 +14,7 @@ import pandas as pd
 from ..errors import InputError, RunError, SettingError, Unavailable
 from ..files import digest, read_json, write_json
 from ..machine import measuring, online_cpus, state_folder
+from ..progress import each
 from ._native import ffi, lib, library
 from .replay import Replay
 from .rules import SHORT_NS, Calibration, Plan, Rules, doublings, may_realtime
@@ -86,7 +87,7 @@ def measure(cpu: int) -> Calibration:
     ------
     RunError : the injector could not be started.
     """
-    costs = pd.concat([_costs(cpu, seed) for seed in range(ROUNDS)])
+    costs = pd.concat([_costs(cpu, seed) for seed in each(range(ROUNDS), "calibrating the injector", "rounds")])
     ordinary_us = _ordinary_costs_us(cpu)
     zero = costs.loc[costs["length_us"] == 0, "lost_us"].to_numpy()
     short, long = (costs[costs["length_us"] == length_ns / 1e3] for length_ns in LENGTHS_NS[1:])

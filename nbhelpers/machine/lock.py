@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import Unavailable
+from ..progress import task
+from ._holders import following, holder, sign
 
 INHERITED = "NOISEBOOK_LOCK"
 
@@ -27,7 +29,8 @@ def measuring(exclusive: bool = True, wait: bool = True, on_wait: Callable[[str]
     ----------
     exclusive : True to measure, nobody else measures or analyses meanwhile; False to analyse, beside others who do.
     wait : wait until the lock is free (asleep, no polling), else raise.
-    on_wait : called once with a sentence that says who holds the lock, before the wait begins.
+    on_wait : called once with a sentence that says who holds the lock, before the wait begins; None: the wait is shown as
+        progress, with each holder after the first.
     doing : what the lock is held for, told to those who wait.
 
     Raises
@@ -41,7 +44,7 @@ def measuring(exclusive: bool = True, wait: bool = True, on_wait: Callable[[str]
     handle = _opened(lock_path())
     try:
         _take(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, wait, on_wait)
-        _sign(handle, f"process {os.getpid()}{doing and f' ({doing})'}" if exclusive else "")
+        sign(handle, doing)
         os.environ[INHERITED] = wanted
         yield
     finally:
@@ -95,22 +98,12 @@ def _take(handle: int, kind: int, wait: bool, on_wait: Callable[[str], object] |
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
         return
     except BlockingIOError:
-        message = f"the machine is in use by {_holder(handle)}"
+        message = f"the machine is in use by {holder(handle)}"
     if not wait:
         raise Unavailable(message, why="two measurements at once would disturb each other", mend="wait until it has ended")
     if on_wait is not None:
         on_wait(f"{message}; waiting until it is free")
-    fcntl.flock(handle, kind)
-
-
-def _holder(handle: int) -> str:
-    with contextlib.suppress(OSError):
-        return os.pread(handle, 200, 0).decode(errors="replace").strip() or "an analysis"
-    return "another measurement"
-
-
-def _sign(handle: int, text: str) -> None:
-    """Say who holds the lock; not possible, and not needed, where the file could only be opened for reading."""
-    with contextlib.suppress(OSError):
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{text}\n".encode()[:200] if text else b"", 0)
+        fcntl.flock(handle, kind)
+        return
+    with task(f"waiting: {message}", urgent=True) as shown, following(handle, lambda now: shown.at(0, title=f"waiting: the machine is in use by {now}")):
+        fcntl.flock(handle, kind)

@@ -14,6 +14,7 @@ import pandas as pd
 
 from ..errors import InputError, RunError
 from ..machine import measuring
+from ..progress import Task, task
 from ..workloads import Workload
 from ._process import cleaned_up_on_sigterm, kill_marked
 from ._store import Store, identity
@@ -106,7 +107,8 @@ class Campaign:
 
         Parameters
         ----------
-        progress : called after each run with the number of finished runs, the number asked for, and the estimated seconds left.
+        progress : called after each run with the number of finished runs, the number asked for, and the estimated seconds left; what is
+            shown by itself (`nbhelpers.progress`) is shown as well.
         enough : of the finished runs, asked when there are as many as asked for; while it says no, another round is measured...
         most_runs : ...until each cell has so many runs.
 
@@ -160,6 +162,13 @@ class Campaign:
         rows = self._store.rows()
         missing = self._missing(rows)
         total, number = self.asked * len(self.cells), max((row["run"] for row in rows), default=-1) + 1
+        with task(self._title(), total, "runs", urgent=True) as shown:
+            shown.at(total - len(missing), lambda: self._seconds_left(rows, missing))
+            self._measure_each(rows, missing, number, shown, progress)
+
+    def _measure_each(self, rows: list[dict], missing: list[tuple[int, Cell]], number: int, shown: Task,
+                      progress: Callable[[int, int, float], object] | None) -> None:
+        total = self.asked * len(self.cells)
         for at, (round_number, cell) in enumerate(missing):
             for failures in range(1, self.max_failures + 1):
                 row = self._one(number, round_number, cell)
@@ -169,8 +178,14 @@ class Campaign:
                     break
                 if failures == self.max_failures:
                     raise self._gave_up(cell, row)
+            done, left = total - len(missing) + at + 1, missing[at + 1:]
+            shown.at(done, lambda: self._seconds_left(rows, left))
             if progress:
-                progress(total - len(missing) + at + 1, total, self._seconds_left(rows, missing[at + 1:]))
+                progress(done, total, self._seconds_left(rows, left))
+
+    def _title(self) -> str:
+        names = list(dict.fromkeys(cell.workload.name for cell in self.cells))
+        return f"measuring {', '.join(names) if len(names) <= 3 else f'{len(names)} programs'}"
 
     def _one(self, number: int, round_number: int, cell: Cell) -> dict:
         labels = {"cell": cell.name, "round": round_number, "noise": cell.noise}

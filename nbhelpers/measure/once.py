@@ -6,6 +6,7 @@ from pathlib import Path
 from ..errors import InputError
 from ..files import read_json, write_json
 from ..machine import measuring
+from ..progress import task
 
 
 def measured_once(path: str | Path, find: Callable[[], object], doing: str, measure: bool = True, key: str | None = None,
@@ -32,7 +33,7 @@ def measured_once(path: str | Path, find: Callable[[], object], doing: str, meas
     if not path.exists() or (key is not None and key not in kept):
         if not measure:
             raise InputError(f"the {doing} was not measured yet", where=path, mend="run the stage that measures it: make paper")
-        with measuring(doing=doing):
+        with measuring(doing=doing), task(f"measuring once: {doing}", urgent=True):
             found = find()
         kept = found if key is None else kept | {key: found}
         write_json(path, kept, indent)

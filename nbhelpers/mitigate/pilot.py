@@ -19,6 +19,7 @@ from ..attribute import Comparison, compare, explain, layer_effect, stopping
 from ..errors import InputError, NoisebookError, RunError, SettingError, Unavailable
 from ..files import read_json, write_json
 from ..measure import Campaign, Cell, consequences, finished, layer_cells, metrics as metric_layers, rates, recorded_runs, run_once
+from ..progress import task
 from ..workloads import Workload, external
 from .knowledge import Mitigation, check_risk, explain_factor, mitigations
 from .report import Report, as_table, confirmed_table, found_factors, tried_table
@@ -48,7 +49,7 @@ def autopilot(command: str | Sequence[str] | Workload, budget_seconds: float = 3
     pattern : where to find the time in the output of a command; see `workloads.external`.
     rule : when the first measurement has enough runs; default: the one made for tails, at most 200.
     seed : of orders, and of the analysis.
-    progress : called with a sentence at each step.
+    progress : called with a sentence at each step; None: shown as progress.
     measure : False: nothing is run, the report is made anew of what `folder` holds, on any machine.
 
     Returns
@@ -65,7 +66,9 @@ def autopilot(command: str | Sequence[str] | Workload, budget_seconds: float = 3
     with ExitStack() as stack:
         place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="noisebook-")))
         name = workload.name if workload is command else shlex.join(workload.command)
-        pilot = _Pilot(workload, float(budget_seconds), place, tuple(metrics), risk, int(seed), progress or (lambda sentence: None), name, measure)
+        shown = stack.enter_context(task("autopilot"))
+        say = progress or (lambda sentence: shown.at(0, title=sentence))
+        pilot = _Pilot(workload, float(budget_seconds), place, tuple(metrics), risk, int(seed), say, name, measure)
         return pilot.fly(None if candidates is None else list(candidates), general, rule or stopping.for_tails(most=MOST_RUNS))
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from ..attribute import Explanation, bootstrap_ratio, explain
 from ..errors import InputError
 from ..measure import consequences, finished, rates
+from ..progress import each
 from .catalogue import UNDISTURBED, Cause, causes
 
 ITSELF, TRAIL, OTHER, NOTHING = "the cause", "its trail", "something else", "nothing"
@@ -52,7 +53,7 @@ def score_causes(runs: Mapping[str, pd.DataFrame], seed: int = 0) -> pd.DataFram
     ------
     InputError : no such cause, or runs without a truth.
     """
-    rows = [_score(name, table, seed) for name, table in runs.items()]
+    rows = [_score(name, table, seed) for name, table in each(runs.items(), "explaining known causes", "causes")]
     return pd.DataFrame(rows, columns=SCORE_COLUMNS)
 
 
@@ -116,7 +117,7 @@ def score_nothing(runs: Mapping[str, pd.DataFrame], shuffles: int = 2, seed: int
     One row a table: campaign, kind ("undisturbed" or "shuffled"), runs, p_value, found, first.
     """
     rows = []
-    for name, table in runs.items():
+    for name, table in each(runs.items(), "looking where nothing was planted", "causes"):
         table = finished(table)
         rows.append(_nothing(name, "undisturbed", table[_truth(table, name) == UNDISTURBED], seed))
         for number in range(shuffles):

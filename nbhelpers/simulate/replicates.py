@@ -14,6 +14,7 @@ import pandas as pd
 
 from ..attribute import STATISTICS, bootstrap_interval
 from ..errors import InputError
+from ..progress import each
 from .noise import Noise
 
 COLUMNS = ("makespan_ns", "slowdown", "delay_ns", "noise_ns", "amplification")
@@ -105,7 +106,7 @@ def _by_threads(call: Callable, noise: Noise, seeds: np.ndarray, finish: np.ndar
 
     noise.tables()  # the traces' tables, once for all threads
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(one, range(len(seeds))))
+        return list(each(pool.map(one, range(len(seeds))), "simulating", "replicates", len(seeds)))
 
 
 def _by_dask(client: object, call: Callable, noise: Noise, seeds: np.ndarray, finish: np.ndarray | None) -> list[tuple[float, float]]:

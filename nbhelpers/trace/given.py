@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError
+from ..progress import each
 from ._files import read_trace
 from ._table import join_events
 from .osnoise import read_osnoise, window_from_workload
@@ -40,7 +41,7 @@ def read_given_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame, 
         raise InputError("no trace is here" if not paths else "the name of the program is missing", where=folder,
                          why="its own threads must be told from noise", mend="give the folder with the files of tracefs' `trace`, and the program's name")
     rows, tables = [], []
-    for run, path in enumerate(paths):
+    for run, path in enumerate(each(paths, "reading traces", "files")):
         window = window_from_workload(path, workload, _seconds_within(path))
         tables.append(read_osnoise(path, window=window, workload=workload, run=run))
         rows.append({"run": run, "cell": "traced", "seconds": (window[1] - window[0]) / 1e9, "status": "ok", "trace": path.name})

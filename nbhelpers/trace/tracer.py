@@ -12,6 +12,7 @@ import pandas as pd
 from ..errors import InputError, LostEvents
 from ..machine import doctor
 from ..measure import Attachment
+from ..progress import each
 from ..workloads import Workload
 from ._recorders import OsnoiseRecorder, TracepointRecorder
 from ._table import empty_events, join_events
@@ -131,7 +132,7 @@ def read_traces(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     InputError : a run without a trace, or a damaged one.
     """
     finished = runs[runs["status"] == "ok"] if "status" in runs else runs
-    tables = [_read_run(Path(folder), int(run)) for run in finished["run"]]
+    tables = [_read_run(Path(folder), int(run)) for run in each(finished["run"], "reading traces", "runs")]
     return join_events(tables) if tables else empty_events()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ...files import digest, write_atomically
+from ...progress import task
 from ..noise import Detours
 
 Table = Callable[..., pd.DataFrame]
@@ -35,7 +36,8 @@ class Kept:
         """What `study(*given, **options)` gives: a table of numbers, texts and booleans, without an index of its own."""
         path, asked = Path(self.folder) / f"{name}.csv", asked_for(study, *given, **options)
         if self.computes:
-            table = study(*given, **options)
+            with task(f"simulating {name}"):
+                table = study(*given, **options)
             write_atomically(path, f"# asked: {asked}\n" + table.to_csv(index=False, na_rep="nan"))
         elif not path.exists() or _asked_for(path) != asked:
             return study(*given, **options)

@@ -1,0 +1,330 @@
+"""What long work says of itself: what it does, how far it is, what is left. Owns the tasks and the places where their line is shown.
+
+Library code begins a `task` and says how far it is; only the reporter in use writes anything. There is no thread and no timer: a
+line changes only when the work says something, and work that measures says something only between two runs.
+"""
+
+import contextlib
+import html
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, TypeVar
+
+FIFO = "NOISEBOOK_PROGRESS"  # names the pipe to the stage runner, in the environment of its kernel
+EVERY_S = 0.5
+LONG_S = 2.0  # what takes longer is shown
+PLAIN_EVERY_S = 30.0
+_LONGEST = 400  # characters; a line with its newline is written in one piece (PIPE_BUF)
+_Item = TypeVar("_Item")
+
+
+class Reporter(Protocol):
+    """A place where one line is shown; `after_s`: what takes less is not worth a line there."""
+
+    after_s: float
+
+    def show(self, line: str, urgent: bool = False) -> None:
+        """Replace the line. Urgent: it will stay for an unknown time, as a wait does."""
+
+    def end(self, line: str) -> None:
+        """The work is over; the line says what it was, or is empty where that is not worth saying."""
+
+
+class Task:
+    """Something that takes a while.
+
+    Parameters
+    ----------
+    title : what is being done.
+    total : how many of `unit` there are; None: not known.
+    unit : plural, "runs"; empty: only the numbers are shown.
+    """
+
+    def __init__(self, title: str, total: int | None = None, unit: str = ""):
+        self.title, self.total, self.unit = title, total, unit
+        self.done, self.began_s = 0, time.monotonic()
+        self._left: Callable[[], float] | float | None = None
+
+    def at(self, done: int, seconds_left: Callable[[], float] | float | None = None, total: int | None = None,
+           title: str | None = None) -> None:
+        """Say how far it is.
+
+        Parameters
+        ----------
+        done : of the total.
+        seconds_left : or what works it out, called only when the line is shown; None: in proportion to the time so far.
+        total, title : where they changed.
+        """
+        self.done, self._left = done, seconds_left
+        self.total = self.total if total is None else total
+        changed = title is not None and title != self.title
+        self.title = title if changed else self.title
+        _show(self, urgent=changed)
+
+    def advance(self, by: int = 1) -> None:
+        """So many more are done."""
+        self.at(self.done + by)
+
+    def line(self) -> str:
+        """Title, how far, and the time left; "nbody: 34 of 100 runs, 12 s left"."""
+        left = self._seconds_left()
+        counted = "" if self.total is None else f": {self.done:,} of {self.total:,}{self.unit and f' {self.unit}'}"
+        return f"{self.title}{counted}{'' if left is None else f', {readable(left)} left'}"
+
+    def summary(self) -> str:
+        """What it was and how long it took; "nbody: 100 runs in 41 s"."""
+        took = readable(time.monotonic() - self.began_s)
+        return f"{self.title}: {self.done:,}{self.unit and f' {self.unit}'} in {took}" if self.done else f"{self.title}: {took}"
+
+    def _seconds_left(self) -> float | None:
+        if self._left is not None:
+            left = self._left() if callable(self._left) else self._left
+            return left if left == left else None  # NaN: nothing is known yet
+        spent_s = time.monotonic() - self.began_s
+        known = self.total and 0 < self.done < self.total and spent_s > EVERY_S
+        return spent_s / self.done * (self.total - self.done) if known else None
+
+
+def readable(seconds: float) -> str:
+    """A length of time for people.
+
+    >>> readable(81), readable(600), readable(7800), readable(172800)
+    ('81 s', '10 min', '2.2 h', '2.0 days')
+    """
+    for below, unit_s, form in ((9.5, 1, "{:.1f} s"), (120, 1, "{:.0f} s"), (7200, 60, "{:.0f} min"), (172_800, 3600, "{:.1f} h")):
+        if seconds < below:
+            return form.format(seconds / unit_s)
+    return f"{seconds / 86_400:.1f} days"
+
+
+@contextlib.contextmanager
+def task(title: str, total: int | None = None, unit: str = "", urgent: bool = False) -> Iterator[Task]:
+    """Show something for as long as a `with` block takes; tasks within it are shown behind it.
+
+    Parameters
+    ----------
+    title, total, unit : see `Task`.
+    urgent : show it at once: nothing can be said for an unknown time, as in a measured run or a wait.
+
+    Examples
+    --------
+    >>> with task("reading", total=3, unit="files") as reading:
+    ...     for name in ("a", "b", "c"):
+    ...         reading.advance()
+    """
+    own = Task(title, total, unit)
+    shown = _state.mine()
+    if shown:
+        _state.stack.append(own)
+        _show(own, urgent)
+    try:
+        yield own
+    finally:
+        if shown:
+            _end(own)
+
+
+def each(items: Iterable[_Item], title: str, unit: str = "", total: int | None = None) -> Iterator[_Item]:
+    """The items, one by one, as a task."""
+    total = len(items) if total is None and hasattr(items, "__len__") else total
+    with task(title, total, unit) as own:
+        for item in items:
+            yield item
+            own.advance()
+
+
+@contextlib.contextmanager
+def reporting(reporter: Reporter | None) -> Iterator[None]:
+    """Show progress there, for the length of a `with` block; None: nowhere."""
+    before = _state.chosen, _state.reporter
+    _state.chosen, _state.reporter = True, reporter
+    try:
+        yield
+    finally:
+        _state.chosen, _state.reporter = before
+
+
+def for_command() -> contextlib.AbstractContextManager[None]:
+    """As a command shows progress: one line on a terminal's standard error, else a plain line every half minute."""
+    return reporting(Terminal(sys.stderr) if _is_terminal(sys.stderr) else Plain(sys.stderr))
+
+
+class _State:
+    """The tasks that are under way in this process, and where they are shown."""
+
+    def __init__(self):
+        self.stack: list[Task] = []
+        self.chosen, self.reporter = False, None  # chosen: by `reporting`; else found out at each outermost task
+        self.shown_s, self.visible = 0.0, False
+
+    def mine(self) -> bool:
+        """Only the main thread says something: lines of several would overwrite each other."""
+        if threading.current_thread() is not threading.main_thread():
+            return False
+        if not self.stack and not self.chosen:
+            self.reporter = _found()
+        return True
+
+    def forked(self) -> None:
+        """A child that goes on without exec() says nothing."""
+        self.stack, self.chosen, self.reporter, self.visible = [], True, None, False
+
+
+_state = _State()
+os.register_at_fork(after_in_child=_state.forked)
+
+
+def _show(own: Task, urgent: bool) -> None:
+    """At most twice a second, unless it is urgent; nothing before it has taken long enough."""
+    reporter, now_s = _state.reporter, time.monotonic()
+    if reporter is None or own not in _state.stack:
+        return
+    soon = now_s - _state.shown_s < EVERY_S if _state.visible else now_s - _state.stack[0].began_s < reporter.after_s
+    if soon and not urgent:
+        return
+    with contextlib.suppress(OSError, ValueError):  # a terminal that was closed must not end a measurement
+        reporter.show(" › ".join(one.line() for one in _state.stack)[:_LONGEST], urgent)
+    _state.shown_s, _state.visible = time.monotonic(), True
+
+
+def _end(own: Task) -> None:
+    if own not in _state.stack:  # of our parent, before a fork
+        return
+    del _state.stack[_state.stack.index(own):]
+    if _state.stack or not _state.visible:
+        return
+    _state.visible = False
+    long = time.monotonic() - own.began_s >= LONG_S
+    with contextlib.suppress(OSError, ValueError):
+        _state.reporter.end(own.summary()[:_LONGEST] if long else "")
+
+
+def _found() -> Reporter | None:
+    """The stage runner's pipe, the notebook, the terminal, or nowhere."""
+    if path := os.environ.pop(FIFO, None):  # taken out: the programs that are measured get the same environment with and without
+        _state.pipe = Pipe(path)
+    if pipe := getattr(_state, "pipe", None):
+        return pipe
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if getattr(shell, "kernel", None) is not None:
+        return Notebook(shell)
+    return Terminal(sys.stderr) if _is_terminal(sys.stderr) else None
+
+
+def _is_terminal(stream) -> bool:
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return stream.isatty()
+    return False
+
+
+class Terminal:
+    """One line at the bottom of a terminal, overwritten in place.
+
+    Parameters
+    ----------
+    stream : the terminal.
+    after_s : how long something takes before it is shown.
+    """
+
+    def __init__(self, stream, after_s: float = LONG_S):
+        self.stream, self.after_s, self._length = stream, after_s, 0
+
+    def show(self, line: str, urgent: bool = False) -> None:
+        """Overwrite the line, cut to the terminal's width."""
+        width = _columns(self.stream)
+        line = line if len(line) < width else f"{line[:max(width - 2, 1)]}…"
+        self.stream.write(f"\r{line.ljust(self._length)}")
+        self.stream.flush()
+        self._length = len(line)
+
+    def end(self, line: str) -> None:
+        """Leave this line, or none."""
+        self.show(line)
+        self.stream.write("\n" if line else "\r")
+        self.stream.flush()
+        self._length = 0
+
+
+def _columns(stream) -> int:
+    """Of the terminal behind a stream; 80 where it does not say."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    return 80
+
+
+class Plain:
+    """A line every half minute, as a log wants it."""
+
+    def __init__(self, stream, every_s: float = PLAIN_EVERY_S, after_s: float = LONG_S):
+        self.stream, self.every_s, self.after_s = stream, every_s, after_s
+        self._last_s, self._line = -every_s, ""
+
+    def show(self, line: str, urgent: bool = False) -> None:
+        """Write it if the last is long ago, or if it will stay."""
+        now_s = time.monotonic()
+        if line == self._line or (now_s - self._last_s < self.every_s and not urgent):
+            return
+        self._last_s, self._line = now_s, line
+        print(line, file=self.stream, flush=True)
+
+    def end(self, line: str) -> None:
+        """Write what it was."""
+        if line:
+            print(line, file=self.stream, flush=True)
+        self._line = ""
+
+
+class Notebook:
+    """One output of a notebook's cell; at its end it holds a short line for each long task, and no HTML that needs a script."""
+
+    after_s = LONG_S
+    _cell: tuple = (None, None, [])  # number of the cell, its output, what is over in it
+
+    def __init__(self, shell):
+        self.number = shell.execution_count
+
+    def show(self, line: str, urgent: bool = False) -> None:
+        """Replace the line in the cell's output."""
+        self._write([line])
+
+    def end(self, line: str) -> None:
+        """Leave this line, or none."""
+        if Notebook._cell[0] == self.number:
+            Notebook._cell[2].extend([line] if line else [])
+            self._write([])
+
+    def _write(self, current: list[str]) -> None:
+        from IPython.display import HTML, display
+
+        over = Notebook._cell[2] if Notebook._cell[0] == self.number else []
+        text = "".join(f"<div class='noisebook-progress'><small>{html.escape(line)}</small></div>" for line in [*over, *current])
+        if Notebook._cell[0] != self.number:
+            Notebook._cell = (self.number, display(HTML(text), display_id=True), over)
+        elif Notebook._cell[1] is not None:
+            Notebook._cell[1].update(HTML(text))
+
+
+class Pipe:
+    """Lines to the stage runner. A pipe that is full or has no reader loses them: nothing waits for a line."""
+
+    after_s = 0.0
+
+    def __init__(self, path: str):
+        self._fd = None
+        with contextlib.suppress(OSError):
+            self._fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def show(self, line: str, urgent: bool = False) -> None:
+        """Send the line."""
+        self._send("!" if urgent else "=", line)
+
+    def end(self, line: str) -> None:
+        """Say that it is over."""
+        self._send(".", line)
+
+    def _send(self, mark: str, line: str) -> None:
+        if self._fd is not None:
+            os.write(self._fd, f"{mark}{' '.join(line.split())}\n".encode())

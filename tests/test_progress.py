@@ -1,0 +1,225 @@
+"""Progress: what is shown where and when, on a real terminal (a pty), in a real kernel, in a pipe, and not at all."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from nbhelpers import progress
+from nbhelpers.progress import Plain, Terminal, each, for_command, readable, reporting, task
+from nbhelpers.stage_line import StageLine, headings, listening
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SLOW = """
+import time
+from nbhelpers.progress import each
+for name in each(range(6), "weighing", "stones"):
+    time.sleep({pause})
+print("done")
+"""
+
+
+class Noted:
+    """A reporter that keeps what it is told, and when."""
+
+    def __init__(self, after_s: float = 0.0):
+        self.after_s, self.lines, self.ends, self.at_s = after_s, [], [], []
+
+    def show(self, line: str, urgent: bool = False) -> None:
+        self.lines.append(line)
+        self.at_s.append(time.monotonic())
+
+    def end(self, line: str) -> None:
+        self.ends.append(line)
+
+
+def on_a_terminal(code: str, **environment: str) -> tuple[str, str]:
+    """What a Python program writes to its standard error, a terminal, and to its standard output, a pipe."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, text=True,
+                               env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment})
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            read = os.read(ours, 4096)
+        except OSError:  # EIO: the other end is closed
+            break
+        if not read:
+            break
+        shown += read
+    os.close(ours)
+    return shown.decode(), process.communicate()[0]
+
+
+def test_a_script_on_a_terminal_shows_one_line_after_two_seconds_and_what_it_was():
+    shown, printed = on_a_terminal(SLOW.format(pause=0.6))
+    lines = shown.split("\r")
+    assert printed == "done\n"
+    assert any(line.startswith("weighing: 4 of 6 stones, ") and " left" in line for line in lines), shown
+    assert not any("1 of 6" in line or "2 of 6" in line for line in lines), "before two seconds nothing is shown"
+    assert lines[-1].strip().startswith("weighing: 6 stones in 3.") or lines[-2].strip().startswith("weighing: 6 stones in "), shown
+
+
+def test_what_is_over_before_two_seconds_shows_nothing():
+    assert on_a_terminal(SLOW.format(pause=0.01))[0] == ""
+
+
+def test_without_a_terminal_nothing_is_written():
+    done = subprocess.run([sys.executable, "-c", SLOW.format(pause=0.5)], capture_output=True, text=True,
+                          env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_at_most_twice_a_second_and_the_last_task_ends_the_line():
+    noted = Noted()
+    with reporting(noted):
+        for _ in each(range(300), "counting", "grains"):
+            time.sleep(0.005)
+    assert all(later - earlier >= progress.EVERY_S for earlier, later in zip(noted.at_s, noted.at_s[1:]))
+    assert 2 <= len(noted.lines) <= 5 and noted.ends == [""], "less than two seconds: no line stays"
+
+
+def test_nested_tasks_stand_in_one_line():
+    noted = Noted()
+    with reporting(noted), task("outside", 2, "halves", urgent=True), task("inside", 3, urgent=True):
+        pass
+    assert noted.lines == ["outside: 0 of 2 halves", "outside: 0 of 2 halves › inside: 0 of 3"]
+
+
+def test_the_time_left_is_what_the_work_says_or_in_proportion():
+    own = progress.Task("work", 10, "runs")
+    own.at(2, 7.0)
+    assert own.line() == "work: 2 of 10 runs, 7.0 s left"
+    own.at(2, lambda: float("nan"))
+    assert own.line() == "work: 2 of 10 runs"
+    own.began_s -= 20
+    own.at(2)
+    assert own.line().startswith("work: 2 of 10 runs, 80 s left")
+
+
+def test_other_threads_and_forked_children_say_nothing():
+    noted = Noted()
+
+    def beside():
+        with task("beside", urgent=True):
+            pass
+
+    with reporting(noted), task("own", urgent=True):
+        thread = threading.Thread(target=beside)
+        thread.start()
+        thread.join()
+        child = os.fork()
+        if child == 0:
+            try:
+                beside()
+            finally:
+                os._exit(len(noted.lines))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    assert noted.lines == ["own"]
+
+
+def test_an_error_ends_the_line_and_a_closed_terminal_ends_nothing():
+    noted = Noted()
+    with reporting(noted), pytest.raises(ZeroDivisionError), task("dividing", urgent=True):
+        1 / 0
+    assert noted.ends == [""]
+    closed = io.StringIO()
+    closed.close()
+    with reporting(Terminal(closed, 0.0)), task("goes on", urgent=True) as shown:
+        shown.at(1)
+
+
+def test_a_log_has_a_plain_line_now_and_then(monkeypatch):
+    log = io.StringIO()
+    with reporting(Plain(log, every_s=1.2, after_s=0.0)):
+        for _ in each(range(5), "step", "steps"):
+            time.sleep(0.6)
+    lines = log.getvalue().splitlines()
+    assert 2 <= len(lines) <= 5 and lines[-1].startswith("step: 5 steps in ") and "\r" not in log.getvalue()
+    monkeypatch.setattr(sys, "stderr", log)
+    with for_command():
+        assert isinstance(progress._state.reporter, Plain)
+
+
+def test_a_line_is_cut_to_the_terminals_width_and_the_older_one_is_wiped():
+    stream = io.StringIO()
+    terminal = Terminal(stream)
+    terminal.show("x" * 200)
+    terminal.show("short")
+    first, second = stream.getvalue().split("\r")[1:]
+    assert len(first) == 79 and first.endswith("…") and second == "short".ljust(79)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0.4 s"), (81, "81 s"), (600, "10 min"), (7800, "2.2 h"), (172_800, "2.0 days")])
+def test_lengths_of_time_are_for_people(seconds, text):
+    assert readable(seconds) == text
+
+
+def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
+    noted = Noted()
+    line = StageLine("10-trace-collection", 2, 13, 90.0, noted)
+    line.at("Runs (cell 4 of 9)")
+    code = ("import os\nfrom nbhelpers import progress\n"
+            "with progress.task('measuring nbody', 4, 'runs', urgent=True): assert 'NOISEBOOK_PROGRESS' not in os.environ")
+    with listening(line, tmp_path):
+        subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
+        while len(noted.lines) < 3:
+            time.sleep(0.01)
+    head = "[2/13] 10-trace-collection 0 s of about 90 s  "
+    assert noted.lines[:2] == [head + "Runs (cell 4 of 9)", head + "measuring nbody: 0 of 4 runs"]
+    assert noted.lines[2].endswith("Runs (cell 4 of 9)"), "when it is over, the cell goes on"
+    assert progress.FIFO not in os.environ
+
+
+def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    pipe = progress.Pipe(str(tmp_path / "pipe"))
+    with reporting(pipe), task("nobody listens", urgent=True):
+        pass
+    reader = os.open(tmp_path / "pipe", os.O_RDWR)
+    with reporting(progress.Pipe(str(tmp_path / "pipe"))):
+        for _ in range(1000):
+            with task("x" * 300, urgent=True):
+                pass
+    os.close(reader)
+
+
+def test_cells_are_told_by_their_heading():
+    cells = [{"cell_type": "markdown", "source": "# A question?\nText"}, {"cell_type": "code", "source": "1"},
+             {"cell_type": "markdown", "source": "## Runs"}, {"cell_type": "code", "source": "2"}]
+    assert headings(cells)[1::2] == ["A question? (cell 1 of 2)", "Runs (cell 2 of 2)"]
+
+
+NOTEBOOK = ["import time\nfrom nbhelpers.progress import each, task\nfor _ in each(range(6), 'weighing', 'stones'): time.sleep(0.5)\n"
+            "with task('quick'): pass\nwith task('second', urgent=True): time.sleep(2.1)", "for _ in each(range(3), 'short'): pass"]
+
+
+@pytest.mark.timeout(120)
+def test_in_a_notebook_the_line_is_updated_and_ends_short(tmp_path):
+    """A real kernel: what is left in the outputs, and on the exported page, is one short line for each long task."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    from nbhelpers.page import export_page
+
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in NOTEBOOK])
+    updates = []
+    client = NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(REPOSITORY)}})
+    handle = client.process_message
+    client.process_message = lambda message, *given: (updates.append(message["msg_type"]), handle(message, *given))[1]
+    client.execute()
+    outputs = notebook.cells[0].outputs
+    assert [output.output_type for output in outputs] == ["display_data"] and notebook.cells[1].outputs == []
+    html = outputs[0].data["text/html"]
+    assert html.count("noisebook-progress") == 2 and "weighing: 6 stones in 3" in html and "second: 2." in html and " left" not in html
+    assert 3 <= updates.count("update_display_data") <= 12
+    nbformat.write(notebook, tmp_path / "a.ipynb")
+    page = export_page(tmp_path / "a.ipynb", tmp_path / "a.html").read_text()
+    assert "weighing: 6 stones in 3" in page and " s left" not in page
