@@ -46,13 +46,13 @@ help:
 #:
 #:   PROFILE=smoke       4 min        every stage with a handful of runs: does it work at all? (no conclusions)
 #:   PROFILE=quick       (default)    a small study on any machine
-#:   PROFILE=full        hours        the papers' counts: 1000 baseline and 200 injected runs a configuration
+#:   PROFILE=full        hours, or days on 32 cores: the papers' counts: 1000 baseline and 200 injected runs a configuration
 #:   PROFILE=recorded    8 min        no privilege, any machine: the tables of the recorded campaign (data/recorded)
 #:
 #:   * on two virtual cores. One stage alone: make build/quick/stamps/20-delta-config.done
 
 paper: $(S)/90-paper.done
-	@echo "Open $(B)/paper.html"
+	@$(RUN) account --profile $(PROFILE)
 
 # --- the environment ------------------------------------------------------------------------------------------------------
 

@@ -101,13 +101,14 @@ def readable(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def task(title: str, total: int | None = None, unit: str = "", urgent: bool = False) -> Iterator[Task]:
+def task(title: str, total: int | None = None, unit: str = "", urgent: bool = False, keep: bool = True) -> Iterator[Task]:
     """Show something for as long as a `with` block takes; tasks within it are shown behind it.
 
     Parameters
     ----------
     title, total, unit : see `Task`.
     urgent : show it at once: nothing can be said for an unknown time, as in a measured run or a wait.
+    keep : leave a short line of what it was, if it took two seconds or more.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def task(title: str, total: int | None = None, unit: str = "", urgent: bool = Fa
         yield own
     finally:
         if shown:
-            _end(own)
+            _end(own, keep)
 
 
 def each(items: Iterable[_Item], title: str, unit: str = "", total: int | None = None) -> Iterator[_Item]:
@@ -190,14 +191,14 @@ def _show(own: Task, urgent: bool) -> None:
     _state.shown_s, _state.visible = time.monotonic(), True
 
 
-def _end(own: Task) -> None:
+def _end(own: Task, keep: bool) -> None:
     if own not in _state.stack:  # of our parent, before a fork
         return
     del _state.stack[_state.stack.index(own):]
     if _state.stack or not _state.visible:
         return
     _state.visible = False
-    long = time.monotonic() - own.began_s >= LONG_S
+    long = keep and time.monotonic() - own.began_s >= LONG_S
     with contextlib.suppress(OSError, ValueError):
         _state.reporter.end(own.summary()[:_LONGEST] if long else "")
 

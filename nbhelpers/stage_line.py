@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from .estimate import Place
 from .progress import FIFO, Plain, Reporter, Terminal, readable
 
 _BYTES = 1 << 16
@@ -22,22 +23,20 @@ class StageLine:
     Parameters
     ----------
     stage : its name.
-    number, total : it is the number-th of so many.
-    expected_s : how long it should take; None: not known.
-    place : where the line goes; None: standard error, as a terminal or as a log.
+    place : where it stands in the plan.
+    out : where the line goes; None: standard error, as a terminal or as a log.
     """
 
     after_s = 0.0
 
-    def __init__(self, stage: str, number: int = 1, total: int = 1, expected_s: float | None = None, place: Reporter | None = None):
-        self.stage, self.number, self.total, self.expected_s = stage, number, total, expected_s
-        terminal = sys.stderr is not None and sys.stderr.isatty()
-        self.place = place or (Terminal(sys.stderr, 0.0) if terminal else Plain(sys.stderr))
+    def __init__(self, stage: str, place: Place = Place(), out: Reporter | None = None):
+        self.stage, self.place = stage, place
+        self.out = out or (Terminal(sys.stderr, 0.0) if sys.stderr.isatty() else Plain(sys.stderr))
         self.began_s, self.cell = time.monotonic(), "starting"
 
     def show(self, line: str, urgent: bool = False) -> None:
         """Show what it does now."""
-        self.place.show(f"{self._head()}  {line}", urgent)
+        self.out.show(f"{self._head()}  {line}", urgent)
 
     def end(self, line: str) -> None:
         """Something in it is over: the cell goes on."""
@@ -50,11 +49,15 @@ class StageLine:
 
     def clear(self) -> None:
         """The stage is over."""
-        self.place.end("")
+        self.out.end("")
 
     def _head(self) -> str:
-        spent = f"{time.monotonic() - self.began_s:.0f} s"
-        return f"[{self.number}/{self.total}] {self.stage} {spent}{'' if self.expected_s is None else f' of about {readable(self.expected_s)}'}"
+        spent_s = time.monotonic() - self.began_s
+        numbered = f"[{self.place.number}/{self.place.total}] {self.stage} {spent_s:.0f} s"
+        if self.place.seconds is None:
+            return numbered
+        left_s = self.place.seconds_after + max(0.0, self.place.seconds - spent_s)
+        return f"{numbered} of about {readable(self.place.seconds)}, {readable(left_s)} left in all:"
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Runs a notebook as a stage of the pipeline: parameters checked, machine locked, the result moved into place only when whole.
 
-`python -m nbhelpers.stages wanted|run|measure-again|record` is what the Makefile calls; nothing here knows what a stage computes.
+`python -m nbhelpers.stages wanted|run|account|measure-again|record` is what the Makefile calls; nothing here knows what a stage computes.
 """
 
 import argparse
@@ -18,8 +18,9 @@ from pathlib import Path
 import yaml
 
 from .errors import InputError, NoisebookError
+from .estimate import account, outlook, place
 from .files import digest, pack, read_json, to_json, write_atomically, write_json
-from .progress import reporting
+from .progress import for_command, reporting, task
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening
 from .study import PROFILES, REPOSITORY, Study
@@ -113,8 +114,8 @@ def notebook_digest(path: Path) -> str:
     return digest(*(part for cell in cells for part in (cell["cell_type"], "".join(cell["source"]))))
 
 
-def write_wanted(profile: str, stages: list[str]) -> None:
-    """For each stage, what it would be made from now; files whose content is the same are left alone.
+def write_wanted(profile: str, stages: list[str]) -> str:
+    """For each stage, what it would be made from now; files whose content is the same are left alone. Returns how long it will take.
 
     Raises
     ------
@@ -125,6 +126,8 @@ def write_wanted(profile: str, stages: list[str]) -> None:
     for stage in stages:
         wanted = {"notebook": notebook_digest(_notebook(stage)), "parameters": parameters[stage], "library": library}
         _write_if_changed(Study(stage, profile).build / "stamps" / f"{stage}.wanted", to_json(wanted))
+    with task("working out how long it takes", urgent=True, keep=False):
+        return outlook(profile, parameters)
 
 
 def _write_if_changed(path: Path, text: str) -> None:
@@ -138,7 +141,7 @@ def run_stage(stage: str, profile: str, line: StageLine | None = None) -> Path:
     The notebook runs under a temporary name and takes its place only on success; a failed one is kept as
     ``STAGE.failed.ipynb`` for reading and the stage stays unmade. What it does meanwhile is shown on `line`; None: on its own.
     """
-    line = line or StageLine(stage)
+    line = line or StageLine(stage, place(stage, profile))
     with reporting(line):
         try:
             return _made_page(stage, profile, line)
@@ -268,7 +271,7 @@ def _stop_cleanly() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m nbhelpers.stages", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, stages in (("wanted", "*"), ("run", 1), ("measure-again", 0), ("record", 0)):
+    for name, stages in (("wanted", "*"), ("run", 1), ("measure-again", 0), ("record", 0), ("account", 0)):
         command = commands.add_parser(name)
         command.add_argument("--profile", required=True)
         if stages:
@@ -278,9 +281,10 @@ def _arguments() -> argparse.Namespace:
 
 def _run_and_tell(stage: str, profile: str) -> None:
     began = time.monotonic()
-    print(f"{stage} ...", end="" if sys.stdout.isatty() else "\n", flush=True)
+    if not sys.stderr.isatty():
+        print(f"{stage} ...", flush=True)
     page = run_stage(stage, profile)
-    print(f"\r{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
+    print(f"{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
 
 
 def main() -> int:
@@ -289,11 +293,15 @@ def main() -> int:
     _stop_cleanly()
     try:
         if arguments.command == "wanted":
-            write_wanted(arguments.profile, arguments.stages)
+            with for_command():
+                said = write_wanted(arguments.profile, arguments.stages)
+            print(f"{said}\n" if said else "", end="", flush=True)
         elif arguments.command == "run":
             _run_and_tell(arguments.stages[0], arguments.profile)
         elif arguments.command == "measure-again":
             print(f"kept: {measure_again(arguments.profile) or 'nothing was measured yet'}")
+        elif arguments.command == "account":
+            print(account(arguments.profile))
         else:
             print(f"recorded: {os.path.relpath(record(arguments.profile))}")
     except NoisebookError as error:

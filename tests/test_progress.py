@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from nbhelpers import progress
+from nbhelpers.estimate import Place
 from nbhelpers.progress import Plain, Terminal, each, for_command, readable, reporting, task
 from nbhelpers.stage_line import StageLine, headings, listening
 
@@ -164,7 +165,7 @@ def test_lengths_of_time_are_for_people(seconds, text):
 
 def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
     noted = Noted()
-    line = StageLine("10-trace-collection", 2, 13, 90.0, noted)
+    line = StageLine("10-trace-collection", Place(2, 13, 90.0, 30.0), noted)
     line.at("Runs (cell 4 of 9)")
     code = ("import os\nfrom nbhelpers import progress\n"
             "with progress.task('measuring nbody', 4, 'runs', urgent=True): assert 'NOISEBOOK_PROGRESS' not in os.environ")
@@ -172,7 +173,7 @@ def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
         subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
         while len(noted.lines) < 3:
             time.sleep(0.01)
-    head = "[2/13] 10-trace-collection 0 s of about 90 s  "
+    head = "[2/13] 10-trace-collection 0 s of about 90 s, 120 s left in all:  "
     assert noted.lines[:2] == [head + "Runs (cell 4 of 9)", head + "measuring nbody: 0 of 4 runs"]
     assert noted.lines[2].endswith("Runs (cell 4 of 9)"), "when it is over, the cell goes on"
     assert progress.FIFO not in os.environ

@@ -1,6 +1,6 @@
 """The two single-node studies in full: what is run, its tables, and the papers' findings weighed against it."""
 
-from .cui import (asked, clock_table, parameter_table, repetitions, run_statistics, runs_of_dynamic, runtime_campaign, runtime_design, runtime_findings,
+from .cui import (FAMILIES, asked, benchmarks, clock_table, parameter_table, repetitions, run_statistics, runs_of_dynamic, runtime_campaign, runtime_design, runtime_findings,
                   variability_table)
 from .cui_panels import cores_left, node_sides, reserved_sides, smt_sides, thread_scaling
 from .design import BENCHMARKS, MODELS, PRINTED_MODELS, PROGRAMS, Design, kept_design
@@ -14,7 +14,7 @@ from .tables import (as_published, merge_table, placement_table, replay_table, r
                      spread_table, tracing_table)
 
 __all__ = ["BENCHMARKS", "CONTRADICTED", "Design", "Finding", "MODELS", "MODES", "PRINTED_MODELS", "PROGRAMS", "SUPPORTED", "UNSEEN", "WorstTrace",
-           "as_published", "asked", "cores_left", "node_sides", "reserved_sides", "smt_sides", "thread_scaling", "trace_lanes", "traced_cell", "baseline_campaign", "clock_table", "crossing_table", "describe_traces", "fairness_sentences", "finding_sentences", "injected_campaign", "kept_design",
+           "FAMILIES", "as_published", "asked", "benchmarks", "cores_left", "node_sides", "reserved_sides", "smt_sides", "thread_scaling", "trace_lanes", "traced_cell", "baseline_campaign", "clock_table", "crossing_table", "describe_traces", "fairness_sentences", "finding_sentences", "injected_campaign", "kept_design",
            "labelled", "labelled_lengths", "length_campaign", "length_cells", "length_table", "merge_table", "parameter_table", "persson_findings", "placement_table", "planted_traces", "repeated", "repetitions", "replay_table", "resilience_table",
            "run_ratios", "run_statistics", "runs_of_dynamic", "runtime_campaign", "runtime_design", "runtime_findings", "shown_progress",
            "slowdown_table", "spread_table", "tracing_table", "variability_table", "verdict", "weigh", "worst_traces"]

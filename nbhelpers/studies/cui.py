@@ -19,6 +19,7 @@ SCHEDULES = ("static", "dynamic", "guided")
 THROUGHOUT = ("dynamic_1", "reduction", "stream")  # in every configuration, as in Cui et al. 2023
 OUTER = 100           # repetitions of a micro-benchmark in a run (Table 1)
 SCHED_DELAY_US, SYNC_DELAY_US = 15.0, 0.1
+FAMILIES = ("mitigation", "threads", "nodes")  # of configurations
 STREAM_TIMES = 5      # its runs are longer: with a few repetitions least and greatest say nothing
 REFERENCE = "reference"
 _KEYS = ["benchmark", "compiler", "config"]
@@ -38,7 +39,7 @@ def runtime_design(folder: str | Path, names: Sequence[str], target_seconds: flo
     chunks : sizes of the schedules' chunks; 1 is always there (Persson et al. 2025, figure 1). constructs : of syncbench; reduction is always there.
     """
     folder = Path(folder)
-    design = kept_design(folder, names, target_seconds, programs=(), models=compilers, families=("mitigation", "threads", "nodes"), measure=measure)
+    design = kept_design(folder, names, target_seconds, programs=(), models=compilers, families=FAMILIES, measure=measure)
     wanted, made = target_seconds if measure else None, {}
     for compiler in design.models:
         common = {"target_seconds": wanted, "measure": measure, "compiler": compiler}
@@ -66,6 +67,12 @@ def runtime_campaign(folder: str | Path, design: Design, runs: int, seed: int = 
     """The benchmarks by each compiler in the configurations that a figure needs them in (`asked`), in random order."""
     cells = [Cell(" ".join(key), workload) for key, workload in design.placed().items() if asked(key[0], design.configuration(key[2]))]
     return Campaign(folder, cells, runs=runs, seed=seed, frozen=frozen, attachments=() if frozen else (PlacementCheck(), FrequencyLogger(), *metrics("kernel")))
+
+
+def benchmarks(chunks: Sequence[int], constructs: Sequence[str]) -> list[str]:
+    """Names of the benchmarks of one compiler: schedules with their chunks, constructs, and stream."""
+    schedules = [f"{schedule}_{chunk}" for chunk in dict.fromkeys((1, *chunks)) for schedule in SCHEDULES]
+    return [*schedules, *dict.fromkeys(("reduction", *constructs)), "stream"]
 
 
 def asked(benchmark: str, configuration: Configuration) -> bool:
