@@ -13,13 +13,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import NoisebookError
 from .files import read_json, read_records, write_json
-from .machine import topology
 from .progress import readable
 from .study import REPOSITORY, Study
-from .workloads import Configuration, configurations, existing
+
+if TYPE_CHECKING:
+    from .workloads import Configuration
 
 # Costs of one run beyond its timed region, in s: start, reaping, and what accompanies it. Medians of data/recorded (n = 3 to 1000 a
 # campaign), measured on two virtual cores. What is read for each CPU grows with their number.
@@ -51,7 +53,7 @@ class Machine:
     """
 
     cpus: int
-    configurations: Collection[Configuration]
+    configurations: "Collection[Configuration]"
     models: Collection[str] = ("omp",)
     compilers: Collection[str] = ("gcc",)
     allocators: Collection[str] = ()
@@ -89,9 +91,10 @@ class Planned:
 @cache
 def this_machine() -> Machine:
     """What counts here; nothing is measured and nothing changed."""
+    from .machine import topology
     from .mitigate import causes, mitigations
     from .mitigate.catalogue import plantable
-    from .workloads import compilers, sycl
+    from .workloads import compilers, configurations, sycl
 
     usable = os.sched_getaffinity(0)
     return Machine(len(usable), configurations(topology(), usable), ("omp", *(["sycl"] if sycl.available() else [])), tuple(compilers()),
@@ -141,7 +144,7 @@ def _worst(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
 
 
 def _mitigations(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    places = [one for one in existing(machine.configurations, own["configs"].split()) if one.family == "mitigation"]
+    places = _places(own, machine, ("mitigation",))
     models = [model for model in own["models"].split() if model in machine.models]
     planted = own["planted"].split()
     keys = 3 * len(models)  # nbody, stream and minife
@@ -154,6 +157,12 @@ def _mitigations(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
             Planned("planted", len(planted) * len(models), 1.3 * run_s, extra_s, len(planted) * len(models)),
             Planned("injected/*", injected * own["runs"], 1.2 * run_s, extra_s + INJECTED_S),
             Planned("lengths/*", lengths * own["length_runs"], 1.6 * run_s, extra_s + INJECTED_S)]
+
+
+def _places(own: dict, machine: Machine, families: Collection[str]) -> "list[Configuration]":
+    from .workloads import existing
+
+    return [one for one in existing(machine.configurations, own["configs"].split()) if one.family in families]
 
 
 def _causes(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
@@ -177,7 +186,7 @@ def _openmp(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
     """Cells as `nbhelpers.studies.runtime_campaign` asks for them."""
     from .studies import FAMILIES, asked as asked_in, benchmarks
 
-    places = [one for one in existing(machine.configurations, own["configs"].split()) if one.family in FAMILIES]
+    places = _places(own, machine, FAMILIES)
     compilers = [name for name in own["compilers"].split() if name in machine.compilers]
     names = benchmarks([int(chunk) for chunk in own["chunks"].split()], own["constructs"].split())
     cells = [name for name in names for place in places if asked_in(name, place)] * len(compilers)
@@ -326,6 +335,7 @@ def outlook(profile: str, parameters: Mapping[str, dict]) -> str:
         return ""
     asked = {stage: default_parameters(stage) | given for stage, given in parameters.items()}
     try:
+        asked["10-trace-collection"]["target_seconds"]  # in every time
         machine = this_machine()
         estimates = [estimate(stage, asked, machine, study, done[stage]) for stage, study in studies.items()]
     except (KeyError, AttributeError, NoisebookError):  # a notebook with other parameters than ours: its time is not known

@@ -1,0 +1,107 @@
+"""Does a progress line disturb the runs it tells of? Interleaved runs with and without a reporter, and who woke during them.
+
+A short program runs N times without a reporter and N times with each: the line on a terminal (a pty that this process reads), and the pipe to
+the stage runner (its thread in a process of its own). Printed: ratio of mean run times with a 95 % bootstrap interval, updates, and how often
+the reading process and the threads of this one were switched to between `armed` and the end of a run. A wake-up there is a fault.
+"""
+
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from nbhelpers import progress
+from nbhelpers.attribute import bootstrap_ratio
+from nbhelpers.measure import Attachment, finished
+from nbhelpers.measure import Campaign, Cell
+from nbhelpers.progress import Pipe, Terminal, reporting
+from nbhelpers.workloads import nbody
+
+RUNS, BLOCK, BODIES = 60, 5, 4000
+LISTENER = """
+import sys, time
+from nbhelpers.stage_line import StageLine, listening
+with listening(StageLine("benchmark"), sys.argv[1]):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+class Switches(Attachment):
+    """Context switches of other threads than the run's own, from `armed` to the end: of the reader, and of this process but its main thread."""
+
+    def __init__(self, reader: int | None):
+        self.reader, self.at_start = reader, (0, 0)
+
+    def armed(self, pid: int) -> None:
+        self.at_start = self._now()
+
+    def ended(self, pid: int) -> None:
+        self.gone = tuple(after - before for before, after in zip(self.at_start, self._now()))
+
+    def after(self, run: dict) -> dict:
+        return {"reader_switches": self.gone[0], "own_switches": self.gone[1]}
+
+    def _now(self) -> tuple[int, int]:
+        return switches(self.reader) if self.reader else 0, switches(os.getpid(), but=os.getpid())
+
+
+def switches(pid: int, but: int = 0) -> int:
+    """Of all threads of a process."""
+    texts = ((thread / "status").read_text() for thread in Path(f"/proc/{pid}/task").iterdir() if int(thread.name) != but)
+    return sum(int(line.split()[1]) for text in texts for line in text.splitlines() if "voluntary_ctxt_switches" in line)
+
+
+class Counted:
+    """A reporter that counts what another one shows."""
+
+    def __init__(self, inner):
+        self.inner, self.after_s, self.shown = inner, inner.after_s, 0
+
+    def show(self, line: str, urgent: bool = False) -> None:
+        self.shown += 1
+        self.inner.show(line, urgent)
+
+    def end(self, line: str) -> None:
+        self.inner.end(line)
+
+
+def measure(reporter, reader: int | None, count: int) -> pd.DataFrame:
+    with reporting(reporter):
+        return finished(Campaign(None, [Cell("run", nbody(BODIES))], count, attachments=[Switches(reader)]).run())
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        listener = subprocess.Popen([sys.executable, "-c", LISTENER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                    stderr=subprocess.DEVNULL)
+        listener.stdout.readline()
+        ours, theirs = pty.openpty()
+        cat = subprocess.Popen(["cat"], stdin=ours, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        reporters = {"none": (None, None), "terminal": (Counted(Terminal(os.fdopen(theirs, "w"), 0.0)), cat.pid),
+                     "stage": (Counted(Pipe(str(Path(folder) / "progress"))), listener.pid)}
+        random, parts = np.random.default_rng(1), []
+        measure(None, None, 3)  # warm
+        for _ in range(RUNS // BLOCK):
+            for name in random.permutation(list(reporters)):
+                parts.append(measure(*reporters[name], BLOCK).assign(reporter=name))
+        listener.communicate()
+        cat.kill()
+    runs = pd.concat(parts, ignore_index=True)
+    base = runs[runs.reporter == "none"]
+    for name, (reporter, _) in list(reporters.items())[1:]:
+        own = runs[runs.reporter == name]
+        ratio, (low, high) = own.seconds.mean() / base.seconds.mean(), bootstrap_ratio(own.seconds, base.seconds)
+        print(f"{name:9} {len(own)} runs beside {len(base)} without: ratio of means {ratio:.4f} (95 % {low:.4f} to {high:.4f}); "
+              f"{reporter.shown} updates (at most every {progress.EVERY_S} s, and one before each of {RUNS // BLOCK} campaigns); "
+              f"wake-ups during the runs: reader {own.reader_switches.sum()} in {(own.reader_switches > 0).sum()} runs, "
+              f"our other threads {own.own_switches.sum()} (without a reporter {base.own_switches.sum()})")
+
+
+if __name__ == "__main__":
+    main()
