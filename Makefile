@@ -26,6 +26,8 @@ endif
 .SUFFIXES:
 .PHONY: help paper env test lab doctor sycl clean measure-again recorded lock bench FORCE
 
+says = $(shell sed -n 's/^\#: *$(1)  *\([0-9-]* [a-z]*\) .*/\1/p' Makefile)
+
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -67,7 +69,7 @@ $(ENV): requirements.lock
 	  echo "Noisebook needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Name another: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "'$(PYTHON)' cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
-	@echo "Installing the environment into .venv (about a minute)"
+	@echo "Installing the environment into .venv: 1 to 2 minutes, 1 GB of disk; then the C parts, 20 seconds"
 	@$(PYTHON) -m venv --clear .venv
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
 	@.venv/bin/python -m compileall -qq -j 0 .venv/lib || true # on all CPUs; pip has one for it
@@ -78,7 +80,7 @@ build/c-parts: $(ENV) $(C_PARTS)
 	@command -v $${CC:-cc} >/dev/null || { echo "There is no C compiler '$${CC:-cc}'. On Debian or Ubuntu: apt-get install gcc libc6-dev"; exit 1; }
 	@mkdir -p build/bin && test -w build -a -w build/bin || { \
 	  echo "This user ($$(id -un)) may not write to $(CURDIR)/build. Give it to yourself (sudo chown -R $$(id -un) build), or use a copy of the repository"; exit 1; }
-	@echo "Building the C parts"
+	@echo "Building the C parts (20 seconds)"
 	@$(MAKE) --no-print-directory -s -C workloads BIN=$(CURDIR)/build/bin
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || { \
 	  echo "The injector did not build. Its own message stands above; Python's headers may be missing: apt-get install python3-dev"; exit 1; }
@@ -121,6 +123,7 @@ TOGETHER := tests/attribute tests/noise tests/report tests/simulate tests/test_h
   tests/mitigate/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels tables) \
   $(patsubst %,tests/trace/test_%.py,mend mutations netduration osnoise ringbuffer)
 test: build/c-parts
+	@echo "make test: about $(call says,make test); first the tests that share the CPUs, then those that measure"
 	@failed=0; \
 	$(PY) -m pytest -n auto --maxprocesses 8 --dist worksteal $(TOGETHER) || failed=1; \
 	$(PY) -m pytest --reruns 1 $(TOGETHER:%=--ignore=%) || failed=1; \
@@ -133,6 +136,7 @@ lab: build/c-parts
 	cd notebooks && $(if $(filter 0,$(shell id -u)),$(abspath $(PY)) -m jupyter lab --allow-root,$(abspath $(PY)) -m jupyter lab)
 
 sycl: build/c-parts
+	@echo "make sycl: about $(call says,make sycl) and 482 MB"
 	@PY=$(PY) sh workloads/sycl/install.sh
 
 bench: build/c-parts

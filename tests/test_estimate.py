@@ -141,6 +141,10 @@ def test_the_map_and_the_readme_say_what_the_estimate_says(tmp_path):
         told_s = 60 * int(re.search(words, text)[1])
         expected_s = total_s(two, profile) if profile != "recorded" else sum(estimate._shown_s(stage) for stage in STAGES)
         assert 1 / estimate.UNCERTAIN <= told_s / (expected_s + estimate.ENVIRONMENT_S) <= estimate.UNCERTAIN, profile
+    for target in ("test", "sycl"):
+        said = subprocess.run(["make", "-n", target, f"PY={sys.executable}"], cwd=REPOSITORY, capture_output=True, text=True,
+                              env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")}).stdout
+        assert re.search(rf'"make {target}: about \d+ min', said), "said before it begins"
     assert "days on 32 cores" in text and "days on 32 cores" in (REPOSITORY / "README.md").read_text()
 
 
