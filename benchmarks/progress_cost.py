@@ -1,6 +1,6 @@
 """Does a progress line disturb the runs it tells of? Interleaved runs with and without a reporter, and who woke during them.
 
-A short program runs N times without a reporter and N times with each: the line on a terminal (a pty that this process reads), and the pipe to
+A short program runs N times (default 60) without a reporter and N times with each: the line on a terminal (a pty that this process reads), and the pipe to
 the stage runner (its thread in a process of its own). Printed: ratio of mean run times with a 95 % bootstrap interval, updates, and how often
 the reading process and the threads of this one were switched to between `armed` and the end of a run. A wake-up there is a fault.
 """
@@ -22,7 +22,7 @@ from nbhelpers.measure import Campaign, Cell
 from nbhelpers.progress import Pipe, Terminal, reporting
 from nbhelpers.workloads import nbody
 
-RUNS, BLOCK, BODIES = 60, 5, 4000
+RUNS, BLOCK, BODIES = int(sys.argv[1]) if sys.argv[1:] else 60, 5, 4000
 LISTENER = """
 import sys, time
 from nbhelpers.stage_line import StageLine, listening

@@ -49,7 +49,7 @@ class Machine:
     cpus : that may be used.
     configurations : all placements of the studies, also those that this machine lacks.
     models : of the OpenMP and SYCL programs. compilers : that the OpenMP programs are built by.
-    allocators : that can be put in place of malloc. causes : that can be planted.
+    allocators : that can be put in place of malloc. causes : that are known.
     """
 
     cpus: int
@@ -93,13 +93,12 @@ def this_machine() -> Machine:
     """What counts here; nothing is measured and nothing changed."""
     from .machine import topology
     from .mitigate import causes, mitigations
-    from .mitigate.catalogue import plantable
     from .workloads import compilers, configurations, sycl
 
     usable = os.sched_getaffinity(0)
     return Machine(len(usable), configurations(topology(), usable), ("omp", *(["sycl"] if sycl.available() else [])), tuple(compilers()),
                    tuple(name for name in ("jemalloc", "tcmalloc", "mimalloc") if mitigations()[name].possible()),
-                   tuple(name for name in causes() if plantable(name) is None))
+                   tuple(causes()))  # which can be planted is only known by trying, and trying measures
 
 
 def campaigns(stage: str, asked: Mapping[str, dict], machine: Machine) -> list[Planned]:
