@@ -139,10 +139,12 @@ def identity(cells: Mapping[str, tuple[Workload, str]], seed: int, folder: Path 
 def _cell_identity(workload: Workload, noise: str, folder: Path | None, with_programs: bool) -> dict:
     program = Path(workload.command[0])
     reader = {} if workload.reader is None else {"reader": json.loads(to_json(workload.reader.as_dict()))}  # as it will be read back
+    # marks and process are what `start` says already, and studies were measured before there were others
+    region = {} if workload.region.kind in ("marks", "process") else {"region": workload.region.as_dict()}
     return {"workload": workload.name, "model": workload.model, "config": workload.config, "noise": noise,
             "command": [_recorded_name(program), *(_without(word, folder) for word in workload.command[1:])], "env": dict(workload.env),
             "start": workload.start, "pattern": workload.pattern, "cpus": workload.cpus and list(workload.cpus),
-            "program_digest": program_digest(program) if with_programs else None, **reader}
+            "program_digest": program_digest(program) if with_programs else None, **reader, **region}
 
 
 def _without(word: str, folder: Path | None) -> str:

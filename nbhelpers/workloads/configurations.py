@@ -69,7 +69,7 @@ class Configuration:
         if workload.model == "sycl":
             from .sycl import placed_env
 
-            return placed_env(env | {_SYCL_THREADS: str(self.threads)}, self.base, tuple(sorted(self.cpus)), ours=workload.start == "mark")
+            return placed_env(env | {_SYCL_THREADS: str(self.threads)}, self.base, tuple(sorted(self.cpus)), ours=workload.region.kind == "marks")
         if workload.model == "mpi":
             return mpi.without_placement(env) | mpi.placed_env(self.base, self.cpus)
         if workload.model != "omp":

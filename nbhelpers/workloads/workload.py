@@ -11,6 +11,7 @@ from ..errors import InputError
 from . import mpi
 from ._cpus import HOUSEKEEPING_SHARES, cores, format_cpu_list, keep_house, usable_cpus
 from .reader import Reader
+from .region import Region, as_region
 
 MODELS = ("omp", "sycl", "mpi", "external")
 STARTS = ("mark", "main", "exec")
@@ -35,6 +36,8 @@ class Workload:
     cpus : the CPUs it is confined to; None: all.
     timeout_s : it is killed when it takes longer, once to the start and once from there.
     reader : how the output of somebody else's program is read, in place of a pattern; see `adapter`.
+    region : where its timed region begins and ends, as a `Region` or what `as_region` takes; None: marks if start is
+        "mark", else the whole process. Kinds that wait where the region begins (marks, symbols, mpi) need start="mark".
 
     Raises
     ------
@@ -51,6 +54,7 @@ class Workload:
     cpus: tuple[int, ...] | None = None
     timeout_s: float = 60.0
     reader: Reader | None = None
+    region: Region | None = None
 
     def __post_init__(self):
         pairs = self.env.items() if isinstance(self.env, Mapping) else self.env
@@ -59,6 +63,8 @@ class Workload:
         object.__setattr__(self, "command", tuple(str(word) for word in command))
         if self.cpus is not None:
             object.__setattr__(self, "cpus", tuple(sorted({int(cpu) for cpu in self.cpus})))
+        region = ("marks" if self.start == "mark" else "process") if self.region is None else self.region
+        object.__setattr__(self, "region", as_region(region))
         _check(self)
 
     def __repr__(self) -> str:
@@ -94,7 +100,7 @@ class Workload:
         if self.model == "sycl":
             from .sycl import placed_env
 
-            return placed_env(env, base, cpus, ours=self.start == "mark")
+            return placed_env(env, base, cpus, ours=self.region.kind == "marks")
         if self.model == "mpi":
             return mpi.without_placement(env) | mpi.placed_env(base, cpus)
         if self.model != "omp":
@@ -127,7 +133,11 @@ def _check(workload: Workload) -> None:
     if any(not key or "=" in key for key, _ in workload.env):
         raise InputError("the name of an environment variable is empty or holds '='", where=where)
     _check_pattern(workload.pattern, where)
-    if workload.reader is not None and (workload.pattern is not None or workload.start == "mark"):
+    if workload.region.armed != (workload.start == "mark"):
+        raise InputError(f"start is '{workload.start}' and the region is of kind '{workload.region.kind}'", where=where,
+                         why="the program waits either where its region begins (marks, symbols, mpi) or before it runs",
+                         mend='start="mark" for marks, symbols and mpi; start="main" or "exec" for process, lines and roi')
+    if workload.reader is not None and (workload.pattern is not None or workload.region.kind == "marks"):
         raise InputError("a reader was given beside a pattern, or to a program that prints the protocol line", where=where,
                          why="its time would be found in two ways")
     if workload.cpus is not None and (not workload.cpus or min(workload.cpus) < 0):
