@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..workloads import Reader, Table
 
-_HEAD = _TAIL = 64 * 1024
+_HEAD = TAIL = 64 * 1024
 _LARGEST_PIPE = 1024 * 1024
 ROOM_FOR_SERIES = 4 * 1024 * 1024
 _LINE = re.compile(r"^noisebook: (\S+)((?: +[^\s=]+=\S*)*)\s*$", re.MULTILINE)
@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 class Capture:
     """Reads a pipe to its end and keeps the first 64 KiB and the last ones, 64 KiB too unless more are asked for."""
 
-    def __init__(self, fd: int, tail: int = _TAIL):
+    def __init__(self, fd: int, tail: int = TAIL):
         self.fd, self.open, self._room = fd, True, tail
         self._head, self._tail, self._left_out = bytearray(), bytearray(), 0
         os.set_blocking(fd, False)
@@ -50,13 +50,23 @@ class Capture:
             self._left_out += surplus
             del self._tail[:surplus]
 
+    def parts(self) -> list[tuple[int, bytes]]:
+        """What is kept, each part with its place in the output; one part where nothing is left out."""
+        surplus = max(0, len(self._tail) - self._room)
+        left_out = self._left_out + surplus
+        if not left_out:
+            return [(0, bytes(self._head + self._tail))]
+        return [(0, bytes(self._head)), (len(self._head) + left_out, bytes(self._tail[surplus:]))]
+
     @property
     def text(self) -> str:
         """The output; where more was printed than is kept, a line says how much is missing in the middle."""
-        surplus = max(0, len(self._tail) - self._room)
-        left_out = self._left_out + surplus
-        middle = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
-        return bytes(self._head + middle + self._tail[surplus:]).decode(errors="replace")
+        (_, head), *rest = self.parts()
+        middle = [f"\n[{first - len(head)} bytes left out]\n".encode() + tail for first, tail in rest]
+        return b"".join([head, *middle]).decode(errors="replace")
+
+    def close(self) -> None:
+        """The descriptor is about to be closed."""
 
 
 def parse_line(text: str) -> dict[str, int | float | str] | None:

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from ..errors import RunError
 from ..workloads import Workload, binary_folder, format_cpu_list, program_path
 from ._output import ROOM_FOR_SERIES, Capture
+from ._regions import StampedCapture, WakeUps, stamped_pair, watch
 
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _MARK = "NOISEBOOK_RUN"
@@ -36,6 +37,7 @@ class Child:
     ----------
     pid : of the process, which leads a process group of its own.
     output, errors : what it prints.
+    watch : what observes where its timed region begins and ends.
     end_ns : CLOCK_MONOTONIC at the wake-up for its end; None: it lives.
     wait_status, usage : from wait4, once it was reaped.
     folder : where it runs, if it was to be a fresh one; deleted at the end.
@@ -44,9 +46,11 @@ class Child:
 
     def __init__(self, workload: Workload, mark: str):
         self.pid = self.pidfd = self.end_ns = self.wait_status = self.usage = None
-        self.folder = tempfile.mkdtemp(prefix="noisebook-") if workload.reader and workload.reader.fresh_folder else None
+        self.output = self.errors = None
         self._mark, self._fds, self._known, self._beyond_us = mark, [], children(), set()
+        self.watch, self._wakeups, self.folder = watch(workload.region), None, None
         try:
+            self.folder = tempfile.mkdtemp(prefix="noisebook-") if workload.reader and workload.reader.fresh_folder else None
             self._spawn(workload)
         except BaseException:
             self.close()
@@ -54,13 +58,16 @@ class Child:
 
     def _spawn(self, workload: Workload) -> None:
         launcher, program = _file_of(binary_folder() / "nbstart"), _file_of(workload.command[0])
-        (self._ready, ready), (go, self._go), (out, printed), (err, complained) = [self._pipe() for _ in range(4)]
-        self.output, self.errors = Capture(out, ROOM_FOR_SERIES), Capture(err)
-        theirs = (ready, go, printed, complained)
+        (out, printed), (err, complained) = [self._pipe(stamped_pair if self.watch.stamped else os.pipe) for _ in range(2)]
+        capture = StampedCapture if self.watch.stamped else Capture
+        self.output, self.errors = capture(out, ROOM_FOR_SERIES), capture(err)
+        self.watch.listen((self.output, self.errors))
+        barrier = self._barrier()
+        theirs = (printed, complained, *barrier.values())
         actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, printed, 1),
-                   (os.POSIX_SPAWN_DUP2, complained, 2), (os.POSIX_SPAWN_DUP2, ready, ready), (os.POSIX_SPAWN_DUP2, go, go)]
-        env = os.environ | dict(workload.env) | {"NOISEBOOK_READY_FD": str(ready), "NOISEBOOK_GO_FD": str(go), _MARK: self._mark}
-        words = [launcher, *_launcher_options(workload), "--", program, *workload.command[1:]]
+                   (os.POSIX_SPAWN_DUP2, complained, 2), *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in barrier.values())]
+        env = os.environ | dict(workload.env) | self.watch.env | {name: str(fd) for name, fd in barrier.items()} | {_MARK: self._mark}
+        words = [launcher, *_launcher_options(workload, self.watch.library), "--", program, *workload.command[1:]]
         try:
             with _working_in(self.folder):
                 self.pid = os.posix_spawn(launcher, words, env, file_actions=actions, setpgroup=0, setsigmask=(),
@@ -76,11 +83,22 @@ class Child:
         self._poll = select.poll()
         for fd in (self.pidfd, self._ready, self.output.fd, self.errors.fd):
             self._poll.register(fd, select.POLLIN)
+        if self.watch.written is not None:
+            self._wakeups = WakeUps()
+            self._poll.register(self.watch.written, select.POLLIN)
 
-    def _pipe(self) -> tuple[int, int]:
-        """A pipe above the standard streams, which a parent may have closed."""
+    def _barrier(self) -> dict[str, int]:
+        """The pipes of the barrier, as the program inherits them; none where the watch has its own."""
+        self._ready = self.watch.arrivals
+        if self._ready is not None:
+            return {}
+        (self._ready, ready), (go, self._go) = self._pipe(), self._pipe()
+        return {"NOISEBOOK_READY_FD": ready, "NOISEBOOK_GO_FD": go}
+
+    def _pipe(self, make: Callable[[], tuple[int, int]] = os.pipe) -> tuple[int, int]:
+        """A pipe, or sockets, above the standard streams, which a parent may have closed."""
         ends = []
-        for fd in os.pipe():
+        for fd in make():
             if fd < 3:
                 low, fd = fd, fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
                 os.close(low)
@@ -102,9 +120,15 @@ class Child:
         """Kill and reap whatever is left, and close all pipes; safe to call again."""
         if self.pid is not None and self.usage is None:
             self.kill()
+        for capture in (self.output, self.errors):
+            if capture is not None:
+                capture.close()
         for fd in self._fds:
             os.close(fd)
         self._fds.clear()
+        self.watch.close()
+        if self._wakeups:
+            self._wakeups.close()
         if self.folder:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -112,25 +136,44 @@ class Child:
         """Whether the process came to the barrier; False: it ended before (then `end_ns` is set), or time ran out."""
         deadline_ns = time.monotonic_ns() + int(seconds * 1e9)
         while self.end_ns is None and (ready := self._poll_once(deadline_ns)) is not None:
-            if self._ready in ready:
-                self._poll.unregister(self._ready)  # at its end of file too, which a process that dies shows before its end
-                if os.read(self._ready, 1):
-                    return self.end_ns is None
+            if self._ready in ready and self._arrived():
+                return self.end_ns is None
         return False
+
+    def _arrived(self) -> bool:
+        """Whether everybody waits who is to wait."""
+        if self.watch.arrivals is None:
+            self._poll.unregister(self._ready)  # at its end of file too, which a process that dies shows before its end
+            return bool(os.read(self._ready, 1))
+        arrived = self.watch.arrived()
+        if arrived:
+            self._poll.unregister(self._ready)  # one that comes later finds the start time
+        return arrived
 
     def release(self, lead_ns: int) -> int:
         """Write the start time, `lead_ns` from now, and return it; a process that died meanwhile shows at its end."""
         t0_ns = time.monotonic_ns() + lead_ns
+        if self.watch.arrivals is not None:
+            self.watch.release(t0_ns)
+            return t0_ns
         with suppress(BrokenPipeError):
             os.write(self._go, t0_ns.to_bytes(8, sys.byteorder, signed=True))
         return t0_ns
 
-    def await_end(self, seconds: float, before_reaping: Callable[[], object] | None = None) -> bool:
-        """Whether the process ended in time; it is reaped then, and what it had printed is there."""
+    def await_end(self, seconds: float, before_reaping: Callable[[], object] | None = None,
+                  begun: Callable[[int], object] | None = None) -> bool:
+        """Whether the process ended in time; it is reaped then, and what it had printed is there.
+
+        `begun` is called with the begin of a region that could not be armed, as soon as it was seen.
+        """
         deadline_ns = time.monotonic_ns() + int(seconds * 1e9)
-        while self.end_ns is None:
-            if self._poll_once(deadline_ns) is None:
-                return False
+        with _woken_first(self.watch.written is not None):
+            while self.end_ns is None:
+                if self._poll_once(deadline_ns) is None:
+                    return False
+                if begun and (begin_ns := self.watch.begun()) is not None:
+                    begun(begin_ns)
+                    begun = None
         if before_reaping:
             before_reaping()
         self._reap()
@@ -139,9 +182,13 @@ class Child:
     def _poll_once(self, deadline_ns: int) -> set[int] | None:
         """Wait for something to happen and read it; the file descriptors concerned, or None when time ran out."""
         left_ms = (deadline_ns - time.monotonic_ns()) / 1e6
+        if self._wakeups:
+            self._wakeups.mark()
         events = self._poll.poll(max(0, left_ms))
         now_ns = time.monotonic_ns()
         ready = {fd for fd, _ in events}
+        if self._wakeups and self.watch.written in ready:
+            self.watch.read(*self._wakeups.stamp())
         if self.pidfd in ready:
             self.end_ns = now_ns
         elif now_ns > deadline_ns:  # even if there is output: a program may print for ever
@@ -202,6 +249,21 @@ class Child:
 
 
 @contextmanager
+def _woken_first(wanted: bool) -> Iterator[None]:
+    """Be woken before ordinary threads where that is permitted: what a script writes is stamped when we wake up."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        if wanted:
+            with suppress(PermissionError):
+                os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+        yield
+    finally:
+        if wanted:
+            with suppress(PermissionError):
+                os.sched_setscheduler(0, *before)
+
+
+@contextmanager
 def _working_in(folder: str | None) -> Iterator[None]:
     """Be in a folder while a process is spawned, which inherits it: posix_spawn of Python cannot change folders itself."""
     if folder is None:
@@ -217,12 +279,12 @@ def _working_in(folder: str | None) -> Iterator[None]:
             os.close(before)
 
 
-def _launcher_options(workload: Workload) -> list[str]:
+def _launcher_options(workload: Workload, library: str) -> list[str]:
     options = ["--parent", str(os.getpid())]
     if workload.cpus is not None:
         options += ["--cpus", format_cpu_list(workload.cpus)]
-    if workload.start == "main":
-        options += ["--preload", _file_of(binary_folder() / "libnbstart.so")]
+    if library or workload.start == "main":
+        options += ["--preload", _file_of(binary_folder() / (library or "libnbstart.so"))]
     return options + (["--wait"] if workload.start == "exec" else [])
 
 

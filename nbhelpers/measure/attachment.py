@@ -13,9 +13,12 @@ class Attachment:
     Attributes
     ----------
     notes : what a reader of the runs should know of this attachment, such as counters that do not exist here.
+    follows_region : its `released` is called with the begin of the timed region: the common start where the program waits
+        there or is timed from there; else (regions of kind "lines" and "roi") that begin, as soon as it was seen.
     """
 
     notes: tuple[str, ...] = ()
+    follows_region = False
 
     def before(self, workload: Workload) -> None:
         """Nothing has started yet: read the counters of the whole machine."""
@@ -24,7 +27,10 @@ class Attachment:
         """The process waits at the barrier, for as long as this takes."""
 
     def released(self, t0_ns: int) -> None:
-        """The start time has been written; at least 3 ms are left until it."""
+        """The start time has been written; at least 3 ms are left until it.
+
+        Of an attachment that follows the region it may have passed by some 100 µs.
+        """
 
     def ended(self, pid: int) -> None:
         """The process has ended by itself and waits to be reaped: what /proc still says of it can be read."""

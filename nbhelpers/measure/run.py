@@ -7,13 +7,15 @@ import time
 from collections.abc import Mapping, Sequence
 
 from ..errors import InputError
-from ..workloads import Reader, Workload
+from ..workloads import Workload
 from ..workloads.reader import UNITS_S
 from ._output import count_values, parse_line, parse_pattern, parse_series, read_files, read_foreign, shorten
+from ._regions import NoRegion, Times
 from ._process import Child, as_subreaper, cleaned_up_on_sigterm
 from .attachment import Attachment
 
 _counter = itertools.count()
+_CLOCKS_AGREE_NS = 1_000_000
 _OPEN_TO_ATTACHMENTS = {"status", "message"}
 
 
@@ -39,7 +41,7 @@ def run_once(workload: Workload, attachments: Sequence[Attachment] = (), run: in
     """
     began_ns, began_unix_s = time.monotonic_ns(), time.time()
     row = {"run": run, "workload": workload.name, "model": workload.model, "config": workload.config, "noise": "none",
-           **(labels or {}), "seconds": None, "wall_seconds": None, "start_ns": None, "end_ns": None, "status": "ok",
+           **(labels or {}), "seconds": None, "region_seconds": None, "wall_seconds": None, "start_ns": None, "end_ns": None, "status": "ok",
            "message": "", "t0_ns": None, "began_unix_s": began_unix_s}
     with cleaned_up_on_sigterm(), as_subreaper():
         for attachment in attachments:
@@ -61,10 +63,13 @@ def _let_run(child: Child, workload: Workload, attachments: Sequence[Attachment]
     for attachment in attachments:
         attachment.armed(child.pid)
     row["t0_ns"] = child.release(int(lead_ms * 1e6))
+    later = [] if workload.region.begins_at_start else [attachment for attachment in attachments if attachment.follows_region]
     for attachment in attachments:
-        attachment.released(row["t0_ns"])
+        if attachment not in later:
+            attachment.released(row["t0_ns"])
     child.note_children()
-    in_time = child.await_end(workload.timeout_s + lead_ms / 1e3, lambda: [attachment.ended(child.pid) for attachment in reversed(attachments)])
+    in_time = child.await_end(workload.timeout_s + lead_ms / 1e3, lambda: [attachment.ended(child.pid) for attachment in reversed(attachments)],
+                              later and (lambda begin_ns: [attachment.released(begin_ns) for attachment in later]))
     if in_time:
         left = child.clear_leftovers()
         row["message"] = f"left {left} process(es) running, killed" if left else ""
@@ -95,14 +100,18 @@ def _failed_start(child: Child, workload: Workload) -> dict:
         status = _exit_status(child.wait_status)
         if status != "ok":
             return _failure(child, status, "it ended before it was ready to start")
-        return _failure(child, "unreadable output", _never_waited(workload))
+        return _failure(child, "no region" if workload.region.armed else "unreadable output", _never_waited(workload))
     child.kill()
     return _failure(child, "timeout", _late(workload, "to be ready to start"))
 
 
 def _never_waited(workload: Workload) -> str:
-    mend = {"mark": "does it call nb_region_begin()? Otherwise use external(...)", "main": 'use start="exec"'}
-    return f"it did not wait for the common start; {mend.get(workload.start, 'the launcher is broken: make env')}"
+    kind = workload.region.kind
+    mend = {"marks": "does it call nb_region_begin()? Otherwise say region=…",
+            "symbols": "it never called noisebook_begin(): is the symbol declared weak, and the program dynamically linked?",
+            "mpi": "no rank called MPI_Init here: is it an MPI program, dynamically linked, started by mpirun?"}
+    other = {"main": 'use start="exec"'}.get(workload.start, "the launcher is broken: make env")
+    return f"it did not wait for the common start; {mend.get(kind, other)}"
 
 
 def _late(workload: Workload, what: str) -> str:
@@ -120,26 +129,50 @@ def _failure(child: Child, status: str, reason: str) -> dict:
 
 
 def _outcome(child: Child, workload: Workload, t0_ns: int) -> dict:
-    """Status and times of a process that ended by itself, with the columns of its protocol line."""
+    """Status and times of a process that ended by itself, with what it reports."""
     status = _exit_status(child.wait_status)
-    if workload.reader is not None:
-        return _foreign_outcome(child, workload.reader, status, t0_ns)
-    line = parse_line(child.output.text) if workload.start == "mark" else None
+    report = _foreign_report if workload.reader is not None else _own_report
+    columns = report(child, workload, status)
+    if columns.get("status", "ok") != "ok":
+        return columns
+    try:
+        times = _region_times(child, columns.pop("marked", None), t0_ns)
+    except NoRegion as reason:
+        return _failure(child, "no region", f"its timed region is not known: {reason}")
+    return columns | times | {"seconds": columns.get("seconds") or times["region_seconds"]}
+
+
+def _region_times(child: Child, marked: Times | None, t0_ns: int) -> dict:
+    """Where the timed region began and ended: as it was marked, or observed, or the whole process."""
+    seen = marked or child.watch.times() or Times(t0_ns, child.end_ns)
+    end_ns = min(seen.end_ns, child.end_ns)
+    if not t0_ns - _CLOCKS_AGREE_NS <= seen.start_ns < end_ns or seen.end_ns > child.end_ns + _CLOCKS_AGREE_NS:
+        raise NoRegion("it lies outside of the run; a time that a program gives must be CLOCK_MONOTONIC in ns")
+    columns = {"start_ns": seen.start_ns, "end_ns": end_ns, "region_seconds": (end_ns - seen.start_ns) * 1e-9}
+    if child.watch.region.kind not in ("process", "marks"):
+        columns["paused_seconds"] = seen.paused_ns * 1e-9
+    if child.watch.region.kind == "roi":
+        columns["region_slack_us"] = seen.slack_ns / 1e3
+    return columns
+
+
+def _own_report(child: Child, workload: Workload, status: str) -> dict:
+    """What a program without a reader says: its protocol line, or a time by a pattern."""
+    marks = workload.region.kind == "marks"
+    line = parse_line(child.output.text) if marks else None
     if line and line.get("verified") == "no" and not status.startswith("signal"):
         return _failure(child, "unverified", "the program found its own result wrong")
     if status != "ok":
         return _failure(child, status, "the program failed")
+    times = _marked_times(line, child.end_ns)
+    if marks and times is None:
+        return _failure(child, "unreadable output", "no line 'noisebook: NAME seconds=… start_ns=… end_ns=…' in its output")
     if workload.pattern is not None:
         seconds = parse_pattern(workload.pattern, child.output.text)
-        times = {"seconds": seconds, "start_ns": t0_ns, "end_ns": child.end_ns} if seconds else None
-        wanted = f"no positive number for the pattern {workload.pattern!r} in its output"
-    elif workload.start == "mark":
-        times, wanted = _marked_times(line, child.end_ns), "no line 'noisebook: NAME seconds=… start_ns=… end_ns=…' in its output"
-    else:
-        return {"seconds": (child.end_ns - t0_ns) * 1e-9, "start_ns": t0_ns, "end_ns": child.end_ns}
-    if times is None:
-        return _failure(child, "unreadable output", wanted)
-    return _with_series(child, line, _own_columns(line) | times)
+        if seconds is None:
+            return _failure(child, "unreadable output", f"no positive number for the pattern {workload.pattern!r} in its output")
+        times = (times or {}) | {"seconds": seconds}
+    return _with_series(child, line, _own_columns(line) | (times or {}))
 
 
 def _with_series(child: Child, line: dict | None, columns: dict) -> dict:
@@ -154,8 +187,9 @@ def _with_series(child: Child, line: dict | None, columns: dict) -> dict:
     return columns | {"series": series} if series else columns
 
 
-def _foreign_outcome(child: Child, reader: Reader, status: str, t0_ns: int) -> dict:
-    """Status, times, columns and series of somebody else's program."""
+def _foreign_report(child: Child, workload: Workload, status: str) -> dict:
+    """What a reader finds in the output of somebody else's program."""
+    reader = workload.reader
     printed = f"{child.output.text}\n{child.errors.text}\n{read_files(child.folder, reader.files)}"
     if reader.failed and not status.startswith("signal") and re.search(reader.failed, printed, re.MULTILINE):
         return _failure(child, "unverified", "the program found its own result wrong")
@@ -163,20 +197,21 @@ def _foreign_outcome(child: Child, reader: Reader, status: str, t0_ns: int) -> d
         return _failure(child, status, "the program failed")
     if reader.passed and not re.search(reader.passed, printed, re.MULTILINE):
         return _failure(child, "unverified", f"the output does not say that the result is right (pattern {reader.passed!r})")
-    seconds = parse_pattern(reader.seconds, printed) if reader.seconds else (child.end_ns - t0_ns) * 1e-9
+    columns, series = read_foreign(reader, printed)
+    columns = _own_columns(columns) | ({"series": series} if series else {})
+    if not reader.seconds:
+        return columns
+    seconds = parse_pattern(reader.seconds, printed)
     if seconds is None:
         return _failure(child, "unreadable output", f"no positive number for the pattern {reader.seconds!r} in its output")
-    columns, series = read_foreign(reader, printed)
-    times = {"seconds": seconds * UNITS_S[reader.unit] if reader.seconds else seconds, "start_ns": t0_ns, "end_ns": child.end_ns}
-    return _own_columns(columns) | times | ({"series": series} if series else {})
+    return columns | {"seconds": seconds * UNITS_S[reader.unit]}
 
 
 def _marked_times(line: dict | None, ended_ns: int) -> dict | None:
-    if line is None:
-        return None
-    seconds, start_ns, end_ns = (line.get(key) for key in ("seconds", "start_ns", "end_ns"))
+    """The times of the protocol line, if they are sound."""
+    seconds, start_ns, end_ns = ((line or {}).get(key) for key in ("seconds", "start_ns", "end_ns"))
     sound = isinstance(seconds, (int, float)) and isinstance(start_ns, int) and isinstance(end_ns, int) and seconds > 0
-    return {"seconds": float(seconds), "start_ns": start_ns, "end_ns": end_ns} if sound and 0 < start_ns < end_ns <= ended_ns else None
+    return {"seconds": float(seconds), "marked": Times(start_ns, end_ns)} if sound and 0 < start_ns < end_ns <= ended_ns else None
 
 
 def _own_columns(line: dict | None) -> dict:
@@ -185,7 +220,7 @@ def _own_columns(line: dict | None) -> dict:
     return {f"program_{key}" if key in _RESERVED else key: value for key, value in own.items()}
 
 
-_RESERVED = {"run", "cell", "round", "workload", "model", "config", "noise", "wall_seconds", "status", "message", "t0_ns",
+_RESERVED = {"run", "cell", "round", "workload", "model", "config", "noise", "region_seconds", "wall_seconds", "status", "message", "t0_ns",
              "began_unix_s", "elapsed_seconds", "user_s", "system_s", "minor_faults", "major_faults", "voluntary_switches",
              "involuntary_switches"}
 

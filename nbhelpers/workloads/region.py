@@ -65,6 +65,11 @@ class Region:
         """Whether the program waits for the common start where its region begins."""
         return self.kind in ARMED_KINDS
 
+    @property
+    def begins_at_start(self) -> bool:
+        """Whether its begin is the common start; else it is seen only when it happens."""
+        return self.armed or self.kind == "process"
+
     def as_dict(self) -> dict:
         """For a campaign's record."""
         return {key: value for key, value in asdict(self).items() if value is not None}

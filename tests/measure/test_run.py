@@ -108,7 +108,7 @@ def test_statuses(start, command, status, message):
 
 
 @pytest.mark.parametrize("command, status, message", [
-    ("exit 4", "exit 4", "before it was ready"), ("true", "unreadable output", "did not wait"), ("sleep 60", "timeout", "ready to start"),
+    ("exit 4", "exit 4", "before it was ready"), ("true", "no region", "did not wait"), ("sleep 60", "timeout", "ready to start"),
     ("exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; sleep 60", "timeout", "ready to start"), ("kill -KILL $$", "signal 9", "before")])
 def test_programs_that_never_come_to_their_barrier(command, status, message):
     diary = Diary()

@@ -1,0 +1,36 @@
+"""A Python program with a timed region: by `symbols`, `lines` or `roi`, as its first argument says."""
+
+import ctypes
+import os
+import sys
+import time
+
+
+def work(milliseconds):
+    until_ns = time.monotonic_ns() + milliseconds * 1_000_000
+    while time.monotonic_ns() < until_ns:
+        pass
+
+
+def write(word):
+    with open(os.environ["NOISEBOOK_ROI"], "w") as file:
+        file.write(word + "\n")
+
+
+kind = sys.argv[1]
+begin, end = {
+    "symbols": lambda: (ctypes.CDLL(None).noisebook_begin, ctypes.CDLL(None).noisebook_end),
+    "lines": lambda: (lambda: print("Starting the solver"), lambda: print("Solver took long")),
+    "roi": lambda: (lambda: write("begin"), lambda: write("end")),
+    "own": lambda: (lambda: write(f"begin {time.monotonic_ns()}"), lambda: write(f"end {time.monotonic_ns()}")),
+}[kind]()
+work(10)
+before_ns = time.monotonic_ns()
+begin()
+begin_ns = time.monotonic_ns() if kind == "symbols" else before_ns
+work(10)
+end_ns = time.monotonic_ns()
+end()
+work(5)
+with open(os.environ["TRUTH"], "a") as file:
+    print(begin_ns, end_ns, file=file)
