@@ -37,6 +37,8 @@ class Hog(Attachment):
     InputError : a schedule that cannot, or should not, be followed.
     """
 
+    follows_region = True
+
     def __init__(self, schedule: Schedule, priority: int = 40, roam: bool = False):
         if not 0 <= priority <= 98:
             raise InputError(f"priority {priority}", mend="use 1 to 98, or 0 for an ordinary process")
@@ -92,7 +94,7 @@ class Hog(Attachment):
         return [launcher, "--parent", str(os.getpid()), "--", hog, *place, *policy, "--schedule", schedule]
 
     def released(self, t0_ns: int) -> None:
-        """Tell every hog the run's start; one that has died shows in `after`."""
+        """Tell every hog when the region begins; one that has died shows in `after`."""
         for go in self._go:
             with contextlib.suppress(BrokenPipeError):
                 os.write(go, np.int64(t0_ns).tobytes())
@@ -112,9 +114,9 @@ class Hog(Attachment):
         return columns
 
     def _planned_ns(self, run: dict) -> int | None:
-        if not run.get("end_ns") or not run.get("t0_ns"):
+        if not run.get("end_ns") or not run.get("start_ns"):
             return None
-        took_ns = run["end_ns"] - run["t0_ns"]
+        took_ns = run["end_ns"] - run["start_ns"]
         return sum(length for blocks in self.schedule.values() for start, length in blocks if start < took_ns)
 
     def _end(self) -> list[tuple[int, int]]:

@@ -21,10 +21,11 @@ from .fairserver import FairServer, cuts, fair_server, fair_server_lifted
 from .kinds import KindOptions, kind_notes
 from .log import log_path, make_log, summarise
 from .plan import make_plan
-from .replay import Replay
+from .replay import ARMED_LIMIT_S, Replay
 from .rules import HIGHEST_PRIORITY, Calibration, Plan, Rules, may_realtime
 
 THROTTLING = "/proc/sys/kernel/sched_rt_runtime_us"
+NOISE_START = "noise_start_ns"
 NO_SERVER = FairServer(False, {})
 FAIR_SERVER_SHARE = 0.9  # of a second; it steps in after 0.95 s without ordinary tasks; the rest is for lateness
 
@@ -58,6 +59,8 @@ class Injector(Attachment):
     kernel seems to have let ordinary tasks run, see `fairserver.cuts`); a run whose injection failed gets another status.
     """
 
+    follows_region = True
+
     def __init__(self, config: NoiseConfig, placement: Placement = "roam", *, lanes: int = 2, rules: Rules | None = None,
                  exclude_cpus: Collection[int] = (), kinds: KindOptions | None = None, log_folder: str | Path | None = None, keep_logs: bool = False):
         self.config = config
@@ -65,6 +68,7 @@ class Injector(Attachment):
         self.logs: dict[int, pd.DataFrame] = {}
         self._log_folder, self._keep_logs = log_folder and Path(log_folder), keep_logs
         self._replay: Replay | None = None
+        self._armable, self._start_ns, self._armed_limit_s = True, None, ARMED_LIMIT_S
         self._lifted: contextlib.ExitStack | None = None
         self._server = fair_server() if self.plan.busiest_second_share > FAIR_SERVER_SHARE else NO_SERVER
         self._cuts_by = self._server  # while noise is injected
@@ -85,6 +89,11 @@ class Injector(Attachment):
 
     def before(self, workload: Workload) -> None:
         """Lift real-time throttling, and the fair server if the noise would meet it, until the `close` of the last injector on the machine."""
+        self._armable = workload.region.begins_at_start
+        self._armed_limit_s = ARMED_LIMIT_S if self._armable else ARMED_LIMIT_S + workload.timeout_s
+        if not self._armable:
+            self._note(f"nobody can wait where this region begins (kind '{workload.region.kind}'): the noise is released when its begin was "
+                       "seen, some 0.1 ms later; what is planned before that is late in the log")
         if self._lifted is None and self.plan.longest_realtime_ns:
             self._lifted = contextlib.ExitStack()
             try:
@@ -103,12 +112,14 @@ class Injector(Attachment):
     def armed(self, pid: int) -> None:
         """Fork the injectors and wait until they are ready."""
         self._end_replay()
-        self._replay = Replay(self.plan)
+        self._start_ns = None
+        self._replay = Replay(self.plan, self._armed_limit_s)
         self._replay.start(pid)
 
     def released(self, t0_ns: int) -> None:
-        """The plan's times count from t0."""
+        """The plan's times count from t0, the begin of the timed region."""
         if self._replay:
+            self._start_ns = t0_ns
             self._replay.release(t0_ns)
 
     def after(self, run: dict) -> dict:
@@ -123,6 +134,8 @@ class Injector(Attachment):
             self._note(f"the kernel refused {replay.refused} change(s) of scheduling policy: see the log's column policy")
         columns = {"exit_cost_us": replay.exit_cost_us, "wake_cost_us": self.calibration.wake_us, "floor_us": self.calibration.floor_us,
                    "fair_server_cuts": len(cuts(log, self._cuts_by))}
+        if not self._armable:
+            columns[NOISE_START] = self._start_ns
         return summarise(log) | columns | _verdict(replay, run)
 
     def close(self) -> None:

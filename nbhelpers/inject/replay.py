@@ -16,7 +16,7 @@ from ._native import check, ffi, lib
 from .kinds import fill_options, remove_scratch
 from .rules import KIND_CODES, LATENESS_CODES, POLICY_CODES, Plan
 
-ARMED_LIMIT_NS = 60 * 10**9
+ARMED_LIMIT_S = 60.0
 READY_MS, JOIN_MS = 5000, 5000
 ENDINGS = ("the supervisor died", "plan done", "workload ended", "owner ended", "asked", "time limit", "failed")
 PLAN_COLUMNS = {"start_ns": np.int64, "duration_ns": np.int64, "policy": np.int8, "priority": np.int8,
@@ -29,11 +29,16 @@ C_TYPES = {np.int8: "int8_t *", np.int16: "int16_t *", np.int64: "int64_t *", np
 class Replay:
     """A plan laid out in shared memory; start it, release it, close it, read its log.
 
+    Parameters
+    ----------
+    plan : what is replayed. armed_limit_s : it ends when it was not released by then.
+
     Every method may be called at any time; `close` leaves no process and no descriptor. `log`: the columns as written by the
     processes, views without a copy.
     """
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, armed_limit_s: float = ARMED_LIMIT_S):
+        self._armed_limit_ns = round(armed_limit_s * 1e9)
         self.plan, self._owner, self._scratch = plan, os.getpid(), None
         self._place_columns()
         self._fill_plan()
@@ -86,7 +91,7 @@ class Replay:
         own.lateness = LATENESS_CODES[rules.lateness]
         own.longest_event_ns = 2 * round(rules.longest_event_s * 1e9)  # with what it carries of others
         own.limit_ns = self.plan.end_ns + round(rules.overtime_s * 1e9)
-        own.armed_limit_ns = ARMED_LIMIT_NS
+        own.armed_limit_ns = self._armed_limit_ns
         own.realtime_limit_us = 2 * self.plan.longest_realtime_ns // 1000 + 500_000
         self._fill_costs()
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..measure import Attachment, Campaign, Cell, finished
+from ..measure import Attachment, Campaign, Cell, finished, region_seconds
 from ..noise import NoiseConfig
 from ..trace import Tracer, read_traces
 from ..workloads import Workload
 from ._limits import REALTIME
-from .injector import Injector
+from .injector import NOISE_START, Injector
 from .log import DONE, noise_ns, occupies, read_logs, replay_start_ns, replayed_ns
 
 WAKES_NS = 100_000  # an interrupt that ends so shortly before a lane is switched in has woken it
@@ -112,7 +112,7 @@ def compare_retraced(runs: pd.DataFrame, logs: pd.DataFrame, events: pd.DataFram
     events = pd.concat([own for _, own in _by_run(events, runs)] or [events]).assign(injector=is_injector.astype(bool))
     matched = pd.concat([_match(row, logs[logs["run"] == row.run], events[events["run"] == row.run], pids[int(row.run)]) for row in runs.itertuples()])
     matched = matched.reset_index(drop=True)
-    seconds = float(runs["seconds"].sum())
+    seconds = float(region_seconds(runs).sum())
     return Retrace(runs, matched, _errors(matched), _totals(matched, events, average, seconds), _sources(events[~events["injector"]], average, seconds),
                    int(events.attrs.get("mended", 0)), events.attrs.get("ambiguous_ns", 0) / 1e6)
 
@@ -121,11 +121,17 @@ def _by_run(events: pd.DataFrame, runs: pd.DataFrame) -> list[tuple[int, pd.Data
     return [(int(run), events[events["run"] == run]) for run in runs["run"]]
 
 
+def _noise_start_ns(run: tuple) -> int:
+    """From when the injected noise counts: the common start, unless the region's begin could not be armed."""
+    start_ns = getattr(run, NOISE_START, None)
+    return int(run.t0_ns if start_ns is None or pd.isna(start_ns) else start_ns)
+
+
 def _match(run: tuple, log: pd.DataFrame, events: pd.DataFrame, pids: list[int]) -> pd.DataFrame:
     """Every injected event of a run beside what the kernel saw of it; times from the start of the timed region."""
     done = log[log["outcome"].isin(DONE) & occupies(log)].copy()
     for name in ("replay_start_ns", "start_ns", "taken_ns", "end_ns"):
-        done[name] += int(run.t0_ns - run.start_ns)
+        done[name] += int(_noise_start_ns(run) - run.start_ns)
     done = done[(replay_start_ns(done) >= 0) & (done["end_ns"] <= int(run.end_ns - run.start_ns))]
     parts = [_match_lane(own.sort_values("start_ns", kind="stable"), events[events["pid"] == pids[1 + int(lane)]]) for lane, own in done.groupby("lane")]
     seen = pd.concat(parts) if parts else done.assign(traced_from_ns=np.nan, traced_to_ns=np.nan, traced_cpu_ns=np.nan, woken=False)

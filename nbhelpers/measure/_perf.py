@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import Unavailable
+from ._family import threads_of
 from ._knowledge import Metric, Source
 
 HARDWARE, SOFTWARE, TRACEPOINT, CACHE, RAW = 0, 1, 2, 3, 4
@@ -172,12 +173,12 @@ class PerfReader:
         return none + "; ".join(f"without {', '.join(names)}: {reason}" for reason, names in reasons.items()) if reasons else ""
 
     def open(self, pid: int) -> None:
-        """Open all usable events on every thread that the process has; inheritance alone would miss threads that run already."""
+        """Open all usable events on every thread that the process and its children have; inheritance alone would miss threads that run already."""
         self.shut()
         usable, _ = available(tuple(self._counted))
         try:
             self._hold(usable)
-            for thread in _threads(pid) if usable else ():
+            for thread in sorted(threads_of(pid)) if usable else ():
                 leaders: dict[str, int] = {}
                 for name, (kind, config, user_only) in usable.items():
                     self._open_on_thread(self._counted[name], (kind, config, thread, user_only), leaders)
@@ -250,10 +251,3 @@ def totals(readings: list[tuple[Metric, int, int, int]], shares: dict[str, str],
                 running.setdefault(group, []).append((running_ns, enabled_ns))
     columns = {name: round(value) for name, value in sums.items()}
     return columns | {column: min(on / meant for on, meant in running[group]) for column, group in shares.items() if group in running}
-
-
-def _threads(pid: int) -> list[int]:
-    try:
-        return [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
-    except FileNotFoundError:
-        return []

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import Unavailable
-from ..workloads import Workload
+from ..workloads import Region, Workload
 from ._knowledge import Source
 
 # Calls of the driver and the runtime API by what they are for; a name may end in a version, _v2, and _ptsz for per-thread streams.
@@ -31,7 +31,7 @@ def nsys_command(workload: Workload, report: str | Path) -> Workload:
     """
     program = _nsys()
     words = (program, "profile", "--trace=cuda", "--sample=none", "--cpuctxsw=none", "--force-overwrite=true", f"--output={report}", *workload.command)
-    return replace(workload, name=f"{workload.name} under nsys", command=words, start="exec", model="external")
+    return replace(workload, name=f"{workload.name} under nsys", command=words, start="exec", model="external", region=Region("process"))
 
 
 def nsys_summary(report: str | Path) -> dict[str, float]:

@@ -21,7 +21,7 @@ from ._store import Store, identity
 from .attachment import Attachment
 from .run import run_once
 from ._series import series_table
-from .table import finished, runs_table
+from .table import finished, region_notes, runs_table
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class Campaign:
         return [self.cells[at] for at in np.random.default_rng([self.seed, round_number]).permutation(len(self.cells))]
 
     def runs(self) -> pd.DataFrame:
-        """All runs so far, failed ones too (`finished` drops them); notes of the attachments are in `attrs["notes"]`."""
+        """All runs so far, failed ones too (`finished` drops them); notes of the attachments, and of a region that is not known, are in `attrs["notes"]`."""
         table = runs_table(self._store.rows())
-        table.attrs["notes"] = [note for attachment in self._all_attachments() for note in attachment.notes]
+        table.attrs["notes"] = [note for attachment in self._all_attachments() for note in attachment.notes] + region_notes(finished(table))
         return table
 
     def series(self) -> pd.DataFrame:

@@ -148,7 +148,7 @@ def _region_times(child: Child, marked: Times | None, t0_ns: int) -> dict:
     end_ns = min(seen.end_ns, child.end_ns)
     if not t0_ns - _CLOCKS_AGREE_NS <= seen.start_ns < end_ns or seen.end_ns > child.end_ns + _CLOCKS_AGREE_NS:
         raise NoRegion("it lies outside of the run; a time that a program gives must be CLOCK_MONOTONIC in ns")
-    columns = {"start_ns": seen.start_ns, "end_ns": end_ns, "region_seconds": (end_ns - seen.start_ns) * 1e-9}
+    columns = {"start_ns": seen.start_ns, "end_ns": end_ns, "region_seconds": (end_ns - seen.start_ns) / 1e9}
     if child.watch.region.kind not in ("process", "marks"):
         columns["paused_seconds"] = seen.paused_ns * 1e-9
     if child.watch.region.kind == "roi":

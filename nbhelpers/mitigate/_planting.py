@@ -25,6 +25,8 @@ class Planted(Attachment):
     attachments : that make the disturbance.
     """
 
+    follows_region = True
+
     def __init__(self, truth: str, attachments: Sequence[Attachment] = ()):
         self.truth, self.attachments = truth, tuple(attachments)
 

@@ -48,27 +48,32 @@ def _whole(values: pd.Series, where: str) -> pd.Series:
     return pd.Series(numbers.astype(np.int64))
 
 
-def finished_seconds(runs: pd.DataFrame) -> pd.Series:
-    """Seconds of the timed region of each finished run, by ascending run number.
+def finished_seconds(runs: pd.DataFrame, column: str = "region_seconds") -> pd.Series:
+    """Length of the timed region of each finished run, by ascending run number.
+
+    Parameters
+    ----------
+    column : `region_seconds`, in which the noise was counted; a table without it has `seconds` only.
 
     Raises
     ------
     InputError : no run finished, a run number occurs twice, or a length is not a positive number.
     """
-    require_columns(runs, ("run", "seconds"), "runs")
+    column = column if column in runs.columns else "seconds"
+    require_columns(runs, ("run", column), "runs")
     done = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
     if done.empty:
         raise InputError("no finished run", where=f"{len(runs)} runs, none with status ok",
                          why="there is no average and no worst case", mend="look at the column status of the runs table")
     numbers = whole_numbers(done, "run", "runs", lowest=None)
-    seconds = pd.Series(pd.to_numeric(done["seconds"], errors="coerce").to_numpy(dtype=float), index=numbers).sort_index()
+    seconds = pd.Series(pd.to_numeric(done[column], errors="coerce").to_numpy(dtype=float), index=numbers).sort_index()
     twice = seconds.index[seconds.index.duplicated()]
     if len(twice):
         raise InputError(f"run {twice[0]} occurs twice", where="runs table, column run",
                          mend="pass the runs of one campaign, or number them anew")
     bad = ~(np.isfinite(seconds) & (seconds > 0))
     if bad.any():
-        raise InputError(f"run {seconds.index[bad][0]} lasted {seconds[bad].iloc[0]} seconds", where="runs table, column seconds")
+        raise InputError(f"run {seconds.index[bad][0]} lasted {seconds[bad].iloc[0]} seconds", where=f"runs table, column {column}")
     return seconds
 
 

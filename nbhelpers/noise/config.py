@@ -22,7 +22,7 @@ from ._table import INTENSITY, config_table, plain_provenance, without_needless
 from ._vocabulary import LARGEST_CPU, LARGEST_NS
 
 # What an events table says of itself and of its making that is worth keeping in the config.
-KEPT_ATTRS = ("run", "seconds", "method", "tracer", "clock", "removed_ns", "kept_ns", "removed_events", "reduced_events")
+KEPT_ATTRS = ("run", "seconds", "region_seconds", "method", "tracer", "clock", "removed_ns", "kept_ns", "removed_events", "reduced_events")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +77,7 @@ class NoiseConfig:
             - "compat": the same by the published code: threads SCHED_OTHER 0, all else SCHED_FIFO 1, whatever the trace tells.
 
             A merged event has the kind and source of its longest part, and the policy of its most urgent one.
-        window_ns : length of the replay. None = `events.attrs["seconds"]`, or else the end of the last event. What begins
+        window_ns : length of the replay. None = `events.attrs["region_seconds"]` or `["seconds"]`, or else the end of the last event. What begins
             later is left out; `provenance["beyond_window_ns"]` says how much that is.
         provenance : what else to keep: anything that JSON can hold.
 
@@ -93,7 +93,7 @@ class NoiseConfig:
             raise InputError("nothing to inject: no event is left", where=f"{len(events)} events, none of any length",
                              mend="take another run, delta_noise(…, run=NUMBER), or artificial noise, signature_noise(…)")
         lists = _merge.combine(columns, merge)
-        window_ns = _window(window_ns, events.attrs.get("seconds"), lists)
+        window_ns = _window(window_ns, events.attrs.get("region_seconds", events.attrs.get("seconds")), lists)
         inside = lists.take(lists.start_ns < window_ns)
         if not len(inside):
             raise InputError("nothing to inject: all noise begins after the window", where=f"window of {window_ns} ns")

@@ -45,7 +45,7 @@ def delta_noise(events: pd.DataFrame, average: pd.DataFrame, runs: pd.DataFrame,
     Returns
     -------
     The events of the run that are left, in the order given, with all their columns; `duration_ns` and `end_ns` are reduced.
-    `attrs` has `run`, `seconds`, `method`, `removed_ns`, `kept_ns` (together the noise of the run), `removed_events`, `kept`
+    `attrs` has `run`, `seconds`, `region_seconds` (its window, where the program reports another time), `method`, `removed_ns`, `kept_ns` (together the noise of the run), `removed_events`, `kept`
     (events; together the events of the run) and `reduced_events`, besides what `events.attrs` had.
 
     Raises
@@ -70,13 +70,15 @@ def delta_noise(events: pd.DataFrame, average: pd.DataFrame, runs: pd.DataFrame,
         raise InputError(f"unknown method {method!r}", mend=f"method is one of {', '.join(METHODS)}")
     require_columns(events, EVENT_COLUMNS, "events")
     seconds = finished_seconds(runs)
-    run = _chosen_run(seconds, run)
+    judged = finished_seconds(runs, "seconds")
+    run = _chosen_run(judged, run)
     own = _events_of(events, run)
     if method == "paper":
         reduction = _paper_reduction(own, average, seconds[run])
     else:
         reduction = Reduction(*compat_reduction(events, own, seconds, run))
-    return _reduced(own, reduction, {"run": int(run), "seconds": float(seconds[run]), "method": method})
+    window = {} if seconds[run] == judged[run] else {"region_seconds": float(seconds[run])}
+    return _reduced(own, reduction, {"run": int(run), "seconds": float(judged[run]), **window, "method": method})
 
 
 def _chosen_run(seconds: pd.Series, run: int | None) -> int:

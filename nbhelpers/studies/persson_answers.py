@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pandas as pd
 
+from ..measure import region_seconds
 from .design import BENCHMARKS, PRINTED_MODELS
 from .findings import FEWEST, MARGIN, at_equal_steal
 from .persson import MODE, UNDISTURBED, WorstTrace
@@ -74,7 +75,7 @@ def length_cells(runs: pd.DataFrame | None) -> pd.DataFrame:
     names = ["benchmark", "model", "length", "noise", "seconds", "sd_ms", "noise_percent", "steal_ms", "runs"]
     if runs is None:
         return pd.DataFrame(columns=names)
-    shares = 100 * runs.get("injected_ns", pd.Series(0.0, runs.index)).fillna(0) / 1e9 / runs["seconds"]
+    shares = 100 * runs.get("injected_ns", pd.Series(0.0, runs.index)).fillna(0) / 1e9 / region_seconds(runs)
     steal = runs.get("steal_s", pd.Series(np.nan, runs.index))
     grouped = runs.assign(share=shares, steal=steal).groupby(["program", "model", "length", "noise_kind"], sort=True)
     table = grouped.agg(seconds=("seconds", "mean"), sd=("seconds", "std"), noise_percent=("share", "mean"), steal=("steal", "mean"), runs=("run", "size")).reset_index()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import Unavailable
 from ..machine import settings
-from ..measure import Attachment
+from ..measure import Attachment, threads_of
 from ..workloads import Workload
 from ._files import header_line, write_trace
 from ._tracefs import Instance, lost_events
@@ -51,7 +51,7 @@ class KernelRecorder(Attachment, ABC):
         # Threads are listed after recording began: one that is created meanwhile is in the list or in the trace.
         self._on_ns = time.monotonic_ns()
         self._instance.start()
-        self._pids, self._harness = _threads(pid), _threads(os.getpid())
+        self._pids, self._harness = threads_of(pid) | {pid}, _own_threads()
 
     def after(self, run: dict) -> dict:
         """Stop, save, detach: a run without tracing, measured in turn with this one, finds the kernel as it was."""
@@ -79,7 +79,7 @@ class KernelRecorder(Attachment, ABC):
         start_ns, end_ns = (run.get(name) or spare for name, spare in (("start_ns", self._on_ns), ("end_ns", off_ns)))
         return {"run": int(run["run"]), "workload": run.get("workload", ""), "status": run.get("status", ""), "clock": "mono",
                 "on_ns": self._on_ns, "off_ns": off_ns, "start_ns": int(start_ns), "end_ns": int(end_ns),
-                "workload_pids": sorted(self._pids), "excluded_pids": sorted(self._harness | _threads(os.getpid())), "lost": lost,
+                "workload_pids": sorted(self._pids), "excluded_pids": sorted(self._harness | _own_threads()), "lost": lost,
                 "stats": {str(cpu): account for cpu, account in stats.items()}, "kernel": " ".join(platform.uname()[i] for i in (0, 2, 3, 4)),
                 "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
 
@@ -155,9 +155,6 @@ def _failed(lost: int, path: Path) -> dict:
     return {"status": "lost events", "message": f"the kernel lost {lost} events of the trace {path.name}; give Tracer a larger buffer_kib"}
 
 
-def _threads(pid: int) -> set[int]:
-    """Process and thread ids of a process that may just have ended."""
-    try:
-        return {pid} | {int(name) for name in os.listdir(f"/proc/{pid}/task")}
-    except FileNotFoundError:
-        return {pid}
+def _own_threads() -> set[int]:
+    """Of this process alone: its children are injectors, and those are noise."""
+    return {int(name) for name in os.listdir("/proc/self/task")}

@@ -6,6 +6,7 @@ Owns these two accounts; `hypervisor.py` finds the gaps. Pure: tables in, tables
 import numpy as np
 import pandas as pd
 
+from ..measure import region_seconds
 from .hypervisor import SHORTEST_US
 
 LONG_NS = round(SHORTEST_US * 1e3)  # shorter gaps are not looked for in a trace
@@ -27,7 +28,7 @@ def steal_table(runs: pd.DataFrame, stolen: pd.DataFrame, cpus: int) -> pd.DataF
     finished = runs[runs["status"] == "ok"] if "status" in runs else runs
     all_ns = stolen.attrs.get("all_ns")
     steal_ms, account_ms = float(finished["steal_s"].sum()) * 1e3, np.nan if all_ns is None else all_ns / 1e6
-    late_ms = stolen.attrs.get("away_share", 0.0) * float(finished["seconds"].sum()) * cpus * 1e3
+    late_ms = stolen.attrs.get("away_share", 0.0) * float(region_seconds(finished).sum()) * cpus * 1e3
     return pd.DataFrame([{"runs": len(finished), "steal_ms": steal_ms, "account_ms": account_ms,
                           "account_share": account_ms / steal_ms if steal_ms else np.nan, "gaps": len(stolen),
                           "gaps_ms": float(stolen["duration_ns"].sum()) / 1e6, "late_ms": late_ms}])

@@ -53,7 +53,7 @@ def _seconds(workload: Workload) -> float:
     run = run_once(workload)
     if run["status"] != "ok":
         raise RunError(f"'{workload.name}' failed: {run['status']}", where=" ".join(workload.command), why=run["message"])
-    return float(run["seconds"])
+    return float(run["region_seconds"])
 
 
 def direct_cost(runs: pd.DataFrame, path: str | Path, cpus: int, measure: bool = True, seed: int = 0) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..errors import InputError, LostEvents
 from ..machine import doctor
-from ..measure import Attachment
+from ..measure import Attachment, region_notes, region_seconds
 from ..progress import each
 from ..workloads import Workload
 from ._recorders import OsnoiseRecorder, TracepointRecorder
@@ -124,7 +124,8 @@ def read_traces(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    events : the events table of CONTRIBUTING.md, times from each run's `start_ns`; attrs `cpus`, the CPUs that were traced.
+    events : the events table of CONTRIBUTING.md, times from each run's `start_ns`; attrs `cpus`, the CPUs that were traced, and
+        `notes`, what must be said of regions that are not known.
 
     Raises
     ------
@@ -133,7 +134,9 @@ def read_traces(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     """
     finished = runs[runs["status"] == "ok"] if "status" in runs else runs
     tables = [_read_run(Path(folder), int(run)) for run in each(finished["run"], "reading traces", "runs")]
-    return join_events(tables) if tables else empty_events()
+    events = join_events(tables) if tables else empty_events()
+    events.attrs["notes"] = region_notes(finished)
+    return events
 
 
 def _read_run(folder: Path, run: int) -> pd.DataFrame:
@@ -158,11 +161,12 @@ def summary(events: pd.DataFrame, runs: pd.DataFrame, cpus: int | None = None) -
 
     Returns
     -------
-    DataFrame, index (kind, source): `events`, `events_per_s` (a CPU), `cpu_share` (net noise of all CPU time), `mean_us`, `p50_us`, `p99_us`, `max_us`.
+    DataFrame, index (kind, source): `events`, `events_per_s` (a CPU), `cpu_share` (net noise of all CPU time), `mean_us`, `p50_us`, `p99_us`, `max_us`;
+    per time of the timed regions. `attrs["notes"]` says where these are not known.
     """
     finished = runs[runs["status"] == "ok"] if "status" in runs else runs
     cpus = cpus or len(events.attrs.get("cpus", ())) or max(events["cpu"].nunique(), 1)
-    cpu_seconds = float(finished["seconds"].sum()) * cpus
+    cpu_seconds = float(region_seconds(finished).sum()) * cpus
     if not cpu_seconds > 0:
         raise InputError("no finished run", where="runs table", why="there is no time to relate the noise to")
     events = events[events["run"].isin(finished["run"])]
@@ -172,4 +176,5 @@ def summary(events: pd.DataFrame, runs: pd.DataFrame, cpus: int | None = None) -
         table[column] = table[column] / 1e3
     table.insert(1, "events_per_s", table["events"] / cpu_seconds)
     table.insert(2, "cpu_share", table.pop("total") / 1e9 / cpu_seconds)
+    table.attrs["notes"] = region_notes(finished)
     return table.sort_values("cpu_share", ascending=False)

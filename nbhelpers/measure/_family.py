@@ -1,0 +1,27 @@
+"""The threads of a run: those of its process, and of every process that it has started."""
+
+import os
+from contextlib import suppress
+
+
+def threads_of(pid: int) -> set[int]:
+    """Ids of all threads of a process and of its descendants; those that end meanwhile are passed over.
+
+    The program is not always the process that was started: `mpirun` starts ranks, a script its programs.
+    Where the kernel does not list children (CONFIG_PROC_CHILDREN), the process alone.
+    """
+    found, waiting = set(), [pid]
+    while waiting:
+        process = waiting.pop()
+        with suppress(OSError):
+            threads = [int(name) for name in os.listdir(f"/proc/{process}/task")]
+            found.update(threads)
+            for thread in threads:
+                waiting += _children_of(process, thread)
+    return found
+
+
+def _children_of(pid: int, thread: int) -> list[int]:
+    with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
+        return [int(word) for word in file.read().split()]
+    return []
