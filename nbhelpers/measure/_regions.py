@@ -26,6 +26,7 @@ _FOLDER = "noisebook-region-"
 _RECORD = struct.Struct("=7q")  # struct nb_record of workloads/nbregion.h
 _ENDS = ("begin", "end")
 _WRITES_AT_ONCE = 256
+_MOST_WAITING = 1 << 17  # small writes that fill the socket's buffer; an orphan may print for ever
 _NOTE = struct.Struct("=2i")
 _SO_TIMESTAMPNS = 35
 _SO_SNDBUFFORCE = 32
@@ -261,6 +262,11 @@ class StampedCapture(Capture):
             if not self._read_one():
                 return False
         return True
+
+    def drain(self) -> None:
+        for _ in range(_MOST_WAITING // _WRITES_AT_ONCE):
+            if not self.read():
+                return
 
     def _read_one(self) -> bool:
         if not self.open:
