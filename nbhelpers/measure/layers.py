@@ -1,7 +1,7 @@
 """Metric layers: counters that accompany a run, each an attachment that adds its columns to the runs table.
 
 What a layer counts is data (data/knowledge/metrics/*.yml); all count from the barrier, when the process waits with its threads running, to its
-end. `python -m nbhelpers.measure` prints which of them this machine has, with a reading of each.
+end, and are per `wall_seconds`. `python -m nbhelpers.measure` prints which of them this machine has, with a reading of each.
 """
 
 import os
