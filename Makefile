@@ -7,24 +7,64 @@
 PROFILE ?= quick
 PYTHON  ?= python3
 PY      ?= .venv/bin/python
-B       := build/$(PROFILE)
-S       := $(B)/stamps
 STAGES  := 00-machine 10-trace-collection 20-delta-config 30-injection 35-planted-anomaly 37-worst-runs 40-mitigations 50-attribution 52-known-causes 55-mitigate-and-compare 60-openmp-variability 80-noise-at-scale 90-paper
 RUN     := $(PY) -m nbhelpers.stages
 C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py reader_c/*.[ch] reader_c/*.py simulator_c/*.[ch] simulator_c/*.py workloads/*.c workloads/*.h workloads/Makefile workloads/sycl/*) setup.py pyproject.toml
 
-PROFILES := smoke quick full record recorded
-ifneq ($(filter $(PROFILE),$(PROFILES)),$(PROFILE))
-$(error There is no profile '$(PROFILE)'. Choose one: PROFILE=smoke, quick, full or recorded)
+# --- what was asked for: names are checked before anything is installed ----------------------------------------------------
+
+# A new target is known by its rule; a new setting that is given as NAME=value on the command line is added here.
+TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
+SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX ACCEPT_LICENCE COMMAND
+BUILTIN   := smoke quick full record recorded
+PROFILES  := $(BUILTIN) $(filter-out $(BUILTIN),$(notdir $(basename $(wildcard notebooks/parameters/*.yml))))
+
+quoted   = '$(subst ','\'',$(1))'
+capitals = $(shell printf %s $(call quoted,$(1)) | tr a-z A-Z)
+nearest  = $(shell $(PYTHON) -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].lower(), sys.argv[2:], 1))' \
+  $(call quoted,$(1)) $(2) 2>/dev/null)
+# $(call hint,what is typed before it,the nearest name,all names)
+hint     = $(if $(2),Did you mean: $(1)$(2)?,Known: $(3))
+
+given := $(foreach name,$(.VARIABLES),$(if $(filter command,$(word 1,$(origin $(name)))),$(name)))
+unknown := $(firstword $(filter-out $(SETTINGS) MAKE% GNUMAKEFLAGS -%,$(given)))
+ifneq ($(filter $(SETTINGS),$(call capitals,$(unknown))),)
+$(error There is no setting '$(unknown)'. Write it in capitals: make $(MAKECMDGOALS) $(call capitals,$(unknown))=$($(unknown)))
+else ifneq ($(unknown),)
+$(error There is no setting '$(unknown)'. $(call hint,,,$(SETTINGS)))
 endif
-ifeq ($(strip $(PROFILE)),)
+
+unknown := $(firstword $(filter-out $(TARGETS) build/% .venv/%,$(MAKECMDGOALS)))
+ifneq ($(filter $(PROFILES),$(unknown)),)
+$(error '$(unknown)' is a profile, not a target. Type: make paper PROFILE=$(unknown))
+else ifneq ($(unknown),)
+$(error There is no target '$(unknown)'. $(call hint,make ,$(call nearest,$(unknown),$(TARGETS)),$(TARGETS)))
+endif
+
+# One's own profile is named by its file, whose path may hold a blank; its study lies in build/NAME.
+ifneq ($(filter %.yml %.yaml,$(lastword $(PROFILE))),)
+NAME := $(shell name=$$(basename -- $(call quoted,$(PROFILE))); printf %s "$${name%.y*ml}")
+ifeq ($(shell test -f $(call quoted,$(PROFILE)) && test -r $(call quoted,$(PROFILE)) && echo yes),)
+$(error There is no file '$(PROFILE)' that this user can read. To begin a profile: cp notebooks/parameters/quick.yml mine.yml, then PROFILE=mine.yml)
+endif
+ifneq ($(shell printf %s $(call quoted,$(NAME)) | tr -d A-Za-z0-9_-)$(filter $(BUILTIN) bin sycl,$(NAME)),)
+$(error '$(NAME)' cannot be the name of a profile: letters, digits, - and _ only, and none of $(BUILTIN) bin sycl. Rename the file)
+endif
+else
+NAME := $(strip $(PROFILE))
+ifeq ($(NAME),)
 $(error PROFILE is empty. Choose one: PROFILE=smoke, quick, full or recorded)
+else ifneq ($(words $(NAME))$(filter $(NAME),$(PROFILES) $(notdir $(patsubst %/profile.yml,%,$(wildcard build/*/profile.yml)))),1$(NAME))
+$(error There is no profile '$(NAME)'. $(call hint,PROFILE=,$(call nearest,$(NAME),$(PROFILES)),$(PROFILES); one of your own: PROFILE=path/to/mine.yml))
 endif
+endif
+B := build/$(NAME)
+S := $(B)/stamps
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help paper env test lab doctor sycl clean measure-again recorded lock bench FORCE
+.PHONY: $(TARGETS) FORCE
 
 says = $(shell sed -n 's/^\#: *$(1)  *\([0-9-]* [a-z]*\) .*/\1/p' Makefile)
 
@@ -60,30 +100,27 @@ paper: $(S)/90-paper.done
 
 env: build/c-parts
 
+CHECK = GOAL='$(firstword $(MAKECMDGOALS) paper)' CC='$(CC)' OPENMP='$(or $(OPENMP),-fopenmp)' sh workloads/check.sh
+
 ifeq ($(PY),.venv/bin/python)
 ENV := .venv/installed
 $(ENV): requirements.lock
-	@$(PYTHON) -c '' 2>/dev/null || { \
-	  echo "'$(PYTHON)' is no Python that this user can run. Name another: make $(MAKECMDGOALS) PYTHON=/usr/bin/python3"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "Noisebook needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Name another: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
-	  echo "'$(PYTHON)' cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	@PYTHON='$(PYTHON)' $(CHECK) environment
 	@echo "Installing the environment into .venv: 1 to 2 minutes, 1 GB of disk; then the C parts, 20 seconds"
 	@$(PYTHON) -m venv --clear .venv
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock || { \
+	  echo "The environment is not installed: pip's own message stands above. Where packages come from is pip's setting (pip config list); the same command tries again"; exit 1; }
 	@.venv/bin/python -m compileall -qq -j 0 .venv/lib || true # on all CPUs; pip has one for it
 	@touch $@
 endif
 
 build/c-parts: $(ENV) $(C_PARTS)
-	@command -v $${CC:-cc} >/dev/null || { echo "There is no C compiler '$${CC:-cc}'. On Debian or Ubuntu: apt-get install gcc libc6-dev"; exit 1; }
-	@mkdir -p build/bin && test -w build -a -w build/bin || { \
-	  echo "This user ($$(id -un)) may not write to $(CURDIR)/build. Give it to yourself (sudo chown -R $$(id -un) build), or use a copy of the repository"; exit 1; }
+	@PYTHON='$(PY)' $(CHECK)
+	@mkdir -p build/bin
 	@echo "Building the C parts (20 seconds)"
-	@$(MAKE) --no-print-directory -s -C workloads BIN=$(CURDIR)/build/bin
+	@$(MAKE) --no-print-directory -s -C workloads BIN=../build/bin
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || { \
-	  echo "The injector did not build. Its own message stands above; Python's headers may be missing: apt-get install python3-dev"; exit 1; }
+	  echo "The injector did not build: the compiler's own message stands above"; exit 1; }
 	@PY=$(PY) sh workloads/sycl/install.sh again || echo "The SYCL programs did not build anew; all else did. To try again: make sycl"
 	@touch $@
 
@@ -94,13 +131,14 @@ DONE   := $(STAGES:%=$(S)/%.done)
 MADE   := $(STAGES:%=$(S)/%.made)
 .PRECIOUS: $(WANTED) $(DONE) $(MADE)
 
-$(S)/checked: build/c-parts FORCE
-	@$(RUN) wanted --profile $(PROFILE) $(STAGES)
+# The whole profile is checked before the C parts are built and the first stage runs (it is YAML: that takes the environment).
+$(S)/checked: $(ENV) FORCE
+	@$(RUN) wanted --profile $(call quoted,$(PROFILE)) $(STAGES)
 	@touch $@
 $(WANTED): $(S)/checked ; @:
 
-$(DONE): $(S)/%.done: $(S)/%.wanted
-	@$(RUN) run $* --profile $(PROFILE)
+$(DONE): $(S)/%.done: $(S)/%.wanted build/c-parts
+	@$(RUN) run $* --profile $(NAME)
 	@touch $@
 $(MADE): $(S)/%.made: $(S)/%.done ; @:
 
@@ -133,7 +171,7 @@ doctor: build/c-parts
 	@$(PY) -m nbhelpers.machine.doctor
 
 lab: build/c-parts
-	cd notebooks && $(if $(filter 0,$(shell id -u)),$(abspath $(PY)) -m jupyter lab --allow-root,$(abspath $(PY)) -m jupyter lab)
+	$(PY) -m jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
 
 sycl: build/c-parts
 	@echo "make sycl: about $(call says,make sycl) and 482 MB"
@@ -143,7 +181,7 @@ bench: build/c-parts
 	@for b in benchmarks/*.py benchmarks/*/*.py; do echo "== $$b"; $(PY) $$b || exit 1; done
 
 measure-again: build/c-parts
-	@$(RUN) measure-again --profile $(PROFILE)
+	@$(RUN) measure-again --profile $(NAME)
 
 clean:
 	@rm -rf build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper.html build/lib* build/temp* build/bdist*

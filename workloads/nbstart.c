@@ -12,6 +12,8 @@
 
 #include "noisebook.h"
 
+#define OPEN_FILE "/proc/self/fd/"
+
 enum { BAD_START = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 struct request {
@@ -101,10 +103,26 @@ static int set_fifo(long priority)
     return sched_setscheduler(0, SCHED_FIFO, &parameters) < 0 ? fail("cannot get the policy", "SCHED_FIFO", errno) : 0;
 }
 
-/* The library goes first; what the user preloads stays. */
-static int set_preload(const char *library)
+/* LD_PRELOAD is a list separated by colons and blanks: a library whose path holds one is named by an open file, which the
+ * library closes. */
+static const char *one_word(const char *library, char *name, size_t size)
 {
-    char list[8192];
+    if (!strpbrk(library, ": "))
+        return library;
+    int file = open(library, O_RDONLY);
+    if (file < 0)
+        return NULL;
+    snprintf(name, size, OPEN_FILE "%d", file);
+    return name;
+}
+
+/* The library goes first; what the user preloads stays. */
+static int set_preload(const char *path)
+{
+    char list[8192], name[32];
+    const char *library = one_word(path, name, sizeof name);
+    if (!library)
+        return fail("cannot open", path, errno);
     const char *others = getenv("LD_PRELOAD");
     int length = snprintf(list, sizeof list, "%s%s%s", library, others && *others ? ":" : "", others ? others : "");
     if (length < 0 || (size_t)length >= sizeof list)

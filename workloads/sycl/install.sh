@@ -5,7 +5,7 @@
 set -eu
 unset MAKEFLAGS MFLAGS MAKELEVEL
 PY=${PY:-.venv/bin/python}
-FOLDER=$PWD/build/sycl BIN=$PWD/build/bin/sycl
+FOLDER=build/sycl BIN=build/bin/sycl # relative: make takes no blank in a name, and the path to here may hold one
 RUNTIME=$FOLDER/runtime INSTALLED=$FOLDER/runtime/installed COMPILER=$FOLDER/compiler
 LICENCE="$RUNTIME/licensing/compiler/Intel Developer Tools EULA"
 
@@ -45,7 +45,7 @@ install_runtime() {
 
 # The first run of each program fills the cache of compiled kernels; the second, which begins with what the first left, fills the other half.
 build() {
-    make --no-print-directory -s -C workloads/sycl BIN="$BIN" RUNTIME="$RUNTIME" CXX="$CXX" SYCLCXX="$SYCLCXX"
+    make --no-print-directory -s -C workloads/sycl BIN="../../$BIN" RUNTIME="../../$RUNTIME" CXX="$CXX" SYCLCXX="$SYCLCXX"
     for try in "nbody --bodies 64 --steps 1" "stream --elements 1000 --repeats 1" "minife --nx 4"; do
         for pass in 1 2; do
             said=$("$BIN/"$try 2>&1) || fail "A SYCL program does not run: build/bin/sycl/$try" "$said"
