@@ -43,3 +43,7 @@ class SettingError(NoisebookError):
 
 class Unavailable(NoisebookError):
     """Something that this machine, or this user, cannot do; `make doctor` says how to get it."""
+
+
+class DiskError(NoisebookError, OSError):
+    """A file that cannot be written since the disk is full, or may only be read; an `OSError` for those who expect one."""

@@ -3,10 +3,12 @@
 Owns atomic writing, canonical JSON, append-only records and content digests; nothing here knows what is in a file.
 """
 
+import errno
 import gzip
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import tempfile
 import zlib
@@ -15,7 +17,36 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import InputError
+from .errors import DiskError, InputError
+
+_NO_ROOM = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "this user's share of the disk (quota) is used up",
+            errno.EROFS: "the file system can only be read", errno.EFBIG: "the file would be larger than this user may write"}
+
+
+def disk_error(error: OSError, path: str | Path) -> DiskError | None:
+    """What a user can mend of a failed writing: no room, or a file system that can only be read; None: the error is another one."""
+    if error.errno not in _NO_ROOM:
+        return None
+    folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
+    mend = "use a copy in a place where you may write" if error.errno == errno.EROFS else \
+        f"make room (df -h {shlex.quote(str(folder))} shows how much is left); then the same command goes on"
+    said = DiskError(_NO_ROOM[error.errno], where=path, why="this file was not written; what is on disk already is whole", mend=mend)
+    said.errno, said.strerror, said.filename = error.errno, error.strerror, str(path)
+    return said
+
+
+@contextmanager
+def _writing(path: str | Path) -> Iterator[None]:
+    """An error of the disk says what to do; any other stays as it is."""
+    try:
+        yield
+    except DiskError:
+        raise
+    except OSError as error:
+        said = disk_error(error, path)
+        if said is None:
+            raise
+        raise said from None
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> Path:
@@ -29,19 +60,20 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
 def written(path: str | Path) -> Iterator[BinaryIO]:
     """A binary file, for what does not fit into memory, that has its name only once it is complete and on disk; see `write_atomically`."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    _sync_folder(path.parent)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -108,6 +140,11 @@ def digest_files(paths: Iterable[str | Path], root: str | Path = ".") -> str:
 def append_record(path: str | Path, record: dict) -> None:
     """Append one JSON line and force it to disk before returning; a torn last line of a crash is closed off first, a packed file unpacked."""
     path = Path(path)
+    with _writing(path):
+        _append(path, record)
+
+
+def _append(path: Path, record: dict) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() and packed(path).exists():
         write_atomically(path, _unpacked(packed(path)))
@@ -149,7 +186,8 @@ def packed(path: str | Path) -> Path:
 def pack(source: str | Path, target: str | Path) -> Path:
     """Copy a file, or for one of records (.jsonl) its packed copy: the same bytes for the same content."""
     if not str(source).endswith(".jsonl"):
-        return Path(shutil.copy2(source, target))
+        with _writing(target):
+            return Path(shutil.copy2(source, target))
     return write_atomically(packed(target), gzip.compress(Path(source).read_bytes(), mtime=0))
 
 

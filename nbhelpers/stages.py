@@ -4,10 +4,10 @@
 """
 
 import argparse
-import ast
 import ctypes
-import difflib
 import os
+import re
+import shlex
 import shutil
 import signal
 import sys
@@ -15,91 +15,19 @@ import tempfile
 import time
 from pathlib import Path
 
-import yaml
-
 from .errors import InputError, NoisebookError
 from .estimate import account, outlook, place
-from .files import digest, pack, read_json, to_json, write_atomically, write_json
+from .files import digest, disk_error, pack, read_json, to_json, write_atomically, write_json
+from .profiles import adopted, notebook_of, parameters_of
 from .progress import for_command, reporting, task
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening
-from .study import PROFILES, REPOSITORY, Study
+from .study import NOTEBOOKS, REPOSITORY, Study
 
-NOTEBOOKS = REPOSITORY / "notebooks"
-EVERYWHERE = "all"
-KINDS = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 PAPER = "90-paper"
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 LIBRARY = ("nbhelpers/**/*.py", "nbhelpers/**/*.json", "injector_c/*.[ch]", "injector_c/*.py", "reader_c/*.[ch]", "reader_c/*.py",
            "simulator_c/*.[ch]", "simulator_c/*.py", "workloads/*.[ch]", "workloads/Makefile", "data/published/*.csv", "data/knowledge/**/*.yml")
-
-
-def parameters_of(stage: str, profile: str) -> dict:
-    """What a profile says for one notebook: its `all` section and the stage's own.
-
-    Raises
-    ------
-    InputError : a section that is no notebook, a name that the notebook does not declare (with the nearest that it does), or a
-        value that is not of the declared type.
-    """
-    path = profile_file(profile)
-    sections = _read_yaml(path)
-    stages = [notebook.stem for notebook in NOTEBOOKS.glob("*.ipynb")]
-    for section in sections:
-        _known(section, [EVERYWHERE, *stages], "notebook", path)
-    given = {**(sections.get(EVERYWHERE) or {}), **(sections.get(stage) or {}), "profile": profile}
-    declared = declared_parameters(stage)
-    for name, value in given.items():
-        _known(name, list(declared), f"parameter of {stage}.ipynb", path)
-        _fits(name, value, declared[name], path)
-    return given
-
-
-def profile_file(profile: str) -> Path:
-    """The YAML file of a profile; `record` measures what `recorded` later shows, so they share one."""
-    return NOTEBOOKS / "parameters" / f"{'recorded' if profile == 'record' else profile}.yml"
-
-
-def _read_yaml(path: Path) -> dict:
-    try:
-        sections = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except OSError as error:
-        raise InputError(f"cannot read the profile: {error.strerror}", where=path, mend=f"make paper PROFILE={'|'.join(PROFILES)}") from None
-    except yaml.YAMLError as error:
-        raise InputError("the profile is not YAML", where=f"{path}: {error}") from None
-    if not isinstance(sections, dict) or not all(isinstance(section, dict | None) for section in sections.values()):
-        raise InputError("a profile is a mapping from notebooks to their parameters", where=path)
-    return sections
-
-
-def _known(name: str, known: list[str], what: str, where: Path) -> None:
-    if name in known:
-        return
-    near = difflib.get_close_matches(str(name), known, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(known))}"
-    raise InputError(f"'{name}' is no {what}", where=where, why="it would silently change nothing", mend=hint)
-
-
-def _fits(name: str, value: object, kind: str, where: Path) -> None:
-    if type(value) not in KINDS.get(kind, (type(value),)):
-        raise InputError(f"'{name}' is {value!r}; {kind} is expected", where=where, why="the notebook would stop in the middle of the study")
-
-
-def declared_parameters(stage: str) -> dict[str, str]:
-    """Names that the notebook's cell tagged `parameters` assigns, with their types."""
-    path = _notebook(stage)
-    tagged = [cell for cell in read_json(path)["cells"] if "parameters" in cell["metadata"].get("tags", [])]
-    if len(tagged) != 1:
-        raise InputError(f"{len(tagged)} cells are tagged 'parameters'; one is needed", where=path)
-    statements = ast.parse("".join(tagged[0]["source"])).body
-    return {statement.target.id: ast.unparse(statement.annotation) for statement in statements if isinstance(statement, ast.AnnAssign)}
-
-
-def _notebook(stage: str) -> Path:
-    path = NOTEBOOKS / f"{stage}.ipynb"
-    if not path.exists():
-        raise InputError(f"there is no notebook {stage}", where=NOTEBOOKS, mend="ls notebooks")
-    return path
 
 
 def library_digest() -> str:
@@ -117,14 +45,20 @@ def notebook_digest(path: Path) -> str:
 def write_wanted(profile: str, stages: list[str]) -> str:
     """For each stage, what it would be made from now; files whose content is the same are left alone. Returns how long it will take.
 
+    Parameters
+    ----------
+    profile : its name, or the file of one's own.
+    stages : names of notebooks.
+
     Raises
     ------
     InputError : see `parameters_of`; of any stage, before the first one runs for hours.
     """
+    profile = adopted(profile)
     parameters = {stage: parameters_of(stage, profile) for stage in stages}
     library = library_digest()
     for stage in stages:
-        wanted = {"notebook": notebook_digest(_notebook(stage)), "parameters": parameters[stage], "library": library}
+        wanted = {"notebook": notebook_digest(notebook_of(stage)), "parameters": parameters[stage], "library": library}
         _write_if_changed(Study(stage, profile).build / "stamps" / f"{stage}.wanted", to_json(wanted))
     with task("working out how long it takes", urgent=True, keep=False):
         return outlook(profile, parameters)
@@ -177,7 +111,7 @@ def _provenance(study: Study, parameters: dict) -> dict:
     from .machine import provenance
 
     before = {path.stem: digest(path.read_bytes()) for path in sorted((study.build / "stamps").glob("*.made")) if path.stem < study.stage}
-    made_from = {"notebook": notebook_digest(_notebook(study.stage)), "library": library_digest(), "stages_before": before}
+    made_from = {"notebook": notebook_digest(notebook_of(study.stage)), "library": library_digest(), "stages_before": before}
     return {**provenance(parameters=parameters, repository=REPOSITORY), "stage": study.stage, "made_from": made_from,
             "data_from": study.machine["machine"]}
 
@@ -188,7 +122,7 @@ def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> Non
     import papermill
     from traitlets.config import Config
 
-    source = _notebook(stage)
+    source = notebook_of(stage)
     with tempfile.TemporaryDirectory(prefix="noisebook-") as folder, listening(line, folder):
         os.environ["NOISEBOOK_STATIC"] = "1"  # nobody is there to drag a slider
         papermill.execute_notebook(str(source), str(output), parameters=parameters, kernel_name="python3", cwd=str(NOTEBOOKS),
@@ -207,7 +141,7 @@ def _stage_lock(study: Study):
     """A stage that measures has the machine to itself, from before its kernel starts; the others run beside each other."""
     from .machine import measuring
 
-    measures = read_json(_notebook(study.stage))["metadata"].get("noisebook", {}).get("measures", False)
+    measures = read_json(notebook_of(study.stage))["metadata"].get("noisebook", {}).get("measures", False)
     return measuring(exclusive=measures and study.measures, doing=f"stage {study.stage}")
 
 
@@ -307,8 +241,8 @@ def main() -> int:
     except NoisebookError as error:
         print(f"\n{error}", file=sys.stderr)
         return 2
-    except PermissionError as error:
-        print(f"\n{_not_writable(error, arguments.profile)}", file=sys.stderr)
+    except OSError as error:
+        print(f"\n{_not_written(error, arguments.profile)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nStopped. Finished runs are kept; the same command goes on from here.", file=sys.stderr)
@@ -318,10 +252,14 @@ def main() -> int:
     return 0
 
 
-def _not_writable(error: PermissionError, profile: str) -> InputError:
-    """What root made (sudo make paper), another user cannot go on with."""
-    return InputError(f"this user may not write here: {error.strerror}", where=error.filename,
-                      mend=f"go on as the user who began, or take it over: sudo chown -R $USER {Study('00-machine', profile).build}")
+def _not_written(error: OSError, profile: str) -> NoisebookError:
+    """A full disk, or what root made (sudo make paper) and another user cannot go on with; any other error is raised again."""
+    build = REPOSITORY / "build" / Path(profile).stem
+    full = disk_error(error, error.filename or build)
+    if not full and not isinstance(error, PermissionError):
+        raise error
+    return full or InputError(f"this user may not write here: {error.strerror}", where=error.filename,
+                              mend=f"go on as the user who began, or take it over: sudo chown -R $USER {shlex.quote(str(build))}")
 
 
 def _tell_failure(arguments: argparse.Namespace, error: Exception) -> int:
@@ -329,9 +267,16 @@ def _tell_failure(arguments: argparse.Namespace, error: Exception) -> int:
     if type(error).__name__ not in ("PapermillExecutionError", "DeadKernelError"):
         raise error
     folder = Path(os.path.relpath(Study(arguments.stages[0], arguments.profile).build)) / "notebooks"
-    message = f"{error.ename}: {error.evalue}" if hasattr(error, "ename") else f"{error}; finished runs are kept, the same command goes on from here"
+    message = f"{_in_notebook(error, folder)}" if hasattr(error, "ename") else f"{error}; finished runs are kept, the same command goes on from here"
     print(f"\n{message}\n  the notebook as far as it came: {folder / arguments.stages[0]}.failed.ipynb", file=sys.stderr)
     return 1
+
+
+def _in_notebook(error, folder: Path) -> object:
+    """What a cell's error says; of a full disk, what to do about it."""
+    number = re.match(r"\[Errno (\d+)\]", error.evalue)
+    full = disk_error(OSError(int(number[1]), error.evalue), folder) if number else None
+    return full or f"{error.ename}: {error.evalue}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,212 @@
+"""Profiles: what a study's notebooks are given. Owns where a profile's file lies and everything that is checked in it.
+
+A profile is YAML, a section a notebook. Which parameters there are, and of which type, the notebooks' own cells say; what values make
+sense, `notebooks/parameters/limits.json`. All sections are checked before the first stage runs.
+"""
+
+import ast
+import difflib
+import json
+import math
+import re
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from .errors import InputError
+from .files import read_json, write_atomically
+from .study import NOTEBOOKS, PROFILES, Study, profile_file
+
+EVERYWHERE = "all"
+LIMITS = NOTEBOOKS / "parameters" / "limits.json"
+MOST_BYTES = 65_536
+_TYPES = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
+_WASTED = "the notebook would stop in the middle of the study"
+
+
+def adopted(profile: str) -> str:
+    """The name of a profile, all of it checked; a file of one's own is copied to build/NAME, where its study lies.
+
+    Parameters
+    ----------
+    profile : a name (`smoke`, …), or the path of a file whose name ends in .yml or .yaml.
+
+    Raises
+    ------
+    InputError : see `parameters_of`.
+    """
+    if Path(profile).suffix not in (".yml", ".yaml"):
+        _sections(profile_file(Study("00-machine", profile).profile))
+        return profile
+    name = Path(profile).stem
+    if name in PROFILES or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        raise InputError(f"'{name}' cannot be the name of a profile", where=profile, mend="rename the file: letters, digits, - and _ only, "
+                         f"and none of {', '.join(PROFILES)}")
+    _sections(Path(profile))
+    write_atomically(profile_file(name, own=True), Path(profile).read_bytes())
+    return name
+
+
+def parameters_of(stage: str, profile: str) -> dict:
+    """What a profile says for one notebook: its `all` section, as far as the notebook has such parameters, and the notebook's own.
+
+    Raises
+    ------
+    InputError : anything in the whole profile that cannot be used: no YAML, a key that is there twice, a section that is no notebook, a
+        parameter that the notebook does not declare (with the nearest that it does), a value of another type or out of range.
+    """
+    sections = _sections(profile_file(profile))
+    declared = declared_parameters(stage)
+    everywhere = {name: value for name, value in sections.get(EVERYWHERE, {}).items() if name in declared}
+    return {**everywhere, **sections.get(stage, {}), "profile": profile}
+
+
+def notebook_of(stage: str) -> Path:
+    """The file of a stage's notebook."""
+    path = NOTEBOOKS / f"{stage}.ipynb"
+    if not path.exists():
+        raise InputError(f"there is no notebook {stage}", where=NOTEBOOKS, mend="ls notebooks")
+    return path
+
+
+@cache
+def declared_parameters(stage: str) -> dict[str, str]:
+    """Names that the notebook's cell tagged `parameters` assigns, with their types."""
+    path = notebook_of(stage)
+    tagged = [cell for cell in read_json(path)["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+    if len(tagged) != 1:
+        raise InputError(f"{len(tagged)} cells are tagged 'parameters'; one is needed", where=path)
+    statements = ast.parse("".join(tagged[0]["source"])).body
+    return {statement.target.id: ast.unparse(statement.annotation) for statement in statements if isinstance(statement, ast.AnnAssign)}
+
+
+def limits() -> dict[str, dict[str, dict]]:
+    """What values of each notebook's parameters make sense.
+
+    Of numbers: `least`, `most`, `above`, `multiple_of`, `power_of_two`. Of texts, of each element of a list and, where `words` is true, of each word of a
+    text: `one_of` these, or `like` a regular expression; `empty`: nothing at all is allowed, too.
+    """
+    return read_json(LIMITS) if LIMITS.exists() else {}
+
+
+def misfit(value: object, kind: str, limit: dict) -> str | None:
+    """What is wrong with a parameter's value, in words; None: nothing.
+
+    Examples
+    --------
+    >>> misfit(-3, "int", {"least": 1})
+    'is -3; at least 1 is expected'
+    """
+    if kind.startswith("list"):
+        if type(value) is not list:
+            return f"is {value!r}; a list is expected: [{value}]"
+        twice = next((item for item in value if value.count(item) > 1), None)
+        if twice is not None:
+            return f"holds {twice!r} twice"
+        return next(filter(None, (misfit(item, kind[5:-1], limit) for item in value)), None)
+    if type(value) not in _TYPES.get(kind, (type(value),)):
+        return f"is {value!r}; {kind} is expected"
+    if isinstance(value, str):
+        return _misfit_text(value, limit)
+    return None if isinstance(value, bool) else _misfit_number(value, limit)
+
+
+def _misfit_number(value: float, limit: dict) -> str | None:
+    if not math.isfinite(value):
+        return f"is {value}; a finite number is expected"
+    for name, fits, words in (("least", lambda bound: value >= bound, "at least {}"), ("most", lambda bound: value <= bound, "at most {}"),
+                              ("above", lambda bound: value > bound, "more than {}")):
+        if name in limit and not fits(limit[name]):
+            return f"is {value}; {words.format(limit[name])} is expected"
+    if value % limit.get("multiple_of", value or 1):
+        return f"is {value}; a multiple of {limit['multiple_of']} is expected"
+    if limit.get("power_of_two") and value & (value - 1):
+        return f"is {value}; a power of two is expected: {1 << (value.bit_length() - 1)}"
+    return None
+
+
+def _misfit_text(value: str, limit: dict) -> str | None:
+    if not value.strip():
+        return None if limit.get("empty", not limit) else "is empty"
+    known, like = limit.get("one_of", []), limit.get("like")
+    for word in value.split() if limit.get("words") else [value]:
+        if limit.keys() & {"one_of", "like"} and word not in known and not (like and re.fullmatch(like, word)):
+            return f"holds '{word}'; {_hint(word, known) if known else f'{like} is expected'}"
+    return None
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+
+
+def _sections(path: Path) -> dict[str, dict]:
+    """A profile's sections, read and checked whole."""
+    sections = _read(path)
+    stages = sorted(notebook.stem for notebook in NOTEBOOKS.glob("*.ipynb"))
+    ranges = limits()
+    for section, given in sections.items():
+        if section not in (EVERYWHERE, *stages):
+            raise InputError(f"'{section}' is no notebook", where=path, why="it would silently change nothing",
+                             mend=_hint(section, [EVERYWHERE, *stages]))
+        for name, value in given.items():
+            owners = [stage for stage in (stages if section == EVERYWHERE else [section]) if name in declared_parameters(stage)]
+            _check_name(name, section, owners, stages, path)
+            for stage in owners:
+                wrong = misfit(value, declared_parameters(stage)[name], ranges.get(stage, {}).get(name, {}))
+                if wrong:
+                    raise InputError(f"'{name}' {wrong}", where=f"{path}, {section}", why=_WASTED)
+    return sections
+
+
+def _check_name(name: str, section: str, owners: list[str], stages: list[str], path: Path) -> None:
+    if name == "profile":
+        raise InputError("'profile' is not set in a profile", where=f"{path}, {section}", mend="leave it out: the file's name is the profile's")
+    if not owners:
+        known = sorted({known for stage in (stages if section == EVERYWHERE else [section]) for known in declared_parameters(stage)} - {"profile"})
+        what = "any notebook" if section == EVERYWHERE else f"{section}.ipynb"
+        raise InputError(f"'{name}' is no parameter of {what}", where=f"{path}, {section}", why="it would silently change nothing",
+                         mend=_hint(name, known))
+
+
+class _Strict(yaml.SafeLoader):
+    """YAML without what only misleads in a profile: keys that are there twice (YAML keeps the last) and aliases (a few lines grow to gigabytes)."""
+
+    def compose_node(self, parent, index):
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(problem="'*name' stands for a value from elsewhere; write the value itself", problem_mark=self.peek_event().start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key, _ in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else None
+            if name is None or name in seen:
+                problem = "a key must be a name" if name is None else f"'{name}' is there twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(name)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _read(path: Path) -> dict[str, dict]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the profile: {error.strerror}", where=path, mend=f"make paper PROFILE={'|'.join(PROFILES)}") from None
+    if len(content) > MOST_BYTES:
+        raise InputError(f"the file has {len(content):,} bytes; a profile has at most {MOST_BYTES:,}", where=path)
+    try:
+        sections = yaml.load(content.decode("utf-8-sig"), Loader=_Strict) or {}
+    except UnicodeDecodeError as error:
+        raise InputError("the profile is not UTF-8 text", where=f"{path}, byte {error.start}") from None
+    except yaml.MarkedYAMLError as error:
+        place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise InputError(f"the profile is not YAML that can be used: {error.problem}", where=f"{path}{place}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InputError(f"the profile is not YAML: {' '.join(str(error).split())[:200]}", where=path) from None
+    if not isinstance(sections, dict) or not all(isinstance(section, dict | None) for section in sections.values()):
+        raise InputError("a profile is a mapping from notebooks to their parameters", where=path, mend="10-trace-collection: {runs: 30}")
+    for name in (name for section in (sections, *sections.values()) for name in section or {} if not isinstance(name, str)):
+        raise InputError(f"{json.dumps(name, default=str)} is no name", where=path)
+    return {section: given or {} for section, given in sections.items()}
