@@ -8,18 +8,19 @@ PROFILE ?= quick
 PYTHON  ?= python3
 PY      ?= .venv/bin/python
 STAGES  := 00-machine 10-trace-collection 20-delta-config 30-injection 35-planted-anomaly 37-worst-runs 40-mitigations 50-attribution 52-known-causes 55-mitigate-and-compare 60-openmp-variability 80-noise-at-scale 90-paper
-RUN     := $(PY) -m nbhelpers.stages
 C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py reader_c/*.[ch] reader_c/*.py simulator_c/*.[ch] simulator_c/*.py workloads/*.c workloads/*.h workloads/Makefile workloads/sycl/*) setup.py pyproject.toml
 
 # --- what was asked for: names are checked before anything is installed ----------------------------------------------------
 
 # A new target is known by its rule; a new setting that is given as NAME=value on the command line is added here.
 TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
-SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX ACCEPT_LICENCE COMMAND
+SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX ACCEPT_LICENCE COMMAND SHORT
 BUILTIN   := smoke quick full record recorded
 PROFILES  := $(BUILTIN) $(filter-out $(BUILTIN),$(notdir $(basename $(wildcard notebooks/parameters/*.yml))))
 
 quoted   = '$(subst ','\'',$(1))'
+python  := $(call quoted,$(PY))
+RUN     := $(python) -m nbhelpers.stages
 capitals = $(shell printf %s $(call quoted,$(1)) | tr a-z A-Z)
 nearest  = $(shell $(PYTHON) -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].lower(), sys.argv[2:], 1))' \
   $(call quoted,$(1)) $(2) 2>/dev/null)
@@ -76,7 +77,9 @@ help:
 #:   target              time here*   what it does, and what it needs
 #:   make paper          15 min       the whole study on this machine, ending in one page of tables and figures; a C compiler
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
-#:   make test           18 min       the tests (NOISEBOOK_SLOW=1: with the recorded page, four minutes more)
+#:   make test           8 min        the short tests
+#:   make test-all       30 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
+#:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
 #:   make lab            -            JupyterLab on the notebooks, with the project's kernel
 #:   make env            1-2 min      only the environment (.venv) and the C parts (done by the others when needed)
@@ -110,18 +113,18 @@ $(ENV): requirements.lock
 	@$(PYTHON) -m venv --clear .venv
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock || { \
 	  echo "The environment is not installed: pip's own message stands above. Where packages come from is pip's setting (pip config list); the same command tries again"; exit 1; }
-	@.venv/bin/python -m compileall -qq -j 0 .venv/lib || true # on all CPUs; pip has one for it
+	@PYTHONWARNINGS=ignore .venv/bin/python -m compileall -qq -j 0 .venv/lib || true # on all CPUs; pip has one for it
 	@touch $@
 endif
 
 build/c-parts: $(ENV) $(C_PARTS)
-	@PYTHON='$(PY)' $(CHECK)
+	@PYTHON=$(python) $(CHECK)
 	@mkdir -p build/bin
 	@echo "Building the C parts (20 seconds)"
 	@$(MAKE) --no-print-directory -s -C workloads BIN=../build/bin
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || { \
+	@$(python) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || { \
 	  echo "The injector did not build: the compiler's own message stands above"; exit 1; }
-	@PY=$(PY) sh workloads/sycl/install.sh again || echo "The SYCL programs did not build anew; all else did. To try again: make sycl"
+	@PY=$(python) sh workloads/sycl/install.sh again || echo "The SYCL programs did not build anew; all else did. To try again: make sycl"
 	@touch $@
 
 # --- the stages -----------------------------------------------------------------------------------------------------------
@@ -158,27 +161,38 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 # Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
 # thousand measurements is disturbed by others: of these, what fails is run once more, and the summary names it.
 TOGETHER := tests/attribute tests/noise tests/report tests/simulate tests/test_house.py tests/test_page.py tests/test_stages.py \
-  tests/mitigate/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels tables) \
+  tests/test_make.py tests/test_profiles.py tests/test_warnings.py   tests/mitigate/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels tables) \
   $(patsubst %,tests/trace/test_%.py,mend mutations netduration osnoise ringbuffer)
+SHORT := -m "not long"
 test: build/c-parts
 	@echo "make test: about $(call says,make test); first the tests that share the CPUs, then those that measure"
 	@failed=0; \
-	$(PY) -m pytest -n auto --maxprocesses 8 --dist worksteal $(TOGETHER) || failed=1; \
-	$(PY) -m pytest --reruns 1 $(TOGETHER:%=--ignore=%) || failed=1; \
+	$(python) -m pytest $(SHORT) -n auto --maxprocesses 8 --dist worksteal $(TOGETHER) || failed=1; \
+	$(python) -m pytest $(SHORT) --reruns 1 $(TOGETHER:%=--ignore=%) || failed=1; \
 	exit $$failed
 
+# Everything that can be tested here, with every optional part that can be had; at the end, what was skipped, and why.
+test-all: build/c-parts
+	@sh tests/optional.sh
+	@mkdir -p build; { $(MAKE) --no-print-directory test SHORT= PY=$(python); echo $$? >build/test-all.status; } 2>&1 | \
+	  tee build/test-all.log
+	@awk -f tests/skipped.awk build/test-all.log; exit $$(cat build/test-all.status)
+
+bare:
+	@bash tests/bare/all
+
 doctor: build/c-parts
-	@$(PY) -m nbhelpers.machine.doctor
+	@$(python) -m nbhelpers.machine.doctor
 
 lab: build/c-parts
-	$(PY) -m jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
+	$(python) -m jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
 
 sycl: build/c-parts
 	@echo "make sycl: about $(call says,make sycl) and 482 MB"
-	@PY=$(PY) sh workloads/sycl/install.sh
+	@PY=$(python) sh workloads/sycl/install.sh
 
 bench: build/c-parts
-	@for b in benchmarks/*.py benchmarks/*/*.py; do echo "== $$b"; $(PY) $$b || exit 1; done
+	@for b in benchmarks/*.py benchmarks/*/*.py; do echo "== $$b"; $(python) $$b || exit 1; done
 
 measure-again: build/c-parts
 	@$(RUN) measure-again --profile $(NAME)
@@ -188,5 +202,5 @@ clean:
 	@for d in build/*/data build/*/kept; do [ -d $$d ] && echo "kept: $$d (measured data; delete by hand if you must)"; done; true
 
 lock:
-	$(PY) -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" | \
+	$(python) -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" | \
 	  uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header - -o requirements.lock

@@ -6,16 +6,35 @@ import signal
 import subprocess
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
-def pytest_configure():
+SHORT = "not long"  # what `make test` selects by -m
+FEWER = 5  # times fewer examples of each property there
+
+
+def pytest_configure(config):
     """What is started from a script with & or by nohup ignores these signals, and so would every program that tests start and interrupt."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    examples = hypothesis.settings.default.max_examples // (FEWER if config.option.markexpr == SHORT else 1)
+    hypothesis.settings.register_profile("noisebook", max_examples=examples, deadline=None)
+    hypothesis.settings.load_profile("noisebook")
+
+
+def pytest_collection_modifyitems(config, items):
+    """`make test` tries every property on fewer examples; `make test-all` on as many as the test says."""
+    if config.option.markexpr != SHORT:
+        return
+    for function in {getattr(item.obj, "__func__", item.obj) for item in items if hasattr(item, "obj")}:
+        said = getattr(function, "_hypothesis_internal_use_settings", None)
+        if said is not None:
+            fewer = max(10, said.max_examples // FEWER)
+            function._hypothesis_internal_use_settings = hypothesis.settings(said, max_examples=fewer)
 
 
 def pytest_collection_finish():

@@ -33,6 +33,7 @@ def results(profile: str) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
     """From nothing: data of an older library are kept aside, since its configs may have been others."""
@@ -45,7 +46,7 @@ def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
     assert make_paper("smoke") == []
 
 
-@pytest.mark.skipif("NOISEBOOK_SLOW" not in os.environ, reason="four minutes: NOISEBOOK_SLOW=1 makes the recorded page too")
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_recorded_campaign_gives_the_same_bytes_every_time():
     make_paper("recorded")

@@ -60,6 +60,7 @@ def ran(result: subprocess.CompletedProcess) -> list[str]:
     return [line.split()[0] for line in result.stdout.splitlines() if line.endswith(".html")]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_a_stage_runs_again_when_and_only_when_something_it_rests_on_changed(house):
     assert ran(make(house)) == ["00-machine", "10-trace-collection"]
@@ -109,12 +110,6 @@ def test_a_wrong_parameter_of_a_later_stage_is_refused_before_the_first_runs(hou
     (house / "notebooks/parameters/quick.yml").write_text("10-trace-collection: {rums: 4}\n")
     result = make(house)
     assert result.returncode != 0 and "did you mean 'runs'" in result.stderr and ".html" not in result.stdout
-
-
-def test_an_unknown_profile_and_a_missing_python_are_told_before_anything_is_installed(house):
-    assert "There is no profile 'quik'" in make(house, "paper", "PROFILE=quik").stderr
-    told = subprocess.run(["make", "env", "PYTHON=no-such-python"], cwd=house, capture_output=True, text=True)
-    assert told.returncode != 0 and "'no-such-python' is no Python" in told.stdout and not (house / ".venv").exists()
 
 
 def test_an_unknown_profile_or_notebook_is_refused_with_a_hint(house):

@@ -11,10 +11,18 @@ lacks=0 packages=
 say() { lacks=1; printf '%s\n' "$@" >&2; }
 needs() { say "$1"; packages="$packages $2"; } # what is wrong, the packages that mend it
 
+write() { # one page into a new file
+    file=$(LC_ALL=C mktemp "$1/.try.XXXXXX") || return
+    LC_ALL=C dd if=/dev/zero of="$file" bs=4096 count=1
+    set -- $?
+    rm -f "$file"
+    return "$1"
+}
+
 place() {
     for folder in . build build/bin; do
         [ -e "$folder" ] || continue
-        try=$(LC_ALL=C mktemp "$folder/.try.XXXXXX" 2>&1) && { rm -f "$try"; continue; }
+        try=$(write "$folder" 2>&1) && continue
         case $try in
         *"Read-only"*) say "The folder $PWD can only be read (a read-only file system)." \
             "  what to do: copy the repository to a place where you may write, and run make there" ;;

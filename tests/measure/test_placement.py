@@ -40,6 +40,7 @@ def test_threads_that_are_held_though_they_should_roam_are_no_data():
     assert run_once(held, [PlacementCheck()])["status"] == WRONG
 
 
+@pytest.mark.long
 @two_cpus
 def test_a_campaign_gives_up_on_a_configuration_that_never_takes_effect():
     with pytest.raises(RunError, match="wrong placement"):

@@ -57,6 +57,7 @@ def storm(tmp_path_factory):
     return str(folder / "storm")
 
 
+@pytest.mark.long
 def test_finds_the_storm_of_page_faults_and_what_ends_it(storm, binaries, tmp_path, nothing_left):
     said = []
     report = autopilot(storm, 20, folder=tmp_path, rule=stopping.Count(40), risk="none", progress=said.append)
@@ -71,6 +72,7 @@ def test_finds_the_storm_of_page_faults_and_what_ends_it(storm, binaries, tmp_pa
     assert len(pd.read_csv(tmp_path / "tried.csv")) == len(report.tried) and (tmp_path / "report.html").read_text().endswith("</html>\n")
 
 
+@pytest.mark.long
 def test_goes_on_where_it_stopped_and_gives_the_same_answer(binaries, tmp_path):
     arguments = dict(folder=tmp_path, rule=stopping.Count(30), candidates=["malloc-keeps-memory"], metrics=())
     first = autopilot("sleep 0.005", 6, **arguments)
@@ -96,6 +98,7 @@ def test_goes_on_where_it_stopped_and_gives_the_same_answer(binaries, tmp_path):
     assert short.tried.empty and "fewer than 1000 runs" in short.left_out.loc["malloc-keeps-memory", "reason"]
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_the_machine_as_it_was(binaries, tmp_path):
     path = Path("/proc/sys/vm/stat_interval")
     if not mitigations()["statistics-rarely"].possible():

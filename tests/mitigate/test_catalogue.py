@@ -78,6 +78,7 @@ def test_the_score_knows_right_from_wrong(column, named, right):
     assert row["low"] < row["effect"] < row["high"] and row["effect"] == pytest.approx(1.3, abs=0.02)
 
 
+@pytest.mark.long
 def test_where_nothing_was_planted_nothing_is_named():
     table = invented("retries", extra=0.0)
     row = score_causes({"slow-path": table}).iloc[0]
@@ -90,6 +91,7 @@ def test_where_nothing_was_planted_nothing_is_named():
     assert said[1].startswith("Strictly, 0 of 1")
 
 
+@pytest.mark.long
 def test_a_trail_counts_only_where_there_is_no_counter_of_the_cause():
     table = invented("others_busy_s").assign(truth=lambda runs: runs["truth"].replace("slow-path", "cache-eviction"))
     assert score_causes({"cache-eviction": table}).iloc[0][["named", "right", "strict"]].tolist() == ["its trail", True, False]
@@ -99,6 +101,7 @@ def test_a_trail_counts_only_where_there_is_no_counter_of_the_cause():
     assert not scores["countable"][0] and "of cache-eviction this machine has no such counter." in score_sentences(scores, score_nothing({"cache-eviction": table}, 0))[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column, strict", [("runqueue_wait_ns", True), ("others_busy_s", False)])
 def test_strictly_what_the_culprit_did_is_not_what_happened_to_the_victim(column, strict):
     table = invented(column).assign(truth=lambda runs: runs["truth"].replace("slow-path", "cpu-hog"))

@@ -98,6 +98,7 @@ def test_is_reset_after_a_sigkill(gpu, binaries):
     assert state(gpu) == "-1 -1 0"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, variable, complaint", [("gpu-clock-cap", "FAKE_REFUSES", "Insufficient Permissions"), ("gpu-fan", "FAKE_PASSIVE", "no fan of its own")])
 def test_what_the_driver_refuses_is_told(name, variable, complaint, gpu, binaries):
     _, said = started([name], gpu | {variable: "1"}).communicate(timeout=60)

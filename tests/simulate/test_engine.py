@@ -57,6 +57,7 @@ def test_binomial_tree_in_full(bits: int, name: str):
     close(result.makespan_ns, bits * hop)
 
 
+@pytest.mark.long
 def test_dissemination_among_a_million():
     assert simulate(patterns.dissemination(2**20, 1)).makespan_ns == 20 * 5500
 

@@ -229,6 +229,7 @@ def test_sources_are_clean_under_the_sanitizers(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_make_builds_nothing_twice_and_says_what_lacks(tmp_path):
     make = ["make", "-C", REPOSITORY / "workloads", f"BIN={tmp_path / 'bin'}"]
     assert run(*make).returncode == 0

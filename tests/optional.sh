@@ -1,0 +1,62 @@
+#!/bin/sh
+# Installs what the optional tests use; called by `make test-all` in the repository's root. Says first
+# what that is, and installs only as root on Debian or Ubuntu: others read the command. What cannot be
+# had is said in one line, and its tests are skipped with the reason.
+# ACCEPT_LICENCE=yes: Intel's SYCL runtime, too (make sycl says its licence).
+set -u
+PY=${PY:-.venv/bin/python}
+
+# a package a word; of names joined by | the first that there is
+WANTED="git g++ clang libclang-rt-dev|libclang-rt-14-dev libomp-dev numactl
+  libjemalloc2 libtcmalloc-minimal4t64|libtcmalloc-minimal4 libmimalloc3|libmimalloc2.0
+  openmpi-bin libopenmpi-dev chromium|chromium-browser qemu-system-x86 util-linux mmdebstrap"
+
+known() { apt-cache show --no-all-versions "$1" >/dev/null 2>&1; }
+installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
+
+choose() {
+    list=
+    for names in $WANTED; do
+        found=
+        for name in $(echo "$names" | tr '|' ' '); do
+            installed "$name" && found=yes && break
+            known "$name" && found=$name && break
+        done
+        case $found in
+        '') echo "There is no package ${names%%|*} here: what needs it is skipped" ;;
+        yes) ;;
+        *) list="$list $found" ;;
+        esac
+    done
+}
+
+packages() {
+    command -v apt-get >/dev/null || { echo "This is no Debian or Ubuntu. The optional tests use: $WANTED"; return; }
+    [ "$(id -u)" != 0 ] || apt-get update -qq || echo "The lists of packages are not up to date (see above)"
+    choose
+    [ -n "$list" ] || { echo "All packages that the optional tests use are installed"; return; }
+    if [ "$(id -u)" != 0 ]; then
+        echo "Without root nothing is installed. To test more: sudo apt-get install$list"
+        return
+    fi
+    echo "Installing what the optional tests use:$list"
+    for name in $list; do
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$name" >build/apt.log 2>&1 ||
+            echo "$name could not be installed: $(grep -m1 '^E:' build/apt.log || tail -1 build/apt.log)"
+    done
+}
+
+sycl() {
+    if [ -e build/sycl/compiler ]; then
+        echo "The SYCL programs are built"
+    elif [ "${ACCEPT_LICENCE:-}" != yes ]; then
+        echo "Without consent to its licence the SYCL runtime is not installed: make test-all ACCEPT_LICENCE=yes (make sycl shows it)"
+    else
+        sh workloads/sycl/install.sh >build/sycl.log 2>&1 || echo "The SYCL programs could not be had: $(tail -1 build/sycl.log)"
+    fi
+}
+
+mkdir -p build
+packages
+sycl
+[ -n "${NOISEBOOK_OSNOISE_VM:-}" ] || echo "The emulated PC with the osnoise tracer is not part of this repository: NOISEBOOK_OSNOISE_VM names it"
