@@ -16,11 +16,12 @@ C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py reader_c/*.[
 TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
 SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX ACCEPT_LICENCE COMMAND SHORT
 BUILTIN   := smoke quick full record recorded
+RESERVED  := $(BUILTIN) bin lib sycl
 PROFILES  := $(BUILTIN) $(filter-out $(BUILTIN),$(notdir $(basename $(wildcard notebooks/parameters/*.yml))))
 
 quoted   = '$(subst ','\'',$(1))'
-python  := $(call quoted,$(PY))
-RUN     := $(python) -m nbhelpers.stages
+python   := $(call quoted,$(PY))
+RUN      := $(python) -m nbhelpers.stages
 capitals = $(shell printf %s $(call quoted,$(1)) | tr a-z A-Z)
 nearest  = $(shell $(PYTHON) -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].lower(), sys.argv[2:], 1))' \
   $(call quoted,$(1)) $(2) 2>/dev/null)
@@ -48,8 +49,8 @@ NAME := $(shell name=$$(basename -- $(call quoted,$(PROFILE))); printf %s "$${na
 ifeq ($(shell test -f $(call quoted,$(PROFILE)) && test -r $(call quoted,$(PROFILE)) && echo yes),)
 $(error There is no file '$(PROFILE)' that this user can read. To begin a profile: cp notebooks/parameters/quick.yml mine.yml, then PROFILE=mine.yml)
 endif
-ifneq ($(shell printf %s $(call quoted,$(NAME)) | tr -d A-Za-z0-9_-)$(filter $(BUILTIN) bin sycl,$(NAME)),)
-$(error '$(NAME)' cannot be the name of a profile: letters, digits, - and _ only, and none of $(BUILTIN) bin sycl. Rename the file)
+ifneq ($(shell printf %s $(call quoted,$(NAME)) | tr -d A-Za-z0-9_-)$(filter $(RESERVED),$(NAME)),)
+$(error '$(NAME)' cannot be the name of a profile: letters, digits, - and _ only, and none of $(RESERVED). Rename the file)
 endif
 else
 NAME := $(strip $(PROFILE))
@@ -198,7 +199,7 @@ measure-again: build/c-parts
 	@$(RUN) measure-again --profile $(NAME)
 
 clean:
-	@rm -rf build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper.html build/lib* build/temp* build/bdist*
+	@rm -rf build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper.html build/lib build/lib.* build/temp.* build/bdist.*
 	@for d in build/*/data build/*/kept; do [ -d $$d ] && echo "kept: $$d (measured data; delete by hand if you must)"; done; true
 
 lock:

@@ -21,6 +21,7 @@ from .study import NOTEBOOKS, PROFILES, Study, profile_file
 EVERYWHERE = "all"
 LIMITS = NOTEBOOKS / "parameters" / "limits.json"
 MOST_BYTES = 65_536
+RESERVED = (*PROFILES, "bin", "lib", "sycl")  # folders of build
 _TYPES = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 _WASTED = "the notebook would stop in the middle of the study"
 
@@ -40,9 +41,9 @@ def adopted(profile: str) -> str:
         _sections(profile_file(Study("00-machine", profile).profile))
         return profile
     name = Path(profile).stem
-    if name in PROFILES or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+    if name in RESERVED or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
         raise InputError(f"'{name}' cannot be the name of a profile", where=profile, mend="rename the file: letters, digits, - and _ only, "
-                         f"and none of {', '.join(PROFILES)}")
+                         f"and none of {', '.join(RESERVED)}")
     _sections(Path(profile))
     write_atomically(profile_file(name, own=True), Path(profile).read_bytes())
     return name

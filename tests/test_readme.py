@@ -35,5 +35,5 @@ def test_the_targets_and_profiles_it_names_exist():
     makefile = (REPOSITORY / "Makefile").read_text()
     for target in set(re.findall(r"(?:`|^ {4})make ([a-z][a-z-]+)", README, re.M)):
         assert re.search(rf"^{target}:", makefile, re.M), target
-    for profile in set(re.findall(r"PROFILE=([a-z]+)", README)):
+    for profile in set(re.findall(r"PROFILE=([a-z]+)\b(?!\.)", README)):
         assert (REPOSITORY / f"notebooks/parameters/{profile}.yml").exists()
