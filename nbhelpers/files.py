@@ -149,13 +149,18 @@ def _append(path: Path, record: dict) -> None:
     if not path.exists() and packed(path).exists():
         write_atomically(path, _unpacked(packed(path)))
     line = json.dumps(record, sort_keys=True, ensure_ascii=False).encode() + b"\n"
-    with open(path, "ab+") as file:
-        if file.tell() > 0:
+    with open(path, "ab+", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        if size > 0:
             file.seek(-1, os.SEEK_END)
             line = line if file.read(1) == b"\n" else b"\n" + line
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
+        try:
+            while line:
+                line = line[file.write(line):]
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)
+            raise
 
 
 def read_records(path: str | Path) -> list[dict]:
