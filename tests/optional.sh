@@ -11,7 +11,7 @@ WANTED="git g++ clang libclang-rt-dev|libclang-rt-14-dev libomp-dev numactl
   libjemalloc2 libtcmalloc-minimal4t64|libtcmalloc-minimal4 libmimalloc3|libmimalloc2.0
   openmpi-bin libopenmpi-dev chromium|chromium-browser qemu-system-x86 util-linux mmdebstrap"
 
-known() { apt-cache show --no-all-versions "$1" >/dev/null 2>&1; }
+known() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
 
 choose() {
@@ -33,6 +33,7 @@ choose() {
 packages() {
     command -v apt-get >/dev/null || { echo "This is no Debian or Ubuntu. The optional tests use: $WANTED"; return; }
     [ "$(id -u)" != 0 ] || apt-get update -qq || echo "The lists of packages are not up to date (see above)"
+    ls /var/lib/apt/lists/*Packages* >/dev/null 2>&1 || { echo "apt has no lists of packages here: sudo apt-get update"; return; }
     choose
     [ -n "$list" ] || { echo "All packages that the optional tests use are installed"; return; }
     if [ "$(id -u)" != 0 ]; then
