@@ -142,33 +142,47 @@ def _hint(name: str, known: list[str]) -> str:
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
 
 
+def check_parameters(stage: str, given: dict, where: object) -> None:
+    """Hold what a notebook is given against what it declares and against its limits.
+
+    Raises
+    ------
+    InputError : a name that the notebook does not declare (with the nearest that it does), a value of another type or out of range.
+    """
+    declared, ranges = declared_parameters(stage), limits().get(stage, {})
+    for name, value in given.items():
+        _check_name(name, list(declared), f"{stage}.ipynb", where)
+        wrong = misfit(value, declared[name], ranges.get(name, {}))
+        if wrong:
+            raise InputError(f"'{name}' {wrong}", where=where, why=_WASTED)
+
+
+def _check_name(name: str, known: list[str], what: str, where: object) -> None:
+    if name == "profile":
+        raise InputError("'profile' is not set in a profile", where=where, mend="leave it out: the file's name is the profile's")
+    if name not in known:
+        raise InputError(f"'{name}' is no parameter of {what}", where=where, why="it would silently change nothing",
+                         mend=_hint(name, [other for other in known if other != "profile"]))
+
+
 def _sections(path: Path) -> dict[str, dict]:
     """A profile's sections, read and checked whole."""
     sections = _read(path)
     stages = sorted(notebook.stem for notebook in NOTEBOOKS.glob("*.ipynb"))
-    ranges = limits()
     for section, given in sections.items():
-        if section not in (EVERYWHERE, *stages):
+        where = f"{path}, {section}"
+        if section == EVERYWHERE:
+            anywhere = sorted({name for stage in stages for name in declared_parameters(stage)})
+            for name in given:
+                _check_name(name, anywhere, "any notebook", where)
+            for stage in stages:
+                check_parameters(stage, {name: value for name, value in given.items() if name in declared_parameters(stage)}, where)
+        elif section in stages:
+            check_parameters(section, given, where)
+        else:
             raise InputError(f"'{section}' is no notebook", where=path, why="it would silently change nothing",
                              mend=_hint(section, [EVERYWHERE, *stages]))
-        for name, value in given.items():
-            owners = [stage for stage in (stages if section == EVERYWHERE else [section]) if name in declared_parameters(stage)]
-            _check_name(name, section, owners, stages, path)
-            for stage in owners:
-                wrong = misfit(value, declared_parameters(stage)[name], ranges.get(stage, {}).get(name, {}))
-                if wrong:
-                    raise InputError(f"'{name}' {wrong}", where=f"{path}, {section}", why=_WASTED)
     return sections
-
-
-def _check_name(name: str, section: str, owners: list[str], stages: list[str], path: Path) -> None:
-    if name == "profile":
-        raise InputError("'profile' is not set in a profile", where=f"{path}, {section}", mend="leave it out: the file's name is the profile's")
-    if not owners:
-        known = sorted({known for stage in (stages if section == EVERYWHERE else [section]) for known in declared_parameters(stage)} - {"profile"})
-        what = "any notebook" if section == EVERYWHERE else f"{section}.ipynb"
-        raise InputError(f"'{name}' is no parameter of {what}", where=f"{path}, {section}", why="it would silently change nothing",
-                         mend=_hint(name, known))
 
 
 class _Strict(yaml.SafeLoader):

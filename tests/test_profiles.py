@@ -23,7 +23,7 @@ from nbhelpers.workloads import openmp
 from nbhelpers.workloads.configurations import configurations
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-STAGES = sorted(path.stem for path in (REPOSITORY / "notebooks").glob("*.ipynb"))
+STAGES = re.search(r"^STAGES\s*:= (.*)$", (REPOSITORY / "Makefile").read_text(), re.M)[1].split()
 
 
 def defaults(stage: str) -> dict:
