@@ -452,6 +452,7 @@ def test_capacity_is_measured_in_the_units_of_the_table():
 
 # Sanitizers --------------------------------------------------------------------------------------------------------------
 
+@pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_every_kind_is_clean(tmp_path, sanitizer):
     compiler = shutil.which(os.environ.get("CC", "cc"))

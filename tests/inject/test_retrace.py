@@ -72,6 +72,7 @@ CONFIG_ROWS = [(cpu, kind, 5 + 12 * at + 4 * cpu, length) for cpu in range(CPU_C
                enumerate([("irq", 0.5), ("irq", 2), ("thread", 1), ("irq", 4)])]
 
 
+@pytest.mark.long
 @needs_tracing
 def test_the_kernel_sees_the_replay_and_does_not_take_it_for_noise_of_others(tmp_path, binaries):
     workload = nbody(2000, 20, threads=2)

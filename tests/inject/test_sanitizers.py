@@ -11,6 +11,7 @@ REPOSITORY = Path(__file__).parents[2]
 FLAGS = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-I{REPOSITORY / 'injector_c'}", "-fno-sanitize-recover=all"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_the_core_is_clean(tmp_path, sanitizer):
     compiler = shutil.which(os.environ.get("CC", "cc"))

@@ -64,6 +64,7 @@ def soak_config():
     return make_config(rows + [(CPUS[0], "irq", 500, 1)])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(60 + COUNT)
 def test_injections_through_the_api_with_every_placement():
     config, done, injected = soak_config(), 0, 0

@@ -66,6 +66,7 @@ def test_a_case_with_nothing_to_replay_is_all_unexplained():
     assert table["unexplained_ms"][0] == pytest.approx(20, abs=1) and table["kernel_ms"][0] == table["hypervisor_ms"][0] == 0
 
 
+@pytest.mark.long
 def test_real_replays_of_both_parts_interleaved_with_the_undisturbed_program(tmp_path, binaries):
     cases = worst_cases(RUNS, EVENTS, STOLEN, 1)
     campaign = worst_campaign(tmp_path, nbody(1000, 10, threads=2), cases, runs=2)
