@@ -46,6 +46,9 @@ class Unavailable(NoisebookError):
 
 
 class DiskError(NoisebookError, OSError):
-    """A file that cannot be written since the disk is full, or may only be read; an `OSError` for those who expect one."""
+    """A file that cannot be written: the disk is full, or may only be read.
+
+    It is an `OSError` too, with its number, for those who expect one.
+    """
 
     __str__ = Exception.__str__  # the whole message, where OSError shows number and name

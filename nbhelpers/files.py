@@ -19,18 +19,27 @@ from typing import BinaryIO
 
 from .errors import DiskError, InputError
 
-_NO_ROOM = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "this user's share of the disk (quota) is used up",
-            errno.EROFS: "the file system can only be read", errno.EFBIG: "the file would be larger than this user may write"}
+_NO_ROOM = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "this user's share of the disk (quota) is used up",
+    errno.EROFS: "the file system can only be read",
+    errno.EFBIG: "the file would be larger than this user may write",
+}
 
 
 def disk_error(error: OSError, path: str | Path) -> DiskError | None:
-    """What a user can mend of a failed writing: no room, or a file system that can only be read; None: the error is another one."""
+    """What a user can mend of a failed writing: no room, or a file system that can only be read.
+
+    None: the error is another one.
+    """
     if error.errno not in _NO_ROOM:
         return None
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
-    mend = "use a copy in a place where you may write" if error.errno == errno.EROFS else \
-        f"make room (df -h {shlex.quote(str(folder))} shows how much is left); then the same command goes on"
-    said = DiskError(_NO_ROOM[error.errno], where=path, why="this file was not written; what is on disk already is whole", mend=mend)
+    mend = f"make room (see df -h {shlex.quote(str(folder))}); then the same command goes on"
+    if error.errno == errno.EROFS:
+        mend = "use a copy in a place where you may write"
+    why = "this file was not written; what is on disk already is whole"
+    said = DiskError(_NO_ROOM[error.errno], where=path, why=why, mend=mend)
     said.errno, said.strerror, said.filename = error.errno, error.strerror, str(path)
     return said
 

@@ -1,7 +1,7 @@
-"""Profiles: what a study's notebooks are given. Owns where a profile's file lies and everything that is checked in it.
+"""Profiles: what a study's notebooks are given. Owns everything that is checked in them.
 
-A profile is YAML, a section a notebook. Which parameters there are, and of which type, the notebooks' own cells say; what values make
-sense, `notebooks/parameters/limits.json`. All sections are checked before the first stage runs.
+A profile is YAML, a section a notebook. Which parameters there are, and of which type, the
+notebooks' own cells say; which values make sense, `notebooks/parameters/limits.json`. All sections are checked before the first stage runs.
 """
 
 import ast
@@ -27,7 +27,7 @@ _WASTED = "the notebook would stop in the middle of the study"
 
 
 def adopted(profile: str) -> str:
-    """The name of a profile, all of it checked; a file of one's own is copied to build/NAME, where its study lies.
+    """The name of a profile, all of it checked; a file of one's own is copied to build/NAME.
 
     Parameters
     ----------
@@ -42,24 +42,30 @@ def adopted(profile: str) -> str:
         return profile
     name = Path(profile).stem
     if name in RESERVED or not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        raise InputError(f"'{name}' cannot be the name of a profile", where=profile, mend="rename the file: letters, digits, - and _ only, "
-                         f"and none of {', '.join(RESERVED)}")
+        raise InputError(
+            f"'{name}' cannot be the name of a profile",
+            where=profile,
+            mend="rename the file: letters, digits, - and _ only, "
+            f"and none of {', '.join(RESERVED)}",
+        )
     _sections(Path(profile))
     write_atomically(profile_file(name, own=True), Path(profile).read_bytes())
     return name
 
 
 def parameters_of(stage: str, profile: str) -> dict:
-    """What a profile says for one notebook: its `all` section, as far as the notebook has such parameters, and the notebook's own.
+    """What a profile says for one notebook: its section `all`, as far as that is declared, and its own.
 
     Raises
     ------
-    InputError : anything in the whole profile that cannot be used: no YAML, a key that is there twice, a section that is no notebook, a
-        parameter that the notebook does not declare (with the nearest that it does), a value of another type or out of range.
+    InputError : anything in the whole profile that cannot be used: no YAML, a key that is there
+        twice, a section that is no notebook, and what `check_parameters` finds.
     """
     sections = _sections(profile_file(profile))
     declared = declared_parameters(stage)
-    everywhere = {name: value for name, value in sections.get(EVERYWHERE, {}).items() if name in declared}
+    everywhere = {
+        name: value for name, value in sections.get(EVERYWHERE, {}).items() if name in declared
+    }
     return {**everywhere, **sections.get(stage, {}), "profile": profile}
 
 
@@ -75,18 +81,27 @@ def notebook_of(stage: str) -> Path:
 def declared_parameters(stage: str) -> dict[str, str]:
     """Names that the notebook's cell tagged `parameters` assigns, with their types."""
     path = notebook_of(stage)
-    tagged = [cell for cell in read_json(path)["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+    tagged = [
+        cell
+        for cell in read_json(path)["cells"]
+        if "parameters" in cell["metadata"].get("tags", [])
+    ]
     if len(tagged) != 1:
         raise InputError(f"{len(tagged)} cells are tagged 'parameters'; one is needed", where=path)
     statements = ast.parse("".join(tagged[0]["source"])).body
-    return {statement.target.id: ast.unparse(statement.annotation) for statement in statements if isinstance(statement, ast.AnnAssign)}
+    return {
+        statement.target.id: ast.unparse(statement.annotation)
+        for statement in statements
+        if isinstance(statement, ast.AnnAssign)
+    }
 
 
 def limits() -> dict[str, dict[str, dict]]:
     """What values of each notebook's parameters make sense.
 
-    Of numbers: `least`, `most`, `above`, `multiple_of`, `power_of_two`. Of texts, of each element of a list and, where `words` is true, of each word of a
-    text: `one_of` these, or `like` a regular expression; `empty`: nothing at all is allowed, too.
+    Of numbers: `least`, `most`, `above`, `multiple_of`, `power_of_two`. Of texts, of each element
+    of a list and, where `words` is true, of each word of a text: `one_of` these, or `like` a
+    regular expression; `empty`: nothing at all is allowed, too.
     """
     return read_json(LIMITS) if LIMITS.exists() else {}
 
@@ -116,8 +131,11 @@ def misfit(value: object, kind: str, limit: dict) -> str | None:
 def _misfit_number(value: float, limit: dict) -> str | None:
     if not math.isfinite(value):
         return f"is {value}; a finite number is expected"
-    for name, fits, words in (("least", lambda bound: value >= bound, "at least {}"), ("most", lambda bound: value <= bound, "at most {}"),
-                              ("above", lambda bound: value > bound, "more than {}")):
+    for name, fits, words in (
+        ("least", lambda bound: value >= bound, "at least {}"),
+        ("most", lambda bound: value <= bound, "at most {}"),
+        ("above", lambda bound: value > bound, "more than {}"),
+    ):
         if name in limit and not fits(limit[name]):
             return f"is {value}; {words.format(limit[name])} is expected"
     if value % limit.get("multiple_of", value or 1):
@@ -132,7 +150,11 @@ def _misfit_text(value: str, limit: dict) -> str | None:
         return None if limit.get("empty", not limit) else "is empty"
     known, like = limit.get("one_of", []), limit.get("like")
     for word in value.split() if limit.get("words") else [value]:
-        if limit.keys() & {"one_of", "like"} and word not in known and not (like and re.fullmatch(like, word)):
+        if (
+            limit.keys() & {"one_of", "like"}
+            and word not in known
+            and not (like and re.fullmatch(like, word))
+        ):
             return f"holds '{word}'; {_hint(word, known) if known else f'{like} is expected'}"
     return None
 
@@ -147,7 +169,8 @@ def check_parameters(stage: str, given: dict, where: object) -> None:
 
     Raises
     ------
-    InputError : a name that the notebook does not declare (with the nearest that it does), a value of another type or out of range.
+    InputError : a name that the notebook does not declare (with the nearest that it does), a value
+        of another type or out of range.
     """
     declared, ranges = declared_parameters(stage), limits().get(stage, {})
     for name, value in given.items():
@@ -159,10 +182,18 @@ def check_parameters(stage: str, given: dict, where: object) -> None:
 
 def _check_name(name: str, known: list[str], what: str, where: object) -> None:
     if name == "profile":
-        raise InputError("'profile' is not set in a profile", where=where, mend="leave it out: the file's name is the profile's")
+        raise InputError(
+            "'profile' is not set in a profile",
+            where=where,
+            mend="leave it out: the file's name is the profile's",
+        )
     if name not in known:
-        raise InputError(f"'{name}' is no parameter of {what}", where=where, why="it would silently change nothing",
-                         mend=_hint(name, [other for other in known if other != "profile"]))
+        raise InputError(
+            f"'{name}' is no parameter of {what}",
+            where=where,
+            why="it would silently change nothing",
+            mend=_hint(name, [other for other in known if other != "profile"]),
+        )
 
 
 def _sections(path: Path) -> dict[str, dict]:
@@ -176,21 +207,39 @@ def _sections(path: Path) -> dict[str, dict]:
             for name in given:
                 _check_name(name, anywhere, "any notebook", where)
             for stage in stages:
-                check_parameters(stage, {name: value for name, value in given.items() if name in declared_parameters(stage)}, where)
+                check_parameters(
+                    stage,
+                    {
+                        name: value
+                        for name, value in given.items()
+                        if name in declared_parameters(stage)
+                    },
+                    where,
+                )
         elif section in stages:
             check_parameters(section, given, where)
         else:
-            raise InputError(f"'{section}' is no notebook", where=path, why="it would silently change nothing",
-                             mend=_hint(section, [EVERYWHERE, *stages]))
+            raise InputError(
+                f"'{section}' is no notebook",
+                where=path,
+                why="it would silently change nothing",
+                mend=_hint(section, [EVERYWHERE, *stages]),
+            )
     return sections
 
 
 class _Strict(yaml.SafeLoader):
-    """YAML without what only misleads in a profile: keys that are there twice (YAML keeps the last) and aliases (a few lines grow to gigabytes)."""
+    """YAML without what only misleads in a profile.
+
+    Keys that are there twice (YAML keeps the last) and aliases (a few lines grow to gigabytes).
+    """
 
     def compose_node(self, parent, index):
         if self.check_event(yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(problem="'*name' stands for a value from elsewhere; write the value itself", problem_mark=self.peek_event().start_mark)
+            raise yaml.MarkedYAMLError(
+                problem="'*name' stands for a value from elsewhere; write the value itself",
+                problem_mark=self.peek_event().start_mark,
+            )
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node, deep=False):
@@ -208,20 +257,43 @@ def _read(path: Path) -> dict[str, dict]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read the profile: {error.strerror}", where=path, mend=f"make paper PROFILE={'|'.join(PROFILES)}") from None
+        raise InputError(
+            f"cannot read the profile: {error.strerror}",
+            where=path,
+            mend=f"make paper PROFILE={'|'.join(PROFILES)}",
+        ) from None
     if len(content) > MOST_BYTES:
-        raise InputError(f"the file has {len(content):,} bytes; a profile has at most {MOST_BYTES:,}", where=path)
+        raise InputError(
+            f"the file has {len(content):,} bytes; a profile has at most {MOST_BYTES:,}", where=path
+        )
     try:
         sections = yaml.load(content.decode("utf-8-sig"), Loader=_Strict) or {}
     except UnicodeDecodeError as error:
-        raise InputError("the profile is not UTF-8 text", where=f"{path}, byte {error.start}") from None
+        raise InputError(
+            "the profile is not UTF-8 text", where=f"{path}, byte {error.start}"
+        ) from None
     except yaml.MarkedYAMLError as error:
         place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise InputError(f"the profile is not YAML that can be used: {error.problem}", where=f"{path}{place}") from None
+        raise InputError(
+            f"the profile is not YAML that can be used: {error.problem}", where=f"{path}{place}"
+        ) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"the profile is not YAML: {' '.join(str(error).split())[:200]}", where=path) from None
-    if not isinstance(sections, dict) or not all(isinstance(section, dict | None) for section in sections.values()):
-        raise InputError("a profile is a mapping from notebooks to their parameters", where=path, mend="10-trace-collection: {runs: 30}")
-    for name in (name for section in (sections, *sections.values()) for name in section or {} if not isinstance(name, str)):
+        raise InputError(
+            f"the profile is not YAML: {' '.join(str(error).split())[:200]}", where=path
+        ) from None
+    if not isinstance(sections, dict) or not all(
+        isinstance(section, dict | None) for section in sections.values()
+    ):
+        raise InputError(
+            "a profile is a mapping from notebooks to their parameters",
+            where=path,
+            mend="10-trace-collection: {runs: 30}",
+        )
+    for name in (
+        name
+        for section in (sections, *sections.values())
+        for name in section or {}
+        if not isinstance(name, str)
+    ):
         raise InputError(f"{json.dumps(name, default=str)} is no name", where=path)
     return {section: given or {} for section, given in sections.items()}

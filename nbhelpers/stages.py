@@ -58,7 +58,8 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     parameters = {stage: parameters_of(stage, profile) for stage in stages}
     library = library_digest()
     for stage in stages:
-        wanted = {"notebook": notebook_digest(notebook_of(stage)), "parameters": parameters[stage], "library": library}
+        wanted = {"notebook": notebook_digest(notebook_of(stage)), "parameters": parameters[stage],
+                  "library": library}
         _write_if_changed(Study(stage, profile).build / "stamps" / f"{stage}.wanted", to_json(wanted))
     with task("working out how long it takes", urgent=True, keep=False):
         return outlook(profile, parameters)
@@ -253,13 +254,17 @@ def main() -> int:
 
 
 def _not_written(error: OSError, profile: str) -> NoisebookError:
-    """A full disk, or what root made (sudo make paper) and another user cannot go on with; any other error is raised again."""
+    """A full disk, or what root made (sudo make paper) and another user cannot go on with.
+
+    Any other error is raised again.
+    """
     build = REPOSITORY / "build" / Path(profile).stem
     full = disk_error(error, error.filename or build)
     if not full and not isinstance(error, PermissionError):
         raise error
+    mend = f"go on as the user who began, or take it over: sudo chown -R $USER {shlex.quote(str(build))}"
     return full or InputError(f"this user may not write here: {error.strerror}", where=error.filename,
-                              mend=f"go on as the user who began, or take it over: sudo chown -R $USER {shlex.quote(str(build))}")
+                              mend=mend)
 
 
 def _tell_failure(arguments: argparse.Namespace, error: Exception) -> int:
@@ -267,7 +272,9 @@ def _tell_failure(arguments: argparse.Namespace, error: Exception) -> int:
     if type(error).__name__ not in ("PapermillExecutionError", "DeadKernelError"):
         raise error
     folder = Path(os.path.relpath(Study(arguments.stages[0], arguments.profile).build)) / "notebooks"
-    message = f"{_in_notebook(error, folder)}" if hasattr(error, "ename") else f"{error}; finished runs are kept, the same command goes on from here"
+    message = f"{error}; finished runs are kept, the same command goes on from here"
+    if hasattr(error, "ename"):
+        message = _in_notebook(error, folder)
     print(f"\n{message}\n  the notebook as far as it came: {folder / arguments.stages[0]}.failed.ipynb", file=sys.stderr)
     return 1
 

@@ -18,9 +18,9 @@ PROFILES = ("smoke", "quick", "full", "record", "recorded")
 
 
 def profile_file(profile: str, own: bool = False) -> Path:
-    """The YAML file of a profile: in notebooks/parameters, else (or always: `own`) the copy of one's own in build/NAME.
+    """The YAML file of a profile: in notebooks/parameters, else the copy of one's own in build/NAME.
 
-    `record` measures what `recorded` later shows, so they share one.
+    With `own` always that copy. `record` measures what `recorded` later shows, so they share one.
     """
     shipped = NOTEBOOKS / "parameters" / f"{'recorded' if profile == 'record' else profile}.yml"
     copy = REPOSITORY / "build" / profile / "profile.yml"
@@ -34,15 +34,16 @@ class Study:
     Parameters
     ----------
     stage : name of the notebook, such as ``"10-trace-collection"``.
-    profile : one of `PROFILES`, or one of one's own that `make paper PROFILE=path/to/NAME.yml` has checked.
+    profile : one of `PROFILES`, or NAME that `make paper PROFILE=path/to/NAME.yml` has checked.
     """
 
     stage: str
     profile: str = "quick"
 
     def __post_init__(self):
-        if self.profile not in PROFILES and not (self.profile.isascii() and profile_file(self.profile).is_file()):
-            raise InputError(f"there is no profile '{self.profile}'", mend=f"make paper PROFILE={'|'.join(PROFILES)}; "
+        if self.profile not in PROFILES and not profile_file(self.profile).is_file():
+            raise InputError(f"there is no profile '{self.profile}'",
+                             mend=f"make paper PROFILE={'|'.join(PROFILES)}; "
                              "one of your own by its file: PROFILE=path/to/mine.yml")
 
     @property

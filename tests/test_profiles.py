@@ -30,7 +30,14 @@ def defaults(stage: str) -> dict:
     """What the notebook's own cell assigns."""
     cells = json.loads((REPOSITORY / f"notebooks/{stage}.ipynb").read_text())["cells"]
     names = {}
-    exec("".join(next(cell for cell in cells if "parameters" in cell["metadata"].get("tags", []))["source"]), names)
+    exec(
+        "".join(
+            next(cell for cell in cells if "parameters" in cell["metadata"].get("tags", []))[
+                "source"
+            ]
+        ),
+        names,
+    )
     return names
 
 
@@ -46,12 +53,26 @@ def test_each_parameter_has_limits_and_the_notebooks_own_value_is_within(stage):
     assert list(limits()[stage]) == [name for name in declared if name != "profile"]
     for name, limit in limits()[stage].items():
         assert misfit(defaults(stage)[name], declared[name], limit) is None, name
-        assert limit.keys() <= {"least", "most", "above", "multiple_of", "power_of_two", "one_of", "like", "words", "empty"}, name
+        assert limit.keys() <= {
+            "least",
+            "most",
+            "above",
+            "multiple_of",
+            "power_of_two",
+            "one_of",
+            "like",
+            "words",
+            "empty",
+        }, name
 
 
 def test_names_in_the_limits_are_those_that_the_code_knows():
     known = limits()
-    assert known["52-known-causes"]["names"]["one_of"] == list(causes()) == known["55-mitigate-and-compare"]["cause"]["one_of"]
+    assert (
+        known["52-known-causes"]["names"]["one_of"]
+        == list(causes())
+        == known["55-mitigate-and-compare"]["cause"]["one_of"]
+    )
     assert set(known["55-mitigate-and-compare"]["factor"]["one_of"]) == set(factors())
     assert known["60-openmp-variability"]["constructs"]["one_of"] == list(openmp.CONSTRUCTS)
     assert known["60-openmp-variability"]["compilers"]["one_of"] == list(openmp.COMPILERS)
@@ -74,48 +95,51 @@ def wrong(tmp_path: Path, content: str | bytes) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("content, message", [
-    ("30-injection: {runs: -3}", "'runs' is -3; at least 2 is expected"),
-    ("30-injection: {runs: 99999999999}", "at most 1000000"),
-    ("30-injection: {runs: 3.5}", "int is expected"),
-    ("30-injection: {runs: true}", "int is expected"),
-    ("30-injection: {runs: }", "int is expected"),
-    ("10-trace-collection: {target_seconds: 0}", "more than 0"),
-    ("10-trace-collection: {target_seconds: .nan}", "finite"),
-    ("10-trace-collection: {target_seconds: .inf}", "finite"),
-    ("52-known-causes: {names: cpu-hog}", "a list is expected: [cpu-hog]"),
-    ("52-known-causes: {names: [cpu-hgo]}", "did you mean 'cpu-hog'?"),
-    ("52-known-causes: {names: [3]}", "str is expected"),
-    ("52-known-causes: {names: [cpu-hog, cpu-hog]}", "twice"),
-    ("52-known-causes: {runs: 41}", "a multiple of 4"),
-    ("55-mitigate-and-compare: {allocators: [jmalloc]}", "did you mean 'jemalloc'?"),
-    ("55-mitigate-and-compare: {factor: page-fault}", "did you mean 'page-faults'?"),
-    ("40-mitigations: {planted: nbdy}", "did you mean 'nbody'?"),
-    ("40-mitigations: {configs: Rm RmKH}", "did you mean 'RmHK'?"),
-    ("40-mitigations: {models: ''}", "is empty"),
-    ("60-openmp-variability: {chunks: '1 0'}", "holds '0'"),
-    ("60-openmp-variability: {chunks: 1}", "str is expected"),
-    ("30-injection: {placement: rome}", "did you mean 'roam'?"),
-    ("80-noise-at-scale: {ranks: 100}", "a power of two is expected: 64"),
-    ("30-injection: {rums: 3}", "did you mean 'runs'"),
-    ("30-injektion: {runs: 3}", "did you mean '30-injection'"),
-    ("30-injection: {profile: quick}", "not set in a profile"),
-    ("all: {rums: 3}", "no parameter of any notebook"),
-    ("30-injection: {runs: 3}\n30-injection: {runs: 4}", "'30-injection' is there twice"),
-    ("30-injection: {runs: 3, runs: 4}", "'runs' is there twice"),
-    ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "stands for a value from elsewhere"),
-    ("30-injection: [", "not YAML"),
-    ("- 3", "mapping"),
-    ("30-injection: 3", "mapping"),
-    ("3: {runs: 3}", "3 is no name"),
-    ("? [1, 2]\n: 3", "a key must be a name"),
-    ("[" * 5000, "not YAML"),
-    ("30-injection: {seed: " + "9" * 5000 + "}", "YAML"),
-    ("30-injection: {runs: !!python/object/apply:os.getcwd []}", "YAML"),
-    (b"30-injection: {placement: \xe4}", "not UTF-8 text"),
-    (b"# " + b"x" * 70_000, "70,002 bytes"),
-    (b"30-injection: {placement: \x00}", "not YAML"),
-])
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("30-injection: {runs: -3}", "'runs' is -3; at least 2 is expected"),
+        ("30-injection: {runs: 99999999999}", "at most 1000000"),
+        ("30-injection: {runs: 3.5}", "int is expected"),
+        ("30-injection: {runs: true}", "int is expected"),
+        ("30-injection: {runs: }", "int is expected"),
+        ("10-trace-collection: {target_seconds: 0}", "more than 0"),
+        ("10-trace-collection: {target_seconds: .nan}", "finite"),
+        ("10-trace-collection: {target_seconds: .inf}", "finite"),
+        ("52-known-causes: {names: cpu-hog}", "a list is expected: [cpu-hog]"),
+        ("52-known-causes: {names: [cpu-hgo]}", "did you mean 'cpu-hog'?"),
+        ("52-known-causes: {names: [3]}", "str is expected"),
+        ("52-known-causes: {names: [cpu-hog, cpu-hog]}", "twice"),
+        ("52-known-causes: {runs: 41}", "a multiple of 4"),
+        ("55-mitigate-and-compare: {allocators: [jmalloc]}", "did you mean 'jemalloc'?"),
+        ("55-mitigate-and-compare: {factor: page-fault}", "did you mean 'page-faults'?"),
+        ("40-mitigations: {planted: nbdy}", "did you mean 'nbody'?"),
+        ("40-mitigations: {configs: Rm RmKH}", "did you mean 'RmHK'?"),
+        ("40-mitigations: {models: ''}", "is empty"),
+        ("60-openmp-variability: {chunks: '1 0'}", "holds '0'"),
+        ("60-openmp-variability: {chunks: 1}", "str is expected"),
+        ("30-injection: {placement: rome}", "did you mean 'roam'?"),
+        ("80-noise-at-scale: {ranks: 100}", "a power of two is expected: 64"),
+        ("30-injection: {rums: 3}", "did you mean 'runs'"),
+        ("30-injektion: {runs: 3}", "did you mean '30-injection'"),
+        ("30-injection: {profile: quick}", "not set in a profile"),
+        ("all: {rums: 3}", "no parameter of any notebook"),
+        ("30-injection: {runs: 3}\n30-injection: {runs: 4}", "'30-injection' is there twice"),
+        ("30-injection: {runs: 3, runs: 4}", "'runs' is there twice"),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "stands for a value from elsewhere"),
+        ("30-injection: [", "not YAML"),
+        ("- 3", "mapping"),
+        ("30-injection: 3", "mapping"),
+        ("3: {runs: 3}", "3 is no name"),
+        ("? [1, 2]\n: 3", "a key must be a name"),
+        ("[" * 5000, "not YAML"),
+        ("30-injection: {seed: " + "9" * 5000 + "}", "YAML"),
+        ("30-injection: {runs: !!python/object/apply:os.getcwd []}", "YAML"),
+        (b"30-injection: {placement: \xe4}", "not UTF-8 text"),
+        (b"# " + b"x" * 70_000, "70,002 bytes"),
+        (b"30-injection: {placement: \x00}", "not YAML"),
+    ],
+)
 def test_what_cannot_be_used_is_refused_with_what_to_type(tmp_path, content, message):
     assert message in wrong(tmp_path, content)
 
@@ -125,17 +149,31 @@ def test_a_section_for_all_reaches_those_that_declare_it(tmp_path, monkeypatch):
     path.write_text("all: {seed: 9}\n30-injection: {seed: 10}\n")
     monkeypatch.setattr(profiles, "profile_file", lambda profile: path)
     assert parameters_of("10-trace-collection", "quick") == {"seed": 9, "profile": "quick"}
-    assert parameters_of("30-injection", "quick")["seed"] == 10 and "seed" not in parameters_of("00-machine", "quick")
+    assert parameters_of("30-injection", "quick")["seed"] == 10 and "seed" not in parameters_of(
+        "00-machine", "quick"
+    )
 
 
-values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["Rm", "cpu-hog"]),
-                      lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=2), max_leaves=4)
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["Rm", "cpu-hog"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
 
 
 @given(st.sampled_from(STAGES), st.data(), values)
 def test_any_value_is_taken_or_refused_in_words(stage, data, value):
     """Whatever is written there: no other error, and what is taken is of the type that the notebook declares."""
-    declared = {name: kind for name, kind in declared_parameters(stage).items() if name != "profile"}
+    declared = {
+        name: kind for name, kind in declared_parameters(stage).items() if name != "profile"
+    }
     if not declared:
         return
     name = data.draw(st.sampled_from(sorted(declared)))
@@ -170,12 +208,23 @@ def own(tmp_path):
 
 def test_ones_own_profile_is_studied_in_a_folder_of_its_own(own):
     own.write_text("00-machine: {seconds: 0.1}\n")
-    command = ["make", f"PROFILE={own}", f"PY={sys.executable}", "build/my-study/stamps/00-machine.wanted"]
+    command = [
+        "make",
+        f"PROFILE={own}",
+        f"PY={sys.executable}",
+        "build/my-study/stamps/00-machine.wanted",
+    ]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     wanted = json.loads((REPOSITORY / "build/my-study/stamps/00-machine.wanted").read_text())
     assert wanted["parameters"] == {"seconds": 0.1, "profile": "my-study"}
-    assert yaml.safe_load((REPOSITORY / "build/my-study/profile.yml").read_text()) == {"00-machine": {"seconds": 0.1}}
+    assert yaml.safe_load((REPOSITORY / "build/my-study/profile.yml").read_text()) == {
+        "00-machine": {"seconds": 0.1}
+    }
     own.write_text("00-machine: {seconds: -1}\n")
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
-    assert done.returncode != 0 and "'seconds' is -1; more than 0 is expected" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode != 0
+        and "'seconds' is -1; more than 0 is expected" in done.stderr
+        and "Traceback" not in done.stderr
+    )

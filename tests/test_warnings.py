@@ -7,12 +7,25 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 STRICT = ["-std=c11", "-O3", "-Wall", "-Wextra", "-Werror"]
-PARTS = sorted(path for part in ("injector_c", "reader_c", "simulator_c") for path in (REPOSITORY / part).glob("[!_]*.c"))
+PARTS = sorted(
+    path
+    for part in ("injector_c", "reader_c", "simulator_c")
+    for path in (REPOSITORY / part).glob("[!_]*.c")
+)
 
 
 @pytest.mark.long
 def test_the_programs(tmp_path):
-    command = ["make", "-j2", "-C", "workloads", f"BIN={tmp_path}", "WARNINGS=-Wall -Wextra -Werror", "SECOND=", "all"]
+    command = [
+        "make",
+        "-j2",
+        "-C",
+        "workloads",
+        f"BIN={tmp_path}",
+        "WARNINGS=-Wall -Wextra -Werror",
+        "SECOND=",
+        "all",
+    ]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -20,10 +33,16 @@ def test_the_programs(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("path", PARTS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_the_parts_that_python_calls(path, tmp_path):
-    done = subprocess.run(["cc", *STRICT, "-c", "-o", tmp_path / "part.o", path], capture_output=True, text=True)
+    done = subprocess.run(
+        ["cc", *STRICT, "-c", "-o", tmp_path / "part.o", path], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_what_users_build_does_not_stop_at_a_warning():
-    for build in (*REPOSITORY.glob("*_c/build.py"), REPOSITORY / "workloads/Makefile", REPOSITORY / "workloads/sycl/Makefile"):
+    for build in (
+        *REPOSITORY.glob("*_c/build.py"),
+        REPOSITORY / "workloads/Makefile",
+        REPOSITORY / "workloads/sycl/Makefile",
+    ):
         assert "-Werror" not in build.read_text(), build

@@ -118,7 +118,8 @@ static void calibrate(struct nb_watcher *self)
 
 static int save(void)
 {
-    struct file_header header = {{'n', 'b', 'd', 'e', 't', 'o', 'u', 'r'}, 1, (uint32_t)team.threads, team.region.start_ns, team.region.end_ns,
+    struct file_header header = {{'n', 'b', 'd', 'e', 't', 'o', 'u', 'r'}, 1, (uint32_t)team.threads,
+                                 team.region.start_ns, team.region.end_ns,
                                  team.length_ns, job.resolution_ns < 1 ? 1 : llround(job.resolution_ns), job.threshold_ns};
     return nb_team_save(&team, &header, sizeof header, job.results, sizeof *job.results, sizeof(struct detour));
 }

@@ -140,7 +140,8 @@ static void calibrate(struct nb_watcher *self)
 
 static int save(void)
 {
-    struct file_header header = {{'n', 'b', 'q', 'u', 'a', 'n', 't', 'a'}, 1, (uint32_t)team.threads, team.region.start_ns, team.region.end_ns, job.quantum_ns, job.fixed_work};
+    struct file_header header = {{'n', 'b', 'q', 'u', 'a', 'n', 't', 'a'}, 1, (uint32_t)team.threads,
+                                 team.region.start_ns, team.region.end_ns, job.quantum_ns, job.fixed_work};
     return nb_team_save(&team, &header, sizeof header, job.results, sizeof *job.results, sizeof(struct sample));
 }
 

@@ -103,8 +103,8 @@ static int set_fifo(long priority)
     return sched_setscheduler(0, SCHED_FIFO, &parameters) < 0 ? fail("cannot get the policy", "SCHED_FIFO", errno) : 0;
 }
 
-/* LD_PRELOAD is a list separated by colons and blanks: a library whose path holds one is named by an open file, which the
- * library closes. */
+/* LD_PRELOAD is a list separated by colons and blanks: a library whose path holds one is named by an
+ * open file, which the library closes. */
 static const char *one_word(const char *library, char *name, size_t size)
 {
     if (!strpbrk(library, ": "))

@@ -30,13 +30,25 @@ def test_only_what_the_readme_names_is_there(user, monkeypatch):
     lines = done.stdout.splitlines()
     home = "/root" if user == "root" else str(Path("/home") / user)
     assert done.returncode == 3, done.stderr
-    assert lines == [user, f"{home}/a ü b", "Makefile", "/usr/bin/gcc", "/usr/bin/make", "/usr/bin/python3", "[]"]
-    assert "No module named 'numpy'" in done.stderr and ("Permission denied" in done.stderr) == (user != "root")
+    assert lines == [
+        user,
+        f"{home}/a ü b",
+        "Makefile",
+        "/usr/bin/gcc",
+        "/usr/bin/make",
+        "/usr/bin/python3",
+        "[]",
+    ]
+    assert "No module named 'numpy'" in done.stderr and ("Permission denied" in done.stderr) == (
+        user != "root"
+    )
 
 
 def test_nothing_stays():
     def left():
-        return sorted(path.name for path in STORE.glob("run-*")), Path("/proc/self/mounts").read_text()
+        return sorted(path.name for path in STORE.glob("run-*")), Path(
+            "/proc/self/mounts"
+        ).read_text()
 
     before = left()
     assert bare("true").returncode == 0 and left() == before
