@@ -98,7 +98,7 @@ help:
 #:   * on two virtual cores. One stage alone: make build/quick/stamps/20-delta-config.done
 
 paper: $(S)/90-paper.done
-	@$(RUN) account --profile $(PROFILE)
+	@$(RUN) account --profile $(NAME)
 
 # --- the environment ------------------------------------------------------------------------------------------------------
 
