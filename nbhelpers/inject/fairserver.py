@@ -62,7 +62,7 @@ def fair_server(debugfs: str | Path = DEBUGFS) -> FairServer:
     """
     release = tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
     try:
-        with settings.mounted("debugfs", debugfs, shared=True):
+        with settings.mounted("debugfs", debugfs):
             budgets = {_cpu(path): (int(path.read_text()), int(path.with_name("period").read_text())) for path in _budget_files(debugfs)}
     except SettingError as error:
         return FairServer(release >= SINCE, {}, error.what)
@@ -95,7 +95,7 @@ def fair_server_lifted(debugfs: str | Path = DEBUGFS) -> Iterator[tuple[str, ...
     ------
     SettingError : debugfs cannot be mounted, the kernel does not let the budget be set, or somebody else holds it; nothing is changed then.
     """
-    with settings.mounted("debugfs", debugfs, shared=True):
+    with settings.mounted("debugfs", debugfs):
         with settings.changed(dict.fromkeys(map(str, _budget_files(debugfs)), 0), shared=True) as change:
             yield tuple(made["path"] for made in change.changes)
 

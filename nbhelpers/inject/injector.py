@@ -97,7 +97,8 @@ class Injector(Attachment):
         if self._lifted is None and self.plan.longest_realtime_ns:
             self._lifted = contextlib.ExitStack()
             try:
-                self._lifted.enter_context(settings.changed({THROTTLING: -1}, shared=True))
+                lifted = self._lifted.enter_context(settings.changed({THROTTLING: -1}, shared=True))
+                self.notes += lifted.repaired
             except SettingError as error:
                 self._note(f"real-time throttling was not lifted ({error.what}): the kernel may cut long noise")
             if self._server.exists:

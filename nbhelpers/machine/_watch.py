@@ -1,28 +1,31 @@
-"""Journals of changed settings, the folder they lie in, and the guardian process that watches over one.
+"""Where the journals of changed settings lie, and the guardian process that watches over ours.
 
-Owns where state is kept and how the guardian is started and dismissed; `guardian.py` owns what is in a journal.
+Owns the state folders of root and of other users and how they know of each other, and how the guardian
+is started and dismissed; `guardian.py` owns what is in a journal.
 """
 
 import contextlib
 import errno
-import itertools
+import functools
+import json
 import os
+import pwd
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import SettingError
-from ..files import write_json
 from . import guardian
+from .lock import lock_path
 
-_serial = itertools.count()
+ROOTS = Path("/run/noisebook")
+_NOTICE = "noisebook-state-"
 
 
 def state_folder() -> Path:
-    """Where the journals are, readable by their owner only: $NOISEBOOK_STATE; for root /run/noisebook; else in the home.
+    """Where the journals are, for their owner to write: $NOISEBOOK_STATE; for root /run/noisebook; else in the home.
 
     Raises
     ------
@@ -30,12 +33,12 @@ def state_folder() -> Path:
     """
     for folder in _state_candidates():
         with contextlib.suppress(OSError):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             if folder.stat().st_uid == os.geteuid() and os.access(folder, os.W_OK | os.X_OK):
                 return folder
     raise SettingError("there is no folder for the journal of changed settings", where=folder,
-                       why="without it nothing could be put back after a crash",
-                       mend="name a folder of your own: export NOISEBOOK_STATE=FOLDER")
+                       why="without it nothing could be put back after a crash, so nothing is changed",
+                       mend=f"have a folder of your own there that can be written: mkdir -p {folder}; ls -ld {folder}")
 
 
 def _state_candidates() -> list[Path]:
@@ -43,16 +46,115 @@ def _state_candidates() -> list[Path]:
         return [Path(named).absolute()]
     home = Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")) / "noisebook"
     spare = Path(tempfile.gettempdir()) / f"noisebook-{os.geteuid()}"
-    return ([Path("/run/noisebook")] if os.geteuid() == 0 else []) + [home, spare]
+    return ([ROOTS] if os.geteuid() == 0 else []) + [home, spare]
 
 
-def write_journal(folder: Path, changes: list[dict]) -> Path:
-    """Put on disk what this process is about to change; the name sorts by the time of the change."""
-    pid = os.getpid()
-    journal = {"format": guardian.FORMAT, "pid": pid, "started": guardian.started(pid), "boot": guardian.boot_id(),
-               "changes": changes}
-    name = f"{pid}-{time.monotonic_ns():020d}{next(_serial):06d}.journal"
-    return write_json(folder / name, journal)
+# ---- our journal and its guardian ----------------------------------------------------------------------------------
+
+class Watched:
+    """The journal of this process in a folder, and the guardian that runs as long as the journal names a change."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.process = folder, None
+        owner = guardian.identity(os.getpid())
+        self.journal = guardian.Journal(str(folder / f"{owner['pid']}-{owner['started']:020d}.journal"), owner)
+
+    def add(self, changes: list[dict]) -> None:
+        """Put on disk what is about to be changed.
+
+        Raises
+        ------
+        SettingError : the disk does not take it; nothing may be changed then.
+        """
+        try:
+            self.journal.add(changes)
+        except OSError as error:
+            raise SettingError(f"the journal of changed settings cannot be written: {error.strerror}", where=self.folder,
+                               why="without it nothing could be put back after a crash, so nothing was changed",
+                               mend=_MENDS_OF_DISKS.get(error.errno, "see what is wrong there: ls -ld {0}").format(self.folder)
+                               ) from None
+        _give_notice(self.folder)
+
+    def guard(self) -> None:
+        """See that a guardian watches; one that was killed is replaced."""
+        if self.process is None or self.process.poll() is not None:
+            self.process = start_guardian(Path(self.journal.path))
+
+    def relax(self) -> None:
+        """Dismiss the guardian if nothing is left to guard."""
+        if not self.journal.changes:
+            process, self.process = self.process, None
+            dismiss(process)
+
+
+_MENDS_OF_DISKS = {errno.ENOSPC: "make room there: df {0}", errno.EDQUOT: "make room there: quota; df {0}",
+                   errno.EROFS: "make it writable, or keep the state elsewhere: export XDG_STATE_HOME=FOLDER"}
+
+
+def watched(folder: Path) -> Watched:
+    """The journal of this process in a folder; a forked child has its own."""
+    return _watched(folder, os.getpid())
+
+
+_watched = functools.lru_cache(maxsize=None)(lambda folder, pid: Watched(folder))
+
+
+# ---- the journals of other users -----------------------------------------------------------------------------------
+
+def _give_notice(folder: Path) -> None:
+    """Tell root, beside the lock that all users share, where this user's journals lie."""
+    if os.geteuid() == 0:
+        return
+    with contextlib.suppress(OSError):
+        notice = lock_path().with_name(f"{_NOTICE}{os.geteuid()}")
+        handle = os.open(notice, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        with open(handle, "w") as file:
+            file.write(f"{folder}\n")
+            file.truncate()
+
+
+def repair_others() -> list[str]:
+    """Sentences on what other users' dead processes left: root puts it back with their rights, others say what root can do."""
+    return _repair_users() if os.geteuid() == 0 else _left_to_root()
+
+
+def _repair_users() -> list[str]:
+    sentences = []
+    for notice in sorted(lock_path().parent.glob(f"{_NOTICE}[0-9]*")):
+        with contextlib.suppress(OSError, ValueError, KeyError, subprocess.SubprocessError):
+            user, folder = _noticed(notice)
+            if any(name.endswith(".journal") for name in os.listdir(folder)):
+                sentences += _repaired_as(user, folder)
+    return sentences
+
+
+def _noticed(notice: Path) -> tuple[pwd.struct_passwd, str]:
+    """The user who wrote a notice, and the folder it names."""
+    with open(os.open(notice, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
+        writer = os.fstat(file.fileno()).st_uid
+        if writer == 0 or notice.name != f"{_NOTICE}{writer}":
+            raise ValueError("not written by the user it names")
+        return pwd.getpwuid(writer), file.read(4096).strip()
+
+
+def _repaired_as(user: pwd.struct_passwd, folder: str) -> list[str]:
+    command = [sys.executable, "-I", "-S", guardian.__file__, folder, str(user.pw_uid), str(user.pw_gid)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, cwd="/")
+    account = guardian.Account()
+    account.__dict__.update(json.loads(done.stdout))
+    return [f"{sentence} (changed by {user.pw_name})" for sentence in account.sentences()]
+
+
+def _left_to_root() -> list[str]:
+    """What a dead process of root's has left, as far as root's journals can be read."""
+    paths = []
+    for path in guardian.journals(str(ROOTS)):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            journal = guardian.read_journal(path, user=0)
+            if journal["boot"] == guardian.boot_id() and not guardian.alive(journal):
+                paths += [change["path"] for change in journal["changes"]]
+    return [f"left changed by root: {', '.join(paths)}; only root can put it back: "
+            f"sudo {sys.executable} -m nbhelpers.machine.doctor"] if paths else []
 
 
 def start_guardian(journal: Path) -> subprocess.Popen:

@@ -1,8 +1,10 @@
-"""Undoes what a dead process changed on the machine: run as `python -I -S guardian.py JOURNAL`, it outlives its owner.
+"""Undoes what a dead process changed: run as `python -I -S guardian.py JOURNAL`, outlives its owner.
 
-Owns the journal's format and every way of undoing. A journal is a JSON file that is on disk before the first change it
-names: the owner (pid, start time, boot) and its changes (write, flag, rmdir, umount) in the order made; what owners share, the
-last of them undoes. Standard library only, since it must work when nothing else does.
+Owns the journal and every way of undoing. An owner has one journal, a JSON file that is on disk
+before the first change it names: the owner (pid, start time, boot, pid namespace) and its changes
+(write, flag, rmdir, umount) in the order made. They are undone in the reverse order; a change
+leaves the journal when its undoing was seen. What owners share, the last of them undoes.
+Standard library only, since it must work when nothing else does.
 """
 
 import contextlib
@@ -15,11 +17,17 @@ import re
 import select
 import signal
 import sys
+import tempfile
 import time
 from _thread import RLock
 
 BUSY_FOR_S = 2.0
+MOMENT_S = 0.1  # in which the children of a process that was killed close their files
 FORMAT = "noisebook journal 1"
+KERNEL_FOLDERS = ("tracefs", "debugfs")
+OURS = "noisebook-"
+_FSOPEN, _FSCONFIG, _FSMOUNT, _CLOEXEC = 430, 431, 432, 1  # the same on all architectures
+_FSCONFIG_CMD_CREATE = 6
 _inside, _holding = RLock(), []
 
 
@@ -92,17 +100,47 @@ def started(pid: int) -> int | None:
     return None if after_name[0] in (b"Z", b"X") else int(after_name[19])
 
 
+def namespace() -> int:
+    """The number of the pid namespace that this process is in: pids mean something only inside it."""
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
+def identity(pid: int) -> dict:
+    """Who owns a change: the pid, what tells it from later processes of that pid, and where it counts."""
+    return {"pid": pid, "started": started(pid), "boot": boot_id(), "namespace": namespace()}
+
+
 def alive(owner: dict) -> bool:
-    """Whether the process that keeps a journal is still the one that began it."""
-    return owner["boot"] == boot_id() and started(owner["pid"]) == owner["started"]
+    """Whether an owner still lives; one of another pid namespace cannot be looked at, and counts as living."""
+    if owner["boot"] != boot_id():
+        return False
+    if owner.get("namespace", namespace()) != namespace():
+        return True
+    return started(owner["pid"]) == owner["started"]
+
+
+def owned_name(suffix: str = "") -> str:
+    """A name that tells who made a thing, so that it is found when all else is lost: noisebook-PID-START-NAMESPACE-SUFFIX."""
+    pid = os.getpid()
+    return f"{OURS}{pid}-{started(pid)}-{namespace()}{suffix and f'-{suffix}'}"
+
+
+def owner_of(name: str) -> dict | None:
+    """The owner that a name tells; None: it is no name of ours."""
+    match = re.fullmatch(rf"{OURS}(\d+)-(\d+)-(\d+)(-.*)?", name)
+    if match is None:
+        return None
+    pid, start, inside = map(int, match.groups()[:3])
+    return {"pid": pid, "started": start, "boot": boot_id(), "namespace": inside}
 
 
 # ---- journals -----------------------------------------------------------------------------------------------------
 
-def read_journal(path: str) -> dict:
-    """The journal in a file: owner (pid, started, boot) and changes; another user's is refused, it could name any path."""
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        if os.fstat(file.fileno()).st_uid != os.geteuid():
+def read_journal(path: str, user: int | None = None) -> dict:
+    """The journal in a file: owner and changes; one of another user than `user`, us by default, is refused: it could name any path."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(handle, encoding="utf-8", errors="surrogateescape") as file:
+        if os.fstat(file.fileno()).st_uid != (os.geteuid() if user is None else user):
             raise ValueError("belongs to another user")
         journal = json.load(file)
     whole = isinstance(journal, dict) and {"pid", "started", "boot", "changes"} <= set(journal)
@@ -112,11 +150,119 @@ def read_journal(path: str) -> dict:
 
 
 def journals(folder: str) -> list[str]:
-    """Paths of the journals in a folder, the newest first: changes are undone in reverse."""
+    """Paths of the journals in a folder."""
     with contextlib.suppress(OSError):
-        found = [name for name in os.listdir(folder) if name.endswith(".journal")]
-        return [os.path.join(folder, name) for name in sorted(found, key=lambda name: name.partition("-")[2], reverse=True)]
+        return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".journal"))
     return []
+
+
+class Account:
+    """What came of undoing: paths put back, sentences on what was left alone, pairs (errno, sentence) of what failed."""
+
+    def __init__(self):
+        self.undone, self.left, self.failed = [], [], []
+
+    def take(self, other: "Account") -> None:
+        """Add another account to this one."""
+        self.undone += other.undone
+        self.left += other.left
+        self.failed += other.failed
+
+    def sentences(self) -> list:
+        """One for each thing."""
+        return [*(f"put back: {path}" for path in self.undone), *(f"left alone: {remark}" for remark in self.left),
+                *(f"not undone: {sentence}" for _, sentence in self.failed)]
+
+
+class Journal:
+    """What one owner has changed, in the order made.
+
+    Every method is called with the folder `locked`. Several changes of a process may be ended in any order; each is
+    undone as soon as nothing that was made later stands on it.
+    """
+
+    def __init__(self, path: str, owner: dict, changes: list | tuple = ()):
+        self.path, self.owner, self.changes = str(path), owner, list(changes)
+
+    @classmethod
+    def read(cls, path: str) -> "Journal":
+        """The journal in a file, to undo it in its owner's place: all of it is over."""
+        content = read_journal(path)
+        changes = [change | {"over": True} for change in content.pop("changes")]
+        if not all(change["kind"] in UNDO and isinstance(change["path"], str) for change in changes):
+            raise ValueError("names changes of an unknown kind")
+        return cls(path, content, changes)
+
+    def add(self, changes: list) -> None:
+        """Take changes in, on disk before they are made; if that fails, they are not in it."""
+        self.changes += changes
+        try:
+            self.save()
+        except BaseException:
+            self.drop(changes)
+            raise
+
+    def drop(self, changes: list) -> None:
+        """Take changes out. A disk that is full keeps the longer journal: what it names too much finds nothing to undo."""
+        gone = set(map(id, changes))
+        self.changes = [change for change in self.changes if id(change) not in gone]
+        with contextlib.suppress(OSError):
+            self.save()
+
+    def save(self) -> None:
+        """Bring the file up to date; without changes there is none."""
+        if not self.changes:
+            remove(self.path)
+            return
+        folder, name = os.path.split(self.path)
+        kept = [{key: value for key, value in change.items() if key != "over"} for change in self.changes]
+        content = json.dumps(self.owner | {"format": FORMAT, "changes": kept}, indent=2) + "\n"
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+        try:
+            with open(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, self.path)
+        except BaseException:
+            remove(temporary)
+            raise
+
+    def holds(self, changes: list | tuple) -> bool:
+        """Whether one of these changes is still to be undone."""
+        return any(mine is change for mine in self.changes for change in changes)
+
+    def end(self, changes: list | tuple, patience_s: float = BUSY_FOR_S) -> "Account":
+        """Undo these changes, and what waited for them, the last one first; what fails stays in the journal."""
+        for change in changes:
+            change["over"] = True
+        account = Account()
+        for change in [change for change in reversed(self.changes) if change.get("over")]:
+            if not self._carries(change):
+                self._undo(change, account, patience_s)
+        return account
+
+    def _undo(self, change: dict, account: "Account", patience_s: float) -> None:
+        try:
+            shared_still = self._asked_again(change) or partners(os.path.dirname(self.path), change, self.path)
+            acted, remark = (False, "") if shared_still else undo(change, patience_s)
+        except OSError as error:
+            account.failed.append((error.errno, f"{change['path']}: {_reason(error)}{_for_root(change, error)}"))
+            return
+        self.drop([change])
+        account.undone += [change["path"]] if acted else []
+        account.left += [remark] if remark else []
+
+    def _carries(self, change: dict) -> bool:
+        """Whether what was made later stands on a change: the same path again, or one below it."""
+        at = next(number for number, mine in enumerate(self.changes) if mine is change)
+        below = change["path"].rstrip("/") + "/"
+        return any(f"{later['path']}/".startswith(below) and not is_shared(later, change) for later in self.changes[at + 1:])
+
+    def _asked_again(self, change: dict) -> bool:
+        """Whether another part of the same process shares the change and has not ended it."""
+        return any(mine is not change and is_shared(mine, change) for mine in self.changes)
 
 
 @contextlib.contextmanager
@@ -159,42 +305,54 @@ def remove(path: str) -> None:
         os.unlink(path)
 
 
-def settle(path: str, changes: list, patience_s: float = BUSY_FOR_S) -> tuple[list, list]:
-    """Undo changes, the last one first, unless somebody else who shares one is there still; remove the journal unless something failed.
+def _reason(error: OSError) -> str:
+    return error.strerror or os.strerror(error.errno or errno.EIO)
 
-    Returns (left, failed): sentences on what was left alone, and a pair (errno, sentence) for each failure.
+
+def _for_root(change: dict, error: OSError) -> str:
+    """What root can type where this user may not undo a change (any more)."""
+    if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS) or os.geteuid() == 0:
+        return ""
+    command = {"write": "echo '{old}' | sudo tee {path}", "rmdir": "sudo rmdir {path}", "umount": "sudo umount {path}"}
+    wanted = change | ({"old": opposite(change["new"])} if change["kind"] == "flag" else {})
+    return "; only root can put it back: " + command.get(change["kind"], command["write"]).format(**wanted)
+
+
+# ---- undoing; each tells whether there was something to undo, and remarks on what others had changed -----------------
+
+def undo(change: dict, patience_s: float) -> tuple:
+    """Undo a change, and see that it is undone.
+
+    A file system of the kernel that it lies in and that is not mounted any more is looked into all the same.
+
+    Returns
+    -------
+    (acted, remark) : whether something had to be undone; what was found changed by others and left alone, or "".
     """
-    left, failed = [], []
-    for change in reversed(changes):
-        if partners(os.path.dirname(path), change, str(path)):
-            continue
-        try:
-            remark = UNDO[change["kind"]](change, patience_s)
-            left += [remark] if remark else []
-        except OSError as error:
-            failed.append((error.errno, f"{change['path']}: {os.strerror(error.errno or errno.EIO)}"))
-    if not failed:
-        remove(path)
-    return left, failed
+    if "on" not in change:
+        return UNDO[change["kind"]](change, patience_s)
+    fstype, place = change["on"]
+    with looked_into(fstype, place) as folder:
+        here = change | {"path": folder + change["path"].removeprefix(place)}
+        acted, remark = UNDO[change["kind"]](here, patience_s)
+        return acted, remark.replace(here["path"], change["path"])
 
 
-# ---- undoing; each returns a remark on what it found changed by others and left alone ------------------------------
-
-def undo_write(change: dict, patience_s: float) -> str | None:
+def undo_write(change: dict, patience_s: float) -> tuple:
     """Write the old value back, if the current one is ours."""
     path, old, new = change["path"], change["old"], change["new"]
     try:
         current = read_value(path)
     except FileNotFoundError:
-        return f"{path} is gone"
+        return False, f"{path} is gone"
     if same(current, old):
-        return None
+        return False, ""
     if not same(current, new):
-        return f"{path} is {current!r}, set by somebody else meanwhile; it was {old!r} before"
+        return False, f"{path} is {current!r}, set by somebody else meanwhile; it was {old!r} before"
     write_value(path, old)
     if not same(read_value(path), old):
         raise OSError(errno.EINVAL, "the old value was not taken")
-    return None
+    return True, ""
 
 
 def opposite(flag: str) -> str:
@@ -209,39 +367,67 @@ def has_flag(path: str, flag: str) -> bool:
         return flag in file.read().split()
 
 
-def undo_flag(change: dict, patience_s: float) -> str | None:
+def undo_flag(change: dict, patience_s: float) -> tuple:
     """Unset the flag, if it is still set."""
     path, flag = change["path"], change["new"]
     try:
         if not has_flag(path, flag):
-            return None
+            return False, ""
     except FileNotFoundError:
-        return f"{path} is gone"
+        return False, f"{path} is gone"
     write_value(path, opposite(flag))
     if has_flag(path, flag):
         raise OSError(errno.EINVAL, "the flag was not unset")
-    return None
+    return True, ""
 
 
-def undo_folder(change: dict, patience_s: float) -> str | None:
+def undo_folder(change: dict, patience_s: float) -> tuple:
     """Remove a folder; a tracefs instance stays busy for a moment after its last reader closed it."""
     path = change["path"]
     if not os.path.isdir(path):
-        return None
+        return False, ""
     with contextlib.suppress(OSError):
         write_value(os.path.join(path, "tracing_on"), "0")
     try:
-        return _patiently(lambda: os.rmdir(path), patience_s)
+        _patiently(lambda: os.rmdir(path), patience_s)
     except OSError as error:
         if error.errno != errno.ENOTEMPTY:
             raise
-        return f"{path} was kept: somebody put files into it"
+        return False, f"{path} was kept: somebody put files into it"
+    if os.path.lexists(path):
+        raise OSError(errno.EBUSY, "it was removed and is there again")
+    return True, ""
 
 
-def undo_mount(change: dict, patience_s: float) -> str | None:
-    """Unmount, if it is still mounted."""
-    path = change["path"]
-    return _patiently(lambda: _unmount(path), patience_s) if is_mounted(change["fstype"], path) else None
+def undo_mount(change: dict, patience_s: float) -> tuple:
+    """Unmount what we have mounted, unless another measurement has an instance in it."""
+    path, fstype = change["path"], change["fstype"]
+    sources = [source for source, place, kind in mounts() if (place, kind) == (path, fstype)]
+    if not sources:
+        return False, ""
+    if owner_of(sources[-1]) is None:
+        return False, f"{path} was mounted by somebody else meanwhile"
+    _refuse_used(path)
+    _patiently(lambda: _unmount(path), patience_s)
+    if sum((place, kind) == (path, fstype) for _, place, kind in mounts()) >= len(sources):
+        raise OSError(errno.EBUSY, "it is mounted again")
+    return True, ""
+
+
+def _refuse_used(tracefs: str) -> None:
+    """The kernel does not count an instance without an open file as use of the file system."""
+    for name, owner in instances(tracefs):
+        if alive(owner):
+            raise OSError(errno.EBUSY, f"in use by process {owner['pid']}, instance {name}")
+
+
+def instances(tracefs: str) -> list:
+    """Pairs (name, owner) of the tracefs instances of Noisebook, whoever's; empty where they may not be listed."""
+    try:
+        names = os.listdir(os.path.join(tracefs, "instances"))
+    except OSError:
+        return []
+    return [(name, owner) for name in sorted(names) if (owner := owner_of(name))]
 
 
 def _patiently(action, patience_s: float) -> None:
@@ -259,17 +445,77 @@ def _patiently(action, patience_s: float) -> None:
         time.sleep(0.02)
 
 
+def mount(fstype: str, path: str) -> None:
+    """Mount a file system of the kernel; its source in /proc/mounts tells who did."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(os.fsencode(owned_name()), os.fsencode(path), fstype.encode(), 0, None) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
 def _unmount(path: str) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.umount2(os.fsencode(path), 0) != 0:
-        raise OSError(ctypes.get_errno(), "umount", path)
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def mounts() -> list:
+    """What is mounted, as (source, place, type), the last on top."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+        rows = [line.split(" ")[:3] for line in file]
+    return [tuple(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word) for word in row) for row in rows]
 
 
 def is_mounted(fstype: str, path: str) -> bool:
     """Whether a file system of this type is mounted at the path."""
-    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
-        mounts = [line.split(" ")[1:3] for line in file]
-    return [re.sub(r"([\\ \t\n])", lambda match: f"\\{ord(match[1]):03o}", path), fstype] in mounts
+    return any((place, kind) == (path, fstype) for _, place, kind in mounts())
+
+
+def mount_below(path: str) -> tuple | None:
+    """(type, place) of the tracefs or debugfs that a path lies in; None: in neither."""
+    found = [(kind, place) for _, place, kind in mounts() if f"{path}/".startswith(place.rstrip("/") + "/")]
+    deepest = max(found, key=lambda mount: len(mount[1]), default=None)
+    return deepest if deepest and deepest[0] in KERNEL_FOLDERS else None
+
+
+@contextlib.contextmanager
+def looked_into(fstype: str, place: str):
+    """The folder of a file system of the kernel: where it is mounted or, where nobody has mounted it, for this block only.
+
+    Then it is a mount that is attached nowhere: no process can see it, and it is gone with its file descriptor (fsopen(2),
+    Linux 5.2; before, it is mounted at its place and unmounted again).
+    """
+    if is_mounted(fstype, place):
+        yield place
+        return
+    handle, number = detached(fstype)
+    if handle >= 0:
+        try:
+            yield f"/proc/self/fd/{handle}"
+        finally:
+            os.close(handle)
+        return
+    if number != errno.ENOSYS:
+        raise OSError(number, f"{fstype} is not mounted, and cannot be: {os.strerror(number)}")
+    mount(fstype, place)
+    try:
+        yield place
+    finally:
+        _patiently(lambda: _unmount(place), BUSY_FOR_S)
+
+
+def detached(fstype: str) -> tuple:
+    """(file descriptor, 0) of a mount that is attached nowhere, or (-1, errno)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    context = libc.syscall(_FSOPEN, fstype.encode(), _CLOEXEC)
+    if context < 0:
+        return -1, ctypes.get_errno()
+    try:
+        if libc.syscall(_FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0) == 0:
+            handle = libc.syscall(_FSMOUNT, context, _CLOEXEC, 0)
+            return (handle, 0) if handle >= 0 else (-1, ctypes.get_errno())
+        return -1, ctypes.get_errno()
+    finally:
+        os.close(context)
 
 
 UNDO = {"write": undo_write, "flag": undo_flag, "rmdir": undo_folder, "umount": undo_mount}
@@ -277,25 +523,41 @@ UNDO = {"write": undo_write, "flag": undo_flag, "rmdir": undo_folder, "umount": 
 
 # ---- the process --------------------------------------------------------------------------------------------------
 
-def recover(folder: str, whose: tuple | None = None) -> tuple[list, list, list]:
-    """Undo the journals of dead owners, or of one owner (pid, started) whose last children may still be ending.
-
-    Returns (undone, left, failed): paths put back, and sentences on what was left alone and on what failed.
-    """
-    undone, left, failed = [], [], []
+def recover(folder: str, whose: tuple | None = None) -> Account:
+    """Undo the journals of dead owners, or of one owner (pid, started) whose last children may still be ending."""
+    account = Account()
     with locked(folder):
-        for path in journals(folder):
-            try:
-                journal = read_journal(path)
-                if journal["boot"] != boot_id():
-                    remove(path)
-                elif not alive(journal) and whose in (None, (journal["pid"], journal["started"])):
-                    remarks, errors = settle(path, journal["changes"], BUSY_FOR_S if whose else 0)
-                    undone += [] if errors else [change["path"] for change in journal["changes"]]
-                    left, failed = left + remarks, failed + [sentence for _, sentence in errors]
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                failed.append(f"{path}: a journal that cannot be used ({error})")
-    return undone, left, failed
+        _sweep(folder)
+        dead = [journal for path in journals(folder) if (journal := _of_the_dead(path, whose, account))]
+        for journal in sorted(dead, key=_made_at, reverse=True):
+            account.take(journal.end(journal.changes, BUSY_FOR_S if whose else MOMENT_S))
+    return account
+
+
+def _of_the_dead(path: str, whose: tuple | None, account: Account) -> Journal | None:
+    """The journal in a file if it is to be undone now; those of earlier boots are discarded."""
+    try:
+        journal = Journal.read(path)
+        if journal.owner["boot"] != boot_id():
+            remove(path)
+        elif not alive(journal.owner) and whose in (None, (journal.owner["pid"], journal.owner["started"])):
+            return journal
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        account.failed.append((errno.EINVAL, f"{path}: a journal that cannot be used ({error}); what it names may still be changed: "
+                                             f"look at it, then rm {path}"))
+    return None
+
+
+def _made_at(journal: Journal) -> tuple:
+    return max((change.get("at", 0) for change in journal.changes), default=0), os.path.basename(journal.path).partition("-")[2]
+
+
+def _sweep(folder: str) -> None:
+    """Remove what a writer killed in the middle has left; nobody writes while the folder is locked."""
+    for name in os.listdir(folder):
+        if name.startswith(".") and ".journal." in name:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(folder, name))
 
 
 def wait_for_end(owner: dict) -> None:
@@ -340,5 +602,16 @@ def main(journal: str) -> None:
         recover(os.path.dirname(journal), (owner["pid"], owner["started"]))
 
 
+def recover_as(folder: str, user: int, group: int) -> None:
+    """Undo what a user's dead processes left, with that user's rights only: a user's journal may name any path."""
+    os.setgroups([])
+    os.setgid(group)
+    os.setuid(user)
+    print(json.dumps(recover(folder).__dict__))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    if len(sys.argv) == 2:
+        main(sys.argv[1])
+    else:
+        recover_as(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

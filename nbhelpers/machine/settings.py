@@ -1,23 +1,23 @@
 """Settings of the machine, changed for a while and always put back.
 
-Owns every change that Noisebook makes to a sysctl, to tracefs or to a mount. The old state is in a journal on disk before
-anything is changed; `guardian.py`, a process of its own, undoes it when the owner dies, `repair` at the next start.
+Owns every change that Noisebook makes to a sysctl, to tracefs or to a mount. The old state is in the one journal of
+this process, on disk, before anything is changed; it is undone in the reverse order of its making: here, by
+`guardian.py`, a process of its own, when the owner dies, or by `repair` at the next start.
 """
 
 import contextlib
-import ctypes
 import errno
 import os
 import signal
-import subprocess
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..errors import SettingError
-from . import guardian
-from ._watch import dismiss, explained, start_guardian, state_folder, write_journal
+from . import guardian, leftovers
+from ._watch import Watched, explained, repair_others, state_folder, watched
 
 
 class Change:
@@ -27,26 +27,28 @@ class Change:
     ----------
     changes : what was changed, in order; empty where all was already as wanted.
     left : sentences on what could not be put back because somebody else had changed it meanwhile.
+    repaired : sentences on what dead processes had left changed and what became of it, see `repair`.
     """
 
     changes: tuple[dict, ...] = ()
     left: tuple[str, ...] = ()
-    _journal: Path | None = None
-    _guardian: subprocess.Popen | None = None
+    repaired: tuple[str, ...] = ()
+    _watched: Watched | None = None
 
     def __init__(self, wanted: list[dict]):
         self._owner = os.getpid()
-        repair()
+        self.repaired = tuple(repair())
         folder = state_folder()
-        with guardian.locked(folder):
+        with _explained_lock(folder), guardian.locked(folder):
             _refuse_held([change for change in wanted if change["kind"] != "umount"], folder)
-            changes = [prepared for change in wanted if (prepared := _PREPARE[change["kind"]](change))]
+            changes = [prepared for change in wanted if (prepared := _prepared(change))]
             if not changes:
                 return
-            self.changes = tuple(changes)
-            self._journal = write_journal(folder, changes)
+            mine = watched(folder)
+            mine.add(changes)
+            self.changes, self._watched = tuple(changes), mine
         try:
-            self._guardian = start_guardian(self._journal)
+            mine.guard()
             self._make(changes)
         except BaseException:
             self.restore()
@@ -59,33 +61,32 @@ class Change:
                 with explained(f"cannot {_told(change)}", change["path"]):
                     _MAKE[change["kind"]](change)
             except SettingError:
+                with _alone(self._watched.folder):
+                    self._watched.journal.drop(changes[number:])
+                    self._watched.relax()
                 self.changes = tuple(changes[:number])
                 raise
 
+    @property
+    def in_force(self) -> bool:
+        """Whether something is still to be undone."""
+        return self._watched is not None and self._watched.journal.holds(self.changes)
+
     def restore(self) -> None:
-        """Undo the change; a second call does nothing.
+        """Undo the change; a second call does nothing. What was made later on top of it, by others of this process, is undone first.
 
         Raises
         ------
         SettingError : something could not be undone. It is tried again when this process ends, and at the next start;
             so is what somebody else has in use, which is only warned of.
         """
-        if self._journal is None or os.getpid() != self._owner:
+        if os.getpid() != self._owner or not self.in_force:
             return
-        with _undisturbed(), self._partners_waiting():
-            left, failed = guardian.settle(self._journal, self.changes)
-            if not failed:
-                self._journal, self.left = None, tuple(left)
-                dismiss(self._guardian)
-        _report(left, failed)
-
-    def _partners_waiting(self) -> contextlib.ExitStack:
-        """Nobody joins or leaves a shared change while it is undone; a folder of journals that is gone holds no partners."""
-        stack = contextlib.ExitStack()
-        if any(change.get("shared") for change in self.changes):
-            with contextlib.suppress(OSError):
-                stack.enter_context(guardian.locked(self._journal.parent))
-        return stack
+        with _undisturbed(), _alone(self._watched.folder):
+            account = self._watched.journal.end(self.changes)
+            self._watched.relax()
+        self.left += tuple(account.left)
+        _report(account)
 
     def __enter__(self) -> "Change":
         return self
@@ -98,8 +99,28 @@ class Change:
             self.restore()
 
     def __repr__(self) -> str:
-        state = "in force" if self._journal else "undone" if self.changes else "nothing to change"
+        state = "in force" if self.in_force else "undone" if self.changes else "nothing to change"
         return f"Change({', '.join(_told(change) for change in self.changes)}{': ' if self.changes else ''}{state})"
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody joins or leaves a shared change while it is undone; a folder of journals that is gone holds no partners."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            stack.enter_context(guardian.locked(folder))
+        yield
+
+
+@contextlib.contextmanager
+def _explained_lock(folder: Path) -> Iterator[None]:
+    """A folder of journals that cannot even be locked."""
+    try:
+        yield
+    except OSError as error:
+        raise SettingError(f"the folder of journals cannot be used: {error.strerror}", where=folder,
+                           why="without a journal nothing could be put back after a crash, so nothing was changed",
+                           mend=f"see what is wrong there: ls -ld {folder}; df {folder}") from None
 
 
 def changed(values: Mapping[str | Path, object], shared: bool = False) -> Change:
@@ -155,30 +176,36 @@ def made_folder(path: str | Path) -> Change:
     return Change([{"kind": "rmdir", "path": _absolute(path)}])
 
 
-def mounted(fstype: str, path: str | Path, shared: bool = False) -> Change:
-    """Mount a kernel file system (tracefs, debugfs), now, and unmount it at the end; left alone where it is mounted already.
+def mounted(fstype: str, path: str | Path) -> Change:
+    """Mount a kernel file system (tracefs, debugfs), now, and unmount it at the end of the last who asked for it.
 
-    Parameters
-    ----------
-    shared : what others who share it have mounted is unmounted with the end of the last of them; see `changed`.
+    It is left alone where somebody else has mounted it.
 
     Raises
     ------
     SettingError : the kernel lacks the file system, or this user may not mount it.
     """
-    return Change([{"kind": "umount", "path": _absolute(path), "fstype": fstype} | _sharing(shared)])
+    return Change([{"kind": "umount", "path": _absolute(path), "fstype": fstype, "shared": True}])
 
 
 def repair() -> list[str]:
     """Undo what dead processes left changed since the last boot; journals of earlier boots are discarded.
 
+    Found by the journals of this user and, for root, of all users; and by the names of our tracefs instances, control
+    groups, mounts and scratch files, which tell their owner, where a journal is lost.
+
     Returns
     -------
     list of str, a sentence for each thing put back, left alone or not undone; empty when all was in order.
+
+    Raises
+    ------
+    SettingError : there is no state folder, and none can be made.
     """
-    undone, left, failed = guardian.recover(state_folder())
-    return [*(f"put back: {path}" for path in undone), *(f"left alone: {remark}" for remark in left),
-            *(f"not undone: {reason}" for reason in failed)]
+    folder = state_folder()
+    with _explained_lock(folder):
+        sentences = guardian.recover(folder).sentences()
+    return [*sentences, *repair_others(), *leftovers.remove(folder)]
 
 
 def _absolute(path: str | Path) -> str:
@@ -198,13 +225,13 @@ def _refuse_held(wanted: list[dict], folder: Path) -> None:
                                    mend=f"wait until it has ended: tail --pid={journal['pid']} -f /dev/null")
 
 
-def _report(left: list[str], failed: list[tuple[int, str]]) -> None:
+def _report(account: guardian.Account) -> None:
     """Warn of what others have changed or use; raise for what should have been undone and was not."""
-    for remark in left:
+    for remark in account.left:
         warnings.warn(f"left alone: {remark}", RuntimeWarning, stacklevel=4)
-    for _, sentence in failed:
+    for _, sentence in account.failed:
         warnings.warn(f"not put back yet: {sentence}", RuntimeWarning, stacklevel=4)
-    wrong = [sentence for number, sentence in failed if number != errno.EBUSY]
+    wrong = [sentence for number, sentence in account.failed if number != errno.EBUSY]
     if wrong:
         raise SettingError("a setting of the machine could not be put back", where="; ".join(wrong),
                            why="later measurements would run on a changed machine",
@@ -213,12 +240,21 @@ def _report(left: list[str], failed: list[tuple[int, str]]) -> None:
 
 # ---- preparing: what undoes the change, or None where there is nothing to do ---------------------------------------
 
+def _prepared(change: dict) -> dict | None:
+    """The change with what undoes it: when it was made, and which file system of the kernel it lies in."""
+    prepared = _PREPARE[change["kind"]](change)
+    if prepared is None:
+        return None
+    below = guardian.mount_below(change["path"]) if change["kind"] != "umount" else None
+    return prepared | {"at": time.monotonic_ns()} | ({"on": list(below)} if below else {})
+
+
 def _prepare_write(change: dict) -> dict | None:
     path = change["path"]
     with explained(f"cannot change the setting to {change['new']!r}", path):
         old = guardian.read_value(path)
         if guardian.same(old, change["new"]):
-            sharers = guardian.partners(state_folder(), change)
+            sharers = _sharers(change)
             return change | {"old": sharers[0]["old"]} if sharers else None
         os.close(os.open(path, os.O_WRONLY))
     return change | {"old": old}
@@ -244,9 +280,16 @@ def _prepare_folder(change: dict) -> dict:
 
 
 def _prepare_mount(change: dict) -> dict | None:
-    """Whoever made a mount finds it busy, and leaves it, while another has a file of it open."""
-    mounted_already = guardian.is_mounted(change["fstype"], change["path"])
-    return None if mounted_already and not guardian.partners(state_folder(), change) else change
+    """Nothing to do where somebody else has mounted it; what is ours is shared, or taken over from one who is dead."""
+    there = [source for source, place, kind in guardian.mounts() if (place, kind) == (change["path"], change["fstype"])]
+    maker = guardian.owner_of(there[-1]) if there else None
+    orphaned = maker is not None and not guardian.alive(maker)
+    return change if not there or orphaned or _sharers(change) else None
+
+
+def _sharers(change: dict) -> list[dict]:
+    """This change, as this process and others have it already."""
+    return guardian.partners(state_folder(), change)
 
 
 _PREPARE = {"write": _prepare_write, "flag": _prepare_flag, "rmdir": _prepare_folder, "umount": _prepare_mount}
@@ -267,12 +310,9 @@ def _write(change: dict) -> None:
 
 
 def _mount(change: dict) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
     with guardian.locked(state_folder()):
-        if change.get("shared") and guardian.is_mounted(change["fstype"], change["path"]):
-            return
-        if libc.mount(b"nodev", os.fsencode(change["path"]), change["fstype"].encode(), 0, None) != 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        if not guardian.is_mounted(change["fstype"], change["path"]):
+            guardian.mount(change["fstype"], change["path"])
 
 
 def _flag(change: dict) -> None:

@@ -43,7 +43,8 @@ class KernelRecorder(Attachment, ABC):
     def before(self, workload: Workload) -> None:
         """Attach to the events now: patching the kernel takes some 10 ms, and must not reach into the run."""
         if self._instance is None:
-            self._instance = Instance(f"noisebook-{os.getpid()}-{self.suffix}", buffer_kib=self.buffer_kib)
+            self._instance = Instance(self.suffix, buffer_kib=self.buffer_kib)
+            self.notes = (*self.notes, *self._instance.repaired)
             self._prepare(self._instance)
         self._attach(self._instance)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import Unavailable
-from ..machine import settings
+from ..machine import guardian, settings
 
 MOUNT_POINTS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 _READ_BYTES = 1 << 16  # a read gives one page at most; pages have up to 64 KiB
@@ -34,17 +34,26 @@ class Instance:
 
     Parameters
     ----------
-    name : folder below tracefs' `instances`.
+    purpose : last word of the folder's name below tracefs' `instances`; the rest tells whose it is.
     clock : `trace_clock`; mono is the clock that programs read as CLOCK_MONOTONIC.
     buffer_kib : size of each CPU's buffer. When it is full the newest events are dropped and counted.
+
+    Attributes
+    ----------
+    repaired : sentences on what dead processes had left on the machine and what became of it.
     """
 
-    def __init__(self, name: str, clock: str = "mono", buffer_kib: int = 4096):
-        self._mount = None if any(os.access(p / "instances", os.W_OK) for p in MOUNT_POINTS) else settings.mounted("tracefs", MOUNT_POINTS[0])
+    def __init__(self, purpose: str, clock: str = "mono", buffer_kib: int = 4096):
+        self._changes: list[settings.Change] = []
+        self._pin = -1
+        self.repaired = tuple(settings.repair())  # first: what a dead process had mounted goes
         try:
+            if not any(os.access(folder / "instances", os.W_OK) for folder in MOUNT_POINTS[1:]):
+                self._changes.append(settings.mounted("tracefs", MOUNT_POINTS[0]))
             self.root = tracefs_root()
-            self.path = self.root / "instances" / name
-            self._folder = settings.made_folder(self.path)
+            self._pin = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # nobody can unmount it meanwhile
+            self.path = self.root / "instances" / guardian.owned_name(purpose)
+            self._changes.append(settings.made_folder(self.path))
             for file, value in (("tracing_on", 0), ("options/overwrite", 0), ("trace_clock", clock), ("buffer_size_kb", buffer_kib)):
                 self.write(file, value)
         except BaseException:
@@ -98,9 +107,11 @@ class Instance:
 
     def close(self) -> None:
         """Remove the instance; a second call does nothing."""
-        for change in (getattr(self, "_folder", None), self._mount):
-            if change is not None:
-                change.restore()
+        pin, self._pin = self._pin, -1
+        if pin >= 0:
+            os.close(pin)
+        for change in reversed(self._changes):
+            change.restore()
 
 
 def lost_events(stats: dict[int, dict[str, int]]) -> int:

@@ -50,7 +50,7 @@ def event_costs_ns(blocks: int = 20, cpu: int | None = None) -> np.ndarray:
     Unavailable : tracefs cannot be used.
     """
     cpu = max(os.sched_getaffinity(0)) if cpu is None else cpu
-    instance = Instance(f"noisebook-{os.getpid()}-cost", buffer_kib=8192)
+    instance = Instance("cost", buffer_kib=8192)
     try:
         events = ["sched/sched_switch"]
         with subprocess.Popen([sys.executable, "-I", "-S", "-c", _PING_PONG, str(cpu), str(_ROUND_TRIPS)], stdin=subprocess.PIPE,

@@ -47,13 +47,24 @@ class Tracer(Attachment):
         if source not in ("auto", "recorded", *SOURCES):
             raise InputError(f"there is no source of traces '{source}'", mend=f"choose auto, recorded, {', '.join(SOURCES)}")
         self.folder, self._measure = Path(folder), source != "recorded"
-        self.source = {"auto": lambda: doctor().capabilities.tracer, "recorded": lambda: _recorded_source(self.folder)}.get(source, lambda: source)()
+        self._repaired: tuple[str, ...] = ()
+        self.source = {"auto": self._best_source, "recorded": lambda: _recorded_source(self.folder)}.get(source, lambda: source)()
         makers = {"osnoise": lambda: OsnoiseRecorder(folder, buffer_kib), "tracepoints": lambda: TracepointRecorder(folder, buffer_kib),
                   "detours": lambda: DetourTracer(folder)}
         self._recorder = makers[self.source]()
 
+    def _best_source(self) -> str:
+        found = doctor()
+        self._repaired = found.repaired
+        return found.capabilities.tracer
+
     def __repr__(self) -> str:
         return f"Tracer({self.source}, {self.folder})"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What dead processes had left on the machine, and what became of it."""
+        return (*self._repaired, *self._recorder.notes)
 
     def before(self, workload: Workload) -> None:
         self._recorder.before(workload)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbhelpers.errors import SettingError
-from nbhelpers.machine import guardian, settings
+from nbhelpers.machine import _watch, guardian, settings
 
 from .conftest import REPOSITORY, as_root, eventually
 
@@ -27,7 +27,7 @@ import os, sys, time
 from nbhelpers.machine import settings
 with settings.changed({sys.argv[1]: sys.argv[2]}) as change:
     %s
-    print(change._guardian.pid, flush=True)
+    print(change._watched.process.pid, flush=True)
     sys.stdin.read()
 """
 
@@ -92,9 +92,9 @@ def test_what_the_kernel_shows_is_compared_by_its_meaning(one, other, equal):
 def test_the_value_holds_inside_and_the_old_one_after(knob, state):
     with settings.changed({knob: "new"}) as change:
         assert value(knob) == "new"
-        assert json.loads(journals(state)[0].read_text())["changes"] == [
-            {"kind": "write", "path": str(knob), "new": "new", "old": "old"}]
-        pid = change._guardian.pid
+        [made] = json.loads(journals(state)[0].read_text())["changes"]
+        assert made.pop("at") <= time.monotonic_ns() and made == {"kind": "write", "path": str(knob), "new": "new", "old": "old"}
+        pid = change._watched.process.pid
         assert not gone(pid) and os.getsid(pid) == pid != os.getsid(0)
     assert value(knob) == "old" and journals(state) == [] and gone(pid)
 
@@ -121,7 +121,7 @@ def test_what_is_as_wanted_is_left_alone_and_needs_no_guardian(knob, state):
     knob.write_text("old [same] other\n")
     before = knob.stat().st_mtime_ns
     with settings.changed({knob: "same"}) as change:
-        assert (change.changes, change._guardian, journals(state)) == ((), None, [])
+        assert (change.changes, change._watched, journals(state)) == ((), None, [])
     assert knob.stat().st_mtime_ns == before
 
 
@@ -160,13 +160,13 @@ def test_a_forked_child_that_leaves_the_block_puts_nothing_back(knob):
             change.restore()
             os._exit(0)
         os.waitpid(pid, 0)
-        assert value(knob) == "new" and not gone(change._guardian.pid)
+        assert value(knob) == "new" and not gone(change._watched.process.pid)
     assert value(knob) == "old"
 
 
 def test_a_guardian_that_was_killed_does_not_matter_to_a_living_owner(knob):
     with settings.changed({knob: "new"}) as change:
-        os.kill(change._guardian.pid, signal.SIGKILL)
+        os.kill(change._watched.process.pid, signal.SIGKILL)
     assert value(knob) == "old"
 
 
@@ -273,7 +273,7 @@ SHARER = """
 import sys
 from nbhelpers.machine import settings
 change = settings.changed({sys.argv[1]: sys.argv[2]}, shared=True)
-print(change._guardian.pid, flush=True)
+print(change._watched.process.pid, flush=True)
 sys.stdin.read()
 change.restore()
 """
@@ -294,7 +294,8 @@ def sharer(python, knob):
 def test_what_is_shared_in_a_process_is_put_back_by_the_last(knob, state, order):
     changes = [settings.changed({knob: "new"}, shared=True) for _ in range(3)]
     for left, number in enumerate(order):
-        assert value(knob) == "new" and len(journals(state)) == 3 - left
+        [journal] = journals(state)
+        assert value(knob) == "new" and len(json.loads(journal.read_text())["changes"]) == 3 - left
         changes[number].restore()
     assert value(knob) == "old" and journals(state) == []
 
@@ -431,8 +432,8 @@ def test_a_folder_is_made_and_removed(tmp_path, state):
 
 def test_a_folder_that_somebody_else_makes_first_is_not_removed(tmp_path, state, monkeypatch):
     """Between our look and our mkdir: here, while the guardian starts."""
-    start = settings.start_guardian
-    monkeypatch.setattr(settings, "start_guardian", lambda journal: (tmp_path / "made").mkdir() or start(journal))
+    start = _watch.start_guardian
+    monkeypatch.setattr(_watch, "start_guardian", lambda journal: (tmp_path / "made").mkdir() or start(journal))
     with pytest.raises(SettingError, match="File exists"):
         settings.made_folder(tmp_path / "made")
     assert (tmp_path / "made").is_dir() and journals(state) == []
@@ -545,8 +546,8 @@ def test_a_mount_is_undone_at_the_end_and_after_sigkill(tmp_path, python, state)
     place.mkdir()
     with settings.mounted("tracefs", place):
         assert (place / "available_tracers").exists()
-        with settings.mounted("tracefs", place) as again:
-            assert again.changes == ()
+        with settings.mounted("tracefs", place):
+            assert sum(kind == str(place) for _, kind, _ in guardian.mounts()) == 1
         assert (place / "available_tracers").exists()
     assert list(place.iterdir()) == []
     process = python("import sys; from nbhelpers.machine import settings; m = settings.mounted('tracefs', sys.argv[1])\n"
@@ -562,7 +563,7 @@ def test_a_mount_is_undone_at_the_end_and_after_sigkill(tmp_path, python, state)
 def test_a_shared_mount_is_undone_by_the_last(tmp_path, state, first):
     place = tmp_path / "mount"
     place.mkdir()
-    mounts = [settings.mounted("tracefs", place, shared=True) for _ in range(2)]
+    mounts = [settings.mounted("tracefs", place) for _ in range(2)]
     mounts[first].restore()
     assert (place / "available_tracers").exists()
     mounts[1 - first].restore()
@@ -581,7 +582,7 @@ FLAG_OWNER = """
 import sys
 from nbhelpers.machine import settings
 change = settings.flagged(sys.argv[1], sys.argv[2])
-print(change._guardian.pid, flush=True)
+print(change._watched.process.pid, flush=True)
 sys.stdin.read()
 """
 

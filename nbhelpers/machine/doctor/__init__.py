@@ -1,6 +1,7 @@
 """The doctor: what this machine can and cannot do for a study, what follows from it, and the command that mends it.
 
-`python -m nbhelpers.machine.doctor` prints the report. Looking changes nothing on the machine.
+`python -m nbhelpers.machine.doctor` prints the report. Looking changes nothing on the machine, but what dead runs of
+Noisebook left changed is put back, and the report says so.
 """
 
 import textwrap
@@ -10,6 +11,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...errors import SettingError
+from .. import settings
 from .._read import read, writable
 from ._checks import RT_RUNTIME, Check, all_checks, fair_server, steal_share, tracing
 from ._trials import Trial, Trials, try_out
@@ -50,10 +53,11 @@ class Capabilities:
 
 @dataclass(frozen=True, repr=False)
 class Doctor:
-    """The findings: `checks` to read, `capabilities` to decide by."""
+    """The findings: `checks` to read, `capabilities` to decide by, `repaired`: what dead runs had left, see `settings.repair`."""
 
     checks: tuple[Check, ...]
     capabilities: Capabilities
+    repaired: tuple[str, ...] = ()
 
     def table(self) -> "pd.DataFrame":
         """One row a check: `name`, `state` ("yes", "limited", "no"), `found`, `consequence`, `mend`."""
@@ -90,10 +94,25 @@ def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
 
     Returns
     -------
-    Doctor; works without any privilege and changes nothing.
+    Doctor; works without any privilege and changes nothing but what dead runs of Noisebook had left changed.
     """
-    made = trials or (try_out() if Path(root) == Path("/") else Trials())
-    return Doctor(tuple(all_checks(root, made)), _capabilities(root, made))
+    here = Path(root) == Path("/")
+    repaired, leftovers = _leftovers() if here else ((), ())
+    made = trials or (try_out() if here else Trials())
+    return Doctor((*all_checks(root, made), *leftovers), _capabilities(root, made), repaired)
+
+
+def _leftovers() -> tuple[tuple[str, ...], tuple[Check, ...]]:
+    """What dead runs of Noisebook had left on this machine: sentences on what became of it, and the check that says so."""
+    name, harm = "left by dead runs", "later measurements would run on a changed machine"
+    try:
+        found = tuple(settings.repair())
+    except SettingError as error:
+        return (), (Check(name, "no", error.what, error.why, error.mend),)
+    stays = [sentence for sentence in found if sentence.startswith(("not ", "left changed"))]
+    if stays:
+        return found, (Check(name, "limited", "; ".join(stays), harm, "as said, then look again: make doctor"),)
+    return found, (Check(name, "yes", "; ".join(found) or "nothing", "the machine is as its owner set it"),)
 
 
 def _capabilities(root: str | Path, trials: Trials) -> Capabilities:

@@ -18,13 +18,11 @@ from pathlib import Path
 
 from .._read import located
 from ..describe import compiler
-from ..guardian import is_mounted
+from ..guardian import detached, is_mounted
 
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "loongarch64": 241, "ppc64le": 319, "s390x": 331}
 HARDWARE_INSTRUCTIONS, SOFTWARE_CONTEXT_SWITCHES = (0, 1), (1, 3)
 _EXCLUDE_KERNEL_AND_HYPERVISOR = 1 << 5 | 1 << 6
-_FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432  # the same on all architectures
-_FSCONFIG_CMD_CREATE = 6
 
 OPENMP_PROGRAM = """
 #include <omp.h>
@@ -152,22 +150,9 @@ def kernel_folder(fstype: str, places: tuple[str, ...], root: str | Path) -> Ite
         if is_mounted(fstype, place) if here else located(place, root).is_dir():
             yield located(place, root), True
             return
-    handle = _detached(fstype) if here else -1
+    handle = detached(fstype)[0] if here else -1
     try:
         yield (Path(f"/proc/self/fd/{handle}") if handle >= 0 else None), False
     finally:
         if handle >= 0:
             os.close(handle)
-
-
-def _detached(fstype: str) -> int:
-    """A file descriptor of a mount that is attached nowhere, or -1."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    context = libc.syscall(_FSOPEN, fstype.encode(), 1)
-    if context < 0:
-        return -1
-    try:
-        created = libc.syscall(_FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0)
-        return libc.syscall(_FSMOUNT, context, 1, 0) if created == 0 else -1
-    finally:
-        os.close(context)

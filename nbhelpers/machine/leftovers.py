@@ -1,0 +1,131 @@
+"""What of ours stands on the machine without a living owner, found by its name, journal or not.
+
+Owns how tracefs instances, control groups and mounts of dead processes are found, and the private folder
+for large files of a run, which are in use as long as somebody holds a lock on them.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import Unavailable
+from . import guardian
+
+TRACEFS = "/sys/kernel/tracing"
+ON_DISK = ("/var/tmp",)  # /tmp often lies in memory
+
+
+def remove(state: Path) -> list[str]:
+    """Remove what dead processes have left, as far as this user may.
+
+    Parameters
+    ----------
+    state : folder of journals; a mount that one of the living has in its journal is not left over.
+
+    Returns
+    -------
+    list of str, a sentence for each thing removed, or not to be removed.
+    """
+    return [*_instances(), *_groups(), *_mounts(state), *_scratch_files()]
+
+
+def _instances() -> Iterator[str]:
+    """Where nobody has mounted tracefs it is looked into all the same: an instance goes on recording unseen."""
+    with contextlib.suppress(OSError), guardian.looked_into("tracefs", TRACEFS) as tracefs:
+        for name, owner in guardian.instances(tracefs):
+            if not guardian.alive(owner):
+                yield from _gone(f"{tracefs}/instances/{name}", f"the tracefs instance {name}", owner)
+
+
+def _groups() -> Iterator[str]:
+    for place in {place for _, place, kind in guardian.mounts() if kind in ("cgroup", "cgroup2")}:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(place):
+                owner = guardian.owner_of(name)
+                if owner and not guardian.alive(owner):
+                    yield from _gone(f"{place}/{name}", f"the control group {place}/{name}", owner)
+
+
+def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
+    """Remove a folder of the kernel, and say so."""
+    try:
+        acted, _ = guardian.undo_folder({"path": path}, 0)
+    except OSError as error:
+        yield f"not removed: {what}, left by process {owner['pid']}, which is dead: {error.strerror or error}"
+    else:
+        if acted:
+            yield f"removed: {what}, left by process {owner['pid']}, which is dead"
+
+
+def _mounts(state: Path) -> Iterator[str]:
+    """A mount that is in use, by whomever, stays, and is looked at again at the next start."""
+    for source, place, kind in guardian.mounts():
+        owner = guardian.owner_of(source)
+        if not owner or kind not in guardian.KERNEL_FOLDERS or guardian.alive(owner):
+            continue
+        change = {"kind": "umount", "path": place, "fstype": kind, "shared": True}
+        with contextlib.suppress(OSError), guardian.locked(state):
+            if not guardian.partners(str(state), change) and guardian.undo_mount(change, 0)[0]:
+                yield f"unmounted: {place} ({kind}), mounted by process {owner['pid']}, which is dead"
+
+
+# ---- files of a run ------------------------------------------------------------------------------------------------
+
+def scratch_folder() -> Path:
+    """A folder on a disk that only this user can look into, for files that a run reads or writes.
+
+    Files in it belong to whoever holds a `flock` on them, and go when nobody does.
+
+    Raises
+    ------
+    Unavailable : there is no place for it, or somebody else has taken its name.
+    """
+    for parent in (*ON_DISK, tempfile.gettempdir()):
+        folder = Path(parent) / f"noisebook-scratch-{os.geteuid()}"
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if _private(folder):
+                return folder
+    raise Unavailable("there is no private folder for the files of a run", where=folder,
+                      why="a file that others can change would change what is measured",
+                      mend=f"make room for it: df {folder.parent}; ls -ld {folder}")
+
+
+def _private(folder: Path) -> bool:
+    found = os.lstat(folder)
+    return (stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+            and os.access(folder, os.W_OK | os.X_OK))
+
+
+def _scratch_files() -> Iterator[str]:
+    for parent in {*ON_DISK, tempfile.gettempdir()}:
+        folder = Path(parent) / f"noisebook-scratch-{os.geteuid()}"
+        with contextlib.suppress(OSError):
+            if _private(folder):
+                yield from (f"removed: {path}, left by a dead process" for path in folder.iterdir() if removed_if_unused(path))
+
+
+def removed_if_unused(path: Path) -> bool:
+    """Remove a scratch file unless somebody holds a lock on it."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        path.unlink(missing_ok=True)
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(handle)
