@@ -589,7 +589,8 @@ def stand_ready() -> None:
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(os.sched_get_priority_max(os.SCHED_FIFO)))
-    os.write(1, b"r")
+    with contextlib.suppress(OSError):  # who waits for this word may be dead already
+        os.write(1, b"r")
     os.close(1)
 
 

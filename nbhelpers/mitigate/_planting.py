@@ -1,13 +1,21 @@
 """How causes are planted that no other part makes: a dropped file, a shaken affinity, a quota; and the truth in the runs table."""
 
 import contextlib
+import fcntl
+import functools
+import hashlib
 import os
+import random
+import stat
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import RunError
+from ..machine import leftovers
 from ..measure import Attachment
 from ..workloads import Workload
 from .groups import Group
@@ -65,20 +73,110 @@ class Planted(Attachment):
 
 
 class VictimFile(Attachment):
-    """The file that a victim reads or writes: there for the length of a campaign, on the disk before a run begins."""
+    """The file that a victim reads or writes: there for the length of a campaign, whole and on the disk before each run.
 
-    def __init__(self, path: Path):
-        self.path = path
+    Parameters
+    ----------
+    path : in a folder that only this user can look into, see `nbhelpers.machine.leftovers.scratch_folder`.
+    written : the victim writes it, so that only its size is known.
+
+    Raises
+    ------
+    RunError : from `before`: the file cannot be made, for want of room for example.
+    """
+
+    def __init__(self, path: Path, written: bool = False):
+        self.path, self.written = path, written
+        self._handle, self._made = -1, False
 
     def before(self, workload: Workload) -> None:
-        if not self.path.exists():
-            with open(self.path, "wb") as file:
-                file.write(os.urandom(FILE_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
+        """A file that is not as it was made is made anew; the lock tells others that it is in use."""
+        if not self._whole():
+            if self._made:
+                self.notes = (*self.notes, f"{self.path} had been changed by somebody else, and was made anew before a run")
+            self._make()
+        self._made = True
+
+    def _whole(self) -> bool:
+        """Whether the file at the path is the one that we hold, ours alone, as long as it was made, and of the same content."""
+        try:
+            named = os.lstat(self.path)
+            held = os.fstat(self._hold())
+        except OSError:
+            return False
+        safe = stat.S_ISREG(held.st_mode) and held.st_uid == os.geteuid() and stat.S_IMODE(held.st_mode) == 0o600
+        same = (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
+        return safe and same and held.st_size == FILE_BYTES and (self.written or _read_digest(self._handle) == _digest())
+
+    def _hold(self) -> int:
+        if self._handle < 0:
+            self._handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            fcntl.flock(self._handle, fcntl.LOCK_SH)
+        return self._handle
+
+    def _make(self) -> None:
+        """Write the file under another name, onto the disk, and only then give it its own."""
+        self._let_go()
+        try:
+            handle, temporary = _new_file(self.path.parent)
+        except OSError as error:
+            raise self._no_room(error) from None
+        try:
+            with open(handle, "wb", closefd=False) as file:
+                file.write(_content())
+            os.fsync(handle)
+            os.replace(temporary, self.path)
+        except BaseException as error:
+            os.close(handle)
+            Path(temporary).unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise self._no_room(error) from None
+            raise
+        self._handle = handle
+
+    def _no_room(self, error: OSError) -> RunError:
+        return RunError(f"the file of a victim cannot be written: {error.strerror}", where=self.path,
+                        why=f"without its {FILE_BYTES >> 20} MiB the cause cannot be planted",
+                        mend=f"make room for it: df {self.path.parent}")
+
+    def _let_go(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
 
     def close(self) -> None:
-        self.path.unlink(missing_ok=True)
+        """Remove the file, unless another process uses it too."""
+        self._let_go()
+        if self._made:
+            self._made = False
+            leftovers.removed_if_unused(self.path)
+
+
+def _new_file(folder: Path) -> tuple[int, str]:
+    """A file of a new name for us alone (O_EXCL, mode 0600), locked; one that was swept away before it was locked is replaced."""
+    while True:
+        handle, path = tempfile.mkstemp(dir=folder, prefix=".victim-")
+        fcntl.flock(handle, fcntl.LOCK_SH)
+        if os.fstat(handle).st_nlink:
+            return handle, path
+        os.close(handle)
+
+
+def _content() -> bytes:
+    """The same bytes always, and none that a file system could pack."""
+    return random.Random(FILE_BYTES).randbytes(FILE_BYTES)
+
+
+@functools.cache
+def _digest() -> bytes:
+    return hashlib.blake2b(_content()).digest()
+
+
+def _read_digest(handle: int) -> bytes:
+    state = hashlib.blake2b()
+    for at in range(0, FILE_BYTES, 1 << 20):
+        state.update(os.pread(handle, 1 << 20, at))
+    return state.digest()
 
 
 class DroppedFile(Attachment):

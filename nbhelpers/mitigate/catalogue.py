@@ -5,7 +5,6 @@ Owns the table of causes, the victim program of each, and the campaigns in which
 """
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import pandas as pd
 from ..errors import InputError, NoisebookError, Unavailable
 from ..inject import Hog, Injector
 from ..inject.rules import may_realtime
+from ..machine import leftovers
 from ..measure import Attachment, Campaign, Cell, metrics, recorded_runs
 from ..noise import NoiseConfig, stressor_noise
 from ..workloads import Workload, binary_folder
@@ -151,7 +151,7 @@ def cause_campaign(folder: str | os.PathLike | None, cause: str | Cause, runs: i
 
     Parameters
     ----------
-    folder : of the campaign; None: in memory only. The victim's file lies in a folder for temporary files, and is removed at the end.
+    folder : of the campaign; None: in memory only. The victim's file lies in a private folder for temporary files, and is removed at the end.
     cause : its id.
     runs : all runs, a multiple of four.
     seed : of the order.
@@ -173,7 +173,7 @@ def cause_campaign(folder: str | os.PathLike | None, cause: str | Cause, runs: i
     workload, attachments = cause.disturbs(at)
     undisturbed = [Cell(f"undisturbed {number}", at.workload, attachments=(Planted(UNDISTURBED),)) for number in range(1, BLOCK)]
     cells = [*undisturbed, Cell("disturbed", workload, attachments=(Planted(cause.id, attachments),))]
-    files = [VictimFile(at.file)] if at.file else []
+    files = [VictimFile(at.file, cause.file == "disk")] if at.file else []
     return Campaign(folder, cells, runs // BLOCK, seed, attachments=(*files, *metrics(*layers)))
 
 
@@ -185,8 +185,7 @@ def _known(name: str) -> Cause:
 
 def _place(cause: Cause) -> Planting:
     cpus = sorted(os.sched_getaffinity(0))
-    disk = Path("/var/tmp")  # /tmp often lies in memory
-    file = (disk if os.access(disk, os.W_OK) else Path(tempfile.gettempdir())) / f"noisebook-victim-{cause.file}" if cause.file else None
+    file = leftovers.scratch_folder() / f"victim-{cause.file}" if cause.file else None
     words = [str(binary_folder() / "victim"), cause.work, str(cause.steps), "0", *([str(file)] if file else [])]
     return Planting(Workload(f"victim {cause.work}", "external", tuple(words), start="mark", cpus=(cpus[-1],)), cpus[-1], cpus[0], file)
 
@@ -225,7 +224,7 @@ def afflicted(name: str) -> tuple[Workload, tuple[Attachment, ...]]:
     cause = _known(name)
     at = _place(cause)
     workload, attachments = cause.disturbs(at)
-    return workload, (*([VictimFile(at.file)] if at.file else []), Planted(cause.id, attachments))
+    return workload, (*([VictimFile(at.file, cause.file == "disk")] if at.file else []), Planted(cause.id, attachments))
 
 
 def plantable(name: str) -> str | None:
