@@ -1,0 +1,401 @@
+"""What dead processes leave: found by journal or by name, put back in the right order, said in one line; and disks that fail."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.errors import SettingError
+from nbhelpers.machine import _watch, doctor, guardian, leftovers, settings
+
+from .conftest import REPOSITORY, as_root, eventually
+from .test_settings import change_of, journals, value, write_by_hand
+
+NOBODY = 65534
+TRACED = """
+import os, pathlib, signal, sys
+from nbhelpers.trace import Tracer
+tracer = Tracer(sys.argv[1], source="tracepoints")
+tracer.before(None)
+tracer.armed(os.getpid())
+"""
+IN_OWN_MOUNTS = """
+set -u
+while umount /sys/kernel/tracing 2>/dev/null; do :; done
+{mount}
+"$1" -c "$2" "$3"
+status=$?
+for try in $(seq 200); do pgrep -f "guardian.py $NOISEBOOK_STATE" > /dev/null || break; sleep 0.1; done
+grep -c " /sys/kernel/tracing " /proc/mounts
+exit $status
+"""
+
+
+@pytest.fixture
+def place(tmp_path, state):
+    """Where a tracefs can be mounted that nobody else uses; unmounted at the end whatever happened."""
+    folder = tmp_path / "tracing"
+    folder.mkdir()
+    yield folder
+    while guardian.is_mounted("tracefs", str(folder)):
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture
+def dead(python):
+    """The name of something that a process made that is dead now."""
+    process = python("from nbhelpers.machine import guardian; print(guardian.owned_name('test'))")
+    return process.communicate(timeout=60)[0].strip()
+
+
+def instance_names() -> list[str]:
+    with guardian.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+        return [name for name, _ in guardian.instances(tracefs)]
+
+
+@pytest.fixture
+def stray(dead):
+    """A tracefs instance that records, without journal or owner."""
+    with guardian.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+        folder = Path(tracefs) / "instances" / dead
+        folder.mkdir()
+        assert (folder / "tracing_on").read_text().strip() == "1"
+    yield dead
+    with contextlib.suppress(OSError), guardian.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+        (Path(tracefs) / "instances" / dead).rmdir()
+
+
+# ---- one journal, in reverse ----------------------------------------------------------------------------------------
+
+@as_root
+def test_what_stands_on_a_mount_goes_before_the_mount_whoever_is_dropped_first(place, state):
+    """As the collector drops them at the end of an interrupted program: the mount first."""
+    mount = settings.mounted("tracefs", place)
+    folder = settings.made_folder(place / "instances" / guardian.owned_name("order"))
+    clock = settings.changed({Path(folder.changes[0]["path"]) / "trace_clock": "mono"})
+    assert [change["kind"] for change in json.loads(journals(state)[0].read_text())["changes"]] == ["umount", "rmdir", "write"]
+    mount.restore()
+    assert (place / "instances").is_dir() and mount.in_force
+    folder.restore()
+    assert folder.in_force
+    clock.restore()
+    assert not (mount.in_force or folder.in_force or clock.in_force)
+    assert list(place.iterdir()) == [] and journals(state) == [] and not [name for name in instance_names() if name.endswith("order")]
+
+
+@as_root
+def test_an_instance_in_use_keeps_its_mount_and_both_stay_in_the_journal(place, state):
+    mount, folder = settings.mounted("tracefs", place), settings.made_folder(place / "instances" / guardian.owned_name("busy"))
+    with open(Path(folder.changes[0]["path"]) / "trace_pipe"):
+        for change in (folder, mount):
+            with pytest.warns(RuntimeWarning, match="not put back yet"):
+                change.restore()
+        [journal] = journals(state)
+        assert [change["kind"] for change in json.loads(journal.read_text())["changes"]] == ["umount", "rmdir"]
+    folder.restore()
+    assert list(place.iterdir()) == [] and journals(state) == []
+
+
+@as_root
+def test_an_instance_is_removed_though_somebody_unmounted_tracefs(place, state):
+    """"Not a directory" was taken for done: the instance went on recording, unseen."""
+    mount = settings.mounted("tracefs", place)
+    name = guardian.owned_name("unseen")
+    folder = settings.made_folder(place / "instances" / name)
+    subprocess.run(["umount", place], check=True)
+    assert name in instance_names()
+    folder.restore()
+    mount.restore()
+    assert name not in instance_names() and journals(state) == [] and not guardian.is_mounted("tracefs", str(place))
+
+
+def test_nested_changes_that_end_in_the_wrong_order_end_at_the_first_value(tmp_path, state):
+    (tmp_path / "knob").write_text("old\n")
+    outer, inner = settings.changed({tmp_path / "knob": "outer"}), settings.changed({tmp_path / "knob": "inner"})
+    outer.restore()
+    assert value(tmp_path / "knob") == "inner" and outer.in_force
+    inner.restore()
+    assert value(tmp_path / "knob") == "old" and not outer.in_force and journals(state) == []
+
+
+def test_a_guardian_that_was_killed_is_replaced_at_the_next_change(tmp_path, state, python):
+    for name in "ab":
+        (tmp_path / name).write_text("old\n")
+    process = python("import os, signal, sys, time; from nbhelpers.machine import settings\n"
+                     "a = settings.changed({sys.argv[1] + '/a': 'new'})\n"
+                     "os.kill(a._watched.process.pid, signal.SIGKILL); a._watched.process.wait()\n"
+                     "b = settings.changed({sys.argv[1] + '/b': 'new'}); print('ready', flush=True); time.sleep(1000)", tmp_path)
+    assert process.stdout.readline() == "ready\n" and value(tmp_path / "a") == value(tmp_path / "b") == "new"
+    process.kill()
+    process.wait()
+    assert eventually(lambda: value(tmp_path / "a") == value(tmp_path / "b") == "old" and journals(state) == [])
+
+
+# ---- interrupted while tracing --------------------------------------------------------------------------------------
+
+def in_own_mounts(program: str, state: Path, folder: Path, mounted: bool) -> tuple[int, str, int]:
+    """Run a program in a mount namespace of its own: its exit status, its output, and how often tracefs is mounted in the end."""
+    mount = "mount -t tracefs tracefs /sys/kernel/tracing" if mounted else ":"
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", IN_OWN_MOUNTS.format(mount=mount), "sh", sys.executable,
+                           program, folder], capture_output=True, text=True, cwd=REPOSITORY, timeout=120,
+                          env=os.environ | {"NOISEBOOK_STATE": str(state), "PYTHONPATH": str(REPOSITORY)})
+    *output, count = done.stdout.splitlines()
+    return done.returncode, "\n".join(output), int(count)
+
+
+@as_root
+@pytest.mark.parametrize("mounted", [True, False], ids=["mounted", "not mounted"])
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_an_interrupted_trace_leaves_no_instance_and_no_mount(tmp_path, state, how, mounted):
+    program = TRACED + f"print(tracer._recorder._instance.path.name, flush=True); os.kill(os.getpid(), signal.{how}); signal.pause()"
+    status, output, count = in_own_mounts(program, state, tmp_path, mounted)
+    name = output.strip()
+    assert status and guardian.owner_of(name) and name not in instance_names() and count == mounted
+    assert eventually(lambda: journals(state) == [])
+
+
+@as_root
+@pytest.mark.parametrize("mounted", [True, False], ids=["mounted", "not mounted"])
+def test_the_first_trace_after_all_were_killed_works_and_says_what_it_found(tmp_path, state, mounted):
+    """"this kernel has no such setting": the repair unmounted what the first look had found mounted."""
+    child = TRACED + ("os.kill(tracer._recorder._instance._changes[-1]._watched.process.pid, signal.SIGKILL)\n"
+                      "os.kill(os.getpid(), signal.SIGKILL)")
+    program = f"import subprocess, sys\nassert subprocess.run([sys.executable, '-c', {child!r}, sys.argv[1]]).returncode == -9\n" + TRACED
+    program += "print(*tracer.notes, sep='\\n'); tracer.close()"
+    status, output, count = in_own_mounts(program, state, tmp_path, mounted)
+    assert status == 0 and count == mounted, output
+    undone = [line for line in output.splitlines() if line.startswith("put back: /sys/kernel/tracing")]
+    # the instance may have been found by its name, by another start on this machine, before this one began
+    assert len(undone) in (1 - mounted, 2 - mounted) and "left by process" not in output and journals(state) == []
+    assert not [name for name in instance_names() if name in output]
+
+
+# ---- without a journal ----------------------------------------------------------------------------------------------
+
+@as_root
+def test_an_instance_without_owner_and_journal_is_removed_and_told(stray, state):
+    [told] = settings.repair()
+    assert told.startswith("removed: the tracefs instance " + stray) and "which is dead" in told
+    assert stray not in instance_names() and settings.repair() == []
+
+
+@as_root
+def test_make_doctor_removes_it_and_says_so(stray, state):
+    before = guardian.mounts()
+    report = doctor()
+    assert [stray in sentence for sentence in report.repaired] == [True]
+    assert "removed: the tracefs instance" in report.text() and stray not in instance_names() and guardian.mounts() == before
+    assert [check.found for check in doctor().checks if check.name == "left by dead runs"] == ["nothing"]
+
+
+@as_root
+def test_what_cannot_be_removed_is_said_with_its_reason(stray, state):
+    with guardian.looked_into("tracefs", leftovers.TRACEFS) as tracefs, open(f"{tracefs}/instances/{stray}/trace_pipe"):
+        [told] = settings.repair()
+        assert told.startswith("not removed: the tracefs instance " + stray) and "busy" in told
+        [check] = [check for check in doctor().checks if check.name == "left by dead runs"]
+        assert check.state == "limited" and stray in check.found
+
+
+@as_root
+def test_an_instance_of_the_living_stays(state):
+    with guardian.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+        folder = Path(tracefs) / "instances" / guardian.owned_name("living")
+        folder.mkdir()
+        try:
+            assert settings.repair() == [] and folder.is_dir()
+        finally:
+            folder.rmdir()
+
+
+def test_an_owner_in_another_pid_namespace_cannot_be_judged():
+    owner = guardian.identity(os.getpid())
+    assert guardian.alive(owner) and not guardian.alive(owner | {"started": 1})
+    assert guardian.alive(owner | {"started": 1, "namespace": owner["namespace"] + 1})
+    assert guardian.owner_of(guardian.owned_name("some-thing")) == owner
+    assert [guardian.owner_of(name) for name in ("noisebook", "noisebook-12-tracepoints", "trace-cmd-1-2-3", "noisebook-1-2-3x")] == [None] * 4
+
+
+@as_root
+def test_a_mount_without_owner_and_journal_is_undone_unless_it_is_used(place, state, python):
+    process = python("import sys; from nbhelpers.machine import guardian; guardian.mount('tracefs', sys.argv[1])", place)
+    process.communicate(timeout=60)
+    with open(place / "available_tracers"):
+        assert settings.repair() == [] and guardian.is_mounted("tracefs", str(place))
+    [told] = settings.repair()
+    assert told.startswith(f"unmounted: {place} (tracefs)") and list(place.iterdir()) == []
+
+
+@as_root
+def test_the_mount_of_a_dead_process_is_taken_over_by_who_needs_it(place, state, python):
+    process = python("import sys; from nbhelpers.machine import guardian; guardian.mount('tracefs', sys.argv[1])", place)
+    process.communicate(timeout=60)
+    with open(place / "available_tracers"):
+        change = settings.mounted("tracefs", place)
+    assert change.changes
+    change.restore()
+    assert list(place.iterdir()) == []
+
+
+# ---- root and other users -------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def common(tmp_path, monkeypatch):
+    """The folder that all users share, with the lock in it; and a home for nobody."""
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(parent.stat().st_mode | 0o011)
+    folder = tmp_path / "common"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    monkeypatch.setattr(_watch, "lock_path", lambda: folder / "lock")
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, NOBODY, NOBODY)
+    return folder
+
+
+def give_to_nobody(*paths: Path) -> None:
+    for path in paths:
+        os.chown(path, NOBODY, NOBODY)
+
+
+AS_NOBODY = """
+import os, sys, pathlib
+from nbhelpers.machine import _watch, settings
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+_watch.lock_path = lambda: pathlib.Path(sys.argv[1]) / "lock"
+_watch.ROOTS = pathlib.Path(sys.argv[2])
+os.environ["NOISEBOOK_STATE"] = sys.argv[3]
+"""
+
+
+@as_root
+def test_root_puts_back_what_a_users_dead_run_left(common, state, tmp_path, python):
+    knob, theirs = tmp_path / "theirs" / "knob", tmp_path / "theirs" / "state"
+    knob.write_text("new\n")
+    give_to_nobody(knob, write_by_hand(theirs, [change_of(knob)]), theirs)
+    process = python(AS_NOBODY + "_watch._give_notice(pathlib.Path(sys.argv[3]))", common, "/nowhere", theirs)
+    assert process.communicate(timeout=60) == ("", "")
+    assert settings.repair() == [f"put back: {knob} (changed by nobody)"]
+    assert value(knob) == "old" and journals(theirs) == [] and settings.repair() == []
+
+
+@as_root
+def test_a_users_journal_is_obeyed_with_that_users_rights_only(common, state, tmp_path):
+    knob, theirs = tmp_path / "knob", tmp_path / "theirs" / "state"
+    knob.write_text("new\n")
+    path = write_by_hand(theirs, [change_of(knob)])
+    (common / f"noisebook-state-{NOBODY}").write_text(str(theirs))
+    give_to_nobody(theirs, path, common / f"noisebook-state-{NOBODY}")
+    [told] = settings.repair()
+    assert "Permission denied" in told and f"echo 'old' | sudo tee {knob}" in told and value(knob) == "new"
+
+
+@as_root
+def test_a_notice_that_another_user_wrote_is_not_believed(common, state, tmp_path):
+    theirs = tmp_path / "theirs" / "state"
+    theirs.mkdir()
+    (theirs / "1-1.journal").write_text("{")
+    notice = common / f"noisebook-state-{NOBODY}"
+    notice.write_text(str(theirs))
+    assert settings.repair() == []
+    give_to_nobody(notice)
+    notice.rename(common / "noisebook-state-1")
+    assert settings.repair() == []
+
+
+@as_root
+def test_a_user_is_told_what_only_root_can_put_back(common, tmp_path, python):
+    (tmp_path / "knob").write_text("new\n")
+    write_by_hand(tmp_path / "roots", [change_of(tmp_path / "knob")])
+    process = python(AS_NOBODY + "print(*settings.repair(), sep='\\n')", common, tmp_path / "roots", tmp_path / "theirs" / "state")
+    out, error = process.communicate(timeout=60)
+    [told] = out.splitlines() or [error]
+    assert str(tmp_path / "knob") in told and "only root can put it back: sudo " in told and "nbhelpers.machine.doctor" in told
+
+
+# ---- disks ----------------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def small_disk(tmp_path, monkeypatch):
+    """A state folder on a disk of 64 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "tmpfs", folder], check=True)
+    monkeypatch.setenv("NOISEBOOK_STATE", str(folder))
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.fixture
+def knob(tmp_path):
+    path = tmp_path / "knob"
+    path.write_text("old\n")
+    return path
+
+
+def fill(folder: Path) -> None:
+    with contextlib.suppress(OSError), open(folder / "filler", "wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+
+
+@as_root
+def test_on_a_full_disk_nothing_is_changed_and_it_says_why(small_disk, knob):
+    fill(small_disk)
+    with pytest.raises(SettingError, match="No space left") as told:
+        settings.changed({knob: "new"})
+    assert value(knob) == "old" and journals(small_disk) == [] and told.value.mend == f"make room there: df {small_disk}"
+    (small_disk / "filler").unlink()
+    with settings.changed({knob: "new"}):
+        assert value(knob) == "new"
+
+
+@as_root
+def test_a_disk_that_fills_up_meanwhile_hinders_nobody_from_putting_back(small_disk, knob, tmp_path):
+    (tmp_path / "second").write_text("old\n")
+    first, second = settings.changed({knob: "new"}), settings.changed({tmp_path / "second": "new"})
+    fill(small_disk)
+    second.restore()
+    assert value(tmp_path / "second") == "old" and value(knob) == "new"
+    first.restore()
+    assert value(knob) == "old" and journals(small_disk) == []
+
+
+@as_root
+def test_a_read_only_folder_is_told_and_one_that_becomes_so_still_puts_back(small_disk, knob):
+    change = settings.changed({knob: "new"})
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    change.restore()
+    assert value(knob) == "old"
+    with pytest.raises(SettingError, match="no folder for the journal|Read-only") as told:
+        settings.changed({knob: "new"})
+    assert value(knob) == "old" and told.value.mend
+    subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+    with settings.changed({knob: "newer"}):
+        assert value(knob) == "newer"
+    assert journals(small_disk) == []
+
+
+def test_a_torn_journal_is_one_sentence_with_its_remedy_and_what_has_a_name_is_found(state):
+    state.mkdir()
+    (state / "1-2.journal").write_text('{"format": "noisebook jour')
+    (state / ".1-2.journal.abc").write_text('{"for')
+    [told] = settings.repair()
+    assert "cannot be used" in told and told.endswith(f"rm {state}/1-2.journal") and not (state / ".1-2.journal.abc").exists()
+    (state / "1-2.journal").unlink()
+    assert settings.repair() == []
+
+
+def test_doctor_without_a_state_folder_says_so(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path / "file" / "state"))
+    [check] = [check for check in doctor().checks if check.name == "left by dead runs"]
+    assert check.state == "no" and "no folder for the journal" in check.found and check.mend
+
+
