@@ -34,6 +34,8 @@ def state_folder() -> Path:
     for folder in _state_candidates():
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if folder == ROOTS:
+                folder.chmod(0o755)  # for others to see what only root can put back
             if folder.stat().st_uid == os.geteuid() and os.access(folder, os.W_OK | os.X_OK):
                 return folder
     raise SettingError("there is no folder for the journal of changed settings", where=folder,

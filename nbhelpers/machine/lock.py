@@ -7,7 +7,7 @@ import contextlib
 import fcntl
 import os
 import stat
-import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from ..progress import task
 from ._holders import following, holder, sign
 
 INHERITED = "NOISEBOOK_LOCK"
+COMMON = ("/run/lock", "/tmp", "/dev/shm")  # minimal systems lack the first, or have it for root only
+_TRIES = 5
 
 
 @contextlib.contextmanager
@@ -55,17 +57,31 @@ def measuring(exclusive: bool = True, wait: bool = True, on_wait: Callable[[str]
 
 
 def lock_path() -> Path:
-    """The lock's file: in $NOISEBOOK_STATE if set, else where all users of the machine agree on it."""
+    """The lock's file: in $NOISEBOOK_STATE if set, else where all users of the machine agree on it.
+
+    Raises
+    ------
+    Unavailable : there is no such folder.
+    """
     if named := os.environ.get("NOISEBOOK_STATE"):
-        Path(named).mkdir(mode=0o700, parents=True, exist_ok=True)
-        return Path(named).absolute() / "measuring.lock"
-    common = (folder for folder in ("/run/lock", "/tmp") if _for_everybody(folder))
-    return Path(next(common, tempfile.gettempdir())) / "noisebook-measuring.lock"
+        folder = Path(named).absolute()
+        try:
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        except OSError as error:
+            raise _no_lock(folder, error) from None
+        return folder / "measuring.lock"
+    for folder in COMMON:
+        if _for_everybody(folder):
+            return Path(folder) / "noisebook-measuring.lock"
+    raise Unavailable("there is no folder where all users could find the measuring lock", where=", ".join(COMMON),
+                      why="two measurements at once would disturb each other",
+                      mend="as root: mkdir -p /tmp; chmod 1777 /tmp")
 
 
 def _for_everybody(folder: str) -> bool:
+    """Whether every user may make files there; a file system that is mounted read-only answers no to all of them, root too."""
     with contextlib.suppress(OSError):
-        return bool(os.stat(folder).st_mode & stat.S_IWOTH)
+        return bool(os.stat(folder).st_mode & stat.S_IWOTH) and os.access(folder, os.W_OK | os.X_OK)
     return False
 
 
@@ -83,14 +99,25 @@ def _opened(path: Path) -> int:
 
     O_CREAT only where there is no file: fs.protected_regular refuses it, even to root, for another user's file in /tmp.
     """
-    for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDONLY):
-        with contextlib.suppress(OSError):
-            handle = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    for _ in range(_TRIES):
+        for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDONLY):
+            try:
+                handle = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            except OSError as error:
+                failure = error
+                continue
             if flags & os.O_CREAT:
                 os.fchmod(handle, 0o666)
             return handle
-    raise Unavailable("the measuring lock cannot be opened", where=path, why="two measurements could disturb each other",
-                      mend=f"let its owner remove it: rm {path}")
+        time.sleep(0.01)  # who has just made it is about to let others in
+    raise _no_lock(path, failure)
+
+
+def _no_lock(path: Path, error: OSError) -> Unavailable:
+    there = os.path.lexists(path)
+    mend = f"let its owner remove it: rm {path}" if there else f"see what is wrong there: df {path.parent}; ls -ld {path.parent}"
+    return Unavailable(f"the measuring lock cannot be {'opened' if there else 'made'}: {error.strerror}", where=path,
+                       why="two measurements could disturb each other", mend=mend)
 
 
 def _take(handle: int, kind: int, wait: bool, on_wait: Callable[[str], object] | None) -> None:

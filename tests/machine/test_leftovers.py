@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -245,15 +246,21 @@ def test_the_mount_of_a_dead_process_is_taken_over_by_who_needs_it(place, state,
 # ---- root and other users -------------------------------------------------------------------------------------------
 
 @pytest.fixture
-def common(tmp_path, monkeypatch):
+def ground():
+    """A folder that every user may look into (those of pytest are made private again whenever a pytest starts)."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+@pytest.fixture
+def common(ground, monkeypatch):
     """The folder that all users share, with the lock in it; and a home for nobody."""
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(parent.stat().st_mode | 0o011)
-    folder = tmp_path / "common"
+    folder = ground / "common"
     folder.mkdir()
     folder.chmod(0o1777)
     monkeypatch.setattr(_watch, "lock_path", lambda: folder / "lock")
-    theirs = tmp_path / "theirs"
+    theirs = ground / "theirs"
     theirs.mkdir()
     os.chown(theirs, NOBODY, NOBODY)
     return folder
@@ -275,8 +282,8 @@ os.environ["NOISEBOOK_STATE"] = sys.argv[3]
 
 
 @as_root
-def test_root_puts_back_what_a_users_dead_run_left(common, state, tmp_path, python):
-    knob, theirs = tmp_path / "theirs" / "knob", tmp_path / "theirs" / "state"
+def test_root_puts_back_what_a_users_dead_run_left(common, state, ground, python):
+    knob, theirs = ground / "theirs" / "knob", ground / "theirs" / "state"
     knob.write_text("new\n")
     give_to_nobody(knob, write_by_hand(theirs, [change_of(knob)]), theirs)
     process = python(AS_NOBODY + "_watch._give_notice(pathlib.Path(sys.argv[3]))", common, "/nowhere", theirs)
@@ -286,8 +293,8 @@ def test_root_puts_back_what_a_users_dead_run_left(common, state, tmp_path, pyth
 
 
 @as_root
-def test_a_users_journal_is_obeyed_with_that_users_rights_only(common, state, tmp_path):
-    knob, theirs = tmp_path / "knob", tmp_path / "theirs" / "state"
+def test_a_users_journal_is_obeyed_with_that_users_rights_only(common, state, ground):
+    knob, theirs = ground / "knob", ground / "theirs" / "state"
     knob.write_text("new\n")
     path = write_by_hand(theirs, [change_of(knob)])
     (common / f"noisebook-state-{NOBODY}").write_text(str(theirs))
@@ -297,8 +304,8 @@ def test_a_users_journal_is_obeyed_with_that_users_rights_only(common, state, tm
 
 
 @as_root
-def test_a_notice_that_another_user_wrote_is_not_believed(common, state, tmp_path):
-    theirs = tmp_path / "theirs" / "state"
+def test_a_notice_that_another_user_wrote_is_not_believed(common, state, ground):
+    theirs = ground / "theirs" / "state"
     theirs.mkdir()
     (theirs / "1-1.journal").write_text("{")
     notice = common / f"noisebook-state-{NOBODY}"
@@ -310,13 +317,13 @@ def test_a_notice_that_another_user_wrote_is_not_believed(common, state, tmp_pat
 
 
 @as_root
-def test_a_user_is_told_what_only_root_can_put_back(common, tmp_path, python):
-    (tmp_path / "knob").write_text("new\n")
-    write_by_hand(tmp_path / "roots", [change_of(tmp_path / "knob")])
-    process = python(AS_NOBODY + "print(*settings.repair(), sep='\\n')", common, tmp_path / "roots", tmp_path / "theirs" / "state")
+def test_a_user_is_told_what_only_root_can_put_back(common, ground, python):
+    (ground / "knob").write_text("new\n")
+    write_by_hand(ground / "roots", [change_of(ground / "knob")])
+    process = python(AS_NOBODY + "print(*settings.repair(), sep='\\n')", common, ground / "roots", ground / "theirs" / "state")
     out, error = process.communicate(timeout=60)
     [told] = out.splitlines() or [error]
-    assert str(tmp_path / "knob") in told and "only root can put it back: sudo " in told and "nbhelpers.machine.doctor" in told
+    assert str(ground / "knob") in told and "only root can put it back: sudo " in told and "nbhelpers.machine.doctor" in told
 
 
 # ---- disks ----------------------------------------------------------------------------------------------------------

@@ -173,6 +173,57 @@ def test_a_link_is_not_followed(tmp_path, monkeypatch):
     assert (tmp_path / "victim").read_text() == "precious"
 
 
+@pytest.mark.parametrize("missing", ["not there", "for root only", "read-only"])
+def test_without_a_common_folder_the_next_is_taken(tmp_path, monkeypatch, missing):
+    """Minimal systems and containers: each user must come to the same answer."""
+    monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
+    first, second = tmp_path / "lock", tmp_path / "tmp"
+    second.mkdir()
+    second.chmod(0o1777)
+    if missing != "not there":
+        first.mkdir()
+        first.chmod(0o755 if missing == "for root only" else 0o1777)
+    if missing == "read-only":
+        if os.geteuid():
+            pytest.skip("needs root")
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=1777", "tmpfs", first], check=True)
+    monkeypatch.setattr(lock, "COMMON", (str(first), str(second)))
+    try:
+        assert lock.lock_path() == second / "noisebook-measuring.lock"
+        with measuring(wait=False):
+            assert lock.lock_path().stat().st_mode & 0o777 == 0o666
+    finally:
+        if missing == "read-only":
+            subprocess.run(["umount", first], check=True)
+
+
+def test_without_any_common_folder_it_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
+    monkeypatch.setattr(lock, "COMMON", (str(tmp_path / "none"),))
+    with pytest.raises(Unavailable, match="chmod 1777"), measuring():
+        pass
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path / "file" / "state"))
+    with pytest.raises(Unavailable, match="cannot be made: Not a directory"), measuring():
+        pass
+
+
+def test_a_lock_that_another_user_is_just_making_is_waited_for(tmp_path, monkeypatch):
+    """Between its making and its chmod, nobody else may open it."""
+    path, opened = tmp_path / "lock", os.open
+    monkeypatch.setattr(lock, "lock_path", lambda: path)
+    refusals = [PermissionError(13, "Permission denied")] * 3
+
+    def making(name, *arguments):
+        if name == path and refusals:
+            raise refusals.pop()
+        return opened(name, *arguments)
+
+    monkeypatch.setattr(os, "open", making)
+    with measuring(wait=False):
+        assert not refusals
+
+
 def test_all_users_agree_on_the_place(monkeypatch):
     monkeypatch.delenv("NOISEBOOK_STATE", raising=False)
     folder = lock.lock_path().parent
