@@ -48,7 +48,8 @@ class Change:
             mine.add(changes)
             self.changes, self._watched = tuple(changes), mine
         try:
-            mine.guard()
+            with _alone(folder):
+                mine.guard()
             self._make(changes)
         except BaseException:
             self.restore()

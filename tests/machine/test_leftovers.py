@@ -1,6 +1,7 @@
 """What dead processes leave: found by journal or by name, put back in the right order, said in one line; and disks that fail."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -176,6 +177,15 @@ def test_the_first_trace_after_all_were_killed_works_and_says_what_it_found(tmp_
     assert not [name for name in instance_names() if name in output]
 
 
+@as_root
+@pytest.mark.timeout(600)
+def test_a_dozen_interruptions_of_traced_and_injected_runs_leave_nothing(binaries):
+    """The short version of benchmarks/interruptions.py: three of each end, at random moments, tracefs mounted and not."""
+    command = [sys.executable, "benchmarks/interruptions.py", "3", str(os.getpid())]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, env=os.environ | {"NOISEBOOK_BIN": str(binaries)})
+    assert done.returncode == 0 and "12 interruptions" in done.stdout and "0 with something left" in done.stdout, done.stdout + done.stderr
+
+
 # ---- without a journal ----------------------------------------------------------------------------------------------
 
 @as_root
@@ -241,6 +251,18 @@ def test_the_mount_of_a_dead_process_is_taken_over_by_who_needs_it(place, state,
     assert change.changes
     change.restore()
     assert list(place.iterdir()) == []
+
+
+@as_root
+def test_on_a_kernel_without_detached_mounts_it_is_mounted_for_the_look_only(place, monkeypatch):
+    monkeypatch.setattr(guardian, "detached", lambda fstype: (-1, errno.ENOSYS))
+    with guardian.looked_into("tracefs", str(place)) as folder:
+        assert folder == str(place) and (place / "instances").is_dir()
+        assert [guardian.owner_of(source)["pid"] for source, at, _ in guardian.mounts() if at == folder] == [os.getpid()]
+    assert list(place.iterdir()) == []
+    monkeypatch.setattr(guardian, "detached", lambda fstype: (-1, errno.EPERM))
+    with pytest.raises(PermissionError, match="not mounted, and cannot be"), guardian.looked_into("tracefs", str(place)):
+        pass
 
 
 # ---- root and other users -------------------------------------------------------------------------------------------

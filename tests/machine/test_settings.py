@@ -501,12 +501,19 @@ def test_for_nobody_a_sysctl_is_refused_and_nothing_is_left(tmp_path):
     assert done.stdout.splitlines()[-1] == str(folder / "noisebook") and journals(folder / "noisebook") == []
 
 
-needs_tracefs = pytest.mark.skipif(not os.access(TRACING / "instances", os.W_OK), reason="needs tracefs mounted, and root")
+@pytest.fixture
+def tracing(tmp_path):
+    """A tracefs that nobody else can unmount: it is mounted where nobody looks for it."""
+    place = tmp_path / "tracing"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tracefs", "tracefs", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
 
 
-@needs_tracefs
-def test_a_tracefs_instance_is_removed_and_its_selection_put_back(state):
-    folder = TRACING / "instances" / f"noisebook-test-{os.getpid()}"
+@as_root
+def test_a_tracefs_instance_is_removed_and_its_selection_put_back(tracing, state):
+    folder = tracing / "instances" / f"noisebook-test-{os.getpid()}"
     with settings.made_folder(folder):
         with settings.changed({folder / "trace_clock": "mono", folder / "tracing_cpumask": "1"}):
             assert "[mono]" in (folder / "trace_clock").read_text()
@@ -515,12 +522,12 @@ def test_a_tracefs_instance_is_removed_and_its_selection_put_back(state):
     assert not folder.exists()
 
 
-@needs_tracefs
-def test_a_tracefs_instance_is_removed_after_sigkill_of_everybody(python, state):
-    folder = TRACING / "instances" / f"noisebook-killed-{os.getpid()}"
+@as_root
+def test_a_tracefs_instance_is_removed_after_sigkill_of_everybody(tracing, python, state):
+    folder = tracing / "instances" / f"noisebook-killed-{os.getpid()}"
     process = python("import os, sys; from nbhelpers.machine import settings; change = settings.made_folder(sys.argv[1])\n"
                      "clock = settings.changed({sys.argv[1] + '/trace_clock': 'mono'})\n"
-                     "reader = open(sys.argv[1] + '/per_cpu/cpu0/trace_pipe_raw', 'rb'); os.fork()\nprint('ready', flush=True); sys.stdin.read()",
+                     "reader = open(sys.argv[1] + '/per_cpu/cpu0/trace_pipe_raw', 'rb'); os.fork() and print('ready', flush=True); sys.stdin.read()",
                      folder)
     assert process.stdout.readline() == "ready\n" and folder.is_dir()
     os.killpg(process.pid, signal.SIGKILL)
@@ -529,9 +536,9 @@ def test_a_tracefs_instance_is_removed_after_sigkill_of_everybody(python, state)
     assert eventually(lambda: journals(state) == [])
 
 
-@needs_tracefs
-def test_an_instance_in_use_is_warned_of_and_removed_later(state):
-    folder = TRACING / "instances" / f"noisebook-busy-{os.getpid()}"
+@as_root
+def test_an_instance_in_use_is_warned_of_and_removed_later(tracing, state):
+    folder = tracing / "instances" / f"noisebook-busy-{os.getpid()}"
     change = settings.made_folder(folder)
     with open(folder / "trace_pipe"), pytest.warns(RuntimeWarning, match="not put back yet"):
         change.restore()
