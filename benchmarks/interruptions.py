@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nbhelpers.inject import Injector  # noqa: E402
 from nbhelpers.inject.calibrate import calibrate  # noqa: E402
-from nbhelpers.machine import guardian, settings, state_folder  # noqa: E402
+from nbhelpers.machine import guardian, kernel, settings, state_folder  # noqa: E402
 from nbhelpers.measure import Campaign, Cell  # noqa: E402
 from nbhelpers.noise import NoiseConfig  # noqa: E402
 from nbhelpers.trace import Tracer  # noqa: E402
@@ -88,7 +88,7 @@ def processes() -> list[int]:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             if (mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") and int(pid) != os.getpid()
-                    and guardian.started(int(pid)) is not None):
+                    and kernel.started(int(pid)) is not None):
                 found.append(int(pid))
     return found
 
@@ -105,9 +105,10 @@ def _words(pid: int) -> list[bytes]:
 
 def standing(pids: set[int]) -> dict[str, object]:
     """All that a run may leave behind; `pids` are of the harnesses so far."""
-    with guardian.looked_into("tracefs", TRACEFS) as tracefs:
-        instances = [name for name, owner in guardian.instances(tracefs) if owner["pid"] in pids]
-    return {"instance": instances, "setting": TTL.read_text().strip(), "mount": guardian.mounts(), "process": processes(),
+    with kernel.looked_into("tracefs", TRACEFS) as tracefs:
+        instances = [name for name, owner in kernel.instances(tracefs) if owner["pid"] in pids]
+    mounts = [mount for mount in kernel.mounts() if mount[1].startswith("/sys/")]
+    return {"instance": instances, "setting": TTL.read_text().strip(), "mount": mounts, "process": processes(),
             "journal": [name for name in os.listdir(state_folder()) if "journal" in name]}
 
 
@@ -171,9 +172,9 @@ def ended(pid: int) -> bool:
 
 
 def set_mounted(wanted: bool) -> None:
-    while guardian.is_mounted("tracefs", TRACEFS) and not wanted:
+    while kernel.is_mounted("tracefs", TRACEFS) and not wanted:
         subprocess.run(["umount", TRACEFS], check=True)
-    if wanted and not guardian.is_mounted("tracefs", TRACEFS):
+    if wanted and not kernel.is_mounted("tracefs", TRACEFS):
         subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACEFS], check=True)
 
 

@@ -3,7 +3,7 @@
 Owns all that is read from and written to the kernel's settings; the parts after it ask here.
 """
 
-from . import guardian, leftovers, settings
+from . import kernel, leftovers, settings
 from .describe import Machine, describe
 from .doctor import Capabilities, Check, Doctor, doctor
 from .lock import measuring
@@ -12,5 +12,5 @@ from ._read import cpu_list
 from ._watch import state_folder
 from .topology import Cpu, Topology, online_cpus, topology
 
-__all__ = ["Capabilities", "Check", "Cpu", "Doctor", "Machine", "Topology", "cpu_list", "describe", "doctor", "guardian", "leftovers", "measuring", "online_cpus", "provenance",
+__all__ = ["Capabilities", "Check", "Cpu", "Doctor", "Machine", "Topology", "cpu_list", "describe", "doctor", "kernel", "leftovers", "measuring", "online_cpus", "provenance",
            "settings", "state_folder", "topology"]

@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-from .guardian import chosen as chosen
+from .kernel import chosen as chosen
 
 CAP_SYS_ADMIN, CAP_SYS_NICE = 21, 23
 

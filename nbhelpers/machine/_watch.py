@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import SettingError
-from . import guardian
+from . import guardian, kernel
 from .lock import lock_path
 
 ROOTS = Path("/run/noisebook")
@@ -58,7 +58,7 @@ class Watched:
 
     def __init__(self, folder: Path):
         self.folder, self.process = folder, None
-        owner = guardian.identity(os.getpid())
+        owner = kernel.identity(os.getpid())
         self.journal = guardian.Journal(str(folder / f"{owner['pid']}-{owner['started']:020d}.journal"), owner)
 
     def add(self, changes: list[dict]) -> None:
@@ -153,7 +153,7 @@ def _left_to_root() -> list[str]:
     for path in guardian.journals(str(ROOTS)):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             journal = guardian.read_journal(path, user=0)
-            if journal["boot"] == guardian.boot_id() and not guardian.alive(journal):
+            if journal["boot"] == kernel.boot_id() and not kernel.alive(journal):
                 paths += [change["path"] for change in journal["changes"]]
     return [f"left changed by root: {', '.join(paths)}; only root can put it back: "
             f"sudo {sys.executable} -m nbhelpers.machine.doctor"] if paths else []

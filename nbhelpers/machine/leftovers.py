@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import Unavailable
-from . import guardian
+from . import guardian, kernel
 
 TRACEFS = "/sys/kernel/tracing"
 ON_DISK = ("/var/tmp",)  # /tmp often lies in memory
@@ -36,25 +36,25 @@ def remove(state: Path) -> list[str]:
 
 def _instances() -> Iterator[str]:
     """Where nobody has mounted tracefs it is looked into all the same: an instance goes on recording unseen."""
-    with contextlib.suppress(OSError), guardian.looked_into("tracefs", TRACEFS) as tracefs:
-        for name, owner in guardian.instances(tracefs):
-            if not guardian.alive(owner):
+    with contextlib.suppress(OSError), kernel.looked_into("tracefs", TRACEFS) as tracefs:
+        for name, owner in kernel.instances(tracefs):
+            if not kernel.alive(owner):
                 yield from _gone(f"{tracefs}/instances/{name}", f"the tracefs instance {name}", owner)
 
 
 def _groups() -> Iterator[str]:
-    for place in {place for _, place, kind in guardian.mounts() if kind in ("cgroup", "cgroup2")}:
+    for place in {place for _, place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2")}:
         with contextlib.suppress(OSError):
             for name in os.listdir(place):
-                owner = guardian.owner_of(name)
-                if owner and not guardian.alive(owner):
+                owner = kernel.owner_of(name)
+                if owner and not kernel.alive(owner):
                     yield from _gone(f"{place}/{name}", f"the control group {place}/{name}", owner)
 
 
 def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
     """Remove a folder of the kernel, and say so."""
     try:
-        acted, _ = guardian.undo_folder({"path": path}, 0)
+        acted, _ = kernel.undo_folder({"path": path}, 0)
     except OSError as error:
         yield f"not removed: {what}, left by process {owner['pid']}, which is dead: {error.strerror or error}"
     else:
@@ -64,13 +64,13 @@ def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
 
 def _mounts(state: Path) -> Iterator[str]:
     """A mount that is in use, by whomever, stays, and is looked at again at the next start."""
-    for source, place, kind in guardian.mounts():
-        owner = guardian.owner_of(source)
-        if not owner or kind not in guardian.KERNEL_FOLDERS or guardian.alive(owner):
+    for source, place, kind in kernel.mounts():
+        owner = kernel.owner_of(source)
+        if not owner or kind not in kernel.KERNEL_FOLDERS or kernel.alive(owner):
             continue
         change = {"kind": "umount", "path": place, "fstype": kind, "shared": True}
         with contextlib.suppress(OSError), guardian.locked(state):
-            if not guardian.partners(str(state), change) and guardian.undo_mount(change, 0)[0]:
+            if not guardian.partners(str(state), change) and kernel.undo_mount(change, 0)[0]:
                 yield f"unmounted: {place} ({kind}), mounted by process {owner['pid']}, which is dead"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..errors import SettingError
-from . import guardian, leftovers
+from . import guardian, kernel, leftovers
 from ._watch import Watched, explained, repair_others, state_folder, watched
 
 
@@ -220,7 +220,7 @@ def _refuse_held(wanted: list[dict], folder: Path) -> None:
             journal = guardian.read_journal(path)
             held = {other["path"] for other in journal["changes"] for change in wanted
                     if other["path"] == change["path"] and not guardian.is_shared(change, other)}
-            if held and journal["pid"] != os.getpid() and guardian.alive(journal):
+            if held and journal["pid"] != os.getpid() and kernel.alive(journal):
                 raise SettingError(f"the setting is held by another measurement, process {journal['pid']}",
                                    where=", ".join(sorted(held)), why="each would put back what the other had set",
                                    mend=f"wait until it has ended: tail --pid={journal['pid']} -f /dev/null")
@@ -246,15 +246,15 @@ def _prepared(change: dict) -> dict | None:
     prepared = _PREPARE[change["kind"]](change)
     if prepared is None:
         return None
-    below = guardian.mount_below(change["path"]) if change["kind"] != "umount" else None
+    below = kernel.mount_below(change["path"]) if change["kind"] != "umount" else None
     return prepared | {"at": time.monotonic_ns()} | ({"on": list(below)} if below else {})
 
 
 def _prepare_write(change: dict) -> dict | None:
     path = change["path"]
     with explained(f"cannot change the setting to {change['new']!r}", path):
-        old = guardian.read_value(path)
-        if guardian.same(old, change["new"]):
+        old = kernel.read_value(path)
+        if kernel.same(old, change["new"]):
             sharers = _sharers(change)
             return change | {"old": sharers[0]["old"]} if sharers else None
         os.close(os.open(path, os.O_WRONLY))
@@ -264,9 +264,9 @@ def _prepare_write(change: dict) -> dict | None:
 def _prepare_flag(change: dict) -> dict | None:
     path, flag = change["path"], change["new"]
     with explained(f"cannot set the flag {flag}", path):
-        if guardian.has_flag(path, flag):
+        if kernel.has_flag(path, flag):
             return None
-        if not guardian.has_flag(path, guardian.opposite(flag)):
+        if not kernel.has_flag(path, kernel.opposite(flag)):
             raise SettingError(f"there is no flag {flag}", where=path, why="the kernel would not know what is wanted", mend=f"cat {path}")
         os.close(os.open(path, os.O_WRONLY))
     return change
@@ -282,9 +282,9 @@ def _prepare_folder(change: dict) -> dict:
 
 def _prepare_mount(change: dict) -> dict | None:
     """Nothing to do where somebody else has mounted it; what is ours is shared, or taken over from one who is dead."""
-    there = [source for source, place, kind in guardian.mounts() if (place, kind) == (change["path"], change["fstype"])]
-    maker = guardian.owner_of(there[-1]) if there else None
-    orphaned = maker is not None and not guardian.alive(maker)
+    there = [source for source, place, kind in kernel.mounts() if (place, kind) == (change["path"], change["fstype"])]
+    maker = kernel.owner_of(there[-1]) if there else None
+    orphaned = maker is not None and not kernel.alive(maker)
     return change if not there or orphaned or _sharers(change) else None
 
 
@@ -301,10 +301,10 @@ _PREPARE = {"write": _prepare_write, "flag": _prepare_flag, "rmdir": _prepare_fo
 def _write(change: dict) -> None:
     """Write and read back; a kernel that takes another value than asked for gets the old one again at once."""
     path, old, new = change["path"], change["old"], change["new"]
-    guardian.write_value(path, new)
-    taken = guardian.read_value(path)
-    if not guardian.same(taken, new):
-        guardian.write_value(path, old)
+    kernel.write_value(path, new)
+    taken = kernel.read_value(path)
+    if not kernel.same(taken, new):
+        kernel.write_value(path, old)
         raise SettingError(f"the kernel did not take the value {new!r}, it made it {taken!r}", where=path,
                            why="the measurement would run under other conditions than its record says",
                            mend=f"choose a value that the kernel accepts; it was {old!r}, and is so again")
@@ -312,13 +312,13 @@ def _write(change: dict) -> None:
 
 def _mount(change: dict) -> None:
     with guardian.locked(state_folder()):
-        if not guardian.is_mounted(change["fstype"], change["path"]):
-            guardian.mount(change["fstype"], change["path"])
+        if not kernel.is_mounted(change["fstype"], change["path"]):
+            kernel.mount(change["fstype"], change["path"])
 
 
 def _flag(change: dict) -> None:
-    guardian.write_value(change["path"], change["new"])
-    if not guardian.has_flag(change["path"], change["new"]):
+    kernel.write_value(change["path"], change["new"])
+    if not kernel.has_flag(change["path"], change["new"]):
         raise OSError(errno.EINVAL, "the flag was not taken")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import SettingError
-from ..machine import guardian, settings
+from ..machine import kernel, settings
 from ..workloads import Workload, format_cpu_list
 from . import _proc
 from .action import YES, Action, Possible
@@ -87,7 +87,7 @@ class Group(Action, ABC):
         return None if os.path.basename(has) == name else f"the process is in the control group {has or '/'}, not in {name}"
 
     def _folder(self, found: Hierarchy) -> Path:
-        return found.folder / guardian.owned_name(self.controller)
+        return found.folder / kernel.owned_name(self.controller)
 
 
 def _write(path: Path, value: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..errors import SettingError
 from ..machine import online_cpus, settings
-from ..machine.guardian import read_value, same
+from ..machine.kernel import read_value, same
 from ..workloads import Workload, format_cpu_list
 from .action import YES, Action, Possible
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import Unavailable
-from ..machine import guardian, settings
+from ..machine import kernel, settings
 
 MOUNT_POINTS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 _READ_BYTES = 1 << 16  # a read gives one page at most; pages have up to 64 KiB
@@ -52,7 +52,7 @@ class Instance:
                 self._changes.append(settings.mounted("tracefs", MOUNT_POINTS[0]))
             self.root = tracefs_root()
             self._pin = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # nobody can unmount it meanwhile
-            self.path = self.root / "instances" / guardian.owned_name(purpose)
+            self.path = self.root / "instances" / kernel.owned_name(purpose)
             self._changes.append(settings.made_folder(self.path))
             for file, value in (("tracing_on", 0), ("options/overwrite", 0), ("trace_clock", clock), ("buffer_size_kb", buffer_kib)):
                 self.write(file, value)

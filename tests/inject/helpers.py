@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from nbhelpers.inject.injector import THROTTLING
-from nbhelpers.machine import guardian, state_folder
+from nbhelpers.machine import guardian, kernel, state_folder
 from nbhelpers.noise import NoiseConfig
 
 CPU_COUNT = os.cpu_count()
@@ -86,7 +86,7 @@ def lifted_by_others() -> bool:
         with contextlib.suppress(OSError, ValueError):
             journal = guardian.read_journal(path)
             held += [journal] * (journal["pid"] != os.getpid() and any(change["path"] == THROTTLING for change in journal["changes"]))
-    return any(map(guardian.alive, held))
+    return any(map(kernel.alive, held))
 
 
 LIFTED_FOR_GOOD = lifted() and not lifted_by_others()

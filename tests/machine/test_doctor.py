@@ -11,7 +11,7 @@ import pytest
 
 from nbhelpers.machine import doctor
 from nbhelpers.machine.doctor import Trial, Trials
-from nbhelpers.machine.guardian import is_mounted
+from nbhelpers.machine.kernel import is_mounted
 
 from .conftest import REPOSITORY, as_root, write_tree
 

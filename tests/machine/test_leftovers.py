@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.errors import SettingError
-from nbhelpers.machine import _watch, doctor, guardian, leftovers, settings
+from nbhelpers.machine import _watch, doctor, guardian, kernel, leftovers, settings
 
 from .conftest import REPOSITORY, as_root, eventually
 from .test_settings import change_of, journals, value, write_by_hand
@@ -44,31 +44,33 @@ def place(tmp_path, state):
     folder = tmp_path / "tracing"
     folder.mkdir()
     yield folder
-    while guardian.is_mounted("tracefs", str(folder)):
+    while kernel.is_mounted("tracefs", str(folder)):
         subprocess.run(["umount", folder], check=True)
 
 
 @pytest.fixture
 def dead(python):
     """The name of something that a process made that is dead now."""
-    process = python("from nbhelpers.machine import guardian; print(guardian.owned_name('test'))")
-    return process.communicate(timeout=60)[0].strip()
+    process = python("from nbhelpers.machine import kernel; print(kernel.owned_name('test'))")
+    name, error = process.communicate(timeout=60)
+    assert name, error
+    return name.strip()
 
 
 def instance_names() -> list[str]:
-    with guardian.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
-        return [name for name, _ in guardian.instances(tracefs)]
+    with kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+        return [name for name, _ in kernel.instances(tracefs)]
 
 
 @pytest.fixture
 def stray(dead):
     """A tracefs instance that records, without journal or owner."""
-    with guardian.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+    with kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
         folder = Path(tracefs) / "instances" / dead
         folder.mkdir()
         assert (folder / "tracing_on").read_text().strip() == "1"
     yield dead
-    with contextlib.suppress(OSError), guardian.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+    with contextlib.suppress(OSError), kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
         (Path(tracefs) / "instances" / dead).rmdir()
 
 
@@ -78,7 +80,7 @@ def stray(dead):
 def test_what_stands_on_a_mount_goes_before_the_mount_whoever_is_dropped_first(place, state):
     """As the collector drops them at the end of an interrupted program: the mount first."""
     mount = settings.mounted("tracefs", place)
-    folder = settings.made_folder(place / "instances" / guardian.owned_name("order"))
+    folder = settings.made_folder(place / "instances" / kernel.owned_name("order"))
     clock = settings.changed({Path(folder.changes[0]["path"]) / "trace_clock": "mono"})
     assert [change["kind"] for change in json.loads(journals(state)[0].read_text())["changes"]] == ["umount", "rmdir", "write"]
     mount.restore()
@@ -92,7 +94,7 @@ def test_what_stands_on_a_mount_goes_before_the_mount_whoever_is_dropped_first(p
 
 @as_root
 def test_an_instance_in_use_keeps_its_mount_and_both_stay_in_the_journal(place, state):
-    mount, folder = settings.mounted("tracefs", place), settings.made_folder(place / "instances" / guardian.owned_name("busy"))
+    mount, folder = settings.mounted("tracefs", place), settings.made_folder(place / "instances" / kernel.owned_name("busy"))
     with open(Path(folder.changes[0]["path"]) / "trace_pipe"):
         for change in (folder, mount):
             with pytest.warns(RuntimeWarning, match="not put back yet"):
@@ -107,13 +109,13 @@ def test_an_instance_in_use_keeps_its_mount_and_both_stay_in_the_journal(place, 
 def test_an_instance_is_removed_though_somebody_unmounted_tracefs(place, state):
     """"Not a directory" was taken for done: the instance went on recording, unseen."""
     mount = settings.mounted("tracefs", place)
-    name = guardian.owned_name("unseen")
+    name = kernel.owned_name("unseen")
     folder = settings.made_folder(place / "instances" / name)
     subprocess.run(["umount", place], check=True)
     assert name in instance_names()
     folder.restore()
     mount.restore()
-    assert name not in instance_names() and journals(state) == [] and not guardian.is_mounted("tracefs", str(place))
+    assert name not in instance_names() and journals(state) == [] and not kernel.is_mounted("tracefs", str(place))
 
 
 def test_nested_changes_that_end_in_the_wrong_order_end_at_the_first_value(tmp_path, state):
@@ -157,7 +159,7 @@ def test_an_interrupted_trace_leaves_no_instance_and_no_mount(tmp_path, state, h
     program = TRACED + f"print(tracer._recorder._instance.path.name, flush=True); os.kill(os.getpid(), signal.{how}); signal.pause()"
     status, output, count = in_own_mounts(program, state, tmp_path, mounted)
     name = output.strip()
-    assert status and guardian.owner_of(name) and name not in instance_names() and count == mounted
+    assert status and kernel.owner_of(name) and name not in instance_names() and count == mounted
     assert eventually(lambda: journals(state) == [])
 
 
@@ -197,16 +199,16 @@ def test_an_instance_without_owner_and_journal_is_removed_and_told(stray, state)
 
 @as_root
 def test_make_doctor_removes_it_and_says_so(stray, state):
-    before = guardian.mounts()
+    before = kernel.mounts()
     report = doctor()
     assert [stray in sentence for sentence in report.repaired] == [True]
-    assert "removed: the tracefs instance" in report.text() and stray not in instance_names() and guardian.mounts() == before
+    assert "removed: the tracefs instance" in report.text() and stray not in instance_names() and kernel.mounts() == before
     assert [check.found for check in doctor().checks if check.name == "left by dead runs"] == ["nothing"]
 
 
 @as_root
 def test_what_cannot_be_removed_is_said_with_its_reason(stray, state):
-    with guardian.looked_into("tracefs", leftovers.TRACEFS) as tracefs, open(f"{tracefs}/instances/{stray}/trace_pipe"):
+    with kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs, open(f"{tracefs}/instances/{stray}/trace_pipe"):
         [told] = settings.repair()
         assert told.startswith("not removed: the tracefs instance " + stray) and "busy" in told
         [check] = [check for check in doctor().checks if check.name == "left by dead runs"]
@@ -215,8 +217,8 @@ def test_what_cannot_be_removed_is_said_with_its_reason(stray, state):
 
 @as_root
 def test_an_instance_of_the_living_stays(state):
-    with guardian.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
-        folder = Path(tracefs) / "instances" / guardian.owned_name("living")
+    with kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+        folder = Path(tracefs) / "instances" / kernel.owned_name("living")
         folder.mkdir()
         try:
             assert settings.repair() == [] and folder.is_dir()
@@ -225,26 +227,26 @@ def test_an_instance_of_the_living_stays(state):
 
 
 def test_an_owner_in_another_pid_namespace_cannot_be_judged():
-    owner = guardian.identity(os.getpid())
-    assert guardian.alive(owner) and not guardian.alive(owner | {"started": 1})
-    assert guardian.alive(owner | {"started": 1, "namespace": owner["namespace"] + 1})
-    assert guardian.owner_of(guardian.owned_name("some-thing")) == owner
-    assert [guardian.owner_of(name) for name in ("noisebook", "noisebook-12-tracepoints", "trace-cmd-1-2-3", "noisebook-1-2-3x")] == [None] * 4
+    owner = kernel.identity(os.getpid())
+    assert kernel.alive(owner) and not kernel.alive(owner | {"started": 1})
+    assert kernel.alive(owner | {"started": 1, "namespace": owner["namespace"] + 1})
+    assert kernel.owner_of(kernel.owned_name("some-thing")).items() <= owner.items()
+    assert [kernel.owner_of(name) for name in ("noisebook", "noisebook-12-tracepoints", "trace-cmd-1-2-3", "noisebook-1-2-3x")] == [None] * 4
 
 
 @as_root
 def test_a_mount_without_owner_and_journal_is_undone_unless_it_is_used(place, state, python):
-    process = python("import sys; from nbhelpers.machine import guardian; guardian.mount('tracefs', sys.argv[1])", place)
+    process = python("import sys; from nbhelpers.machine import kernel; kernel.mount('tracefs', sys.argv[1])", place)
     process.communicate(timeout=60)
     with open(place / "available_tracers"):
-        assert settings.repair() == [] and guardian.is_mounted("tracefs", str(place))
+        assert settings.repair() == [] and kernel.is_mounted("tracefs", str(place))
     [told] = settings.repair()
     assert told.startswith(f"unmounted: {place} (tracefs)") and list(place.iterdir()) == []
 
 
 @as_root
 def test_the_mount_of_a_dead_process_is_taken_over_by_who_needs_it(place, state, python):
-    process = python("import sys; from nbhelpers.machine import guardian; guardian.mount('tracefs', sys.argv[1])", place)
+    process = python("import sys; from nbhelpers.machine import kernel; kernel.mount('tracefs', sys.argv[1])", place)
     process.communicate(timeout=60)
     with open(place / "available_tracers"):
         change = settings.mounted("tracefs", place)
@@ -255,13 +257,13 @@ def test_the_mount_of_a_dead_process_is_taken_over_by_who_needs_it(place, state,
 
 @as_root
 def test_on_a_kernel_without_detached_mounts_it_is_mounted_for_the_look_only(place, monkeypatch):
-    monkeypatch.setattr(guardian, "detached", lambda fstype: (-1, errno.ENOSYS))
-    with guardian.looked_into("tracefs", str(place)) as folder:
+    monkeypatch.setattr(kernel, "detached", lambda fstype: (-1, errno.ENOSYS))
+    with kernel.looked_into("tracefs", str(place)) as folder:
         assert folder == str(place) and (place / "instances").is_dir()
-        assert [guardian.owner_of(source)["pid"] for source, at, _ in guardian.mounts() if at == folder] == [os.getpid()]
+        assert [kernel.owner_of(source)["pid"] for source, at, _ in kernel.mounts() if at == folder] == [os.getpid()]
     assert list(place.iterdir()) == []
-    monkeypatch.setattr(guardian, "detached", lambda fstype: (-1, errno.EPERM))
-    with pytest.raises(PermissionError, match="not mounted, and cannot be"), guardian.looked_into("tracefs", str(place)):
+    monkeypatch.setattr(kernel, "detached", lambda fstype: (-1, errno.EPERM))
+    with pytest.raises(PermissionError, match="not mounted, and cannot be"), kernel.looked_into("tracefs", str(place)):
         pass
 
 
@@ -419,6 +421,12 @@ def test_a_torn_journal_is_one_sentence_with_its_remedy_and_what_has_a_name_is_f
     assert "cannot be used" in told and told.endswith(f"rm {state}/1-2.journal") and not (state / ".1-2.journal.abc").exists()
     (state / "1-2.journal").unlink()
     assert settings.repair() == []
+
+
+def test_a_journal_of_another_machine_on_a_disk_in_common_is_left_to_it(state):
+    """Homes of a cluster: it is of another boot, and yet in force."""
+    path = write_by_hand(state, [change_of(state / "knob")], boot="another", node="another-node")
+    assert settings.repair() == [] and path.exists()
 
 
 def test_doctor_without_a_state_folder_says_so(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError, LostEvents, NoisebookError
-from nbhelpers.machine import doctor, guardian
+from nbhelpers.machine import doctor, kernel
 from nbhelpers.measure import Attachment, run_once
 from nbhelpers.trace import Tracer, event_costs_ns, read_osnoise, read_raw_tracepoints, read_traces, read_tracepoints, summary
 from nbhelpers.workloads import binary_folder, external, nbody
@@ -159,7 +159,7 @@ def test_nothing_is_left_behind(tmp_path, workload, recording):
     tracer = Tracer(tmp_path, source="tracepoints")
     run_once(workload, [tracer])
     during = set(os.listdir(INSTANCES)) - before
-    name = guardian.owned_name("tracepoints")
+    name = kernel.owned_name("tracepoints")
     assert name in during
     assert (INSTANCES / name / "set_event").read_text() == ""  # detached between runs
     tracer.close()

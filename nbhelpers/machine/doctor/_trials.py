@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .._read import located
 from ..describe import compiler
-from ..guardian import detached, is_mounted
+from ..kernel import detached, is_mounted
 
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "loongarch64": 241, "ppc64le": 319, "s390x": 331}
 HARDWARE_INSTRUCTIONS, SOFTWARE_CONTEXT_SWITCHES = (0, 1), (1, 3)

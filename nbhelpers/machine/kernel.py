@@ -1,0 +1,316 @@
+"""What the kernel holds for us: values of its files, its file systems, who made what, and how it is undone.
+
+Owns every way of undoing a change, and the names that tell whose an instance, a control group or a mount
+is. Standard library only: `guardian.py` works with this when nothing else does.
+"""
+
+import contextlib
+import ctypes
+import errno
+import os
+import re
+import time
+
+BUSY_FOR_S = 2.0
+KERNEL_FOLDERS = ("tracefs", "debugfs")
+OURS = "noisebook-"
+_FSOPEN, _FSCONFIG, _FSMOUNT, _CLOEXEC = 430, 431, 432, 1  # the same on all architectures
+_FSCONFIG_CMD_CREATE = 6
+
+
+# ---- values -------------------------------------------------------------------------------------------------------
+
+def chosen(text: str) -> str:
+    """The selected word of "always [madvise] never" or "none (full)"; other text as it is, blanks collapsed."""
+    marked = re.findall(r"(?<!\S)(?:\[([^\[\]\s]+)\]|\(([^()\s]+)\))(?!\S)", text)
+    return "".join(marked[0]) if len(marked) == 1 else " ".join(text.split())
+
+
+def same(one: str, other: str) -> bool:
+    """Whether the kernel means the same by two texts: 1 and Y, 0-2 and 0,1,2, mask f and 00000000,0000000f."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(text: str) -> object:
+    word = chosen(text)
+    if re.fullmatch(r"[0-9a-fA-F]{1,8}(,[0-9a-fA-F]{8})+", word):
+        word = word.replace(",", "")
+    if re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)+|\d+-\d+", word):
+        return _cpus(word)
+    if re.fullmatch(r"[0-9a-fA-F]+", word):
+        return word.lower().lstrip("0") or "0"
+    return {"Y": "1", "y": "1", "N": "0", "n": "0"}.get(word, word)
+
+
+def _cpus(text: str) -> tuple:
+    ranges = (part.partition("-") for part in text.split(","))
+    spans = tuple(sorted((int(first), int(last or first)) for first, _, last in ranges))
+    joined = []
+    for first, last in spans:
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1][1] = max(joined[-1][1], last)
+        else:
+            joined.append([first, last])
+    return tuple(map(tuple, joined))
+
+
+def read_value(path: str) -> str:
+    """The value a settings file shows, without its decoration."""
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return chosen(file.read())
+
+
+def write_value(path: str, value: str) -> None:
+    """Write a settings file in one write(2), as the kernel wants it, and never create one."""
+    handle = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    try:
+        os.write(handle, value.encode("utf-8", "surrogateescape") + b"\n")
+    finally:
+        os.close(handle)
+
+
+# ---- who is alive -------------------------------------------------------------------------------------------------
+
+def boot_id() -> str:
+    """The random number that the kernel drew at this boot."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def started(pid: int) -> int | None:
+    """Start time of a live process in clock ticks since boot, which tells it from a later one of the same pid; else None."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            after_name = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if after_name[0] in (b"Z", b"X") else int(after_name[19])
+
+
+def namespace() -> int:
+    """The number of the pid namespace that this process is in: pids mean something only inside it."""
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
+def identity(pid: int) -> dict:
+    """Who owns a change: the pid, what tells it from later processes of that pid, and where it counts."""
+    return {"pid": pid, "started": started(pid), "boot": boot_id(), "namespace": namespace(), "node": os.uname().nodename}
+
+
+def alive(owner: dict) -> bool:
+    """Whether an owner still lives; one of another pid namespace cannot be looked at, and counts as living."""
+    if owner["boot"] != boot_id():
+        return False
+    if owner.get("namespace", namespace()) != namespace():
+        return True
+    return started(owner["pid"]) == owner["started"]
+
+
+def owned_name(suffix: str = "") -> str:
+    """A name that tells who made a thing, so that it is found when all else is lost: noisebook-PID-START-NAMESPACE-SUFFIX."""
+    pid = os.getpid()
+    return f"{OURS}{pid}-{started(pid)}-{namespace()}{suffix and f'-{suffix}'}"
+
+
+def owner_of(name: str) -> dict | None:
+    """The owner that a name tells; None: it is no name of ours."""
+    match = re.fullmatch(rf"{OURS}(\d+)-(\d+)-(\d+)(-.*)?", name)
+    if match is None:
+        return None
+    pid, start, inside = map(int, match.groups()[:3])
+    return {"pid": pid, "started": start, "boot": boot_id(), "namespace": inside}
+
+
+# ---- undoing; each tells whether there was something to undo, and remarks on what others had changed -----------------
+
+def undo(change: dict, patience_s: float) -> tuple:
+    """Undo a change, and see that it is undone.
+
+    A file system of the kernel that it lies in and that is not mounted any more is looked into all the same.
+
+    Returns
+    -------
+    (acted, remark) : whether something had to be undone; what was found changed by others and left alone, or "".
+    """
+    if "on" not in change:
+        return UNDO[change["kind"]](change, patience_s)
+    fstype, place = change["on"]
+    with looked_into(fstype, place) as folder:
+        here = change | {"path": folder + change["path"].removeprefix(place)}
+        acted, remark = UNDO[change["kind"]](here, patience_s)
+        return acted, remark.replace(here["path"], change["path"])
+
+
+def undo_write(change: dict, patience_s: float) -> tuple:
+    """Write the old value back, if the current one is ours."""
+    path, old, new = change["path"], change["old"], change["new"]
+    try:
+        current = read_value(path)
+    except FileNotFoundError:
+        return False, f"{path} is gone"
+    if same(current, old):
+        return False, ""
+    if not same(current, new):
+        return False, f"{path} is {current!r}, set by somebody else meanwhile; it was {old!r} before"
+    write_value(path, old)
+    if not same(read_value(path), old):
+        raise OSError(errno.EINVAL, "the old value was not taken")
+    return True, ""
+
+
+def opposite(flag: str) -> str:
+    """What unsets a flag of a file of flags, as tracefs has them: OVERWRITE and NO_OVERWRITE, overwrite and nooverwrite."""
+    no = "NO_" if flag.isupper() else "no"
+    return flag.removeprefix(no) if flag.startswith(no) else no + flag
+
+
+def has_flag(path: str, flag: str) -> bool:
+    """Whether a file of flags names this one."""
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return flag in file.read().split()
+
+
+def undo_flag(change: dict, patience_s: float) -> tuple:
+    """Unset the flag, if it is still set."""
+    path, flag = change["path"], change["new"]
+    try:
+        if not has_flag(path, flag):
+            return False, ""
+    except FileNotFoundError:
+        return False, f"{path} is gone"
+    write_value(path, opposite(flag))
+    if has_flag(path, flag):
+        raise OSError(errno.EINVAL, "the flag was not unset")
+    return True, ""
+
+
+def undo_folder(change: dict, patience_s: float) -> tuple:
+    """Remove a folder; a tracefs instance stays busy for a moment after its last reader closed it."""
+    path = change["path"]
+    if not os.path.isdir(path):
+        return False, ""
+    with contextlib.suppress(OSError):
+        write_value(os.path.join(path, "tracing_on"), "0")
+    try:
+        _patiently(lambda: os.rmdir(path), patience_s)
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
+        return False, f"{path} was kept: somebody put files into it"
+    if os.path.lexists(path):
+        raise OSError(errno.EBUSY, "it was removed and is there again")
+    return True, ""
+
+
+def undo_mount(change: dict, patience_s: float) -> tuple:
+    """Unmount what we have mounted; whoever uses it holds it open, and the kernel says busy."""
+    path, fstype = change["path"], change["fstype"]
+    sources = [source for source, place, kind in mounts() if (place, kind) == (path, fstype)]
+    if not sources:
+        return False, ""
+    if owner_of(sources[-1]) is None:
+        return False, f"{path} was mounted by somebody else meanwhile"
+    _patiently(lambda: _unmount(path), patience_s)
+    if sum((place, kind) == (path, fstype) for _, place, kind in mounts()) >= len(sources):
+        raise OSError(errno.EBUSY, "it is mounted again")
+    return True, ""
+
+
+def instances(tracefs: str) -> list:
+    """Pairs (name, owner) of the tracefs instances of Noisebook, whoever's; empty where they may not be listed."""
+    try:
+        names = os.listdir(os.path.join(tracefs, "instances"))
+    except OSError:
+        return []
+    return [(name, owner) for name in sorted(names) if (owner := owner_of(name))]
+
+
+def _patiently(action, patience_s: float) -> None:
+    """Try again while the kernel says busy; after that it is somebody else who uses it."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            action()
+            return None
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
+
+
+def mount(fstype: str, path: str) -> None:
+    """Mount a file system of the kernel; its source in /proc/mounts tells who did."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(os.fsencode(owned_name()), os.fsencode(path), fstype.encode(), 0, None) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _unmount(path: str) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.umount2(os.fsencode(path), 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def mounts() -> list:
+    """What is mounted, as (source, place, type), the last on top."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+        rows = [line.split(" ")[:3] for line in file]
+    return [tuple(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word) for word in row) for row in rows]
+
+
+def is_mounted(fstype: str, path: str) -> bool:
+    """Whether a file system of this type is mounted at the path."""
+    return any((place, kind) == (path, fstype) for _, place, kind in mounts())
+
+
+def mount_below(path: str) -> tuple | None:
+    """(type, place) of the tracefs or debugfs that a path lies in; None: in neither."""
+    found = [(kind, place) for _, place, kind in mounts() if f"{path}/".startswith(place.rstrip("/") + "/")]
+    deepest = max(found, key=lambda mount: len(mount[1]), default=None)
+    return deepest if deepest and deepest[0] in KERNEL_FOLDERS else None
+
+
+@contextlib.contextmanager
+def looked_into(fstype: str, place: str):
+    """The folder of a file system of the kernel: where it is mounted or, where nobody has mounted it, for this block only.
+
+    Then it is a mount that is attached nowhere: no process can see it, and it is gone with its file descriptor (fsopen(2),
+    Linux 5.2; before, it is mounted at its place and unmounted again).
+    """
+    if is_mounted(fstype, place):
+        yield place
+        return
+    handle, number = detached(fstype)
+    if handle >= 0:
+        try:
+            yield f"/proc/self/fd/{handle}"
+        finally:
+            os.close(handle)
+        return
+    if number != errno.ENOSYS:
+        raise OSError(number, f"{fstype} is not mounted, and cannot be: {os.strerror(number)}")
+    mount(fstype, place)
+    try:
+        yield place
+    finally:
+        _patiently(lambda: _unmount(place), BUSY_FOR_S)
+
+
+def detached(fstype: str) -> tuple:
+    """(file descriptor, 0) of a mount that is attached nowhere, or (-1, errno)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    context = libc.syscall(_FSOPEN, fstype.encode(), _CLOEXEC)
+    if context < 0:
+        return -1, ctypes.get_errno()
+    try:
+        if libc.syscall(_FSCONFIG, context, _FSCONFIG_CMD_CREATE, None, None, 0) == 0:
+            handle = libc.syscall(_FSMOUNT, context, _CLOEXEC, 0)
+            return (handle, 0) if handle >= 0 else (-1, ctypes.get_errno())
+        return -1, ctypes.get_errno()
+    finally:
+        os.close(context)
+
+
+UNDO = {"write": undo_write, "flag": undo_flag, "rmdir": undo_folder, "umount": undo_mount}
