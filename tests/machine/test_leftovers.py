@@ -216,6 +216,21 @@ def test_what_cannot_be_removed_is_said_with_its_reason(stray, state):
 
 
 @as_root
+def test_a_control_group_without_owner_is_removed_and_one_of_the_living_stays(dead, state):
+    places = [Path(place) for _, place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2") and os.access(place, os.W_OK)]
+    if not places:
+        pytest.skip("no control groups are mounted")
+    left, living = places[0] / dead, places[0] / kernel.owned_name("living")
+    left.mkdir()
+    living.mkdir()
+    try:
+        assert settings.repair() == [f"removed: the control group {left}, left by process {kernel.owner_of(dead)['pid']}, which is dead"]
+        assert living.is_dir() and not left.exists()
+    finally:
+        living.rmdir()
+
+
+@as_root
 def test_an_instance_of_the_living_stays(state):
     with kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
         folder = Path(tracefs) / "instances" / kernel.owned_name("living")
