@@ -2,11 +2,13 @@
 
     sudo .venv/bin/python benchmarks/interruptions.py [how many of each] [seed]
 
-Some 3 s each. Four ends: Ctrl-C (SIGINT to the process group), SIGTERM, SIGKILL of the harness, SIGKILL of the harness
-and its guardians; each with tracefs mounted beforehand and not, in turn. Afterwards there may be no tracefs instance of
-ours, no changed sysctl, no mount that was not there, no process; after the fourth end this is asked once the next run
-is over. That next run has to succeed at once, and leave no journal. It works in mount and network namespaces of its own
-and with a state folder of its own, so that it neither sees nor disturbs other measurements, except for the CPUs.
+Some 3 s each. Four ends: Ctrl-C (SIGINT to the process group), SIGTERM, SIGKILL of the harness,
+SIGKILL of the harness and its guardians; each with tracefs mounted beforehand and not, in turn.
+Afterwards there may be no tracefs instance of ours, no changed sysctl, no mount that was not
+there, no process; after the fourth end this is asked once the next run is over. That next run has
+to succeed at once, and leave no journal. It works in mount and network namespaces of its own and
+with a state folder of its own, so that it neither sees nor disturbs other measurements, except for
+the CPUs.
 """
 
 import argparse
@@ -41,14 +43,28 @@ ENDS = ("Ctrl-C", "SIGTERM", "SIGKILL", "SIGKILL of all")
 INSIDE = "NOISEBOOK_INTERRUPTIONS"
 
 
-# ---- the harness ---------------------------------------------------------------------------------------------------
+# ---- the harness ---------------------------------------------------------------------------------
+
 
 def campaign(folder: Path) -> Campaign:
     """Two runs of 0.1 s with both tracer and injector."""
-    events = pd.DataFrame({"run": 0, "cpu": 0, "kind": "irq", "source": "test", "start_ns": [10_000_000, 40_000_000],
-                           "duration_ns": [200_000, 300_000]})
+    events = pd.DataFrame(
+        {
+            "run": 0,
+            "cpu": 0,
+            "kind": "irq",
+            "source": "test",
+            "start_ns": [10_000_000, 40_000_000],
+            "duration_ns": [200_000, 300_000],
+        }
+    )
     config = NoiseConfig.from_events(events)
-    cell = Cell("both", nbody(2000, 20), config.digest, (Tracer(folder, source="tracepoints"), Injector(config)))
+    cell = Cell(
+        "both",
+        nbody(2000, 20),
+        config.digest,
+        (Tracer(folder, source="tracepoints"), Injector(config)),
+    )
     return Campaign(None, [cell], 2)
 
 
@@ -80,15 +96,19 @@ def forked(folder: Path, once: bool = False) -> int:
     os._exit(status)
 
 
-# ---- what is left ---------------------------------------------------------------------------------------------------
+# ---- what is left --------------------------------------------------------------------------------
+
 
 def processes() -> list[int]:
     """Living processes with our state folder in their environment, but for this one."""
     mark, found = f"NOISEBOOK_STATE={os.environ['NOISEBOOK_STATE']}".encode(), []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            if (mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") and int(pid) != os.getpid()
-                    and kernel.started(int(pid)) is not None):
+            if (
+                mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                and int(pid) != os.getpid()
+                and kernel.started(int(pid)) is not None
+            ):
                 found.append(int(pid))
     return found
 
@@ -108,12 +128,19 @@ def standing(pids: set[int]) -> dict[str, object]:
     with kernel.looked_into("tracefs", TRACEFS) as tracefs:
         instances = [name for name, owner in kernel.instances(tracefs) if owner["pid"] in pids]
     mounts = [mount for mount in kernel.mounts() if mount[1].startswith("/sys/")]
-    return {"instance": instances, "setting": TTL.read_text().strip(), "mount": mounts, "process": processes(),
-            "journal": [name for name in os.listdir(state_folder()) if "journal" in name]}
+    return {
+        "instance": instances,
+        "setting": TTL.read_text().strip(),
+        "mount": mounts,
+        "process": processes(),
+        "journal": [name for name in os.listdir(state_folder()) if "journal" in name],
+    }
 
 
 def left(before: dict, pids: set[int], but: str = "") -> list[str]:
-    """The kinds of things that differ from before, `but` one of them, once they had the time to go."""
+    """The kinds of things that differ from before, `but` one of them, once they had the time to
+    go.
+    """
     limit = time.monotonic() + PATIENCE_S
     while True:
         now = standing(pids)
@@ -125,7 +152,8 @@ def left(before: dict, pids: set[int], but: str = "") -> list[str]:
         time.sleep(0.05)
 
 
-# ---- a trial --------------------------------------------------------------------------------------------------------
+# ---- a trial -------------------------------------------------------------------------------------
+
 
 def end(pid: int, how: str) -> None:
     """Interrupt the harness."""
@@ -142,8 +170,12 @@ def end(pid: int, how: str) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def trial(how: str, mounted: bool, after_s: float, folder: Path, pids: set[int]) -> tuple[bool, list[str]]:
-    """Interrupt a harness, start the next; returns whether something was changed at that moment, and what went wrong."""
+def trial(
+    how: str, mounted: bool, after_s: float, folder: Path, pids: set[int]
+) -> tuple[bool, list[str]]:
+    """Interrupt a harness, start the next; returns whether something was changed at that moment,
+    and what went wrong.
+    """
     set_mounted(mounted)
     before = standing(pids)
     pid = forked(folder)
@@ -152,7 +184,8 @@ def trial(how: str, mounted: bool, after_s: float, folder: Path, pids: set[int])
     in_force = bool(guardian.journals(str(state_folder())))
     end(pid, how)
     wrong = [] if ended(pid) else ["it did not end"]
-    # Who is killed before the guardian stands has changed nothing yet, and leaves a journal for the next start.
+    # Who is killed before the guardian stands has changed nothing yet, and leaves a journal for
+    # the next start.
     wrong += [] if how == ENDS[-1] else left(before, pids, but="journal")
     following = forked(folder, once=True)
     pids.add(following)
@@ -181,7 +214,12 @@ def set_mounted(wanted: bool) -> None:
 def measure(count: int, seed: int) -> Counter:
     """Trials of all kinds in a random order; counts (end, mounted, what went wrong or "well")."""
     rng, counts = np.random.default_rng(seed), Counter()
-    wanted = [(how, mounted) for how in ENDS for mounted in (True, False) for _ in range((count + mounted) // 2)]
+    wanted = [
+        (how, mounted)
+        for how in ENDS
+        for mounted in (True, False)
+        for _ in range((count + mounted) // 2)
+    ]
     pids: set[int] = set()
     with tempfile.TemporaryDirectory() as folder:
         calibrate()
@@ -192,13 +230,22 @@ def measure(count: int, seed: int) -> Counter:
             after_s = rng.uniform(0, 1.2 * span_s)
             in_force, wrong = trial(how, mounted, after_s, Path(folder), pids)
             if wrong:
-                print(f"{how}, tracefs {'mounted' if mounted else 'not mounted'}, after {after_s:.3f} s: {', '.join(wrong)}", flush=True)
-            counts.update((how, mounted, kind) for kind in [*(sorted(set(wrong)) or [WELL]), *[IN_FORCE] * in_force])
+                print(
+                    f"{how}, tracefs {'mounted' if mounted else 'not mounted'}, "
+                    f"after {after_s:.3f} s: {', '.join(wrong)}",
+                    flush=True,
+                )
+            counts.update(
+                (how, mounted, kind)
+                for kind in [*(sorted(set(wrong)) or [WELL]), *[IN_FORCE] * in_force]
+            )
     return counts
 
 
 def whole_s(folder: Path, pids: set[int]) -> float:
-    """How long a harness takes that nobody interrupts: the second, since the first one finds cold caches."""
+    """How long a harness takes that nobody interrupts: the second, since the first one finds cold
+    caches.
+    """
     for _ in range(2):
         begun = time.monotonic()
         pid = forked(folder, once=True)
@@ -212,21 +259,43 @@ def report(counts: Counter) -> int:
     """Print a row for each end; returns how many kinds of things went wrong."""
     for how in ENDS:
         for mounted in (True, False):
-            told = ", ".join(f"{kind}: {number}" for (*key, kind), number in sorted(counts.items()) if key == [how, mounted])
-            print(f"{how:<15} tracefs {'mounted' if mounted else 'not mounted':<12} {told or 'none'}")
+            told = ", ".join(
+                f"{kind}: {number}"
+                for (*key, kind), number in sorted(counts.items())
+                if key == [how, mounted]
+            )
+            print(
+                f"{how:<15} tracefs {'mounted' if mounted else 'not mounted':<12} {told or 'none'}"
+            )
     return sum(number for (*_, kind), number in counts.items() if kind not in (WELL, IN_FORCE))
 
 
 def in_namespaces() -> int:
-    """Run this script again where mounts, network sysctls and state are its own; returns its exit status."""
+    """Run this script again where mounts, network sysctls and state are its own; returns its exit
+    status.
+    """
     with tempfile.TemporaryDirectory() as state:
-        command = ["unshare", "--mount", "--net", "--propagation", "private", sys.executable, *sys.argv]
-        return subprocess.run(command, env=os.environ | {INSIDE: "yes", "NOISEBOOK_STATE": state}).returncode
+        command = [
+            "unshare",
+            "--mount",
+            "--net",
+            "--propagation",
+            "private",
+            sys.executable,
+            *sys.argv,
+        ]
+        return subprocess.run(
+            command, env=os.environ | {INSIDE: "yes", "NOISEBOOK_STATE": state}
+        ).returncode
 
 
 def main() -> int:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("count", type=int, nargs="?", default=25, help="interruptions of each kind")
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    arguments.add_argument(
+        "count", type=int, nargs="?", default=25, help="interruptions of each kind"
+    )
     arguments.add_argument("seed", type=int, nargs="?", default=1)
     asked = arguments.parse_args()
     if os.geteuid():
@@ -236,7 +305,10 @@ def main() -> int:
         return in_namespaces()
     begun = time.monotonic()
     wrong = report(measure(asked.count, asked.seed))
-    print(f"{len(ENDS) * asked.count} interruptions in {time.monotonic() - begun:.0f} s, {wrong} with something left or failed")
+    print(
+        f"{len(ENDS) * asked.count} interruptions in {time.monotonic() - begun:.0f} s, "
+        f"{wrong} with something left or failed"
+    )
     return bool(wrong)
 
 

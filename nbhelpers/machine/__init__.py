@@ -12,5 +12,6 @@ from ._read import cpu_list
 from ._watch import state_folder
 from .topology import Cpu, Topology, online_cpus, topology
 
-__all__ = ["Capabilities", "Check", "Cpu", "Doctor", "Machine", "Topology", "cpu_list", "describe", "doctor", "kernel", "leftovers", "measuring", "online_cpus", "provenance",
-           "settings", "state_folder", "topology"]
+__all__ = ["Capabilities", "Check", "Cpu", "Doctor", "Machine", "Topology", "cpu_list", "describe",
+           "doctor", "kernel", "leftovers", "measuring", "online_cpus", "provenance", "settings",
+           "state_folder", "topology"]

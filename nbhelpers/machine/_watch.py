@@ -1,7 +1,7 @@
 """Where the journals of changed settings lie, and the guardian process that watches over ours.
 
-Owns the state folders of root and of other users and how they know of each other, and how the guardian
-is started and dismissed; `guardian.py` owns what is in a journal.
+Owns the state folders of root and of other users and how they know of each other, and how the
+guardian is started and dismissed; `guardian.py` owns what is in a journal.
 """
 
 import contextlib
@@ -25,7 +25,8 @@ _NOTICE = "noisebook-state-"
 
 
 def state_folder() -> Path:
-    """Where the journals are, for their owner to write: $NOISEBOOK_STATE; for root /run/noisebook; else in the home.
+    """Where the journals are, for their owner to write: $NOISEBOOK_STATE; for root /run/noisebook;
+    else in the home.
 
     Raises
     ------
@@ -38,28 +39,38 @@ def state_folder() -> Path:
                 folder.chmod(0o755)  # for others to see what only root can put back
             if folder.stat().st_uid == os.geteuid() and os.access(folder, os.W_OK | os.X_OK):
                 return folder
-    raise SettingError("there is no folder for the journal of changed settings", where=folder,
-                       why="without it nothing could be put back after a crash, so nothing is changed",
-                       mend=f"have a folder of your own there that can be written: mkdir -p {folder}; ls -ld {folder}")
+    raise SettingError(
+        "there is no folder for the journal of changed settings",
+        where=folder,
+        why="without it nothing could be put back after a crash, so nothing is changed",
+        mend=f"have a folder of your own there: mkdir -p {folder}; ls -ld {folder}",
+    )
 
 
 def _state_candidates() -> list[Path]:
     if named := os.environ.get("NOISEBOOK_STATE"):
         return [Path(named).absolute()]
-    home = Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")) / "noisebook"
+    home = (
+        Path(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")) / "noisebook"
+    )
     spare = Path(tempfile.gettempdir()) / f"noisebook-{os.geteuid()}"
     return ([ROOTS] if os.geteuid() == 0 else []) + [home, spare]
 
 
-# ---- our journal and its guardian ----------------------------------------------------------------------------------
+# ---- our journal and its guardian ----------------------------------------------------------------
+
 
 class Watched:
-    """The journal of this process in a folder, and the guardian that runs as long as the journal names a change."""
+    """The journal of this process in a folder, and the guardian that runs as long as the journal
+    names a change.
+    """
 
     def __init__(self, folder: Path):
         self.folder, self.process = folder, None
         owner = kernel.identity(os.getpid())
-        self.journal = guardian.Journal(str(folder / f"{owner['pid']}-{owner['started']:020d}.journal"), owner)
+        self.journal = guardian.Journal(
+            str(folder / f"{owner['pid']}-{owner['started']:020d}.journal"), owner
+        )
 
     def add(self, changes: list[dict]) -> None:
         """Put on disk what is about to be changed.
@@ -71,10 +82,14 @@ class Watched:
         try:
             self.journal.add(changes)
         except OSError as error:
-            raise SettingError(f"the journal of changed settings cannot be written: {error.strerror}", where=self.folder,
-                               why="without it nothing could be put back after a crash, so nothing was changed",
-                               mend=_MENDS_OF_DISKS.get(error.errno, "see what is wrong there: ls -ld {0}").format(self.folder)
-                               ) from None
+            raise SettingError(
+                f"the journal of changed settings cannot be written: {error.strerror}",
+                where=self.folder,
+                why="without it nothing could be put back after a crash, so nothing was changed",
+                mend=_MENDS_OF_DISKS.get(error.errno, "see what is wrong there: ls -ld {0}").format(
+                    self.folder
+                ),
+            ) from None
         _give_notice(self.folder)
 
     def guard(self) -> None:
@@ -89,8 +104,11 @@ class Watched:
             dismiss(process)
 
 
-_MENDS_OF_DISKS = {errno.ENOSPC: "make room there: df {0}", errno.EDQUOT: "make room there: quota; df {0}",
-                   errno.EROFS: "make it writable, or keep the state elsewhere: export XDG_STATE_HOME=FOLDER"}
+_MENDS_OF_DISKS = {
+    errno.ENOSPC: "make room there: df {0}",
+    errno.EDQUOT: "make room there: quota; df {0}",
+    errno.EROFS: "make it writable, or keep the state elsewhere: export XDG_STATE_HOME=FOLDER",
+}
 
 
 def watched(folder: Path) -> Watched:
@@ -101,7 +119,8 @@ def watched(folder: Path) -> Watched:
 _watched = functools.lru_cache(maxsize=None)(lambda folder, pid: Watched(folder))
 
 
-# ---- the journals of other users -----------------------------------------------------------------------------------
+# ---- the journals of other users -----------------------------------------------------------------
+
 
 def _give_notice(folder: Path) -> None:
     """Tell root, beside the lock that all users share, where this user's journals lie."""
@@ -116,7 +135,9 @@ def _give_notice(folder: Path) -> None:
 
 
 def repair_others() -> list[str]:
-    """Sentences on what other users' dead processes left: root puts it back with their rights, others say what root can do."""
+    """Sentences on what other users' dead processes left: root puts it back with their rights,
+    others say what root can do.
+    """
     return _repair_users() if os.geteuid() == 0 else _left_to_root()
 
 
@@ -140,7 +161,15 @@ def _noticed(notice: Path) -> tuple[pwd.struct_passwd, str]:
 
 
 def _repaired_as(user: pwd.struct_passwd, folder: str) -> list[str]:
-    command = [sys.executable, "-I", "-S", guardian.__file__, folder, str(user.pw_uid), str(user.pw_gid)]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        guardian.__file__,
+        folder,
+        str(user.pw_uid),
+        str(user.pw_gid),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, cwd="/")
     account = guardian.Account()
     account.__dict__.update(json.loads(done.stdout))
@@ -155,15 +184,27 @@ def _left_to_root() -> list[str]:
             journal = guardian.read_journal(path, user=0)
             if journal["boot"] == kernel.boot_id() and not kernel.alive(journal):
                 paths += [change["path"] for change in journal["changes"]]
-    return [f"left changed by root: {', '.join(paths)}; only root can put it back: "
-            f"sudo {sys.executable} -m nbhelpers.machine.doctor"] if paths else []
+    return (
+        [
+            f"left changed by root: {', '.join(paths)}; only root can put it back: "
+            f"sudo {sys.executable} -m nbhelpers.machine.doctor"
+        ]
+        if paths
+        else []
+    )
 
 
 def start_guardian(journal: Path) -> subprocess.Popen:
     """Start the guardian in a session of its own, where no signal to our group reaches it, and wait until it watches."""
     with explained(f"cannot start the guardian process, {sys.executable}", guardian.__file__):
-        process = subprocess.Popen([sys.executable, "-I", "-S", guardian.__file__, str(journal)], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, bufsize=0)
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", guardian.__file__, str(journal)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            bufsize=0,
+        )
     try:
         with process.stdout:
             ready = process.stdout.read(1)
@@ -172,9 +213,12 @@ def start_guardian(journal: Path) -> subprocess.Popen:
         raise
     if ready != b"r":
         dismiss(process)
-        raise SettingError("the guardian process did not start", where=guardian.__file__,
-                           why="after a crash nobody would put the setting back, so nothing was changed",
-                           mend=f"try it: {sys.executable} -I -S {guardian.__file__} {journal}")
+        raise SettingError(
+            "the guardian process did not start",
+            where=guardian.__file__,
+            why="after a crash nobody would put the setting back, so nothing was changed",
+            mend=f"try it: {sys.executable} -I -S {guardian.__file__} {journal}",
+        )
     return process
 
 
@@ -192,16 +236,25 @@ def explained(what: str, path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SettingError(f"{what}: {os.strerror(error.errno or errno.EIO)}", where=path,
-                           why="a study that needs it cannot be made; the machine stays as it was",
-                           mend=_mend(error.errno, path)) from None
+        raise SettingError(
+            f"{what}: {os.strerror(error.errno or errno.EIO)}",
+            where=path,
+            why="a study that needs it cannot be made; the machine stays as it was",
+            mend=_mend(error.errno, path),
+        ) from None
 
 
 def _mend(number: int | None, path: str) -> str:
     if number in (errno.EPERM, errno.EACCES):
-        return "run as root: sudo -E make paper" if os.geteuid() else "even root may not do this here; see: make doctor"
-    return {errno.ENOENT: f"this kernel has no such setting; see what there is: ls {os.path.dirname(path)}",
-            errno.EROFS: "it is mounted read-only here, as in a container; run outside of it",
-            errno.ENODEV: "this kernel lacks the file system; see: cat /proc/filesystems",
-            errno.EBUSY: "something else has it in use; end that first",
-            }.get(number, f"see which form the value has: cat {path}")
+        return (
+            "run as root: sudo -E make paper"
+            if os.geteuid()
+            else "even root may not do this here; see: make doctor"
+        )
+    return {
+        errno.ENOENT: "this kernel has no such setting; "
+        f"see what there is: ls {os.path.dirname(path)}",
+        errno.EROFS: "it is mounted read-only here, as in a container; run outside of it",
+        errno.ENODEV: "this kernel lacks the file system; see: cat /proc/filesystems",
+        errno.EBUSY: "something else has it in use; end that first",
+    }.get(number, f"see which form the value has: cat {path}")

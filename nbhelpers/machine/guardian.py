@@ -1,9 +1,11 @@
-"""Undoes what a dead process changed: run as `python -I -S guardian.py JOURNAL`, outlives its owner.
+"""Undoes what a dead process changed: run as `python -I -S guardian.py JOURNAL`, outlives its
+owner.
 
-Owns the journal. An owner has one, a JSON file that is on disk before the first change it names: the
-owner (pid, start time, boot, pid namespace) and its changes (write, flag, rmdir, umount) in the order
-made. They are undone in the reverse order; a change leaves the journal when its undoing was seen. What
-owners share, the last of them undoes. Standard library only, since it must work when nothing else does.
+Owns the journal. An owner has one, a JSON file that is on disk before the first change it names:
+the owner (pid, start time, boot, pid namespace) and its changes (write, flag, rmdir, umount) in
+the order made. They are undone in the reverse order; a change leaves the journal when its undoing
+was seen. What owners share, the last of them undoes. Standard library only, since it must work
+when nothing else does.
 """
 
 import contextlib
@@ -28,10 +30,13 @@ FORMAT = "noisebook journal 1"
 _inside, _holding = RLock(), []
 
 
-# ---- journals -----------------------------------------------------------------------------------------------------
+# ---- journals ------------------------------------------------------------------------------------
+
 
 def read_journal(path: str, user: int | None = None) -> dict:
-    """The journal in a file: owner and changes; one of another user than `user`, us by default, is refused: it could name any path."""
+    """The journal in a file: owner and changes; one of another user than `user`, us by default, is
+    refused: it could name any path.
+    """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(handle, encoding="utf-8", errors="surrogateescape") as file:
         if os.fstat(file.fileno()).st_uid != (os.geteuid() if user is None else user):
@@ -46,12 +51,16 @@ def read_journal(path: str, user: int | None = None) -> dict:
 def journals(folder: str) -> list[str]:
     """Paths of the journals in a folder."""
     with contextlib.suppress(OSError):
-        return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".journal"))
+        return sorted(
+            os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".journal")
+        )
     return []
 
 
 class Account:
-    """What came of undoing: paths put back, sentences on what was left alone, pairs (errno, sentence) of what failed."""
+    """What came of undoing: paths put back, sentences on what was left alone, pairs (errno,
+    sentence) of what failed.
+    """
 
     def __init__(self):
         self.undone, self.left, self.failed = [], [], []
@@ -64,15 +73,18 @@ class Account:
 
     def sentences(self) -> list:
         """One for each thing."""
-        return [*(f"put back: {path}" for path in self.undone), *(f"left alone: {remark}" for remark in self.left),
-                *(f"not undone: {sentence}" for _, sentence in self.failed)]
+        return [
+            *(f"put back: {path}" for path in self.undone),
+            *(f"left alone: {remark}" for remark in self.left),
+            *(f"not undone: {sentence}" for _, sentence in self.failed),
+        ]
 
 
 class Journal:
     """What one owner has changed, in the order made.
 
-    Every method is called with the folder `locked`. Several changes of a process may be ended in any order; each is
-    undone as soon as nothing that was made later stands on it.
+    Every method is called with the folder `locked`. Several changes of a process may be ended in
+    any order; each is undone as soon as nothing that was made later stands on it.
     """
 
     def __init__(self, path: str, owner: dict, changes: list | tuple = ()):
@@ -83,7 +95,9 @@ class Journal:
         """The journal in a file, to undo it in its owner's place: all of it is over."""
         content = read_journal(path)
         changes = [change | {"over": True} for change in content.pop("changes")]
-        if not all(change["kind"] in kernel.UNDO and isinstance(change["path"], str) for change in changes):
+        if not all(
+            change["kind"] in kernel.UNDO and isinstance(change["path"], str) for change in changes
+        ):
             raise ValueError("names changes of an unknown kind")
         return cls(path, content, changes)
 
@@ -97,7 +111,9 @@ class Journal:
             raise
 
     def drop(self, changes: list) -> None:
-        """Take changes out. A disk that is full keeps the longer journal: what it names too much finds nothing to undo."""
+        """Take changes out. A disk that is full keeps the longer journal: what it names too much
+        finds nothing to undo.
+        """
         gone = set(map(id, changes))
         self.changes = [change for change in self.changes if id(change) not in gone]
         with contextlib.suppress(OSError):
@@ -109,7 +125,10 @@ class Journal:
             remove(self.path)
             return
         folder, name = os.path.split(self.path)
-        kept = [{key: value for key, value in change.items() if key != "over"} for change in self.changes]
+        kept = [
+            {key: value for key, value in change.items() if key != "over"}
+            for change in self.changes
+        ]
         content = json.dumps(self.owner | {"format": FORMAT, "changes": kept}, indent=2) + "\n"
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
         try:
@@ -128,21 +147,29 @@ class Journal:
         return any(mine is change for mine in self.changes for change in changes)
 
     def end(self, changes: list | tuple, patience_s: float = kernel.BUSY_FOR_S) -> "Account":
-        """Undo these changes, and what waited for them, the last one first; what fails stays in the journal."""
+        """Undo these changes, and what waited for them, the last one first; what fails stays in
+        the journal.
+        """
         for change in changes:
             change["over"] = True
         account = Account()
         for change in [change for change in reversed(self.changes) if change.get("over")]:
-            if self.holds([change]) and not self._carries(change):  # the collector may have ended one meanwhile
+            if self.holds([change]) and not self._carries(
+                change
+            ):  # the collector may have ended one meanwhile
                 self._undo(change, account, patience_s)
         return account
 
     def _undo(self, change: dict, account: "Account", patience_s: float) -> None:
         try:
-            shared_still = self._asked_again(change) or partners(os.path.dirname(self.path), change, self.path)
+            shared_still = self._asked_again(change) or partners(
+                os.path.dirname(self.path), change, self.path
+            )
             acted, remark = (False, "") if shared_still else kernel.undo(change, patience_s)
         except OSError as error:
-            account.failed.append((error.errno, f"{change['path']}: {_reason(error)}{_for_root(change, error)}"))
+            account.failed.append(
+                (error.errno, f"{change['path']}: {_reason(error)}{_for_root(change, error)}")
+            )
             return
         self.drop([change])
         account.undone += [change["path"]] if acted else []
@@ -152,7 +179,10 @@ class Journal:
         """Whether what was made later stands on a change: the same path again, or one below it."""
         at = next(number for number, mine in enumerate(self.changes) if mine is change)
         below = change["path"].rstrip("/") + "/"
-        return any(f"{later['path']}/".startswith(below) and not is_shared(later, change) for later in self.changes[at + 1:])
+        return any(
+            f"{later['path']}/".startswith(below) and not is_shared(later, change)
+            for later in self.changes[at + 1 :]
+        )
 
     def _asked_again(self, change: dict) -> bool:
         """Whether another part of the same process shares the change and has not ended it."""
@@ -163,7 +193,9 @@ class Journal:
 def locked(folder: str):
     """Hold the folder of journals for oneself, so that nobody reads a journal while it is acted on; may be nested."""
     with _inside:
-        if _holding:  # a change that the collector finds dropped is undone wherever its process is just now, here too
+        if (
+            _holding
+        ):  # a change that the collector finds dropped is undone wherever its process is just now, here too
             yield
             return
         handle = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -179,7 +211,9 @@ def locked(folder: str):
 
 def is_shared(one: dict, other: dict) -> bool:
     """Whether two changes make the same of the same thing, and both owners share it."""
-    same_thing = (one["kind"], one["path"]) == (other["kind"], other["path"]) and kernel.same(one.get("new", ""), other.get("new", ""))
+    same_thing = (one["kind"], one["path"]) == (other["kind"], other["path"]) and kernel.same(
+        one.get("new", ""), other.get("new", "")
+    )
     return same_thing and bool(one.get("shared") and other.get("shared"))
 
 
@@ -189,7 +223,11 @@ def partners(folder: str, change: dict, own: str | None = None) -> list:
     for path in journals(folder) if change.get("shared") else []:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             journal = read_journal(path)
-            found += [other for other in journal["changes"] if path != own and is_shared(change, other) and kernel.alive(journal)]
+            found += [
+                other
+                for other in journal["changes"]
+                if path != own and is_shared(change, other) and kernel.alive(journal)
+            ]
     return found
 
 
@@ -207,19 +245,30 @@ def _for_root(change: dict, error: OSError) -> str:
     """What root can type where this user may not undo a change (any more)."""
     if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS) or os.geteuid() == 0:
         return ""
-    command = {"write": "echo '{old}' | sudo tee {path}", "rmdir": "sudo rmdir {path}", "umount": "sudo umount {path}"}
+    command = {
+        "write": "echo '{old}' | sudo tee {path}",
+        "rmdir": "sudo rmdir {path}",
+        "umount": "sudo umount {path}",
+    }
     wanted = change | ({"old": kernel.opposite(change["new"])} if change["kind"] == "flag" else {})
-    return "; only root can put it back: " + command.get(change["kind"], command["write"]).format(**wanted)
+    return "; only root can put it back: " + command.get(change["kind"], command["write"]).format(
+        **wanted
+    )
 
 
-# ---- the process --------------------------------------------------------------------------------------------------
+# ---- the process ---------------------------------------------------------------------------------
+
 
 def recover(folder: str, whose: tuple | None = None) -> Account:
-    """Undo the journals of dead owners, or of one owner (pid, started) whose last children may still be ending."""
+    """Undo the journals of dead owners, or of one owner (pid, started) whose last children may
+    still be ending.
+    """
     account = Account()
     with locked(folder):
         _sweep(folder)
-        dead = [journal for path in journals(folder) if (journal := _of_the_dead(path, whose, account))]
+        dead = [
+            journal for path in journals(folder) if (journal := _of_the_dead(path, whose, account))
+        ]
         for journal in sorted(dead, key=_made_at, reverse=True):
             account.take(journal.end(journal.changes, kernel.BUSY_FOR_S if whose else MOMENT_S))
     return account
@@ -230,22 +279,37 @@ def _of_the_dead(path: str, whose: tuple | None, account: Account) -> Journal | 
     try:
         journal = Journal.read(path)
         if journal.owner["boot"] != kernel.boot_id():
-            if journal.owner.get("node", os.uname().nodename) == os.uname().nodename:  # else another machine's, on a disk in common
+            if (
+                journal.owner.get("node", os.uname().nodename) == os.uname().nodename
+            ):  # else another machine's, on a disk in common
                 remove(path)
-        elif not kernel.alive(journal.owner) and whose in (None, (journal.owner["pid"], journal.owner["started"])):
+        elif not kernel.alive(journal.owner) and whose in (
+            None,
+            (journal.owner["pid"], journal.owner["started"]),
+        ):
             return journal
     except (OSError, ValueError, KeyError, TypeError) as error:
-        account.failed.append((errno.EINVAL, f"{path}: a journal that cannot be used ({error}); what it names may still be changed: "
-                                             f"look at it, then rm {path}"))
+        account.failed.append(
+            (
+                errno.EINVAL,
+                f"{path}: a journal that cannot be used ({error}); what it names may still be changed: "
+                f"look at it, then rm {path}",
+            )
+        )
     return None
 
 
 def _made_at(journal: Journal) -> tuple:
-    return max((change.get("at", 0) for change in journal.changes), default=0), os.path.basename(journal.path).partition("-")[2]
+    return (
+        max((change.get("at", 0) for change in journal.changes), default=0),
+        os.path.basename(journal.path).partition("-")[2],
+    )
 
 
 def _sweep(folder: str) -> None:
-    """Remove what a writer killed in the middle has left; nobody writes while the folder is locked."""
+    """Remove what a writer killed in the middle has left; nobody writes while the folder is
+    locked.
+    """
     for name in os.listdir(folder):
         if name.startswith(".") and ".journal." in name:
             with contextlib.suppress(OSError):
@@ -280,7 +344,9 @@ def stand_ready() -> None:
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(os.sched_get_priority_max(os.SCHED_FIFO)))
+        os.sched_setscheduler(
+            0, os.SCHED_FIFO, os.sched_param(os.sched_get_priority_max(os.SCHED_FIFO))
+        )
     with contextlib.suppress(OSError):  # who waits for this word may be dead already
         os.write(1, b"r")
     os.close(1)
@@ -296,7 +362,9 @@ def main(journal: str) -> None:
 
 
 def recover_as(folder: str, user: int, group: int) -> None:
-    """Undo what a user's dead processes left, with that user's rights only: a user's journal may name any path."""
+    """Undo what a user's dead processes left, with that user's rights only: a user's journal may
+    name any path.
+    """
     os.setgroups([])
     os.setgid(group)
     os.setuid(user)

@@ -1,7 +1,8 @@
-"""What the kernel holds for us: values of its files, its file systems, who made what, and how it is undone.
+"""What the kernel holds for us: values of its files, its file systems, who made what, and how it
+is undone.
 
-Owns every way of undoing a change, and the names that tell whose an instance, a control group or a mount
-is. Standard library only: `guardian.py` works with this when nothing else does.
+Owns every way of undoing a change, and the names that tell whose an instance, a control group or a
+mount is. Standard library only: `guardian.py` works with this when nothing else does.
 """
 
 import contextlib
@@ -18,16 +19,21 @@ _FSOPEN, _FSCONFIG, _FSMOUNT, _CLOEXEC = 430, 431, 432, 1  # the same on all arc
 _FSCONFIG_CMD_CREATE = 6
 
 
-# ---- values -------------------------------------------------------------------------------------------------------
+# ---- values --------------------------------------------------------------------------------------
+
 
 def chosen(text: str) -> str:
-    """The selected word of "always [madvise] never" or "none (full)"; other text as it is, blanks collapsed."""
+    """The selected word of "always [madvise] never" or "none (full)"; other text as it is, blanks
+    collapsed.
+    """
     marked = re.findall(r"(?<!\S)(?:\[([^\[\]\s]+)\]|\(([^()\s]+)\))(?!\S)", text)
     return "".join(marked[0]) if len(marked) == 1 else " ".join(text.split())
 
 
 def same(one: str, other: str) -> bool:
-    """Whether the kernel means the same by two texts: 1 and Y, 0-2 and 0,1,2, mask f and 00000000,0000000f."""
+    """Whether the kernel means the same by two texts: 1 and Y, 0-2 and 0,1,2, mask f and
+    00000000,0000000f.
+    """
     return _plain(one) == _plain(other)
 
 
@@ -69,7 +75,8 @@ def write_value(path: str, value: str) -> None:
         os.close(handle)
 
 
-# ---- who is alive -------------------------------------------------------------------------------------------------
+# ---- who is alive --------------------------------------------------------------------------------
+
 
 def boot_id() -> str:
     """The random number that the kernel drew at this boot."""
@@ -78,7 +85,9 @@ def boot_id() -> str:
 
 
 def started(pid: int) -> int | None:
-    """Start time of a live process in clock ticks since boot, which tells it from a later one of the same pid; else None."""
+    """Start time of a live process in clock ticks since boot, which tells it from a later one of
+    the same pid; else None.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             after_name = file.read().rpartition(b")")[2].split()
@@ -88,17 +97,28 @@ def started(pid: int) -> int | None:
 
 
 def namespace() -> int:
-    """The number of the pid namespace that this process is in: pids mean something only inside it."""
+    """The number of the pid namespace that this process is in: pids mean something only inside it.
+    """
     return os.stat("/proc/self/ns/pid").st_ino
 
 
 def identity(pid: int) -> dict:
-    """Who owns a change: the pid, what tells it from later processes of that pid, and where it counts."""
-    return {"pid": pid, "started": started(pid), "boot": boot_id(), "namespace": namespace(), "node": os.uname().nodename}
+    """Who owns a change: the pid, what tells it from later processes of that pid, and where it
+    counts.
+    """
+    return {
+        "pid": pid,
+        "started": started(pid),
+        "boot": boot_id(),
+        "namespace": namespace(),
+        "node": os.uname().nodename,
+    }
 
 
 def alive(owner: dict) -> bool:
-    """Whether an owner still lives; one of another pid namespace cannot be looked at, and counts as living."""
+    """Whether an owner still lives; one of another pid namespace cannot be looked at, and counts
+    as living.
+    """
     if owner["boot"] != boot_id():
         return False
     if owner.get("namespace", namespace()) != namespace():
@@ -107,7 +127,9 @@ def alive(owner: dict) -> bool:
 
 
 def owned_name(suffix: str = "") -> str:
-    """A name that tells who made a thing, so that it is found when all else is lost: noisebook-PID-START-NAMESPACE-SUFFIX."""
+    """A name that tells who made a thing, so that it is found when all else is lost: noisebook-
+    PID-START-NAMESPACE-SUFFIX.
+    """
     pid = os.getpid()
     return f"{OURS}{pid}-{started(pid)}-{namespace()}{suffix and f'-{suffix}'}"
 
@@ -121,16 +143,19 @@ def owner_of(name: str) -> dict | None:
     return {"pid": pid, "started": start, "boot": boot_id(), "namespace": inside}
 
 
-# ---- undoing; each tells whether there was something to undo, and remarks on what others had changed -----------------
+# ---- undoing; each tells whether there was something to undo, and remarks on what others had chang
+
 
 def undo(change: dict, patience_s: float) -> tuple:
     """Undo a change, and see that it is undone.
 
-    A file system of the kernel that it lies in and that is not mounted any more is looked into all the same.
+    A file system of the kernel that it lies in and that is not mounted any more is looked into all
+    the same.
 
     Returns
     -------
-    (acted, remark) : whether something had to be undone; what was found changed by others and left alone, or "".
+    (acted, remark) : whether something had to be undone; what was found changed by others and left
+        alone, or "".
     """
     if "on" not in change:
         return UNDO[change["kind"]](change, patience_s)
@@ -151,7 +176,10 @@ def undo_write(change: dict, patience_s: float) -> tuple:
     if same(current, old):
         return False, ""
     if not same(current, new):
-        return False, f"{path} is {current!r}, set by somebody else meanwhile; it was {old!r} before"
+        return (
+            False,
+            f"{path} is {current!r}, set by somebody else meanwhile; it was {old!r} before",
+        )
     write_value(path, old)
     if not same(read_value(path), old):
         raise OSError(errno.EINVAL, "the old value was not taken")
@@ -159,7 +187,9 @@ def undo_write(change: dict, patience_s: float) -> tuple:
 
 
 def opposite(flag: str) -> str:
-    """What unsets a flag of a file of flags, as tracefs has them: OVERWRITE and NO_OVERWRITE, overwrite and nooverwrite."""
+    """What unsets a flag of a file of flags, as tracefs has them: OVERWRITE and NO_OVERWRITE,
+    overwrite and nooverwrite.
+    """
     no = "NO_" if flag.isupper() else "no"
     return flag.removeprefix(no) if flag.startswith(no) else no + flag
 
@@ -185,7 +215,8 @@ def undo_flag(change: dict, patience_s: float) -> tuple:
 
 
 def undo_folder(change: dict, patience_s: float) -> tuple:
-    """Remove a folder; a tracefs instance stays busy for a moment after its last reader closed it."""
+    """Remove a folder; a tracefs instance stays busy for a moment after its last reader closed it.
+    """
     path = change["path"]
     if not os.path.isdir(path):
         return False, ""
@@ -217,7 +248,9 @@ def undo_mount(change: dict, patience_s: float) -> tuple:
 
 
 def instances(tracefs: str) -> list:
-    """Pairs (name, owner) of the tracefs instances of Noisebook, whoever's; empty where they may not be listed."""
+    """Pairs (name, owner) of the tracefs instances of Noisebook, whoever's; empty where they may
+    not be listed.
+    """
     try:
         names = os.listdir(os.path.join(tracefs, "instances"))
     except OSError:
@@ -257,7 +290,10 @@ def mounts() -> list:
     """What is mounted, as (source, place, type), the last on top."""
     with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
         rows = [line.split(" ")[:3] for line in file]
-    return [tuple(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word) for word in row) for row in rows]
+    return [
+        tuple(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word) for word in row)
+        for row in rows
+    ]
 
 
 def is_mounted(fstype: str, path: str) -> bool:
@@ -267,17 +303,22 @@ def is_mounted(fstype: str, path: str) -> bool:
 
 def mount_below(path: str) -> tuple | None:
     """(type, place) of the tracefs or debugfs that a path lies in; None: in neither."""
-    found = [(kind, place) for _, place, kind in mounts() if f"{path}/".startswith(place.rstrip("/") + "/")]
+    found = [
+        (kind, place)
+        for _, place, kind in mounts()
+        if f"{path}/".startswith(place.rstrip("/") + "/")
+    ]
     deepest = max(found, key=lambda mount: len(mount[1]), default=None)
     return deepest if deepest and deepest[0] in KERNEL_FOLDERS else None
 
 
 @contextlib.contextmanager
 def looked_into(fstype: str, place: str):
-    """The folder of a file system of the kernel: where it is mounted or, where nobody has mounted it, for this block only.
+    """The folder of a file system of the kernel: where it is mounted or, where nobody has mounted
+    it, for this block only.
 
-    Then it is a mount that is attached nowhere: no process can see it, and it is gone with its file descriptor (fsopen(2),
-    Linux 5.2; before, it is mounted at its place and unmounted again).
+    Then it is a mount that is attached nowhere: no process can see it, and it is gone with its
+    file descriptor (fsopen(2), Linux 5.2; before, it is mounted at its place and unmounted again).
     """
     if is_mounted(fstype, place):
         yield place

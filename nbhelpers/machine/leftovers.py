@@ -1,7 +1,7 @@
 """What of ours stands on the machine without a living owner, found by its name, journal or not.
 
-Owns how tracefs instances, control groups and mounts of dead processes are found, and the private folder
-for large files of a run, which are in use as long as somebody holds a lock on them.
+Owns how tracefs instances, control groups and mounts of dead processes are found, and the private
+folder for large files of a run, which are in use as long as somebody holds a lock on them.
 """
 
 import contextlib
@@ -35,11 +35,15 @@ def remove(state: Path) -> list[str]:
 
 
 def _instances() -> Iterator[str]:
-    """Where nobody has mounted tracefs it is looked into all the same: an instance goes on recording unseen."""
+    """Where nobody has mounted tracefs it is looked into all the same: an instance goes on
+    recording unseen.
+    """
     with contextlib.suppress(OSError), kernel.looked_into("tracefs", TRACEFS) as tracefs:
         for name, owner in kernel.instances(tracefs):
             if not kernel.alive(owner):
-                yield from _gone(f"{tracefs}/instances/{name}", f"the tracefs instance {name}", owner)
+                yield from _gone(
+                    f"{tracefs}/instances/{name}", f"the tracefs instance {name}", owner
+                )
 
 
 def _groups() -> Iterator[str]:
@@ -56,7 +60,8 @@ def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
     try:
         acted, _ = kernel.undo_folder({"path": path}, 0)
     except OSError as error:
-        yield f"not removed: {what}, left by process {owner['pid']}, which is dead: {error.strerror or error}"
+        reason = error.strerror or error
+        yield f"not removed: {what}, left by process {owner['pid']}, which is dead: {reason}"
     else:
         if acted:
             yield f"removed: {what}, left by process {owner['pid']}, which is dead"
@@ -71,10 +76,12 @@ def _mounts(state: Path) -> Iterator[str]:
         change = {"kind": "umount", "path": place, "fstype": kind, "shared": True}
         with contextlib.suppress(OSError), guardian.locked(state):
             if not guardian.partners(str(state), change) and kernel.undo_mount(change, 0)[0]:
-                yield f"unmounted: {place} ({kind}), mounted by process {owner['pid']}, which is dead"
+                who = f"mounted by process {owner['pid']}, which is dead"
+                yield f"unmounted: {place} ({kind}), {who}"
 
 
-# ---- files of a run ------------------------------------------------------------------------------------------------
+# ---- files of a run ------------------------------------------------------------------------------
+
 
 def scratch_folder() -> Path:
     """A folder on a disk that only this user can look into, for files that a run reads or writes.
@@ -91,15 +98,22 @@ def scratch_folder() -> Path:
             folder.mkdir(mode=0o700, exist_ok=True)
             if _private(folder):
                 return folder
-    raise Unavailable("there is no private folder for the files of a run", where=folder,
-                      why="a file that others can change would change what is measured",
-                      mend=f"make room for it: df {folder.parent}; ls -ld {folder}")
+    raise Unavailable(
+        "there is no private folder for the files of a run",
+        where=folder,
+        why="a file that others can change would change what is measured",
+        mend=f"make room for it: df {folder.parent}; ls -ld {folder}",
+    )
 
 
 def _private(folder: Path) -> bool:
     found = os.lstat(folder)
-    return (stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
-            and os.access(folder, os.W_OK | os.X_OK))
+    return (
+        stat.S_ISDIR(found.st_mode)
+        and found.st_uid == os.geteuid()
+        and not found.st_mode & 0o077
+        and os.access(folder, os.W_OK | os.X_OK)
+    )
 
 
 def _scratch_files() -> Iterator[str]:
@@ -107,7 +121,11 @@ def _scratch_files() -> Iterator[str]:
         folder = Path(parent) / f"noisebook-scratch-{os.geteuid()}"
         with contextlib.suppress(OSError):
             if _private(folder):
-                yield from (f"removed: {path}, left by a dead process" for path in folder.iterdir() if removed_if_unused(path))
+                yield from (
+                    f"removed: {path}, left by a dead process"
+                    for path in folder.iterdir()
+                    if removed_if_unused(path)
+                )
 
 
 def removed_if_unused(path: Path) -> bool:

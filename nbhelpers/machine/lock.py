@@ -16,7 +16,8 @@ from ..progress import task
 from ._holders import following, holder, sign
 
 INHERITED = "NOISEBOOK_LOCK"
-COMMON = ("/run/lock", "/tmp", "/dev/shm")  # minimal systems lack the first, or have it for root only
+# Minimal systems lack the first, or have it for root only.
+COMMON = ("/run/lock", "/tmp", "/dev/shm")
 _TRIES = 5
 
 
@@ -73,13 +74,16 @@ def lock_path() -> Path:
     for folder in COMMON:
         if _for_everybody(folder):
             return Path(folder) / "noisebook-measuring.lock"
-    raise Unavailable("there is no folder where all users could find the measuring lock", where=", ".join(COMMON),
+    raise Unavailable("there is no folder where all users could find the measuring lock",
+                      where=", ".join(COMMON),
                       why="two measurements at once would disturb each other",
                       mend="as root: mkdir -p /tmp; chmod 1777 /tmp")
 
 
 def _for_everybody(folder: str) -> bool:
-    """Whether every user may make files there; a file system that is mounted read-only answers no to all of them, root too."""
+    """Whether every user may make files there; a file system that is mounted read-only answers no
+    to all of them, root too.
+    """
     with contextlib.suppress(OSError):
         return bool(os.stat(folder).st_mode & stat.S_IWOTH) and os.access(folder, os.W_OK | os.X_OK)
     return False
@@ -115,8 +119,11 @@ def _opened(path: Path) -> int:
 
 def _no_lock(path: Path, error: OSError) -> Unavailable:
     there = os.path.lexists(path)
-    mend = f"let its owner remove it: rm {path}" if there else f"see what is wrong there: df {path.parent}; ls -ld {path.parent}"
-    return Unavailable(f"the measuring lock cannot be {'opened' if there else 'made'}: {error.strerror}", where=path,
+    mend = f"see what is wrong there: df {path.parent}; ls -ld {path.parent}"
+    if there:
+        mend = f"let its owner remove it: rm {path}"
+    done = "opened" if there else "made"
+    return Unavailable(f"the measuring lock cannot be {done}: {error.strerror}", where=path,
                        why="two measurements could disturb each other", mend=mend)
 
 

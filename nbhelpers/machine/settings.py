@@ -1,8 +1,9 @@
 """Settings of the machine, changed for a while and always put back.
 
-Owns every change that Noisebook makes to a sysctl, to tracefs or to a mount. The old state is in the one journal of
-this process, on disk, before anything is changed; it is undone in the reverse order of its making: here, by
-`guardian.py`, a process of its own, when the owner dies, or by `repair` at the next start.
+Owns every change that Noisebook makes to a sysctl, to tracefs or to a mount. The old state is in
+the one journal of this process, on disk, before anything is changed; it is undone in the reverse
+order of its making: here, by `guardian.py`, a process of its own, when the owner dies, or by
+`repair` at the next start.
 """
 
 import contextlib
@@ -27,7 +28,8 @@ class Change:
     ----------
     changes : what was changed, in order; empty where all was already as wanted.
     left : sentences on what could not be put back because somebody else had changed it meanwhile.
-    repaired : sentences on what dead processes had left changed and what became of it, see `repair`.
+    repaired : sentences on what dead processes had left changed and what became of it, see
+        `repair`.
     """
 
     changes: tuple[dict, ...] = ()
@@ -45,8 +47,8 @@ class Change:
             if not changes:
                 return
             mine = watched(folder)
+            self.changes, self._watched = tuple(changes), mine  # first: an interrupt may come now
             mine.add(changes)
-            self.changes, self._watched = tuple(changes), mine
         try:
             with _alone(folder):
                 mine.guard()
@@ -74,7 +76,8 @@ class Change:
         return self._watched is not None and self._watched.journal.holds(self.changes)
 
     def restore(self) -> None:
-        """Undo the change; a second call does nothing. What was made later on top of it, by others of this process, is undone first.
+        """Undo the change; a second call does nothing. What was made later on top of it, by others
+        of this process, is undone first.
 
         Raises
         ------
@@ -106,7 +109,9 @@ class Change:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Nobody joins or leaves a shared change while it is undone; a folder of journals that is gone holds no partners."""
+    """Nobody joins or leaves a shared change while it is undone; a folder of journals that is gone
+    holds no partners.
+    """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
             stack.enter_context(guardian.locked(folder))
@@ -120,7 +125,7 @@ def _explained_lock(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise SettingError(f"the folder of journals cannot be used: {error.strerror}", where=folder,
-                           why="without a journal nothing could be put back after a crash, so nothing was changed",
+                           why="without a journal nothing could be put back after a crash",
                            mend=f"see what is wrong there: ls -ld {folder}; df {folder}") from None
 
 
@@ -178,7 +183,8 @@ def made_folder(path: str | Path) -> Change:
 
 
 def mounted(fstype: str, path: str | Path) -> Change:
-    """Mount a kernel file system (tracefs, debugfs), now, and unmount it at the end of the last who asked for it.
+    """Mount a kernel file system (tracefs, debugfs), now, and unmount it at the end of the last
+    who asked for it.
 
     It is left alone where somebody else has mounted it.
 
@@ -192,8 +198,9 @@ def mounted(fstype: str, path: str | Path) -> Change:
 def repair() -> list[str]:
     """Undo what dead processes left changed since the last boot; journals of earlier boots are discarded.
 
-    Found by the journals of this user and, for root, of all users; and by the names of our tracefs instances, control
-    groups, mounts and scratch files, which tell their owner, where a journal is lost.
+    Found by the journals of this user and, for root, of all users; and by the names of our tracefs
+    instances, control groups, mounts and scratch files, which tell their owner, where a journal is
+    lost.
 
     Returns
     -------
@@ -242,7 +249,9 @@ def _report(account: guardian.Account) -> None:
 # ---- preparing: what undoes the change, or None where there is nothing to do ---------------------------------------
 
 def _prepared(change: dict) -> dict | None:
-    """The change with what undoes it: when it was made, and which file system of the kernel it lies in."""
+    """The change with what undoes it: when it was made, and which file system of the kernel it
+    lies in.
+    """
     prepared = _PREPARE[change["kind"]](change)
     if prepared is None:
         return None
@@ -281,8 +290,11 @@ def _prepare_folder(change: dict) -> dict:
 
 
 def _prepare_mount(change: dict) -> dict | None:
-    """Nothing to do where somebody else has mounted it; what is ours is shared, or taken over from one who is dead."""
-    there = [source for source, place, kind in kernel.mounts() if (place, kind) == (change["path"], change["fstype"])]
+    """Nothing to do where somebody else has mounted it; what is ours is shared, or taken over from
+    one who is dead.
+    """
+    wanted = change["path"], change["fstype"]
+    there = [source for source, *mounted in kernel.mounts() if tuple(mounted) == wanted]
     maker = kernel.owner_of(there[-1]) if there else None
     orphaned = maker is not None and not kernel.alive(maker)
     return change if not there or orphaned or _sharers(change) else None

@@ -73,11 +73,13 @@ class Planted(Attachment):
 
 
 class VictimFile(Attachment):
-    """The file that a victim reads or writes: there for the length of a campaign, whole and on the disk before each run.
+    """The file that a victim reads or writes: there for the length of a campaign, whole and on the
+    disk before each run.
 
     Parameters
     ----------
-    path : in a folder that only this user can look into, see `nbhelpers.machine.leftovers.scratch_folder`.
+    path : in a folder that only this user can look into, see
+        `nbhelpers.machine.leftovers.scratch_folder`.
     written : the victim writes it, so that only its size is known.
 
     Raises
@@ -90,27 +92,34 @@ class VictimFile(Attachment):
         self._handle, self._made = -1, False
 
     def before(self, workload: Workload) -> None:
-        """A file that is not as it was made is made anew; the lock tells others that it is in use."""
+        """A file that is not as it was made is made anew; the lock tells others that it is in use.
+        """
         if not self._whole():
             if self._made:
-                self.notes = (*self.notes, f"{self.path} had been changed by somebody else, and was made anew before a run")
+                changed = f"{self.path} had been changed by somebody else"
+                self.notes = (*self.notes, f"{changed}, and was made anew before a run")
             self._make()
         self._made = True
 
     def _whole(self) -> bool:
-        """Whether the file at the path is the one that we hold, ours alone, as long as it was made, and of the same content."""
+        """Whether the file at the path is the one that we hold, ours alone, as long as it was
+        made, and of the same content.
+        """
         try:
             named = os.lstat(self.path)
             held = os.fstat(self._hold())
         except OSError:
             return False
-        safe = stat.S_ISREG(held.st_mode) and held.st_uid == os.geteuid() and stat.S_IMODE(held.st_mode) == 0o600
+        safe = held.st_mode == stat.S_IFREG | 0o600 and held.st_uid == os.geteuid()
         same = (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
-        return safe and same and held.st_size == FILE_BYTES and (self.written or _read_digest(self._handle) == _digest())
+        if not (safe and same and held.st_size == FILE_BYTES):
+            return False
+        return self.written or _read_digest(self._handle) == _digest()
 
     def _hold(self) -> int:
         if self._handle < 0:
-            self._handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self._handle = os.open(self.path, flags)
             fcntl.flock(self._handle, fcntl.LOCK_SH)
         return self._handle
 
@@ -135,8 +144,8 @@ class VictimFile(Attachment):
         self._handle = handle
 
     def _no_room(self, error: OSError) -> RunError:
-        return RunError(f"the file of a victim cannot be written: {error.strerror}", where=self.path,
-                        why=f"without its {FILE_BYTES >> 20} MiB the cause cannot be planted",
+        return RunError(f"the file of a victim cannot be written: {error.strerror}",
+                        where=self.path, why=f"without its {FILE_BYTES >> 20} MiB the cause cannot be planted",
                         mend=f"make room for it: df {self.path.parent}")
 
     def _let_go(self) -> None:
@@ -153,7 +162,9 @@ class VictimFile(Attachment):
 
 
 def _new_file(folder: Path) -> tuple[int, str]:
-    """A file of a new name for us alone (O_EXCL, mode 0600), locked; one that was swept away before it was locked is replaced."""
+    """A file of a new name for us alone (O_EXCL, mode 0600), locked; one that was swept away
+    before it was locked is replaced.
+    """
     while True:
         handle, path = tempfile.mkstemp(dir=folder, prefix=".victim-")
         fcntl.flock(handle, fcntl.LOCK_SH)

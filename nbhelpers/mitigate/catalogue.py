@@ -151,7 +151,8 @@ def cause_campaign(folder: str | os.PathLike | None, cause: str | Cause, runs: i
 
     Parameters
     ----------
-    folder : of the campaign; None: in memory only. The victim's file lies in a private folder for temporary files, and is removed at the end.
+    folder : of the campaign; None: in memory only. The victim's file lies in a private folder for
+        temporary files, and is removed at the end.
     cause : its id.
     runs : all runs, a multiple of four.
     seed : of the order.

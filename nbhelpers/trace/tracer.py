@@ -48,7 +48,8 @@ class Tracer(Attachment):
             raise InputError(f"there is no source of traces '{source}'", mend=f"choose auto, recorded, {', '.join(SOURCES)}")
         self.folder, self._measure = Path(folder), source != "recorded"
         self._repaired: tuple[str, ...] = ()
-        self.source = {"auto": self._best_source, "recorded": lambda: _recorded_source(self.folder)}.get(source, lambda: source)()
+        found = {"auto": self._best_source, "recorded": lambda: _recorded_source(self.folder)}
+        self.source = found.get(source, lambda: source)()
         makers = {"osnoise": lambda: OsnoiseRecorder(folder, buffer_kib), "tracepoints": lambda: TracepointRecorder(folder, buffer_kib),
                   "detours": lambda: DetourTracer(folder)}
         self._recorder = makers[self.source]()

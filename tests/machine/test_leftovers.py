@@ -1,4 +1,6 @@
-"""What dead processes leave: found by journal or by name, put back in the right order, said in one line; and disks that fail."""
+"""What dead processes leave: found by journal or by name, put back in the right order, said in one
+line; and disks that fail.
+"""
 
 import contextlib
 import errno
@@ -32,7 +34,10 @@ while umount /sys/kernel/tracing 2>/dev/null; do :; done
 {mount}
 "$1" -c "$2" "$3"
 status=$?
-for try in $(seq 200); do pgrep -f "guardian.py $NOISEBOOK_STATE" > /dev/null || break; sleep 0.1; done
+for try in $(seq 200); do
+    pgrep -f "guardian.py $NOISEBOOK_STATE" > /dev/null || break
+    sleep 0.1
+done
 grep -c " /sys/kernel/tracing " /proc/mounts
 exit $status
 """
@@ -40,7 +45,9 @@ exit $status
 
 @pytest.fixture
 def place(tmp_path, state):
-    """Where a tracefs can be mounted that nobody else uses; unmounted at the end whatever happened."""
+    """Where a tracefs can be mounted that nobody else uses; unmounted at the end whatever
+    happened.
+    """
     folder = tmp_path / "tracing"
     folder.mkdir()
     yield folder
@@ -74,7 +81,8 @@ def stray(dead):
         (Path(tracefs) / "instances" / dead).rmdir()
 
 
-# ---- one journal, in reverse ----------------------------------------------------------------------------------------
+# ---- one journal, in reverse ---------------------------------------------------------------------
+
 
 @as_root
 def test_what_stands_on_a_mount_goes_before_the_mount_whoever_is_dropped_first(place, state):
@@ -82,32 +90,45 @@ def test_what_stands_on_a_mount_goes_before_the_mount_whoever_is_dropped_first(p
     mount = settings.mounted("tracefs", place)
     folder = settings.made_folder(place / "instances" / kernel.owned_name("order"))
     clock = settings.changed({Path(folder.changes[0]["path"]) / "trace_clock": "mono"})
-    assert [change["kind"] for change in json.loads(journals(state)[0].read_text())["changes"]] == ["umount", "rmdir", "write"]
+    assert [change["kind"] for change in json.loads(journals(state)[0].read_text())["changes"]] == [
+        "umount",
+        "rmdir",
+        "write",
+    ]
     mount.restore()
     assert (place / "instances").is_dir() and mount.in_force
     folder.restore()
     assert folder.in_force
     clock.restore()
     assert not (mount.in_force or folder.in_force or clock.in_force)
-    assert list(place.iterdir()) == [] and journals(state) == [] and not [name for name in instance_names() if name.endswith("order")]
+    assert (
+        list(place.iterdir()) == []
+        and journals(state) == []
+        and not [name for name in instance_names() if name.endswith("order")]
+    )
 
 
 @as_root
 def test_an_instance_in_use_keeps_its_mount_and_both_stay_in_the_journal(place, state):
-    mount, folder = settings.mounted("tracefs", place), settings.made_folder(place / "instances" / kernel.owned_name("busy"))
+    mount, folder = settings.mounted("tracefs", place), settings.made_folder(
+        place / "instances" / kernel.owned_name("busy")
+    )
     with open(Path(folder.changes[0]["path"]) / "trace_pipe"):
         for change in (folder, mount):
             with pytest.warns(RuntimeWarning, match="not put back yet"):
                 change.restore()
         [journal] = journals(state)
-        assert [change["kind"] for change in json.loads(journal.read_text())["changes"]] == ["umount", "rmdir"]
+        assert [change["kind"] for change in json.loads(journal.read_text())["changes"]] == [
+            "umount",
+            "rmdir",
+        ]
     folder.restore()
     assert list(place.iterdir()) == [] and journals(state) == []
 
 
 @as_root
 def test_an_instance_is_removed_though_somebody_unmounted_tracefs(place, state):
-    """"Not a directory" was taken for done: the instance went on recording, unseen."""
+    """ "Not a directory" was taken for done: the instance went on recording, unseen."""
     mount = settings.mounted("tracefs", place)
     name = kernel.owned_name("unseen")
     folder = settings.made_folder(place / "instances" / name)
@@ -115,12 +136,18 @@ def test_an_instance_is_removed_though_somebody_unmounted_tracefs(place, state):
     assert name in instance_names()
     folder.restore()
     mount.restore()
-    assert name not in instance_names() and journals(state) == [] and not kernel.is_mounted("tracefs", str(place))
+    assert (
+        name not in instance_names()
+        and journals(state) == []
+        and not kernel.is_mounted("tracefs", str(place))
+    )
 
 
 def test_nested_changes_that_end_in_the_wrong_order_end_at_the_first_value(tmp_path, state):
     (tmp_path / "knob").write_text("old\n")
-    outer, inner = settings.changed({tmp_path / "knob": "outer"}), settings.changed({tmp_path / "knob": "inner"})
+    outer, inner = settings.changed({tmp_path / "knob": "outer"}), settings.changed(
+        {tmp_path / "knob": "inner"}
+    )
     outer.restore()
     assert value(tmp_path / "knob") == "inner" and outer.in_force
     inner.restore()
@@ -130,24 +157,52 @@ def test_nested_changes_that_end_in_the_wrong_order_end_at_the_first_value(tmp_p
 def test_a_guardian_that_was_killed_is_replaced_at_the_next_change(tmp_path, state, python):
     for name in "ab":
         (tmp_path / name).write_text("old\n")
-    process = python("import os, signal, sys, time; from nbhelpers.machine import settings\n"
-                     "a = settings.changed({sys.argv[1] + '/a': 'new'})\n"
-                     "os.kill(a._watched.process.pid, signal.SIGKILL); a._watched.process.wait()\n"
-                     "b = settings.changed({sys.argv[1] + '/b': 'new'}); print('ready', flush=True); time.sleep(1000)", tmp_path)
-    assert process.stdout.readline() == "ready\n" and value(tmp_path / "a") == value(tmp_path / "b") == "new"
+    process = python(
+        "import os, signal, sys, time; from nbhelpers.machine import settings\n"
+        "a = settings.changed({sys.argv[1] + '/a': 'new'})\n"
+        "os.kill(a._watched.process.pid, signal.SIGKILL); a._watched.process.wait()\n"
+        "b = settings.changed({sys.argv[1] + '/b': 'new'}); print('ready', flush=True); time.sleep(1000)",
+        tmp_path,
+    )
+    assert (
+        process.stdout.readline() == "ready\n"
+        and value(tmp_path / "a") == value(tmp_path / "b") == "new"
+    )
     process.kill()
     process.wait()
-    assert eventually(lambda: value(tmp_path / "a") == value(tmp_path / "b") == "old" and journals(state) == [])
+    assert eventually(
+        lambda: value(tmp_path / "a") == value(tmp_path / "b") == "old" and journals(state) == []
+    )
 
 
-# ---- interrupted while tracing --------------------------------------------------------------------------------------
+# ---- interrupted while tracing -------------------------------------------------------------------
+
 
 def in_own_mounts(program: str, state: Path, folder: Path, mounted: bool) -> tuple[int, str, int]:
-    """Run a program in a mount namespace of its own: its exit status, its output, and how often tracefs is mounted in the end."""
+    """Run a program in a mount namespace of its own: its exit status, its output, and how often
+    tracefs is mounted in the end.
+    """
     mount = "mount -t tracefs tracefs /sys/kernel/tracing" if mounted else ":"
-    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", IN_OWN_MOUNTS.format(mount=mount), "sh", sys.executable,
-                           program, folder], capture_output=True, text=True, cwd=REPOSITORY, timeout=120,
-                          env=os.environ | {"NOISEBOOK_STATE": str(state), "PYTHONPATH": str(REPOSITORY)})
+    done = subprocess.run(
+        [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            IN_OWN_MOUNTS.format(mount=mount),
+            "sh",
+            sys.executable,
+            program,
+            folder,
+        ],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        timeout=120,
+        env=os.environ | {"NOISEBOOK_STATE": str(state), "PYTHONPATH": str(REPOSITORY)},
+    )
     *output, count = done.stdout.splitlines()
     return done.returncode, "\n".join(output), int(count)
 
@@ -156,7 +211,10 @@ def in_own_mounts(program: str, state: Path, folder: Path, mounted: bool) -> tup
 @pytest.mark.parametrize("mounted", [True, False], ids=["mounted", "not mounted"])
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_an_interrupted_trace_leaves_no_instance_and_no_mount(tmp_path, state, how, mounted):
-    program = TRACED + f"print(tracer._recorder._instance.path.name, flush=True); os.kill(os.getpid(), signal.{how}); signal.pause()"
+    program = (
+        TRACED
+        + f"print(tracer._recorder._instance.path.name, flush=True); os.kill(os.getpid(), signal.{how}); signal.pause()"
+    )
     status, output, count = in_own_mounts(program, state, tmp_path, mounted)
     name = output.strip()
     assert status and kernel.owner_of(name) and name not in instance_names() and count == mounted
@@ -165,30 +223,59 @@ def test_an_interrupted_trace_leaves_no_instance_and_no_mount(tmp_path, state, h
 
 @as_root
 @pytest.mark.parametrize("mounted", [True, False], ids=["mounted", "not mounted"])
-def test_the_first_trace_after_all_were_killed_works_and_says_what_it_found(tmp_path, state, mounted):
-    """"this kernel has no such setting": the repair unmounted what the first look had found mounted."""
-    child = TRACED + ("os.kill(tracer._recorder._instance._changes[-1]._watched.process.pid, signal.SIGKILL)\n"
-                      "os.kill(os.getpid(), signal.SIGKILL)")
-    program = f"import subprocess, sys\nassert subprocess.run([sys.executable, '-c', {child!r}, sys.argv[1]]).returncode == -9\n" + TRACED
+def test_the_first_trace_after_all_were_killed_works_and_says_what_it_found(
+    tmp_path, state, mounted
+):
+    """ "this kernel has no such setting": the repair unmounted what the first look had found
+    mounted.
+    """
+    child = TRACED + (
+        "os.kill(tracer._recorder._instance._changes[-1]._watched.process.pid, signal.SIGKILL)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    program = (
+        f"import subprocess, sys\nassert subprocess.run([sys.executable, '-c', {child!r}, sys.argv[1]]).returncode == -9\n"
+        + TRACED
+    )
     program += "print(*tracer.notes, sep='\\n'); tracer.close()"
     status, output, count = in_own_mounts(program, state, tmp_path, mounted)
     assert status == 0 and count == mounted, output
-    undone = [line for line in output.splitlines() if line.startswith("put back: /sys/kernel/tracing")]
-    # the instance may have been found by its name, by another start on this machine, before this one began
-    assert len(undone) in (1 - mounted, 2 - mounted) and "left by process" not in output and journals(state) == []
+    undone = [
+        line for line in output.splitlines() if line.startswith("put back: /sys/kernel/tracing")
+    ]
+    # the instance may have been found by its name, by another start on this machine, before this
+    # one began
+    assert (
+        len(undone) in (1 - mounted, 2 - mounted)
+        and "left by process" not in output
+        and journals(state) == []
+    )
     assert not [name for name in instance_names() if name in output]
 
 
 @as_root
 @pytest.mark.timeout(600)
 def test_a_dozen_interruptions_of_traced_and_injected_runs_leave_nothing(binaries):
-    """The short version of benchmarks/interruptions.py: three of each end, at random moments, tracefs mounted and not."""
+    """The short version of benchmarks/interruptions.py: three of each end, at random moments,
+    tracefs mounted and not.
+    """
     command = [sys.executable, "benchmarks/interruptions.py", "3", str(os.getpid())]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, env=os.environ | {"NOISEBOOK_BIN": str(binaries)})
-    assert done.returncode == 0 and "12 interruptions" in done.stdout and "0 with something left" in done.stdout, done.stdout + done.stderr
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"NOISEBOOK_BIN": str(binaries)},
+    )
+    assert (
+        done.returncode == 0
+        and "12 interruptions" in done.stdout
+        and "0 with something left" in done.stdout
+    ), (done.stdout + done.stderr)
 
 
-# ---- without a journal ----------------------------------------------------------------------------------------------
+# ---- without a journal ---------------------------------------------------------------------------
+
 
 @as_root
 def test_an_instance_without_owner_and_journal_is_removed_and_told(stray, state):
@@ -202,13 +289,22 @@ def test_make_doctor_removes_it_and_says_so(stray, state):
     before = kernel.mounts()
     report = doctor()
     assert [stray in sentence for sentence in report.repaired] == [True]
-    assert "removed: the tracefs instance" in report.text() and stray not in instance_names() and kernel.mounts() == before
-    assert [check.found for check in doctor().checks if check.name == "left by dead runs"] == ["nothing"]
+    assert (
+        "removed: the tracefs instance" in report.text()
+        and stray not in instance_names()
+        and kernel.mounts() == before
+    )
+    assert [check.found for check in doctor().checks if check.name == "left by dead runs"] == [
+        "nothing"
+    ]
 
 
 @as_root
 def test_what_cannot_be_removed_is_said_with_its_reason(stray, state):
-    with kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs, open(f"{tracefs}/instances/{stray}/trace_pipe"):
+    with (
+        kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs,
+        open(f"{tracefs}/instances/{stray}/trace_pipe"),
+    ):
         [told] = settings.repair()
         assert told.startswith("not removed: the tracefs instance " + stray) and "busy" in told
         [check] = [check for check in doctor().checks if check.name == "left by dead runs"]
@@ -217,14 +313,20 @@ def test_what_cannot_be_removed_is_said_with_its_reason(stray, state):
 
 @as_root
 def test_a_control_group_without_owner_is_removed_and_one_of_the_living_stays(dead, state):
-    places = [Path(place) for _, place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2") and os.access(place, os.W_OK)]
+    places = [
+        Path(place)
+        for _, place, kind in kernel.mounts()
+        if kind in ("cgroup", "cgroup2") and os.access(place, os.W_OK)
+    ]
     if not places:
         pytest.skip("no control groups are mounted")
     left, living = places[0] / dead, places[0] / kernel.owned_name("living")
     left.mkdir()
     living.mkdir()
     try:
-        assert settings.repair() == [f"removed: the control group {left}, left by process {kernel.owner_of(dead)['pid']}, which is dead"]
+        assert settings.repair() == [
+            f"removed: the control group {left}, left by process {kernel.owner_of(dead)['pid']}, which is dead"
+        ]
         assert living.is_dir() and not left.exists()
     finally:
         living.rmdir()
@@ -246,12 +348,18 @@ def test_an_owner_in_another_pid_namespace_cannot_be_judged():
     assert kernel.alive(owner) and not kernel.alive(owner | {"started": 1})
     assert kernel.alive(owner | {"started": 1, "namespace": owner["namespace"] + 1})
     assert kernel.owner_of(kernel.owned_name("some-thing")).items() <= owner.items()
-    assert [kernel.owner_of(name) for name in ("noisebook", "noisebook-12-tracepoints", "trace-cmd-1-2-3", "noisebook-1-2-3x")] == [None] * 4
+    assert [
+        kernel.owner_of(name)
+        for name in ("noisebook", "noisebook-12-tracepoints", "trace-cmd-1-2-3", "noisebook-1-2-3x")
+    ] == [None] * 4
 
 
 @as_root
 def test_a_mount_without_owner_and_journal_is_undone_unless_it_is_used(place, state, python):
-    process = python("import sys; from nbhelpers.machine import kernel; kernel.mount('tracefs', sys.argv[1])", place)
+    process = python(
+        "import sys; from nbhelpers.machine import kernel; kernel.mount('tracefs', sys.argv[1])",
+        place,
+    )
     process.communicate(timeout=60)
     with open(place / "available_tracers"):
         assert settings.repair() == [] and kernel.is_mounted("tracefs", str(place))
@@ -261,7 +369,10 @@ def test_a_mount_without_owner_and_journal_is_undone_unless_it_is_used(place, st
 
 @as_root
 def test_the_mount_of_a_dead_process_is_taken_over_by_who_needs_it(place, state, python):
-    process = python("import sys; from nbhelpers.machine import kernel; kernel.mount('tracefs', sys.argv[1])", place)
+    process = python(
+        "import sys; from nbhelpers.machine import kernel; kernel.mount('tracefs', sys.argv[1])",
+        place,
+    )
     process.communicate(timeout=60)
     with open(place / "available_tracers"):
         change = settings.mounted("tracefs", place)
@@ -275,18 +386,26 @@ def test_on_a_kernel_without_detached_mounts_it_is_mounted_for_the_look_only(pla
     monkeypatch.setattr(kernel, "detached", lambda fstype: (-1, errno.ENOSYS))
     with kernel.looked_into("tracefs", str(place)) as folder:
         assert folder == str(place) and (place / "instances").is_dir()
-        assert [kernel.owner_of(source)["pid"] for source, at, _ in kernel.mounts() if at == folder] == [os.getpid()]
+        assert [
+            kernel.owner_of(source)["pid"] for source, at, _ in kernel.mounts() if at == folder
+        ] == [os.getpid()]
     assert list(place.iterdir()) == []
     monkeypatch.setattr(kernel, "detached", lambda fstype: (-1, errno.EPERM))
-    with pytest.raises(PermissionError, match="not mounted, and cannot be"), kernel.looked_into("tracefs", str(place)):
+    with (
+        pytest.raises(PermissionError, match="not mounted, and cannot be"),
+        kernel.looked_into("tracefs", str(place)),
+    ):
         pass
 
 
-# ---- root and other users -------------------------------------------------------------------------------------------
+# ---- root and other users ------------------------------------------------------------------------
+
 
 @pytest.fixture
 def ground():
-    """A folder that every user may look into (those of pytest are made private again whenever a pytest starts)."""
+    """A folder that every user may look into (those of pytest are made private again whenever a
+    pytest starts).
+    """
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
@@ -325,7 +444,9 @@ def test_root_puts_back_what_a_users_dead_run_left(common, state, ground, python
     knob, theirs = ground / "theirs" / "knob", ground / "theirs" / "state"
     knob.write_text("new\n")
     give_to_nobody(knob, write_by_hand(theirs, [change_of(knob)]), theirs)
-    process = python(AS_NOBODY + "_watch._give_notice(pathlib.Path(sys.argv[3]))", common, "/nowhere", theirs)
+    process = python(
+        AS_NOBODY + "_watch._give_notice(pathlib.Path(sys.argv[3]))", common, "/nowhere", theirs
+    )
     assert process.communicate(timeout=60) == ("", "")
     assert settings.repair() == [f"put back: {knob} (changed by nobody)"]
     assert value(knob) == "old" and journals(theirs) == [] and settings.repair() == []
@@ -339,7 +460,11 @@ def test_a_users_journal_is_obeyed_with_that_users_rights_only(common, state, gr
     (common / f"noisebook-state-{NOBODY}").write_text(str(theirs))
     give_to_nobody(theirs, path, common / f"noisebook-state-{NOBODY}")
     [told] = settings.repair()
-    assert "Permission denied" in told and f"echo 'old' | sudo tee {knob}" in told and value(knob) == "new"
+    assert (
+        "Permission denied" in told
+        and f"echo 'old' | sudo tee {knob}" in told
+        and value(knob) == "new"
+    )
 
 
 @as_root
@@ -359,13 +484,23 @@ def test_a_notice_that_another_user_wrote_is_not_believed(common, state, ground)
 def test_a_user_is_told_what_only_root_can_put_back(common, ground, python):
     (ground / "knob").write_text("new\n")
     write_by_hand(ground / "roots", [change_of(ground / "knob")])
-    process = python(AS_NOBODY + "print(*settings.repair(), sep='\\n')", common, ground / "roots", ground / "theirs" / "state")
+    process = python(
+        AS_NOBODY + "print(*settings.repair(), sep='\\n')",
+        common,
+        ground / "roots",
+        ground / "theirs" / "state",
+    )
     out, error = process.communicate(timeout=60)
     [told] = out.splitlines() or [error]
-    assert str(ground / "knob") in told and "only root can put it back: sudo " in told and "nbhelpers.machine.doctor" in told
+    assert (
+        str(ground / "knob") in told
+        and "only root can put it back: sudo " in told
+        and "nbhelpers.machine.doctor" in told
+    )
 
 
-# ---- disks ----------------------------------------------------------------------------------------------------------
+# ---- disks ---------------------------------------------------------------------------------------
+
 
 @pytest.fixture
 def small_disk(tmp_path, monkeypatch):
@@ -396,14 +531,20 @@ def test_on_a_full_disk_nothing_is_changed_and_it_says_why(small_disk, knob):
     fill(small_disk)
     with pytest.raises(SettingError, match="No space left") as told:
         settings.changed({knob: "new"})
-    assert value(knob) == "old" and journals(small_disk) == [] and told.value.mend == f"make room there: df {small_disk}"
+    assert (
+        value(knob) == "old"
+        and journals(small_disk) == []
+        and told.value.mend == f"make room there: df {small_disk}"
+    )
     (small_disk / "filler").unlink()
     with settings.changed({knob: "new"}):
         assert value(knob) == "new"
 
 
 @as_root
-def test_a_disk_that_fills_up_meanwhile_hinders_nobody_from_putting_back(small_disk, knob, tmp_path):
+def test_a_disk_that_fills_up_meanwhile_hinders_nobody_from_putting_back(
+    small_disk, knob, tmp_path
+):
     (tmp_path / "second").write_text("old\n")
     first, second = settings.changed({knob: "new"}), settings.changed({tmp_path / "second": "new"})
     fill(small_disk)
@@ -433,7 +574,11 @@ def test_a_torn_journal_is_one_sentence_with_its_remedy_and_what_has_a_name_is_f
     (state / "1-2.journal").write_text('{"format": "noisebook jour')
     (state / ".1-2.journal.abc").write_text('{"for')
     [told] = settings.repair()
-    assert "cannot be used" in told and told.endswith(f"rm {state}/1-2.journal") and not (state / ".1-2.journal.abc").exists()
+    assert (
+        "cannot be used" in told
+        and told.endswith(f"rm {state}/1-2.journal")
+        and not (state / ".1-2.journal.abc").exists()
+    )
     (state / "1-2.journal").unlink()
     assert settings.repair() == []
 
@@ -449,5 +594,3 @@ def test_doctor_without_a_state_folder_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path / "file" / "state"))
     [check] = [check for check in doctor().checks if check.name == "left by dead runs"]
     assert check.state == "no" and "no folder for the journal" in check.found and check.mend
-
-

@@ -46,7 +46,11 @@ def victim(path):
 def test_it_is_made_for_us_alone_and_removed(path, victim):
     victim.before(None)
     found = path.stat()
-    assert (found.st_size, found.st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (FILE_BYTES, 0o600, 0o700)
+    assert (found.st_size, found.st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (
+        FILE_BYTES,
+        0o600,
+        0o700,
+    )
     victim.before(None)
     assert path.stat().st_ino == found.st_ino and victim.notes == ()
     victim.close()
@@ -55,23 +59,36 @@ def test_it_is_made_for_us_alone_and_removed(path, victim):
     assert path.stat().st_size == FILE_BYTES
 
 
-@pytest.mark.parametrize("harm", ["torn", "empty", "other content", "longer", "readable by all", "a link", "another file"])
+@pytest.mark.parametrize(
+    "harm",
+    ["torn", "empty", "other content", "longer", "readable by all", "a link", "another file"],
+)
 def test_a_file_that_is_not_as_it_was_made_is_made_anew_and_told(path, victim, tmp_path, harm):
     victim.before(None)
     whole = path.read_bytes()
     (tmp_path / "theirs").write_bytes(whole)
     (tmp_path / "theirs").chmod(0o600)
-    {"torn": lambda: os.truncate(path, 100_000), "empty": lambda: os.truncate(path, 0),
-     "other content": lambda: path.write_bytes(b"\0" + whole[1:]), "longer": lambda: path.write_bytes(whole + b"x"),
-     "readable by all": lambda: path.chmod(0o644),
-     "a link": lambda: (path.unlink(), path.symlink_to(tmp_path / "theirs")),
-     "another file": lambda: (tmp_path / "theirs").rename(path)}[harm]()
+    {
+        "torn": lambda: os.truncate(path, 100_000),
+        "empty": lambda: os.truncate(path, 0),
+        "other content": lambda: path.write_bytes(b"\0" + whole[1:]),
+        "longer": lambda: path.write_bytes(whole + b"x"),
+        "readable by all": lambda: path.chmod(0o644),
+        "a link": lambda: (path.unlink(), path.symlink_to(tmp_path / "theirs")),
+        "another file": lambda: (tmp_path / "theirs").rename(path),
+    }[harm]()
     victim.before(None)
-    assert path.read_bytes() == whole and not path.is_symlink() and path.stat().st_mode & 0o777 == 0o600
+    assert (
+        path.read_bytes() == whole
+        and not path.is_symlink()
+        and path.stat().st_mode & 0o777 == 0o600
+    )
     assert len(victim.notes) == 1 and "made anew" in victim.notes[0]
 
 
-@pytest.mark.parametrize("left", [b"", b"x" * 100_000, b"x" * FILE_BYTES], ids=["nothing", "torn", "other content"])
+@pytest.mark.parametrize(
+    "left", [b"", b"x" * 100_000, b"x" * FILE_BYTES], ids=["nothing", "torn", "other content"]
+)
 def test_what_lies_there_before_is_not_trusted(path, victim, left):
     path.write_bytes(left)
     path.chmod(0o600)
@@ -80,7 +97,10 @@ def test_what_lies_there_before_is_not_trusted(path, victim, left):
 
 
 def test_a_harness_killed_while_it_writes_leaves_no_file_of_that_name(path, victim):
-    done = subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, path], env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_WRITING, path],
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+    )
     assert done.returncode == -signal.SIGKILL and not path.exists()
     [torn] = path.parent.iterdir()
     assert torn.stat().st_size == 100_000

@@ -1,7 +1,7 @@
 """The doctor: what this machine can and cannot do for a study, what follows from it, and the command that mends it.
 
-`python -m nbhelpers.machine.doctor` prints the report. Looking changes nothing on the machine, but what dead runs of
-Noisebook left changed is put back, and the report says so.
+`python -m nbhelpers.machine.doctor` prints the report. Looking changes nothing on the machine, but
+what dead runs of Noisebook left changed is put back, and the report says so.
 """
 
 import textwrap
@@ -53,7 +53,9 @@ class Capabilities:
 
 @dataclass(frozen=True, repr=False)
 class Doctor:
-    """The findings: `checks` to read, `capabilities` to decide by, `repaired`: what dead runs had left, see `settings.repair`."""
+    """The findings: `checks` to read, `capabilities` to decide by, `repaired`: what dead runs had
+    left, see `settings.repair`.
+    """
 
     checks: tuple[Check, ...]
     capabilities: Capabilities
@@ -94,7 +96,8 @@ def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
 
     Returns
     -------
-    Doctor; works without any privilege and changes nothing but what dead runs of Noisebook had left changed.
+    Doctor; works without any privilege and changes nothing but what dead runs of Noisebook had
+    left changed.
     """
     here = Path(root) == Path("/")
     repaired, leftovers = _leftovers() if here else ((), ())
@@ -103,7 +106,9 @@ def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
 
 
 def _leftovers() -> tuple[tuple[str, ...], tuple[Check, ...]]:
-    """What dead runs of Noisebook had left on this machine: sentences on what became of it, and the check that says so."""
+    """What dead runs of Noisebook had left on this machine: sentences on what became of it, and
+    the check that says so.
+    """
     name, harm = "left by dead runs", "later measurements would run on a changed machine"
     try:
         found = tuple(settings.repair())
@@ -111,8 +116,10 @@ def _leftovers() -> tuple[tuple[str, ...], tuple[Check, ...]]:
         return (), (Check(name, "no", error.what, error.why, error.mend),)
     stays = [sentence for sentence in found if sentence.startswith(("not ", "left changed"))]
     if stays:
-        return found, (Check(name, "limited", "; ".join(stays), harm, "as said, then look again: make doctor"),)
-    return found, (Check(name, "yes", "; ".join(found) or "nothing", "the machine is as its owner set it"),)
+        mend = "as said, then look again: make doctor"
+        return found, (Check(name, "limited", "; ".join(stays), harm, mend),)
+    said = "; ".join(found) or "nothing"
+    return found, (Check(name, "yes", said, "the machine is as its owner set it"),)
 
 
 def _capabilities(root: str | Path, trials: Trials) -> Capabilities:
