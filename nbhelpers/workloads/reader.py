@@ -1,11 +1,97 @@
 """How the output of somebody else's program is read: data only, so that a campaign can write down by what its numbers were found."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from ..errors import InputError
+from ..outcomes import Outcome
 
-UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0}
+FORMS = ("json", "yaml", "csv")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Report:
+    """A number that a program reports, and where it stands.
+
+    Parameters
+    ----------
+    name : column of the runs table, in small letters; ``seconds`` is the run time.
+    pattern : regular expression (^ and $ are a line's) with a group `value`, or one named as the report; the last match counts.
+    unit : such as ``"s"`` or ``"MB/s"``; of ``seconds``: s, ms, us, ns or min.
+    direction : "lower" or "higher", whichever is better.
+    file : name or glob of the file that it stands in, written by the program; None: standard output, standard error and `Reader.files`.
+    path : in place of a pattern: the place in JSON or YAML, keys and numbers of items joined by dots, ``"results.total.seconds"``;
+        or a tuple of them, where keys have dots.
+    column : in place of a pattern: of a CSV table with a head.
+    row : of that table, from 0; −1 is the last.
+    where : pairs (column, text) that choose the row instead.
+    form : json, yaml or csv; None: by the file's ending; of an output, json for a path and csv for a column.
+
+    Raises
+    ------
+    InputError : none or several of pattern, path and column; a pattern that is none, or lacks its group.
+
+    Examples
+    --------
+    >>> Report("events", r"events per second: +(?P<value>\\S+)", "1/s", "higher")
+    Report(events (1/s, higher is better))
+    """
+
+    name: str
+    pattern: str | None = None
+    unit: str = ""
+    direction: str = "lower"
+    file: str | None = None
+    path: str | tuple[str, ...] | None = None
+    column: str | None = None
+    row: int = -1
+    where: tuple[tuple[str, str], ...] = ()
+    form: str | None = None
+
+    def __post_init__(self):
+        if isinstance(self.path, list):
+            object.__setattr__(self, "path", tuple(self.path))
+        pairs = self.where.items() if isinstance(self.where, Mapping) else self.where
+        object.__setattr__(self, "where", tuple((str(key), str(text)) for key, text in pairs))
+        if not _NAME.fullmatch(self.name):
+            raise InputError(f"'{self.name}' is no name of a report", why="it becomes a column",
+                             mend="small letters, digits and _, a letter first")
+        if sum(place is not None for place in (self.pattern, self.path, self.column)) != 1:
+            raise InputError(f"where the report '{self.name}' stands is not said, or in two ways",
+                             mend="give one of pattern, path (JSON, YAML) and column (CSV)")
+        if self.name == "seconds" and (self.unit or "s") not in UNITS_S:
+            raise InputError(f"the unit of the time is '{self.unit}'",
+                             mend=f"choose one of {', '.join(UNITS_S)}")
+        if self.form not in (None, *FORMS):
+            raise InputError(f"the form of the report '{self.name}' is '{self.form}'",
+                             mend=f"choose one of {', '.join(FORMS)}")
+        _ = self.outcome  # its direction is checked
+        if self.pattern is not None:
+            _check_one_of(self.pattern, ("value", self.name), self.name)
+
+    def __repr__(self) -> str:
+        return f"Report({self.outcome})"
+
+    @property
+    def outcome(self) -> Outcome:
+        """What it is when runs are judged by it."""
+        return Outcome(self.name, "s" if self.name == "seconds" else self.unit, self.direction)
+
+    @property
+    def factor(self) -> float:
+        """By which its number is multiplied: times become seconds."""
+        return UNITS_S[self.unit or "s"] if self.name == "seconds" else 1.0
+
+    @property
+    def sought(self) -> str:
+        """Where it stands, in words."""
+        rows = ", ".join(f"{key} {text}" for key, text in self.where) or f"row {self.row}"
+        place = f"the pattern {self.pattern!r}" if self.pattern is not None else \
+            f"the path {self.path!r}" if self.path is not None else f"column {self.column!r}, {rows}"
+        return f"{place} in {f'the file {self.file}' if self.file else 'its output'}"
 
 
 @dataclass(frozen=True)
@@ -30,61 +116,70 @@ class Reader:
 
     Parameters
     ----------
-    name : of the adapter.
-    seconds : pattern with a group `seconds`; the last match counts. None: timed from the start to the end.
-    unit : of that time: s, ms, us or ns.
+    name : of the program, for errors.
+    reports : its numbers; one named ``seconds`` is its own run time, in place of its timed region's.
     passed : must be found, or the run is unverified; failed : must not be found.
-    values : pairs (column, pattern with a group `value`); the last match counts.
     tables : see `Table`.
     series : triples (name, unit, pattern with a group `value`): every match is a value.
-    files : glob of files that the program writes in its folder; their text is read after its output.
+    files : globs of files that the program writes, whose text is read after its output; only those that this run wrote.
     fresh_folder : each run in an empty folder of its own, deleted afterwards.
 
     Raises
     ------
-    InputError : a pattern that is none, or lacks its group.
+    InputError : a pattern that is none, or lacks its group; two reports of one name.
     """
 
     name: str
-    seconds: str | None = None
-    unit: str = "s"
+    reports: tuple[Report, ...] = ()
     passed: str | None = None
     failed: str | None = None
-    values: tuple[tuple[str, str], ...] = ()
     tables: tuple[Table, ...] = ()
     series: tuple[tuple[str, str, str], ...] = ()
-    files: str | None = None
+    files: tuple[str, ...] = ()
     fresh_folder: bool = False
 
     def __post_init__(self):
-        if self.unit not in UNITS_S:
-            raise InputError(f"the unit of a time is '{self.unit}'", where=self.name, mend=f"choose one of {', '.join(UNITS_S)}")
-        if self.files and not self.fresh_folder:
-            raise InputError("files are read only from a fresh folder", where=self.name, why="those of an earlier run would be taken for this one's",
-                             mend="fresh_folder: true")
+        object.__setattr__(self, "reports", tuple(self.reports))
+        files = (self.files,) if isinstance(self.files, str) else self.files or ()
+        object.__setattr__(self, "files", tuple(files))
+        names = [report.name for report in self.reports]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise InputError(f"two reports are named '{min(twice)}'", where=self.name)
         for pattern, groups in self._patterns():
             _check(pattern, groups, self.name)
 
     def _patterns(self) -> list[tuple[str | None, set[str]]]:
-        found = [(self.seconds, {"seconds"}), (self.passed, set()), (self.failed, set())]
-        found += [(pattern, {"value"}) for _, pattern in self.values] + [(pattern, {"value"}) for _, _, pattern in self.series]
+        found = [(self.passed, set()), (self.failed, set())] + [(pattern, {"value"}) for _, _, pattern in self.series]
         for table in self.tables:
             named = {"name"} if any("{name}" in column for _, column in table.columns) else set()
             found += [(table.row, {group for group, _ in table.columns} | named), (table.section, {"section"})]
         return found
+
+    @property
+    def globs(self) -> tuple[str, ...]:
+        """All files that something is read from."""
+        return tuple(dict.fromkeys((*self.files, *(own.file for own in self.reports if own.file))))
 
     def as_dict(self) -> dict:
         """For a campaign's record."""
         return asdict(self)
 
 
+def _check_one_of(pattern: str, groups: tuple[str, ...], name: str) -> None:
+    if not set(groups) & set(_groups(pattern, name)):
+        raise InputError(f"the pattern has no group named '{groups[-1]}'", where=f"{name}: {pattern}",
+                         mend=rf"mark what is to be read, for example: (?P<{groups[-1]}>[\d.]+)")
+
+
 def _check(pattern: str | None, groups: set[str], name: str) -> None:
-    if pattern is None:
-        return
-    try:
-        lacking = groups - set(re.compile(pattern, re.MULTILINE).groupindex)
-    except re.error as error:
-        raise InputError(f"the pattern is not a regular expression: {error}", where=f"{name}: {pattern}") from None
+    lacking = groups - set(_groups(pattern, name)) if pattern is not None else None
     if lacking:
         raise InputError(f"the pattern has no group named '{min(lacking)}'", where=f"{name}: {pattern}",
                          mend=rf"mark what is to be read, for example: (?P<{min(lacking)}>[\d.]+)")
+
+
+def _groups(pattern: str, name: str) -> list[str]:
+    try:
+        return list(re.compile(pattern, re.MULTILINE).groupindex)
+    except re.error as error:
+        raise InputError(f"the pattern is not a regular expression: {error}", where=f"{name}: {pattern}") from None
