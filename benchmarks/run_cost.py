@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nbhelpers.measure import LAYERS, layers_here, metrics, run_once  # noqa: E402
-from nbhelpers.workloads import external  # noqa: E402
+from nbhelpers.workloads import program as foreign  # noqa: E402
 
 VARIED_25_MS = """#include <stdio.h>
 #include <time.h>
@@ -116,7 +116,7 @@ sources:
 
 def print_costs(rounds: int, rng: np.random.Generator) -> None:
     program = "/bin/true"
-    workload = external(program)
+    workload = foreign(program)
     names = [name for name in LAYERS if LAYERS[name]]
     variants = {"posix_spawn and waitpid": lambda: spawn_and_wait(program), "fork, exec and waitpid": lambda: fork_and_wait(program),
                 "subprocess.run": lambda: subprocess.run([program]), "run_once, lead 0": with_layers(workload, ()),
@@ -162,7 +162,7 @@ def print_accuracy(rounds: int, rng: np.random.Generator) -> None:
         source, program = Path(folder, "spin.c"), Path(folder, "spin")
         source.write_text(VARIED_25_MS)
         subprocess.run(["cc", "-O2", source, "-o", program], check=True)
-        workload = external([program], pattern=r"spun (?P<seconds>\S+)")
+        workload = foreign([program], seconds=r"spun (?P<seconds>\S+)")
         layers = metrics("all")
         bares, rows = [], {"without layers": [], "with all layers": []}
         for _ in range(rounds):

@@ -23,6 +23,7 @@ def test_the_example_runs_with_a_real_program(tmp_path, monkeypatch, binaries):
     names = {}
     exec(example.replace("runs=20", "runs=2"), names)
     assert names["runs"]["seconds"].tolist() == [0.05, 0.05] and names["runs"]["status"].eq("ok").all()
+    assert names["noisy"]["seconds"].tolist() == [0.05, 0.05]  # the same number as undisturbed, not the length of the process
     assert len(names["noisy"]) == 2 and names["noisy"]["status"].eq("ok").all() and names["noisy"]["injected_events"].gt(0).all()
 
 

@@ -4,7 +4,7 @@ from . import stopping
 from .adjusted import adjusted_effect
 from .bootstrap import STATISTICS, bootstrap_interval, bootstrap_ratio
 from .classes import Classes, classify
-from .compare import Comparison, compare, summarise
+from .compare import Comparison, compare, compare_costs, summarise
 from .cutoff import Cutoff, find_cutoff
 from .difference import difference_tests, holm
 from .explain import Explanation, explain
@@ -17,5 +17,5 @@ from .stopping import Decision, Replay, Rule, replay
 from .wide import Sieved, sieve
 
 __all__ = ["STATISTICS", "Classes", "Comparison", "Cutoff", "Decision", "Explanation", "LayerEffect", "Replay", "Rule", "Sieved", "TimeOrder",
-           "adjusted_effect", "bootstrap_interval", "bootstrap_ratio", "classify", "compare", "correlated_groups", "course_of", "difference_tests", "explain",
+           "adjusted_effect", "bootstrap_interval", "bootstrap_ratio", "classify", "compare", "compare_costs", "correlated_groups", "course_of", "difference_tests", "explain",
            "find_cutoff", "holm", "layer_effect", "predictors", "quantile_effect", "replay", "replay_sentence", "replayed_rules", "sieve", "stopping", "summarise", "time_order"]

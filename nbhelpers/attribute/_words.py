@@ -28,7 +28,9 @@ def _whose(result) -> str:
     side = "below" if result.higher_is_better else "above"
     if np.isnan(result.threshold):
         return f"Looked at {slow} of {count} runs ({result.cutoff.kind})"
-    whose = f"{slow} of {count} runs {side} {result.threshold:.4g}"
+    unit = f" {result.unit}" if result.unit and result.outcome != "seconds" else ""
+    named = "" if result.outcome == "seconds" else f" of {result.outcome}"
+    whose = f"{slow} of {count} runs {side} {result.threshold:.4g}{unit}{named}"
     if result.cutoff.value is None:
         return f"There is no class of slow runs; looked at the slowest quarter instead ({whose})"
     if result.cutoff.kind in ("left tail", "right tail", "warm-up", "slow-down"):

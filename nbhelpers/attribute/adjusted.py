@@ -6,10 +6,11 @@ Owns the linear model; statsmodels fits it.
 import pandas as pd
 
 from ..errors import InputError
+from ..outcomes import outcome_of
 
 
 def adjusted_effect(runs: pd.DataFrame, factor: str, level: str, against: str, covariates: tuple[str, ...] = ("steal_s",),
-                    outcome: str = "seconds") -> pd.DataFrame:
+                    outcome: str | None = None) -> pd.DataFrame:
     """Effect of one level of a factor against another, without and with covariates.
 
     Ordinary least squares with heteroscedasticity-robust (HC3) intervals.
@@ -20,7 +21,7 @@ def adjusted_effect(runs: pd.DataFrame, factor: str, level: str, against: str, c
     factor : column with the levels, such as ``"cell"``.
     level, against : the levels compared.
     covariates : columns held fixed; those that are missing or do not vary are left out.
-    outcome : column explained.
+    outcome : column explained; None: what the program is judged by.
 
     Returns
     -------
@@ -31,6 +32,7 @@ def adjusted_effect(runs: pd.DataFrame, factor: str, level: str, against: str, c
     InputError : a level has fewer than three runs.
     """
     chosen = runs[runs[factor].isin([level, against])]
+    outcome = outcome_of(runs, outcome).name
     counts = chosen[factor].value_counts().reindex([level, against], fill_value=0)
     if counts.min() < 3:
         raise InputError(f"'{counts.idxmin()}' has {counts.min()} finished runs; at least three are needed for an interval", where=factor)

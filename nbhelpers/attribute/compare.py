@@ -5,12 +5,13 @@ Owns the comparison of two sets of runs; the resampling is in `bootstrap`, the t
 
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..outcomes import COST, Outcome, outcome_of, with_cost
 from .bootstrap import CHUNK_VALUES, STATISTICS, as_values, bootstrap_interval, bootstrap_ratio, interval_of, round_draws
 from .difference import difference_tests
 from .metadata import differing
@@ -59,15 +60,15 @@ class Comparison:
         return "".join(parts)
 
 
-def compare(before: object, after: object, outcome: str = "seconds", seed: int = 0, *, higher_is_better: bool = False,
+def compare(before: object, after: object, outcome: str | None = None, seed: int = 0, *, higher_is_better: bool | None = None,
             block: str = "round", provenance: tuple[Mapping, Mapping] | None = None) -> Comparison:
     """Compare the runs before and after a change.
 
     Parameters
     ----------
     before, after : runs tables (rows whose `status` is not "ok" are passed over) or arrays of at least two values each.
-    outcome : column to compare, where a table is given.
-    higher_is_better : the outcome is a throughput or the like.
+    outcome : column to compare, where a table is given; None: what its program is judged by (`outcomes.outcome_of`).
+    higher_is_better : the outcome is a throughput or the like; None: as the table says.
     block : column that names the rounds in which both were measured, in random order. Where at least eight rounds hold runs of
         both (and one set was not measured after the other), only they are compared, and intervals and tests keep each round together.
     provenance : what is known of either set of runs (nested dicts); what differs is listed beside the result.
@@ -86,6 +87,8 @@ def compare(before: object, after: object, outcome: str = "seconds", seed: int =
     value seen), and that of the 99th percentile is of fewer than a few hundred runs. If all runs of one side were measured before all of the
     other, drift of the machine counts as gain or loss, and the verdict says so.
     """
+    judged = _judged(before, outcome)
+    outcome, higher = judged.name, judged.higher_is_better if higher_is_better is None else higher_is_better
     pair = _Pair.of(before, after, outcome, block)
     draws = pair.draws(seed) if pair.rounds else None
     table = pd.DataFrame.from_dict({name: pair.row(name, draws, seed) for name in STATISTICS}, orient="index",
@@ -94,7 +97,25 @@ def compare(before: object, after: object, outcome: str = "seconds", seed: int =
     about_cv = [_sentence("cv", table, pair)] if min(pair.old.size, pair.new.size) >= FEWEST_FOR_CV else []
     verdict = " ".join([_sentence("mean", table, pair), *about_cv, _about_tests(tests, table), _caveat(before, after)]).strip()
     return Comparison(table, " ".join(verdict.split()), outcome, tests, pair.shift(seed), differing(*provenance) if provenance else pd.DataFrame(),
-                      len(pair.rounds), _better(table.loc["mean"], higher_is_better))
+                      len(pair.rounds), _better(table.loc["mean"], higher))
+
+
+def compare_costs(before: pd.DataFrame, after: pd.DataFrame, outcome: str | None = None, seed: int = 0) -> Comparison:
+    """As `compare`, of something of which less is better: a throughput is compared by its reciprocal, the time of a unit of work.
+
+    Parameters
+    ----------
+    before, after : runs tables. outcome, seed : as in `compare`.
+    """
+    judged = outcome_of(before, outcome)
+    if not judged.higher_is_better:
+        return compare(before, after, judged.name, seed)
+    found = compare(with_cost(before, judged.name), with_cost(after, judged.name), COST, seed)
+    return replace(found, outcome=f"1/{judged.name}", verdict=f"Judged by 1/{judged.name}, the time of a unit of work: {found.verdict}")
+
+
+def _judged(runs: object, outcome: str | None) -> Outcome:
+    return outcome_of(runs, outcome) if isinstance(runs, pd.DataFrame) else Outcome(outcome or "seconds")
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,13 +181,14 @@ def _quantile_draws(parts: object, seed: int, repeats: int = 1000) -> np.ndarray
     return np.concatenate([np.quantile(table[drawn[first:first + rows]].reshape(-1, table.size), SHIFTS, axis=1).T for first in range(0, repeats, rows)])
 
 
-def summarise(runs: pd.DataFrame, by: str = "cell", outcome: str = "seconds", seed: int = 0) -> pd.DataFrame:
+def summarise(runs: pd.DataFrame, by: str = "cell", outcome: str | None = None, seed: int = 0) -> pd.DataFrame:
     """The statistics of each cell of a campaign, the mean and the coefficient of variation with 95 % bootstrap intervals.
 
     Parameters
     ----------
     runs : runs table; rows whose `status` is not "ok" are passed over.
     by : column that names the cells.
+    outcome : column to summarise; None: what the program is judged by.
 
     Returns
     -------
@@ -179,6 +201,7 @@ def summarise(runs: pd.DataFrame, by: str = "cell", outcome: str = "seconds", se
     """
     if by not in runs.columns:
         raise InputError(f"no column {by!r} to group by", mend=f"the table has: {', '.join(map(str, runs.columns))}")
+    outcome = outcome_of(runs, outcome).name
     rows = {name: _summary(_values(_finished(cell, outcome), outcome), seed) for name, cell in runs.groupby(by, sort=False, observed=True)}
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.index.name = by

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..outcomes import outcome_of
 from . import tree as trees
 from ._words import RIVAL, as_html, in_words
 from .classes import Classes
@@ -54,6 +55,7 @@ class Explanation:
     order : what the order of the runs has to do with the outcome; where it matters, the shuffles kept blocks of neighbours together.
     higher_is_better : the slow runs are those with the low values.
     summary : the result in words.
+    unit : of the outcome.
     """
 
     found: bool
@@ -71,6 +73,7 @@ class Explanation:
     order: TimeOrder | None = None
     higher_is_better: bool = False
     summary: str = ""
+    unit: str = ""
 
     def __repr__(self) -> str:
         first = self.factors["factor"].iloc[0] if self.found else "nothing found"
@@ -80,15 +83,16 @@ class Explanation:
         return as_html(self)
 
 
-def explain(runs: pd.DataFrame, outcome: str = "seconds", cutoff: float | str | Cutoff | Classes | None = None, exclude: Iterable[str] = (),
-            seed: int = 0, permutations: int = PERMUTATIONS, *, higher_is_better: bool = False, consequences: Consequences = None,
+def explain(runs: pd.DataFrame, outcome: str | None = None, cutoff: float | str | Cutoff | Classes | None = None, exclude: Iterable[str] = (),
+            seed: int = 0, permutations: int = PERMUTATIONS, *, higher_is_better: bool | None = None, consequences: Consequences = None,
             order: str | None = None, workers: int | None = None) -> Explanation:
     """Look for counters that separate the slow runs from the others, and say how sure that is.
 
     Parameters
     ----------
     runs : runs table, a row a run; rows whose `status` is not "ok" are passed over.
-    outcome : column to explain; positive, if counters are given as totals and rates.
+    outcome : column to explain; positive, if counters are given as totals and rates. None: what its program is judged by
+        (`outcomes.outcome_of`), with unit and direction.
     cutoff : value beyond which a run is slow, a Cutoff, or Classes (whose marked runs are explained); "search": the value at which some
         counter separates best (the null searches it anew each time); None: `find_cutoff`. If there is one class only, the
         slowest quarter is taken, and the summary says so.
@@ -96,7 +100,7 @@ def explain(runs: pd.DataFrame, outcome: str = "seconds", cutoff: float | str | 
     seed : of folds, shuffles and bootstraps; the same runs and seed give the same explanation.
     permutations : shuffled outcomes of the tree's null (five times as many of the single columns'); at least 200 for a p-value
         of 0.01. 0: no null and no intervals, for looking around: nothing is claimed then.
-    higher_is_better : the outcome is a throughput or the like.
+    higher_is_better : the outcome is a throughput or the like; None: as the table says.
     consequences : what is known of columns, by name: True or a reason (grows with the run time), False (does not).
     order : column that tells the order of measuring; None: start times or run numbers, else the rows as they stand.
     workers : threads; None: the CPUs of this process, at most four. The result does not depend on it.
@@ -116,6 +120,8 @@ def explain(runs: pd.DataFrame, outcome: str = "seconds", cutoff: float | str | 
     together. If the order of the runs matters, single runs can't be exchanged, and the null moves whole stretches of them. What goes with slow
     runs need not cause them; only an intervention shows that.
     """
+    judged = outcome_of(runs, outcome)
+    outcome, higher_is_better = judged.name, judged.higher_is_better if higher_is_better is None else higher_is_better
     runs, values = _finished(runs, outcome)
     used, labels, threshold = _labels(runs, values, cutoff, seed, higher_is_better)
     in_order = positions(runs, order)
@@ -124,7 +130,7 @@ def explain(runs: pd.DataFrame, outcome: str = "seconds", cutoff: float | str | 
     excluded = {name: reasons[name] for name in screen.numeric if name in reasons}
     blank = Explanation(False, float("nan"), pd.DataFrame(columns=FACTOR_COLUMNS), None, [], float("nan"),
                         (float("nan"), float("nan")), labels, used, threshold, excluded, outcome,
-                        _order(values[in_order], labels.to_numpy()[in_order], seed, higher_is_better), higher_is_better)
+                        _order(values[in_order], labels.to_numpy()[in_order], seed, higher_is_better), higher_is_better, unit=judged.unit)
     obstacle = _obstacle(labels, screen.kept().size)
     if obstacle:
         return replace(blank, summary=obstacle)

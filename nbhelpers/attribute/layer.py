@@ -28,13 +28,14 @@ class LayerEffect:
         return f"<p>{html.escape(self.sentence)}</p>"
 
 
-def layer_effect(without: object, with_layer: object, layer: str = "the layer", outcome: str = "seconds", seed: int = 0) -> LayerEffect:
+def layer_effect(without: object, with_layer: object, layer: str = "the layer", outcome: str | None = None, seed: int = 0) -> LayerEffect:
     """Say in a sentence whether a metric layer changes the distribution of the runs.
 
     Parameters
     ----------
     without, with_layer : runs tables or arrays, best interleaved in rounds.
     layer : its name, for the sentence.
+    outcome : column to compare; None: what the program is judged by.
 
     Notes
     -----

@@ -12,6 +12,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from ..errors import InputError
+from ..outcomes import DIRECTIONS, Outcome, outcome_of, reported
 from .order import standard_ranks
 
 BOOKKEEPING = frozenset("""run round block repeat order index attempt seed pid exit_code start_ns t0_ns started_ns began_unix_s noise_start_ns region_slack_us
@@ -25,23 +26,25 @@ CLEAR = 4             # standard errors: a total that changes this clearly is no
 FIXED_WORK = "fixed work over the run time: the rate falls because the run is longer"
 REASONS = ("", "its total rises and its rate falls, as a longer run alone would have it", "a total that grows with the run time: {rate} is used",
            FIXED_WORK + ": {name} is used", FIXED_WORK, "a consequence: follows the run time itself")
+REPORTED = "the program reports it: another outcome of the same run"
 GROUP_CORRELATION = 0.7  # mean correlation within a group
 
 
 Consequences = Mapping[str, bool | str] | Iterable[str] | None
 
 
-def predictors(runs: pd.DataFrame, outcome: str = "seconds", exclude: Iterable[str] = (), consequences: Consequences = None,
-               higher_is_better: bool = False) -> tuple[pd.DataFrame, dict[str, str]]:
+def predictors(runs: pd.DataFrame, outcome: str | None = None, exclude: Iterable[str] = (), consequences: Consequences = None,
+               higher_is_better: bool | None = None) -> tuple[pd.DataFrame, dict[str, str]]:
     """The columns that may explain the outcome, and why the others may not.
 
     Parameters
     ----------
-    runs : runs table (one row a run); `outcome` positive numbers.
+    runs : runs table (one row a run).
+    outcome : column of positive numbers; None: what the program is judged by.
     exclude : further columns to leave out.
     consequences : what is known of columns: a name with True (a consequence of a longer run), a reason in words (the same, said
         differently) or False (none, even if `CONSEQUENCES` lists it); or just the names of further consequences.
-    higher_is_better : the outcome falls as the run gets longer.
+    higher_is_better : the outcome falls as the run gets longer; None: as the table says.
 
     Returns
     -------
@@ -59,7 +62,9 @@ def predictors(runs: pd.DataFrame, outcome: str = "seconds", exclude: Iterable[s
     fall (of work that is fixed: Pearson's spurious correlation of ratios, 1897); so a counter that has both forms is searched in the
     one that goes less with the run time, and not at all if its total rises while its rate falls.
     """
-    screen = Screen(runs, outcome, tuple(exclude), consequences, higher_is_better)
+    judged = outcome_of(runs, outcome)
+    higher = judged.higher_is_better if higher_is_better is None else higher_is_better
+    screen = Screen(runs, judged.name, tuple(exclude), consequences, higher)
     reasons = screen.reasons()
     return screen.columns.iloc[:, screen.kept()], {name: reasons[name] for name in screen.numeric if name in reasons}
 
@@ -79,8 +84,8 @@ class Screen:
         _check_names(exclude, runs)
         numbers = _numbers(runs, outcome)
         self.numeric = list(numbers.columns)
-        self.times = as_times(runs[outcome].to_numpy(float), higher_is_better)
-        known = as_known(consequences)
+        self.times = Outcome(direction=DIRECTIONS[higher_is_better]).costs(runs[outcome])
+        known = {name: REPORTED for name in reported(runs)} | as_known(consequences)
         self._never = {name: reason for name in numbers if (reason := excluded_by_name(name, exclude, known) or _by_gaps(numbers[name])
                                                             or _by_spread(numbers[name].to_numpy()))}
         columns = numbers.drop(columns=list(self._never))
@@ -141,13 +146,6 @@ class Screen:
                 in_step = shared > IN_STEP * np.sqrt(length * self._lengths)
                 followers |= chosen & in_step & (0.8 < shared / length) & (shared / length < 1.25)
         return followers
-
-
-def as_times(values: np.ndarray, higher_is_better: bool) -> np.ndarray:
-    """The outcome as something that grows as the run gets longer."""
-    if not higher_is_better:
-        return values
-    return 1 / values if values.size and values.min() > 0 else -values
 
 
 def as_known(consequences: Consequences) -> dict[str, bool | str]:

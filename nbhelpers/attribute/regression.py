@@ -10,19 +10,20 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..outcomes import outcome_of
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 FEWEST_RUNS = 20
 REPEATS = 200
 
 
-def quantile_effect(runs: pd.DataFrame, factor: str, outcome: str = "seconds", quantiles: Iterable[float] = QUANTILES, seed: int = 0) -> pd.DataFrame:
+def quantile_effect(runs: pd.DataFrame, factor: str, outcome: str | None = None, quantiles: Iterable[float] = QUANTILES, seed: int = 0) -> pd.DataFrame:
     """Lines through the quantiles of the outcome, as functions of a factor.
 
     Parameters
     ----------
     runs : runs table; rows whose `status` is not "ok", or in which one of the two is missing, are passed over.
-    factor, outcome : columns of numbers.
+    factor, outcome : columns of numbers; no outcome: what the program is judged by.
     quantiles : of the outcome.
 
     Returns
@@ -40,7 +41,7 @@ def quantile_effect(runs: pd.DataFrame, factor: str, outcome: str = "seconds", q
     Koenker and Bassett, Regression quantiles (1978). The interval resamples runs (percentiles): counters are often zero in most runs, where formulas
     for the standard error divide by a density that isn't there.
     """
-    x, y = _columns(runs, factor, outcome)
+    x, y = _columns(runs, factor, outcome_of(runs, outcome).name)
     low, high = np.percentile(x, [10, 90])
     reach = high - low or np.ptp(x)
     random, scale = np.random.default_rng(seed), 100 * reach / np.median(y)

@@ -14,8 +14,9 @@ import pandas as pd
 from scipy.stats import norm
 
 from ..errors import InputError
+from ..outcomes import DIRECTIONS, Outcome
 from .order import standard_ranks
-from .predictors import Consequences, as_known, as_times, excluded_by_name
+from .predictors import Consequences, as_known, excluded_by_name
 
 BLOCK_BYTES = 64 * 2**20  # of a CSV parsed at once
 COLUMNS_AT_ONCE = 1000
@@ -85,7 +86,7 @@ def sieve(source: object, outcome: str, *, most: int = MOST, exclude: Iterable[s
                              mend=f"the table has {len(names)} columns, such as {', '.join(map(str, names[:5]))}")
     head = _frame(read, [outcome, *keep])
     values = _outcome(head[outcome], outcome)
-    judged, dropped = _judged(read, [name for name in names if name not in {outcome, *keep}], as_times(values, higher_is_better),
+    judged, dropped = _judged(read, [name for name in names if name not in {outcome, *keep}], Outcome(direction=DIRECTIONS[higher_is_better]).costs(values),
                               tuple(exclude), as_known(consequences))
     chosen = _discoveries(judged)
     dropped["does not go with the outcome"] += len(judged) - len(chosen)

@@ -1,6 +1,6 @@
 """One call from a noise config and a command to the disturbed runs, the log and its accuracy."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,10 +8,13 @@ import pandas as pd
 
 from ..measure import Attachment, Campaign, Cell, run_once
 from ..noise import NoiseConfig
-from ..workloads import Workload, external
+from ..workloads import Workload, as_workload
+from ._lanes import Placement
 from .accuracy import Accuracy, accuracy_of
 from .injector import Injector
+from .kinds import KindOptions
 from .log import join_logs
+from .rules import Rules
 
 
 @dataclass(frozen=True)
@@ -52,15 +55,18 @@ class Injection:
         return f"Injection({len(self.runs)} run(s), {self.accuracy()!r})" if self.logs else f"Injection({len(self.runs)} run(s), no log)"
 
 
-def inject(config: NoiseConfig | str | Path, workload: Workload | str | Sequence[str], runs: int = 1, **options) -> Injection:
-    """Run a workload under a noise config, as often as wanted.
+def inject(config: NoiseConfig | str | Path, command: Workload | str | Sequence[str] | None = None, runs: int = 1, *,
+           placement: Placement = "roam", lanes: int = 2, rules: Rules | None = None, exclude_cpus: Collection[int] = (),
+           kinds: KindOptions | None = None, log_folder: str | Path | None = None, **described: object) -> Injection:
+    """Run a program under a noise config, as often as wanted.
 
     Parameters
     ----------
     config : a noise config, or the path of one.
-    workload : a workload, or any command line.
+    command : a `Workload`, or what `workloads.program` makes one of, as in `measure`.
     runs : how often; to compare with undisturbed runs use a `Campaign` that interleaves them, with an `Injector` attached.
-    options : of `Injector`: placement, lanes, rules, log_folder.
+    placement, lanes, rules, exclude_cpus, kinds, log_folder : see `Injector`.
+    described : keywords of `workloads.program`, the same as in `measure`: region, seconds, reports, outcome, …
 
     Raises
     ------
@@ -68,8 +74,8 @@ def inject(config: NoiseConfig | str | Path, workload: Workload | str | Sequence
     RunError : the program does not exist, or the injector could not be started.
     """
     config = config if isinstance(config, NoiseConfig) else NoiseConfig.read(config)
-    workload = workload if isinstance(workload, Workload) else external(workload)
-    injector = Injector(config, keep_logs=True, **options)
+    workload = as_workload(command, **described)
+    injector = Injector(config, placement, lanes=lanes, rules=rules, exclude_cpus=exclude_cpus, kinds=kinds, log_folder=log_folder, keep_logs=True)
     try:
         rows = [run_once(workload, [injector], run=run, labels={"noise": config.digest}) for run in range(runs)]
     finally:

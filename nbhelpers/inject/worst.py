@@ -14,6 +14,7 @@ import pandas as pd
 from ..errors import InputError
 from ..files import digest
 from ..measure import Campaign, Cell
+from ..outcomes import worst_first
 from ..noise import NoiseConfig, average_noise, delta_noise
 from ..trace import with_hardware
 from ..workloads import Workload
@@ -55,7 +56,7 @@ def worst_cases(runs: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame, 
         raise InputError(f"{count} worst runs of {len(runs)}", why="a run is slow only beside others", mend="choose fewer, or trace more runs")
     everything = with_hardware(events, stolen)
     averages = average_noise(events, runs), average_noise(everything, runs)
-    slowest = runs.sort_values(["seconds", "run"], ascending=[False, True]).head(count)
+    slowest = worst_first(runs).head(count)
     return [_case(case, row, runs, (events, everything), averages, merge) for case, row in enumerate(slowest.itertuples(), start=1)]
 
 

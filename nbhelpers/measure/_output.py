@@ -1,12 +1,9 @@
-"""What a program printed: caught within bounds, and the times and series found in it."""
+"""What a program printed: caught within bounds, and the protocol line and series found in it."""
 
 import math
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
-
-from ..workloads import Reader, Table
 
 _HEAD = TAIL = 64 * 1024
 _LARGEST_PIPE = 1024 * 1024
@@ -77,7 +74,7 @@ def parse_line(text: str) -> dict[str, int | float | str] | None:
     if found is None:
         return None
     words = (word.partition("=") for word in found.group(2).split())
-    return {key: _value(value) for key, _, value in words}
+    return {key: number(value) for key, _, value in words}
 
 
 def parse_series(text: str) -> dict[str, dict]:
@@ -90,7 +87,7 @@ def parse_series(text: str) -> dict[str, dict]:
     found: dict[str, dict] = {}
     for name, unit, words in _SERIES.findall(text):
         kept = found.setdefault(name, {"unit": unit, "values": []})
-        values = [_value(word) for word in words.split()]
+        values = [number(word) for word in words.split()]
         if kept["unit"] != unit or any(isinstance(value, str) for value in values):
             raise ValueError(f"the series '{name}' has a value that is no number, or two units")
         kept["values"] += map(float, values)
@@ -102,61 +99,11 @@ def count_values(series: Mapping[str, dict]) -> int:
     return sum(len(kept["values"]) for kept in series.values())
 
 
-def _value(text: str) -> int | float | str:
+def number(text: str) -> int | float | str:
+    """A word as a number, if it is a finite one."""
     if _INTEGER.fullmatch(text):
         return int(text)
     return float(text) if _NUMBER.fullmatch(text) and math.isfinite(float(text)) else text
-
-
-def parse_pattern(pattern: str, text: str) -> float | None:
-    """The seconds of the last match of a pattern; None without a match, or if it is not a positive number."""
-    found = None
-    for found in re.finditer(pattern, text, re.MULTILINE):
-        pass
-    try:
-        seconds = float(found["seconds"]) if found else math.nan
-    except (TypeError, ValueError):
-        return None
-    return seconds if math.isfinite(seconds) and seconds > 0 else None
-
-
-def read_foreign(reader: Reader, text: str) -> tuple[dict, dict]:
-    """The columns and the series that a reader finds in an output; a column without a match is left out."""
-    columns: dict[str, int | float | str] = {}
-    for column, pattern in reader.values:
-        for match in re.finditer(pattern, text, re.MULTILINE):
-            columns[column] = _value(match["value"])
-    for table in reader.tables:
-        columns |= _table_columns(table, text)
-    series = {}
-    for name, unit, pattern in reader.series:
-        values = [_value(match["value"]) for match in re.finditer(pattern, text, re.MULTILINE)]
-        if values and all(isinstance(value, (int, float)) for value in values):
-            series[name] = {"unit": unit, "values": [float(value) for value in values]}
-    return columns, series
-
-
-def read_files(folder: str | None, pattern: str | None, limit: int = ROOM_FOR_SERIES) -> str:
-    """The text of the files that a program wrote in its folder, by name; of a large file the beginning."""
-    parts = []
-    for path in sorted(Path(folder).glob(pattern)) if folder and pattern else ():
-        with open(path, "rb") as file:
-            parts.append(file.read(limit).decode(errors="replace"))
-    return "\n".join(parts)
-
-
-def _table_columns(table: Table, text: str) -> dict[str, int | float | str]:
-    headings = [(match.start(), match["section"]) for match in re.finditer(table.section, text, re.MULTILINE)] if table.section else []
-    columns = {}
-    for row in re.finditer(table.row, text, re.MULTILINE):
-        section = next((name for at, name in reversed(headings) if at < row.start()), "")
-        words = {"name": _column_word(row.groupdict().get("name")), "section": _column_word(section)}
-        columns |= {column.format_map(words): _value(row[group]) for group, column in table.columns if row[group] is not None}
-    return columns
-
-
-def _column_word(text: str | None) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", (text or "").lower()).strip("_")
 
 
 def shorten(text: str, limit: int = 2000) -> str:

@@ -143,7 +143,7 @@ def _cell_identity(workload: Workload, noise: str, folder: Path | None, with_pro
     region = {} if workload.region.kind in ("marks", "process") else {"region": workload.region.as_dict()}
     return {"workload": workload.name, "model": workload.model, "config": workload.config, "noise": noise,
             "command": [_recorded_name(program), *(_without(word, folder) for word in workload.command[1:])], "env": dict(workload.env),
-            "start": workload.start, "pattern": workload.pattern, "cpus": workload.cpus and list(workload.cpus),
+            "start": workload.start, "cpus": workload.cpus and list(workload.cpus),
             "program_digest": program_digest(program) if with_programs else None, **reader, **region}
 
 

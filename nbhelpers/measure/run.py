@@ -5,12 +5,14 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ..errors import InputError
-from ..workloads import Workload
-from ..workloads.reader import UNITS_S
-from ._output import count_values, parse_line, parse_pattern, parse_series, read_files, read_foreign, shorten
+from ..outcomes import OUTCOME, REPORTS, as_label
+from ..workloads import Reader, Workload
+from ._output import count_values, parse_line, parse_series, shorten
 from ._regions import NoRegion, Times
+from ._reports import NotReported, Sources, find_reports, snapshot, tables_and_series
 from ._process import Child, as_subreaper, cleaned_up_on_sigterm
 from .attachment import Attachment
 
@@ -42,19 +44,26 @@ def run_once(workload: Workload, attachments: Sequence[Attachment] = (), run: in
     began_ns, began_unix_s = time.monotonic_ns(), time.time()
     row = {"run": run, "workload": workload.name, "model": workload.model, "config": workload.config, "noise": "none",
            **(labels or {}), "seconds": None, "region_seconds": None, "wall_seconds": None, "start_ns": None, "end_ns": None, "status": "ok",
-           "message": "", "t0_ns": None, "began_unix_s": began_unix_s}
+           "message": "", "t0_ns": None, "began_unix_s": began_unix_s, **_judged(workload)}
     with cleaned_up_on_sigterm(), as_subreaper():
         for attachment in attachments:
             attachment.before(workload)
+        before = snapshot(".", workload.reader)
         with Child(workload, mark or f"{os.getpid()}.{next(_counter)}.{began_ns}") as child:
-            armed = _let_run(child, workload, attachments, lead_ms, row)
+            armed = _let_run(child, workload, attachments, lead_ms, row, before)
         if armed:
             _collect(attachments, row)
     row["elapsed_seconds"] = (time.monotonic_ns() - began_ns) * 1e-9
     return row
 
 
-def _let_run(child: Child, workload: Workload, attachments: Sequence[Attachment], lead_ms: float, row: dict) -> bool:
+def _judged(workload: Workload) -> dict:
+    """What the runs table says of reports, and of an outcome that is not the time."""
+    said = {REPORTS: as_label(workload.reported)} if workload.reported else {}
+    return said if workload.outcome == "seconds" else said | {OUTCOME: workload.outcome}
+
+
+def _let_run(child: Child, workload: Workload, attachments: Sequence[Attachment], lead_ms: float, row: dict, before: dict) -> bool:
     """From the barrier to the end; fills the row; returns whether the attachments were armed."""
     armed = child.await_barrier(workload.timeout_s)
     if not armed:
@@ -79,7 +88,7 @@ def _let_run(child: Child, workload: Workload, attachments: Sequence[Attachment]
         attachment.printed(child.output.text, child.errors.text)
     row["wall_seconds"] = (child.end_ns - row["t0_ns"]) * 1e-9
     row.update(_usage(child))
-    row.update(_outcome(child, workload, row["t0_ns"]) if in_time else _failure(child, "timeout", _late(workload, "from its start")))
+    row.update(_outcome(child, workload, row["t0_ns"], before) if in_time else _failure(child, "timeout", _late(workload, "from its start")))
     return True
 
 
@@ -128,11 +137,9 @@ def _failure(child: Child, status: str, reason: str) -> dict:
     return {"status": status, "message": f"{reason}: {said}" if said else reason}
 
 
-def _outcome(child: Child, workload: Workload, t0_ns: int) -> dict:
+def _outcome(child: Child, workload: Workload, t0_ns: int, before: dict) -> dict:
     """Status and times of a process that ended by itself, with what it reports."""
-    status = _exit_status(child.wait_status)
-    report = _foreign_report if workload.reader is not None else _own_report
-    columns = report(child, workload, status)
+    columns = _reported(child, workload, before)
     if columns.get("status", "ok") != "ok":
         return columns
     try:
@@ -156,55 +163,52 @@ def _region_times(child: Child, marked: Times | None, t0_ns: int) -> dict:
     return columns
 
 
-def _own_report(child: Child, workload: Workload, status: str) -> dict:
-    """What a program without a reader says: its protocol line, or a time by a pattern."""
-    marks = workload.region.kind == "marks"
+def _reported(child: Child, workload: Workload, before: dict) -> dict:
+    """Columns and series: of the protocol line of our programs, and of the reports of anybody's."""
+    status, marks = _exit_status(child.wait_status), workload.region.kind == "marks"
     line = parse_line(child.output.text) if marks else None
-    if line and line.get("verified") == "no" and not status.startswith("signal"):
+    reader = workload.reader or Reader(workload.name)
+    sources = Sources(Path(child.folder or "."), before, child.output.text, child.errors.text)
+    try:
+        printed = sources.text(reader, None)
+    except NotReported as error:
+        return _failure(child, "unreadable output" if status == "ok" else status, str(error))
+    if not status.startswith("signal") and _found_wrong(line, reader, printed):
         return _failure(child, "unverified", "the program found its own result wrong")
     if status != "ok":
-        return _failure(child, status, "the program failed")
+        return _failure(child, status, _FAILED.get(status, "the program failed"))
+    if reader.passed and not re.search(reader.passed, printed, re.MULTILINE):
+        return _failure(child, "unverified", f"the output does not say that the result is right (pattern {reader.passed!r})")
     times = _marked_times(line, child.end_ns)
     if marks and times is None:
         return _failure(child, "unreadable output", "no line 'noisebook: NAME seconds=… start_ns=… end_ns=…' in its output")
-    if workload.pattern is not None:
-        seconds = parse_pattern(workload.pattern, child.output.text)
-        if seconds is None:
-            return _failure(child, "unreadable output", f"no positive number for the pattern {workload.pattern!r} in its output")
-        times = (times or {}) | {"seconds": seconds}
-    return _with_series(child, line, _own_columns(line) | (times or {}))
+    try:
+        reports = find_reports(reader, sources, {"seconds", workload.outcome})
+    except NotReported as error:
+        return {"status": "unreadable output", "message": str(error)}
+    columns, series = tables_and_series(reader, printed)
+    time_told = {"seconds": float(reports["seconds"])} if "seconds" in reports else {}
+    return _with_series(child, line, _own_columns((line or {}) | columns | reports) | (times or {}) | time_told, series)
 
 
-def _with_series(child: Child, line: dict | None, columns: dict) -> dict:
+def _found_wrong(line: dict | None, reader: Reader, printed: str) -> bool:
+    return bool(line and line.get("verified") == "no" or reader.failed and re.search(reader.failed, printed, re.MULTILINE))
+
+
+_FAILED = {"exit 126": "the program failed; 126 is what a shell says of a file that it cannot execute",
+           "exit 127": "the program failed; 127 is what a shell says of a command that it cannot find"}
+
+
+def _with_series(child: Child, line: dict | None, columns: dict, found: dict) -> dict:
     """The columns and the series, which must be as long as the program says."""
     try:
-        series = parse_series(child.output.text)
+        series = found | parse_series(child.output.text)
     except ValueError as error:
         return _failure(child, "unreadable output", str(error))
     wanted, count = (line or {}).get("series_values"), count_values(series)
     if wanted is not None and wanted != count:
         return _failure(child, "unreadable output", f"{count} of the {wanted} values of its series were found; fewer repetitions are needed if it printed too much")
     return columns | {"series": series} if series else columns
-
-
-def _foreign_report(child: Child, workload: Workload, status: str) -> dict:
-    """What a reader finds in the output of somebody else's program."""
-    reader = workload.reader
-    printed = f"{child.output.text}\n{child.errors.text}\n{read_files(child.folder, reader.files)}"
-    if reader.failed and not status.startswith("signal") and re.search(reader.failed, printed, re.MULTILINE):
-        return _failure(child, "unverified", "the program found its own result wrong")
-    if status != "ok":
-        return _failure(child, status, "the program failed")
-    if reader.passed and not re.search(reader.passed, printed, re.MULTILINE):
-        return _failure(child, "unverified", f"the output does not say that the result is right (pattern {reader.passed!r})")
-    columns, series = read_foreign(reader, printed)
-    columns = _own_columns(columns) | ({"series": series} if series else {})
-    if not reader.seconds:
-        return columns
-    seconds = parse_pattern(reader.seconds, printed)
-    if seconds is None:
-        return _failure(child, "unreadable output", f"no positive number for the pattern {reader.seconds!r} in its output")
-    return columns | {"seconds": seconds * UNITS_S[reader.unit]}
 
 
 def _marked_times(line: dict | None, ended_ns: int) -> dict | None:
@@ -220,7 +224,7 @@ def _own_columns(line: dict | None) -> dict:
     return {f"program_{key}" if key in _RESERVED else key: value for key, value in own.items()}
 
 
-_RESERVED = {"run", "cell", "round", "workload", "model", "config", "noise", "region_seconds", "wall_seconds", "status", "message", "t0_ns",
+_RESERVED = {"outcome", "reports", "run", "cell", "round", "workload", "model", "config", "noise", "region_seconds", "wall_seconds", "status", "message", "t0_ns",
              "began_unix_s", "elapsed_seconds", "user_s", "system_s", "minor_faults", "major_faults", "voluntary_switches",
              "involuntary_switches"}
 

@@ -1,4 +1,4 @@
-"""The simple calls: measure a command some times; find the problem size that takes a given time."""
+"""The simple calls: measure a program some times; find the problem size that takes a given time."""
 
 import os
 import statistics
@@ -8,33 +8,34 @@ from dataclasses import replace
 import pandas as pd
 
 from ..errors import InputError, RunError
-from ..workloads import Workload, external
+from ..workloads import Workload, as_workload
 from .attachment import Attachment
 from .campaign import Campaign, Cell
 from .layers import metrics as metric_layers
 from .run import run_once
 
 
-def measure(command: str | Sequence[str] | Workload, runs: int = 10, metrics: Sequence[str] | str = (), *, pattern: str | None = None,
+def measure(command: str | Sequence[str] | Workload | None = None, runs: int = 10, metrics: Sequence[str] | str = (), *,
             config: str | None = None, folder: str | os.PathLike | None = None, timeout_s: float | None = None,
-            attachments: Sequence[Attachment] = (), progress: Callable[[int, int, float], object] | None = None) -> pd.DataFrame:
-    """Run a command some times and return the runs table.
+            attachments: Sequence[Attachment] = (), progress: Callable[[int, int, float], object] | None = None,
+            **described: object) -> pd.DataFrame:
+    """Run a program some times and return the runs table.
 
     Parameters
     ----------
-    command : a command line, its words, or a `Workload`.
+    command : a `Workload`, or what `workloads.program` makes one of: a command line or its words.
     runs : how many finished runs.
     metrics : names of metric layers, or "all"; see `metrics`.
-    pattern : where to find the time in the output of a command; see `external`.
     config : a placement; see `Workload.placed`.
     folder : keeps the runs, so that the same call goes on after an interruption; None: in memory only.
     timeout_s : per run.
     attachments : further attachments; closed at the end.
     progress : see `Campaign.run`.
+    described : keywords of `workloads.program`: region, seconds, reports, outcome, description, shell, …
 
     Raises
     ------
-    InputError, RunError : see `Campaign.run`, `external` and `metrics`.
+    InputError, RunError : see `Campaign.run`, `program` and `metrics`.
 
     Examples
     --------
@@ -42,12 +43,7 @@ def measure(command: str | Sequence[str] | Workload, runs: int = 10, metrics: Se
     >>> len(runs), (runs.seconds >= 0.01).all()
     (3, np.True_)
     """
-    if isinstance(command, Workload):
-        if pattern is not None:
-            raise InputError("a pattern was given for a workload, which has its own", mend="dataclasses.replace(workload, pattern=…)")
-        workload = command
-    else:
-        workload = external(command, pattern=pattern)
+    workload = as_workload(command, **described)
     workload = workload if timeout_s is None else replace(workload, timeout_s=timeout_s)
     workload = workload if config is None else workload.placed(config)
     layers = metric_layers(*([metrics] if isinstance(metrics, str) else metrics))

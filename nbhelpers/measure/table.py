@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from ..outcomes import Outcome, reported
 from ._knowledge import every_metric, metric_of
 
 _TIME, _TOTAL, _LEVEL, _LABEL = "time", "total", "level", "label"
@@ -18,6 +19,8 @@ COLUMNS = {
     "noise": (_LABEL, "", "none, or the digest of the injected noise config"),
     "seconds": (_TIME, "s", "what is judged: the time that the program reports, or else its timed region"),
     "region_seconds": (_TIME, "s", "length of the timed region: noise is counted in it and divided by it"),
+    "reports": (_LABEL, "", "numbers that the program reports, in JSON: {column: [unit, which is better]}"),
+    "outcome": (_LABEL, "", "the column by which runs are judged; missing: seconds"),
     "wall_seconds": (_TIME, "s", "from the common start to the end of the process"),
     "start_ns": (_TIME, "ns", "start of the timed region, CLOCK_MONOTONIC"),
     "end_ns": (_TIME, "ns", "end of the timed region, CLOCK_MONOTONIC"),
@@ -126,11 +129,17 @@ def _counted_in(name: str, runs: pd.DataFrame | None = None) -> str:
 def describe_columns(runs: pd.DataFrame | None = None) -> pd.DataFrame:
     """Kind, unit and meaning of columns: of a runs table, or of all that are known; indexed by `column`.
 
-    Kinds: label, time, total (grows with the run: compare as a rate), level (does not), own (the program's own key).
+    Kinds: label, time, total (grows with the run: compare as a rate), level (does not), report (a number of the
+    program's own by which runs may be judged), own (the program's own key).
     """
     names = list(runs.columns) if runs is not None else list(dict.fromkeys([*COLUMNS, *(metric.id for _, metric in every_metric())]))
-    rows = [(name, *_meaning(name)) for name in names]
+    own = {} if runs is None else reported(runs)
+    rows = [(name, *(_of_report(own[name]) if name in own else _meaning(name))) for name in names]
     return pd.DataFrame(rows, columns=["column", "kind", "unit", "meaning"]).set_index("column")
+
+
+def _of_report(outcome: Outcome) -> tuple[str, str, str]:
+    return "report", outcome.unit, f"reported by the program; {outcome.direction} is better"
 
 
 def _meaning(name: str) -> tuple[str, str, str]:

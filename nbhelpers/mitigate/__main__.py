@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--budget", type=float, default=300.0, metavar="SECONDS", help="time for measuring (default: 300)")
     parser.add_argument("--folder", help="where measurements and report are kept (default: mitigate-TIME)")
     parser.add_argument("--metrics", default=",".join(METRICS), help="metric layers, separated by commas (default: %(default)s)")
-    parser.add_argument("--pattern", help="regular expression with a group seconds, for a time that the command prints")
+    parser.add_argument("--seconds", help="regular expression with a group seconds, for a time that the command prints")
     parser.add_argument("--try", dest="candidates", help="mitigations to try, separated by commas, whatever is found")
     parser.add_argument("--general", action="store_true", help="try the general mitigations if no factor is found")
     parser.add_argument("--risk", choices=("none", "low", "high"), default="low", help="the highest risk that is taken (default: low)")
@@ -53,7 +53,7 @@ def _do(options: argparse.Namespace) -> int:
         _parser().error("a command to run is missing")
     folder = options.folder = _folder(options)
     report = autopilot(command, options.budget, folder=folder, metrics=tuple(filter(None, options.metrics.split(","))), general=options.general, risk=options.risk,
-                       candidates=options.candidates.split(",") if options.candidates else None, pattern=options.pattern, seed=options.seed, progress=_say)
+                       candidates=options.candidates.split(",") if options.candidates else None, seconds=options.seconds, seed=options.seed, progress=_say)
     page = report.write(folder)
     sys.stdout.write(f"{report.summary}\n{os.path.relpath(page)}\n")
     return 0

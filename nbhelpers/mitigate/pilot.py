@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..attribute import Comparison, compare, explain, layer_effect, stopping
+from ..attribute import Comparison, compare_costs, explain, layer_effect, stopping
 from ..errors import InputError, NoisebookError, RunError, SettingError, Unavailable
 from ..files import read_json, write_json
 from ..measure import Campaign, Cell, consequences, finished, layer_cells, metrics as metric_layers, rates, recorded_runs, run_once
+from ..outcomes import COST, with_cost
 from ..progress import task
-from ..workloads import Workload, external
+from ..workloads import Workload, as_workload
 from .knowledge import Mitigation, check_risk, explain_factor, mitigations
 from .report import Report, as_table, confirmed_table, found_factors, tried_table
 from .treatment import cells
@@ -32,25 +33,26 @@ FEWEST_ROUNDS, MOST_ROUNDS = 12, 100        # of a trial, and of the test whethe
 _SEVERAL_CPUS = 1.3                         # CPU time over run time from which a program counts as parallel
 
 
-def autopilot(command: str | Sequence[str] | Workload, budget_seconds: float = 300.0, *, folder: str | Path | None = None,
-              metrics: Sequence[str] = METRICS, candidates: Iterable[str] | None = None, general: bool = False, risk: str = "low", pattern: str | None = None,
-              rule: stopping.Rule | None = None, seed: int = 1, progress: Callable[[str], object] | None = None, measure: bool = True) -> Report:
+def autopilot(command: str | Sequence[str] | Workload | None = None, budget_seconds: float = 300.0, *, folder: str | Path | None = None,
+              metrics: Sequence[str] = METRICS, candidates: Iterable[str] | None = None, general: bool = False, risk: str = "low",
+              rule: stopping.Rule | None = None, seed: int = 1, progress: Callable[[str], object] | None = None, measure: bool = True,
+              **described: object) -> Report:
     """Find out why runs differ and what helps.
 
     Parameters
     ----------
-    command : a command line, its words, or a workload.
+    command : a `Workload`, or what `workloads.program` makes one of. Runs are judged by its outcome.
     budget_seconds : for measuring, all calls into the same folder together; at least for 30 runs. Analysing takes some seconds more.
     folder : keeps everything, so that the same call goes on after an interruption; None: a temporary one.
     metrics : layers, see `measure.metrics`.
     candidates : ids of mitigations to try in any case and in this order, instead of those of the factors found.
     general : try the general ones if nothing is found.
     risk : the highest that is tried: "none", "low" or "high".
-    pattern : where to find the time in the output of a command; see `workloads.external`.
     rule : when the first measurement has enough runs; default: the one made for tails, at most 200.
     seed : of orders, and of the analysis.
     progress : called with a sentence at each step; None: shown as progress.
     measure : False: nothing is run, the report is made anew of what `folder` holds, on any machine.
+    described : keywords of `workloads.program`: region, seconds, reports, outcome, …
 
     Returns
     -------
@@ -61,7 +63,7 @@ def autopilot(command: str | Sequence[str] | Workload, budget_seconds: float = 3
     InputError : the budget is too small, a mitigation does not exist, or the folder holds something else, or nothing where `measure` is False.
     RunError : the program fails.
     """
-    workload = command if isinstance(command, Workload) else external(command, pattern=pattern)
+    workload = as_workload(command, **described)
     _check(budget_seconds, risk, candidates)
     with ExitStack() as stack:
         place = Path(folder) if folder is not None else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="noisebook-")))
@@ -120,7 +122,7 @@ class _Pilot:
         while True:
             runs = self._first_runs(count)
             spent, a_run = self._spent(), float(runs["elapsed_seconds"].median())
-            decision = rule.decide(runs["seconds"].to_numpy(), time.monotonic() - began)
+            decision = rule.decide(with_cost(runs)[COST].to_numpy(), time.monotonic() - began)
             affordable = int(BASELINE_SHARE * self.budget_s / a_run)
             if affordable < FEWEST_RUNS:
                 affordable = self._fewest(a_run)
@@ -252,7 +254,7 @@ class _Pilot:
             except (RunError, SettingError, Unavailable) as error:
                 self.left_out.append({"mitigation": name, "name": mitigations()[name].name, "reason": f"{error.what}: {error.why}", "mend": error.mend or ""})
                 continue
-            compared[name] = compare(table[table["cell"] == "baseline"], table[table["cell"] == name], seed=self.seed)
+            compared[name] = compare_costs(table[table["cell"] == "baseline"], table[table["cell"] == name], seed=self.seed)
             tables.append(table.assign(trial=name))
         return compared, pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=["trial", "cell", "seconds"])
 
@@ -283,5 +285,5 @@ class _Pilot:
         kept = read_json(best)
         self.say(f"measuring “{mitigations()[kept['mitigation']].name}” again in {kept['rounds']} rounds")
         table = self._runs("confirm", lambda: cells(self.workload, [kept["mitigation"]]), kept["rounds"])
-        again = compare(table[table["cell"] == "baseline"], table[table["cell"] == kept["mitigation"]], seed=self.seed)
+        again = compare_costs(table[table["cell"] == "baseline"], table[table["cell"] == kept["mitigation"]], seed=self.seed)
         return replace(report, tried=confirmed_table(report.tried, kept["mitigation"], again), confirmed=again, seconds=self._spent())

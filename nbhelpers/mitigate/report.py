@@ -13,6 +13,7 @@ import pandas as pd
 from ..attribute import Comparison, Explanation, holm
 from ..attribute.explain import RIVAL
 from ..files import write_atomically
+from ..outcomes import outcome_of
 from .knowledge import Mitigation, explain_factor, factor_of, mitigations, references
 
 TRIED_COLUMNS = ["name", "factor", "runs", "mean_ratio", "mean_low", "mean_high", "sd_ratio", "sd_low", "sd_high", "cv_ratio", "cv_low", "cv_high", "p_value",
@@ -101,7 +102,12 @@ class Report:
 
 
 def _varied(runs: pd.DataFrame) -> str:
-    values = runs["seconds"]
+    judged = outcome_of(runs)
+    values = runs[judged.name]
+    if judged.name != "seconds":
+        return (f"{len(values)} runs had {values.median():.4g} {judged.unit} of {judged.name} in the median, {values.min():.4g} to {values.max():.4g} "
+                f"({judged.direction} is better; mitigations are judged by {'its reciprocal' if judged.higher_is_better else 'it'}), with a coefficient of variation of "
+                f"{values.std() / values.mean():.1%}.")
     return (f"{len(values)} runs took {values.median():.4g} s in the median, {values.min():.4g} to {values.max():.4g} s, "
             f"with a coefficient of variation of {values.std() / values.mean():.1%}.")
 

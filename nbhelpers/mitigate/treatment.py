@@ -204,8 +204,8 @@ def applied(mitigation: str | Mitigation | Iterable[Action], workload: Workload)
     Examples
     --------
     >>> from nbhelpers.measure import run_once
-    >>> from nbhelpers.workloads import external
-    >>> with applied("aslr-off", external("sleep 0.01")) as (workload, attachments):
+    >>> from nbhelpers.workloads import program
+    >>> with applied("aslr-off", program("sleep 0.01")) as (workload, attachments):
     ...     run_once(workload, attachments)["status"]
     'ok'
     """

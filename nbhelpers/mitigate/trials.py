@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..attribute import Comparison, Explanation, compare, holm
+from ..attribute import Comparison, Explanation, compare_costs, holm
 from ..errors import InputError
 from ..files import write_atomically
 from ..measure import Campaign, finished, metrics, recorded_runs
-from ..workloads import Workload, external
+from ..workloads import Workload, program
 from .catalogue import afflicted
 from .knowledge import check_risk, explain_factor, factor_of, mitigations
 from .report import HELPS, verdict_of
@@ -51,7 +51,7 @@ def matrix_product(elements: int, timeout_s: float = 120.0) -> Workload:
     """
     if elements < 4:
         raise InputError(f"a matrix of {elements} elements", mend="at least 4; the paper's has 25 million")
-    return external([sys.executable, "-c", _PRODUCT, str(math.isqrt(elements))], pattern=r"seconds=(?P<seconds>[\d.]+)", name="matrix product",
+    return program([sys.executable, "-c", _PRODUCT, str(math.isqrt(elements))], seconds=r"seconds=(?P<seconds>[\d.]+)", name="matrix product",
                     timeout_s=timeout_s)
 
 
@@ -67,7 +67,7 @@ def forgetful(blocks: int = 100, timeout_s: float = 60.0) -> Workload:
     """
     if blocks < 1:
         raise InputError(f"{blocks} blocks", mend="at least one; 100 take some 20 ms")
-    return external([sys.executable, "-S", "-c", _FORGETFUL, str(blocks)], pattern=r"seconds=(?P<seconds>[\d.]+)", name="forgetful", timeout_s=timeout_s)
+    return program([sys.executable, "-S", "-c", _FORGETFUL, str(blocks)], seconds=r"seconds=(?P<seconds>[\d.]+)", name="forgetful", timeout_s=timeout_s)
 
 
 def may_help(factor: str, workload: Workload, risk: str = "low") -> pd.DataFrame:
@@ -170,7 +170,7 @@ def compare_trials(runs: pd.DataFrame, seed: int = 0) -> dict[str, Comparison]:
     runs : of `trial_runs`. seed : of the intervals.
     """
     untreated = runs[runs["cell"] == BASELINE]
-    return {name: compare(untreated, table, seed=seed) for name, table in runs[runs["cell"] != BASELINE].groupby("cell", sort=True)}
+    return {name: compare_costs(untreated, table, seed=seed) for name, table in runs[runs["cell"] != BASELINE].groupby("cell", sort=True)}
 
 
 def trial_table(compared: dict[str, Comparison]) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..outcomes import worst_first
 from ._compat import compat_reduction
 from ._tables import EVENT_COLUMNS, finished_seconds, group_sources, require_columns, whole_numbers
 
@@ -37,7 +38,8 @@ def delta_noise(events: pd.DataFrame, average: pd.DataFrame, runs: pd.DataFrame,
     events : noise events of one or more runs.
     average : table of `average_noise`, of these runs or of others.
     runs : runs table (run, seconds and, where there, status).
-    run : the run to take; None = the finished run with the longest `seconds`, the worst case (of equals the lowest number).
+    run : the run to take; None = the worst finished one by what the program is judged by, the longest unless it says otherwise
+        (of equals the lowest number).
     method : "paper", the text; "compat", what the published code computes, for comparison with published numbers: the
         average *sum per run* in place of the average duration of an event, which removes recurring sources with all their
         outliers (see `nbhelpers/noise/_compat.py`). It makes its own averages of `events` and `runs`; `average` is unused.
@@ -71,7 +73,7 @@ def delta_noise(events: pd.DataFrame, average: pd.DataFrame, runs: pd.DataFrame,
     require_columns(events, EVENT_COLUMNS, "events")
     seconds = finished_seconds(runs)
     judged = finished_seconds(runs, "seconds")
-    run = _chosen_run(judged, run)
+    run = _chosen_run(runs, seconds, run)
     own = _events_of(events, run)
     if method == "paper":
         reduction = _paper_reduction(own, average, seconds[run])
@@ -81,9 +83,9 @@ def delta_noise(events: pd.DataFrame, average: pd.DataFrame, runs: pd.DataFrame,
     return _reduced(own, reduction, {"run": int(run), "seconds": float(judged[run]), **window, "method": method})
 
 
-def _chosen_run(seconds: pd.Series, run: int | None) -> int:
+def _chosen_run(runs: pd.DataFrame, seconds: pd.Series, run: int | None) -> int:
     if run is None:
-        return int(seconds.index[int(np.argmax(seconds.to_numpy()))])
+        return int(worst_first(runs[runs["run"].isin(seconds.index)])["run"].iloc[0])
     if run not in seconds.index:
         raise InputError(f"run {run!r} is not a finished run", where="argument run",
                          mend=f"choose one of the {len(seconds)} finished runs, such as {seconds.idxmax()}, the longest")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..attribute import Explanation
+from ..outcomes import Outcome
 from ._classes import draw_marked
 from ._distribution import finished_rows
 from .style import PAGE_IN, ROLES, style
@@ -59,7 +60,7 @@ def _draw_runs(axes, explanation: Explanation, values: np.ndarray) -> None:
         quartile = "lower quartile" if explanation.higher_is_better else "upper quartile"
         axes.axvline(explanation.threshold, color="black", linestyle=(0, (3, 2)) if found else (0, (1, 2)), linewidth=0.9,
                      label=f"{'cutoff' if found else quartile} {explanation.threshold:.4g}")
-    axes.set_xlabel("run time (s)" if explanation.outcome == "seconds" else explanation.outcome)
+    axes.set_xlabel(Outcome(explanation.outcome, explanation.unit).label)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from ..attribute import Classes, Comparison, quantile_effect
 from ..errors import InputError
+from ..outcomes import outcome_of
 from ._distribution import finished_rows
 from .style import COLUMN_IN, ROLES, Role, style
 
@@ -122,14 +123,14 @@ def figure_quantile_shift(comparison: Comparison, label: str = "run time", unit:
     return figure
 
 
-def figure_factor(runs: pd.DataFrame, factor: str, outcome: str = "seconds", slow: pd.Series | None = None, unit: str = "",
+def figure_factor(runs: pd.DataFrame, factor: str, outcome: str | None = None, slow: pd.Series | None = None, unit: str = "",
                   width_in: float = COLUMN_IN):
     """Each run's outcome against a factor, with lines through its quantiles.
 
     Parameters
     ----------
     runs : runs table; only rows of status "ok" are drawn.
-    factor, outcome : columns.
+    factor, outcome : columns; no outcome: what the program is judged by.
     slow : which runs are slow (`Explanation.labels`), by the index of the finished runs; None: one colour.
     unit : of the factor.
 
@@ -139,6 +140,8 @@ def figure_factor(runs: pd.DataFrame, factor: str, outcome: str = "seconds", slo
     """
     import matplotlib.pyplot as plt
 
+    judged = outcome_of(runs, outcome)
+    outcome = judged.name
     finished = finished_rows(runs, (factor, outcome))
     lines = quantile_effect(finished, factor, outcome, (0.1, 0.5, 0.9))
     x, y = finished[factor].to_numpy(float), finished[outcome].to_numpy(float)
@@ -152,7 +155,7 @@ def figure_factor(runs: pd.DataFrame, factor: str, outcome: str = "seconds", slo
         for quantile, line in lines.iterrows():
             label = {0.5: "median", 0.1: "10th and 90th percentile"}.get(quantile)
             axes.plot(ends, line["intercept"] + line["slope"] * ends, color="black", linestyle=_LINES[quantile], linewidth=0.9, label=label)
-        axes.set(xlabel=f"{factor} ({unit})" if unit else factor, ylabel="run time (s)" if outcome == "seconds" else outcome)
+        axes.set(xlabel=f"{factor} ({unit})" if unit else factor, ylabel=judged.label)
         margin = 0.06 * np.ptp(y)
         axes.set_ylim(y.min() - margin, y.max() + margin)
         figure.legend(loc="outside upper left", ncols=2)

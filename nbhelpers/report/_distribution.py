@@ -8,13 +8,14 @@ import pandas as pd
 
 from ..attribute import Cutoff, bootstrap_interval
 from ..errors import InputError
+from ..outcomes import outcome_of
 from .style import COLUMN_IN, PAGE_IN, ROLES, Role, roles_of, style
 
 PLANTED_COLUMNS = ["case", *(f"{kind}{part}" for kind in ("baseline", "disturbed", "replayed") for part in ("", "_low", "_high"))]
 
 
 def figure_distribution(runs: pd.DataFrame, cutoff: Cutoff | float | None = None, by: str | None = None,
-                        outcome: str = "seconds", width_in: float | None = None):
+                        outcome: str | None = None, width_in: float | None = None):
     """Every run beneath the empirical distribution, with the cutoff.
 
     Parameters
@@ -22,7 +23,7 @@ def figure_distribution(runs: pd.DataFrame, cutoff: Cutoff | float | None = None
     runs : runs table; only rows of status "ok" are drawn.
     cutoff : a Cutoff or a value; runs above it are drawn as slow if `by` is None.
     by : column that names the groups; None = all runs together.
-    outcome : column to draw, s.
+    outcome : column to draw; None: what the program is judged by.
 
     Returns
     -------
@@ -30,6 +31,8 @@ def figure_distribution(runs: pd.DataFrame, cutoff: Cutoff | float | None = None
     """
     import matplotlib.pyplot as plt
 
+    judged = outcome_of(runs, outcome)
+    outcome = judged.name
     runs, value = finished_rows(runs, (outcome, by)), _value(cutoff)
     groups = _groups(runs, by, outcome)
     width_in = width_in or (COLUMN_IN if len(groups) <= 4 else PAGE_IN)
@@ -42,7 +45,7 @@ def figure_distribution(runs: pd.DataFrame, cutoff: Cutoff | float | None = None
         for axes in (upper, lower):
             _draw_cutoff(axes, value)
         upper.tick_params(labelbottom=False)
-        lower.set_xlabel("run time (s)" if outcome == "seconds" else outcome)
+        lower.set_xlabel(judged.label)
         _cutoff_legend(upper, value, groups, by)
     return figure
 
@@ -133,7 +136,7 @@ def _cutoff_legend(axes, cutoff: float | None, groups: dict[str, np.ndarray], by
     axes.figure.legend(handles, labels, loc="outside upper left", ncols=2 if axes.figure.get_figwidth() < 5 else 4)
 
 
-def figure_compare(runs: pd.DataFrame, by: str = "cell", outcome: str = "seconds", anomaly_seconds: float | None = None,
+def figure_compare(runs: pd.DataFrame, by: str = "cell", outcome: str | None = None, anomaly_seconds: float | None = None,
                    width_in: float | None = None):
     """Run times of several cells: each run as a point, the mean with its 95 % interval beside, the anomaly as a line.
 
@@ -141,7 +144,7 @@ def figure_compare(runs: pd.DataFrame, by: str = "cell", outcome: str = "seconds
     ----------
     runs : runs table; only rows of status "ok" are drawn.
     by : column that names the cells (baseline, traced, injected, …).
-    outcome : column to draw, s.
+    outcome : column to draw; None: what the program is judged by.
     anomaly_seconds : run time of the worst run that is replayed.
 
     Returns
@@ -150,7 +153,8 @@ def figure_compare(runs: pd.DataFrame, by: str = "cell", outcome: str = "seconds
     """
     import matplotlib.pyplot as plt
 
-    groups = _groups(finished_rows(runs, (outcome, by)), by, outcome)
+    judged = outcome_of(runs, outcome)
+    groups = _groups(finished_rows(runs, (judged.name, by)), by, judged.name)
     width_in = width_in or (COLUMN_IN if len(groups) <= 4 else PAGE_IN)
     roles = roles_of(groups)
     with style():
@@ -162,7 +166,7 @@ def figure_compare(runs: pd.DataFrame, by: str = "cell", outcome: str = "seconds
         axes.plot([], [], color="black", marker="_", label="mean, 95 % interval")
         axes.set_xticks(range(len(groups)), [f"{name}\nn = {values.size}" for name, values in groups.items()])
         axes.set_xlim(-0.5, len(groups) - 0.4)
-        axes.set_ylabel("run time (s)" if outcome == "seconds" else outcome)
+        axes.set_ylabel(judged.label)
         axes.grid(axis="x", visible=False)
         figure.legend(loc="outside upper left", ncols=2)
     return figure

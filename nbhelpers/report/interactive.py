@@ -16,6 +16,7 @@ import pandas as pd
 from ..attribute import Explanation, explain
 from ..errors import InputError
 from ..mitigate.knowledge import factor_of
+from ..outcomes import outcome_of
 from ._attribution import figure_attribution
 
 SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)  # of the runs below the cutoff, in the twin
@@ -90,7 +91,7 @@ class Exploration:
         return low, high if high > low else 1.01 * low
 
 
-def explore(runs: pd.DataFrame, outcome: str = "seconds", exclude: Iterable[str] = (), seed: int = 0, start: float | None = None) -> Exploration:
+def explore(runs: pd.DataFrame, outcome: str | None = None, exclude: Iterable[str] = (), seed: int = 0, start: float | None = None) -> Exploration:
     """Look around in an attribution by dragging its cutoff.
 
     Parameters
@@ -106,6 +107,7 @@ def explore(runs: pd.DataFrame, outcome: str = "seconds", exclude: Iterable[str]
     ------
     InputError : fewer than two runs, or no such column.
     """
+    outcome = outcome_of(runs, outcome).name
     if outcome not in runs:
         raise InputError(f"no column {outcome!r} to explore", mend=f"the table has: {', '.join(map(str, runs.columns))}")
     kept = runs[runs["status"] == "ok"] if "status" in runs else runs

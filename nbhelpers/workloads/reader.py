@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from ..errors import InputError
-from ..outcomes import Outcome
+from ..outcomes import DIRECTIONS, Outcome
 
 UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0}
+NEITHER = "neither"
 FORMS = ("json", "yaml", "csv")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -21,7 +22,8 @@ class Report:
     name : column of the runs table, in small letters; ``seconds`` is the run time.
     pattern : regular expression (^ and $ are a line's) with a group `value`, or one named as the report; the last match counts.
     unit : such as ``"s"`` or ``"MB/s"``; of ``seconds``: s, ms, us, ns or min.
-    direction : "lower" or "higher", whichever is better.
+    direction : "lower" or "higher", whichever is better; "neither": a fact such as a count of
+        iterations, by which no run is judged.
     file : name or glob of the file that it stands in, written by the program; None: standard output, standard error and `Reader.files`.
     path : in place of a pattern: the place in JSON or YAML, keys and numbers of items joined by dots, ``"results.total.seconds"``;
         or a tuple of them, where keys have dots.
@@ -68,12 +70,14 @@ class Report:
         if self.form not in (None, *FORMS):
             raise InputError(f"the form of the report '{self.name}' is '{self.form}'",
                              mend=f"choose one of {', '.join(FORMS)}")
-        _ = self.outcome  # its direction is checked
+        if self.direction not in (*DIRECTIONS, NEITHER):
+            raise InputError(f"the direction of the report '{self.name}' is '{self.direction}'",
+                             mend=f"say which is better: {', '.join((*DIRECTIONS, NEITHER))}")
         if self.pattern is not None:
             _check_one_of(self.pattern, ("value", self.name), self.name)
 
     def __repr__(self) -> str:
-        return f"Report({self.outcome})"
+        return f"Report({self.name}: a fact)" if self.direction == NEITHER else f"Report({self.outcome})"
 
     @property
     def outcome(self) -> Outcome:

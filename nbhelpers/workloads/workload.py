@@ -3,14 +3,14 @@
 Owns the `Workload` record and the placements Rm, TP, HK and HK2; the programs themselves are in `programs`.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
+from ..outcomes import Outcome
 from . import mpi
 from ._cpus import HOUSEKEEPING_SHARES, cores, format_cpu_list, keep_house, usable_cpus
-from .reader import Reader
+from .reader import NEITHER, Reader
 from .region import Region, as_region
 
 MODELS = ("omp", "sycl", "mpi", "external")
@@ -31,13 +31,13 @@ class Workload:
     config : its placement, as in Persson et al. 2025, sec. 5 (Rm, RmHK, RmHK2, TP, TPHK, TPHK2); see `placed`.
     env : variables added to the environment; a mapping is stored as sorted pairs.
     start : where it waits for the common start: "mark" (the program's own timed region), "main" or "exec" (CONTRIBUTING.md).
-    pattern : regular expression with a group `seconds`, searched in its output (the last match counts); None: the
-        protocol line if start is "mark", else it is timed from the start to its end.
     cpus : the CPUs it is confined to; None: all.
     timeout_s : it is killed when it takes longer, once to the start and once from there.
-    reader : how the output of somebody else's program is read, in place of a pattern; see `adapter`.
+    reader : how the output of somebody else's program is read; None: only the protocol line of ours.
     region : where its timed region begins and ends, as a `Region` or what `as_region` takes; None: marks if start is
         "mark", else the whole process. Kinds that wait where the region begins (marks, symbols, mpi) need start="mark".
+    outcome : which number runs are judged by: "seconds" (the program's own report if it has one, else
+        the region's length), or the name of a report of `reader`.
 
     Raises
     ------
@@ -50,11 +50,11 @@ class Workload:
     config: str = "Rm"
     env: tuple[tuple[str, str], ...] = ()
     start: str = "mark"
-    pattern: str | None = None
     cpus: tuple[int, ...] | None = None
     timeout_s: float = 60.0
     reader: Reader | None = None
     region: Region | None = None
+    outcome: str = "seconds"
 
     def __post_init__(self):
         pairs = self.env.items() if isinstance(self.env, Mapping) else self.env
@@ -70,6 +70,16 @@ class Workload:
     def __repr__(self) -> str:
         words = " ".join(self.command)
         return f"Workload({self.name}, {self.model}, {self.config}: {words if len(words) < 60 else words[:57] + '...'})"
+
+    @property
+    def judged(self) -> Outcome:
+        """What runs of it are judged by."""
+        return {"seconds": Outcome(), **_judgeable(self)}[self.outcome]
+
+    @property
+    def reported(self) -> dict[str, Outcome]:
+        """The numbers that it reports besides the time and by which runs may be judged, by column."""
+        return {name: own for name, own in _judgeable(self).items() if name != "seconds"}
 
     def placed(self, config: str, cpus: tuple[int, ...] | None = None) -> "Workload":
         """The same workload in another placement (Persson et al. 2025, sec. 5).
@@ -119,6 +129,11 @@ class Workload:
         return env | {"OMP_PROC_BIND": "close", "OMP_PLACES": places}
 
 
+def _judgeable(workload: Workload) -> dict[str, Outcome]:
+    reports = workload.reader.reports if workload.reader else ()
+    return {own.name: own.outcome for own in reports if own.direction != NEITHER}
+
+
 def _check(workload: Workload) -> None:
     where = f"workload '{workload.name}'"
     if not workload.command or not workload.command[0]:
@@ -132,28 +147,15 @@ def _check(workload: Workload) -> None:
         raise InputError("a word of the command or the environment holds a zero byte", where=where)
     if any(not key or "=" in key for key, _ in workload.env):
         raise InputError("the name of an environment variable is empty or holds '='", where=where)
-    _check_pattern(workload.pattern, where)
     if workload.region.armed != (workload.start == "mark"):
         raise InputError(f"start is '{workload.start}' and the region is of kind '{workload.region.kind}'", where=where,
                          why="the program waits either where its region begins (marks, symbols, mpi) or before it runs",
                          mend='start="mark" for marks, symbols and mpi; start="main" or "exec" for process, lines and roi')
-    if workload.reader is not None and (workload.pattern is not None or workload.region.kind == "marks"):
-        raise InputError("a reader was given beside a pattern, or to a program that prints the protocol line", where=where,
-                         why="its time would be found in two ways")
+    if workload.outcome not in ("seconds", *_judgeable(workload)):
+        raise InputError(f"the outcome '{workload.outcome}' is no report of the program", where=where,
+                         mend=f"choose one of {', '.join(('seconds', *_judgeable(workload)))}, or describe it: reports=[Report(…)]")
     if workload.cpus is not None and (not workload.cpus or min(workload.cpus) < 0):
         raise InputError("cpus is empty or holds a negative number", where=where)
-
-
-def _check_pattern(pattern: str | None, where: str) -> None:
-    if pattern is None:
-        return
-    try:
-        groups = re.compile(pattern).groupindex
-    except re.error as error:
-        raise InputError(f"the pattern is not a regular expression: {error}", where=f"{where}: {pattern}") from None
-    if "seconds" not in groups:
-        raise InputError("the pattern has no group named 'seconds'", where=f"{where}: {pattern}",
-                         mend=r"mark the number, for example: pattern=r'Total time: (?P<seconds>[\d.]+)'")
 
 
 def _check_available(cpus: tuple[int, ...]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from nbhelpers.inject import Injector, make_plan
 from nbhelpers.inject.replay import Replay
 from nbhelpers.measure import run_once
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 
 from .helpers import CPU_COUNT, gone_within, make_config, put_back, state
 from .test_injection import Look
@@ -24,13 +24,13 @@ import json, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background is started with Ctrl-C ignored
 from nbhelpers.inject import Injector
 from nbhelpers.measure import run_once
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 from tests.inject.helpers import make_config
 from tests.inject.test_deaths import LONG
 from tests.inject.test_injection import Look
 injector = Injector(make_config(LONG))
 look = Look(lambda: print(json.dumps(injector._replay.pids), flush=True))
-run_once(external("sleep 30"), [injector, look])
+run_once(program("sleep 30"), [injector, look])
 """
 
 
@@ -58,12 +58,12 @@ import sys
 from pyarrow import csv
 from nbhelpers.inject import Injector
 from nbhelpers.measure import run_once
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 from tests.inject.helpers import make_config
 csv.read_csv(sys.argv[1], csv.ReadOptions(block_size=1 << 16))
 for _ in range(5):
     injector = Injector(make_config([(0, "irq", 1, 1)]))
-    run = run_once(external("sleep 0.05"), [injector])
+    run = run_once(program("sleep 0.05"), [injector])
     assert run["status"] == "ok", run["message"]
 """
 
@@ -77,7 +77,7 @@ def test_handlers_of_fork_that_libraries_register_do_no_harm(tmp_path):
 def test_death_of_the_supervisor_ends_the_injectors_and_fails_the_run():
     injector = Injector(make_config(LONG))
     look = Look(lambda: (os.kill(injector._replay.pids[0], signal.SIGKILL), injector._replay.pids)[1])
-    row = run_once(external("sleep 0.2"), [injector, look])
+    row = run_once(program("sleep 0.2"), [injector, look])
     injector.close()
     assert gone_within(look.seen, 1)
     assert row["status"] == "injection failed" and "supervisor died" in row["message"]
@@ -86,7 +86,7 @@ def test_death_of_the_supervisor_ends_the_injectors_and_fails_the_run():
 def test_death_of_an_injector_fails_the_run():
     injector = Injector(make_config(LONG))
     look = Look(lambda: (os.kill(injector._replay.pids[1], signal.SIGKILL), injector._replay.pids)[1])
-    row = run_once(external("sleep 0.2"), [injector, look])
+    row = run_once(program("sleep 0.2"), [injector, look])
     injector.close()
     assert gone_within(look.seen, 0)
     assert row["status"] == "injection failed" and "SIGKILL" in row["message"]

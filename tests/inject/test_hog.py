@@ -13,7 +13,7 @@ from nbhelpers.inject import Hog, Injector, random_schedule
 from nbhelpers.inject.hog import LONGEST_NS
 from nbhelpers.inject.injector import may_realtime
 from nbhelpers.measure import run_once
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 
 from .helpers import CPU_COUNT, gone_within, make_config
 from .test_injection import Look
@@ -39,8 +39,8 @@ def feel(tmp_path, cpu, *attachments):
     """Gaps above 1 ms that a program on one CPU felt, in ms from t0."""
     from dataclasses import replace
 
-    program = external([sys.executable, "-S", "-c", FEEL, str(tmp_path / "gaps")], start="exec")
-    row = run_once(replace(program, cpus=(cpu,)), attachments)
+    feeling = program([sys.executable, "-S", "-c", FEEL, str(tmp_path / "gaps")], start="exec")
+    row = run_once(replace(feeling, cpus=(cpu,)), attachments)
     gaps = np.array(json.loads((tmp_path / "gaps").read_text()), dtype=float).reshape(-1, 2)
     return row, (gaps - row["t0_ns"]) / 1e6
 
@@ -79,11 +79,11 @@ def test_a_replay_takes_what_the_hog_took_and_both_together_take_more(tmp_path):
 def test_hogs_die_with_the_run_and_a_failed_one_fails_it():
     hog = Hog({cpu: [(5000 * MS, MS)] for cpu in range(CPU_COUNT)})
     look = Look(lambda: hog.pids)
-    assert run_once(external("sleep 0.05"), [hog, look])["status"] == "ok"
+    assert run_once(program("sleep 0.05"), [hog, look])["status"] == "ok"
     assert len(look.seen) == CPU_COUNT and gone_within(look.seen, 0) and not hog.pids
     bad = Hog({CPU_COUNT - 1: [(0, MS)]})
     bad._command = lambda cpu, blocks: ["/bin/sh", "-c", "printf r > /proc/self/fd/$NOISEBOOK_READY_FD; exit 3"]
-    assert run_once(external("sleep 0.1"), [bad])["status"] == "hog failed"
+    assert run_once(program("sleep 0.1"), [bad])["status"] == "hog failed"
 
 
 @pytest.mark.parametrize("blocks, message", [

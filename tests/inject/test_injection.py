@@ -19,7 +19,7 @@ from nbhelpers.inject.log import make_log
 from nbhelpers.inject.replay import Replay
 from nbhelpers.inject.rules import SHORT_NS, doublings
 from nbhelpers.measure import Attachment, run_once
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 
 from .helpers import CPU_COUNT, gone_within, lifted, make_config, mixed_config, put_back, state
 
@@ -31,7 +31,7 @@ SPIN = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() 
 
 
 def spinner(seconds):
-    return external([sys.executable, "-S", "-c", SPIN.format(seconds=seconds)], timeout_s=20)
+    return program([sys.executable, "-S", "-c", SPIN.format(seconds=seconds)], timeout_s=20)
 
 
 def done(log):
@@ -79,13 +79,13 @@ def test_lanes_roam_or_stay_as_placed_with_the_policy_of_their_first_event():
         injector = Injector(config, placement)
         look = Look(lambda: [(os.sched_getaffinity(pid), os.sched_getscheduler(pid), os.sched_getparam(pid).sched_priority)
                              for pid in injector._replay.pids[1:]])
-        run_once(external("sleep 0.05"), [injector, look])
+        run_once(program("sleep 0.05"), [injector, look])
         injector.close()
         assert look.seen == [(cpus, os.SCHED_FIFO, 50) for cpus in expected]
 
 
 def test_nothing_is_injected_after_the_workload_has_ended():
-    injection = inject(make_config([(0, "thread", start, 1) for start in (5, 20, 5000, 9000)]), external("sleep 0.1"))
+    injection = inject(make_config([(0, "thread", start, 1) for start in (5, 20, 5000, 9000)]), program("sleep 0.1"))
     assert injection.run["seconds"] < 2
     assert done(injection.log) == [True, True, False, False]
     assert injection.log["outcome"].tolist()[2:] == ["not reached", "not reached"]
@@ -94,7 +94,7 @@ def test_nothing_is_injected_after_the_workload_has_ended():
 
 
 def test_an_event_in_progress_is_cut_when_the_workload_ends():
-    injection = inject(make_config([(0, "thread", 1, 1500), (0, "irq", 1900, 1)]), external("sleep 0.05"))
+    injection = inject(make_config([(0, "thread", 1, 1500), (0, "irq", 1900, 1)]), program("sleep 0.05"))
     log = injection.log.set_index("event")
     assert log["outcome"].to_dict() == {0: "cut", 1: "not reached"}
     assert 0 < log["cpu_time_ns"][0] < 1_000_000_000 and injection.run["seconds"] < 1
@@ -104,7 +104,7 @@ def test_an_event_in_progress_is_cut_when_the_workload_ends():
 def test_throttling_is_lifted_during_the_injection_and_put_back():
     injector = Injector(make_config([(0, "irq", 1, 1)]))
     look = Look(lifted)
-    run_once(external("sleep 0.02"), [injector, look])
+    run_once(program("sleep 0.02"), [injector, look])
     injector.close()
     if not any("throttling" in note for note in injector.notes):  # another measurement may hold the setting
         assert look.seen
@@ -135,15 +135,15 @@ class TestThrottlingOfSeveralInjectors:
         for injector in injectors:
             injector.before(None)
         for number in order:
-            assert run_once(external("sleep 0.02"), [injectors[number], looks[number]])["injected_events"] == 1
+            assert run_once(program("sleep 0.02"), [injectors[number], looks[number]])["injected_events"] == 1
             injectors[number].close()
             assert looks[number].seen
         assert put_back() and not any("throttling" in note for injector in injectors for note in injector.notes)
 
     def test_one_within_another(self):
         outer, inner = Injector(make_config([(0, "irq", 1, 1)])), Injector(make_config([(0, "irq", 1, 1)]))
-        look = Look(lambda: (run_once(external("sleep 0.02"), [inner])["injected_events"], inner.close(), lifted()))
-        run_once(external("sleep 0.02"), [outer, look])
+        look = Look(lambda: (run_once(program("sleep 0.02"), [inner])["injected_events"], inner.close(), lifted()))
+        run_once(program("sleep 0.02"), [outer, look])
         outer.close()
         assert look.seen == (1, None, True) and put_back()
 
@@ -271,7 +271,7 @@ def test_in_a_pause_that_is_too_short_to_leave_the_cpu_is_kept():
 def test_roaming_injectors_stay_away_from_excluded_cpus():
     injector = Injector(make_config([(0, "thread", 500, 1)]), exclude_cpus=[0])
     look = Look(lambda: [os.sched_getaffinity(pid) for pid in injector.pids[1:]])
-    run_once(external("sleep 0.05"), [injector, look])
+    run_once(program("sleep 0.05"), [injector, look])
     injector.close()
     assert look.seen == [os.sched_getaffinity(0) - {0}]
 
@@ -324,7 +324,7 @@ def test_the_log_is_a_view_of_the_shared_memory_and_outlives_the_injection():
 
 
 def test_logs_are_kept_as_files_and_put_together(tmp_path):
-    injection = inject(make_config([(0, "thread", 1, 1), (0, "thread", 5, 1)]), external("sleep 0.03"), runs=3, log_folder=tmp_path)
+    injection = inject(make_config([(0, "thread", 1, 1), (0, "thread", 5, 1)]), program("sleep 0.03"), runs=3, log_folder=tmp_path)
     assert [path.name for path in sorted(tmp_path.iterdir())] == [f"injection-{run:06d}.parquet" for run in range(3)]
     assert len(injection.run) == 3 and injection.log["run"].tolist() == [0, 0, 1, 1, 2, 2]
     again = pd.read_parquet(tmp_path / "injection-000001.parquet")
@@ -335,9 +335,9 @@ def test_logs_are_kept_as_files_and_put_together(tmp_path):
 def test_two_cpus_of_noise_delay_a_busy_program():
     config = make_config([(cpu, "irq", 1 + 20 * i, 10) for cpu in range(CPU_COUNT) for i in range(12)])
     count = "import time\nbegin = time.monotonic()\nfor _ in range(3_000_000): pass"
-    program = external([sys.executable, "-S", "-c", count])
-    quiet = [run_once(program)["seconds"] for _ in range(3)]
-    noisy = [row for row in inject(config, program, runs=3).runs["seconds"]]
+    counting = program([sys.executable, "-S", "-c", count])
+    quiet = [run_once(counting)["seconds"] for _ in range(3)]
+    noisy = [row for row in inject(config, counting, runs=3).runs["seconds"]]
     assert np.median(noisy) > np.median(quiet)
 
 
@@ -361,7 +361,7 @@ def test_injectors_sleep_after_their_last_event_until_the_workload_has_ended():
     """Ending a process that was forked from a large Python takes milliseconds of CPU time: not within the run."""
     injector = Injector(make_config([(0, "thread", 1, 1)]))
     look = Look(lambda: (time.sleep(0.1), [state(pid) for pid in injector._replay.pids])[1])
-    row = run_once(external("sleep 0.3"), [injector, look])
+    row = run_once(program("sleep 0.3"), [injector, look])
     injector.close()
     assert look.seen == ["S", "S"] and row["injected_events"] == 1
 
@@ -369,9 +369,9 @@ def test_injectors_sleep_after_their_last_event_until_the_workload_has_ended():
 WITHOUT_SYS_NICE = "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 23); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 UNPRIVILEGED = """
 from nbhelpers.inject import inject
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 from tests.inject.helpers import make_config
-injection = inject(make_config([(0, "irq", 5, 3), (0, "thread", 20, 3)]), external("sleep 0.06"))
+injection = inject(make_config([(0, "irq", 5, 3), (0, "thread", 20, 3)]), program("sleep 0.06"))
 assert any("SCHED_FIFO is not permitted" in note for note in injection.notes), injection.notes
 assert injection.run["status"] == "ok", injection.run
 assert set(injection.log["policy"]) == {"SCHED_OTHER"} and (injection.log["cpu_time_ns"] >= 3_000_000).all(), injection.log
@@ -386,5 +386,5 @@ def test_without_permission_everything_is_ordinary_and_the_notes_say_so():
 
 
 def test_a_workload_may_outlast_the_plan_by_more_than_the_limit():
-    injection = inject(make_config([(0, "thread", 1, 1)]), external("sleep 0.5"), rules=Rules(overtime_s=0.1))
+    injection = inject(make_config([(0, "thread", 1, 1)]), program("sleep 0.5"), rules=Rules(overtime_s=0.1))
     assert injection.run["status"] == "ok" and done(injection.log) == [True]

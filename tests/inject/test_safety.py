@@ -19,7 +19,7 @@ from nbhelpers.inject.injector import THROTTLING, may_realtime
 from nbhelpers.inject.log import make_log
 from nbhelpers.inject.replay import Replay
 from nbhelpers.measure import run_once
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 
 from .helpers import CPU_COUNT, descriptors, gone_within, make_config, put_back, state
 from .test_injection import Look
@@ -55,13 +55,13 @@ OWNER = """
 import json, sys, time
 from nbhelpers.inject import Injector, Rules
 from nbhelpers.measure import run_once
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 from tests.inject.helpers import make_config
 from tests.inject.test_injection import Look
 from tests.inject.test_safety import EVERY_CPU
 injector = Injector(make_config(EVERY_CPU), rules=Rules(allow_full_stop=True))
 look = Look(lambda: print(json.dumps(injector.pids), flush=True))
-run_once(external("sleep 30"), [injector, look])
+run_once(program("sleep 30"), [injector, look])
 """
 
 
@@ -105,7 +105,7 @@ def test_a_workload_that_forks_away_ends_the_injection_and_is_ended_itself():
     """What the run leaves running in the background is no longer the workload; the harness ends it."""
     injector = Injector(make_config([(0, "thread", 1, 1), (0, "thread", 3000, 1)]))
     look = Look(lambda: injector.pids)
-    row = run_once(external(["sh", "-c", "sleep 40 & exit 0"]), [injector, look])
+    row = run_once(program(["sh", "-c", "sleep 40 & exit 0"]), [injector, look])
     injector.close()
     assert row["status"] == "ok" and row["wall_seconds"] < 3 and gone_within(look.seen, 0.5)
 
@@ -113,7 +113,7 @@ def test_a_workload_that_forks_away_ends_the_injection_and_is_ended_itself():
 def test_a_workload_that_exceeds_its_time_is_killed_and_the_noise_with_it():
     injector = Injector(make_config([(0, "thread", 1, 1900)]))
     look = Look(lambda: injector.pids)
-    row = run_once(external("sleep 30", timeout_s=0.3), [injector, look])
+    row = run_once(program("sleep 30", timeout_s=0.3), [injector, look])
     injector.close()
     assert row["status"] == "timeout" and gone_within(look.seen, 0.5)
 
@@ -122,14 +122,14 @@ def test_a_full_stop_is_refused_before_anything_is_started_or_set():
     before = descriptors()
     rows = [(cpu, "irq", 5, 800) for cpu in range(CPU_COUNT)]
     with pytest.raises(InputError, match="every CPU of this machine with real-time priority for 800 ms") as caught:
-        inject(make_config(rows), external("sleep 0.1"))
+        inject(make_config(rows), program("sleep 0.1"))
     assert "allow_full_stop" in caught.value.mend and descriptors() == before and put_back()
 
 
 def test_a_config_whose_events_are_all_gone_injects_nothing():
     config = make_config([(0, "thread", 1, 1)])
     empty = type(config)((0,), config.window_ns, {}, config.events().iloc[:0])
-    injection = inject(empty, external("sleep 0.02"))
+    injection = inject(empty, program("sleep 0.02"))
     assert injection.run["status"] == "ok" and len(injection.log) == 0
     assert injection.run["injected_events"] == 0 and injection.run["not_reached_events"] == 0
 
@@ -179,9 +179,9 @@ except ChildProcessError:
 DEGRADED = """
 import json, os
 from nbhelpers.inject import inject
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 from tests.inject.helpers import make_config
-injection = inject(make_config([(0, "irq", 5, 3), (0, "thread", 20, 3)]), external("sleep 0.06", start="exec"))
+injection = inject(make_config([(0, "irq", 5, 3), (0, "thread", 20, 3)]), program("sleep 0.06", start="exec"))
 print(json.dumps({"uid": os.getuid(), "status": injection.run["status"], "notes": injection.notes, "policies": sorted(set(injection.log["policy"].astype(str))),
                   "outcomes": sorted(set(injection.log["outcome"].astype(str))), "cpu_time_ns": int(injection.log["cpu_time_ns"].sum())}))
 """

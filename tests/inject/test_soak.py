@@ -16,7 +16,7 @@ from nbhelpers.inject import Injector
 from nbhelpers.machine import online_cpus, settings
 from nbhelpers.measure import run_once
 from nbhelpers.measure._process import children
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 
 from .helpers import descriptors, make_config, put_back
 
@@ -24,8 +24,8 @@ REPOSITORY = Path(__file__).parents[2]
 COUNT = int(os.environ.get("NOISEBOOK_SOAK", "32"))
 CPUS = online_cpus()[:2]
 PLACEMENTS = ["roam", "origin", "faithful", dict(zip(CPUS, reversed(CPUS)))]
-WORKLOADS = [external("true", start="exec"), external("sleep 0.004", start="exec"), external(["sh", "-c", "sleep 0.003 & exit 0"], start="exec"),
-             external("false", start="exec")]
+WORKLOADS = [program("true", start="exec"), program("sleep 0.004", start="exec"), program(["sh", "-c", "sleep 0.003 & exit 0"], start="exec"),
+             program("false", start="exec")]
 
 
 def test_a_thousand_injections_of_the_c_core(tmp_path):

@@ -17,11 +17,11 @@ import pytest
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.measure import Attachment, Campaign, Cell, calibrate, finished, measure
 from nbhelpers.measure._process import kill_marked
-from nbhelpers.workloads import external, nbody
+from nbhelpers.workloads import program, nbody
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
-LETTERS = [Cell(letter, external(["true", letter])) for letter in "abc"]
+LETTERS = [Cell(letter, program(["true", letter])) for letter in "abc"]
 
 
 class Closes(Attachment):
@@ -95,8 +95,8 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     marks = tmp_path / "marks"
     script = f"""
         from nbhelpers.measure import *
-        from nbhelpers.workloads import external
-        cells = [Cell(name, external(["sh", "-c", "echo {{}} >> {marks}; setsid sleep 0.15".format(name)])) for name in "ab"]
+        from nbhelpers.workloads import program
+        cells = [Cell(name, program(["sh", "-c", "echo {{}} >> {marks}; setsid sleep 0.15".format(name)])) for name in "ab"]
         Campaign({str(tmp_path / 'c')!r}, cells, 4, seed=5).run(lambda done, total, left: print(done, flush=True))
     """
     process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
@@ -121,10 +121,10 @@ def test_what_a_killed_harness_left_running_is_found(tmp_path):
     folder = tmp_path / "c"
     script = f"""
         from nbhelpers.measure import *
-        from nbhelpers.workloads import external
+        from nbhelpers.workloads import program
         class Tell(Attachment):
             def released(self, t0_ns): print(flush=True)
-        Campaign({str(folder)!r}, [Cell("a", external(["sh", "-c", "test -e {tmp_path}/on || setsid sleep 65"]), attachments=[Tell()])], 1).run()
+        Campaign({str(folder)!r}, [Cell("a", program(["sh", "-c", "test -e {tmp_path}/on || setsid sleep 65"]), attachments=[Tell()])], 1).run()
     """
     process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
     process.stdout.readline()
@@ -162,12 +162,12 @@ def test_an_interrupt_in_the_middle_keeps_what_is_finished(tmp_path):
 
 
 def test_changed_things_are_refused_with_the_difference(tmp_path):
-    program = tmp_path / "program"
-    program.write_text("#!/bin/sh\nexit 0\n")
-    program.chmod(0o755)
-    cell, folder = Cell("p", external(str(program))), tmp_path / "c"
+    script = tmp_path / "program"
+    script.write_text("#!/bin/sh\nexit 0\n")
+    script.chmod(0o755)
+    cell, folder = Cell("p", program(str(script))), tmp_path / "c"
     quick(folder, [cell], 1).run()
-    changed = [([replace(cell, workload=external([str(program), "x"]))], {}, "command"),
+    changed = [([replace(cell, workload=program([str(script), "x"]))], {}, "command"),
                ([replace(cell, workload=replace(cell.workload, env={"A": "1"}))], {}, "'A': '1'"),
                ([replace(cell, noise="abc")], {}, "noise: recorded 'none', asked 'abc'"),
                ([replace(cell, name="q")], {}, "cell 'q' is asked for"), ([cell, Cell("more", cell.workload)], {}, "cell 'more'"),
@@ -176,7 +176,7 @@ def test_changed_things_are_refused_with_the_difference(tmp_path):
         with pytest.raises(InputError) as caught:
             quick(folder, cells, 1, **options).run()
         assert message in str(caught.value) and "new folder" in str(caught.value)
-    program.write_text("#!/bin/sh\nexit 0 # rebuilt\n")
+    script.write_text("#!/bin/sh\nexit 0 # rebuilt\n")
     with pytest.raises(InputError, match="program_digest"):
         quick(folder, [cell], 2).run()
     assert len(quick(folder, [cell], 2).runs()) == 1
@@ -205,7 +205,7 @@ def test_frozen_never_measures(tmp_path):
 
 def test_failed_runs_are_recorded_and_tried_again(tmp_path):
     flag = tmp_path / "flag"
-    cell = Cell("f", external(["sh", "-c", f"test -e {flag} || {{ echo no flag >&2; exit 3; }}"]))
+    cell = Cell("f", program(["sh", "-c", f"test -e {flag} || {{ echo no flag >&2; exit 3; }}"]))
     with pytest.raises(RunError) as caught:
         quick(tmp_path / "c", [cell], 2, max_failures=3).run()
     assert "3 times in a row" in str(caught.value) and "exit 3" in str(caught.value) and "no flag" in str(caught.value)
@@ -282,11 +282,11 @@ def test_calibrate_finds_the_size():
 
     def make(size):
         made.append(size)
-        return external(["sleep", str(size**2 * 1e-6)], name=str(size))
+        return program(["sleep", str(size**2 * 1e-6)], name=str(size))
 
     found = calibrate(make, 20, target_seconds=0.04, runs=1, tolerance=0.2)
     assert 150 <= int(found.name) <= 220 and made[0] == 20
     with pytest.raises(RunError, match="exit 1"):
-        calibrate(lambda size: external("false"), 10)
+        calibrate(lambda size: program("false"), 10)
     with pytest.raises(InputError):
         calibrate(make, 20, target_seconds=0)

@@ -18,7 +18,7 @@ from nbhelpers.measure._kernel import parse_interrupts, parse_rows, parse_softir
 from nbhelpers.measure._knowledge import Metric, Source, layers
 from nbhelpers.measure._perf import available
 from nbhelpers.measure._readers_files import FileReader
-from nbhelpers.workloads import external, nbody
+from nbhelpers.workloads import program, nbody
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 INTERRUPTS = """            CPU0       CPU1       CPU2
@@ -59,14 +59,14 @@ def needs_software(*columns):
 def test_page_faults_of_a_program_that_touches_known_pages():
     needs_software("page_faults")
     script = "import mmap; m = mmap.mmap(-1, {0} * 4096); m.madvise(15); [m.__setitem__(i * 4096, 1) for i in range({0})]"  # 15: no huge pages
-    few, many = (counted(external([sys.executable, "-c", script.format(pages)]), "software")["page_faults"] for pages in (1, 3000))
+    few, many = (counted(program([sys.executable, "-c", script.format(pages)]), "software")["page_faults"] for pages in (1, 3000))
     assert 2900 <= many - few <= 3200
 
 
 def test_context_switches_of_a_program_that_sleeps():
     needs_software("context_switches")
     script = "import time; [time.sleep(0.0001) for _ in range(200)]"
-    assert 200 <= counted(external([sys.executable, "-c", script]), "software")["context_switches"] < 1200
+    assert 200 <= counted(program([sys.executable, "-c", script]), "software")["context_switches"] < 1200
 
 
 def test_threads_that_run_already_are_counted():
@@ -81,7 +81,7 @@ def test_threads_and_children_that_come_later_are_counted():
     work = "sum(i * i for i in range(300_000))"
     script = f"import os, threading\nt = threading.Thread(target=lambda: {work}); t.start(); t.join()\n" \
              f"if os.fork() == 0: {work}; os._exit(0)\nos.wait()"
-    row = counted(external([sys.executable, "-c", script], start="exec"), "software")
+    row = counted(program([sys.executable, "-c", script], start="exec"), "software")
     assert row["task_clock_ns"] * 1e-9 == pytest.approx(row["user_s"] + row["system_s"], rel=0.2, abs=0.02)
 
 
@@ -96,7 +96,7 @@ def test_hardware_layer_measures_or_says_why_not():
 
 
 def test_kernel_counters_move_as_they_should():
-    row = counted(external(["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true; done"]), "kernel", "interrupts", "softirqs", "pressure")
+    row = counted(program(["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do /bin/true; done"]), "kernel", "interrupts", "softirqs", "pressure")
     assert row["machine_forks"] >= 8 and row["machine_context_switches"] >= 8 and row["vm_pgfault"] > 100
     assert 0 <= row["steal_s"] and any(row[name] > 0 for name in row if name.startswith("irq_"))
     assert all(row[name] >= 0 for name in row if re.match("irq_|softirq_|pressure_|vm_", name))
@@ -109,7 +109,7 @@ def test_others_are_told_from_the_run():
     script = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
     hog = subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE)
     hog.stdout.readline()
-    row = counted(external([sys.executable, "-c", script]), "kernel")
+    row = counted(program([sys.executable, "-c", script]), "kernel")
     hog.kill()
     hog.communicate()
     assert row["machine_busy_s"] - row["others_busy_s"] == pytest.approx(row["user_s"] + row["system_s"], abs=0.03)
@@ -189,17 +189,17 @@ def test_run_queue_wait_of_threads_that_have_ended():
     work = "import os, threading, time\ndef work(seconds):\n    end = time.thread_time() + seconds\n    while time.thread_time() < end: pass\n"
     threads = "t = [threading.Thread(target=work, args=(0.05,)) for _ in range(2)]\nfor x in t: x.start(); x.join()\n"
     cpu = min(os.sched_getaffinity(0))
-    rows = [counted(external(["taskset", "-c", str(cpu), sys.executable, "-c", work + text], start="exec"), "scheduler")
+    rows = [counted(program(["taskset", "-c", str(cpu), sys.executable, "-c", work + text], start="exec"), "scheduler")
             for text in (threads, "if os.fork() == 0: work(0.1); os._exit(0)\n" + threads + "os.wait()")]
     assert all(row["process_cpu_ns"] >= 0.095e9 and row["process_timeslices"] >= 3 for row in rows)
     assert rows[1]["process_runqueue_wait_ns"] >= 50e6, "the child of the same priority has the CPU half of the time"
-    single = counted(external([sys.executable, "-c", work + "work(0.05)"]), "scheduler")
+    single = counted(program([sys.executable, "-c", work + "work(0.05)"]), "scheduler")
     assert single["process_cpu_ns"] >= 0.045e9, "a process of a single thread is not summed up by the kernel, and yet counted"
 
 
 def test_reading_and_writing_of_a_process_is_known_exactly(tmp_path):
     script = f"import os; fd = os.open({str(tmp_path / 'file')!r}, os.O_RDWR | os.O_CREAT); [os.write(fd, b'x' * 1000) for _ in range(70)]"
-    few, many = counted(external([sys.executable, "-c", "pass"], start="exec"), "io"), counted(external([sys.executable, "-c", script], start="exec"), "io")
+    few, many = counted(program([sys.executable, "-c", "pass"], start="exec"), "io"), counted(program([sys.executable, "-c", script], start="exec"), "io")
     assert many["io_write_calls"] - few["io_write_calls"] == 70 and many["io_write_chars"] - few["io_write_chars"] == 70_000
     assert many["disk_write_bytes"] >= 0
 
@@ -209,7 +209,7 @@ def test_system_calls_are_counted_one_by_one():
     if layer.notes:
         pytest.skip(layer.notes[0])
     script = "import os, time; [os.sched_yield() for _ in range(500)]; [time.sleep(1e-5) for _ in range(7)]"
-    few, many = (counted(external([sys.executable, "-c", text], start="exec"), "syscalls") for text in ("import os, time", script))
+    few, many = (counted(program([sys.executable, "-c", text], start="exec"), "syscalls") for text in ("import os, time", script))
     assert many["syscall_sched_yield"] - few["syscall_sched_yield"] == 500
     assert many["syscall_clock_nanosleep"] - few["syscall_clock_nanosleep"] == 7
     assert 480 < many["syscalls"] - few["syscalls"] < 560, "507, and a few that differ from one start of Python to the next"
@@ -220,7 +220,7 @@ def test_what_hits_the_run_is_told_from_what_happens_elsewhere():
     if "hit_local_timer" in " ".join(layer.notes) or any("no column" in note for note in layer.notes):
         pytest.skip(layer.notes[0])
     spin = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
-    busy, idle = (counted(external([sys.executable, "-c", text], start="exec"), "disturbances") for text in (spin, "import time; time.sleep(0.2)"))
+    busy, idle = (counted(program([sys.executable, "-c", text], start="exec"), "disturbances") for text in (spin, "import time; time.sleep(0.2)"))
     if "hit_local_timer" not in busy:
         pytest.skip("no tracepoint of the local timer here")
     assert busy["hit_local_timer"] >= 15 and busy["hit_local_timer"] > idle["hit_local_timer"]
@@ -228,13 +228,13 @@ def test_what_hits_the_run_is_told_from_what_happens_elsewhere():
 
 def test_a_run_that_is_killed_leaves_no_counter_open():
     layers_ = metrics("all", "syscalls")
-    row = run_once(external("sleep 5", timeout_s=0.2), layers_)
+    row = run_once(program("sleep 5", timeout_s=0.2), layers_)
     close(layers_)
     assert row["status"] == "timeout" and row["machine_forks"] >= 0
 
 
 def test_without_and_with_layers_are_interleaved():
-    runs = finished(Campaign(None, layer_cells(external("/bin/true"), "kernel", "scheduler"), runs=3).run())
+    runs = finished(Campaign(None, layer_cells(program("/bin/true"), "kernel", "scheduler"), runs=3).run())
     assert list(runs.groupby("cell").size()) == [3, 3]
     assert runs.loc[runs.cell == "without", "steal_s"].isna().all() and runs.loc[runs.cell == "with", "steal_s"].notna().all()
 

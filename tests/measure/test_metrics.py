@@ -20,7 +20,7 @@ from nbhelpers.measure._readers_nsys import parse_api_summary
 from nbhelpers.measure._readers_nvml import NvmlReader
 from nbhelpers.measure._readers_program import by_pattern, from_csv, from_json
 from nbhelpers.measure.layers import MetricLayer, reading
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 
@@ -315,10 +315,10 @@ def test_summary_of_nsys():
 def test_nsys_wraps_the_program_or_says_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="no nsys"):
-        nsys_profiled(external("/bin/true"), tmp_path)
+        nsys_profiled(program("/bin/true"), tmp_path)
     (tmp_path / "nsys").write_text("#!/bin/sh\n")
     (tmp_path / "nsys").chmod(0o755)
-    workload, layer = nsys_profiled(external("/bin/true"), tmp_path)
+    workload, layer = nsys_profiled(program("/bin/true"), tmp_path)
     assert workload.command[0] == str(tmp_path / "nsys") and workload.command[-1] == "/bin/true" and workload.start == "exec" and layer.notes == ()
 
 

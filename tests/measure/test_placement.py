@@ -71,7 +71,7 @@ def test_each_configuration_takes_effect_on_a_sycl_program(configuration):
 
 
 def test_a_program_that_waits_before_its_threads_exist_is_only_checked_for_its_confinement():
-    early = replace(program(), config="TP", start="main", pattern=None, cpus=(0, 1))
+    early = replace(program(), config="TP", start="main", cpus=(0, 1))
     assert misplaced([Thread((0, 1), 0)], early) == ""
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.measure import Attachment, run_once
-from nbhelpers.measure._output import Capture, parse_line, parse_pattern
+from nbhelpers.measure._output import Capture, parse_line
 from nbhelpers.measure._process import kill_marked
-from nbhelpers.workloads import external, nbody
+from nbhelpers.workloads import program, nbody
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ PROTOCOL = "noisebook: x seconds={seconds} start_ns={start} end_ns={end} verifie
 
 
 def python(script: str, **options):
-    return external([sys.executable, "-c", textwrap.dedent(script)], **options)
+    return program([sys.executable, "-c", textwrap.dedent(script)], **options)
 
 
 def gone(pid: int) -> bool:
@@ -75,9 +75,9 @@ def test_nbody_row():
 
 @pytest.mark.parametrize("start", ["main", "exec"])
 def test_external_program_begins_at_the_common_start(start):
-    row = run_once(python("import time; print('took', time.monotonic_ns())", start=start, pattern=r"took (?P<seconds>\d+)"), lead_ms=20)
+    row = run_once(python("import time; print('took', time.monotonic_ns())", start=start, seconds=r"took (?P<seconds>\d+)"), lead_ms=20)
     assert row["status"] == "ok" and row["seconds"] * 1e0 >= row["t0_ns"] and row["start_ns"] == row["t0_ns"]
-    timed = run_once(external("sleep 0.05", start=start))
+    timed = run_once(program("sleep 0.05", start=start))
     assert timed["seconds"] == timed["wall_seconds"] >= 0.05
 
 
@@ -101,7 +101,7 @@ def test_run_environment_and_place():
     ("exit 3", "exit 3", "the program failed"), ("echo oh dear >&2; exit 1", "exit 1", "oh dear"),
     ("kill -SEGV $$", "signal 11", "the program failed"), ("sleep 60", "timeout", "longer than 0.3 s"), ("true", "ok", "")])
 def test_statuses(start, command, status, message):
-    row = run_once(external(["sh", "-c", command], start=start, timeout_s=0.3))
+    row = run_once(program(["sh", "-c", command], start=start, timeout_s=0.3))
     assert row["status"] == status and message in row["message"]
     assert (row["seconds"] is None) == (row["start_ns"] is None) == (status != "ok")
     assert row["wall_seconds"] > 0 and row["user_s"] >= 0
@@ -112,14 +112,14 @@ def test_statuses(start, command, status, message):
     ("exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; sleep 60", "timeout", "ready to start"), ("kill -KILL $$", "signal 9", "before")])
 def test_programs_that_never_come_to_their_barrier(command, status, message):
     diary = Diary()
-    row = run_once(external(["sh", "-c", command], start="mark", timeout_s=0.3), [diary])
+    row = run_once(program(["sh", "-c", command], start="mark", timeout_s=0.3), [diary])
     assert row["status"] == status and message in row["message"] and row["seconds"] is row["t0_ns"] is None
     assert [call for _, call, *_ in diary.calls] == ["before"]
 
 
 def test_a_missing_program_is_an_error_of_the_user(monkeypatch, tmp_path):
     with pytest.raises(RunError, match="PATH"):
-        run_once(replace(external("true"), command=("no-such-program",)))
+        run_once(replace(program("true"), command=("no-such-program",)))
     monkeypatch.setenv("NOISEBOOK_BIN", str(tmp_path))
     with pytest.raises(RunError, match="make env"):
         run_once(nbody())
@@ -156,7 +156,7 @@ def test_own_keys_never_hide_columns():
 
 
 def test_peak_memory_is_the_programs_or_missing():
-    small = run_once(external("true"))
+    small = run_once(program("true"))
     large = run_once(python("import mmap; m = mmap.mmap(-1, 2**29); m.madvise(15)\nfor i in range(0, 2**29, 4096): m[i] = 1"))
     assert small["max_rss_kb"] is None and 2**19 < large["max_rss_kb"] < 2**19 + 100_000
 
@@ -166,12 +166,13 @@ def test_exit_status_beats_a_good_line():
 
 
 def test_patterns():
-    row = run_once(external(["sh", "-c", "echo t=1.5; echo t=2.5e-1"], pattern=r"^t=(?P<seconds>\S+)$"))
+    row = run_once(program(["sh", "-c", "echo t=1.5; echo t=2.5e-1"], seconds=r"^t=(?P<seconds>\S+)$"))
     assert row["seconds"] == 0.25
     for text in ("none", "t=x", "t=-1", "t=nan", "t=0"):
-        row = run_once(external(["echo", text], pattern=r"t=(?P<seconds>\S+)"))
+        row = run_once(program(["echo", text], seconds=r"t=(?P<seconds>\S+)"))
         assert row["status"] == "unreadable output" and text in row["message"]
-    assert parse_pattern(r"a|(?P<seconds>\d)", "a") is None
+    row = run_once(program(["echo", "a"], seconds=r"a|(?P<seconds>\d)"))
+    assert row["status"] == "unreadable output"
 
 
 def test_parse_line():
@@ -182,7 +183,7 @@ def test_parse_line():
 
 def test_chatty_programs_are_caught_within_bounds():
     script = "import sys; print('first'); sys.stdout.write('x' * 5_000_000); print('last 7 s'); sys.stderr.write('e' * 3_000_000)"
-    row = run_once(python(script, pattern=r"last (?P<seconds>\d+) s"))
+    row = run_once(python(script, seconds=r"last (?P<seconds>\d+) s"))
     assert row["status"] == "ok" and row["seconds"] == 7
     ready, write = os.pipe()
     capture = Capture(ready)
@@ -199,19 +200,19 @@ def test_chatty_programs_are_caught_within_bounds():
 
 @pytest.mark.parametrize("command, status", [("yes", "timeout"), ("yes & sleep 0.05", "ok"), ("yes >&2 & exit 3", "exit 3")])
 def test_programs_that_print_for_ever(command, status):
-    row = run_once(external(["sh", "-c", command], timeout_s=0.3))
+    row = run_once(program(["sh", "-c", command], timeout_s=0.3))
     assert row["status"] == status and row["wall_seconds"] < 30
 
 
 def test_a_command_that_is_too_long_is_an_error_of_the_user():
     with pytest.raises(RunError, match="Argument list too long"):
-        run_once(external(["true", "x" * 3_000_000]))
+        run_once(program(["true", "x" * 3_000_000]))
 
 
 def test_attachments_are_called_in_order_and_read_in_reverse():
     outer, inner = Diary("outer", {"a": 1}), Diary("inner", {"b": 2})
     inner.calls = outer.calls
-    row = run_once(external("sleep 0.01"), [outer, inner])
+    row = run_once(program("sleep 0.01"), [outer, inner])
     assert outer.calls == [("outer", "before"), ("inner", "before"), ("outer", "armed", outer.calls[2][2]),
                            ("inner", "armed", outer.calls[2][2]), ("outer", "released", True), ("inner", "released", True),
                            ("inner", "after", "ok", False), ("outer", "after", "ok", False)]
@@ -219,22 +220,22 @@ def test_attachments_are_called_in_order_and_read_in_reverse():
 
 
 def test_attachments_may_fail_a_run_but_change_nothing_else():
-    assert run_once(external("true"), [Diary(columns={"status": "lost events"})])["status"] == "lost events"
+    assert run_once(program("true"), [Diary(columns={"status": "lost events"})])["status"] == "lost events"
     with pytest.raises(InputError, match="seconds"):
-        run_once(external("true"), [Diary(columns={"seconds": 1})])
+        run_once(program("true"), [Diary(columns={"seconds": 1})])
 
 
 @pytest.mark.parametrize("call", ["armed", "released"])
 def test_an_attachment_that_raises_kills_the_run(call):
     diary = Diary(fail_at=call)
     with pytest.raises(RuntimeError, match=call):
-        run_once(external("sleep 60"), [diary])
+        run_once(program("sleep 60"), [diary])
     assert gone(diary.pid)
 
 
 def test_after_is_called_for_timeouts_too():
     diary = Diary()
-    assert run_once(external("sleep 60", timeout_s=0.1), [diary])["status"] == "timeout"
+    assert run_once(program("sleep 60", timeout_s=0.1), [diary])["status"] == "timeout"
     assert diary.calls[-1] == ("", "after", "timeout", False)
 
 
@@ -249,7 +250,7 @@ def test_descendants_do_not_survive(ending, status, tmp_path):
         (setsid sh -c 'echo $$ > dead' &)
         while ! [ -s group -a -s session -a -s orphan -a -s dead ]; do sleep 0.01; done
         {ending}"""
-    row = run_once(external(["sh", "-c", script], timeout_s=0.6))
+    row = run_once(program(["sh", "-c", script], timeout_s=0.6))
     pids = [int((tmp_path / name).read_text()) for name in ("group", "session", "orphan", "dead")]
     assert row["status"] == status and [pid for pid in pids if not gone(pid)] == []
     if status == "ok":
@@ -266,9 +267,9 @@ def test_what_it_leaves_before_the_barrier_does_not_survive(tmp_path):
 def test_children_of_others_are_left_alone():
     mine = subprocess.Popen(["sleep", "60"])
     try:
-        row = run_once(external(["sh", "-c", "sleep 60 & sleep 0.02"]))
+        row = run_once(program(["sh", "-c", "sleep 60 & sleep 0.02"]))
         assert "left 1" in row["message"] and mine.poll() is None
-        run_once(external("sleep 60", timeout_s=0.05))
+        run_once(program("sleep 60", timeout_s=0.05))
         assert mine.poll() is None
     finally:
         mine.kill()
@@ -280,7 +281,7 @@ def test_interrupt_kills_the_run_and_is_raised_again():
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        run_once(external("sh -c 'sleep 60 & sleep 60'"), [diary])
+        run_once(program("sh -c 'sleep 60 & sleep 60'"), [diary])
     timer.join()
     assert gone(diary.pid) and not kill_marked(f"{os.getpid()}.")
 
@@ -288,11 +289,11 @@ def test_interrupt_kills_the_run_and_is_raised_again():
 def test_sigterm_cleans_up_and_then_ends_the_process():
     script = """
         from nbhelpers.measure import Attachment, run_once
-        from nbhelpers.workloads import external
+        from nbhelpers.workloads import program
         class Tell(Attachment):
             def released(self, t0_ns): print("released", flush=True)
         try:
-            run_once(external(["sh", "-c", "setsid sleep 64 & sleep 60"]), [Tell()], mark="planted-by-test-%d")
+            run_once(program(["sh", "-c", "setsid sleep 64 & sleep 60"]), [Tell()], mark="planted-by-test-%d")
         finally:
             print("not reached: the default action of SIGTERM ends the process first")
     """ % os.getpid()
@@ -306,7 +307,7 @@ def test_sigterm_cleans_up_and_then_ends_the_process():
 
 
 def test_two_hundred_runs_leak_nothing():
-    workload, before = external("true"), len(os.listdir("/proc/self/fd"))
+    workload, before = program("true"), len(os.listdir("/proc/self/fd"))
     for number in range(200):
         row = run_once(workload, run=number, lead_ms=0)
         assert row["status"] == "ok", row

@@ -7,7 +7,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.measure import Campaign, Cell, run_once, series
 from nbhelpers.measure._output import parse_series
-from nbhelpers.workloads import Workload, external, nbody, stream
+from nbhelpers.workloads import Workload, program, nbody, stream
 
 LINE = "noisebook: x seconds=1e-9 start_ns=1 end_ns=2"
 
@@ -79,7 +79,7 @@ def test_a_series_without_its_run_is_passed_over(tmp_path, binaries):
 
 
 def test_a_campaign_without_series_has_an_empty_table(tmp_path, binaries):
-    campaign = Campaign(tmp_path, [Cell("t", external("true"))], 1)
+    campaign = Campaign(tmp_path, [Cell("t", program("true"))], 1)
     campaign.run()
     assert campaign.series().empty and list(series(tmp_path).columns) == ["run", "name", "unit", "index", "value"]
     with pytest.raises(InputError, match="no runs"):

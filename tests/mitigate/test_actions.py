@@ -14,7 +14,7 @@ from nbhelpers.mitigate import applied, mitigations, treated
 from nbhelpers.mitigate import _calls, groups, scheduling
 from nbhelpers.mitigate.preparing import Trigger
 from nbhelpers.mitigate.settings import Setting, changeable
-from nbhelpers.workloads import external, nbody
+from nbhelpers.workloads import program, nbody
 
 pytestmark = pytest.mark.flaky(reruns=2)
 
@@ -26,7 +26,7 @@ def suitable(name: str, binaries: Path):
     """A short program that the mitigation is meant for."""
     if name in OPENMP:
         return nbody(1000, 50, threads=2)  # some 50 ms: its threads must have been seen
-    return external([sys.executable, "-S", "-c", "sum(range(300000))"]) if name == "fixed-hash-seed" else external("sleep 0.05")
+    return program([sys.executable, "-S", "-c", "sum(range(300000))"]) if name == "fixed-hash-seed" else program("sleep 0.05")
 
 
 def machine_state() -> dict[str, str]:
@@ -63,7 +63,7 @@ def test_a_setting_has_its_value_during_the_run_and_the_old_one_after_it(binarie
     path = "/proc/sys/vm/stat_interval"
     if not os.access(path, os.W_OK):
         pytest.skip("this user may not change sysctls")
-    before, workload = Path(path).read_text(), external(f"cat {path}", pattern=r"(?P<seconds>\d+)")
+    before, workload = Path(path).read_text(), program(f"cat {path}", seconds=r"(?P<seconds>\d+)")
     with applied("statistics-rarely", workload) as (changed, attachments):
         assert Path(path).read_text() == before, "in force during runs, not between them"
         assert run_once(changed, attachments)["seconds"] == 120
@@ -72,7 +72,7 @@ def test_a_setting_has_its_value_during_the_run_and_the_old_one_after_it(binarie
 
 def seen_by_the_program(name: str, code: str) -> str:
     """What a Python program under the mitigation prints as `seen=...`."""
-    workload = external([sys.executable, "-S", "-c", code], pattern=r"seen=(?P<seconds>[\d.]+)")
+    workload = program([sys.executable, "-S", "-c", code], seconds=r"seen=(?P<seconds>[\d.]+)")
     with applied(name, workload) as (changed, attachments):
         row = run_once(changed, attachments)
     assert row["status"] == "ok", row["message"]
@@ -107,14 +107,14 @@ def test_the_layout_is_the_same_in_each_run(binaries):
 
 def test_large_blocks_are_not_faulted_in_again(binaries):
     code = "for _ in range(8): bytearray(b'x') * 40_000_000"
-    plain = external([sys.executable, "-S", "-c", code])
+    plain = program([sys.executable, "-S", "-c", code])
     with applied("malloc-keeps-memory", plain) as (changed, attachments):
         kept = run_once(changed, attachments)
     assert kept["status"] == "ok" and kept["minor_faults"] < 0.4 * run_once(plain)["minor_faults"]
 
 
 def test_a_cool_down_is_not_timed(binaries):
-    with applied("cool-down", external("sleep 0.01")) as (changed, attachments):
+    with applied("cool-down", program("sleep 0.01")) as (changed, attachments):
         row = run_once(changed, attachments)
     assert row["elapsed_seconds"] > 2 > row["seconds"]
 
@@ -122,16 +122,16 @@ def test_a_cool_down_is_not_timed(binaries):
 def test_two_actions_of_one_mitigation_are_both_in_force(binaries):
     if not scheduling.Confined("one").possible() or not scheduling.Niced(-1).possible():
         pytest.skip("one CPU only, or no permission")
-    with applied([scheduling.Confined("one"), scheduling.Niced(-1)], external("sleep 0.03")) as (changed, attachments):
+    with applied([scheduling.Confined("one"), scheduling.Niced(-1)], program("sleep 0.03")) as (changed, attachments):
         row = run_once(changed, attachments)
     assert (row["status"], row["mitigation"]) == ("ok", "Confined+Niced")
 
 
 def test_what_can_not_be_automated_is_told_with_its_commands():
     with pytest.raises(Unavailable, match="isolcpus"):
-        treated("boot-isolation", external("true"))
+        treated("boot-isolation", program("true"))
     with pytest.raises(InputError, match="no mitigation 'nonsense'"):
-        treated("nonsense", external("true"))
+        treated("nonsense", program("true"))
 
 
 def test_a_setting_that_is_not_offered_or_not_there_is_refused_with_the_reason(tmp_path):
@@ -146,7 +146,7 @@ def test_a_setting_that_is_not_offered_or_not_there_is_refused_with_the_reason(t
 def test_a_trigger_that_does_nothing_is_an_error(tmp_path):
     path = tmp_path / "drop_caches"
     path.write_text("0")
-    with pytest.raises(SettingError, match="none of its counters moved"), Trigger(str(path), "1", ("thp_zero_page_alloc_failed",)).held(external("true")):
+    with pytest.raises(SettingError, match="none of its counters moved"), Trigger(str(path), "1", ("thp_zero_page_alloc_failed",)).held(program("true")):
         pass
 
 

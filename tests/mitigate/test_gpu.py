@@ -47,12 +47,12 @@ RUN = """
     import os, sys
     from nbhelpers.measure import Attachment, run_once
     from nbhelpers.mitigate import treated
-    from nbhelpers.workloads import external
+    from nbhelpers.workloads import program
     class Told(Attachment):
         def released(self, t0_ns):
             print("during", open(os.environ["FAKE_GPU"]).read(), flush=True)
     for name in NAMES:
-        workload, attachments = treated(name, external("sleep SECONDS"))
+        workload, attachments = treated(name, program("sleep SECONDS"))
         row = run_once(workload, (*attachments, Told()))
         print(row["status"], row["message"], flush=True)
 """

@@ -8,7 +8,7 @@ from nbhelpers.attribute import compare
 from nbhelpers.errors import InputError
 from nbhelpers.measure import run_once
 from nbhelpers.mitigate import compare_trials, forgetful, matrix_product, may_help, published_product, treated, trial_runs, trial_sentence, trial_statistics, trial_table
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 
 
 def test_returned_memory_is_kept_by_the_mitigation(binaries, tmp_path):
@@ -55,11 +55,11 @@ def test_p_values_are_corrected_for_the_number_of_mitigations():
 
 
 def test_what_may_help_says_why_the_rest_is_not_tried():
-    table = may_help("minor_faults_per_s", external("true")).set_index("mitigation")
+    table = may_help("minor_faults_per_s", program("true")).set_index("mitigation")
     assert not table.loc["prefault", "tried"] and "automated" in table.loc["prefault", "reason"]
     assert (table["tried"] == (table["reason"] == "")).all()
     with pytest.raises(InputError, match="no risk"):
-        may_help("page-faults", external("true"), risk="much")
+        may_help("page-faults", program("true"), risk="much")
 
 
 def test_the_matrix_product_times_the_product_alone(tmp_path):

@@ -16,14 +16,14 @@ from nbhelpers.mitigate.program import Environment, Preload, find_library
 from nbhelpers.mitigate.inherited import NoRandomisation
 from nbhelpers.mitigate.scheduling import Confined, Niced, PinnedThreads
 from nbhelpers.mitigate.settings import Setting
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 
 needs_two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU only")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def python(code: str, **fields):
-    return external([sys.executable, "-S", "-c", textwrap.dedent(code)], **fields)
+    return program([sys.executable, "-S", "-c", textwrap.dedent(code)], **fields)
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +46,13 @@ def library() -> str:
 
 def test_preloading_into_a_static_program_is_refused_beforehand(compiled):
     action = Preload(library())
-    assert "statically linked" in action.possible(external(str(compiled / "static"))).reason
-    assert action.possible(external(str(compiled / "dynamic")))
+    assert "statically linked" in action.possible(program(str(compiled / "static"))).reason
+    assert action.possible(program(str(compiled / "dynamic")))
 
 
 def test_preloading_into_a_static_program_is_noticed_in_the_process(compiled, binaries):
     """Past the refusal: the environment says LD_PRELOAD, and nothing is mapped."""
-    action, workload = Preload(library()), external(str(compiled / "static"))
+    action, workload = Preload(library()), program(str(compiled / "static"))
     row = run_once(action.applied_to(workload), (Treatment("preload", [action]),))
     assert row["status"] == NOT_IN_EFFECT and "is not mapped" in row["message"]
 
@@ -63,13 +63,13 @@ def test_a_script_that_drops_the_library_is_noticed_and_one_that_keeps_it_is_not
         script = tmp_path / name
         script.write_text(f"#!/bin/sh\n{line}\n")
         script.chmod(0o755)
-        workload = external(str(script))
+        workload = program(str(script))
         assert workload.start == "exec"
         assert run_once(action.applied_to(workload), (Treatment("preload", [action]),))["status"] == status
 
 
 def test_a_program_that_ends_before_it_can_be_looked_at_is_no_data(tmp_path, compiled, binaries):
-    action, workload = Preload(library()), external("true", start="exec")
+    action, workload = Preload(library()), program("true", start="exec")
     row = run_once(action.applied_to(workload), (Treatment("preload", [action]),))
     assert row["status"] in (NOT_IN_EFFECT, "ok")
     assert row["status"] == "ok" or "before Preload could be looked at" in row["message"]
@@ -77,13 +77,13 @@ def test_a_program_that_ends_before_it_can_be_looked_at_is_no_data(tmp_path, com
 
 def test_a_variable_that_another_allocator_ignores_is_noticed(compiled, binaries):
     variable, preload = Environment({"MALLOC_ARENA_MAX": "2"}, needs="glibc"), Preload(library())
-    workload = variable.applied_to(preload.applied_to(external(str(compiled / "dynamic"))))
+    workload = variable.applied_to(preload.applied_to(program(str(compiled / "dynamic"))))
     row = run_once(workload, (Treatment("both", [preload, variable]),))
     assert row["status"] == NOT_IN_EFFECT and "not glibc's" in row["message"]
 
 
 def test_a_variable_for_openmp_in_a_program_without_it_is_noticed(compiled, binaries):
-    applied = treated("openmp-passive", external(str(compiled / "dynamic")))
+    applied = treated("openmp-passive", program(str(compiled / "dynamic")))
     row = run_once(*applied)
     assert row["status"] == NOT_IN_EFFECT and "no OpenMP runtime" in row["message"]
 
@@ -112,7 +112,7 @@ def test_an_affinity_that_somebody_else_changes_under_way_is_noticed(binaries):
         def armed(self, pid):
             self.pid = pid
 
-    workload, attachments = treated([Confined("one")], external("sleep 0.2"))
+    workload, attachments = treated([Confined("one")], program("sleep 0.2"))
     assert run_once(workload, (*attachments, Meddler()))["status"] == NOT_IN_EFFECT
 
 
@@ -134,7 +134,7 @@ def test_a_nice_value_that_was_not_set_is_noticed(binaries):
         def arm(self, pid):
             pass
 
-    row = run_once(external("sleep 0.02"), (Treatment("nice", [Forgetful(5)]),))
+    row = run_once(program("sleep 0.02"), (Treatment("nice", [Forgetful(5)]),))
     assert row["status"] == NOT_IN_EFFECT and f"nice value {os.nice(0)}, not 5" in row["message"]
 
 
@@ -148,7 +148,7 @@ def test_a_program_that_puts_its_own_layout_back_is_noticed(binaries):
 
 def test_a_campaign_does_not_count_runs_without_their_mitigation(binaries, tmp_path, nothing_left):
     """It records them, tries again, and gives up with the reason."""
-    workload, attachments = treated("openmp-passive", external("sleep 0.03"))
+    workload, attachments = treated("openmp-passive", program("sleep 0.03"))
     campaign = Campaign(tmp_path / "runs", [Cell("openmp-passive", workload, attachments=attachments)], 2, max_failures=2)
     with pytest.raises(RunError, match=NOT_IN_EFFECT):
         campaign.run()
@@ -160,7 +160,7 @@ def test_treated_and_untreated_runs_are_interleaved_and_told_apart(binaries, tmp
         pytest.skip("this user may not change sysctls")
     path = "/proc/sys/vm/stat_interval"
     old = float(Path(path).read_text())
-    runs = finished(Campaign(tmp_path, cells(external(f"cat {path}", pattern=r"(?P<seconds>\d+)"), ["statistics-rarely"]), 4).run())
+    runs = finished(Campaign(tmp_path, cells(program(f"cat {path}", seconds=r"(?P<seconds>\d+)"), ["statistics-rarely"]), 4).run())
     assert runs.groupby("cell")["seconds"].unique().map(list).to_dict() == {"baseline": [old], "statistics-rarely": [120.0]}
     assert dict(zip(runs["cell"], runs["mitigation"])) == {"baseline": "none", "statistics-rarely": "statistics-rarely"}
     assert set(runs["round"]) == {0, 1, 2, 3} and len(set(runs.groupby("round")["cell"].first())) == 2, "the order changes from round to round"
@@ -168,20 +168,20 @@ def test_treated_and_untreated_runs_are_interleaved_and_told_apart(binaries, tmp
 
 def test_a_mitigation_that_is_not_possible_says_so_before_anything_is_run():
     with pytest.raises(Unavailable, match="there is no library nonsense"):
-        treated([Preload("nonsense")], external("true"))
+        treated([Preload("nonsense")], program("true"))
 
 
 KILLED = """
     import sys, time
     from nbhelpers.measure import Attachment, run_once
     from nbhelpers.mitigate import groups, preparing, settings, treated
-    from nbhelpers.workloads import external
+    from nbhelpers.workloads import program
 
     class Told(Attachment):
         def released(self, t0_ns):
             print("running", flush=True)
 
-    workload, attachments = treated(ACTIONS, external("sleep 30"))
+    workload, attachments = treated(ACTIONS, program("sleep 30"))
     run_once(workload, (*attachments, Told()))
 """
 

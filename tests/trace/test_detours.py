@@ -14,7 +14,7 @@ import pytest
 from nbhelpers.errors import InputError, LostEvents, RunError
 from nbhelpers.measure import Campaign, Cell, run_once
 from nbhelpers.trace import DetourTracer, Tracer, detour_workload, read_detours_run, read_traces, record_detours
-from nbhelpers.workloads import binary_folder, external, nbody
+from nbhelpers.workloads import binary_folder, program, nbody
 
 PROGRAM = binary_folder() / "detours"
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="workloads are not built: make env")
@@ -34,14 +34,14 @@ def test_detours_of_this_machine():
 
 def test_being_stopped_is_seen(tmp_path):
     """A program that is stopped for 50 ms sees a detour of that length on each CPU, and takes as much longer."""
-    program = subprocess.Popen([PROGRAM, "--seconds", "0.4", "--out", tmp_path / "d"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([PROGRAM, "--seconds", "0.4", "--out", tmp_path / "d"], stdout=subprocess.PIPE, text=True)
     time.sleep(0.15)
-    program.send_signal(signal.SIGSTOP)
+    process.send_signal(signal.SIGSTOP)
     begin = time.monotonic_ns()
     time.sleep(0.05)
-    program.send_signal(signal.SIGCONT)
+    process.send_signal(signal.SIGCONT)
     stopped_ns = time.monotonic_ns() - begin
-    output, _ = program.communicate()
+    output, _ = process.communicate()
     words = dict(word.split("=") for word in output.split() if "=" in word)
     assert words["verified"] == "yes" and float(words["seconds"]) > 0.4 + stopped_ns / 1e9 * 0.9
     content = (tmp_path / "d").read_bytes()
@@ -69,7 +69,7 @@ def test_a_traced_run(traced, tmp_path):
 
 def test_other_workloads_cannot_be_traced_from_user_space(tmp_path):
     with pytest.raises(InputError, match="stand_in"):
-        run_once(external(["true"]), [DetourTracer(tmp_path)])
+        run_once(program(["true"]), [DetourTracer(tmp_path)])
 
 
 def test_the_stand_in_takes_as_long_as_the_workload(tmp_path):
@@ -81,15 +81,15 @@ def test_the_stand_in_takes_as_long_as_the_workload(tmp_path):
     assert run_once(stand_in, [tracer])["threads"] == 1
     assert Tracer(tmp_path, source="tracepoints").stand_in(workload) is workload
     with pytest.raises(RunError, match="exit 1"):
-        tracer.stand_in(external(["false"]))
+        tracer.stand_in(program(["false"]))
 
 
 def test_a_campaign_without_the_kernels_tracers_goes_on_and_is_read_again(tmp_path):
     """The loop also runs untraced, into a folder that no tracer has made; its length is the same in each later process."""
     def campaign(source, runs, frozen=False):
         tracer = Tracer(tmp_path / "traces", source=source)
-        program = tracer.stand_in(nbody(1000, 5))
-        return Campaign(tmp_path, [Cell("untraced", program), Cell("traced", program, attachments=[tracer])], runs=runs, frozen=frozen).run()
+        stand_in = tracer.stand_in(nbody(1000, 5))
+        return Campaign(tmp_path, [Cell("untraced", stand_in), Cell("traced", stand_in, attachments=[tracer])], runs=runs, frozen=frozen).run()
 
     first, again = campaign("detours", 1), campaign("detours", 2)
     assert len(first) == 2 and len(again) == 4 and set(again.status) == {"ok"} and again.run[:2].tolist() == first.run.tolist()

@@ -17,7 +17,7 @@ from nbhelpers.errors import InputError, LostEvents, NoisebookError
 from nbhelpers.machine import doctor, kernel
 from nbhelpers.measure import Attachment, run_once
 from nbhelpers.trace import Tracer, event_costs_ns, read_osnoise, read_raw_tracepoints, read_traces, read_tracepoints, summary
-from nbhelpers.workloads import binary_folder, external, nbody
+from nbhelpers.workloads import binary_folder, program, nbody
 
 INSTANCES = Path("/sys/kernel/tracing/instances")
 HOG = """
@@ -127,7 +127,7 @@ def test_buffers_are_empty_between_runs(tracer, workload, tmp_path):
 def test_lost_events_fail_the_run_and_are_refused(tmp_path, recording):
     """A buffer of 8 KiB and a program that switches thousands of times."""
     tracer = Tracer(tmp_path, source="tracepoints", buffer_kib=8)
-    switching = external([sys.executable, "-c", "import time\nfor i in range(3000): time.sleep(1e-6)"], start="exec")
+    switching = program([sys.executable, "-c", "import time\nfor i in range(3000): time.sleep(1e-6)"], start="exec")
     try:
         row = run_once(switching, [tracer], run=12)
     finally:
@@ -143,7 +143,7 @@ def test_threads_and_children_of_any_program_are_the_workload(tmp_path, recordin
     tracer = Tracer(tmp_path, source="tracepoints")
     child = f"{sys.executable} -c 'print(sum(range(3000000)))'"
     try:
-        row = run_once(external(["sh", "-c", f"{child} & {child}; wait"], start="exec"), [tracer], run=0)
+        row = run_once(program(["sh", "-c", f"{child} & {child}; wait"], start="exec"), [tracer], run=0)
     finally:
         tracer.close()
     raw = read_raw_tracepoints(tmp_path / "run-000000.tracepoints.gz")

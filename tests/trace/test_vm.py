@@ -62,10 +62,10 @@ for name in ("numpy", "pandas", "pandas.api", "pandas.api.types"):
 sys.path.insert(0, {repository!r})
 from nbhelpers.measure import run_once
 from nbhelpers.trace._recorders import OsnoiseRecorder
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 recorder = OsnoiseRecorder("/tmp/job/traces")
 try:
-    row = run_once(external([{program!r}], start="exec"), [recorder], run=7)
+    row = run_once(program([{program!r}], start="exec"), [recorder], run=7)
     during = open("/sys/kernel/tracing/osnoise/options").read()
 finally:
     recorder.close()

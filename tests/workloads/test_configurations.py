@@ -6,7 +6,7 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.machine.topology import Cpu, Topology, topology
-from nbhelpers.workloads import configuration_table, configurations, environment_table, existing, external, nbody
+from nbhelpers.workloads import configuration_table, configurations, environment_table, existing, program, nbody
 
 
 def machine(packages: int, cores: int, threads: int, nodes: int = 1) -> Topology:
@@ -106,8 +106,8 @@ ROAMING = {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default
 
 
 def test_the_ranks_of_mpi_are_pinned_or_set_free_by_the_launchers_variables():
-    program = external("sleep 0", model="mpi", env={"MINE": "1"})
-    pinned = named(EPYC)["TP-MT4"].of(program)
+    ranks = program("sleep 0", model="mpi", env={"MINE": "1"})
+    pinned = named(EPYC)["TP-MT4"].of(ranks)
     assert dict(pinned.env) == PINNED | {"MINE": "1"} and pinned.cpus == (0, 1, 128, 129)
     assert dict(named(EPYC)["Rm"].of(pinned).env) == ROAMING | {"MINE": "1"}
     row = environment_table(configurations(EPYC)).set_index("name").loc["TP-MT4"]
@@ -117,9 +117,9 @@ def test_the_ranks_of_mpi_are_pinned_or_set_free_by_the_launchers_variables():
 
 def test_somebody_elses_program_roams_but_is_not_pinned():
     own = {configuration.name: configuration for configuration in configurations(TWO_CORES)}
-    assert own["RmHK"].of(external("sleep 0")).cpus == (1,)
+    assert own["RmHK"].of(program("sleep 0")).cpus == (1,)
     with pytest.raises(InputError, match="not known"):
-        own["TP"].of(external("sleep 0"))
+        own["TP"].of(program("sleep 0"))
 
 
 def test_the_table_lists_all_and_unknown_names_are_refused():

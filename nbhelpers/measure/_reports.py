@@ -1,0 +1,208 @@
+"""What a program reported in a run: numbers found by pattern, by path in JSON or YAML, in a CSV table.
+
+Owns the rule that a file counts only if this very run wrote it.
+"""
+
+import csv
+import io
+import json
+import math
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..workloads import Reader, Report, Table
+from ._output import ROOM_FOR_SERIES, number
+
+_TAIL_LINES = 5
+
+
+class NotReported(Exception):
+    """A number that is not where it should be; the message says so."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a run's numbers may stand: what it printed, and the files that it wrote.
+
+    Parameters
+    ----------
+    folder : in which it ran.
+    before : files as they were before the run (`snapshot`).
+    output, errors : what it printed.
+    """
+
+    folder: Path
+    before: dict[Path, tuple]
+    output: str
+    errors: str
+
+    def written(self, glob: str) -> list[Path]:
+        """The files of this name or glob that the run wrote.
+
+        Raises
+        ------
+        NotReported : they are there, and older than the run.
+        """
+        found = _files(self.folder, glob)
+        fresh = [path for path in found if _state(path) != self.before.get(path)]
+        if found and not fresh:
+            written = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found[0].stat().st_mtime))
+            raise NotReported(f"the file {found[0].name} was not written by this run: it is of {written}")
+        return fresh
+
+    def text(self, reader: Reader, glob: str | None) -> str:
+        """The text of a file of the run; None: what it printed, and the files of the reader."""
+        if glob is None:
+            files = [path for pattern in reader.files for path in self.written(pattern)]
+            return "\n".join([self.output, self.errors, *map(_content, files)])
+        files = self.written(glob)
+        if len(files) != 1:
+            names = ", ".join(path.name for path in files[:4])
+            raise NotReported(f"it wrote {f'{len(files)} files' if files else 'no file'} {glob}"
+                              + (f" ({names}), one is expected" if files else f" in {self.folder}"))
+        return _content(files[0])
+
+
+def snapshot(folder: str | Path, reader: Reader | None) -> dict[Path, tuple]:
+    """The state of the files of a reader as they are, to tell later which ones a run wrote."""
+    globs = () if reader is None else reader.globs
+    return {path: _state(path) for glob in globs for path in _files(Path(folder), glob)}
+
+
+def _files(folder: Path, glob: str) -> list[Path]:
+    if Path(glob).is_absolute():
+        folder, glob = Path(Path(glob).anchor), str(Path(glob).relative_to(Path(glob).anchor))
+    return sorted(path for path in folder.glob(glob) if path.is_file())
+
+
+def _state(path: Path) -> tuple:
+    """Differs once anybody has written the file: the time of the change of its inode cannot be set."""
+    status = path.stat()
+    return status.st_ino, status.st_ctime_ns, status.st_mtime_ns, status.st_size
+
+
+def _content(path: Path) -> str:
+    with open(path, "rb") as file:
+        return file.read(ROOM_FOR_SERIES).decode(errors="replace")
+
+
+def find_reports(reader: Reader, sources: Sources, needed: set[str]) -> dict:
+    """The numbers of a run, by column.
+
+    Parameters
+    ----------
+    needed : reports that must be there, and be positive numbers; others are left out where they are not found.
+
+    Raises
+    ------
+    NotReported : one that is needed is not found; the message says what was sought, and the last lines printed.
+    """
+    columns = {}
+    for report in reader.reports:
+        try:
+            value = _value_of(report, reader, sources)
+        except NotReported as error:
+            if report.name in needed:
+                raise NotReported(f"the report '{report.name}' was not found: {error}; {last_lines(sources)}") from None
+            continue
+        if report.name in needed and not (isinstance(value, (int, float)) and value > 0):
+            raise NotReported(f"the report '{report.name}' is no positive number: {value!r}, by {report.sought}; {last_lines(sources)}")
+        columns[report.name] = value * report.factor if report.factor != 1.0 and not isinstance(value, str) else value
+    return columns
+
+
+def _value_of(report: Report, reader: Reader, sources: Sources) -> int | float | str:
+    text = sources.text(reader, report.file)
+    if report.pattern is not None:
+        return _by_pattern(report, text)
+    if report.file is None:
+        text = sources.output
+    value = _by_path(report, text) if report.path is not None else _by_column(report, text)
+    return number(value.strip()) if isinstance(value, str) else value
+
+
+def _by_pattern(report: Report, text: str) -> int | float | str:
+    found = None
+    for found in re.finditer(report.pattern, text, re.MULTILINE):
+        pass
+    groups = found.groupdict() if found else {}
+    value = groups.get("value", groups.get(report.name))
+    if value is None:
+        raise NotReported(f"nothing matches {report.sought}")
+    return number(value)
+
+
+def _by_path(report: Report, text: str) -> object:
+    place = _parsed(report, text)
+    keys = report.path.split(".") if isinstance(report.path, str) else report.path
+    for at, key in enumerate(keys):
+        try:
+            place = place[int(key)] if isinstance(place, list) else place[key]
+        except (KeyError, IndexError, ValueError, TypeError):
+            there = ", ".join(map(str, place)) if isinstance(place, dict) else f"{len(place)} items" if isinstance(place, list) else repr(place)
+            raise NotReported(f"no {key!r} at {'.'.join(keys[:at]) or 'the top'} of {report.file or 'its output'}, "
+                              f"which has: {there[:200]}") from None
+    if isinstance(place, bool) or not isinstance(place, (int, float, str)):
+        raise NotReported(f"{report.sought} is {type(place).__name__}, not a number")
+    return place
+
+
+def _parsed(report: Report, text: str) -> object:
+    form = report.form or ("yaml" if (report.file or "").endswith((".yml", ".yaml")) else "json")
+    try:
+        if form == "yaml":
+            import yaml
+
+            return yaml.safe_load(text)
+        begins = re.search(r"^\s*[\[{]", text, re.MULTILINE)  # programs print notes before it
+        return json.JSONDecoder().raw_decode(text[begins.start():].lstrip() if begins else text)[0]
+    except ValueError as error:
+        raise NotReported(f"{report.file or 'its output'} is not {form.upper()}: {error}") from None
+    except Exception as error:  # of yaml, which is imported only where it is needed
+        raise NotReported(f"{report.file or 'its output'} is not {form.upper()}: {str(error).splitlines()[0]}") from None
+
+
+def _by_column(report: Report, text: str) -> str:
+    rows = list(csv.DictReader(io.StringIO(text), skipinitialspace=True))
+    if not rows or report.column not in rows[0]:
+        raise NotReported(f"no column {report.column!r}; the table has: {', '.join(map(str, rows[0] if rows else ()))}")
+    chosen = [row for row in rows if all((row.get(key) or "").strip() == wanted for key, wanted in report.where)]
+    try:
+        return chosen[report.row][report.column] or ""
+    except IndexError:
+        raise NotReported(f"no {report.sought}: {len(chosen)} rows are left") from None
+
+
+def last_lines(sources: Sources) -> str:
+    """The end of what a run printed, for a message."""
+    lines = [line for text in (sources.output, sources.errors) for line in text.strip().splitlines()[-_TAIL_LINES:]]
+    return "it printed nothing" if not lines else "the last lines it printed:\n    " + "\n    ".join(line[:200] for line in lines)
+
+
+def tables_and_series(reader: Reader, text: str) -> tuple[dict, dict]:
+    """The columns and the series that a reader finds in an output; a column without a match is left out."""
+    columns: dict[str, int | float | str] = {}
+    for table in reader.tables:
+        columns |= _table_columns(table, text)
+    series = {}
+    for name, unit, pattern in reader.series:
+        values = [number(match["value"]) for match in re.finditer(pattern, text, re.MULTILINE)]
+        if values and all(isinstance(value, (int, float)) and math.isfinite(value) for value in values):
+            series[name] = {"unit": unit, "values": [float(value) for value in values]}
+    return columns, series
+
+
+def _table_columns(table: Table, text: str) -> dict[str, int | float | str]:
+    headings = [(match.start(), match["section"]) for match in re.finditer(table.section, text, re.MULTILINE)] if table.section else []
+    columns = {}
+    for row in re.finditer(table.row, text, re.MULTILINE):
+        section = next((name for at, name in reversed(headings) if at < row.start()), "")
+        words = {"name": _column_word(row.groupdict().get("name")), "section": _column_word(section)}
+        columns |= {column.format_map(words): number(row[group]) for group, column in table.columns if row[group] is not None}
+    return columns
+
+
+def _column_word(text: str | None) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", (text or "").lower()).strip("_")
