@@ -3,6 +3,7 @@
 Owns recording (`Tracer` and its parts) and reading (`read_osnoise`, `read_tracepoints`, `read_detours_run`, `read_traces`).
 """
 
+from ._program import Traced, traced_runs
 from ._steal import gap_account, steal_table
 from .beside import loop_beside_trace, loop_findings
 from .cost import event_cost_ns, event_costs_ns
@@ -18,7 +19,7 @@ from .osnoise import read_osnoise, window_from_workload
 from .tracepoints import read_raw_tracepoints, read_tracepoints, write_tracepoints
 from .tracer import SOURCES, Tracer, read_traces, summary, tracing_findings
 
-__all__ = ["SOURCES", "DetourTracer", "Tracer", "attribute_detours", "detour_summary", "detour_workload", "direct_cost", "event_cost_ns",
+__all__ = ["SOURCES", "DetourTracer", "Traced", "Tracer", "traced_runs", "attribute_detours", "detour_summary", "detour_workload", "direct_cost", "event_cost_ns",
            "event_costs_ns", "gap_account", "kept_detours", "loop_beside_trace", "loop_findings", "noise_from_tracepoints", "read_detours_run", "read_given_traces",
            "read_netgauge", "read_osnoise", "read_quanta",
            "read_raw_tracepoints", "read_tracepoints", "read_traces", "record_detours", "record_explained_detours", "record_ftq", "record_fwq",
