@@ -27,7 +27,7 @@ from nbhelpers.measure import consequences, finished, measure, rates  # noqa: E4
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise  # noqa: E402
 from nbhelpers.outcomes import COST, outcome_of, with_cost, worst_first  # noqa: E402
 from nbhelpers.trace import traced_runs  # noqa: E402
-from nbhelpers.workloads import Report, Workload, program  # noqa: E402
+from nbhelpers.workloads import Workload, program  # noqa: E402
 
 ORIGINALS = os.environ.get("NOISEBOOK_ORIGINALS", "")
 SCRIPT = """
@@ -47,13 +47,6 @@ def original(name: str) -> str:
     return shutil.which(name, path=ORIGINALS) or str(Path(ORIGINALS or "/NOISEBOOK_ORIGINALS") / name)
 
 
-def mpi() -> Workload:
-    return program(["mpirun", "-n", "2", "--oversubscribe", original("minife-mpi"), "nx=16", "ny=16", "nz=16"], name="miniFE under mpirun", model="mpi",
-                   region="mpi", fresh_folder=True, env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
-                   reports=[Report("cg_s", path="CG solve.Total.Total CG Time", unit="s", file="*.yaml"),
-                            Report("program_s", path="Total Program Time", unit="s", file="*.yaml", direction="neither")], outcome="cg_s", timeout_s=120)
-
-
 def script() -> Workload:
     return program([sys.executable, "-S", "-c", SCRIPT], name="Python script", region=("^begin", "^end"), seconds=r"^took (?P<seconds>\S+)")
 
@@ -66,7 +59,7 @@ PROGRAMS = {
     "fio": lambda: program(description="fio", size="8m"),
     "hpl": lambda: program(description="hpcc-hpl"),
     "python": script,
-    "mpi": mpi,
+    "mpi": lambda: program(description="minife-mpi", binary=original("minife-mpi"), nx=16),
     "epcc": lambda: program(original("epcc-syncbench"), description="epcc-syncbench", outer=20, threads=2),
     "minife": lambda: program(original("minife-openmp"), description="minife-openmp", nx=20, threads=2),
     "babelstream": lambda: program(original("babelstream"), description="babelstream", elements=2**20, threads=2, outcome="triad_mb_per_s"),

@@ -13,9 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from nbhelpers.attribute import explain
 from nbhelpers.errors import InputError, RunError
-from nbhelpers.measure import Campaign, Cell, run_once
-from nbhelpers.workloads import Reader, Report, Table, descriptions, program
+from nbhelpers.inject import inject
+from nbhelpers.measure import Campaign, Cell, measure, run_once
+from nbhelpers.noise import NoiseConfig, signature_noise
+from nbhelpers.outcomes import outcome_of
+from nbhelpers.workloads import Reader, Report, Table, Workload, descriptions, program
 
 RECORDED = Path(__file__).parent / "originals"
 EPCC_31 = """Running OpenMP benchmark version 3.0
@@ -37,12 +41,12 @@ EXACT = "solution matches analytic solution to within 0.06 or better."
 def prints(tmp_path):
     """Makes an executable that prints an output, may write a file in its current folder, and complain."""
 
-    def make(output: str, file: str = "", errors: str = "", code: int = 0) -> str:
+    def make(output: str, file: str = "", errors: str = "", code: int = 0, name: str = "run.$$.yaml") -> str:
         (tmp_path / "output").write_text(output)
         (tmp_path / "errors").write_text(errors)
         (tmp_path / "file").write_text(file)
         original = tmp_path / "original"
-        writes = f'cp {tmp_path}/file "$(pwd)/run.$$.yaml"; ls | wc -l' if file else ":"
+        writes = f'cp {tmp_path}/file "$(pwd)/{name}"; ls | wc -l' if file else ":"
         original.write_text(f"#!/bin/sh\ncat {tmp_path}/output; cat {tmp_path}/errors >&2; {writes}; echo arguments: \"$@\"; exit {code}\n")
         original.chmod(original.stat().st_mode | stat.S_IXUSR)
         return str(original)
@@ -70,6 +74,20 @@ def test_a_description_says_run_where_an_output_of_the_program_is_kept():
     seen = {name: known.seen for name, known in descriptions().items()}
     assert set(seen.values()) <= {"run", "described"}
     assert {name for name in seen if (RECORDED / f"{name}.txt").exists()} == {name for name in seen if seen[name] == "run"}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in RECORDED.glob("*.txt") if path.stem in descriptions()))
+def test_every_report_is_found_in_what_the_program_itself_wrote(name, prints):
+    known, text = descriptions()[name], recorded(name)
+    in_file = "hpccoutf.txt" if name == "hpcc-hpl" else "run.yaml"
+    file = text if name == "hpcc-hpl" else (RECORDED / f"{name}.yaml").read_text() if (RECORDED / f"{name}.yaml").exists() else ""
+    row = run_once(Workload(name, "external", (prints(text, file=file, name=in_file),), start="exec", reader=known.reader, outcome=known.outcome))
+    assert row["status"] == "ok", row["message"]
+    for report in known.reader.reports:
+        number = row[report.name] / report.factor
+        digits = re.findall(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?", text + file)
+        assert any(float(word.rstrip(".")) == pytest.approx(number, rel=1e-12) for word in digits if re.fullmatch(r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?", word)), report.name
+    assert known.outcome in row and row[known.outcome] > 0
 
 
 def test_hecbench_nbody(prints):
@@ -206,6 +224,28 @@ def test_a_campaign_writes_down_how_it_read(tmp_path, prints):
 def test_a_table_may_leave_cells_empty():
     with pytest.raises(InputError, match="'name'"):
         Reader("x", tables=(Table(r"(?P<a>\d+)", (("a", "{name}_a"),)),))
+
+
+# by apt; as this system has them
+INSTALLED = {"sysbench": ("sysbench", {"events": 300}), "stress-ng": ("stress-ng", {"ops": 100}), "openssl-speed": ("openssl", {}), "fio": ("fio", {"size": "4m"})}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", INSTALLED)
+def test_programs_of_the_distribution_through_measure_inject_and_explain(name, tmp_path):
+    needed, options = INSTALLED[name]
+    if shutil.which(needed) is None:
+        pytest.skip(f"apt-get install {needed}")
+    workload = program(description=name, **options)
+    runs = measure(workload, runs=3)
+    assert (runs["status"] == "ok").all() and outcome_of(runs) == workload.judged and (runs[workload.outcome] > 0).all()
+    assert (runs["region_seconds"] <= runs["wall_seconds"]).all()
+    if name == "sysbench":  # it tells its time, to 0.1 ms
+        assert (runs["region_seconds"] - runs["seconds"]).abs().max() < 1e-3
+    config = NoiseConfig.from_events(signature_noise(100, 200, 0.05, [0]), window_ns=50_000_000)
+    noisy = inject(config, workload, runs=2).runs
+    assert (noisy["status"] == "ok").all() and outcome_of(noisy) == outcome_of(runs) and noisy["injected_events"].gt(0).all()
+    assert explain(runs).outcome == workload.outcome
 
 
 ORIGINALS = {"hecbench-nbody": {"bodies": 1000, "steps": 4}, "babelstream": {"elements": 2**18, "repeats": 5}, "epcc-syncbench": {"outer": 5},
