@@ -17,7 +17,7 @@ from nbhelpers.measure import Attachment, Campaign, Cell, finished, measure, rat
 from nbhelpers.measure._regions import NoRegion, RoiWatch, SymbolsWatch, _remove_if_left
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise, signature_noise
 from nbhelpers.trace import Tracer, read_traces, summary
-from nbhelpers.workloads import Region, Workload, as_region, external
+from nbhelpers.workloads import Region, Workload, as_region, program
 
 from . import truth
 
@@ -35,7 +35,7 @@ REPORTED = r"took (?P<seconds>\S+)"
 
 
 def python(script: str, **options) -> Workload:
-    return external([sys.executable, "-c", script], **options)
+    return program([sys.executable, "-c", script], **options)
 
 
 def in_region(kind: object, *command: str, start: str = "exec", **options) -> Workload:
@@ -197,7 +197,7 @@ def test_injected_noise_counts_from_the_begin_of_the_region(tmp_path):
 
 
 def test_a_region_that_is_not_known_is_the_whole_process_and_says_so():
-    runs = measure([sys.executable, "-c", WAITS_THEN_WORKS], runs=2, pattern=REPORTED, metrics=["interrupts"])
+    runs = measure([sys.executable, "-c", WAITS_THEN_WORKS], runs=2, seconds=REPORTED, metrics=["interrupts"])
     assert (runs["seconds"] < 0.25).all() and (runs["region_seconds"] > 0.44).all()
     assert (runs["region_seconds"] * 1e9 == runs["end_ns"] - runs["start_ns"]).all()
     note, = runs.attrs["notes"][-1:]
@@ -206,9 +206,8 @@ def test_a_region_that_is_not_known_is_the_whole_process_and_says_so():
 
 def test_a_region_that_is_known_has_no_note_and_keeps_what_the_program_reports():
     script = WAITS_THEN_WORKS.replace("began =", "print('go'); began =")
-    workload = python(script, pattern=REPORTED)
-    runs = Campaign(None, [Cell("known", Workload("known", "external", workload.command, start="main", pattern=REPORTED,
-                                                  region=Region("lines", "^go", "^took")))], 2).run()
+    workload = python(script, seconds=REPORTED, region=("^go", "^took"))
+    runs = Campaign(None, [Cell("known", workload)], 2).run()
     assert runs.attrs["notes"] == [] and (runs["region_seconds"] < 0.25).all()
     assert (runs["seconds"] < runs["region_seconds"]).all()
 
@@ -221,7 +220,7 @@ def test_no_share_of_noise_is_above_one_whatever_the_program_reports(tmp_path):
         pytest.skip("no kernel tracer here")
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
     try:
-        workload = python("import time; time.sleep(0.5); print('took', 0.02)", pattern=REPORTED)
+        workload = python("import time; time.sleep(0.5); print('took', 0.02)", seconds=REPORTED)
         runs = Campaign(None, [Cell("traced", workload, attachments=(tracer,))], 2).run()
     finally:
         for loop in busy:
