@@ -101,9 +101,9 @@ import sys
 from nbhelpers.errors import NoisebookError
 from nbhelpers.files import read_records
 from nbhelpers.measure import Campaign, Cell
-from nbhelpers.workloads import external
+from nbhelpers.workloads import program
 try:
-    table = Campaign('campaign', [Cell('a', external(['true']))], 40, lead_ms=0).run()
+    table = Campaign('campaign', [Cell('a', program(['true']))], 40, lead_ms=0).run()
 except NoisebookError as error:
     sys.exit(f'{len(read_records("campaign/runs.jsonl"))} runs are kept. {error}')
 assert list(table['run']) == list(range(40)) and (table['status'] == 'ok').all()

@@ -110,9 +110,9 @@ def test_in_a_folder_with_a_blank_programs_are_built_and_a_stage_runs(copy):
     script = f"""
 import sys; sys.path.insert(0, {str(REPOSITORY)!r})
 from nbhelpers.measure import measure
-from nbhelpers.workloads import binary_folder, external
+from nbhelpers.workloads import binary_folder, program
 assert {BLANK!r} in str(binary_folder())
-run = measure(external([sys.executable, "-c", "import os; assert 'LD_PRELOAD' not in os.environ; print(len(os.listdir('/proc/self/fd')))"], start="main"), runs=2)
+run = measure(program([sys.executable, "-c", "import os; assert 'LD_PRELOAD' not in os.environ; print(len(os.listdir('/proc/self/fd')))"], start="main"), runs=2)
 assert list(run["status"]) == ["ok", "ok"], run
 """
     done = subprocess.run(

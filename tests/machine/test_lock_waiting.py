@@ -82,7 +82,7 @@ def test_another_user_is_told_who_holds_it_even_where_nobody_could_sign(tmp_path
     """root holds a file that nobody may only read: its name comes from the kernel's list."""
     path = tmp_path / "common" / "noisebook-measuring.lock"
     path.parent.mkdir()
-    for parent in (tmp_path, *tmp_path.parents[:2]):
+    for parent in (tmp_path, *tmp_path.parents[:3]):
         parent.chmod(parent.stat().st_mode | 0o011)
     path.parent.chmod(0o755)
     path.write_text("process 1 (an older one) since 00:01\n")
