@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
-ORDER = ["errors", "progress", "files", "schemas", "outcomes", "page", "machine", "workloads", "measure", "trace", "noise", "inject", "attribute", "mitigate", "simulate", "studies", "report", "study", "profiles", "estimate", "stage_line", "stages"]
+ORDER = ["errors", "progress", "empty", "files", "schemas", "outcomes", "page", "machine", "workloads", "measure", "trace", "noise", "inject", "attribute", "mitigate", "simulate", "studies", "report", "study", "profiles", "estimate", "stage_line", "stages"]
 
 
 def normal(name: str) -> str:

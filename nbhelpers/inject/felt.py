@@ -116,6 +116,26 @@ def demonstration(cpus: Collection[int], seed: int = 0) -> NoiseConfig:
     return NoiseConfig.from_events(pd.DataFrame(table).assign(run=0, kind="irq", source="demonstration"), provenance={"demonstration": seed})
 
 
+def meets_an_event(events: pd.DataFrame, gaps: pd.DataFrame) -> np.ndarray:
+    """Which gaps overlap an event on the same CPU, as bool; the others are the machine's own."""
+    met = np.zeros(len(gaps), bool)
+    for cpu, own in events.groupby("ran_on"):
+        own, here = own.sort_values("taken_ns"), (gaps["cpu"] == cpu).to_numpy()
+        begun = np.searchsorted(own["taken_ns"].to_numpy(), gaps["end_ns"].to_numpy()[here], side="left")
+        ended = np.searchsorted(np.sort(own["end_ns"].to_numpy()), gaps["start_ns"].to_numpy()[here], side="right")
+        met[here] = begun > ended
+    return met
+
+
+def gaps_of_events(events: pd.DataFrame, gaps: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """When the first gap that overlaps each event of a CPU began (NaN: there is none), and the length of all of them, ns."""
+    gaps = gaps.sort_values("start_ns")
+    first = np.searchsorted(gaps["end_ns"].to_numpy(), events["taken_ns"].to_numpy(), side="right")
+    felt = _felt(events, gaps).to_numpy()
+    begin = np.append(gaps["start_ns"].to_numpy(float), np.nan)[first]
+    return np.where(felt > 0, begin, np.nan), felt
+
+
 def _felt(events: pd.DataFrame, gaps: pd.DataFrame) -> pd.Series:
     """Whole length of the gaps that overlap each event, ns; a gap that holds several events is shared by their lengths."""
     gaps = gaps.sort_values("start_ns")

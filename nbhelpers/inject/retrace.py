@@ -1,7 +1,8 @@
-"""The proof by our own tracer: a replayed run is traced, and what the kernel saw is held against inherent noise + planned noise.
+"""The proof by our own tracer: a replayed run is traced, and what was seen is held against inherent noise + planned noise.
 
-Owns the campaign of such runs, the matching of each event of the log with what the kernel saw of it, and the sums. The log is the injector's
-own word; the trace is the kernel's, by the very method that the noise was recorded with.
+Owns the campaign of such runs, the matching of each event of the log with what the trace saw of it, and the sums. The log is the injector's
+own word; the trace is the kernel's, by the very method that the noise was recorded with. Where no kernel tracer can be used the detour
+loop runs in the program's place: what it was without is the trace then.
 """
 
 from dataclasses import dataclass
@@ -15,21 +16,22 @@ from ..noise import NoiseConfig
 from ..trace import Tracer, read_traces
 from ..workloads import Workload
 from ._limits import REALTIME
+from .felt import gaps_of_events, meets_an_event
 from .injector import NOISE_START, Injector
 from .log import DONE, noise_ns, occupies, read_logs, replay_start_ns, replayed_ns
 
 WAKES_NS = 100_000  # an interrupt that ends so shortly before a lane is switched in has woken it
+KERNEL, LOOP = "the kernel", "a loop in the program's place"
 _LANES = "injector_pids"
-_NOTHING = np.array([], np.int64)
 
 
 @dataclass(frozen=True)
 class Retrace:
-    """What the kernel saw of replays.
+    """What the kernel, or a loop in the program's place, saw of replays.
 
-    `runs`: the replayed runs, traced. `events`: one row an event that was injected: `run`, `cpu`, `event`, `kind`, `realtime`,
+    `witness`: which of the two, in words. `runs`: the replayed runs, traced. `events`: one row an event that was injected: `run`, `cpu`, `event`, `kind`, `realtime`,
     `replayed_ns` (what it was to take), `logged_ns` (what it took by the log), `traced_ns` (by the trace: of a real-time event from the interrupt that
-    woke its injector to the injector's switch-out, of an ordinary one the injector's CPU time; NaN: the kernel reported nothing of it) and
+    woke its injector to the injector's switch-out, of an ordinary one the injector's CPU time; NaN: nothing was seen of it; by the loop: the gaps that overlap it) and
     `start_error_us`, `duration_error_us` (traced less planned).
     `errors`: bias, spread and p99 of these by class. `totals`: one row a class: `expected_ms` (planned of what was injected, or inherent: average
     noise × time), `logged_ms`, `traced_ms`, `traced_over_expected`. `sources`: the same for each source of noise that is not an injector.
@@ -44,18 +46,24 @@ class Retrace:
     sources: pd.DataFrame
     mended: int
     ambiguous_ms: float
+    witness: str = KERNEL
 
     def __repr__(self) -> str:
         seen = self.events["traced_ns"].notna()
-        return f"Retrace({len(self.runs)} runs, {int(seen.sum())} of {len(seen)} events seen by the kernel)"
+        return f"Retrace({len(self.runs)} runs, {int(seen.sum())} of {len(seen)} events seen by {self.witness})"
 
     def findings(self) -> list[str]:
         """What it shows, in sentences."""
-        seen, injected = self.events["traced_ns"].notna(), self.totals.loc[self.totals.index.str.startswith("injected")]
+        runs, seen = len(self.runs), self.events["traced_ns"].notna()
+        if not len(seen):
+            return [f"Re-traced over {runs} runs: no event was injected, so there was none to be seen."]
+        injected = self.totals.loc[self.totals.index.str.startswith("injected")]
         planned_ms, traced_ms = injected["expected_ms"].sum(), injected["traced_ms"].sum()
-        return [f"Re-traced over {len(self.runs)} runs: the kernel saw **{traced_ms / max(planned_ms, 1e-9):.3f}** of the CPU time that was planned "
-                f"({traced_ms:.1f} of {planned_ms:.1f} ms), and {int(seen.sum())} of {len(seen)} injected events; "
-                f"{self.mended / max(len(self.runs), 1):.1f} switches a run were not reported by the kernel and were inferred."]
+        told = (f"Re-traced over {runs} runs: {self.witness} saw **{traced_ms / max(planned_ms, 1e-9):.3f}** of the "
+                f"CPU time that was planned ({traced_ms:.1f} of {planned_ms:.1f} ms), and {int(seen.sum())} of "
+                f"{len(seen)} injected events")
+        inferred = f"; {self.mended / max(runs, 1):.1f} switches a run were not reported by the kernel and were inferred"
+        return [told + (inferred if self.witness == KERNEL else "") + "."]
 
 
 class _Lanes(Attachment):
@@ -73,30 +81,35 @@ class _Lanes(Attachment):
 
 def retrace(folder: Path, workload: Workload, config: NoiseConfig, average: pd.DataFrame, runs: int = 3, seed: int = 0, frozen: bool = False,
             source: str = "auto", **options) -> Retrace:
-    """Trace replays of a config, and compare the kernel's events with inherent noise + planned noise.
+    """Trace replays of a config, and compare the traced events with inherent noise + planned noise.
+
+    Where this user has no kernel tracer the detour loop runs in place of the workload (`Tracer.stand_in`), and the time
+    that it was without its CPU takes the place of the kernel's events.
 
     Parameters
     ----------
     folder : of the campaign, with its traces in ``traces`` and its logs in ``logs``; kept and gone on with like any campaign's.
     workload, config : what is run and what is injected.
     average : noise that every run has (`average_noise` of undisturbed, traced runs).
-    runs, seed, frozen : of the campaign. source : of `Tracer`: tracepoints, osnoise or auto.
+    runs, seed, frozen : of the campaign. source : of `Tracer`: tracepoints, osnoise, detours or auto.
     options : of `Injector`.
 
     Raises
     ------
-    InputError : the noise cannot be traced or injected here.
+    InputError : the noise cannot be injected here.
     """
     folder = Path(folder)
-    cell = Cell("retraced", workload, noise=config.digest, attachments=() if frozen else _watched(folder, config, source, options))
+    tracer = Tracer(folder / "traces", source="recorded" if frozen else source)
+    attachments = () if frozen else _watched(folder, config, tracer, options)
+    cell = Cell("retraced", tracer.stand_in(workload), noise=config.digest, attachments=attachments)
     table = finished(Campaign(folder, [cell], runs=runs, seed=seed, frozen=frozen).run())
     return compare_retraced(table, read_logs(folder / "logs", table), read_traces(folder / "traces", table), average)
 
 
-def _watched(folder: Path, config: NoiseConfig, source: str, options: dict) -> tuple[Attachment, ...]:
+def _watched(folder: Path, config: NoiseConfig, tracer: Tracer, options: dict) -> tuple[Attachment, ...]:
     """The tracer comes last: it is armed when the injectors are there, and read before they go."""
     injector = Injector(config, log_folder=folder / "logs", **options)
-    return injector, _Lanes(injector), Tracer(folder / "traces", source=source)
+    return injector, _Lanes(injector), tracer
 
 
 def compare_retraced(runs: pd.DataFrame, logs: pd.DataFrame, events: pd.DataFrame, average: pd.DataFrame) -> Retrace:
@@ -107,18 +120,23 @@ def compare_retraced(runs: pd.DataFrame, logs: pd.DataFrame, events: pd.DataFram
     runs : finished runs with the column `injector_pids` (supervisor, then lanes). logs : theirs, with `run` and `lane`.
     events : their noise events. average : see `retrace`.
     """
-    pids = {int(run): [int(pid) for pid in str(text).split()] for run, text in zip(runs["run"], runs[_LANES])}
-    is_injector = np.concatenate([own["pid"].isin(pids[run]).to_numpy() & (own["pid"] > 0).to_numpy() for run, own in _by_run(events, runs)] or [_NOTHING])
-    events = pd.concat([own for _, own in _by_run(events, runs)] or [events]).assign(injector=is_injector.astype(bool))
-    matched = pd.concat([_match(row, logs[logs["run"] == row.run], events[events["run"] == row.run], pids[int(row.run)]) for row in runs.itertuples()])
-    matched = matched.reset_index(drop=True)
+    by_loop = events.attrs.get("tracer") == "detours"
+    found = [_of_run(row, logs[logs["run"] == row.run], events[events["run"] == row.run], by_loop) for row in runs.itertuples()]
+    matched = pd.concat([own for own, _ in found], ignore_index=True)
+    others = pd.concat([own for _, own in found])
     seconds = float(region_seconds(runs).sum())
-    return Retrace(runs, matched, _errors(matched), _totals(matched, events, average, seconds), _sources(events[~events["injector"]], average, seconds),
-                   int(events.attrs.get("mended", 0)), events.attrs.get("ambiguous_ns", 0) / 1e6)
+    return Retrace(runs, matched, _errors(matched), _totals(matched, others, average, seconds), _sources(others, average, seconds),
+                   int(events.attrs.get("mended", 0)), events.attrs.get("ambiguous_ns", 0) / 1e6, LOOP if by_loop else KERNEL)
 
 
-def _by_run(events: pd.DataFrame, runs: pd.DataFrame) -> list[tuple[int, pd.DataFrame]]:
-    return [(int(run), events[events["run"] == run]) for run in runs["run"]]
+def _of_run(run: tuple, log: pd.DataFrame, events: pd.DataFrame, by_loop: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Every injected event of a run beside what was seen of it, and the events that are not the injector's."""
+    done = _reached(run, log)
+    if by_loop:
+        return _matched(run, _match_gaps(done, events)), events[~meets_an_event(done, events)]
+    pids = [int(pid) for pid in str(getattr(run, _LANES)).split()]
+    seen = _match(done, events, pids)
+    return _matched(run, seen), events[~(events["pid"].isin(pids) & (events["pid"] > 0))]
 
 
 def _noise_start_ns(run: tuple) -> int:
@@ -127,21 +145,39 @@ def _noise_start_ns(run: tuple) -> int:
     return int(run.t0_ns if start_ns is None or pd.isna(start_ns) else start_ns)
 
 
-def _match(run: tuple, log: pd.DataFrame, events: pd.DataFrame, pids: list[int]) -> pd.DataFrame:
-    """Every injected event of a run beside what the kernel saw of it; times from the start of the timed region."""
+def _reached(run: tuple, log: pd.DataFrame) -> pd.DataFrame:
+    """What was injected within the timed region; times from its start."""
     done = log[log["outcome"].isin(DONE) & occupies(log)].copy()
     for name in ("replay_start_ns", "start_ns", "taken_ns", "end_ns"):
         done[name] += int(_noise_start_ns(run) - run.start_ns)
-    done = done[(replay_start_ns(done) >= 0) & (done["end_ns"] <= int(run.end_ns - run.start_ns))]
+    return done[(replay_start_ns(done) >= 0) & (done["end_ns"] <= int(run.end_ns - run.start_ns))]
+
+
+def _matched(run: tuple, seen: pd.DataFrame) -> pd.DataFrame:
+    """The columns of `Retrace.events`, of events with `begin_ns` and `traced_ns`."""
+    planned = replayed_ns(seen)
+    return pd.DataFrame({"run": run.run, "cpu": seen["cpu"], "event": seen["event"], "kind": seen["kind"].astype(str),
+                         "realtime": seen["policy"].isin(REALTIME), "replayed_ns": planned, "logged_ns": noise_ns(seen),
+                         "traced_ns": seen["traced_ns"].astype(float),
+                         "start_error_us": (seen["begin_ns"] - replay_start_ns(seen)).astype(float) / 1e3,
+                         "duration_error_us": (seen["traced_ns"] - planned).astype(float) / 1e3})
+
+
+def _match_gaps(done: pd.DataFrame, gaps: pd.DataFrame) -> pd.DataFrame:
+    """By the loop: an event is seen in the gaps that overlap it; without any, nothing was seen of it."""
+    begin, length = (pd.Series(np.nan, done.index) for _ in range(2))
+    for cpu, own in done.groupby("ran_on"):
+        begin[own.index], length[own.index] = gaps_of_events(own, gaps[gaps["cpu"] == cpu])
+    return done.assign(begin_ns=begin, traced_ns=length.where(length > 0))
+
+
+def _match(done: pd.DataFrame, events: pd.DataFrame, pids: list[int]) -> pd.DataFrame:
+    """By the kernel: an event is seen in its injector's stretches on the CPU, and in the interrupt that woke it."""
     parts = [_match_lane(own.sort_values("start_ns", kind="stable"), events[events["pid"] == pids[1 + int(lane)]]) for lane, own in done.groupby("lane")]
     seen = pd.concat(parts) if parts else done.assign(traced_from_ns=np.nan, traced_to_ns=np.nan, traced_cpu_ns=np.nan, woken=False)
     realtime = seen["policy"].isin(REALTIME)
     begin = _interrupted_from(seen, events[events["kind"] == "irq"]).where(realtime & seen["woken"], seen["traced_from_ns"])
-    traced = (seen["traced_to_ns"] - begin).where(realtime, seen["traced_cpu_ns"])
-    planned = replayed_ns(seen)
-    return pd.DataFrame({"run": run.run, "cpu": seen["cpu"], "event": seen["event"], "kind": seen["kind"].astype(str), "realtime": realtime,
-                         "replayed_ns": planned, "logged_ns": noise_ns(seen), "traced_ns": traced,
-                         "start_error_us": (begin - replay_start_ns(seen)) / 1e3, "duration_error_us": (traced - planned) / 1e3})
+    return seen.assign(begin_ns=begin, traced_ns=(seen["traced_to_ns"] - begin).where(realtime, seen["traced_cpu_ns"]))
 
 
 def _match_lane(log: pd.DataFrame, stretches: pd.DataFrame) -> pd.DataFrame:
@@ -196,16 +232,15 @@ def _errors(matched: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).T.astype({"events": int, "seen": int}).rename_axis("class")
 
 
-def _totals(matched: pd.DataFrame, events: pd.DataFrame, average: pd.DataFrame, seconds: float) -> pd.DataFrame:
+def _totals(matched: pd.DataFrame, others: pd.DataFrame, average: pd.DataFrame, seconds: float) -> pd.DataFrame:
     rows = {f"injected {'real-time' if realtime else 'ordinary'}":
             {"expected_ms": own["replayed_ns"].sum() / 1e6, "logged_ms": own["logged_ns"].sum() / 1e6, "traced_ms": own["traced_ns"].sum() / 1e6}
             for realtime, own in matched.groupby("realtime", sort=True)}
-    others = events[~events["injector"]]
     inherent = (average["frequency_hz"] * average["duration_ns"]).groupby(average["kind"].astype(str)).sum() * seconds / 1e6
     traced = others.groupby(others["kind"].astype(str))["duration_ns"].sum() / 1e6
     for kind in sorted(set(inherent.index) | set(traced.index)):
         rows[f"{kind} (not injected)"] = {"expected_ms": inherent.get(kind, 0.0), "logged_ms": np.nan, "traced_ms": traced.get(kind, 0.0)}
-    table = pd.DataFrame(rows).T
+    table = pd.DataFrame(rows, index=["expected_ms", "logged_ms", "traced_ms"]).T
     return table.assign(traced_over_expected=table["traced_ms"] / table["expected_ms"].where(table["expected_ms"] > 0)).rename_axis("class")
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..attribute import Explanation
 from ..outcomes import Outcome
+from ._blank import or_blank
 from ._classes import draw_marked
 from ._distribution import finished_rows
 from .style import PAGE_IN, ROLES, style
@@ -19,6 +20,7 @@ NODE_POINTS = 6.5
 NODE_LETTERS = 15  # a line of a node
 
 
+@or_blank
 def figure_attribution(explanation: Explanation, runs: pd.DataFrame, width_in: float = PAGE_IN):
     """The distribution with the cutoff on the left, the tree that separates the slow runs on the right.
 

@@ -2,13 +2,14 @@
 
 import pandas as pd
 
-from ..errors import InputError
+from ._blank import NothingToDraw, or_blank
 from .style import PAGE_IN, ROLES, style
 
 _MARKS = {"the cause": ("baseline", "o", "the cause named first"), "its trail": ("traced", "D", "the culprit's trail named first"),
           "something else": ("injected", "X", "something else named first"), "nothing": ("slow", "^", "nothing found")}
 
 
+@or_blank
 def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN):
     """Run time with each cause over run time without, 95 % intervals; the marker says what the attribution named.
 
@@ -19,15 +20,11 @@ def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN):
     Returns
     -------
     matplotlib Figure.
-
-    Raises
-    ------
-    InputError : there are no scores.
     """
     import matplotlib.pyplot as plt
 
     if scores.empty:
-        raise InputError("no cause was scored", mend="plant at least one: cause_runs(…)")
+        raise NothingToDraw("no cause was scored", mend="plant at least one: cause_runs(…)")
     scores = scores.sort_values("effect", ascending=False).reset_index(drop=True)
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 1.0 + 0.24 * len(scores)))

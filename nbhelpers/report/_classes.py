@@ -9,6 +9,7 @@ import pandas as pd
 from ..attribute import Classes, Comparison, quantile_effect
 from ..errors import InputError
 from ..outcomes import outcome_of
+from ._blank import NothingToDraw, or_blank
 from ._distribution import finished_rows
 from .style import COLUMN_IN, ROLES, Role, style
 
@@ -42,6 +43,7 @@ def roles_of_classes(classes: Classes) -> dict[str, Role]:
     return roles | ({slow: ROLES["slow"]} if slow else {})
 
 
+@or_blank
 def figure_classes(values: pd.Series, classes: Classes, label: str = "run time (s)", width_in: float = COLUMN_IN):
     """The distribution of the runs, coloured by performance class, with the bounds between classes; below it the runs in time order.
 
@@ -93,12 +95,13 @@ def _draw_histogram(axes, values: np.ndarray, chosen: dict[str, np.ndarray], rol
     axes.tick_params(labelbottom=False)
 
 
-def figure_quantile_shift(comparison: Comparison, label: str = "run time", unit: str = "s", width_in: float = COLUMN_IN):
+@or_blank
+def figure_quantile_shift(comparison: Comparison | None, label: str = "run time", unit: str = "s", width_in: float = COLUMN_IN):
     """How far each quantile of the outcome moved, with its 95 % interval: a gain in the tail alone, or of every run?
 
     Parameters
     ----------
-    comparison : of `compare(before, after)`.
+    comparison : of `compare(before, after)`; None: nothing was compared, and the figure says so.
     label, unit : of the outcome.
 
     Returns
@@ -107,6 +110,8 @@ def figure_quantile_shift(comparison: Comparison, label: str = "run time", unit:
     """
     import matplotlib.pyplot as plt
 
+    if comparison is None:
+        raise NothingToDraw("no mitigation was tried")
     shift = comparison.shift
     percent = 100 * shift.index.to_numpy(float)
     with style():
@@ -123,6 +128,7 @@ def figure_quantile_shift(comparison: Comparison, label: str = "run time", unit:
     return figure
 
 
+@or_blank
 def figure_factor(runs: pd.DataFrame, factor: str, outcome: str | None = None, slow: pd.Series | None = None, unit: str = "",
                   width_in: float = COLUMN_IN):
     """Each run's outcome against a factor, with lines through its quantiles.

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ._blank import NothingToDraw, or_blank
 from .style import PAGE_IN, ROLES, Role, style
 
 SHOWN_CPUS = 4
 MANY = 3000  # marks from which a drawing is stored as pixels
 
 
+@or_blank
 def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN):
     """Each detour as a point: when it began, and how long it was.
 
@@ -23,15 +24,11 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN):
     Returns
     -------
     matplotlib Figure.
-
-    Raises
-    ------
-    InputError : there is no detour to draw.
     """
     import matplotlib.pyplot as plt
 
     if detours.empty:
-        raise InputError("no detour to draw", mend="record for longer: seconds=…")
+        raise NothingToDraw("no detour to draw", mend="record for longer: seconds=…")
     cpus = detours.groupby("cpu")["duration_ns"].sum().nlargest(SHOWN_CPUS).index.sort_values()
     with style():
         figure, panels = plt.subplots(1, len(cpus), figsize=(width_in, 2.2), sharex=True, sharey=True, squeeze=False)
@@ -50,6 +47,7 @@ def _draw(axes, own: pd.DataFrame, cpu: int) -> None:
     axes.set_title(f"CPU {cpu}: {len(own)} detours, median {np.median(lengths_us):.1f} µs", loc="left")
 
 
+@or_blank
 def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAGE_IN):
     """Detours of several systems, or of one in several states, side by side on the same axes: quiet and loaded (as in Hoefler et al. 2010).
 
@@ -60,15 +58,11 @@ def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAG
     Returns
     -------
     matplotlib Figure; above each panel the resolution and the share of the time that was lost.
-
-    Raises
-    ------
-    InputError : there is no recording, or one has no detour.
     """
     import matplotlib.pyplot as plt
 
     if not recordings or any(detours.empty for detours in recordings.values()):
-        raise InputError("no detour to draw", where=next((name for name, each in recordings.items() if each.empty), None), mend="record for longer")
+        raise NothingToDraw("no detour to draw", where=next((name for name, each in recordings.items() if each.empty), None), mend="record for longer")
     with style():
         figure, panels = plt.subplots(1, len(recordings), figsize=(width_in, 2.2), sharey=True, squeeze=False, layout="constrained")
         for axes, (name, detours), role in zip(panels[0], recordings.items(), itertools.cycle(("fast", "slow", "baseline"))):
@@ -88,6 +82,7 @@ def _draw_system(axes, name: str, detours: pd.DataFrame, role: Role) -> None:
     axes.set_title(f"{name}\n{resolution}overhead {own['duration_ns'].sum() / seconds / 1e9:.2%}", loc="left")
 
 
+@or_blank
 def figure_quanta(samples: pd.DataFrame, width_in: float = PAGE_IN):
     """FTQ or FWQ: each sample over time, and how they are distributed, the CPUs together.
 
@@ -98,15 +93,11 @@ def figure_quanta(samples: pd.DataFrame, width_in: float = PAGE_IN):
     Returns
     -------
     matplotlib Figure. FTQ is drawn as the share of the best tenth's work, so that CPUs of different speed can be compared.
-
-    Raises
-    ------
-    InputError : there is no sample.
     """
     import matplotlib.pyplot as plt
 
     if samples.empty:
-        raise InputError("no sample to draw", mend="record for longer: seconds=…")
+        raise NothingToDraw("no sample to draw", mend="record for longer: seconds=…")
     values, label = _quanta(samples)
     role = ROLES["baseline"]
     with style():

@@ -9,11 +9,13 @@ import pandas as pd
 from ..attribute import Cutoff, bootstrap_interval
 from ..errors import InputError
 from ..outcomes import outcome_of
+from ._blank import NothingToDraw, or_blank
 from .style import COLUMN_IN, PAGE_IN, ROLES, Role, roles_of, style
 
 PLANTED_COLUMNS = ["case", *(f"{kind}{part}" for kind in ("baseline", "disturbed", "replayed") for part in ("", "_low", "_high"))]
 
 
+@or_blank
 def figure_distribution(runs: pd.DataFrame, cutoff: Cutoff | float | None = None, by: str | None = None,
                         outcome: str | None = None, width_in: float | None = None):
     """Every run beneath the empirical distribution, with the cutoff.
@@ -57,7 +59,7 @@ def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
             raise InputError(f"no column {column!r} to draw", mend=f"the table has: {', '.join(map(str, runs.columns))}")
     kept = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
     if kept.empty:
-        raise InputError("no run to draw", mend="look at the column status: only runs that are 'ok' are drawn")
+        raise NothingToDraw("no run to draw", mend="look at the column status: only runs that are 'ok' are drawn")
     return kept
 
 
@@ -136,6 +138,7 @@ def _cutoff_legend(axes, cutoff: float | None, groups: dict[str, np.ndarray], by
     axes.figure.legend(handles, labels, loc="outside upper left", ncols=2 if axes.figure.get_figwidth() < 5 else 4)
 
 
+@or_blank
 def figure_compare(runs: pd.DataFrame, by: str = "cell", outcome: str | None = None, anomaly_seconds: float | None = None,
                    width_in: float | None = None):
     """Run times of several cells: each run as a point, the mean with its 95 % interval beside, the anomaly as a line.
@@ -181,6 +184,7 @@ def _draw_cell(axes, place: int, values: np.ndarray, role: Role) -> None:
                   linewidth=1)
 
 
+@or_blank
 def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN):
     """Planted anomalies: the disturbed mean beside the replayed one, and the band of the undisturbed baseline.
 

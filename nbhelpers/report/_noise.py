@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ._blank import NothingToDraw, or_blank
 from .style import KINDS, PAGE_IN, ROLES, Role, style
 
 SOURCES = 12           # shown one by one; the rest as one line
@@ -21,9 +22,10 @@ def _check(events: pd.DataFrame, columns: tuple[str, ...]) -> None:
         if column not in events.columns:
             raise InputError(f"no column {column!r} in the events", mend=f"the table has: {', '.join(map(str, events.columns))}")
     if events.empty:
-        raise InputError("no noise event to draw", mend="look at the trace: it has no event within the timed region")
+        raise NothingToDraw("no noise event to draw", mend="look at the trace: it has no event within the timed region")
 
 
+@or_blank
 def figure_noise(noise: pd.DataFrame, title: str | None = None, width_in: float = PAGE_IN):
     """Share of CPU time of each source of noise, and beside it the median and the longest event.
 
@@ -89,6 +91,7 @@ def _kind_legend(figure, kinds: pd.Series, bars: bool) -> None:
     figure.legend(handles=handles, loc="outside upper right", ncols=5)
 
 
+@or_blank
 def figure_timeline(source: object, log: pd.DataFrame | None = None, width_in: float = PAGE_IN):
     """Noise on a time line, a lane a CPU; with a log, what was achieved beneath what was planned.
 
@@ -159,6 +162,7 @@ FELT_ROWS = {"planned": ("baseline", "planned", "-"), "injected": ("injected", "
              "felt": ("disturbed", "felt by\na program", (0, (1, 1)))}  # row of the figure: role of its colour, label, dash
 
 
+@or_blank
 def figure_felt(log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None = None, around_ms: tuple[float, float] | None = None, width_in: float = PAGE_IN):
     """Planned and injected noise of a CPU on a time line, above what a program that only reads the clock felt there.
 
@@ -174,10 +178,6 @@ def figure_felt(log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None = None, a
     matplotlib Figure: above, when the CPU was taken (pale: interruptions that meet no injected event, the machine's own); below, how much
     of it was lost so far, without the pale ones. Where the three lines lie on each other, the replay took what it was to take, when it was
     to, and the program felt just that.
-
-    Raises
-    ------
-    InputError : nothing was injected on the CPU.
     """
     import matplotlib.pyplot as plt
 
@@ -206,7 +206,7 @@ def _felt_spans(log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None) -> tuple
     _check(log, ("ran_on", "policy", "replay_start_ns", "replayed_ns", "taken_ns", "end_ns", "took_ns", "outcome"))
     done = log[log["outcome"].isin(["injected", "late", "truncated", "cut"])]
     if done.empty:
-        raise InputError("no event was injected", where="injection log", mend="look at the column outcome")
+        raise NothingToDraw("no event was injected", where="injection log", mend="look at the column outcome")
     cpu = int(done.groupby("ran_on")["replayed_ns"].sum().idxmax()) if cpu is None else cpu
     done, own = done[done["ran_on"] == cpu].sort_values("taken_ns"), gaps[gaps["cpu"] == cpu]
     gap_end = own["start_ns"] + own["duration_ns"]

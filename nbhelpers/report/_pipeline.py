@@ -8,7 +8,7 @@ from numbers import Integral
 
 import pandas as pd
 
-from ..errors import InputError
+from ._blank import NothingToDraw, or_blank
 from ._noise import _draw_lane, _kind_legend
 from .style import PAGE_IN, ROLES, SMALL_POINTS, style
 
@@ -34,6 +34,7 @@ def trace_sample(events: pd.DataFrame, rows: int = 7) -> pd.DataFrame:
                          "start_seconds": first["start_ns"] / 1e9, "duration_ns": first["duration_ns"]}).reset_index(drop=True)
 
 
+@or_blank
 def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: float = PAGE_IN):
     """The worst trace, what of it is average noise, what is left to be injected, and an ordinary run with it (Persson et al. 2025, figure 4).
 
@@ -45,16 +46,12 @@ def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: fl
     Returns
     -------
     matplotlib Figure: the whole run above, the part around the longest event that is left below.
-
-    Raises
-    ------
-    InputError : nothing is left.
     """
     import matplotlib.pyplot as plt
 
     left = lanes[lanes["left"]]
     if left.empty:
-        raise InputError("nothing is left of the trace", why="all of its noise is average noise", mend="take another run")
+        raise NothingToDraw("nothing is left of the trace", why="all of its noise is average noise", mend="take another run")
     longest = left.loc[left["duration_ns"].idxmax()] if cpu is None else left[left["cpu"] == cpu].nlargest(1, "duration_ns").iloc[0]
     own = lanes[lanes["cpu"] == longest["cpu"]]
     names, end_ms = list(dict.fromkeys(lanes["lane"])), float((own["start_ns"] + own["duration_ns"]).max()) / 1e6
@@ -76,6 +73,7 @@ def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: fl
     return figure
 
 
+@or_blank
 def figure_config(config: object, events: int = 3, width_in: float = PAGE_IN):
     """The structure of a config file, with its first events (Persson et al. 2025, figure 5).
 
@@ -117,6 +115,7 @@ def _excerpt(config: object, events: int) -> list[tuple[str, str]]:
     return lines + [("  … }}" if len(cpus) > 2 else " }}", f"{len(cpus)} CPUs")]
 
 
+@or_blank
 def figure_replay(config: object, width_in: float = PAGE_IN):
     """How the injector works a config off: a process a CPU and urgency, one start for all, each event at its time (Persson et al. 2025, figure 6).
 
@@ -132,7 +131,7 @@ def figure_replay(config: object, width_in: float = PAGE_IN):
 
     table = config.events()
     if table.empty:
-        raise InputError("no event to be injected", where="noise config")
+        raise NothingToDraw("no event to be injected", where="noise config")
     urgency = table["policy"].astype(str).map(_ACTIONS).fillna("ordinary")
     shown = sorted(table["cpu"].unique())[:MOST_CPUS]
     lanes = [(f"CPU {cpu}, {what}", own) for (cpu, what), own in table.groupby([table["cpu"], urgency]) if cpu in shown]

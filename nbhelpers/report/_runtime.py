@@ -5,11 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ._blank import NothingToDraw, or_blank
 from ._repetitions import KERNELS, SCHEDULES, draw_cv, draw_extremes, draw_repetitions, draw_strips, label_ends, plain, roles, say, side, suite_of, title
 from .style import COLUMN_IN, PAGE_IN, ROLES, Role, style
 
 
+@or_blank
 def figure_scaling(statistics: pd.DataFrame, unit: str = "us", width_in: float = COLUMN_IN, height_in: float = 2.6):
     """Time of an operation over the number of threads, a line a benchmark, every run pale beneath (Cui et al. 2023, figures 1 and 2).
 
@@ -21,10 +22,6 @@ def figure_scaling(statistics: pd.DataFrame, unit: str = "us", width_in: float =
     Returns
     -------
     matplotlib Figure; both axes are logarithmic.
-
-    Raises
-    ------
-    InputError : there is nothing to draw.
     """
     import matplotlib.pyplot as plt
 
@@ -46,7 +43,7 @@ def figure_scaling(statistics: pd.DataFrame, unit: str = "us", width_in: float =
 
 def _require(table: pd.DataFrame) -> None:
     if table.empty:
-        raise InputError("no repetitions to draw", mend="measure at least one run: make paper")
+        raise NothingToDraw("no repetitions to draw", mend="measure at least one run: make paper")
 
 
 def _draw_line(axes, own: pd.DataFrame, role: Role) -> tuple[float, str]:
@@ -56,6 +53,7 @@ def _draw_line(axes, own: pd.DataFrame, role: Role) -> tuple[float, str]:
     return float(means.iloc[-1]), role.colour
 
 
+@or_blank
 def figure_extremes(statistics: pd.DataFrame, by: str = "threads", width_in: float = PAGE_IN):
     """Least and greatest repetition of each run over its mean: a panel a suite, a cluster a number of threads (Cui et al. 2023, figure 3).
 
@@ -82,6 +80,7 @@ def figure_extremes(statistics: pd.DataFrame, by: str = "threads", width_in: flo
     return figure
 
 
+@or_blank
 def figure_sides(repeated: pd.DataFrame, statistics: pd.DataFrame, sides: Mapping[str, str], middle: str = "repetitions", width_in: float = PAGE_IN):
     """Two configurations one below the other: schedbench, syncbench and BabelStream (Cui et al. 2023, figures 4 and 5).
 
@@ -116,6 +115,7 @@ def figure_sides(repeated: pd.DataFrame, statistics: pd.DataFrame, sides: Mappin
     return figure
 
 
+@or_blank
 def figure_clock(repeated: pd.DataFrame, runs: pd.DataFrame, sides: Mapping[str, str], width_in: float = PAGE_IN):
     """Repetitions beside the clock of the same runs, a row a placement (Cui et al. 2023, figures 6 and 7).
 
@@ -163,6 +163,7 @@ def _draw_stolen(axes, runs: pd.DataFrame, config: str) -> None:
     axes.set_ylim(bottom=0)
 
 
+@or_blank
 def figure_reserved(repeated: pd.DataFrame, width_in: float = PAGE_IN):
     """Schedules and chunks, and the dot product over the number of threads, with and without cores left to the system (Persson et al. 2025, figures 1 and 2).
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ._blank import NothingToDraw, or_blank
 from .published import published
 from .style import COLUMN_IN, KINDS, PAGE_IN, ROLES, Role, style
 
@@ -17,6 +18,7 @@ _WORK = {"calc": ROLES["baseline"], "send": ROLES["traced"], "reception": ROLES[
 _WORK_NAMES = {"calc": "computation", "send": "overhead of sending", "reception": "overhead of receiving", "detour": "detour"}
 
 
+@or_blank
 def figure_curves(table: pd.DataFrame, x: str, y: str = "median", by: str | Sequence[str] = "noise", *, panels: str | None = None, labels: tuple[str, str] | None = None,
                   log: str = "xy", mark: float | None = 1.0, width_in: float = PAGE_IN):
     """Lines over x, one for each value of `by`: slow-down over ranks, time over a parameter.
@@ -33,7 +35,7 @@ def figure_curves(table: pd.DataFrame, x: str, y: str = "median", by: str | Sequ
 
     Raises
     ------
-    InputError : nothing to draw, or a column that the table lacks.
+    InputError : a column that the table lacks.
     """
     import matplotlib.pyplot as plt
 
@@ -92,6 +94,7 @@ def _powers_of_two(values: pd.Series) -> bool:
     return bool(len(logs)) and bool(np.allclose(logs, np.rint(logs)))
 
 
+@or_blank
 def figure_dots(table: pd.DataFrame, rows: str | Sequence[str], by: str, y: str = "median", label: str = "slow-down", log: bool = True, mark: float | None = 1.0,
                 width_in: float = PAGE_IN):
     """A line of dots a case, with 95 % intervals: applications under several noises, ours beside what was published.
@@ -106,7 +109,7 @@ def figure_dots(table: pd.DataFrame, rows: str | Sequence[str], by: str, y: str 
 
     Raises
     ------
-    InputError : nothing to draw, or a column that the table lacks.
+    InputError : a column that the table lacks.
     """
     import matplotlib.pyplot as plt
 
@@ -134,6 +137,7 @@ def figure_dots(table: pd.DataFrame, rows: str | Sequence[str], by: str, y: str 
     return figure
 
 
+@or_blank
 def figure_overheads(table: pd.DataFrame, width_in: float = PAGE_IN):
     """Systems by what their noise takes from a CPU, and by what it does to a collective.
 
@@ -173,6 +177,7 @@ def _crowded(table: pd.DataFrame, overhead: float, median: float) -> bool:
 # --- time lines ---------------------------------------------------------------------------------------------------------------
 
 
+@or_blank
 def figure_ranks(timeline: pd.DataFrame, path: pd.DataFrame | None = None, width_in: float = PAGE_IN):
     """What every rank did when: computation, overheads, messages between ranks, detours; and the critical path through them.
 
@@ -183,10 +188,6 @@ def figure_ranks(timeline: pd.DataFrame, path: pd.DataFrame | None = None, width
     Returns
     -------
     matplotlib Figure: a line a rank, time to the right; a message is a line from the sender to the receiver.
-
-    Raises
-    ------
-    InputError : nothing happened.
     """
     import matplotlib.pyplot as plt
 
@@ -286,7 +287,7 @@ def _need(table: pd.DataFrame, columns: Sequence[str]) -> None:
     if missing:
         raise InputError(f"a table without {', '.join(map(repr, missing))}", where=f"columns: {', '.join(map(str, table.columns))}")
     if table.empty:
-        raise InputError("nothing to draw")
+        raise NothingToDraw("nothing to draw")
 
 
 def _role(groups: list, key: tuple) -> Role:

@@ -2,10 +2,11 @@
 
 import pandas as pd
 
-from ..errors import InputError
+from ._blank import NothingToDraw, or_blank
 from .style import PAGE_IN, ROLES, style
 
 
+@or_blank
 def figure_stopping(course: pd.DataFrame, stops: pd.DataFrame, label: str = "coefficient of variation", width_in: float = PAGE_IN):
     """The interval narrowing above, the rules below, on one axis of runs.
 
@@ -18,15 +19,11 @@ def figure_stopping(course: pd.DataFrame, stops: pd.DataFrame, label: str = "coe
     Returns
     -------
     matplotlib Figure. A hollow marker: the record ended before the rule was content.
-
-    Raises
-    ------
-    InputError : a table is empty.
     """
     import matplotlib.pyplot as plt
 
     if course.empty or stops.empty:
-        raise InputError("there is nothing to draw", where="the course" if course.empty else "the stops", mend="replay at least one rule on two runs")
+        raise NothingToDraw("there is nothing to draw", where="the course" if course.empty else "the stops", mend="replay at least one rule on two runs")
     with style():
         figure, (upper, lower) = plt.subplots(2, 1, figsize=(width_in, 2.2 + 0.17 * len(stops)), sharex=True, height_ratios=[1.8, 0.17 * len(stops)])
         _draw_course(upper, course)

@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ._blank import NothingToDraw, or_blank
 from .style import PAGE_IN, ROLES, style
 
 _VERDICTS = {"supported here": ("baseline", "o"), "contradicted here": ("injected", "X"), "can't be seen on this machine": ("fast", "s")}
 _MODELS = {"OMP": "baseline", "SYCL": "injected"}
 
 
+@or_blank
 def figure_mitigations(slowdowns: pd.DataFrame, runs: pd.DataFrame | None = None, published: pd.DataFrame | None = None, width_in: float = PAGE_IN):
     """Run time under noise over the undisturbed run time of the same configuration: a panel a benchmark, a marker a model.
 
@@ -22,15 +23,11 @@ def figure_mitigations(slowdowns: pd.DataFrame, runs: pd.DataFrame | None = None
     Returns
     -------
     matplotlib Figure.
-
-    Raises
-    ------
-    InputError : there is nothing to draw.
     """
     import matplotlib.pyplot as plt
 
     if slowdowns.empty:
-        raise InputError("no injected runs to draw", mend="inject at least twice: runs=2")
+        raise NothingToDraw("no injected runs to draw", mend="inject at least twice: runs=2")
     benchmarks, configs = list(dict.fromkeys(slowdowns["benchmark"])), list(dict.fromkeys(slowdowns["config"]))
     with style():
         figure, panels = plt.subplots(1, len(benchmarks), figsize=(width_in, 2.5), sharey=True, squeeze=False)
@@ -74,6 +71,7 @@ def _draw_runs(axes, runs: pd.DataFrame | None, model: str, configs: list[str], 
     axes.scatter(rows["config"].map(configs.index) + shift + 0.08, rows["ratio"], s=6, color=colour, alpha=0.35, linewidth=0)
 
 
+@or_blank
 def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN):
     """The papers' findings: each one's effect here with its 95 % interval; colour and marker say what became of it.
 
@@ -84,15 +82,11 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN):
     Returns
     -------
     matplotlib Figure; what could not be compared has no mark.
-
-    Raises
-    ------
-    InputError : there are no findings.
     """
     import matplotlib.pyplot as plt
 
     if table.empty:
-        raise InputError("no findings to draw")
+        raise NothingToDraw("no findings to draw")
     table = table.reset_index(drop=True)
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 0.9 + 0.26 * len(table)))

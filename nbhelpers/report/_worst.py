@@ -3,13 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ._blank import NothingToDraw, or_blank
 from .style import KINDS, PAGE_IN, ROLES, style
 
 PARTS = {"kernel_ms": ("kernel events, replayed", KINDS["thread"]), "hypervisor_ms": ("hypervisor gaps, replayed", KINDS["irq"]),
          "unexplained_ms": ("not explained", ROLES["slow"])}
 
 
+@or_blank
 def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN):
     """How much longer than the undisturbed mean each slow run took, and what its replays bring back of that.
 
@@ -21,15 +22,11 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN):
     -------
     matplotlib Figure: for each case the excess as a grey bar, and before it a bar a part with its 95 % interval. A part below zero is
     chance, or a replay that costs more than what it replays.
-
-    Raises
-    ------
-    InputError : no case.
     """
     import matplotlib.pyplot as plt
 
     if table.empty:
-        raise InputError("no slow run to draw", mend="replay at least one: cases=1")
+        raise NothingToDraw("no slow run to draw", mend="replay at least one: cases=1")
     places = np.arange(len(table))
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 2.4))

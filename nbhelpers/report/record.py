@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..empty import UNKNOWN, why_empty
 from ..errors import InputError
 from ..files import read_json, write_atomically, write_json
 from ._units import heading, numbers
@@ -22,7 +23,7 @@ from .style import style
 FIGURE_FORMAT = "noisebook figure 1"
 TABLE_FORMAT = "noisebook table 1"
 EXACT = "%.10g"
-NO_ROWS = "none"
+NO_ROWS = "No rows: "  # before the reason
 LONG_TEXT = 24  # characters; a column of such text is not squeezed to a word a line
 _NO_DATES = {"pdf": {"CreationDate": None, "Producer": None, "Creator": None}, "svg": {"Date": None, "Creator": None},
              "png": {"Software": None}}
@@ -81,8 +82,10 @@ class Table:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The numbers, in full precision."""
-        return pd.read_csv(self.folder / f"{self.name}.csv")
+        """The numbers, in full precision; of a table without rows none."""
+        table = pd.read_csv(self.folder / f"{self.name}.csv")
+        without = len(table) == 1 and str(table.iloc[0, 0]).startswith(NO_ROWS)
+        return table.iloc[:0] if without else table
 
     def to_html(self, label: str = "") -> str:
         """The table with its caption above; `label` (such as "Table 1") comes before the caption."""
@@ -103,7 +106,7 @@ def save_figure(figure: object, name: str, caption: str, data: pd.DataFrame, fol
     figure : matplotlib Figure at its print size; closed afterwards, so that a notebook shows it once.
     name : file name without ending: letters, digits, ``-``, ``_``.
     caption : one or more sentences; never drawn into the figure.
-    data : what is drawn, one row a mark.
+    data : what is drawn, one row a mark; without rows the CSV has the reason (`nbhelpers.empty`) in their place.
     folder : made if missing.
 
     Raises
@@ -118,7 +121,7 @@ def save_figure(figure: object, name: str, caption: str, data: pd.DataFrame, fol
         for kind, metadata in _NO_DATES.items():
             write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
     plt.close(figure)
-    write_atomically(folder / f"{name}.csv", data.to_csv(index=False, float_format=EXACT))
+    write_atomically(folder / f"{name}.csv", _csv(data, why_empty(data) or UNKNOWN))
     record = Figure(name, caption, folder, round(float(figure.get_figwidth()), 3), _order(folder, name))
     content = {"format": FIGURE_FORMAT, "name": name, "caption": caption, "width_in": record.width_in, "order": record.order}
     write_json(folder / f"{name}.json", content)
@@ -132,17 +135,19 @@ def _drawn(figure: object, kind: str, metadata: dict) -> bytes:
 
 
 def save_table(frame: pd.DataFrame, name: str, caption: str, folder: str | Path, published: pd.DataFrame | None = None,
-               formats: Mapping[str, str] | None = None) -> Table:
+               formats: Mapping[str, str] | None = None, why: str = "") -> Table:
     """Save a table as CSV (10 significant digits), LaTeX (booktabs) and HTML, ours beside the published value.
 
     Parameters
     ----------
-    frame : the table; a named index becomes columns.
+    frame : the table; a named index becomes columns. Where it has no rows, all three files say why: `why`, or the reason that the table
+        carries (`nbhelpers.empty.because`).
     name, caption, folder : as in `save_figure`.
     published : table of `published(...)`: rows are matched by the text columns that both have, and beside each number column that
         both have comes one named ``COLUMN (published)``. The caption then names the paper and its table.
     formats : for a column, how it is printed in LaTeX and HTML, such as ``{"seconds": "{:.3f}", "increase": "{:+.1%}"}``;
         other numbers are printed by the unit in the column's name, or with four significant digits of the column's smallest.
+    why : the reason why there may be no rows: what is missing, and the command that gets it.
 
     Raises
     ------
@@ -150,17 +155,27 @@ def save_table(frame: pd.DataFrame, name: str, caption: str, folder: str | Path,
     """
     folder, formats = _checked(name, folder), dict(formats or {})
     _refuse_other_kind(folder, name, Table)
+    why = why or why_empty(frame) or UNKNOWN
     frame = frame.reset_index() if any(frame.index.names) else frame.reset_index(drop=True)
+    frame = frame if len(frame.columns) else pd.DataFrame(columns=["result"])
     _check_formats(formats, frame)
     if published is not None:
         frame, caption, formats = _beside(frame, published), _citing(caption, published), _doubled(formats)
     shown = _printed(frame, formats)
-    write_atomically(folder / f"{name}.csv", frame.to_csv(index=False, float_format=EXACT))
-    write_atomically(folder / f"{name}.tex", _latex(shown, frame, name, caption))
-    write_atomically(folder / f"{name}.html", _fragment(shown, frame))
+    write_atomically(folder / f"{name}.csv", _csv(frame, why))
+    write_atomically(folder / f"{name}.tex", _latex(shown, frame, name, caption, why))
+    write_atomically(folder / f"{name}.html", _fragment(shown, frame, why))
     record = Table(name, caption, folder, _order(folder, name))
     write_json(folder / f"{name}.json", {"format": TABLE_FORMAT, "name": name, "caption": caption, "order": record.order})
     return record
+
+
+def _csv(frame: pd.DataFrame, why: str) -> str:
+    """Without rows the reason stands in the first column: whoever reads the file alone sees it too."""
+    if not len(frame):
+        columns = frame.columns if len(frame.columns) else ["result"]
+        frame = pd.DataFrame([[NO_ROWS + why] + [None] * (len(columns) - 1)], columns=columns)
+    return frame.to_csv(index=False, float_format=EXACT)
 
 
 def _checked(name: str, folder: str | Path) -> Path:
@@ -211,8 +226,10 @@ def _check_formats(formats: dict[str, str], frame: pd.DataFrame) -> None:
 
 def _beside(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     shared = [column for column in frame.columns if column in published.columns]
-    numbers = [column for column in shared if pd.api.types.is_numeric_dtype(frame[column])]
+    numbers = [column for column in shared if _is_number(frame[column], published[column])]
     keys = [column for column in shared if column not in numbers]
+    if not len(frame):
+        return frame
     if not keys or not numbers:
         raise InputError("nothing to match with the published table", where=f"shared columns: {shared}",
                          mend="name a text column (benchmark, config, …) and a number column as in the published table")
@@ -222,6 +239,12 @@ def _beside(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     merged = frame.merge(theirs, on=keys, how="left", validate="many_to_one")
     order = [name for column in frame.columns for name in (column, f"{column} (published)") if name in merged.columns]
     return merged[order]
+
+
+def _is_number(ours: pd.Series, theirs: pd.Series) -> bool:
+    """A column in which nothing was measured has no type of its own: then the published one decides."""
+    numeric = pd.api.types.is_numeric_dtype
+    return numeric(ours) or (ours.isna().all() and numeric(theirs))
 
 
 def _citing(caption: str, published: pd.DataFrame) -> str:
@@ -255,10 +278,11 @@ def _cell(value: object, number: Callable[[float], str], text: str | None) -> st
     return number(value) if isinstance(value, float) else str(value)
 
 
-def _latex(shown: pd.DataFrame, frame: pd.DataFrame, name: str, caption: str) -> str:
+def _latex(shown: pd.DataFrame, frame: pd.DataFrame, name: str, caption: str, why: str) -> str:
     """booktabs; needs \\usepackage{booktabs}."""
     align = "".join("r" if pd.api.types.is_numeric_dtype(frame[column]) else "l" for column in frame.columns)
-    rows = [_tex_row(row) for row in shown.itertuples(index=False)] or [rf"\multicolumn{{{len(align)}}}{{l}}{{{NO_ROWS}}} \\"]
+    reason = rf"\multicolumn{{{len(align)}}}{{p{{0.9\linewidth}}}}{{{_tex(NO_ROWS + why)}}} \\"
+    rows = [_tex_row(row) for row in shown.itertuples(index=False)] or [reason]
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}", rf"\label{{tab:{name}}}",
              rf"\begin{{tabular}}{{{align}}}", r"\toprule", _tex_row(map(str, shown.columns)), r"\midrule",
              *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
@@ -277,13 +301,14 @@ def _tex(text: object) -> str:
     return "".join(_TEX.get(sign, sign) for sign in str(text))
 
 
-def _fragment(shown: pd.DataFrame, frame: pd.DataFrame) -> str:
+def _fragment(shown: pd.DataFrame, frame: pd.DataFrame, why: str) -> str:
     kinds = ["number" if pd.api.types.is_numeric_dtype(frame[column]) else "text" for column in frame.columns]
     align = {"number": "text-align: right", "text": "text-align: left"}  # inline: JupyterLab has no style sheet of ours
     head = "".join(f'<th class="{kind}" style="{align[kind]}{_width(cells)}">{html.escape(str(column))}</th>' for kind, (column, cells) in zip(kinds, shown.items()))
     rows = ["".join(f'<td class="{kind}" style="{align[kind]}">{html.escape(str(cell))}</td>' for kind, cell in zip(kinds, row))
             for row in shown.itertuples(index=False)]
-    body = "\n".join(f"<tr>{row}</tr>" for row in rows) or f'<tr><td colspan="{len(kinds)}" style="{align["text"]}">{NO_ROWS}</td></tr>'
+    reason = f'<tr><td colspan="{len(kinds)}" style="{align["text"]}">{html.escape(NO_ROWS + why)}</td></tr>'
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows) or reason
     return f'<table class="noisebook">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n'
 
 

@@ -66,6 +66,43 @@ def test_each_event_is_found_in_the_trace():
     assert "4 of 5 injected events" in " ".join(found.findings())
 
 
+def test_without_a_kernel_tracer_the_gaps_of_a_loop_take_the_place_of_its_events():
+    log = logged([(0, "SCHED_OTHER", 1000, 100, 1000, 1100, 100), (0, "SCHED_OTHER", 3000, 200, 3010, 3215, 200),
+                  (0, "SCHED_OTHER", 6000, 50, 6000, 6050, 50)])  # of the last the loop felt nothing
+    gaps = [("hardware", -1, 990, 1105, 115), ("hardware", -1, 2000, 2030, 30), ("hardware", -1, 2990, 3100, 110), ("hardware", -1, 3150, 3240, 90)]
+    events = seen(gaps)
+    events.attrs["tracer"] = "detours"
+    average = AVERAGE.assign(kind="hardware", source="x")
+    found = compare_retraced(RUN, log, events, average)
+    table = found.events.set_index("event")
+    assert table.loc[0, "traced_ns"] == 115 * US and table.loc[0, "start_error_us"] == -10
+    assert table.loc[1, "traced_ns"] == 200 * US and table.loc[1, "start_error_us"] == -10
+    assert np.isnan(table.loc[2, "traced_ns"]) and np.isnan(table.loc[2, "start_error_us"])
+    assert found.totals.loc["hardware (not injected)", ["expected_ms", "traced_ms"]].tolist() == pytest.approx([0.01, 0.03])
+    assert found.witness == "a loop in the program's place" and found.witness in found.findings()[0] and "kernel" not in found.findings()[0]
+
+
+def test_a_replay_without_events_has_nothing_to_be_seen():
+    for tracer in ("tracepoints", "detours"):
+        events = seen([("irq", -1, 1005, 1020, 15)])
+        events.attrs["tracer"] = tracer
+        found = compare_retraced(RUN, logged([]).astype({"policy": str}), events, AVERAGE)
+        assert len(found.events) == 0 and found.errors["events"].tolist() == [0, 0] and "no event was injected" in found.findings()[0]
+        assert found.totals.loc["irq (not injected)", "traced_ms"] == pytest.approx(0.015)
+
+
+@pytest.mark.parametrize("source", ["detours"])
+def test_a_replay_is_seen_by_a_user_without_any_tracer(tmp_path, binaries, source):
+    workload, config = nbody(2000, 20, threads=2), make_config(CONFIG_ROWS)
+    tracer = Tracer(tmp_path / "calm/traces", source=source)
+    calm = finished(Campaign(tmp_path / "calm", [Cell("traced", tracer.stand_in(workload), attachments=[tracer])], runs=2).run())
+    average = average_noise(read_traces(tmp_path / "calm/traces", calm), calm)
+    found = retrace(tmp_path / "replayed", workload, config, average, runs=2, source=source, placement="origin", rules=Rules(shortest_us=0))
+    assert len(found.events) > 0 and found.events["traced_ns"].notna().mean() > 0.5
+    again = retrace(tmp_path / "replayed", workload, config, average, frozen=True, runs=2)
+    pd.testing.assert_frame_equal(again.events, found.events)
+
+
 needs_tracing = pytest.mark.skipif(doctor().capabilities.tracer == "detours" or not may_realtime(51),
                                    reason="this machine cannot trace, or permits no SCHED_FIFO")
 CONFIG_ROWS = [(cpu, kind, 5 + 12 * at + 4 * cpu, length) for cpu in range(CPU_COUNT) for at, (kind, length) in

@@ -27,6 +27,12 @@ def words(figure):
     return [text for text in figure.findobj(plt.Text) if text.get_visible() and text.get_text().strip()]
 
 
+def said_instead(figure) -> str:
+    """What a figure says for which there was nothing to draw."""
+    assert not figure.axes
+    return " ".join(" ".join(text.get_text() for text in figure.texts).split())
+
+
 def check_inside(figure):
     """Everything that is drawn lies on the paper (within half a point)."""
     figure.canvas.draw()
@@ -145,10 +151,8 @@ def test_planted_cases():
 def test_what_cannot_be_drawn_is_named(runs, events):
     with pytest.raises(InputError, match="no column 'sconds'"):
         figure_compare(runs, outcome="sconds")
-    with pytest.raises(InputError, match="no run to draw"):
-        figure_distribution(runs.assign(status="timeout"))
-    with pytest.raises(InputError, match="no noise event"):
-        figure_noise(summed(events).head(0))
+    assert "no run to draw" in said_instead(figure_distribution(runs.assign(status="timeout")))
+    assert "no noise event" in said_instead(figure_noise(summed(events).head(0)))
     with pytest.raises(InputError, match="no column 'p50_us'"):
         figure_noise(summed(events).drop(columns="p50_us"))
 
@@ -195,8 +199,7 @@ def test_of_another_cpu_on_request_and_nothing_of_a_log_without_an_injected_even
     log, gaps = felt_log()
     figure = figure_felt(log, gaps, cpu=1, around_ms=(6.5, 8))
     assert figure.axes[3].get_xlim() == (6.5, 8) and "CPU 1" in figure.axes[0].get_title(loc="left")
-    with pytest.raises(InputError, match="no event was injected"):
-        figure_felt(log.assign(outcome="not reached"), gaps)
+    assert "no event was injected" in said_instead(figure_felt(log.assign(outcome="not reached"), gaps))
 
 
 def test_the_excess_of_slow_runs_is_drawn_part_by_part():
@@ -208,5 +211,4 @@ def test_the_excess_of_slow_runs_is_drawn_part_by_part():
     assert heights == [height for own in values.values() for height in own]
     assert "case 2\n0.410 s" in [text.get_text() for text in words(figure)]
     check_inside(figure)
-    with pytest.raises(InputError, match="no slow run"):
-        figure_excess(table.iloc[:0])
+    assert "no slow run" in said_instead(figure_excess(table.iloc[:0]))

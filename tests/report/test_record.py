@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbhelpers.empty import because, why_empty
 from nbhelpers.errors import InputError
 from nbhelpers.report import collect, figure_compare, provenance_html, published, save_figure, save_table
 
@@ -153,6 +154,37 @@ def test_numbers_are_printed_alike_down_a_column_and_never_as_a_zero_that_they_a
     pd.testing.assert_series_equal(record.frame[column], pd.Series(values, name=column), check_dtype=False)
 
 
-def test_a_table_without_rows_says_so(tmp_path):
-    save_table(pd.DataFrame(columns=["name", "runs"]), "table", "Nothing.", tmp_path)
-    assert '<td colspan="2"' in (tmp_path / "table.html").read_text() and r"\multicolumn{2}{l}{none} \\" in (tmp_path / "table.tex").read_text()
+@pytest.mark.parametrize("columns", [["mitigation", "statistic", "ratio"], ["mitigation", "runs"], ["ratio"], []])
+@pytest.mark.parametrize("beside", [None, pd.DataFrame({"mitigation": ["tcmalloc"], "statistic": ["p95"], "ratio": [0.79]})])
+def test_a_table_without_rows_says_why_in_every_format(tmp_path, columns, beside):
+    frame = because(pd.DataFrame(columns=columns), "no allocator is here: apt-get install libjemalloc2, 5 % & more_")
+    record = save_table(frame, "table", "Nothing.", tmp_path, published=beside)
+    page, tex, text = ((tmp_path / f"table.{kind}").read_text() for kind in ("html", "tex", "csv"))
+    assert "No rows: no allocator is here: apt-get install libjemalloc2, 5 % &amp; more_</td>" in page
+    assert f'colspan="{max(len(columns), 1)}"' in page
+    assert r"No rows: no allocator is here: apt-get install libjemalloc2, 5 \% \& more\_" in tex
+    assert "No rows: no allocator is here" in text and len(record.frame) == 0
+    assert list(record.frame.columns) == (columns or ["result"])
+    assert [item.record.name for item in collect(tmp_path)] == ["table"]
+
+
+def test_the_reason_may_be_given_with_the_table_and_is_not_said_of_one_with_rows(tmp_path):
+    save_table(pd.DataFrame(columns=["x"]), "table", "", tmp_path, why="nothing was traced")
+    assert "No rows: nothing was traced" in (tmp_path / "table.html").read_text()
+    save_table(pd.DataFrame({"x": [1.0]}), "table", "", tmp_path, why="nothing was traced")
+    assert "nothing was traced" not in "".join((tmp_path / f"table.{kind}").read_text() for kind in ("html", "tex", "csv"))
+    assert why_empty(because(pd.DataFrame({"x": [1.0]}), "unused")) == ""
+
+
+def test_a_column_in_which_nothing_was_measured_is_a_number_beside_the_published_one(tmp_path):
+    ours = pd.DataFrame({"mitigation": ["tcmalloc"], "statistic": ["p95"], "ratio": [None]})
+    theirs = pd.DataFrame({"mitigation": ["tcmalloc"], "statistic": ["p95"], "ratio": [0.79]})
+    record = save_table(ours, "table", "", tmp_path, published=theirs)
+    assert record.frame["ratio (published)"].tolist() == [0.79]
+
+
+def test_a_figure_without_data_says_why(tmp_path):
+    data = because(pd.DataFrame(columns=["cell", "status", "seconds"]), "no mitigation can be tried here")
+    record = save_figure(figure_compare(data), "compare", "Nothing.", data, tmp_path)
+    assert "no mitigation can be tried here" in (tmp_path / "compare.csv").read_text()
+    assert (tmp_path / "compare.pdf").stat().st_size and record.width_in == 3.33
