@@ -183,7 +183,7 @@ bare:
 	@bash tests/bare/all
 
 doctor: build/c-parts
-	@$(python) -m nbhelpers.machine.doctor
+	@$(python) -m nbhelpers.promise --profile $(NAME)
 
 lab: build/c-parts
 	$(python) -m jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks

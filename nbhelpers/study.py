@@ -145,12 +145,20 @@ class Header:
     def _banner(self) -> str:
         from .page import banner_html
 
-        notes = list(self.study.machine["replaced"])
+        notes = self._replaced()
         if not self.study.measures:
             notes.insert(0, "Nothing on this page was measured on this machine: it was regenerated from the recorded campaign in data/recorded.")
         if self.study.profile == "smoke":
             notes.insert(0, "Profile smoke: a handful of runs to see that everything works. No conclusion can be drawn from them.")
         return banner_html(notes) if notes else ""
+
+    def _replaced(self) -> list[str]:
+        """Of a recorded campaign what its machine replaced; of one that is measured here what this stage does, as the doctor promised."""
+        if not self.study.measures:
+            return list(self.study.machine["replaced"])
+        from .promise import replaced_or_left_out
+
+        return replaced_or_left_out(self.study.profile, self.study.stage)
 
     def _provenance(self) -> str:
         machine = self.study.machine["machine"]

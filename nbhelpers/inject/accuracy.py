@@ -44,6 +44,16 @@ class Accuracy:
         ratio = "" if self.workload is None else f", {self.workload['ratio'].iloc[0]:.3f} of the anomaly's run time"
         return f"Accuracy({self.events['events'].sum()} events, {total['injected_ms']:.3f} of {total['planned_ms']:.3f} ms injected{ratio})"
 
+    def findings(self) -> list[str]:
+        """What was injected of what was planned, in a sentence."""
+        over = self.classes["injected_over_planned"].dropna()
+        if not len(over):
+            return ["No event was planned, so none was injected."]
+        asked_ms = self.classes[["planned_ms", "floor_ms"]].sum().sum()
+        below = self.classes["floor_ms"].sum() / max(asked_ms, 1e-9)
+        told = ", ".join(f"{kind} {ratio:.3f}" for kind, ratio in over.items())
+        return [f"Injected over planned: {told}. {below:.1%} of the planned time was below what this machine can inject, and left out."]
+
     def _repr_html_(self) -> str:
         tables = [self.events.to_html(float_format="%.2f"), self.classes.to_html(float_format="%.3f")]
         tables += [self.kinds.to_html(float_format="%.3f")] if len(self.kinds) else []

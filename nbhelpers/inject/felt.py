@@ -55,6 +55,14 @@ class Felt:
                              "planned_us": replayed_ns(done) / 1e3, "injected_us": noise_ns(done) / 1e3,
                              "felt_us": felt.reindex(done.index) / 1e3}).reset_index(drop=True)
 
+    def findings(self) -> list[str]:
+        """What a program felt, in a sentence."""
+        table = self.table().dropna(subset="felt_us")
+        if not len(table):
+            return ["No replayed event lay within the time in which the loop looked, so what a program feels of one is not known here."]
+        more_us = (table["felt_us"] - table["planned_us"]).median()
+        return [f"Of a replayed event a program feels its length and {more_us:.1f} µs more (median of {len(table)})."]
+
     def _felt(self, cpu: int, events: pd.DataFrame) -> pd.Series:
         first, last = self.watched.get(cpu, (-np.inf, np.inf))
         return _felt(events, self.gaps[self.gaps["cpu"] == cpu]).where((events["taken_ns"] >= first) & (events["end_ns"] <= last))

@@ -57,12 +57,13 @@ def worst_cases(runs: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame, 
     everything = with_hardware(events, stolen)
     averages = average_noise(events, runs), average_noise(everything, runs)
     slowest = worst_first(runs).head(count)
-    return [_case(case, row, runs, (events, everything), averages, merge) for case, row in enumerate(slowest.itertuples(), start=1)]
+    return [_case(case, row, runs, (events, everything), averages, merge, len(stolen) > 0) for case, row in enumerate(slowest.itertuples(), start=1)]
 
 
-def _case(case: int, row: tuple, runs: pd.DataFrame, tables: tuple, averages: tuple, merge: str) -> WorstCase:
+def _case(case: int, row: tuple, runs: pd.DataFrame, tables: tuple, averages: tuple, merge: str, told: bool) -> WorstCase:
+    """`told`: the hypervisor's part is known; a loop's detours are of kind hardware too, and nobody's in particular."""
     kernel, both = (_config(events, average, runs, int(row.run), merge) for events, average in zip(tables, averages))
-    has_more = both is not None and (both.events()["kind"] == "hardware").any()
+    has_more = told and both is not None and (both.events()["kind"] == "hardware").any()
     return WorstCase(case, int(row.run), float(row.seconds), kernel, both if has_more else None)
 
 

@@ -47,6 +47,11 @@ class FrequencyLogger(Attachment):
         self._samples: list[float] = []
         self._stop, self._thread = threading.Event(), None
 
+    @property
+    def tells_frequency(self) -> bool:
+        """Whether there is a frequency to be read at all, from cpufreq or /proc/cpuinfo."""
+        return self.source != NO_FREQUENCY
+
     def before(self, workload: Workload) -> None:
         usable = sorted(os.sched_getaffinity(0))
         self._cpus, self._samples = tuple(workload.cpus or usable), []

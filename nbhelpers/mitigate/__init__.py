@@ -9,9 +9,9 @@ from .treatment import BASELINE, NOT_IN_EFFECT, Treatment, applied, cells, treat
 
 # Loaded when they are asked for: they bring scikit-learn and statsmodels with them.
 _WHEN_ASKED = {name: module for module, names in {
-    "catalogue": "Cause afflicted cause_campaign cause_runs causes describe_causes",
+    "catalogue": "Cause afflicted cause_campaign cause_runs causes describe_causes not_planted refused",
     "scores": "explained_cause score_causes score_nothing score_sentences",
-    "trials": "candidates compare_trials forgetful matrix_product may_help published_product trial_runs trial_sentence trial_statistics trial_table",
+    "trials": "candidates compare_trials forgetful left_out matrix_product may_help published_product trial_runs trial_sentence trial_statistics trial_table",
     "pilot": "Report autopilot",
 }.items() for name in names.split()}
 

@@ -6,6 +6,8 @@ Owns the table of causes, the victim program of each, and the campaigns in which
 
 import os
 from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -230,14 +232,35 @@ def afflicted(name: str) -> tuple[Workload, tuple[Attachment, ...]]:
 
 def plantable(name: str) -> str | None:
     """Why a cause cannot be planted here; None: it can."""
+    refusal = refused(name)
+    return refusal.what if refusal else None
+
+
+def refused(name: str) -> NoisebookError | None:
+    """The error that planting a cause here would end in; None: it can be planted."""
+    cause = _known(name)
     try:
-        cause = _known(name)
         cause.disturbs(_place(cause))
     except NoisebookError as error:
-        if name not in causes():
-            raise
-        return error.what
+        return error
     return None
+
+
+def not_planted(names: Sequence[str], planted: Mapping[str, pd.DataFrame]) -> list[str]:
+    """A sentence on each cause of which there are no runs: why, and the command that would change that.
+
+    Parameters
+    ----------
+    names : as given to `cause_runs`. planted : what it returned.
+    """
+    missing = {name: refused(name) for name in names if name not in planted}
+    return [f"Not planted: {name}, {_told(refusal)}." for name, refusal in missing.items()]
+
+
+def _told(refusal: NoisebookError | None) -> str:
+    if refusal is None:
+        return "which was not possible when the others were measured"
+    return refusal.what + (f" ({refusal.mend})" if refusal.mend else "")
 
 
 def describe_causes(names: Sequence[str] | None = None) -> pd.DataFrame:

@@ -7,7 +7,7 @@ that takes a slow path in half of its runs.
 import math
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -131,11 +131,35 @@ def _may_help_against(explanation: Explanation, workload: Workload, otherwise: s
 def trial_sentence(table: pd.DataFrame, what: str) -> str:
     """The table of `trial_table` in a sentence."""
     helping = table[table["verdict"] == HELPS]
-    if table.empty or helping.empty:
+    if table.empty:
+        return f"{what}: no mitigation was tried."
+    if helping.empty:
         return f"{what}: none of {len(table)} mitigations is shown to help."
     best = helping.iloc[0]
     return (f"{what}: {len(helping)} of {len(table)} mitigations help; the best, {best.mitigation}, changes the mean by {best.mean_ratio - 1:+.1%} "
             f"(95 % interval {best.mean_low - 1:+.1%} to {best.mean_high - 1:+.1%}, {best.runs} rounds).")
+
+
+def left_out(names: Iterable[str], compared: Mapping[str, Comparison], workload: Workload | None = None) -> str:
+    """Which of the mitigations were not tried, why, and the command that would change that; "" if all were.
+
+    Parameters
+    ----------
+    names : as given to `trial_runs`. compared : of `compare_trials`. workload : what was run.
+
+    Examples
+    --------
+    >>> left_out(["jemalloc"], {"jemalloc": None})
+    ''
+    """
+    return "; ".join(f"{name} was left out: {_objection(name, workload)}" for name in names if name not in compared)
+
+
+def _objection(name: str, workload: Workload | None) -> str:
+    if name not in mitigations():
+        return "there is no such mitigation"
+    answer = mitigations()[name].possible(workload)
+    return f"{answer.reason} ({answer.mend})" if answer.mend else answer.reason or "it was not here when the runs were measured"
 
 
 def trial_runs(folder: str | os.PathLike, workload: Workload | str, names: Iterable[str], rounds: int, seed: int = 1, measure: bool = True,

@@ -8,6 +8,7 @@ from numbers import Integral
 
 import pandas as pd
 
+from ..empty import because, why_empty
 from ._blank import NothingToDraw, or_blank
 from ._noise import _draw_lane, _kind_legend
 from .style import PAGE_IN, ROLES, SMALL_POINTS, style
@@ -30,8 +31,9 @@ def trace_sample(events: pd.DataFrame, rows: int = 7) -> pd.DataFrame:
     `cpu`, `event_type`, `source`, `start_seconds` (since the start of the timed region), `duration_ns`.
     """
     first = events.sort_values(["start_ns", "cpu"], kind="stable").drop_duplicates(["kind", "source"]).head(rows)
-    return pd.DataFrame({"cpu": first["cpu"], "event_type": first["kind"].astype(str) + "_noise", "source": first["source"].astype(str),
+    table = pd.DataFrame({"cpu": first["cpu"], "event_type": first["kind"].astype(str) + "_noise", "source": first["source"].astype(str),
                          "start_seconds": first["start_ns"] / 1e9, "duration_ns": first["duration_ns"]}).reset_index(drop=True)
+    return because(table, why_empty(events) or "the trace has no event")
 
 
 @or_blank

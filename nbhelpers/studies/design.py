@@ -106,12 +106,13 @@ def _agree(kept: dict, names: Sequence[str], models: Sequence[str], path: Path) 
 
 def _decided(names: Sequence[str], models: Sequence[str], families: Collection[str]) -> dict:
     listed = configurations(topology(), os.sched_getaffinity(0), families)
-    absent = {model: reason for model in models if (reason := _absence(model))}
+    absent = {model: reason for model in models if (reason := absence(model))}
     return {"format": _FORMAT, "configurations": [asdict(one) for one in listed], "chosen": [one.name for one in existing(listed, names)],
             "models": [model for model in models if model not in absent], "absent": absent}
 
 
-def _absence(model: str) -> str:
+def absence(model: str) -> str:
+    """Why the programs of a model, or compiler, cannot be run here; "" if they can."""
     if model == "sycl":
         return "" if sycl_programs.available() else "the SYCL programs are not installed (an optional extra: make sycl)"
     return f"the programs are not built with {model}" if model in COMPILERS and model not in compilers() else ""

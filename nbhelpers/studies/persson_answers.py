@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pandas as pd
 
+from ..empty import because
 from ..measure import region_seconds
 from .design import BENCHMARKS, PRINTED_MODELS
 from .findings import FEWEST, MARGIN, at_equal_steal
@@ -18,6 +19,7 @@ DIFFERENT, SAME, UNSEEN = "differs", "same to within 5 %", "cannot be seen here"
 _COLUMNS = ["question", "comparison", "answer", "effect_percent", "low_percent", "high_percent", "adjusted_percent", "pairs"]
 BIAS = "own trace against the other model's, OpenMP and SYCL together"
 LONGER_FIXED, LONGER_SCALED = "twice as long, noise of fixed length", "twice as long, noise as long as the run"
+NO_LENGTHS = "no disturbance was planted and traced, or the profile asks for no runs of two lengths (length_runs)"
 GAP_FIXED, GAP_SCALED = "SYCL / OpenMP, noise of fixed length", "SYCL / OpenMP, noise as long as the run"
 ADDED, GAP_ADDED = "what the fixed length makes of twice as long", "what the fixed length makes of SYCL / OpenMP"
 
@@ -74,7 +76,7 @@ def length_cells(runs: pd.DataFrame | None) -> pd.DataFrame:
     """What each cell of `length_campaign` took: `benchmark`, `model`, `length`, `noise`, `seconds`, `sd_ms`, `noise_percent` (injected CPU time of the run's length), `steal_ms`, `runs`."""
     names = ["benchmark", "model", "length", "noise", "seconds", "sd_ms", "noise_percent", "steal_ms", "runs"]
     if runs is None:
-        return pd.DataFrame(columns=names)
+        return because(pd.DataFrame(columns=names), NO_LENGTHS)
     shares = 100 * runs.get("injected_ns", pd.Series(0.0, runs.index)).fillna(0) / 1e9 / region_seconds(runs)
     steal = runs.get("steal_s", pd.Series(np.nan, runs.index))
     grouped = runs.assign(share=shares, steal=steal).groupby(["program", "model", "length", "noise_kind"], sort=True)

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..empty import because
 from ..noise import average_noise, delta_noise
 from ..trace import read_traces
 from .persson import TRACED, WorstTrace
 
+NOTHING_TRACED = "none of these programs was traced with anything left to replay: a kernel tracer is needed, for root (sudo -E make paper)"
 _SHOWN = ["cpu", "kind", "source", "start_ns", "duration_ns"]
 _KEY = ["cpu", "kind", "source", "start_ns"]
 
@@ -17,18 +19,22 @@ def traced_cell(runs: pd.DataFrame, worst: WorstTrace) -> pd.DataFrame:
     return runs[(runs["trace"] == TRACED) & (runs["program"] == worst.program) & (runs["model"] == worst.model) & (runs["config"] == worst.config)]
 
 
-def trace_lanes(folder: str | Path, runs: pd.DataFrame, worst: WorstTrace) -> pd.DataFrame:
+def trace_lanes(folder: str | Path, runs: pd.DataFrame, worst: WorstTrace | None) -> pd.DataFrame:
     """The four rows of figure 4, of real runs.
 
     Parameters
     ----------
-    folder : of the baseline campaign. runs : its runs (`labelled`). worst : one of `worst_traces` that was traced there.
+    folder : of the baseline campaign. runs : its runs (`labelled`). worst : one of `worst_traces` that was traced there; None: nothing was, and
+        the table has no row but the reason.
 
     Returns
     -------
     One row an event: `lane`, `cpu`, `kind`, `source`, `start_ns`, `duration_ns`, `worst` and `left` (bool: the lane is that). Lanes: the worst run; what of it is average noise; what is left and
     injected; and that beside the noise of the run nearest to the median, which is what a replay meets.
     """
+    if worst is None:
+        empty = pd.DataFrame(columns=[*_SHOWN, "lane", "worst", "left"]).astype({"worst": bool, "left": bool})
+        return because(empty, NOTHING_TRACED)
     cell = traced_cell(runs, worst)
     events = read_traces(Path(folder) / "traces", cell)
     delta = delta_noise(events, average_noise(events, cell), cell, run=worst.run)

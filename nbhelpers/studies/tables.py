@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 
 from ..attribute import adjusted_effect, bootstrap_interval, bootstrap_ratio
+from ..empty import because
 from .design import BENCHMARKS, PRINTED_MODELS
 from .persson import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
 
 _REPEATS = 2000
+NO_TRACER = "programs cannot be traced by this user or on this machine; run as root: sudo -E make paper"
+NO_ANOMALY = "no run of these programs was traced, so no replay has an anomaly of its own program to be compared with; run as root: sudo -E make paper"
 FEWEST_TO_ADJUST = 5  # runs a cell; with fewer a straight line through the steal fits anything
 
 
@@ -28,8 +31,9 @@ def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
         if "trace_events" in on and on["trace_events"].notna().all():
             rows.append({"benchmark": BENCHMARKS[program], "model": PRINTED_MODELS[model], "tracing_off_seconds": own["seconds"].mean(),
                          "tracing_on_seconds": on["seconds"].mean(), **_increase(on, own), "steal_off_ms": _steal_ms(own), "steal_on_ms": _steal_ms(on), "runs": len(own)})
-    return _typed(rows, ["benchmark", "model"], ["tracing_off_seconds", "tracing_on_seconds", "increase_percent", "low_percent", "high_percent",
-                                                 "steal_off_ms", "steal_on_ms", "runs"])
+    table = _typed(rows, ["benchmark", "model"], ["tracing_off_seconds", "tracing_on_seconds", "increase_percent", "low_percent", "high_percent",
+                                                  "steal_off_ms", "steal_on_ms", "runs"])
+    return because(table, NO_TRACER)
 
 
 def _typed(rows: list[dict], texts: list[str], numbers: list[str]) -> pd.DataFrame:
@@ -186,9 +190,10 @@ def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFr
     excess) with its 95 % bootstrap interval, `anomaly_steal_ms` and `steal_ms` (what the hypervisor took during the anomaly, and of a replay on average), `runs`.
     """
     rows = [_replay(trace, mode, runs) for trace in worst for mode in MODES if trace.run >= 0]
-    return _typed(rows, ["benchmark", "model", "config", "trace", "mode"],
-                  ["accuracy_percent", "ratio", "low", "high", "undisturbed_percent", "anomaly_seconds", "excess_ms", "unexplained_share", "unexplained_low",
-                   "unexplained_high", "anomaly_steal_ms", "steal_ms", "runs"])
+    table = _typed(rows, ["benchmark", "model", "config", "trace", "mode"],
+                   ["accuracy_percent", "ratio", "low", "high", "undisturbed_percent", "anomaly_seconds", "excess_ms", "unexplained_share", "unexplained_low",
+                    "unexplained_high", "anomaly_steal_ms", "steal_ms", "runs"])
+    return because(table, NO_ANOMALY)
 
 
 def _replay(trace: WorstTrace, mode: str, runs: pd.DataFrame) -> dict:
@@ -219,7 +224,7 @@ def merge_table(replays: pd.DataFrame) -> pd.DataFrame:
     columns = [f"{mode}_percent" for mode in ("pessimistic", "improved", "faithful")]
     named = replays.assign(mode=replays["mode"] + "_percent")
     table = named.pivot(index=["benchmark", "model", "config", "trace"], columns="mode", values="accuracy_percent").reindex(columns=columns).astype(float)
-    return table.rename_axis(columns=None).reset_index()
+    return because(table.rename_axis(columns=None).reset_index(), NO_ANOMALY)
 
 
 def as_published(table: pd.DataFrame, benchmark: str | None = None) -> pd.DataFrame:

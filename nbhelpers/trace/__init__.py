@@ -5,6 +5,7 @@ Owns recording (`Tracer` and its parts) and reading (`read_osnoise`, `read_trace
 
 from ._program import Traced, traced_runs
 from ._steal import gap_account, steal_table
+from ._steal import gap_account, steal_sentence, steal_table
 from .beside import loop_beside_trace, loop_findings
 from .cost import event_cost_ns, event_costs_ns
 from .detours import DetourTracer, detour_workload, read_detours_run, record_detours
@@ -23,4 +24,4 @@ __all__ = ["SOURCES", "DetourTracer", "Traced", "Tracer", "traced_runs", "attrib
            "event_costs_ns", "gap_account", "kept_detours", "loop_beside_trace", "loop_findings", "noise_from_tracepoints", "read_detours_run", "read_given_traces",
            "read_netgauge", "read_osnoise", "read_quanta",
            "read_raw_tracepoints", "read_tracepoints", "read_traces", "record_detours", "record_explained_detours", "record_ftq", "record_fwq",
-           "steal_table", "stolen_time", "stolen_times", "summary", "tracing_findings", "window_from_workload", "with_hardware", "write_netgauge", "write_quanta", "write_tracepoints"]
+           "steal_sentence", "steal_table", "stolen_time", "stolen_times", "summary", "tracing_findings", "window_from_workload", "with_hardware", "write_netgauge", "write_quanta", "write_tracepoints"]

@@ -9,7 +9,18 @@ import pandas as pd
 from ..measure import region_seconds
 from .hypervisor import SHORTEST_US
 
+NOT_RECORDED = "not recorded"  # `method` of `stolen_times`
 LONG_NS = round(SHORTEST_US * 1e3)  # shorter gaps are not looked for in a trace
+
+
+def steal_sentence(table: pd.DataFrame, method: str) -> str:
+    """What `steal_table` says, in a sentence; `method`: of `stolen_times`."""
+    row = table.iloc[0]
+    told = f"In {row.runs:.0f} traced runs the hypervisor took {row.steal_ms:.0f} ms by the kernel's sum"
+    if method == NOT_RECORDED:
+        return f"{told}; how much of it interrupted the program only a recording of tracepoints tells, and there is none here."
+    account = "the threads' accounts were not recorded" if np.isnan(row.account_ms) else f"the accounts of all threads lack {row.account_ms:.1f} ms"
+    return f"{told}; {account}, and {row.gaps_ms:.1f} ms in {row.gaps:.0f} gaps interrupted the program (method: {method})."
 
 
 def steal_table(runs: pd.DataFrame, stolen: pd.DataFrame, cpus: int) -> pd.DataFrame:
@@ -23,11 +34,15 @@ def steal_table(runs: pd.DataFrame, stolen: pd.DataFrame, cpus: int) -> pd.DataF
     -------
     One row: `runs`, `steal_ms` (/proc/stat, in ticks of 10 ms a CPU, idle CPUs and the time about the run included), `account_ms` (what the accounts of all
     threads lack) and its `account_share` of `steal_ms` (NaN where that is 0 or there is no account), `gaps` and `gaps_ms` (those that
-    interrupted the workload) and `late_ms` (the same, estimated from the share of ticks that came late).
+    interrupted the workload) and `late_ms` (the same, estimated from the share of ticks that came late);
+    all of them but the kernel's sum are unknown (NaN) where no tracepoints were recorded.
     """
     finished = runs[runs["status"] == "ok"] if "status" in runs else runs
     all_ns = stolen.attrs.get("all_ns")
     steal_ms, account_ms = float(finished["steal_s"].sum()) * 1e3, np.nan if all_ns is None else all_ns / 1e6
+    if stolen.attrs.get("method") == NOT_RECORDED:
+        unknown = dict.fromkeys(("account_ms", "account_share", "gaps", "gaps_ms", "late_ms"), np.nan)
+        return pd.DataFrame([{"runs": len(finished), "steal_ms": steal_ms} | unknown])
     late_ms = stolen.attrs.get("away_share", 0.0) * float(region_seconds(finished).sum()) * cpus * 1e3
     return pd.DataFrame([{"runs": len(finished), "steal_ms": steal_ms, "account_ms": account_ms,
                           "account_share": account_ms / steal_ms if steal_ms else np.nan, "gaps": len(stolen),

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..empty import because
 from ..measure import Campaign, Cell, finished, metrics
 from .detours import DetourTracer, detour_workload, read_detours_run
 from .hypervisor import PERIODS_NS, stolen_time
@@ -15,6 +16,7 @@ from .tracepoints import read_tracepoints
 from .tracer import Tracer
 from ._steal import LONG_NS, account_of, shared_gaps
 
+NO_TRACEPOINTS = "the loop needs a recording of tracepoints beside it, and this machine or user has none; make doctor says why"
 IN_STEP = 0.5  # of `rhythm`: ten gaps at random reach it in one case of twelve, twenty in one of 150
 COLUMNS = ["run", "loop_s", "gaps", "gaps_ms", "kernel_ms", "stolen_ms", "edges_ms", "unexplained_ms", "unexplained_long_ms", "rhythm_ms",
            "rhythm", "steal_ms"]
@@ -43,7 +45,7 @@ def loop_beside_trace(folder: str | Path, runs: int, seconds: float, measure: bo
     if measure:
         tracer = Tracer(folder / "traces")
         if tracer.source != "tracepoints":
-            return pd.DataFrame(columns=COLUMNS)
+            return because(pd.DataFrame(columns=COLUMNS), NO_TRACEPOINTS)
         cell = Cell("loop", cell.workload, attachments=(tracer, DetourTracer(folder, prefix="loop"), *metrics("kernel")))
     table = finished(Campaign(folder, [cell], runs=runs, frozen=not measure).run())
     return pd.DataFrame([_row(folder, run) for run in table.to_dict("records")], columns=COLUMNS)

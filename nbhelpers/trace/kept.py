@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..empty import because
 from ..errors import RunError
 from ..measure import measured_once, run_once
 from ..workloads import Workload
@@ -16,6 +17,7 @@ from .cost import event_costs_ns
 from .detours import record_detours
 
 _LENGTH_RUNS = 5
+NO_KERNEL_EVENTS = "the kernel recorded no event for this user, so there is no cost of recording; run as root: sudo -E make paper"
 
 
 def kept_detours(path: str | Path, seconds: float, measure: bool = True) -> pd.DataFrame:
@@ -73,7 +75,8 @@ def direct_cost(runs: pd.DataFrame, path: str | Path, cpus: int, measure: bool =
     Empty where events were not recorded by the kernel.
     """
     if "trace_events" not in runs or not runs["trace_events"].notna().any() or "detours" in runs:
-        return pd.DataFrame(columns=["events_per_s", "event_cost_ns", "low_ns", "high_ns", "cpu_share", "blocks"])
+        columns = ["events_per_s", "event_cost_ns", "low_ns", "high_ns", "cpu_share", "blocks"]
+        return because(pd.DataFrame(columns=columns), NO_KERNEL_EVENTS)
     costs = np.array(measured_once(path, lambda: {"costs_ns": event_costs_ns().tolist()}, "cost of an event", measure)["costs_ns"])
     draws = np.median(np.random.default_rng(seed).choice(costs, (2000, costs.size)), axis=1)
     rate = float(runs["trace_events"].sum() / runs["wall_seconds"].sum() / cpus)

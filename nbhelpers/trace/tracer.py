@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..empty import because
 from ..errors import InputError, LostEvents
 from ..machine import doctor
 from ..measure import Attachment, region_notes, region_seconds
@@ -189,4 +190,4 @@ def summary(events: pd.DataFrame, runs: pd.DataFrame, cpus: int | None = None) -
     table.insert(1, "events_per_s", table["events"] / cpu_seconds)
     table.insert(2, "cpu_share", table.pop("total") / 1e9 / cpu_seconds)
     table.attrs["notes"] = region_notes(finished)
-    return table.sort_values("cpu_share", ascending=False)
+    return because(table.sort_values("cpu_share", ascending=False), "no noise event lies within the timed regions")

@@ -68,10 +68,13 @@ class Doctor:
 
     def text(self) -> str:
         """The report for 100 columns; what is fine takes one line, the rest says what follows and what mends it."""
-        lines = [line for check in self.checks for line in _lines(check)]
         replaced = [line for sentence in self.replaced() for line in _wrapped("  * ", sentence)]
         end = ["On this machine:", *replaced] if replaced else ["Nothing of the full method is replaced."]
-        return "\n".join([*lines, "", *end])
+        return "\n".join([self.checks_text(), "", *end])
+
+    def checks_text(self) -> str:
+        """The checks alone."""
+        return "\n".join(line for check in self.checks for line in _lines(check))
 
     def replaced(self) -> list[str]:
         """Sentences on what of the full method is replaced by what on this machine; empty where nothing is."""

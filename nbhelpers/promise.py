@@ -1,0 +1,274 @@
+"""What each stage will do on this machine: the full method, something in its place, or a part left out, and the command that gets the rest.
+
+Owns the promises that `make doctor` makes and that the pages repeat at their top. Each is decided by the very check that the stage
+itself makes (capabilities, causes, mitigations, design), so that the doctor, the pages and the measurements cannot disagree.
+"""
+
+import argparse
+import ast
+import os
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from .files import read_json
+from .machine import doctor, topology
+from .machine.doctor import WIDTH, Doctor
+from .stages import NOTEBOOKS, PAPER, parameters_of
+from .studies import absence
+from .workloads import configurations, existing
+
+FULL, REPLACED, LEFT_OUT = "full method", "replaced", "left out"
+_NAME_WIDTH = 24
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One line about one stage.
+
+    Attributes
+    ----------
+    stage : name of the notebook. part : what it is about, such as "kernel tracer"; "" for the full method.
+    state : "full method", "replaced" or "left out". said : what takes its place, or what is left out and why.
+    mend : the command that gets the rest; "" where there is none.
+    """
+
+    stage: str
+    part: str
+    state: str
+    said: str
+    mend: str = ""
+
+    def __str__(self) -> str:
+        return self.said + (f" To change that: {self.mend}." if self.mend else "")
+
+
+class Here:
+    """What the promises are made of: the doctor's findings, and the parameters of a profile.
+
+    Parameters
+    ----------
+    profile : whose parameters decide which causes, allocators and configurations are asked for.
+    found : of `doctor`; None: looked up now.
+    """
+
+    def __init__(self, profile: str = "quick", found: Doctor | None = None):
+        self.profile, self._found = profile, found
+
+    @cached_property
+    def doctor(self) -> Doctor:
+        """The findings; looked up once."""
+        return self._found or doctor()
+
+    def mend(self, check: str) -> str:
+        """The command that the doctor has for one of its checks."""
+        return next((found.mend for found in self.doctor.checks if found.name == check), "")
+
+    def parameter(self, stage: str, name: str) -> object:
+        """The value of a notebook's parameter: the profile's, or else the notebook's own."""
+        given = parameters_of(stage, self.profile)
+        return given[name] if name in given else _default(stage, name)
+
+
+def _default(stage: str, name: str) -> object:
+    tagged = next(cell for cell in read_json(NOTEBOOKS / f"{stage}.ipynb")["cells"] if "parameters" in cell["metadata"].get("tags", []))
+    values = {node.target.id: node.value for node in ast.parse("".join(tagged["source"])).body if isinstance(node, ast.AnnAssign)}
+    return ast.literal_eval(values[name])
+
+
+def promises(profile: str = "quick", stages: Iterable[str] | None = None, found: Doctor | None = None) -> list[Promise]:
+    """What the stages will do here.
+
+    Parameters
+    ----------
+    profile : whose parameters count. stages : names of notebooks; None: all, in their order. found : of `doctor`.
+
+    Returns
+    -------
+    One or more promises a stage; a stage of which nothing is replaced or left out has one of the state "full method".
+
+    Examples
+    --------
+    >>> [promise.state for promise in promises("quick", ["00-machine"])]
+    ['full method']
+    """
+    here = Here(profile, found)
+    names = list(stages) if stages is not None else sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb"))
+    return [promise for stage in names for promise in _of_stage(stage, here)]
+
+
+def _of_stage(stage: str, here: Here) -> list[Promise]:
+    made = [Promise(stage, *rest) for ask in _ASKED.get(stage, ()) for rest in ask(stage, here)]
+    return made or [Promise(stage, "", FULL, "the full method")]
+
+
+# ---- what each part means to a stage: (part, state, said, mend) --------------------------------------------------------------
+
+_Answers = Iterable[tuple[str, str, str, str]]
+
+
+def _tracer(by_loop: str, state: str = REPLACED) -> Callable[[str, Here], _Answers]:
+    """`by_loop`: what is said where only the detour loop sees noise."""
+    def ask(stage: str, here: Here) -> _Answers:
+        tracer = here.doctor.capabilities.tracer
+        if tracer == "tracepoints" and state == REPLACED:
+            yield ("kernel tracer", REPLACED, "The osnoise tracer is replaced by ordinary tracepoints, turned into the same events by "
+                   "the kernel's own net-duration rule.", here.mend("osnoise tracer"))
+        if tracer == "detours":
+            yield "kernel tracer", state, by_loop, here.mend("tracepoints")
+    return ask
+
+
+def _only_tracepoints(stage: str, here: Here) -> _Answers:
+    if here.doctor.capabilities.tracer != "tracepoints":
+        mend = here.mend("tracepoints") or "record with tracepoints: Tracer(…, source=\"tracepoints\")"
+        yield ("time of the hypervisor", LEFT_OUT, "What the hypervisor took is not told apart, and no loop runs beside the trace: "
+               "both need a recording of tracepoints.", mend)
+
+
+def _realtime(stage: str, here: Here) -> _Answers:
+    can = here.doctor.capabilities
+    if not can.fifo:
+        yield ("real-time scheduling", REPLACED, "SCHED_FIFO is replaced by SCHED_OTHER: the scheduler shares the CPU between noise and "
+               "workload, so noise that is injected or planted has less effect than the recorded one.", here.mend("real-time scheduling"))
+    elif not can.rt_throttling_liftable:
+        yield ("real-time throttling", REPLACED, "SCHED_FIFO noise beyond 0.95 s in a second is cut: real-time throttling stays on.",
+               here.mend("real-time throttling"))
+    elif can.fair_server == "locked":
+        yield ("fair server", REPLACED, "SCHED_FIFO noise that fills a CPU for 0.95 s is interrupted for up to 54 ms: the kernel's fair "
+               "server stays on.", here.mend("fair server"))
+
+
+def _counters(stage: str, here: Here) -> _Answers:
+    can = here.doctor.capabilities
+    if not can.perf_hardware:
+        others = "resource usage, the kernel's counters and software events" if can.perf_software else \
+            "resource usage and the kernel's counters; software events are missing too"
+        yield "hardware counters", REPLACED, f"Hardware counters are replaced by {others}.", here.mend("hardware counters")
+
+
+def _models(parameter: str, name_of: Mapping[str, str], command: str) -> Callable[[str, Here], _Answers]:
+    """Programming models, or compilers, that the stage is asked for and that are not installed."""
+    def ask(stage: str, here: Here) -> _Answers:
+        for model in str(here.parameter(stage, parameter)).split():
+            if reason := absence(model):
+                yield model, LEFT_OUT, f"{name_of[model]} left out: {reason}.", command
+    return ask
+
+
+def _configurations(families: tuple[str, ...]) -> Callable[[str, Here], _Answers]:
+    def ask(stage: str, here: Here) -> _Answers:
+        listed = configurations(topology(), os.sched_getaffinity(0), families)
+        asked = str(here.parameter(stage, "configs")).split() or [one.name for one in listed]
+        there = {one.name for one in existing(listed, asked)}
+        reasons: dict[str, list[str]] = {}
+        for one in listed:
+            if one.name in asked and one.name not in there:
+                reasons.setdefault(one.missing, []).append(one.name)
+        for reason, names in reasons.items():
+            verb = "is" if len(names) == 1 else "are"
+            yield "configurations", LEFT_OUT, f"{', '.join(names)} {verb} left out: {reason}.", ""
+    return ask
+
+
+def _causes(stage: str, here: Here) -> _Answers:
+    from .mitigate import causes, refused
+
+    for name in here.parameter(stage, "names") or list(causes()):
+        if refusal := refused(name):
+            yield name, LEFT_OUT, f"The cause {name} is left out: {refusal.what}.", refusal.mend or ""
+
+
+def _allocators(stage: str, here: Here) -> _Answers:
+    from .mitigate import mitigations
+
+    for name in here.parameter(stage, "allocators"):
+        if name in mitigations() and not (answer := mitigations()[name].possible()):
+            yield name, LEFT_OUT, f"The allocator {name} is left out: {answer.reason}.", answer.mend
+
+
+def _clock(stage: str, here: Here) -> _Answers:
+    from .measure import FrequencyLogger
+
+    logger = FrequencyLogger()
+    if logger.clock_note and not logger.tells_frequency:
+        yield ("clock frequency", REPLACED, "The clock frequency cannot be read: what the hypervisor took of each run stands in its place.",
+               here.mend("CPU frequency"))
+
+
+_LOOP = ("The kernel's tracer is replaced by a detour loop that runs in the program's place: noise has a start and a length, but no "
+         "name, kind or priority.")
+_ASKED: dict[str, tuple[Callable[[str, Here], _Answers], ...]] = {
+    "10-trace-collection": (_tracer(_LOOP), _tracer("The cost of recording an event is not measured: the kernel records none.", LEFT_OUT), _counters),
+    "20-delta-config": (_tracer("The noise config is made of what a detour loop was without: events without a name, all of the kind hardware."),),
+    "30-injection": (_tracer("What the kernel sees of a replay is replaced by what the detour loop, in the program's place, was without."),
+                     _realtime, _counters),
+    "35-planted-anomaly": (_tracer(_LOOP), _realtime, _counters),
+    "37-worst-runs": (_tracer(_LOOP), _only_tracepoints, _realtime),
+    "40-mitigations": (_tracer("No program is traced: the noise config of stage 20 is replayed for all of them."),
+                       _tracer("The cost of tracing, planted disturbances, and the accuracy of replays are not measured: they need a trace of "
+                               "the program itself.", LEFT_OUT), _realtime,
+                       _models("models", {"sycl": "SYCL programs are", "omp": "OpenMP programs are"}, "make sycl ACCEPT_LICENCE=yes"),
+                       _configurations(("mitigation",))),
+    "50-attribution": (_counters,),
+    "52-known-causes": (_causes, _realtime, _counters),
+    "55-mitigate-and-compare": (_allocators, _counters),
+    "60-openmp-variability": (_models("compilers", {"clang": "Programs built by clang are", "gcc": "Programs built by gcc are"},
+                                      "apt-get install clang libomp-dev; rm build/c-parts; make env"),
+                              _configurations(("mitigation", "threads", "nodes")), _clock),
+    "80-noise-at-scale": (_tracer("The kernel events of traced runs are replaced by what a detour loop was without."),),
+}
+
+
+def replaced_or_left_out(profile: str, stage: str, found: Doctor | None = None) -> list[str]:
+    """The sentences for the top of a stage's page; of the paper those of all stages, each once, with the stages that it is about."""
+    made = [promise for promise in promises(profile, None if stage == PAPER else [stage], found) if promise.state != FULL]
+    if stage != PAPER:
+        return [str(promise) for promise in made]
+    about: dict[str, list[str]] = {}
+    for promise in made:
+        about.setdefault(str(promise), []).append(promise.stage[:2])
+    return [f"{said} (stage {', '.join(stages)})" for said, stages in about.items()]
+
+
+def text(profile: str = "quick", found: Doctor | None = None) -> str:
+    """The promises for a terminal of 100 columns: a line a stage, and below what the numbers in it mean."""
+    made = promises(profile, found=found)
+    numbers: dict[tuple[str, str], int] = {}
+    for promise in made:
+        if promise.state != FULL:
+            numbers.setdefault((promise.said, promise.mend), len(numbers) + 1)
+    lines = [f"What make paper PROFILE={profile} will do here:"]
+    for stage in dict.fromkeys(promise.stage for promise in made):
+        lines += _wrapped(f"  {stage:<{_NAME_WIDTH}}", _in_a_line([one for one in made if one.stage == stage], numbers))
+    lines += [""] if numbers else []
+    for (said, mend), number in numbers.items():
+        lines += _wrapped(f"  [{number}]".ljust(7), said)
+        lines += _wrapped(" " * 7, f"mend: {mend}") if mend else []
+    return "\n".join(lines)
+
+
+def _in_a_line(made: list[Promise], numbers: Mapping[tuple[str, str], int]) -> str:
+    parts = []
+    for state in (REPLACED, LEFT_OUT):
+        named = [f"{one.part} [{numbers[one.said, one.mend]}]" for one in made if one.state == state]
+        parts += [f"{state}: {', '.join(named)}"] if named else []
+    return "; ".join(parts) or FULL
+
+
+def _wrapped(first: str, said: str) -> list[str]:
+    return textwrap.wrap(said, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False,
+                         break_long_words=False) or [first.rstrip()]
+
+
+def main() -> None:
+    """`python -m nbhelpers.promise [--profile P]`: the doctor's report, and what each stage will do."""
+    parser = argparse.ArgumentParser(description="what this machine can do, and what each stage of `make paper` will do on it")
+    parser.add_argument("--profile", default="quick")
+    profile, found = parser.parse_args().profile, doctor()
+    print(found.checks_text(), text(profile, found), sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()
