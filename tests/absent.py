@@ -137,22 +137,21 @@ def take_away(parts: Iterable[str], profile_at: str | Path | None = None) -> Non
         place.mkdir(parents=True, exist_ok=True)
         _mount(str(profile_at), place, None, _BIND)
     if "root" in parts:
-        _open_the_way(Path(sys.base_prefix).resolve())
+        _open_the_way(Path(sys.base_prefix).resolve(), *([Path(profile_at).resolve().parent] if profile_at else []))
     for name, take in PARTS.items():
         if name in parts:
             take()
 
 
-def _open_the_way(folder: Path) -> None:
-    """An ordinary user can reach the interpreter, even if it lies in a home folder that is closed."""
-    closed = [above for above in reversed(folder.parents) if not above.stat().st_mode & 0o001]
-    if not closed:
-        return
-    handle = os.open(folder, os.O_PATH)
-    _empty(closed[0])
-    folder.mkdir(parents=True)
-    _mount(f"/proc/self/fd/{handle}", folder, None, _BIND | _RECURSIVE)
-    os.close(handle)
+def _open_the_way(*folders: Path) -> None:
+    """An ordinary user can reach the folders (interpreter, profile), even if they lie in a home that is closed."""
+    closed = {folder: [above for above in reversed(folder.parents) if not above.stat().st_mode & 0o001] for folder in folders}
+    handles = {folder: os.open(folder, os.O_PATH) for folder, above in closed.items() if above}
+    _empty(*{above[0] for above in closed.values() if above})
+    for folder, handle in handles.items():
+        folder.mkdir(parents=True)
+        _mount(f"/proc/self/fd/{handle}", folder, None, _BIND | _RECURSIVE)
+        os.close(handle)
 
 
 def run_without(parts: Iterable[str], command: list[str], folder: Path, timeout_s: float = 600) -> subprocess.CompletedProcess:

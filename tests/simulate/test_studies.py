@@ -14,7 +14,7 @@ from nbhelpers.simulate import Detours, LogGOPS, Noise, patterns, periodic, pois
 from nbhelpers.simulate.machines import at_scale
 from nbhelpers.simulate.replicates import seeds_of
 from nbhelpers.simulate.studies import (Kept, application_results, application_slowdown, applications_on, bottleneck, closed_forms, collective_results, communication_kinds,
-                                        extrapolated_sweep3d, extrapolation, injected_codes, injected_results, overhead_and_slowdown, overlap_potential, own_at_scale,
+                                        extrapolated_sweep3d, extrapolation, injected_codes, injected_results, overhead_and_slowdown, overlap_potential, own_at_scale, own_recordings, own_sentence,
                                         pipelining, point_to_point, published_noise, published_signature, rank_correlation, scaling, sensitivity, signatures,
                                         system_networks, system_noises, traces_of_runs)
 from nbhelpers.simulate.studies.kept import asked_for
@@ -135,6 +135,18 @@ class TestOwnNoise:
             traces_of_runs(self.EVENTS, self.RUNS.head(1))
         with pytest.raises(InputError, match="no noise"):
             traces_of_runs(self.EVENTS.head(0), self.RUNS)
+
+    def test_a_cpu_that_others_had_for_the_whole_run_is_no_place_of_the_program(self):
+        whole = self.EVENTS.assign(start_ns=self.EVENTS["start_ns"].where(self.EVENTS["cpu"] == 0, 0),
+                                   end_ns=self.EVENTS["end_ns"].where(self.EVENTS["cpu"] == 0, 1000))
+        assert [trace.name for trace in traces_of_runs(whole, self.RUNS)] == ["run 1, CPU 0", "run 2, CPU 0"]
+
+    def test_without_events_only_the_loop_is_brought_to_scale(self):
+        loop = traces_of_runs(self.EVENTS, self.RUNS)[0]
+        assert list(own_recordings(loop, self.EVENTS.head(0), self.RUNS)) == ["detours of a loop"]
+        table = own_at_scale(own_recordings(loop, self.EVENTS, self.RUNS), [2, 8], seeds=2)
+        assert "events of the traced runs" in own_sentence(table)
+        assert "no event was recorded" in own_sentence(table[table["recording"] == "detours of a loop"])
 
     def test_at_scale_is_at_scale_recording_by_recording(self):
         traces = traces_of_runs(self.EVENTS, self.RUNS)

@@ -1,12 +1,15 @@
 """This machine's noise at scale: several recordings of it side by side, and kernel events of traced runs as traces, each run as long as it was."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pandas as pd
 
 from ...errors import InputError
 from ..machines import Recording, at_scale
 from ..noise import Detours
+
+LOOP, TRACED = "detours of a loop", "kernel events"
 
 
 def own_at_scale(recordings: Mapping[str, Recording], ranks: Sequence[int], *, seeds: int = 30, **options: object) -> pd.DataFrame:
@@ -39,7 +42,8 @@ def traces_of_runs(events: pd.DataFrame, runs: pd.DataFrame) -> list[Detours]:
 
     Returns
     -------
-    A trace for every CPU and run that lost any time.
+    A trace for every CPU and run that lost any time. A CPU that others had for the whole of a run is left out: the program was not
+    there, and no operation would ever end on it.
 
     Raises
     ------
@@ -52,5 +56,40 @@ def traces_of_runs(events: pd.DataFrame, runs: pd.DataFrame) -> list[Detours]:
     if unknown:
         raise InputError(f"run {min(unknown)} is not in the runs table", why="its length is the period of its noise", mend="give the runs that the events are from")
     lost = events.assign(duration_ns=events["end_ns"] - events["start_ns"])
-    return [Detours.from_table(own, max(seconds[run] * 1e9, float(own["end_ns"].max())), f"run {run}, CPU {cpu}")
-            for (run, cpu), own in lost.groupby(["run", "cpu"], sort=True)]
+    traces = [Detours.from_table(own, max(seconds[run] * 1e9, float(own["end_ns"].max())), f"run {run}, CPU {cpu}")
+              for (run, cpu), own in lost.groupby(["run", "cpu"], sort=True)]
+    return [trace for trace in traces if _has_time(trace)]
+
+
+def _has_time(trace: Detours) -> bool:
+    try:
+        return trace.overhead < 1
+    except InputError:  # no time is left at all
+        return False
+
+
+def own_recordings(loop: str | Path, events: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Recording]:
+    """What is brought to scale: the detours of a loop, and the kernel events of traced runs where there are any.
+
+    Parameters
+    ----------
+    loop : file of the loop's detours. events, runs : see `traces_of_runs`.
+    """
+    traces = traces_of_runs(events, runs) if len(events) else []
+    return {LOOP: loop} | ({TRACED: traces} if traces else {})
+
+
+def own_sentence(table: pd.DataFrame) -> str:
+    """What `own_at_scale` says of the largest number of CPUs.
+
+    Parameters
+    ----------
+    table : of `own_at_scale` of `own_recordings`.
+    """
+    last = table.sort_values("ranks").groupby("recording").last()
+    loop, ranks = last.loc[LOOP], int(last["ranks"].max())
+    told = (f"An all-reduce on **{ranks:,}** CPUs as noisy as this machine's when idle would take **{loop['median']:.1f}** times as long "
+            f"as without noise ({loop['low']:.1f} to {loop['high']:.1f})")
+    if TRACED not in last.index:
+        return f"{told}; no event was recorded in traced runs."
+    return f"{told}; with the events of the traced runs {last.loc[TRACED, 'median']:.1f} times."
