@@ -138,15 +138,21 @@ def _split(case: WorstCase, samples: dict[str, np.ndarray], means: dict[str, np.
     return row
 
 
-def worst_findings(table: pd.DataFrame) -> list[str]:
-    """What the table says, in sentences."""
+def worst_findings(table: pd.DataFrame, tracer: str = "") -> list[str]:
+    """What the table says, in sentences.
+
+    Parameters
+    ----------
+    table : of `worst_table`. tracer : the source of the events; of "detours" nobody knows that they were the kernel's.
+    """
+    recorded = "detours of a loop" if tracer == "detours" else "kernel events"
     error, kernel, control = ((table[name] - 1).abs() for name in ("ratio", "ratio_kernel", "ratio_undisturbed"))
     sums = table[["excess_ms", "kernel_ms", "hypervisor_ms", "unexplained_ms"]].sum()
     parts = ", ".join(f"{sums[f'{name}_ms']:.1f} ms ({sums[f'{name}_ms'] / sums['excess_ms']:.0%}) {words}" for name, words in
-                      (("kernel", "by replayed kernel events"), ("hypervisor", "by replayed hypervisor gaps"), ("unexplained", "by nothing that was replayed")))
+                      (("kernel", f"by replayed {recorded}"), ("hypervisor", "by replayed hypervisor gaps"), ("unexplained", "by nothing that was replayed")))
     holds = int(((table["ratio_low"] <= 1) & (table["ratio_high"] >= 1)).sum())
     return [f"Of the {len(table)} slowest run{'s' if len(table) > 1 else ''} the replay's mean was off by **{error.mean():.1%}** on average and {error.max():.1%} at most "
-            f"(kernel events alone {kernel.mean():.1%}, no replay at all {control.mean():.1%}).",
+            f"({recorded} alone {kernel.mean():.1%}, no replay at all {control.mean():.1%}).",
             f"Together they took {sums['excess_ms']:.1f} ms longer than the undisturbed mean, explained {parts}.",
             f"In {holds} of {len(table)} cases the 95 % interval of replayed / anomaly holds 1. Each anomaly is a single run: the undisturbed program's own "
             "spread is in it, and no replay of events can bring that back."]

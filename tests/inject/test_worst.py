@@ -42,6 +42,15 @@ def test_a_case_has_what_its_run_suffered_beyond_the_others():
         worst_cases(RUNS, EVENTS, STOLEN, 6)
 
 
+def test_what_only_a_loop_saw_is_not_taken_for_the_hypervisors():
+    detours = noise([(run, "hardware", 10, 1) for run in range(6)] + [(1, "hardware", 30, 8)])
+    case = worst_cases(RUNS, detours, STOLEN.iloc[:0], 1)[0]
+    assert case.both is None and len(case.kernel.events()) == 1
+    table = worst_table(measured(calm=0.1, kernel=0.11), [case])
+    told = " ".join(worst_findings(table, "detours"))
+    assert "by replayed detours of a loop" in told and "kernel events" not in told
+
+
 def measured(**cells):
     random = np.random.default_rng(0)
     names = {"calm": UNDISTURBED, "kernel": f"{KERNEL} 1", "both": f"{BOTH} 1", "both_2": f"{BOTH} 2"}

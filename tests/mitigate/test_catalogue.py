@@ -6,7 +6,7 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.measure import describe_columns, finished
-from nbhelpers.mitigate import candidates, cause_campaign, causes, describe_causes, score_causes, score_nothing, score_sentences
+from nbhelpers.mitigate import candidates, cause_campaign, causes, describe_causes, not_planted, score_causes, score_nothing, score_sentences
 from nbhelpers.mitigate.catalogue import plantable
 from nbhelpers.mitigate.scores import shows
 
@@ -52,6 +52,13 @@ def test_every_sign_is_a_column_that_some_layer_has_or_the_victims_own():
     for cause in causes().values():
         assert any(shows(column, cause.shown_by) for column in known), cause
     assert len(describe_causes()) >= 12
+
+
+def test_what_was_not_planted_is_said_with_the_reason_and_the_command(monkeypatch):
+    monkeypatch.setattr("nbhelpers.mitigate.catalogue.may_realtime", lambda priority: False)
+    assert not_planted(["fifo-bursts", "cpu-hog"], {"cpu-hog": pd.DataFrame()}) == [
+        "Not planted: fifo-bursts, this user may not use SCHED_FIFO (run as root, or: ulimit -r 99)."]
+    assert not_planted(["cpu-hog"], {"cpu-hog": pd.DataFrame()}) == []
 
 
 def test_a_campaign_needs_whole_blocks_and_a_cause_that_exists(tmp_path):

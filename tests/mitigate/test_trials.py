@@ -9,6 +9,8 @@ from nbhelpers.errors import InputError
 from nbhelpers.measure import run_once
 from nbhelpers.mitigate import compare_trials, forgetful, matrix_product, may_help, published_product, treated, trial_runs, trial_sentence, trial_statistics, trial_table
 from nbhelpers.workloads import program
+from nbhelpers.mitigate import compare_trials, forgetful, left_out, matrix_product, may_help, published_product, treated, trial_runs, trial_sentence, trial_statistics, trial_table
+from nbhelpers.workloads import external
 
 
 def test_returned_memory_is_kept_by_the_mitigation(binaries, tmp_path):
@@ -52,6 +54,17 @@ def test_p_values_are_corrected_for_the_number_of_mitigations():
     table = trial_table(compare_trials(runs)).set_index("mitigation")
     smaller = min(alone, key=alone.get)
     assert table.loc[smaller, "p_corrected"] == pytest.approx(min(1, 2 * alone[smaller]))
+
+
+def test_nothing_tried_is_no_failure_and_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr("nbhelpers.mitigate.program.find_library", lambda name: None)
+    runs = invented(0.8)
+    compared = compare_trials(runs[runs["cell"] == "baseline"])
+    assert compared == {} and len(trial_table(compared)) == len(trial_statistics(compared)) == 0
+    assert trial_sentence(trial_table(compared), "Test") == "Test: no mitigation was tried."
+    told = left_out(["jemalloc", "tcmalloc"], compared, matrix_product(100))
+    assert "jemalloc was left out: there is no library jemalloc here (apt-get install libjemalloc2)" in told and "tcmalloc was left out" in told
+    assert left_out(["jemalloc", "useless"], compare_trials(runs)) == ""
 
 
 def test_what_may_help_says_why_the_rest_is_not_tried():

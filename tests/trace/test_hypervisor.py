@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.trace import (Tracer, detour_workload, gap_account, loop_beside_trace, loop_findings, read_traces, read_tracepoints, steal_table, stolen_time, stolen_times,
+from nbhelpers.trace import (Tracer, detour_workload, gap_account, loop_beside_trace, loop_findings, read_traces, read_tracepoints, steal_sentence, steal_table, stolen_time, stolen_times,
                              with_hardware)
 from nbhelpers.machine import doctor
 from nbhelpers.measure import run_once
@@ -220,3 +220,12 @@ def test_a_loop_beside_the_trace_shares_its_gaps_out(tmp_path, binaries):
     assert parts.sum(axis=1).to_numpy() == pytest.approx(table["gaps_ms"].to_numpy(), rel=0.2)
     pd.testing.assert_frame_equal(loop_beside_trace(tmp_path, 2, 0.1, measure=False), table)
     assert "no record explains" in loop_findings(table)[0] and "not known" in loop_findings(table.iloc[:0])[0]
+
+
+def test_what_no_recording_tells_is_unknown_and_not_none(tmp_path):
+    runs = pd.DataFrame({"run": [0], "seconds": [2.0], "status": "ok", "steal_s": [0.04]})
+    stolen = stolen_times(tmp_path, runs)
+    table = steal_table(runs, stolen, cpus=2)
+    assert table["steal_ms"][0] == 40 and table[["account_ms", "gaps", "gaps_ms", "late_ms"]].isna().all(axis=None)
+    told = steal_sentence(table, stolen.attrs["method"])
+    assert "40 ms by the kernel's sum" in told and "nan" not in told and "only a recording of tracepoints" in told
