@@ -201,8 +201,10 @@ _LOOP = ("The kernel's tracer is replaced by a detour loop that runs in the prog
          "name, kind or priority.")
 _ASKED: dict[str, tuple[Callable[[str, Here], _Answers], ...]] = {
     "10-trace-collection": (_tracer(_LOOP), _tracer("The cost of recording an event is not measured: the kernel records none.", LEFT_OUT), _counters),
-    "20-delta-config": (_tracer("The noise config is made of what a detour loop was without: events without a name, all of the kind hardware."),),
-    "30-injection": (_tracer("What the kernel sees of a replay is replaced by what the detour loop, in the program's place, was without."),
+    "20-delta-config": (_tracer("The noise config is made of the times that a detour loop was without its CPU: events without a name, "
+                                "all of the kind hardware."),),
+    "30-injection": (_tracer("What the kernel sees of a replay is replaced by the times that a detour loop, in the program's place, was "
+                             "without its CPU."),
                      _realtime, _counters),
     "35-planted-anomaly": (_tracer(_LOOP), _realtime, _counters),
     "37-worst-runs": (_tracer(_LOOP), _only_tracepoints, _realtime),
@@ -217,7 +219,7 @@ _ASKED: dict[str, tuple[Callable[[str, Here], _Answers], ...]] = {
     "60-openmp-variability": (_models("compilers", {"clang": "Programs built by clang are", "gcc": "Programs built by gcc are"},
                                       "apt-get install clang libomp-dev; rm build/c-parts; make env"),
                               _configurations(("mitigation", "threads", "nodes")), _clock),
-    "80-noise-at-scale": (_tracer("The kernel events of traced runs are replaced by what a detour loop was without."),),
+    "80-noise-at-scale": (_tracer("The kernel events of traced runs are replaced by the times that a detour loop was without its CPU."),),
 }
 
 
