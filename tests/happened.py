@@ -117,7 +117,7 @@ def faults(profile: Path, stages: list[str]) -> list[str]:
 def _unreadable(profile: Path, stage: str, page: str) -> list[str]:
     place = profile / "results" / stage / "found.json"
     told = json.loads(place.read_text()) if place.exists() else []
-    words = re.compile(r"\b(nan|None|inf)\b")
+    words = re.compile(r"\b(nan|inf)\b|\bNone\b(?! of)")
     unknown = [sentence for sentence in told if words.search(sentence)]
     return unknown + (["a table without rows does not say why"] if f"No rows: {UNKNOWN}" in html.unescape(page) else [])
 

@@ -68,12 +68,13 @@ class Cause:
 
 @dataclass(frozen=True)
 class Planting:
-    """Where a cause is planted: the workload, its CPU, another CPU, and its file."""
+    """Where a cause is planted: the workload, its CPU, another CPU, and its file; `asked`: it is only asked whether it can be."""
 
     workload: Workload
     cpu: int
     other: int
     file: Path | None
+    asked: bool = False
 
 
 def _hog(priority: int) -> Callable[[Planting], tuple]:
@@ -89,6 +90,8 @@ def _noise(kind: str, intensity: float, beside: bool) -> Callable[[Planting], tu
     """Noise on the victim's CPU, or on the one beside it."""
     def disturbs(at: Planting) -> tuple:
         events = stressor_noise(kind, intensity, WINDOW_S, [_beside(at) if beside else at.cpu])
+        if at.asked:  # an injector is calibrated, which takes the machine for a second
+            return at.workload, []
         return at.workload, [Injector(NoiseConfig.from_events(events), placement="origin")]
     return disturbs
 
@@ -240,7 +243,7 @@ def refused(name: str) -> NoisebookError | None:
     """The error that planting a cause here would end in; None: it can be planted."""
     cause = _known(name)
     try:
-        cause.disturbs(_place(cause))
+        cause.disturbs(replace(_place(cause), asked=True))
     except NoisebookError as error:
         return error
     return None

@@ -7,10 +7,8 @@ import pytest
 from nbhelpers.attribute import compare
 from nbhelpers.errors import InputError
 from nbhelpers.measure import run_once
-from nbhelpers.mitigate import compare_trials, forgetful, matrix_product, may_help, published_product, treated, trial_runs, trial_sentence, trial_statistics, trial_table
 from nbhelpers.workloads import program
 from nbhelpers.mitigate import compare_trials, forgetful, left_out, matrix_product, may_help, published_product, treated, trial_runs, trial_sentence, trial_statistics, trial_table
-from nbhelpers.workloads import external
 
 
 def test_returned_memory_is_kept_by_the_mitigation(binaries, tmp_path):
