@@ -82,3 +82,9 @@ def test_a_check_without_a_mend_leaves_the_sentence_alone(checks):
     without = tuple(replace(check, mend="") for check in checks)
     made = promises("smoke", ["10-trace-collection"], Doctor(without, NOTHING))
     assert all("To change that" not in str(promise) for promise in made)
+
+
+def test_asking_measures_nothing(tmp_path, monkeypatch, checks):
+    monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path))
+    of("full", ALL, checks)
+    assert list(tmp_path.iterdir()) == [], "nothing was calibrated, and the machine's lock was not asked for"
