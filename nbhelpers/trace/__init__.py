@@ -4,7 +4,6 @@ Owns recording (`Tracer` and its parts) and reading (`read_osnoise`, `read_trace
 """
 
 from ._program import Traced, traced_runs
-from ._steal import gap_account, steal_table
 from ._steal import gap_account, steal_sentence, steal_table
 from .beside import loop_beside_trace, loop_findings
 from .cost import event_cost_ns, event_costs_ns
