@@ -1,6 +1,6 @@
 """Files that survive a crash: written whole or not at all, the same bytes for the same content.
 
-Owns atomic writing, canonical JSON, append-only records and content digests; nothing here knows what is in a file.
+Owns atomic writing, canonical JSON, append-only records, content digests and putting aside; nothing here knows what is in a file.
 """
 
 import errno
@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import tempfile
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -80,7 +81,7 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
             os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         except BaseException:
-            os.unlink(temporary)
+            Path(temporary).unlink(missing_ok=True)  # an interrupt may come when it has its name already
             raise
         _sync_folder(path.parent)
 
@@ -190,6 +191,37 @@ def read_records(path: str | Path) -> list[dict]:
             raise InputError("a damaged record", where=f"{path}, line {number}", why="a run would silently be missing",
                              mend=f"look at the line; if it can't be saved, delete it: sed -i '{number}d' {path}")
     return records
+
+
+def write_records(path: str | Path, records: Iterable[dict]) -> Path:
+    """Write all records of an append-only file anew, whole or not at all."""
+    lines = (json.dumps(record, sort_keys=True, ensure_ascii=False) + "\n" for record in records)
+    return write_atomically(path, "".join(lines))
+
+
+def new_aside(folder: str | Path) -> Path:
+    """Where what is put aside now goes: ``FOLDER/aside/DATE``; the folder does not exist yet."""
+    date = time.strftime("%Y-%m-%dT%H-%M-%S")
+    place, number = Path(folder) / "aside" / date, 1
+    while place.exists():
+        number += 1
+        place = place.with_name(f"{date}-{number}")
+    return place
+
+
+def put_aside(path: str | Path, why: str) -> str:
+    """Move a file into ``aside/DATE`` beside it, with the reason in ``why.txt``; nothing is deleted.
+
+    Returns
+    -------
+    One line that says what was put where, and why.
+    """
+    path = Path(path)
+    home = new_aside(path.parent)
+    write_atomically(home / "why.txt", f"{path.name}: {why}\n")
+    os.replace(path, home / path.name)  # last, so that a crash leaves the file in one place or the other
+    _sync_folder(path.parent)
+    return f"{path.name} was put aside ({path.parent.name}/aside/{home.name}): {why}"
 
 
 def packed(path: str | Path) -> Path:

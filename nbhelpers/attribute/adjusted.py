@@ -7,6 +7,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..outcomes import outcome_of
+from ..measure.table import same_epochs
 
 
 def adjusted_effect(runs: pd.DataFrame, factor: str, level: str, against: str, covariates: tuple[str, ...] = ("steal_s",),
@@ -17,7 +18,7 @@ def adjusted_effect(runs: pd.DataFrame, factor: str, level: str, against: str, c
 
     Parameters
     ----------
-    runs : finished runs.
+    runs : finished runs; of a campaign that grew, those of the epochs that hold both levels count.
     factor : column with the levels, such as ``"cell"``.
     level, against : the levels compared.
     covariates : columns held fixed; those that are missing or do not vary are left out.
@@ -31,7 +32,7 @@ def adjusted_effect(runs: pd.DataFrame, factor: str, level: str, against: str, c
     ------
     InputError : a level has fewer than three runs.
     """
-    chosen = runs[runs[factor].isin([level, against])]
+    chosen = pd.concat(same_epochs(*(runs[runs[factor] == name] for name in (level, against)))).sort_index()
     outcome = outcome_of(runs, outcome).name
     counts = chosen[factor].value_counts().reindex([level, against], fill_value=0)
     if counts.min() < 3:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..outcomes import COST, Outcome, outcome_of, with_cost
+from ..measure.table import same_epochs
 from .bootstrap import CHUNK_VALUES, STATISTICS, as_values, bootstrap_interval, bootstrap_ratio, interval_of, round_draws
 from .difference import difference_tests
 from .metadata import differing
@@ -66,7 +67,8 @@ def compare(before: object, after: object, outcome: str | None = None, seed: int
 
     Parameters
     ----------
-    before, after : runs tables (rows whose `status` is not "ok" are passed over) or arrays of at least two values each.
+    before, after : runs tables (rows whose `status` is not "ok" are passed over) or arrays of at least two values each. Of
+        tables of a campaign that grew only the epochs count in which both were measured.
     outcome : column to compare, where a table is given; None: what its program is judged by (`outcomes.outcome_of`).
     higher_is_better : the outcome is a throughput or the like; None: as the table says.
     block : column that names the rounds in which both were measured, in random order. Where at least eight rounds hold runs of
@@ -89,6 +91,8 @@ def compare(before: object, after: object, outcome: str | None = None, seed: int
     """
     judged = _judged(before, outcome)
     outcome, higher = judged.name, judged.higher_is_better if higher_is_better is None else higher_is_better
+    if isinstance(before, pd.DataFrame) and isinstance(after, pd.DataFrame):
+        before, after = same_epochs(before, after)
     pair = _Pair.of(before, after, outcome, block)
     draws = pair.draws(seed) if pair.rounds else None
     table = pd.DataFrame.from_dict({name: pair.row(name, draws, seed) for name in STATISTICS}, orient="index",

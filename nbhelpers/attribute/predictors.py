@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..outcomes import DIRECTIONS, Outcome, outcome_of, reported
 from .order import standard_ranks
 
-BOOKKEEPING = frozenset("""run round block repeat order index attempt seed pid exit_code start_ns t0_ns started_ns began_unix_s noise_start_ns region_slack_us
+BOOKKEEPING = frozenset("""run round epoch block repeat order index attempt seed pid exit_code start_ns t0_ns started_ns began_unix_s noise_start_ns region_slack_us
     timestamp threads verified""".split())
 CONSEQUENCES = frozenset("""seconds region_seconds wall_seconds elapsed_seconds duration_ns end_ns ended_ns finish_ns user_s user_seconds
     utime task_clock task_clock_ns cpu_clock cpu_clock_ns cpu_ns cpu_s cpu_seconds cpu_share sum_exec_runtime_ns""".split())

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..machine import doctor
-from ..measure import Campaign, Cell, finished
+from ..measure import Campaign, Cell, finished, same_epochs
 from ..noise import NoiseConfig, delta_noise
 from ..trace import Tracer, read_traces
 from ..workloads import Workload
@@ -150,13 +150,14 @@ def planted_table(runs: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     are distributed from those under the hog: `wasserstein_share`, `wasserstein_chance`, `ks` (see `workload_accuracy`), and the same of
     the undisturbed control (`baseline_wasserstein_share`, `baseline_ks`).
     """
-    samples = {cell: own["seconds"].to_numpy() for cell, own in runs.groupby("cell")}
-    cases = sorted(int(cell.split()[1]) for cell in samples if cell.startswith("disturbed"))
-    return pd.DataFrame([_case(case, samples, seed) for case in cases])
+    cases = sorted(int(cell.split()[1]) for cell in runs["cell"].unique() if cell.startswith("disturbed"))
+    return pd.DataFrame([_case(case, runs, seed) for case in cases])
 
 
-def _case(case: int, samples: dict[str, np.ndarray], seed: int) -> dict:
-    parts = {"baseline": samples["undisturbed"], "disturbed": samples[f"disturbed {case}"], "replayed": samples[f"replayed {case}"]}
+def _case(case: int, runs: pd.DataFrame, seed: int) -> dict:
+    cells = {"baseline": "undisturbed", "disturbed": f"disturbed {case}", "replayed": f"replayed {case}"}
+    own = same_epochs(*(runs[runs["cell"] == cell] for cell in cells.values()))
+    parts = {name: table["seconds"].to_numpy() for name, table in zip(cells, own)}
     ratio = replay_ratio(parts["disturbed"], parts["replayed"], seed=seed)
     means = {}
     for name in ("disturbed", "replayed", "baseline"):

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..errors import InputError, RunError
+from ..files import digest
 from ..measure import Attachment
 from ..workloads import binary_folder, program_path
 
@@ -46,6 +47,7 @@ class Hog(Attachment):
         for cpu, blocks in self.schedule.items():
             _check_blocks(cpu, blocks)
         self._priority, self._roam = priority, roam
+        self.identity = f"hog {digest(str(self.schedule), str(priority), str(roam))}"
         self._pids: list[int] = []
         self._pipes: list[int] = []  # our ends: of the ready pipes to read, of the go pipes to write
         self._go: list[int] = []

@@ -64,6 +64,7 @@ class Injector(Attachment):
     def __init__(self, config: NoiseConfig, placement: Placement = "roam", *, lanes: int = 2, rules: Rules | None = None,
                  exclude_cpus: Collection[int] = (), kinds: KindOptions | None = None, log_folder: str | Path | None = None, keep_logs: bool = False):
         self.config = config
+        self.identity = f"injected {config.digest}, {placement}, {lanes} lanes"
         self.plan = make_plan(config, placement, lanes, rules, exclude_cpus, kinds=kinds)
         self.logs: dict[int, pd.DataFrame] = {}
         self._log_folder, self._keep_logs = log_folder and Path(log_folder), keep_logs

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..files import digest
-from ..measure import Campaign, Cell
+from ..measure import Campaign, Cell, same_epochs
 from ..outcomes import worst_first
 from ..noise import NoiseConfig, average_noise, delta_noise
 from ..trace import with_hardware
@@ -117,7 +117,8 @@ def worst_table(runs: pd.DataFrame, cases: Sequence[WorstCase], seed: int = 0) -
     95 % bootstrap interval (`…_low`, `…_high`). The anomaly is one run, a constant. A part can be negative: chance, or a replay
     that costs more than what it replays.
     """
-    samples = {cell: as_values(own["seconds"]) for cell, own in runs.groupby("cell")}
+    cells = [own for _, own in runs.groupby("cell")]
+    samples = {own["cell"].iloc[0]: as_values(own["seconds"]) for own in same_epochs(*cells)}
     random = np.random.default_rng(seed)
     means = {cell: np.append(values.mean(), random.choice(values, (_REPEATS, values.size)).mean(axis=1)) for cell, values in samples.items()}
     return pd.DataFrame([_split(case, samples, means) for case in cases])

@@ -1,24 +1,29 @@
 """A campaign's folder: what is being measured, the runs so far, and a lock against a second writer.
 
-`campaign.json` says what the runs are runs of; `runs.jsonl` has a line a run, `series.jsonl` one for each that printed series; both are only
-ever appended to. In data/recorded they are packed (.gz), and read all the same.
+`campaign.json` says what the runs are runs of, and how the campaign grew; `runs.jsonl` has a line a run, `series.jsonl` one for each that
+printed series; both are only ever appended to, but for runs of something else, which go to `aside/DATE`. In data/recorded
+they are packed (.gz), and read all the same.
 """
 
 import fcntl
 import hashlib
 import json
 import os
+import re
+import shutil
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from ..errors import InputError
-from ..files import append_record, digest, read_json, read_records, to_json, write_json
+from ..files import append_record, digest, new_aside, read_json, read_records, to_json, write_json, write_records
 from ..workloads import Workload, binary_folder, program_path
 
 _FORMAT = "noisebook campaign 1"
+_ACCOMPANIED = "accompanied"  # what a cell's attachments say of themselves; older records do not know it
 _PORTABLE = ("workload", "model", "config", "noise")  # what recorded data must agree in on a machine that did not measure them
 
 
@@ -78,20 +83,103 @@ class Store:
             fcntl.flock(fd, fcntl.LOCK_UN)  # explicitly: an attachment may have forked a process that holds a copy
             os.close(fd)
 
-    def settle(self, identity: dict) -> None:
-        """Write down what is measured, or compare it with what was written down before.
+    def epoch(self) -> int:
+        """How often what was asked for has changed after something was measured."""
+        return len(self._epochs()) - 1
 
-        Raises
-        ------
-        InputError : the folder holds runs of something else; the message lists the differences.
+    def notes(self) -> list[str]:
+        """How the campaign grew, a sentence each."""
+        return list(self._campaign().get("notes", []))
+
+    def next_run(self) -> int:
+        """A number that no run has had, neither of those here nor of those put aside."""
+        return max((row["run"] for row in (*self.rows(), *self._rows_aside())), default=-1) + 1
+
+    def settle(self, identity: dict) -> None:
+        """Write down what is measured from now on; runs of something else under the same name are put aside.
+
+        What a crash in the midst leaves undone is done by the next call: `campaign.json` is written last.
         """
         if self.folder is None:
             return
-        path = self.folder / "campaign.json"
-        if path.exists():
-            _refuse(_differences(self._recorded(), identity), path)
-        else:
-            write_json(path, identity)
+        recorded = self._campaign() or {**identity, "cells": {}}
+        asked, stale = identity["cells"], _stale(recorded, identity)
+        self._put_aside(stale, recorded)
+        epochs, names, rows = self._epochs(), sorted(asked), self.rows()
+        moved = self._untold_asides(recorded)
+        said = moved + _growth(set(epochs[-1] if epochs else ()), set(names), {row["cell"] for row in rows})
+        notes = [*recorded.get("notes", []), *(f"{time.strftime('%Y-%m-%d %H:%M')}: {one}" for one in said)]
+        if stale or moved or not epochs or names != epochs[-1]:
+            unused = not (stale or moved) and not any(row.get("epoch", 0) == len(epochs) - 1 for row in rows)
+            epochs = [*(epochs[:-1] if unused else epochs), names]
+        known = recorded["cells"] if recorded["seed"] == identity["seed"] else {}
+        settled = {**identity, "cells": known | asked, "epochs": epochs, **({"notes": notes} if notes else {})}
+        if settled != recorded:
+            write_json(self.folder / "campaign.json", settled)
+
+    def _campaign(self) -> dict:
+        """What was written down; empty where nothing was yet."""
+        return self._recorded() if self.folder is not None and (self.folder / "campaign.json").exists() else {}
+
+    def _epochs(self) -> list[list[str]]:
+        """The names asked for in each epoch; a campaign of before there were any had one."""
+        campaign = self._campaign()
+        return list(campaign.get("epochs", [sorted(campaign["cells"])] if campaign else []))
+
+    def _put_aside(self, stale: Mapping[str, str], recorded: dict) -> None:
+        """Move the runs of some cells, with their series and files, into ``aside/DATE``.
+
+        First they are copied, then they vanish from the logs. A crash in between leaves them in both places, and then those
+        that lie aside already are not copied again.
+        """
+        leaving = [row for row in self.rows() if row["cell"] in stale]
+        if not leaving:
+            return
+        homes = {_key(row): home for home in self._asides() for row in read_records(home / "runs.jsonl")}
+        fresh = [row for row in leaving if _key(row) not in homes]
+        if fresh:
+            home = self._copied_aside(fresh, stale, recorded)
+            homes |= {_key(row): home for row in fresh}
+        self._move_files({row["run"]: homes[_key(row)] for row in leaving})
+        write_records(self.folder / "runs.jsonl", [row for row in self.rows() if row["cell"] not in stale])
+        if self.series():
+            write_records(self.folder / "series.jsonl", self.series())
+
+    def _untold_asides(self, recorded: dict) -> list[str]:
+        """What lies aside and no note says so, since a crash came between."""
+        told = " ".join(recorded.get("notes", []))
+        homes = [home for home in self._asides() if f"aside/{home.name})" not in told]
+        return [sentence for home in homes for sentence in _about_aside(home, self.folder.name)]
+
+    def _asides(self) -> list[Path]:
+        return [] if self.folder is None else sorted(path.parent for path in self.folder.glob("aside/[!.]*/runs.jsonl"))
+
+    def _rows_aside(self) -> list[dict]:
+        return [row for home in self._asides() for row in read_records(home / "runs.jsonl")]
+
+    def _copied_aside(self, rows: list[dict], stale: Mapping[str, str], recorded: dict) -> Path:
+        home = new_aside(self.folder)
+        staging = home.with_name(".unfinished")
+        shutil.rmtree(staging, ignore_errors=True)  # of a crash: copies only
+        keys = {(row["run"], row.get("t0_ns")) for row in rows}
+        write_records(staging / "runs.jsonl", rows)
+        series = [one for one in self.series() if (one["run"], one["t0_ns"]) in keys]
+        if series:
+            write_records(staging / "series.jsonl", series)
+        write_json(staging / "campaign.json", {**recorded, "aside": dict(stale)})
+        os.replace(staging, home)
+        return home
+
+    def _move_files(self, homes: Mapping[int, Path]) -> None:
+        """What attachments keep of single runs, such as traces/run-000012.osnoise.gz, goes with them."""
+        for place, folders, names in os.walk(self.folder):
+            folders[:] = [name for name in folders if not (Path(place, name) / "campaign.json").exists() and name != "aside"]
+            for name in names:
+                number = re.fullmatch(r"[a-z]+-(\d{6,})\..+", name)
+                if number and int(number[1]) in homes:
+                    target = homes[int(number[1])] / Path(place).relative_to(self.folder) / name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    os.replace(Path(place, name), target)
 
     def agree(self, identity: dict) -> None:
         """Compare names, models, placements and noise only: data recorded elsewhere, by programs that need not exist here.
@@ -103,14 +191,19 @@ class Store:
         if self.folder is None or not (self.folder / "campaign.json").exists():
             raise InputError("no campaign is recorded here", where=self.folder or "a campaign without a folder",
                              mend="measure first: the same campaign with frozen=False")
-        recorded = self._recorded()
-        _refuse(_differences(_portable(recorded), _portable(identity)), self.folder / "campaign.json")
+        recorded, asked = _portable(self._recorded())["cells"], _portable(identity)["cells"]
+        lines = [f"cell '{name}' is asked for and was not recorded" for name in sorted(asked.keys() - recorded.keys())]
+        lines += [line for name in sorted(asked.keys() & recorded.keys()) for line in _differences(name, recorded[name], asked[name])]
+        if lines:
+            raise InputError("something else was recorded here:\n    " + "\n    ".join(lines), where=self.folder / "campaign.json",
+                             why="what was recorded is only read, never measured again",
+                             mend="ask for what was recorded, or measure: the same campaign with frozen=False")
 
     def _recorded(self) -> dict:
         path = self.folder / "campaign.json"
         recorded = read_json(path)
         if not isinstance(recorded, dict) or recorded.get("format") != _FORMAT or not isinstance(recorded.get("cells"), dict):
-            raise InputError(f"not a campaign: the format is not '{_FORMAT}'", where=path, mend="measure into a new folder")
+            raise InputError(f"not a campaign: the format is not '{_FORMAT}'", where=path, mend="measure into another folder")
         return recorded
 
 
@@ -130,13 +223,13 @@ def _open_lock(folder: Path) -> int:
     return fd
 
 
-def identity(cells: Mapping[str, tuple[Workload, str]], seed: int, folder: Path | None, with_programs: bool = True) -> dict:
-    """What the runs of a campaign are runs of; `cells` maps names to workload and noise. Holds wherever the campaign's `folder` is moved to."""
+def identity(cells: Mapping[str, tuple[Workload, str, list[str]]], seed: int, folder: Path | None, with_programs: bool = True) -> dict:
+    """What the runs of a campaign are runs of; `cells` maps names to workload, noise and what accompanies it. Holds wherever the campaign's `folder` is moved to."""
     return {"format": _FORMAT, "seed": seed,
-            "cells": {name: _cell_identity(workload, noise, folder, with_programs) for name, (workload, noise) in cells.items()}}
+            "cells": {name: _cell_identity(*cell, folder, with_programs) for name, cell in cells.items()}}
 
 
-def _cell_identity(workload: Workload, noise: str, folder: Path | None, with_programs: bool) -> dict:
+def _cell_identity(workload: Workload, noise: str, accompanied: list[str], folder: Path | None, with_programs: bool) -> dict:
     program = Path(workload.command[0])
     reader = {} if workload.reader is None else {"reader": json.loads(to_json(workload.reader.as_dict()))}  # as it will be read back
     # marks and process are what `start` says already, and studies were measured before there were others
@@ -144,7 +237,8 @@ def _cell_identity(workload: Workload, noise: str, folder: Path | None, with_pro
     return {"workload": workload.name, "model": workload.model, "config": workload.config, "noise": noise,
             "command": [_recorded_name(program), *(_without(word, folder) for word in workload.command[1:])], "env": dict(workload.env),
             "start": workload.start, "cpus": workload.cpus and list(workload.cpus),
-            "program_digest": program_digest(program) if with_programs else None, **reader, **region}
+            "program_digest": program_digest(program) if with_programs else None, **reader, **region,
+            _ACCOMPANIED: accompanied}
 
 
 def _without(word: str, folder: Path | None) -> str:
@@ -180,22 +274,51 @@ def _portable(campaign: dict) -> dict:
     return {"cells": {name: {key: cell.get(key) for key in _PORTABLE} for name, cell in campaign["cells"].items()}}
 
 
-def _differences(recorded: dict, asked: dict) -> list[str]:
-    """What differs, a line each."""
-    lines = [f"{key}: recorded {recorded.get(key)!r}, asked {asked.get(key)!r}"
-             for key in sorted((recorded.keys() | asked.keys()) - {"cells"}) if recorded.get(key) != asked.get(key)]
+def _stale(recorded: dict, asked: dict) -> dict[str, str]:
+    """Cells whose recorded runs are of something else than what is asked for under their name, and what differs."""
     old, new = recorded["cells"], asked["cells"]
-    lines += [f"cell '{name}' was recorded and is not asked for" for name in sorted(old.keys() - new.keys())]
-    lines += [f"cell '{name}' is asked for and was not recorded" for name in sorted(new.keys() - old.keys())]
-    for name in sorted(old.keys() & new.keys()):
-        lines += [f"cell '{name}', {key}: recorded {old[name].get(key)!r}, asked {new[name].get(key)!r}"
-                  for key in sorted(old[name].keys() | new[name].keys()) if old[name].get(key) != new[name].get(key)]
-    return lines
+    if recorded["seed"] != asked["seed"]:
+        return dict.fromkeys(old, f"another seed ({recorded['seed']}, now {asked['seed']})")
+    found = {name: _differences(name, old[name], new[name]) for name in old.keys() & new.keys()}
+    words = {name: [_WORDS.get(key, key) for key in _differing(old[name], new[name])] for name, lines in found.items() if lines}
+    return {name: f"another {', another '.join(words[name])}" for name in sorted(words)}
 
 
-def _refuse(differences: list[str], path: Path) -> None:
-    if differences:
-        raise InputError("this folder holds runs of something else:\n    " + "\n    ".join(differences), where=path,
-                         why="runs of different things in one table would be compared as if they were the same, and cells that "
-                             "are added later would not have been interleaved",
-                         mend=f"measure into a new folder, or first keep the old one aside: mv {path.parent} {path.parent}.old; all of a study: make measure-again")
+_WORDS = {"program_digest": "build of the program", "cpus": "set of CPUs", "env": "environment", "config": "placement", _ACCOMPANIED: "disturbance, mitigation or tracer"}
+
+
+def _differing(old: dict, new: dict) -> list[str]:
+    """Keys in which two identities of a cell differ."""
+    keys = sorted(old.keys() | new.keys())
+    return [key for key in keys if old.get(key) != new.get(key) and not (key == _ACCOMPANIED and key not in old)]
+
+
+def _differences(name: str, old: dict, new: dict) -> list[str]:
+    return [f"cell '{name}', {key}: recorded {old.get(key)!r}, asked {new.get(key)!r}" for key in _differing(old, new)]
+
+
+def _about_aside(home: Path, folder: str) -> list[str]:
+    """What lies in a folder of runs that were put aside, and why, a sentence for each reason."""
+    rows, why, reasons = read_records(home / "runs.jsonl"), read_json(home / "campaign.json")["aside"], {}
+    for name in dict.fromkeys(row["cell"] for row in rows):
+        reasons.setdefault(why[name], []).append(name)
+    return [f"{sum(row['cell'] in names for row in rows)} runs of {_listed(names)} were put aside ({folder}/aside/{home.name}) and are measured anew: {reason}."
+            for reason, names in reasons.items()]
+
+
+def _growth(before: set[str], now: set[str], measured: set[str]) -> list[str]:
+    """What was added to what has been measured, and what is not asked for any more."""
+    new, gone, back = sorted(now - before - measured), sorted((before - now) & measured), sorted((now - before) & measured)
+    said = [f"{_listed(new)} added: measured in further rounds, beside what it is compared with; earlier runs are kept."] if new and measured else []
+    said += [f"{_listed(gone)} not asked for any more: the runs are kept."] if gone else []
+    return said + ([f"{_listed(back)} asked for again: the runs of before count."] if back else [])
+
+
+def _listed(names: list[str], most: int = 4) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more cells"
+
+
+def _key(row: dict) -> tuple:
+    """What tells a run from every other."""
+    return row["run"], row.get("t0_ns"), row.get("began_unix_s")

@@ -15,10 +15,13 @@ class Attachment:
     notes : what a reader of the runs should know of this attachment, such as counters that do not exist here.
     follows_region : its `released` is called with the begin of the timed region: the common start where the program waits
         there or is timed from there; else (regions of kind "lines" and "roi") that begin, as soon as it was seen.
+    identity : what two runs that it accompanies must share to be runs of the same thing, such as the digest of a
+        schedule; empty: nothing. A campaign puts the runs of a cell aside when this changes.
     """
 
     notes: tuple[str, ...] = ()
     follows_region = False
+    identity: str = ""
 
     def before(self, workload: Workload) -> None:
         """Nothing has started yet: read the counters of the whole machine."""

@@ -1,4 +1,4 @@
-"""A campaign: runs of several configurations, interleaved in a recorded random order, that survives anything.
+"""A campaign: runs of several configurations, interleaved in a recorded random order, that survives anything and may grow.
 
 Each finished run is on disk before the next begins; the same call goes on where a crash, a Ctrl-C or an earlier call stopped.
 """
@@ -16,6 +16,7 @@ from ..errors import InputError, RunError
 from ..machine import measuring
 from ..progress import Task, task
 from ..workloads import Workload
+from ._plan import missing_runs
 from ._process import cleaned_up_on_sigterm, kill_marked
 from ._store import Store, identity
 from .attachment import Attachment
@@ -34,25 +35,38 @@ class Cell:
     workload : what is run.
     noise : "none", or the digest of the noise config that one of the attachments injects.
     attachments : what accompanies the runs of this cell only.
+    beside : names of the cells that it is compared with; None: all of the campaign. When cells are added to what was
+        measured, those that are compared with them are measured again beside them, and the others are not.
     """
 
     name: str
     workload: Workload
     noise: str = "none"
     attachments: tuple[Attachment, ...] = ()
+    beside: tuple[str, ...] | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "attachments", tuple(self.attachments))
+
+    def compared_with(self, other: "Cell") -> bool:
+        """Whether this cell asks for runs of another one in the same rounds."""
+        return self.beside is None or other.name in self.beside
 
 
 class Campaign:
     """Runs of cells in randomised blocks: in each round every cell once, in an order drawn from (seed, round).
 
+    A campaign grows. Cells that its folder does not hold yet are measured in further rounds, together with those that they
+    are compared with (`Cell.beside`); the earlier runs are kept, and the column `epoch` tells them apart. A cell that is not
+    asked for any more keeps its runs. Runs of another thing under the same name (another command, build, size, placement)
+    are put aside into ``FOLDER/aside/DATE``, and the cell is measured anew. `notes` says what happened.
+
     Parameters
     ----------
     folder : where the runs are kept; None: in memory only.
     cells : the configurations.
-    runs : finished runs asked for of each cell; more than last time means more rounds.
+    runs : rounds asked for in which every cell was measured together with those that it is compared with; more than last
+        time means more rounds.
     seed : of the order.
     frozen : never measure; `run()` returns what was recorded.
     attachments : what accompanies every run; armed after those of the cell, and read before them.
@@ -78,18 +92,29 @@ class Campaign:
                 raise InputError(f"{field} is {value}; it must be at least {low}")
 
     def __repr__(self) -> str:
-        finished = sum(row["status"] == "ok" for row in self._store.rows())
-        return f"Campaign({self._store.folder or 'in memory'}: {finished} of {self.asked * len(self.cells)} runs)"
+        rows, names = self._store.rows(), {cell.name for cell in self.cells}
+        finished = sum(row["status"] == "ok" and row["cell"] in names for row in rows)
+        return f"Campaign({self._store.folder or 'in memory'}: {finished} of {finished + len(self._missing(rows))} runs)"
 
     def order(self, round_number: int) -> list[Cell]:
         """The cells in the order of a round; the same for the same seed, always."""
         return [self.cells[at] for at in np.random.default_rng([self.seed, round_number]).permutation(len(self.cells))]
 
     def runs(self) -> pd.DataFrame:
-        """All runs so far, failed ones too (`finished` drops them); notes of the attachments, and of a region that is not known, are in `attrs["notes"]`."""
-        table = runs_table(self._store.rows())
-        table.attrs["notes"] = [note for attachment in self._all_attachments() for note in attachment.notes] + region_notes(finished(table))
+        """All runs so far of the cells asked for, failed ones too (`finished` drops them); see `recorded_runs` for those of all cells.
+
+        `attrs["notes"]` : how the campaign grew, and the notes of the attachments, and of a region that is not known.
+        """
+        names = {cell.name for cell in self.cells}
+        table = runs_table([row for row in self._store.rows() if row["cell"] in names])
+        attached = [note for attachment in self._all_attachments() for note in attachment.notes]
+        table.attrs["notes"] = self.notes + attached + region_notes(finished(table))
         return table
+
+    @property
+    def notes(self) -> list[str]:
+        """What was added, put aside or not asked for any more since the first run, a sentence each."""
+        return self._store.notes()
 
     def series(self) -> pd.DataFrame:
         """The values of all repetitions within the runs so far, for programs that print them: run, name, unit, index, value."""
@@ -114,7 +139,7 @@ class Campaign:
 
         Raises
         ------
-        InputError : the folder holds runs of something else, is in use, or (frozen) holds fewer runs than are asked for.
+        InputError : the folder is in use, or (frozen) holds runs of something else or fewer than are asked for.
         RunError : a program does not exist, or failed `max_failures` times in a row.
         """
         if self.frozen:
@@ -123,9 +148,9 @@ class Campaign:
         with cleaned_up_on_sigterm(), self._store.locked(), ExitStack() as stack:
             for attachment in self._all_attachments():
                 stack.callback(attachment.close)
-            self._store.settle(identity({cell.name: (cell.workload, cell.noise) for cell in self.cells}, self.seed, self._store.folder))
+            self._store.settle(self._identity())
             self._complete(stack, progress)
-            while enough and self.asked < most_runs and not enough(finished(runs_table(self._store.rows()))):
+            while enough and self.asked < most_runs and not enough(finished(self.runs())):
                 self.asked += 1
                 self._complete(stack, progress)
         return self.runs()
@@ -145,10 +170,20 @@ class Campaign:
         listed = [attachment for cell in self.cells for attachment in cell.attachments] + list(self.attachments)
         return list({id(attachment): attachment for attachment in listed}.values())
 
+    def _identity(self, with_programs: bool = True) -> dict:
+        cells = {cell.name: (cell.workload, cell.noise, self._accompanied(cell)) for cell in self.cells}
+        return identity(cells, self.seed, self._store.folder, with_programs)
+
+    def _accompanied(self, cell: Cell) -> list[str]:
+        """What the attachments of a cell's runs say of themselves."""
+        return [one.identity for one in (*cell.attachments, *self.attachments) if one.identity]
+
     def _missing(self, rows: list[dict]) -> list[tuple[int, Cell]]:
-        """Rounds and cells without a finished run, in order."""
-        done = {(row["round"], row["cell"]) for row in rows if row["status"] == "ok"}
-        return [(number, cell) for number in range(self.asked) for cell in self.order(number) if (number, cell.name) not in done]
+        """Rounds and cells without a finished run that is needed, in order."""
+        epoch = self._store.epoch()
+        first = max((row["round"] + 1 for row in rows if row.get("epoch", 0) < epoch), default=0)
+        done = [(row["round"], row["cell"]) for row in rows if row["status"] == "ok"]
+        return missing_runs(done, self.cells, self.asked, first, self.order)
 
     def _seconds_left(self, rows: list[dict], missing: list[tuple[int, Cell]]) -> float:
         spent: dict[str, list[float]] = {}
@@ -161,17 +196,18 @@ class Campaign:
     def _measure(self, progress: Callable[[int, int, float], object] | None) -> None:
         rows = self._store.rows()
         missing = self._missing(rows)
-        total, number = self.asked * len(self.cells), max((row["run"] for row in rows), default=-1) + 1
+        names = {cell.name for cell in self.cells}
+        total = sum(row["status"] == "ok" and row["cell"] in names for row in rows) + len(missing)
         with task(self._title(), total, "runs", urgent=True) as shown:
             shown.at(total - len(missing), lambda: self._seconds_left(rows, missing))
-            self._measure_each(rows, missing, number, shown, progress)
+            self._measure_each(rows, missing, total, shown, progress)
 
-    def _measure_each(self, rows: list[dict], missing: list[tuple[int, Cell]], number: int, shown: Task,
+    def _measure_each(self, rows: list[dict], missing: list[tuple[int, Cell]], total: int, shown: Task,
                       progress: Callable[[int, int, float], object] | None) -> None:
-        total = self.asked * len(self.cells)
+        epoch, number = self._store.epoch(), self._store.next_run()
         for at, (round_number, cell) in enumerate(missing):
             for failures in range(1, self.max_failures + 1):
-                row = self._one(number, round_number, cell)
+                row = self._one(number, round_number, cell, epoch)
                 rows.append(row)
                 number += 1
                 if row["status"] == "ok":
@@ -187,8 +223,8 @@ class Campaign:
         names = list(dict.fromkeys(cell.workload.name for cell in self.cells))
         return f"measuring {', '.join(names) if len(names) <= 3 else f'{len(names)} programs'}"
 
-    def _one(self, number: int, round_number: int, cell: Cell) -> dict:
-        labels = {"cell": cell.name, "round": round_number, "noise": cell.noise}
+    def _one(self, number: int, round_number: int, cell: Cell, epoch: int) -> dict:
+        labels = {"cell": cell.name, "round": round_number, "epoch": epoch, "noise": cell.noise}
         row = run_once(cell.workload, (*cell.attachments, *self.attachments), run=number, lead_ms=self.lead_ms, labels=labels,
                        mark=f"{self._store.mark}.{number}")
         plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in row.items()}
@@ -201,10 +237,11 @@ class Campaign:
                         mend="run the command by hand; what was measured is kept, and the same call goes on from there")
 
     def _check_recorded(self) -> None:
-        self._store.agree(identity({cell.name: (cell.workload, cell.noise) for cell in self.cells}, self.seed, self._store.folder, with_programs=False))
+        self._store.agree(self._identity(with_programs=False))
         counts = {cell.name: 0 for cell in self.cells}
         for row in self._store.rows():
-            counts[row["cell"]] += row["status"] == "ok"
+            if row["cell"] in counts:
+                counts[row["cell"]] += row["status"] == "ok"
         short = {name: count for name, count in counts.items() if count < self.asked}
         if short:
             raise InputError(f"fewer runs are recorded than the {self.asked} asked for: "

@@ -224,7 +224,7 @@ def _own_columns(line: dict | None) -> dict:
     return {f"program_{key}" if key in _RESERVED else key: value for key, value in own.items()}
 
 
-_RESERVED = {"outcome", "reports", "run", "cell", "round", "workload", "model", "config", "noise", "region_seconds", "wall_seconds", "status", "message", "t0_ns",
+_RESERVED = {"outcome", "reports", "run", "cell", "round", "epoch", "workload", "model", "config", "noise", "region_seconds", "wall_seconds", "status", "message", "t0_ns",
              "began_unix_s", "elapsed_seconds", "user_s", "system_s", "minor_faults", "major_faults", "voluntary_switches",
              "involuntary_switches"}
 

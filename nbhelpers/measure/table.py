@@ -12,7 +12,8 @@ _TIME, _TOTAL, _LEVEL, _LABEL = "time", "total", "level", "label"
 COLUMNS = {
     "run": (_LABEL, "", "number of the run, unique in a campaign"),
     "cell": (_LABEL, "", "the configuration that the campaign interleaves with others"),
-    "round": (_LABEL, "", "the block of the random order"),
+    "round": (_LABEL, "", "the block of the random order; cells are compared by the rounds that hold both"),
+    "epoch": (_LABEL, "", "from 0; counts up when other cells were asked for after something was measured"),
     "workload": (_LABEL, "", "name of the program"),
     "model": (_LABEL, "", "omp, sycl, mpi or external"),
     "config": (_LABEL, "", "placement: Rm, RmHK, RmHK2, TP, TPHK, TPHK2"),
@@ -51,6 +52,8 @@ _MOST_SLACK_US = 1000
 
 def runs_table(rows: Sequence[dict]) -> pd.DataFrame:
     """Rows as a table with the agreed columns first; whole numbers stay whole (Int64) where a failed run has none."""
+    if any("epoch" in row for row in rows):  # rows of before there were epochs are of the first
+        rows = [row if "epoch" in row else {**row, "epoch": 0} for row in rows]
     rows = [_with_region_seconds(row) for row in rows]
     table = pd.DataFrame.from_records(rows, columns=None if rows else [name for name in _FIRST if name not in _NOT_ALWAYS])
     first = [name for name in _FIRST if name in table.columns]
@@ -107,6 +110,26 @@ def finished(runs: pd.DataFrame) -> pd.DataFrame:
     data = runs[runs["status"] == "ok"].reset_index(drop=True)
     whole = [name for name in data.columns if str(data[name].dtype) == "Int64" and not data[name].isna().any()]
     return data.astype(dict.fromkeys(whole, "int64"))
+
+
+def same_epochs(*tables: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
+    """Of each table the runs of those epochs that all of them have runs of: what may be compared.
+
+    A campaign that grew holds runs of some cells from before the others were added. Those were not measured in turn with the
+    others, so they would compare two times of the machine. Tables without the column, or with no epoch in common, are given
+    back as they are.
+
+    Examples
+    --------
+    >>> old = pd.DataFrame({"epoch": [0, 0, 1], "seconds": [1.0, 1.1, 2.0]})
+    >>> added = pd.DataFrame({"epoch": [1, 1], "seconds": [1.9, 2.1]})
+    >>> [table["seconds"].tolist() for table in same_epochs(old, added)]
+    [[2.0], [1.9, 2.1]]
+    """
+    if not all("epoch" in table for table in tables):
+        return tables
+    shared = set.intersection(*(set(table["epoch"]) for table in tables))
+    return tuple(table[table["epoch"].isin(shared)] for table in tables) if shared else tables
 
 
 def rates(runs: pd.DataFrame) -> pd.DataFrame:

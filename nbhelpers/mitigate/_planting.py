@@ -42,6 +42,10 @@ class Planted(Attachment):
         return f"Planted({self.truth})"
 
     @property
+    def identity(self) -> str:
+        return "; ".join(one.identity for one in self.attachments if one.identity)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         return tuple(note for attachment in self.attachments for note in attachment.notes)
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 
 from ..errors import InputError, SettingError, Unavailable
 from ..measure import Attachment, Cell
@@ -39,6 +39,8 @@ class Treatment(Attachment):
     def __init__(self, name: str, actions: Sequence[Action] = (), workload: Workload | None = None):
         self.name, self.actions = name, tuple(actions)
         self.workload = workload
+        said = [repr(one) if is_dataclass(one) else type(one).__name__ for one in self.actions]
+        self.identity = f"mitigation {name}: {', '.join(said)}" if said else ""
         self._held, self._inherited, self._watch = ExitStack(), ExitStack(), None
         self._wrong: str | None = None
         self._open: dict[int, str] = {}  # actions (by place) that were not proved yet, and why
@@ -226,4 +228,5 @@ def cells(workload: Workload, names: Iterable[str | Mitigation]) -> list[Cell]:
     """
     treatments = [treated(name, workload) for name in names]
     return [Cell(BASELINE, workload, attachments=(Treatment("none", (), workload),)),
-            *(Cell(item.attachments[0].name, item.workload, attachments=item.attachments) for item in treatments)]
+            *(Cell(item.attachments[0].name, item.workload, attachments=item.attachments, beside=(BASELINE,))
+              for item in treatments)]

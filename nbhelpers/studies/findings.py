@@ -134,8 +134,10 @@ def _heaviest(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _spreads(runs: pd.DataFrame) -> pd.DataFrame:
-    """Logs of the coefficients of variation by program, model, config and trace, of at least three runs each; and their mean steal."""
-    own = runs[runs["mode"].isin(["", MODE])].groupby(["program", "model", "config", "trace"])
+    """Logs of the coefficients of variation by program, model, config, trace and epoch, of at least three runs each; and their mean steal."""
+    chosen = runs[runs["mode"].isin(["", MODE])]
+    chosen = chosen if "epoch" in chosen else chosen.assign(epoch=0)
+    own = chosen.groupby(["program", "model", "config", "trace", "epoch"])
     kept = own["seconds"].std(ddof=1)[own.size() > 2] / own["seconds"].mean()
     steal = own["steal_s"].mean() if "steal_s" in runs else np.nan
     return pd.DataFrame({"log": np.log(kept[kept > 0]), "steal": steal}).dropna(subset="log")

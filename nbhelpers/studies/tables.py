@@ -10,6 +10,7 @@ import pandas as pd
 
 from ..attribute import adjusted_effect, bootstrap_interval, bootstrap_ratio
 from ..empty import because
+from ..measure import same_epochs
 from .design import BENCHMARKS, PRINTED_MODELS
 from .persson import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
 
@@ -27,7 +28,7 @@ def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
     off = runs[runs["trace"] == UNTRACED]
     rows = []
     for (program, model, config), own in off.groupby(KEYS):
-        on = _cell(runs, program, model, config, TRACED)
+        on, own = same_epochs(_cell(runs, program, model, config, TRACED), own)
         if "trace_events" in on and on["trace_events"].notna().all():
             rows.append({"benchmark": BENCHMARKS[program], "model": PRINTED_MODELS[model], "tracing_off_seconds": own["seconds"].mean(),
                          "tracing_on_seconds": on["seconds"].mean(), **_increase(on, own), "steal_off_ms": _steal_ms(own), "steal_on_ms": _steal_ms(on), "runs": len(own)})
@@ -98,6 +99,7 @@ def slowdown_table(runs: pd.DataFrame, program: str | None = None) -> pd.DataFra
 
 
 def _slowdown(program: str, model: str, config: str, trace: str, own: pd.DataFrame, calm: pd.DataFrame) -> dict:
+    own, calm = same_epochs(own, calm)
     deviation, mean = own["seconds"].std(ddof=1), own["seconds"].mean()
     return {"benchmark": BENCHMARKS[program], "model": PRINTED_MODELS[model], "trace": trace, "config": config, "seconds": mean, **_increase(own, calm),
             "adjusted_percent": _adjusted(own, calm), "sd_ms": 1e3 * deviation, "cv_percent": 100 * deviation / mean,
@@ -114,10 +116,13 @@ def _adjusted(own: pd.DataFrame, calm: pd.DataFrame) -> float:
 
 
 def run_ratios(runs: pd.DataFrame) -> pd.DataFrame:
-    """Each injected run over the mean of the undisturbed runs of its configuration: `benchmark`, `model`, `config`, `trace`, `run`, `ratio`."""
-    means = runs[runs["trace"] == UNDISTURBED].groupby(KEYS)["seconds"].mean()
+    """Each injected run over the mean of the undisturbed runs of its configuration and epoch: `benchmark`, `model`, `config`, `trace`, `run`, `ratio`."""
+    keys = [*KEYS, "epoch"]
+    runs = runs if "epoch" in runs else runs.assign(epoch=0)
+    means = runs[runs["trace"] == UNDISTURBED].groupby(keys)["seconds"].mean()
     noisy = runs[runs["mode"] == MODE]
-    ratio = noisy["seconds"].to_numpy() / means.reindex(pd.MultiIndex.from_frame(noisy[KEYS])).to_numpy()
+    noisy = noisy[pd.MultiIndex.from_frame(noisy[keys]).isin(means.index)]
+    ratio = noisy["seconds"].to_numpy() / means.reindex(pd.MultiIndex.from_frame(noisy[keys])).to_numpy()
     return pd.DataFrame({"benchmark": noisy["program"].map(BENCHMARKS), "model": noisy["model"].map(PRINTED_MODELS), "config": noisy["config"],
                          "trace": noisy["trace"], "run": noisy["run"], "ratio": ratio}).reset_index(drop=True)
 
@@ -163,10 +168,12 @@ def _mean_draws(own: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
     random, programs, models = np.random.default_rng(0), {name: key for key, name in BENCHMARKS.items()}, {name: key for key, name in PRINTED_MODELS.items()}
     calm, ratios = {}, []
     for row in own.itertuples():
-        key = programs[row.benchmark], models[row.model], row.config
+        cell = programs[row.benchmark], models[row.model], row.config
+        noisy, quiet = same_epochs(_cell(runs, *cell, row.trace, MODE), _cell(runs, *cell, UNDISTURBED))
+        key = *cell, tuple(quiet.index)
         if key not in calm:
-            calm[key] = _resampled_means(_cell(runs, *key, UNDISTURBED), random)
-        ratios.append(_resampled_means(_cell(runs, *key, row.trace, MODE), random) / calm[key])
+            calm[key] = _resampled_means(quiet, random)
+        ratios.append(_resampled_means(noisy, random) / calm[key])
     return 100 * (np.mean(ratios, axis=0) - 1)
 
 
@@ -198,7 +205,7 @@ def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFr
 
 def _replay(trace: WorstTrace, mode: str, runs: pd.DataFrame) -> dict:
     key = trace.program, trace.model, trace.config
-    replayed, undisturbed = _cell(runs, *key, trace.label, mode), _cell(runs, *key, UNDISTURBED)
+    replayed, undisturbed = same_epochs(_cell(runs, *key, trace.label, mode), _cell(runs, *key, UNDISTURBED))
     own, calm = replayed["seconds"], undisturbed["seconds"]
     low, high = (bound / trace.seconds for bound in bootstrap_interval(own, "mean"))
     ratio = own.mean() / trace.seconds

@@ -54,6 +54,7 @@ class Tracer(Attachment):
         makers = {"osnoise": lambda: OsnoiseRecorder(folder, buffer_kib), "tracepoints": lambda: TracepointRecorder(folder, buffer_kib),
                   "detours": lambda: DetourTracer(folder)}
         self._recorder = makers[self.source]()
+        self.identity = f"tracer {self.source}"
 
     def _best_source(self) -> str:
         found = doctor()

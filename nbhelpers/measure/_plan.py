@@ -1,0 +1,57 @@
+"""Which runs of a campaign are missing, so that every two cells that are compared were measured in turn often enough.
+
+Pure: finished runs in, rounds out. Two cells count as compared in the rounds that hold both, and in no others.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+
+def missing_runs(done: Sequence[tuple[int, str]], cells: Sequence, asked: int, first: int,
+                 order: Callable[[int], Sequence]) -> list[tuple[int, object]]:
+    """Rounds and cells that are still to be measured, in order.
+
+    Parameters
+    ----------
+    done : round and cell of each finished run.
+    cells : those asked for, with `name` and `compared_with(other)`.
+    asked : rounds in which any two cells that are compared must both have been measured.
+    first : round in which the present epoch begins; rounds before it are counted and never filled up,
+        since what is measured now would not lie among their runs.
+    order : all cells in the order of a round.
+
+    Notes
+    -----
+    A round holds the cells of all pairs that still lack rounds. Of a campaign that never grew this
+    gives the rounds 0 to `asked` - 1 with every cell in each.
+    """
+    place = {cell.name: at for at, cell in enumerate(cells)}
+    wanted_pairs = np.array([[one is other or (one.compared_with(other) and other.compared_with(one))
+                              for other in cells] for one in cells])
+    present = _present([(number, name) for number, name in done if name in place], place)
+    together = _together([own for number, own in present.items() if number < first], len(cells))
+    found, number = [], first
+    while (needed := (wanted_pairs & (together < asked)).any(axis=1)).any():
+        own = present.get(number, np.zeros(len(cells), bool))
+        lacking = needed & ~own
+        found += [(number, cell) for cell in order(number) if lacking[place[cell.name]]]
+        together += np.outer(own | needed, own | needed)
+        number += 1
+    return found
+
+
+def _present(done: Sequence[tuple[int, str]], place: dict[str, int]) -> dict[int, np.ndarray]:
+    """Round -> which cells were measured in it."""
+    found: dict[int, np.ndarray] = {}
+    for number, name in done:
+        found.setdefault(number, np.zeros(len(place), bool))[place[name]] = True
+    return found
+
+
+def _together(rounds: list[np.ndarray], cells: int) -> np.ndarray:
+    """In how many rounds each two cells were both measured (cells × cells)."""
+    if not rounds:
+        return np.zeros((cells, cells), int)
+    table = np.array(rounds, dtype=float)
+    return (table.T @ table).astype(int)
