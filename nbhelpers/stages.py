@@ -59,10 +59,21 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     library = library_digest()
     for stage in stages:
         wanted = {"notebook": notebook_digest(notebook_of(stage)), "parameters": parameters[stage],
-                  "library": library}
+                  "library": library, **_parts(stage, profile)}
         _write_if_changed(Study(stage, profile).build / "stamps" / f"{stage}.wanted", to_json(wanted))
     with task("working out how long it takes", urgent=True, keep=False):
         return outlook(profile, parameters)
+
+
+def _parts(stage: str, profile: str) -> dict:
+    """The optional parts of the machine that a stage makes use of (its notebook's metadata say which), as they are now."""
+    used = read_json(notebook_of(stage))["metadata"].get("noisebook", {}).get("parts", [])
+    if not used or not Study(stage, profile).measures:
+        return {}
+    from .machine.parts import parts_here
+
+    here = parts_here(REPOSITORY / "build" / "bin")
+    return {"parts": {name: here[name] for name in used}}
 
 
 def _write_if_changed(path: Path, text: str) -> None:
@@ -190,7 +201,7 @@ def record(profile: str) -> Path:
         raise InputError("nothing was measured in this profile yet", where=source, mend=f"make paper PROFILE={profile}")
     for stage in sorted(path for path in source.iterdir() if path.is_dir()):
         shutil.rmtree(target / stage.name, ignore_errors=True)
-        shutil.copytree(stage, target / stage.name, ignore=shutil.ignore_patterns("*.lock", ".*"), copy_function=pack)
+        shutil.copytree(stage, target / stage.name, ignore=shutil.ignore_patterns("*.lock", ".*", "aside"), copy_function=pack)
     return target
 
 

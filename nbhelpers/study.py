@@ -14,6 +14,7 @@ from .files import read_json, write_json
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTEBOOKS = REPOSITORY / "notebooks"
+_MOST_BYTES = 2**20  # of a file that may hold notes
 PROFILES = ("smoke", "quick", "full", "record", "recorded")
 
 
@@ -95,7 +96,13 @@ class Study:
 
     def found(self) -> "Found":
         """A place at the top of the page for what was found; filled in at the end, when it is known."""
-        return Found(self.results / "found.json")
+        return Found(self)
+
+    def grown(self) -> list[str]:
+        """How the data came about, where that took more than one go: what was added later, what was put aside and why."""
+        files = [path for path in sorted(self.data.rglob("*.json")) if "aside" not in path.relative_to(self.data).parts]
+        kept = [read_json(path) for path in files if path.stat().st_size < _MOST_BYTES]
+        return [note for record in kept if isinstance(record, dict) for note in record.get("notes", [])]
 
     def header(self) -> "Header":
         """What stands at the top of the page: what was replaced by what, machine, profile."""
@@ -113,21 +120,28 @@ def _readable(value: object) -> str:
 class Found:
     """What a notebook found, in one to three sentences, shown above the work that found it."""
 
-    def __init__(self, path: Path):
+    def __init__(self, study: Study):
         from IPython.display import HTML, display
 
-        self.path = path
+        self.path, self._study = study.results / "found.json", study
         self._place = display(HTML("<p><em>What was found stands here when the notebook has run.</em></p>"), display_id=True)
 
     def tell(self, *sentences: str) -> None:
-        """Show the sentences at the top of the page, and keep them for the paper."""
+        """Show the sentences at the top of the page, with how the data grew, and keep them for the paper."""
         from IPython.display import HTML
 
         from .report import found_html
 
         write_json(self.path, list(sentences))
         if self._place is not None:
-            self._place.update(HTML(found_html(sentences)))
+            self._place.update(HTML(found_html(sentences) + _grown_html(self._study.grown())))
+
+
+def _grown_html(notes: list[str]) -> str:
+    if not notes:
+        return ""
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f"<details open><summary>These data were not measured in one go</summary><ul>{items}</ul></details>"
 
 
 @dataclass(frozen=True)

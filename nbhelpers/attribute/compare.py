@@ -36,6 +36,7 @@ class Comparison:
     shift : DataFrame, index quantile, columns before, after, shift (after − before, in the unit of the outcome), low, high (95 %).
     differs : DataFrame, index what, columns before, after: the metadata in which the two sets differ.
     rounds : rounds that both sets were measured in, and that intervals and tests respect; 0 if there are none.
+    measured_in : the rounds that hold both, such as "0-11, 24-35"; empty where none does.
     better : "better", "worse" or "no difference shown", by the mean and its interval.
     """
 
@@ -47,6 +48,7 @@ class Comparison:
     differs: pd.DataFrame = field(default_factory=pd.DataFrame)
     rounds: int = 0
     better: str = "no difference shown"
+    measured_in: str = ""
 
     def __repr__(self) -> str:
         mean = self.table.loc["mean"]
@@ -101,7 +103,7 @@ def compare(before: object, after: object, outcome: str | None = None, seed: int
     about_cv = [_sentence("cv", table, pair)] if min(pair.old.size, pair.new.size) >= FEWEST_FOR_CV else []
     verdict = " ".join([_sentence("mean", table, pair), *about_cv, _about_tests(tests, table), _caveat(before, after)]).strip()
     return Comparison(table, " ".join(verdict.split()), outcome, tests, pair.shift(seed), differing(*provenance) if provenance else pd.DataFrame(),
-                      len(pair.rounds), _better(table.loc["mean"], higher))
+                      len(pair.rounds), _better(table.loc["mean"], higher), _shared_rounds(before, after, block))
 
 
 def compare_costs(before: pd.DataFrame, after: pd.DataFrame, outcome: str | None = None, seed: int = 0) -> Comparison:
@@ -120,6 +122,15 @@ def compare_costs(before: pd.DataFrame, after: pd.DataFrame, outcome: str | None
 
 def _judged(runs: object, outcome: str | None) -> Outcome:
     return outcome_of(runs, outcome) if isinstance(runs, pd.DataFrame) else Outcome(outcome or "seconds")
+
+
+def _shared_rounds(before: object, after: object, block: str) -> str:
+    """Numbers of the rounds that hold both, neighbours as a range."""
+    if not (isinstance(before, pd.DataFrame) and isinstance(after, pd.DataFrame) and block in before and block in after):
+        return ""
+    numbers = np.intersect1d(before[block].dropna(), after[block].dropna()).astype(int)
+    parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1) if numbers.size else []
+    return ", ".join(f"{part[0]}-{part[-1]}" if part.size > 1 else str(part[0]) for part in parts)
 
 
 @dataclass(frozen=True, eq=False)

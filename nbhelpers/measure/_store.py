@@ -91,6 +91,13 @@ class Store:
         """How the campaign grew, a sentence each."""
         return list(self._campaign().get("notes", []))
 
+    def cells_of(self, workload: Workload) -> set[str]:
+        """Names of the cells that are this very workload, undisturbed."""
+        own = _cell_identity(workload, "none", [], self.folder, with_programs=False)
+        keys = ("command", "env", "cpus", "config", "noise")
+        asked = json.loads(to_json([own[key] for key in keys]))
+        return {name for name, cell in self._campaign().get("cells", {}).items() if [cell.get(key) for key in keys] == asked}
+
     def next_run(self) -> int:
         """A number that no run has had, neither of those here nor of those put aside."""
         return max((row["run"] for row in (*self.rows(), *self._rows_aside())), default=-1) + 1

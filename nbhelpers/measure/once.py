@@ -1,10 +1,11 @@
 """What is measured once on a machine and kept as JSON beside the runs. Owns the rule: read it, or measure it alone and write it."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import InputError
-from ..files import read_json, write_json
+from ..files import put_aside, read_json, write_json
 from ..machine import measuring
 from ..progress import task
 
@@ -24,12 +25,11 @@ def measured_once(path: str | Path, find: Callable[[], object], doing: str, meas
 
     Raises
     ------
-    InputError : it is not there and `measure` is False; or the file is not what was written.
+    InputError : `measure` is False, and it is not there or not what was written. Where it may be measured, a damaged file is
+        put aside and made anew.
     """
     path = Path(path)
-    kept = read_json(path) if path.exists() else {}
-    if not isinstance(kept, dict):
-        raise InputError(f"not what was kept of the {doing}", where=path, mend="keep it aside and measure anew: make measure-again")
+    kept = readable(path, doing, measure)
     if not path.exists() or (key is not None and key not in kept):
         if not measure:
             raise InputError(f"the {doing} was not measured yet", where=path, mend="run the stage that measures it: make paper")
@@ -38,3 +38,21 @@ def measured_once(path: str | Path, find: Callable[[], object], doing: str, meas
         kept = found if key is None else kept | {key: found}
         write_json(path, kept, indent)
     return kept if key is None else kept[key]
+
+
+def readable(path: Path, doing: str, measure: bool) -> dict:
+    """What a file keeps; empty where there is none, or where it was damaged and has been put aside."""
+    if not path.exists():
+        return {}
+    try:
+        kept = read_json(path)
+    except InputError:
+        if not measure or not os.access(path, os.R_OK):
+            raise
+        kept = None
+    if isinstance(kept, dict):
+        return kept
+    if not measure:
+        raise InputError(f"not what was kept of the {doing}", where=path, mend="take the recorded campaign as it came: git checkout data/recorded")
+    put_aside(path, f"damaged: not what was kept of the {doing}")
+    return {}

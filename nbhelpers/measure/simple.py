@@ -2,6 +2,7 @@
 
 import os
 import statistics
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -13,6 +14,9 @@ from .attachment import Attachment
 from .campaign import Campaign, Cell
 from .layers import metrics as metric_layers
 from .run import run_once
+
+PROBES, SPREAD_S = 8, 2.0  # runs of a check, and the time they are spread over: a slow moment is rarely as long
+CHECKS = 4
 
 
 def measure(command: str | Sequence[str] | Workload | None = None, runs: int = 10, metrics: Sequence[str] | str = (), *,
@@ -52,35 +56,55 @@ def measure(command: str | Sequence[str] | Workload | None = None, runs: int = 1
 
 def calibrate(make: Callable[[int], Workload], size: int, target_seconds: float = 0.4, exponent: float = 2.0, runs: int = 3,
               tolerance: float = 0.05) -> Workload:
-    """The workload of the size for which a run takes about `target_seconds` on this machine.
+    """The workload of the size for which a run takes about `target_seconds` on this machine when nothing disturbs it.
 
-    Each step takes the median of a few runs and assumes that time grows as size**exponent; at most five steps.
+    Others on the machine only ever make a run longer, for a moment or for seconds. So a quick search by the fastest of a few
+    runs is followed by a check: runs of the size found, spread over `SPREAD_S` seconds, of which the lower quartile counts.
+    Where that is off, the size is corrected and checked again, at most `CHECKS` times.
 
     Parameters
     ----------
     make : gives the workload of a size, for example `nbody`.
     size : where to begin.
     target_seconds : of the timed region.
-    exponent : of the cost model; 2 for all pairs.
-    runs : a step.
-    tolerance : relative; the search stops within it.
+    exponent : run time grows as size**exponent; 2 for all pairs.
+    runs : of each step of the search.
+    tolerance : relative; search and check stop within it.
 
     Raises
     ------
     InputError : target, exponent or size is not positive, or the program refuses the first size.
     RunError : a run fails.
+
+    Examples
+    --------
+    >>> from nbhelpers.workloads import external
+    >>> found = calibrate(lambda number: external(["sleep", f"{number / 1000}"]), 5, 0.02, exponent=1)
+    >>> 0.01 < float(found.command[1]) < 0.03
+    True
     """
     if min(target_seconds, exponent, size, runs) <= 0:
         raise InputError(f"target_seconds={target_seconds}, exponent={exponent}, size={size}, runs={runs}: all must be above 0")
+
+    def quick(workload: Workload) -> float:
+        return min(_seconds(workload) for _ in range(runs))
+
+    found = _search(make, size, target_seconds, exponent, quick, 5, tolerance)
+    return make(_search(make, found, target_seconds, exponent, undisturbed_seconds, CHECKS, tolerance))
+
+
+def _search(make: Callable[[int], Workload], size: int, target_seconds: float, exponent: float,
+            seconds_of: Callable[[Workload], float], steps: int, tolerance: float) -> int:
+    """The best of so many sizes, each found from the one before by the cost model."""
     best: tuple[float, int] | None = None
-    for _ in range(5):
+    for _ in range(steps):
         try:
             workload = make(size)
         except InputError:
             if best is None:
                 raise
             break  # smaller, or larger, than the program takes: the nearest size so far is the answer
-        seconds = statistics.median(_seconds(workload) for _ in range(runs))
+        seconds = seconds_of(workload)
         distance = abs(seconds / target_seconds - 1)
         best = min(best or (distance, size), (distance, size))
         factor = (target_seconds / seconds) ** (1 / exponent)
@@ -88,7 +112,16 @@ def calibrate(make: Callable[[int], Workload], size: int, target_seconds: float 
         if distance <= tolerance or following == size:
             break
         size = following
-    return make(best[1])
+    return best[1]
+
+
+def undisturbed_seconds(workload: Workload) -> float:
+    """What a run takes when nothing disturbs it: the lower quartile of runs that are spread over `SPREAD_S` seconds."""
+    began, times = time.monotonic(), []
+    for number in range(PROBES):
+        time.sleep(max(0.0, began + number * SPREAD_S / PROBES - time.monotonic()))
+        times.append(_seconds(workload))
+    return statistics.quantiles(times, n=4)[0]
 
 
 def _seconds(workload: Workload) -> float:

@@ -42,7 +42,8 @@ def autopilot(command: str | Sequence[str] | Workload | None = None, budget_seco
     Parameters
     ----------
     command : a `Workload`, or what `workloads.program` makes one of. Runs are judged by its outcome.
-    budget_seconds : for measuring, all calls into the same folder together; at least for 30 runs. Analysing takes some seconds more.
+    budget_seconds : for measuring, all calls into the same folder together; at least for 30 runs. Analysing takes some seconds more. A
+        mitigation that can be done only since an earlier call is tried in the fewest rounds on top of it.
     folder : keeps everything, so that the same call goes on after an interruption; None: a temporary one.
     metrics : layers, see `measure.metrics`.
     candidates : ids of mitigations to try in any case and in this order, instead of those of the factors found.
@@ -60,7 +61,7 @@ def autopilot(command: str | Sequence[str] | Workload | None = None, budget_seco
 
     Raises
     ------
-    InputError : the budget is too small, a mitigation does not exist, or the folder holds something else, or nothing where `measure` is False.
+    InputError : the budget is too small, a mitigation does not exist, or the folder holds nothing where `measure` is False.
     RunError : the program fails.
     """
     workload = as_workload(command, **described)
@@ -162,8 +163,14 @@ class _Pilot:
         """A campaign's finished runs; as recorded they need neither the program nor what its mitigations need."""
         if not self.measures:
             return self._recorded(name, count)
+        try:
+            asked = configurations()
+        except Unavailable:  # any more: what was measured of it stays
+            if not (self.folder / name / "runs.jsonl").exists():
+                raise
+            return self._recorded(name, count)
         attachments = metric_layers(*self.metrics) if layers else ()
-        return finished(Campaign(self.folder / name, configurations(), count, self.seed, attachments=attachments, max_failures=3).run())
+        return finished(Campaign(self.folder / name, asked, count, self.seed, attachments=attachments, max_failures=3).run())
 
     def _recorded(self, name: str, count: int) -> pd.DataFrame:
         runs = finished(recorded_runs(self.folder / name)) if list((self.folder / name).glob("runs.jsonl*")) else pd.DataFrame(columns=["cell"])
@@ -179,7 +186,7 @@ class _Pilot:
 
     def _spent(self) -> float:
         """Seconds measured so far in this folder, by this call and earlier ones."""
-        logs = sorted(self.folder.glob("**/runs.jsonl*"))
+        logs = [path for path in sorted(self.folder.glob("**/runs.jsonl*")) if "aside" not in path.relative_to(self.folder).parts]
         return float(sum(recorded_runs(path.parent)["elapsed_seconds"].sum() for path in logs))
 
     # ---- choosing ----
@@ -200,22 +207,36 @@ class _Pilot:
     def _choose(self, wanted: dict[str, str], runs: pd.DataFrame) -> list[str]:
         """Those that can be done here and, in a run for the proof, are in effect. The choice is kept for a later call."""
         path = self.folder / "choice.json"
-        if self._kept(path):
-            kept = read_json(path)
-            self.left_out = kept["left_out"]
-            if self.measures and kept["wanted"] != list(wanted):
-                raise InputError("this folder's trials were begun with other mitigations", where=path, mend="measure into a new folder, with the same arguments as before")
-            return kept["chosen"]
+        kept = read_json(path) if self._kept(path) else {}
+        if not self.measures or (kept and not (fresh := self._fresh(kept, wanted))):
+            self.left_out = [row for row in kept["left_out"] if not self.measures or row["mitigation"] in wanted]
+            return [name for name in kept["chosen"] if not self.measures or name in wanted]
+        fresh = fresh if kept else list(wanted)
+        self.left_out = [row for row in kept.get("left_out", []) if row["mitigation"] in wanted and row["mitigation"] not in fresh]
+        chosen = self._choose_of(fresh, [name for name in kept.get("chosen", []) if name in wanted], runs, bool(kept))
+        everything = {"wanted": list(dict.fromkeys([*kept.get("wanted", []), *wanted])),
+                      "chosen": list(dict.fromkeys([*kept.get("chosen", []), *chosen])), "left_out": self.left_out}
+        write_json(path, everything)
+        return chosen
+
+    def _fresh(self, kept: dict, wanted: dict[str, str]) -> list[str]:
+        """What was not asked for before, and what was not possible then and is now."""
+        before = {row["mitigation"]: row for row in kept["left_out"]}
+        return [name for name in wanted if name not in kept["wanted"]
+                or (name in before and not before[name].get("possible", True) and mitigations()[name].possible(self.workload))]
+
+    def _choose_of(self, names: list[str], chosen: list[str], runs: pd.DataFrame, later: bool) -> list[str]:
+        """Add to the choice what can be done; what comes later does so on top of the budget."""
         parallel = float((runs["user_s"] + runs["system_s"]).median() / runs["wall_seconds"].median()) > _SEVERAL_CPUS
-        most = self._most(runs)
-        chosen: list[str] = []
-        for name in wanted:
-            reason, mend = ("the budget does not reach so far", "a larger budget") if len(chosen) >= most else self._objection(mitigations()[name], parallel)
+        most = math.inf if later else self._most(runs)
+        for name in names:
+            item = mitigations()[name]
+            reason, mend = ("the budget does not reach so far", "a larger budget") if len(chosen) >= most else self._objection(item, parallel)
             if reason:
-                self.left_out.append({"mitigation": name, "name": mitigations()[name].name, "reason": reason, "mend": mend})
+                self.left_out.append({"mitigation": name, "name": item.name, "reason": reason, "mend": mend,
+                                      "possible": bool(item.possible(self.workload))})
             else:
                 chosen.append(name)
-        write_json(path, {"wanted": list(wanted), "chosen": chosen, "left_out": self.left_out})
         return chosen
 
     def _most(self, runs: pd.DataFrame) -> int:

@@ -1,24 +1,22 @@
 """Actions on the program alone, by its environment: variables and preloaded libraries, with the proof that they reached it.
 
-Owns where a library is found and whether a program can take it.
+Owns whether a program can take a library.
 """
 
-import ctypes.util
 import os
 import platform
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from ..errors import InputError
+from ..machine.parts import LIBRARIES, find_library
 from ..workloads import Workload, elf_interpreter, takes_preload
 from . import _proc
 from .action import YES, Action, NotYet, Possible
 
-_PACKAGES = {"jemalloc": "libjemalloc2", "tcmalloc_minimal": "libtcmalloc-minimal4", "mimalloc": "libmimalloc2.0"}
+_PACKAGES = dict(zip(LIBRARIES, ("libjemalloc2", "libtcmalloc-minimal4", "libmimalloc2.0")))
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 _PRELOAD = "LD_PRELOAD"
 
@@ -164,24 +162,3 @@ def _takes_library(program: Path) -> Possible:
         return YES
     why = "is statically linked" if _interpreter(program) is None else "has privileges or another loader"
     return Possible(False, f"{program.name} {why}, so that nothing can be preloaded", "link it dynamically, or link the allocator into it")
-
-
-@cache
-def find_library(name: str) -> str | None:
-    """The file of a shared library for programs of this machine's kind, or None. A path stands for itself."""
-    if os.sep in name:
-        return name if os.path.isfile(name) else None
-    machine = "x86-64" if platform.machine() == "x86_64" else "AArch64" if platform.machine() == "aarch64" else ""
-    for line in _loader_list():
-        file, _, path = line.strip().partition(" => ")
-        if file.startswith(f"lib{name}.so") and machine in file and os.path.isfile(path):
-            return path
-    found = ctypes.util.find_library(name)
-    return found if found and os.path.isabs(found) else None
-
-
-def _loader_list() -> list[str]:
-    for command in ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"):
-        with suppress(OSError, subprocess.SubprocessError):
-            return subprocess.run([command, "-p"], capture_output=True, text=True, timeout=10, check=True).stdout.splitlines()
-    return []

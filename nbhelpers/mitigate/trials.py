@@ -22,7 +22,7 @@ from .knowledge import check_risk, explain_factor, factor_of, mitigations
 from .report import HELPS, verdict_of
 from .treatment import BASELINE, cells
 
-TRIAL_COLUMNS = ["mitigation", "runs", "mean_ratio", "mean_low", "mean_high", "cv_ratio", "cv_low", "cv_high", "p_corrected", "verdict"]
+TRIAL_COLUMNS = ["mitigation", "runs", "rounds", "mean_ratio", "mean_low", "mean_high", "cv_ratio", "cv_low", "cv_high", "p_corrected", "verdict"]
 LEVEL = 0.05
 _PRODUCT = """import sys, time, numpy
 side = int(sys.argv[1])
@@ -93,7 +93,10 @@ def may_help(factor: str, workload: Workload, risk: str = "low") -> pd.DataFrame
 
 
 def candidates(path: str | os.PathLike, explanation: Explanation, cause: str, otherwise: str, risk: str = "low", measure: bool = True) -> pd.DataFrame:
-    """As `may_help`, for the first factor of an explanation against which something can be done here; decided once, and kept with the data.
+    """As `may_help`, for the first factor of an explanation against which something can be done here.
+
+    The factor is decided once and kept with the data; what can be tried against it is looked up at each call, since a library may
+    have been installed meanwhile, or be gone.
 
     Parameters
     ----------
@@ -112,12 +115,21 @@ def candidates(path: str | os.PathLike, explanation: Explanation, cause: str, ot
     InputError : nothing was kept.
     """
     path = Path(path)
-    if not path.exists():
-        if not measure:
-            raise InputError("no mitigations were chosen yet", where=path, mend="run the stage that measures: make paper")
-        table = _may_help_against(explanation, afflicted(cause)[0], otherwise, risk)
-        write_atomically(path, table.to_csv(index=False))
+    if measure:
+        table = _candidates_now(path, afflicted(cause)[0], explanation, otherwise, risk)
+        if not path.exists() or path.read_text() != table.to_csv(index=False):
+            write_atomically(path, table.to_csv(index=False))
+    elif not path.exists():
+        raise InputError("no mitigations were chosen yet", where=path, mend="run the stage that measures: make paper")
     return pd.read_csv(path, keep_default_na=False)
+
+
+def _candidates_now(path: Path, workload: Workload, explanation: Explanation, otherwise: str, risk: str) -> pd.DataFrame:
+    if not path.exists():
+        return _may_help_against(explanation, workload, otherwise, risk)
+    factor = str(pd.read_csv(path, keep_default_na=False)["factor"].iloc[0])
+    table = may_help(factor, workload, risk).assign(factor=factor)
+    return table[["factor", "mitigation", "name", "tried", "reason"]]
 
 
 def _may_help_against(explanation: Explanation, workload: Workload, otherwise: str, risk: str) -> pd.DataFrame:
@@ -170,20 +182,22 @@ def trial_runs(folder: str | os.PathLike, workload: Workload | str, names: Itera
     ----------
     folder : of the campaign.
     workload : what is run, or a known cause (its id): then its victim, always disturbed.
-    names : of mitigations; those that cannot be done here are left out.
+    names : of mitigations; those that cannot be done here are left out. One that was not measured yet is measured in further rounds,
+        beside the untreated program.
     rounds, seed : of the campaign.
     measure : False: as they were recorded.
     layers : metric layers that accompany every run.
 
     Returns
     -------
-    The finished runs; column `mitigation` ("none" or its id).
+    The finished runs, those of mitigations that cannot be done here any more too; column `mitigation` ("none" or its id).
     """
     if not measure:
         return finished(recorded_runs(Path(folder)))
     workload, attachments = (workload, ()) if isinstance(workload, Workload) else afflicted(workload)
     done = [name for name in names if name in mitigations() and mitigations()[name].possible(workload)]
-    return finished(Campaign(folder, cells(workload, done), rounds, seed, attachments=(*attachments, *metrics(*layers))).run())
+    Campaign(folder, cells(workload, done), rounds, seed, attachments=(*attachments, *metrics(*layers))).run()
+    return finished(recorded_runs(Path(folder)))
 
 
 def compare_trials(runs: pd.DataFrame, seed: int = 0) -> dict[str, Comparison]:
@@ -206,7 +220,7 @@ def trial_table(compared: dict[str, Comparison]) -> pd.DataFrame:
 
     Returns
     -------
-    One row a mitigation: mitigation, runs (of each side), mean_ratio and cv_ratio (treated over untreated) with 95 % intervals, p_corrected
+    One row a mitigation: mitigation, runs (of each side), rounds (of the campaign, that it rests on), mean_ratio and cv_ratio (treated over untreated) with 95 % intervals, p_corrected
     (smallest of three tests, corrected for them and for the number of mitigations by Holm), verdict.
     """
     smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
@@ -241,4 +255,4 @@ def published_product() -> pd.DataFrame:
 
 def _row(name: str, comparison: Comparison, p_corrected: float) -> dict:
     ratios = {f"{key}_{column}": comparison.table.loc[key, column] for key in ("mean", "cv") for column in ("ratio", "low", "high")}
-    return {"mitigation": name, "runs": comparison.rounds, **ratios, "p_corrected": p_corrected, "verdict": verdict_of(comparison, p_corrected, LEVEL)}
+    return {"mitigation": name, "runs": comparison.rounds, "rounds": comparison.measured_in, **ratios, "p_corrected": p_corrected, "verdict": verdict_of(comparison, p_corrected, LEVEL)}

@@ -1,8 +1,9 @@
-"""What a study runs: programs × models × configurations, decided once for a machine and kept with its data.
+"""What a study runs: programs × models × configurations, decided for a machine and kept with its data.
 
-Owns `design.json` beside the data, so that a campaign goes on with what it began with, and recorded data are read on any machine.
+Owns `design.json` beside the data, so that recorded data are read on any machine. What comes to the machine is added to the design.
 """
 
+import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,9 +12,10 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError
-from ..files import read_json, write_json
+from ..files import to_json, write_json
 from ..machine import topology
 from ..measure import sized
+from ..measure.once import readable
 from ..workloads import Configuration, Workload, compilers, configuration_table, configurations, existing
 from ..workloads import sycl as sycl_programs
 
@@ -60,7 +62,7 @@ class Design:
 def kept_design(folder: str | Path, names: Sequence[str], target_seconds: float, programs: Sequence[str] = PROGRAMS,
                 models: Sequence[str] = MODELS, families: Collection[str] = ("mitigation",), measure: bool = True,
                 options: Mapping[str, Mapping] | None = None) -> Design:
-    """The design of a study on this machine, decided at the first call and kept.
+    """The design of a study on this machine, kept for those who only read its data.
 
     Parameters
     ----------
@@ -71,7 +73,7 @@ def kept_design(folder: str | Path, names: Sequence[str], target_seconds: float,
 
     Raises
     ------
-    InputError : a name that is no configuration; nothing was kept and `measure` is False; the kept design is of other names.
+    InputError : a name that is no configuration; nothing was kept and `measure` is False.
     """
     folder, options = Path(folder), dict(options or {})
     kept = _kept(folder / "design.json", names, models, families, measure)
@@ -82,26 +84,18 @@ def kept_design(folder: str | Path, names: Sequence[str], target_seconds: float,
 
 
 def _kept(path: Path, names: Sequence[str], models: Sequence[str], families: Collection[str], measure: bool) -> dict:
-    if path.exists():
-        kept = read_json(path)
-        if not isinstance(kept, dict) or kept.get("format") != _FORMAT:
-            raise InputError("not the design of a study", where=path, mend="make measure-again")
-        if measure:
-            _agree(kept, names, models, path)
-        return kept
+    """What is on disk; where it may be measured, as this machine would have it now: what came to it is added, what is gone is left out."""
+    kept = readable(path, "design of a study", measure)
+    if kept and kept.get("format") != _FORMAT:
+        raise InputError("not the design of a study", where=path, mend="ask for it in another folder")
     if not measure:
-        raise InputError("this study was not recorded", where=path, mend="measure it: make paper PROFILE=quick")
-    kept = _decided(names, models, families)
-    write_json(path, kept)
-    return kept
-
-
-def _agree(kept: dict, names: Sequence[str], models: Sequence[str], path: Path) -> None:
-    """A study goes on only with what it was begun with; a model that was installed since is left out."""
-    wanted = [one.name for one in existing([_configuration(record) for record in kept["configurations"]], names)]
-    if wanted != kept["chosen"] or not set(kept["models"]) <= set(models):
-        raise InputError(f"the study was begun with {', '.join(kept['chosen'])} and {', '.join(kept['models'])}, "
-                         f"not {', '.join(wanted)} and {', '.join(models)}", where=path, mend="keep the old data aside and measure anew: make measure-again")
+        if not kept:
+            raise InputError("this study was not recorded", where=path, mend="measure it: make paper PROFILE=quick")
+        return kept
+    decided = json.loads(to_json(_decided(names, models, families)))  # as it will be read back
+    if decided != kept:
+        write_json(path, decided)
+    return decided
 
 
 def _decided(names: Sequence[str], models: Sequence[str], families: Collection[str]) -> dict:

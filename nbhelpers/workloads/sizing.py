@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from ..errors import InputError, RunError
-from ..files import read_json, write_json
+from ..files import put_aside, read_json, write_json
 from .openmp import minife, nbody, schedbench, stream, syncbench
 from .programs import binary_folder, program_path
 from .workload import Workload
@@ -58,17 +58,16 @@ def delay_steps(delay_us: float, path: str | PathLike | None = None) -> int:
 
     Raises
     ------
-    InputError : a delay that cannot be, or a file that is none of these.
+    InputError : a delay that cannot be.
     RunError : the program is not built, or failed.
     """
     if not 0 < delay_us <= 1e6:
         raise InputError(f"delay_us is {delay_us}; above 0 and at most 1e6 is possible")
-    if path is None or not Path(path).exists():
+    step_ns = None if path is None or not Path(path).exists() else _kept_step_ns(Path(path))
+    if step_ns is None:
         step_ns = _measured_step_ns()
         if path is not None:
             write_json(path, {"step_ns": step_ns})
-    else:
-        step_ns = _kept_step_ns(Path(path))
     return max(1, round(delay_us * 1e3 / step_ns))
 
 
@@ -81,9 +80,14 @@ def _measured_step_ns() -> float:
     return float(found[1])
 
 
-def _kept_step_ns(path: Path) -> float:
-    kept = read_json(path)
+def _kept_step_ns(path: Path) -> float | None:
+    """What was kept; None: it was damaged, and has been put aside."""
+    try:
+        kept = read_json(path)
+    except InputError:
+        kept = None
     value = kept.get("step_ns") if isinstance(kept, dict) else None
-    if not isinstance(value, (int, float)) or not 1e-3 < value < 1e6:
-        raise InputError("not the length of a delay's step: {\"step_ns\": …} is expected", where=path, mend="keep the old data aside and measure anew: make measure-again")
-    return float(value)
+    if isinstance(value, (int, float)) and 1e-3 < value < 1e6:
+        return float(value)
+    put_aside(path, "damaged: not the length of a delay's step")
+    return None
