@@ -235,8 +235,7 @@ def test_steps_of_a_delay_are_measured_once_and_kept(tmp_path, binaries):
     assert delay_steps(15, kept) == pytest.approx(150 * short, rel=0.02) and kept.read_bytes() == before
     assert 5 <= short <= 1000
     kept.write_text("[]")
-    with pytest.raises(InputError, match="step_ns"):
-        delay_steps(1, kept)
+    assert delay_steps(1, kept) > 0 and len(list(tmp_path.glob("aside/*/why.txt"))) == 1, "damaged: put aside, measured anew"
     with pytest.raises(InputError):
         delay_steps(0)
 
