@@ -16,7 +16,7 @@ from .layers import metrics as metric_layers
 from .run import run_once
 
 PROBES, SPREAD_S = 8, 2.0  # runs of a check, and the time they are spread over: a slow moment is rarely as long
-CHECKS = 4
+CHECKS, CHECKED_TO = 3, 0.08
 
 
 def measure(command: str | Sequence[str] | Workload | None = None, runs: int = 10, metrics: Sequence[str] | str = (), *,
@@ -58,9 +58,10 @@ def calibrate(make: Callable[[int], Workload], size: int, target_seconds: float 
               tolerance: float = 0.05) -> Workload:
     """The workload of the size for which a run takes about `target_seconds` on this machine when nothing disturbs it.
 
-    Others on the machine only ever make a run longer, for a moment or for seconds. So a quick search by the fastest of a few
-    runs is followed by a check: runs of the size found, spread over `SPREAD_S` seconds, of which the lower quartile counts.
-    Where that is off, the size is corrected and checked again, at most `CHECKS` times.
+    Others on the machine only ever make a run longer, for a moment or for seconds. So the time that the threads waited for a CPU
+    does not count, where the program tells it; and a quick search by the fastest of a few runs is followed by a check: runs of the
+    size found, spread over `SPREAD_S` seconds, of which the lower quartile counts. Where that is off by more than `CHECKED_TO`,
+    the size is corrected and checked again, at most `CHECKS` times in all.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def calibrate(make: Callable[[int], Workload], size: int, target_seconds: float 
     target_seconds : of the timed region.
     exponent : run time grows as size**exponent; 2 for all pairs.
     runs : of each step of the search.
-    tolerance : relative; search and check stop within it.
+    tolerance : relative; the search stops within it.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def calibrate(make: Callable[[int], Workload], size: int, target_seconds: float 
         return min(_seconds(workload) for _ in range(runs))
 
     found = _search(make, size, target_seconds, exponent, quick, 5, tolerance)
-    return make(_search(make, found, target_seconds, exponent, undisturbed_seconds, CHECKS, tolerance))
+    return make(_search(make, found, target_seconds, exponent, undisturbed_seconds, CHECKS, CHECKED_TO))
 
 
 def _search(make: Callable[[int], Workload], size: int, target_seconds: float, exponent: float,
@@ -125,8 +126,10 @@ def undisturbed_seconds(workload: Workload) -> float:
 
 
 def _seconds(workload: Workload) -> float:
+    """The time of a run, less what its threads waited for a CPU on average."""
     row = run_once(workload)
     if row["status"] != "ok":
         raise RunError(f"a run to find the size of '{workload.name}' ended with status '{row['status']}'",
                        where=" ".join(workload.command), why=row["message"])
-    return row["seconds"]
+    waited = (row.get("runqueue_wait_ns") or 0) * 1e-9 / (row.get("threads") or 1)
+    return row["seconds"] - waited if waited < row["seconds"] else row["seconds"]

@@ -59,6 +59,7 @@ def spread_table(runs: pd.DataFrame) -> pd.DataFrame:
     `model`, `config`, `sd_ms`, `low_ms`, `high_ms`, `cv_percent`, `steal_ms` (mean CPU time a run that the hypervisor gave to others), `programs`, `runs` (of each).
     """
     baseline = runs[runs["trace"] == TRACED]
+    baseline = pd.concat(same_epochs(*(own for _, own in baseline.groupby(KEYS, sort=False))) or [baseline]).sort_index()
     return pd.DataFrame([_spread(model, config, own) for (model, config), own in baseline.groupby(["model", "config"])])
 
 

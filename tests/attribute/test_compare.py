@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribute import STATISTICS, bootstrap_interval, bootstrap_ratio, compare, summarise
+from nbhelpers.attribute import adjusted_effect, STATISTICS, bootstrap_interval, bootstrap_ratio, compare, summarise
 from nbhelpers.errors import InputError
 
 
@@ -93,3 +93,18 @@ def test_summary_of_cells():
     assert (table["mean_low"] < table["mean"]).all() and (table["mean"] < table["mean_high"]).all()
     with pytest.raises(InputError, match="no column 'cel'"):
         summarise(runs, by="cel")
+
+
+def test_of_a_campaign_that_grew_only_what_was_measured_together_is_compared():
+    """The machine was twice as slow before the new cell came; neither few rounds nor many may take that for its doing."""
+    for rounds in (3, 20):
+        random = np.random.default_rng(rounds)
+        rows = [{"cell": cell, "epoch": epoch, "round": epoch * rounds + number, "start_ns": 100 * (epoch * rounds + number) + place,
+                 "status": "ok", "seconds": (2 - epoch) * (1 + 0.01 * random.standard_normal())}
+                for epoch in (0, 1) for number in range(rounds) for place, cell in enumerate(("a", "b", "new")[:2 + epoch])]
+        runs = pd.DataFrame(rows)
+        result = compare(runs[runs.cell == "a"], runs[runs.cell == "new"])
+        assert 0.97 < result.table.loc["mean", "ratio"] < 1.03 and result.measured_in == f"{rounds}-{2 * rounds - 1}"
+        assert compare(runs[runs.cell == "a"], runs[runs.cell == "b"]).measured_in == f"0-{2 * rounds - 1}"
+        effect = adjusted_effect(runs, "cell", "new", "a")
+        assert abs(effect["effect_percent"].iloc[0]) < 3 and effect["runs"].iloc[0] == 2 * rounds

@@ -272,3 +272,22 @@ def test_calibrate_finds_the_size():
         calibrate(lambda size: program("false"), 10)
     with pytest.raises(InputError):
         calibrate(make, 20, target_seconds=0)
+
+
+def test_calibrate_is_not_led_astray_by_those_who_compete_for_the_cpus(binaries):
+    """Beside six busy processes a run takes four times as long; the size found is nearly the same as without them."""
+    def size(workload):
+        return int(workload.command[workload.command.index("--bodies") + 1])
+
+    def make(bodies):
+        return nbody(bodies, threads=1)
+
+    quiet = size(calibrate(make, 1000, target_seconds=0.05))
+    burn = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3 * os.cpu_count())]
+    try:
+        busy = size(calibrate(make, 1000, target_seconds=0.05))
+    finally:
+        for process in burn:
+            process.kill()
+            process.wait()
+    assert (busy / quiet) ** 2 > 0.6, "the run time would be far below the target"

@@ -126,5 +126,10 @@ def test_candidates_are_decided_once_and_kept(tmp_path, binaries):
     first = candidates(tmp_path / "kept.csv", explanation, "slow-path", otherwise="cpu-contention")
     assert set(first["factor"]) == {"page-faults"} and first["tried"].dtype == bool and "malloc-keeps-memory" in set(first["mitigation"])
     assert candidates(tmp_path / "kept.csv", explanation, "slow-path", otherwise="cpu-contention", measure=False).equals(first)
+    kept = (tmp_path / "kept.csv").read_text()
+    (tmp_path / "kept.csv").write_text(kept.replace("True", "False"))
+    none = explained_cause(invented("retries"))
+    again = candidates(tmp_path / "kept.csv", none, "slow-path", otherwise="cpu-contention")
+    assert again.equals(first) and (tmp_path / "kept.csv").read_text() == kept, "what can be tried is looked up anew, the factor stays"
     with pytest.raises(InputError, match="no mitigations were chosen"):
         candidates(tmp_path / "none.csv", explanation, "slow-path", otherwise="cpu-contention", measure=False)

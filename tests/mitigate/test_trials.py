@@ -19,6 +19,17 @@ def test_returned_memory_is_kept_by_the_mitigation(binaries, tmp_path):
     assert trial_runs(tmp_path, "returned-memory", [], 3, measure=False)["run"].tolist() == runs["run"].tolist()
 
 
+def test_a_mitigation_that_comes_later_is_tried_beside_the_untreated_runs_of_its_own_time(binaries, tmp_path):
+    first = trial_runs(tmp_path, "returned-memory", ["malloc-keeps-memory"], 8)
+    runs = trial_runs(tmp_path, "returned-memory", ["malloc-keeps-memory", "malloc-arenas"], 8)
+    assert runs["run"].tolist()[:16] == first["run"].tolist() and runs["cell"].value_counts().to_dict() == {
+        "baseline": 16, "malloc-keeps-memory": 8, "malloc-arenas": 8}
+    table = trial_table(compare_trials(runs)).set_index("mitigation")
+    assert table["rounds"].to_dict() == {"malloc-keeps-memory": "0-7", "malloc-arenas": "8-15"} and (table["runs"] == 8).all()
+    gone = trial_runs(tmp_path, "returned-memory", [], 8)
+    assert gone["run"].tolist() == runs["run"].tolist() and len(trial_table(compare_trials(gone))) == 2
+
+
 def invented(ratio):
     random = np.random.default_rng(4)
     rows = [{"cell": cell, "round": number, "start_ns": number * 10 + place, "status": "ok", "seconds": scale * (1 + 0.01 * random.standard_normal())}

@@ -97,3 +97,20 @@ def test_every_injected_run_has_a_ratio_and_the_figures_are_drawn(runs):
     figure = figure_mitigations(slowdown_table(runs), ratios)
     assert [axes.get_title() for axes in figure.axes] == ["MiniFE", "Babelstream", "N-body"] or len(figure.axes) == 3
     assert len(figure_findings(weigh(persson_findings(runs, {}))).axes[0].get_yticklabels()) == 8
+
+
+def test_a_model_that_came_later_is_compared_with_the_runs_of_its_own_time():
+    """OpenMP alone on a machine half as fast, then both on the machine as it is."""
+    early = made_runs(HEAVY, models=("omp",), seconds={(program, "omp", config): 2.0 for program in ("nbody", "stream", "minife")
+                                                       for config in ("Rm", "RmHK", "TP")}).assign(epoch=0)
+    late = made_runs(HEAVY, seed=1).assign(epoch=1, round=lambda runs: runs["round"] + 8)
+    late["run"] += len(early)
+    grown = pd.concat([early[early.trace == "undisturbed"], late], ignore_index=True)  # the injected cells of before were put aside
+    pd.testing.assert_frame_equal(slowdown_table(grown), slowdown_table(late))
+    pd.testing.assert_frame_equal(resilience_table(slowdown_table(grown), grown), resilience_table(slowdown_table(late), late))
+    assert run_ratios(grown)["ratio"].tolist() == run_ratios(late)["ratio"].tolist()
+    assert spread_table(grown.assign(trace="traced")).equals(spread_table(late.assign(trace="traced")))
+    both = pd.concat([early, late], ignore_index=True)
+    found = weigh(persson_findings(both, {})).set_index("finding")
+    slower = found.loc["SYCL is slower (undisturbed, SYCL / OpenMP)"]
+    assert slower["pairs"] == 8 * 9 and abs(slower["effect_percent"]) < 2
