@@ -159,3 +159,27 @@ def test_two_measuring_stages_never_run_at_once(house):
     assert [runner.wait() for runner in runners] == [0, 0]
     told = sorted((float(time_s), what) for what, time_s in (line.split() for line in (house / "times").read_text().splitlines()))
     assert [what for _, what in told] == ["begin", "end", "begin", "end"]
+
+
+def test_a_stage_notices_what_came_to_the_machine_or_left_it_if_it_makes_use_of_it(house):
+    first = house / "notebooks/00-machine.ipynb"
+    first.write_text(json.dumps(json.loads(first.read_text()) | {"metadata": {"noisebook": {"measures": True, "parts": ["cpus"]}}}))
+    stamps = [house / f"build/quick/stamps/{name}.wanted" for name in ("00-machine", "10-trace-collection")]
+
+    def wanted(cpus):
+        command = ["taskset", "-c", cpus, sys.executable, "-m", "nbhelpers.stages", "wanted", "--profile", "quick", "00-machine", "10-trace-collection"]
+        subprocess.run(command, cwd=house, env=environment(house), check=True)
+        return [path.read_text() for path in stamps]
+
+    everything = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    before, again, fewer = wanted(everything), wanted(everything), wanted(everything.split(",")[0])
+    assert before == again and fewer[1] == before[1] and (fewer[0] != before[0]) == ("," in everything)
+
+
+def test_the_libraries_that_are_looked_for_are_those_of_the_mitigations():
+    from nbhelpers.machine.parts import LIBRARIES
+    from nbhelpers.mitigate import mitigations
+    from nbhelpers.mitigate.program import Preload
+
+    known = {action.library for item in mitigations().values() for action in item.actions if isinstance(action, Preload)}
+    assert known <= set(LIBRARIES)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError
-from ..files import to_json, write_json
+from ..files import put_aside, to_json, write_json
 from ..machine import topology
 from ..measure import sized
 from ..measure.once import readable
@@ -87,7 +87,10 @@ def _kept(path: Path, names: Sequence[str], models: Sequence[str], families: Col
     """What is on disk; where it may be measured, as this machine would have it now: what came to it is added, what is gone is left out."""
     kept = readable(path, "design of a study", measure)
     if kept and kept.get("format") != _FORMAT:
-        raise InputError("not the design of a study", where=path, mend="ask for it in another folder")
+        if not measure:
+            raise InputError("not the design of a study", where=path, mend="take the recorded campaign as it came: git checkout data/recorded")
+        put_aside(path, "not the design of a study")
+        kept = {}
     if not measure:
         if not kept:
             raise InputError("this study was not recorded", where=path, mend="measure it: make paper PROFILE=quick")
