@@ -101,8 +101,9 @@ class Study:
     def grown(self) -> list[str]:
         """How the data came about, where that took more than one go: what was added later, what was put aside and why."""
         files = [path for path in sorted(self.data.rglob("*.json")) if "aside" not in path.relative_to(self.data).parts]
-        kept = [read_json(path) for path in files if path.stat().st_size < _MOST_BYTES]
-        return [note for record in kept if isinstance(record, dict) for note in record.get("notes", [])]
+        kept = {path: read_json(path) for path in files if path.stat().st_size < _MOST_BYTES}
+        return [f"{path.parent.name if path.name == 'campaign.json' else path.stem}, {note}"
+                for path, record in kept.items() if isinstance(record, dict) for note in record.get("notes", [])]
 
     def header(self) -> "Header":
         """What stands at the top of the page: what was replaced by what, machine, profile."""

@@ -208,10 +208,11 @@ class _Pilot:
         """Those that can be done here and, in a run for the proof, are in effect. The choice is kept for a later call."""
         path = self.folder / "choice.json"
         kept = read_json(path) if self._kept(path) else {}
-        if not self.measures or (kept and not (fresh := self._fresh(kept, wanted))):
-            self.left_out = [row for row in kept["left_out"] if not self.measures or row["mitigation"] in wanted]
-            return [name for name in kept["chosen"] if not self.measures or name in wanted]
-        fresh = fresh if kept else list(wanted)
+        fresh = self._fresh(kept, wanted) if kept else list(wanted)
+        if kept and (not self.measures or not fresh):
+            everything = not set(wanted) <= set(kept["wanted"])  # recorded for factors that are not found in its runs any more
+            self.left_out = [row for row in kept["left_out"] if everything or row["mitigation"] in wanted]
+            return [name for name in kept["chosen"] if everything or name in wanted]
         self.left_out = [row for row in kept.get("left_out", []) if row["mitigation"] in wanted and row["mitigation"] not in fresh]
         chosen = self._choose_of(fresh, [name for name in kept.get("chosen", []) if name in wanted], runs, bool(kept))
         everything = {"wanted": list(dict.fromkeys([*kept.get("wanted", []), *wanted])),
@@ -220,7 +221,9 @@ class _Pilot:
         return chosen
 
     def _fresh(self, kept: dict, wanted: dict[str, str]) -> list[str]:
-        """What was not asked for before, and what was not possible then and is now."""
+        """What was not asked for before, and what was not possible then and is now; nothing where nothing is measured."""
+        if not self.measures:
+            return []
         before = {row["mitigation"]: row for row in kept["left_out"]}
         return [name for name in wanted if name not in kept["wanted"]
                 or (name in before and not before[name].get("possible", True) and mitigations()[name].possible(self.workload))]
