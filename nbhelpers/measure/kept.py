@@ -53,7 +53,7 @@ def calibrated(make: Callable[..., Workload], path: str | Path, target_seconds: 
     path, wanted = Path(path), {"target_seconds": target_seconds, "threads": threads}
     may_measure = measure and target_seconds is not None
     kept = readable(path, "problem size", may_measure)
-    reason = _wrong(kept, wanted) if kept else ""
+    reason = _wrong(kept, wanted) if path.exists() else ""
     if reason and not may_measure:
         raise InputError(f"not the size that is asked for: {reason}", where=path, why="runs of different sizes must not be mixed",
                          mend="ask for what was calibrated, or measure in a profile of your own: make paper PROFILE=quick")
