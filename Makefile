@@ -203,5 +203,6 @@ clean:
 	@for d in build/*/data build/*/kept; do [ -d $$d ] && echo "kept: $$d (measured data; delete by hand if you must)"; done; true
 
 lock:
-	$(python) -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" | \
+	$(python) -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb')); q = p['project']; \
+	  print('\n'.join(q['dependencies'] + q['optional-dependencies']['test'] + p['build-system']['requires']))" | \
 	  uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header - -o requirements.lock

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from .errors import NoisebookError
 from .files import read_json, read_records, write_json
 from .progress import readable
-from .study import REPOSITORY, Study
+from .places import shipped
+from .study import Study
 
 if TYPE_CHECKING:
     from .workloads import Configuration
@@ -347,7 +348,7 @@ def outlook(profile: str, parameters: Mapping[str, dict]) -> str:
 
 def default_parameters(stage: str) -> dict:
     """What a notebook runs with where the profile says nothing."""
-    cells = read_json(REPOSITORY / "notebooks" / f"{stage}.ipynb")["cells"]
+    cells = read_json(shipped() / "notebooks" / f"{stage}.ipynb")["cells"]
     tagged = next(cell for cell in cells if "parameters" in cell["metadata"].get("tags", []))
     statements = ast.parse("".join(tagged["source"])).body
     return {one.target.id: ast.literal_eval(one.value) for one in statements if isinstance(one, ast.AnnAssign)}

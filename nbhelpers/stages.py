@@ -18,11 +18,12 @@ from pathlib import Path
 from .errors import InputError, NoisebookError
 from .estimate import account, outlook, place
 from .files import digest, disk_error, pack, read_json, to_json, write_atomically, write_json
+from .places import HOME, PACKAGE, how_to, programs, results, shipped
 from .profiles import adopted, notebook_of, parameters_of
 from .progress import for_command, reporting, task
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening
-from .study import NOTEBOOKS, REPOSITORY, Study
+from .study import NOTEBOOKS, Study
 
 PAPER = "90-paper"
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
@@ -32,8 +33,10 @@ LIBRARY = ("nbhelpers/**/*.py", "nbhelpers/**/*.json", "injector_c/*.[ch]", "inj
 
 def library_digest() -> str:
     """Digest of all code that a notebook may call."""
-    files = sorted({path for pattern in LIBRARY for path in REPOSITORY.glob(pattern)} - set(REPOSITORY.glob("injector_c/_*")))
-    return digest(*(part for path in files for part in (str(path.relative_to(REPOSITORY)), path.read_bytes())))
+    roots = {PACKAGE.parent, shipped()}
+    files = {str(path.relative_to(root)): path for root in roots for pattern in LIBRARY for path in root.glob(pattern)
+             if not path.match("injector_c/_*")}
+    return digest(*(part for name in sorted(files) for part in (name, files[name].read_bytes())))
 
 
 def notebook_digest(path: Path) -> str:
@@ -72,7 +75,7 @@ def _parts(stage: str, profile: str) -> dict:
         return {}
     from .machine.parts import parts_here
 
-    here = parts_here(REPOSITORY / "build" / "bin")
+    here = parts_here(programs())
     return {"parts": {name: here[name] for name in used}}
 
 
@@ -124,7 +127,7 @@ def _provenance(study: Study, parameters: dict) -> dict:
 
     before = {path.stem: digest(path.read_bytes()) for path in sorted((study.build / "stamps").glob("*.made")) if path.stem < study.stage}
     made_from = {"notebook": notebook_digest(notebook_of(study.stage)), "library": library_digest(), "stages_before": before}
-    return {**provenance(parameters=parameters, repository=REPOSITORY), "stage": study.stage, "made_from": made_from,
+    return {**provenance(parameters=parameters, repository=shipped()), "stage": study.stage, "made_from": made_from,
             "data_from": study.machine["machine"]}
 
 
@@ -137,6 +140,7 @@ def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> Non
     source = notebook_of(stage)
     with tempfile.TemporaryDirectory(prefix="noisebook-") as folder, listening(line, folder):
         os.environ["NOISEBOOK_STATIC"] = "1"  # nobody is there to drag a slider
+        os.environ[HOME] = str(results())  # the kernel runs in another folder
         papermill.execute_notebook(str(source), str(output), parameters=parameters, kernel_name="python3", cwd=str(NOTEBOOKS),
                                    engine_name=engine(line), progress_bar=False, start_timeout=120, config=Config(_kernel(folder)))
 
@@ -182,7 +186,7 @@ def measure_again(profile: str) -> Path | None:
     """Put the profile's measured data aside, so that the next `make paper` measures anew; nothing is deleted."""
     study = Study("00-machine", profile)
     if not study.measures:
-        raise InputError("the recorded campaign is never measured again", mend="make paper PROFILE=quick")
+        raise InputError("the recorded campaign is never measured again", mend=how_to("paper PROFILE=quick"))
     data = study.build / "data"
     if not data.exists():
         return None
@@ -195,10 +199,10 @@ def measure_again(profile: str) -> Path | None:
 
 def record(profile: str) -> Path:
     """Make this profile's measured data the recorded campaign (data/recorded), its records packed."""
-    target = REPOSITORY / "data" / "recorded"
+    target = shipped() / "data" / "recorded"
     source = Study("00-machine", profile).build / "data"
     if not source.exists():
-        raise InputError("nothing was measured in this profile yet", where=source, mend=f"make paper PROFILE={profile}")
+        raise InputError("nothing was measured in this profile yet", where=source, mend=how_to(f"paper PROFILE={profile}"))
     for stage in sorted(path for path in source.iterdir() if path.is_dir()):
         shutil.rmtree(target / stage.name, ignore_errors=True)
         shutil.copytree(stage, target / stage.name, ignore=shutil.ignore_patterns("*.lock", ".*", "aside"), copy_function=pack)
@@ -269,7 +273,7 @@ def _not_written(error: OSError, profile: str) -> NoisebookError:
 
     Any other error is raised again.
     """
-    build = REPOSITORY / "build" / Path(profile).stem
+    build = results() / Path(profile).stem
     full = disk_error(error, error.filename or build)
     if not full and not isinstance(error, PermissionError):
         raise error

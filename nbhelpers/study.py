@@ -2,6 +2,7 @@
 
 A study is a profile (smoke, quick, full, recorded) seen from one stage. Measured data: build/PROFILE/data/STAGE, only ever
 appended to; the profile `recorded` reads data/recorded instead and never measures (`record` is how it was measured). Computed: build/PROFILE/results/STAGE.
+An installed package has no build folder: `nbhelpers.places.results` says what takes its place.
 """
 
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from pathlib import Path
 
 from .errors import InputError
 from .files import read_json, write_json
+from .places import how_to, is_installed, results, shipped
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-NOTEBOOKS = REPOSITORY / "notebooks"
+NOTEBOOKS = shipped() / "notebooks"
 _MOST_BYTES = 2**20  # of a file that may hold notes
 PROFILES = ("smoke", "quick", "full", "record", "recorded")
 
@@ -23,9 +24,9 @@ def profile_file(profile: str, own: bool = False) -> Path:
 
     With `own` always that copy. `record` measures what `recorded` later shows, so they share one.
     """
-    shipped = NOTEBOOKS / "parameters" / f"{'recorded' if profile == 'record' else profile}.yml"
-    copy = REPOSITORY / "build" / profile / "profile.yml"
-    return copy if own or (profile not in PROFILES and copy.exists()) else shipped
+    known = NOTEBOOKS / "parameters" / f"{'recorded' if profile == 'record' else profile}.yml"
+    copy = results() / profile / "profile.yml"
+    return copy if own or (profile not in PROFILES and copy.exists()) else known
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,12 @@ class Study:
     def __post_init__(self):
         if self.profile not in PROFILES and not profile_file(self.profile).is_file():
             raise InputError(f"there is no profile '{self.profile}'",
-                             mend=f"make paper PROFILE={'|'.join(PROFILES)}; "
-                             "one of your own by its file: PROFILE=path/to/mine.yml")
+                             mend=how_to(f"paper PROFILE={'|'.join(PROFILES)}")
+                             + "; one of your own by its file: PROFILE=path/to/mine.yml")
+        if not self.measures and is_installed():
+            raise InputError("the recorded campaign is not part of the installed package",
+                             why="it is 13 MB of data that few need",
+                             mend="in a checkout of the repository: make paper PROFILE=recorded")
 
     @property
     def measures(self) -> bool:
@@ -55,12 +60,12 @@ class Study:
     @property
     def build(self) -> Path:
         """Everything that this profile makes."""
-        return REPOSITORY / "build" / self.profile
+        return results() / self.profile
 
     @property
     def data(self) -> Path:
         """Measured data of this stage."""
-        return (self.build / "data" if self.measures else REPOSITORY / "data" / "recorded") / self.stage
+        return (self.build / "data" if self.measures else shipped() / "data" / "recorded") / self.stage
 
     @property
     def results(self) -> Path:

@@ -11,10 +11,14 @@ import pytest
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+TESTS = PROJECT["optional-dependencies"]["test"]
+NEEDED = [re.split(r"[<>=]", name)[0] for name in
+          [*PROJECT["dependencies"], *TESTS, *PYPROJECT["build-system"]["requires"]]]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
-ORDER = ["errors", "progress", "empty", "files", "schemas", "outcomes", "page", "machine", "workloads", "measure", "trace", "noise", "inject", "attribute", "mitigate", "simulate", "studies", "report", "study", "profiles", "estimate", "stage_line", "stages", "promise"]
+ORDER = ["places", "errors", "progress", "empty", "files", "schemas", "outcomes", "page", "machine", "workloads", "measure", "trace", "noise", "inject", "attribute", "mitigate", "simulate", "studies", "report", "study", "profiles", "estimate", "stage_line", "stages", "promise", "cli"]
 
 
 def normal(name: str) -> str:
@@ -39,7 +43,18 @@ def test_the_top_level_of_the_design_card_is_there():
 
 
 def test_every_dependency_is_locked():
-    assert {normal(name) for name in PROJECT["dependencies"]} <= set(locked())
+    assert {normal(name) for name in NEEDED} <= set(locked())
+
+
+def test_every_dependency_is_imported_and_what_is_for_tests_is_not_for_users():
+    """Of the names a user installs, each is imported, or is run by JupyterLab's or papermill's side."""
+    started = {"jupyterlab", "ipykernel", "cffi"}  # by `noisebook lab`, by the kernel, by the built modules
+    modules = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
+    text = "\n".join(path.read_text() for path in (REPOSITORY / "nbhelpers").rglob("*.py"))
+    for name in set(PROJECT["dependencies"]) - started:
+        module = modules.get(name, name)
+        assert re.search(rf"^\s*(import|from) {module}\b", text, re.M), name
+    assert not set(TESTS) & set(PROJECT["dependencies"])
 
 
 def test_every_locked_wheel_has_a_hash_and_no_address():
@@ -59,7 +74,7 @@ def test_environment_yml_takes_its_wheels_from_the_lock_and_the_same_pythons():
 def test_what_is_installed_here_is_what_is_locked():
     from importlib.metadata import version
 
-    for name in PROJECT["dependencies"]:
+    for name in NEEDED:
         assert version(name) in re.findall(rf"^{re.escape(normal(name))}==([^\s;\\]+)", LOCK, re.M), name
 
 
@@ -79,7 +94,7 @@ def imported_parts(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "nbhelpers").rglob("*.py")), ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_no_module_imports_from_a_stage_after_it(path):
     own = path.relative_to(REPOSITORY / "nbhelpers").parts[0].removesuffix(".py")
-    if own == "__init__":
+    if own in ("__init__", "__main__"):
         return
     later = {part for part in imported_parts(path) if part in ORDER and ORDER.index(part) > ORDER.index(own)}
     if own == "study":  # the header of a page is shown by report, and says what the doctor promised

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..errors import InputError
+from ..places import shipped
 from .describe import describe
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "statsmodels", "seaborn", "matplotlib", "cffi",
@@ -42,7 +43,7 @@ def provenance(parameters: Mapping | None = None, inputs: Iterable[str | Path] =
     ------
     InputError : an input cannot be read, or a parameter is no JSON.
     """
-    folder = Path(repository or Path(__file__).parents[2]).resolve()
+    folder = Path(repository or shipped()).resolve()
     machine = describe()
     record = {"machine": machine.to_dict() | {"digest": machine.digest}, **_commit(folder), "noisebook": __version__,
               "environment": _sha256(folder / "requirements.lock") if (folder / "requirements.lock").exists() else None,

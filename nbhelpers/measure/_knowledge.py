@@ -12,9 +12,10 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..files import read_json
+from ..places import knowledge
 from ..schemas import place_of, schema_error
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "knowledge" / "metrics"
+FOLDER = knowledge() / "metrics"
 SCHEMA = FOLDER / "layer.schema.json"
 TOTAL, LEVEL, TIME = "total", "level", "time"
 _own: dict[str, "Layer"] = {}  # layers of the user's own that were used in this process: their columns are known, too

@@ -6,7 +6,6 @@ Owns reading and checking of data/knowledge; the folder lies in the repository, 
 import fnmatch
 import html
 import json
-import os
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 
 from ..errors import InputError
 from ..measure import describe_columns
+from ..places import knowledge
 from ..schemas import schema_error
 from ..workloads import Workload
 from ._kinds import action_of
@@ -148,11 +148,11 @@ def folder() -> Path:
 
     Raises
     ------
-    InputError : it is not there, as in an installation without the repository.
+    InputError : it is not there: NOISEBOOK_KNOWLEDGE names another folder.
     """
-    place = Path(os.environ.get("NOISEBOOK_KNOWLEDGE") or Path(__file__).resolve().parents[2] / "data" / "knowledge")
+    place = knowledge()
     if not (place / "factors").is_dir():
-        raise InputError("the knowledge is not here", where=place, mend="export NOISEBOOK_KNOWLEDGE=REPOSITORY/data/knowledge")
+        raise InputError("the knowledge is not here", where=place, mend="unset NOISEBOOK_KNOWLEDGE")
     return place
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import InputError
+from ..places import shipped
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "published"
+FOLDER = shipped() / "data" / "published"
 
 
 def published(name: str) -> pd.DataFrame:

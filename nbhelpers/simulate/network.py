@@ -12,8 +12,9 @@ import pandas as pd
 import yaml
 
 from ..errors import InputError
+from ..places import knowledge
 
-KNOWLEDGE = Path(__file__).resolve().parents[2] / "data" / "knowledge" / "networks.yml"
+KNOWLEDGE = knowledge() / "networks.yml"
 _LONGEST_NS = 1e12
 
 

@@ -77,7 +77,7 @@ def replicate(call: Callable[[Noise | None], Outcome], noise: Noise, n: int = 30
     n : how many; each has a seed of its own that follows from `seed`, so that the results don't depend on the workers.
     workers : threads; None: one a core. They share all arrays, and the simulator runs without Python's lock.
     keep_finish : keep each rank's end, n × P × 8 bytes.
-    client : a dask.distributed Client: the replicates are computed by its workers; `call` must then survive pickling.
+    client : a dask.distributed Client of your own (`pip install distributed`): the replicates are computed by its workers; `call` must then survive pickling.
 
     Raises
     ------

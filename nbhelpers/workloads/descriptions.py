@@ -16,11 +16,12 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..files import read_json
+from ..places import knowledge
 from ..schemas import place_of, schema_error
 from .reader import Reader, Report, Table
 from .region import Region
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "knowledge" / "programs"
+FOLDER = knowledge() / "programs"
 _OPTION = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _PROBE_LIMIT_S = 20
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from .. import places
 from ..errors import InputError, RunError
 from .descriptions import Description, find_description
 from .reader import Reader, Report
@@ -21,13 +22,11 @@ from .region import Region, as_region
 from .workload import Workload
 
 _HOW_TO_BUILD = {"clang": "apt-get install clang libomp-dev && make env", "sycl": "make sycl ACCEPT_LICENCE=yes"}
-_REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def binary_folder() -> Path:
-    """Where our programs lie: $NOISEBOOK_BIN, or build/bin of this repository."""
-    chosen = os.environ.get("NOISEBOOK_BIN")
-    return Path(chosen).resolve() if chosen else _REPOSITORY / "build" / "bin"
+    """Where our programs lie; see `nbhelpers.places.programs`."""
+    return places.programs()
 
 
 def program_path(name: str | Path) -> Path:

@@ -64,7 +64,7 @@ class TestReplicate:
             replicate(call, *arguments)
 
     def test_by_dask_it_is_the_same(self):
-        distributed = pytest.importorskip("distributed", reason="dask is not installed")
+        distributed = pytest.importorskip("distributed", reason="dask is no part of Noisebook: pip install distributed")
         import dask
 
         with dask.config.set({"distributed.worker.daemon": False}), \

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from ...errors import InputError
+from ...places import shipped
 from ..network import LogGOPS, network
 from ..noise import Detours, read_detours
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-PUBLISHED = REPOSITORY / "data" / "published" / "desensi2022-noise1.csv"
+PUBLISHED = shipped() / "data" / "published" / "desensi2022-noise1.csv"
 RECORDED_SOURCE = ("recorded",)
 RECORDED = {"alps": "alps_slingshot", "daint": "daint_xc40", "deep-est": "deep_est", "azure-hc": "azure_hc44", "aws-efa": "aws_c5n_metal"}
 QUANTILES = {"p1_us": 0.01, "p10_us": 0.1, "p25_us": 0.25, "median_us": 0.5, "p75_us": 0.75, "p90_us": 0.9, "p99_us": 0.99, "p99_9_us": 0.999,
@@ -46,7 +46,7 @@ def system_noises(folder: str | Path = "") -> dict[str, Detours]:
     """
     made = signatures()
     for system, name in RECORDED.items():
-        path = REPOSITORY / folder / f"trace_{name}.txt.gz"
+        path = shipped() / folder / f"trace_{name}.txt.gz"
         if folder and path.exists():
             recorded = read_detours(path)
             made[system] = replace(recorded, source=np.zeros(len(recorded), np.int32), sources=RECORDED_SOURCE, name=system)

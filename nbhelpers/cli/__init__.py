@@ -1,0 +1,5 @@
+"""The command `noisebook`."""
+
+
+def main() -> int:
+    return 0
