@@ -23,9 +23,10 @@ from .profiles import adopted, notebook_of, parameters_of
 from .progress import for_command, reporting, task
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening
-from .study import NOTEBOOKS, Study
+from .study import NOTEBOOKS, PROFILES, OwnStudy, Study
 
 PAPER = "90-paper"
+OWN = "01-your-program"
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 LIBRARY = ("nbhelpers/**/*.py", "nbhelpers/**/*.json", "injector_c/*.[ch]", "injector_c/*.py", "reader_c/*.[ch]", "reader_c/*.py",
            "simulator_c/*.[ch]", "simulator_c/*.py", "workloads/*.[ch]", "workloads/Makefile", "data/published/*.csv", "data/knowledge/**/*.yml")
@@ -119,6 +120,59 @@ def _made_page(stage: str, profile: str, line: StageLine) -> Path:
     write_json(study.build / "provenance" / f"{stage}.json", _provenance(study, parameters))
     _write_if_changed(study.build / "stamps" / f"{stage}.made", to_json(_made(study)))
     return page
+
+
+def run_own(own: "OwnProgram", parameters: dict) -> Path:
+    """Execute the starter notebook for one's own program; return its page, ``why.html`` in its folder.
+
+    Parameters
+    ----------
+    own : the study; what it measured already is not measured again.
+    parameters : of the notebook; see its cell tagged `parameters`.
+
+    Raises
+    ------
+    InputError : a name that the notebook does not declare.
+    """
+    study = OwnStudy(OWN, folder=own.folder)
+    for name in parameters:
+        _known(name, list(declared_parameters(OWN)), f"parameter of {OWN}.ipynb", _notebook(OWN))
+    study.build.mkdir(parents=True, exist_ok=True)
+    executed = study.build / f"{OWN}.ipynb"
+    _execute(OWN, executed, parameters)
+    from .page import export_page
+
+    page = study.build / "why.html"
+    export_page(executed, page, hide_code=True)
+    return page
+
+
+def make_paper(profile: str) -> Path:
+    """Run all stages that are stale, in the order of the Makefile; return the paper's page.
+
+    What `make paper` does, where there is no make: a stage is stale if what it would be made from, or
+    what the stages before it made, is newer than its last execution.
+    """
+    needs = _needs()
+    write_wanted(profile, list(needs))
+    for stage, before in needs.items():
+        stamps = Study(stage, profile).build / "stamps"
+        done = stamps / f"{stage}.done"
+        inputs = [stamps / f"{stage}.wanted", *(stamps / f"{name}.made" for name in before)]
+        if not done.exists() or any(path.stat().st_mtime_ns > done.stat().st_mtime_ns for path in inputs):
+            _run_and_tell(stage, profile)
+            done.touch()
+    return Study(PAPER, profile).build / "paper.html"
+
+
+def _needs() -> dict[str, list[str]]:
+    """Each stage in order, and the stages whose outcome it rests on, as the Makefile has them."""
+    text = (shipped() / "Makefile").read_text(encoding="utf-8")
+    stages = re.search(r"^STAGES\s*:=\s*(.*)$", text, re.MULTILINE)[1].split()
+    needs = {stage: [] for stage in stages}
+    for stage, inputs in re.findall(r"^\$\(S\)/([\w-]+)\.done:(.*)$", text, re.MULTILINE):
+        needs[stage] = re.findall(r"\$\(S\)/([\w-]+)\.made", inputs)
+    return needs | {PAPER: stages[:-1]}
 
 
 def _provenance(study: Study, parameters: dict) -> dict:

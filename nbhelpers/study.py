@@ -58,6 +58,11 @@ class Study:
         return self.profile != "recorded"
 
     @property
+    def label(self) -> str:
+        """What a page says of it."""
+        return f"profile {self.profile}"
+
+    @property
     def build(self) -> Path:
         """Everything that this profile makes."""
         return results() / self.profile
@@ -113,6 +118,41 @@ class Study:
     def header(self) -> "Header":
         """What stands at the top of the page: what was replaced by what, machine, profile."""
         return Header(self)
+
+
+@dataclass(frozen=True)
+class OwnStudy(Study):
+    """The study of one's own program: everything lies in a folder of its own, and no profile counts.
+
+    Parameters
+    ----------
+    stage : name of the notebook.
+    folder : of `studies.OwnProgram`.
+    """
+
+    folder: Path = Path("noisebook")
+
+    @property
+    def build(self) -> Path:
+        """The folder of the program."""
+        return Path(self.folder)
+
+    @property
+    def data(self) -> Path:
+        """The same: its campaigns lie there."""
+        return self.build
+
+    @property
+    def results(self) -> Path:
+        """Computed results; the folder exists."""
+        folder = self.build / "results"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def label(self) -> str:
+        """What the page says of it."""
+        return "own program"
 
 
 def _readable(value: object) -> str:
@@ -182,6 +222,6 @@ class Header:
 
     def _provenance(self) -> str:
         machine = self.study.machine["machine"]
-        facts = [f"profile {self.study.profile}", machine["cpu_model"], f"{len(machine['cpus'])} CPUs", f"Linux {machine['kernel']}",
+        facts = [self.study.label, machine["cpu_model"], f"{len(machine['cpus'])} CPUs", f"Linux {machine['kernel']}",
                  f"virtualisation: {machine['virtualisation']}"]
         return f"<p class='provenance'><small>{escape(' · '.join(facts))}</small></p>"

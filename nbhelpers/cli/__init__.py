@@ -1,5 +1,61 @@
-"""The command `noisebook`."""
+"""The command `noisebook`: one verb for each thing that the notebooks do, over the same functions.
+
+Owns the command line: its words, its errors, its exit statuses. What a verb does is in `_verbs`.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+
+from ..errors import NoisebookError, RunError
+from ._parser import parsed
+
+DONE, FAULT, REFUSED, PROGRAM_FAILED, STOPPED = 0, 1, 2, 3, 130
 
 
-def main() -> int:
-    return 0
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command line; returns the exit status.
+
+    Parameters
+    ----------
+    words : after `noisebook`; None: those of this process.
+
+    Returns
+    -------
+    0 it was done, whatever was found; 1 a fault of Noisebook's own (with a traceback); 2 it cannot be
+    done as it was asked, the message says why and what to do; 3 the program could not be run;
+    130 stopped by Ctrl-C, what was measured is kept.
+    """
+    try:
+        arguments = parsed(sys.argv[1:] if words is None else list(words))
+    except NoisebookError as error:
+        return _complain(error)
+    try:
+        answer = arguments.verb(arguments)
+    except NoisebookError as error:
+        return _complain(error)
+    except KeyboardInterrupt:
+        return _stopped(arguments)
+    except BrokenPipeError:  # `noisebook … | head`
+        sys.stderr.close()
+        return DONE
+    _show(answer, arguments.json)
+    return DONE
+
+
+def _show(answer: object, as_json: bool) -> None:
+    if answer is not None:
+        print(json.dumps(answer.data, indent=1, default=str) if as_json else answer.text)
+
+
+def _complain(error: NoisebookError) -> int:
+    print(f"noisebook: {error}", file=sys.stderr)
+    return PROGRAM_FAILED if isinstance(error, RunError) else REFUSED
+
+
+def _stopped(arguments: object) -> int:
+    folder = getattr(arguments, "kept_in", None)
+    kept = f"What was measured is kept in {folder}; the same command goes on from there." if folder \
+        else "Nothing was kept: give --folder to keep what is measured."
+    print(f"\nStopped. {kept}", file=sys.stderr)
+    return STOPPED

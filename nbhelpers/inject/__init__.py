@@ -11,13 +11,13 @@ from .injector import Injector
 from .kinds import KindOptions, capacity
 from .log import read_logs
 from .plan import make_plan
-from .planted import Interval, mean_interval, replay_ratio
+from .planted import Interval, mean_interval, mean_ratio, replay_ratio
 from .retrace import Retrace, compare_retraced, retrace
 from .worst import WorstCase, describe_worst, worst_campaign, worst_cases, worst_findings, worst_table
 from .rules import Calibration, Plan, Rules
 
 __all__ = ["Accuracy", "Calibration", "Felt", "Hog", "Injection", "Injector", "Interval", "KindOptions", "Plan", "Retrace", "Rules", "WorstCase", "accuracy_of",
            "calibrate", "capacity", "compare_retraced", "demonstration", "describe_configs", "describe_schedules", "describe_worst", "feel", "inject",
-           "injection_campaign", "make_plan", "mean_interval", "narrow_means", "planted_campaign", "planted_findings", "planted_schedules",
+           "injection_campaign", "make_plan", "mean_interval", "mean_ratio", "narrow_means", "planted_campaign", "planted_findings", "planted_schedules",
            "planted_table", "random_schedule", "read_logs", "replay_ratio", "retrace", "traced_configs", "workload_accuracy", "worst_campaign", "worst_cases",
            "worst_findings", "worst_table"]

@@ -1,0 +1,148 @@
+"""The words of the command line: verbs, options, and how a program is described. No verb is imported here."""
+
+import argparse
+import difflib
+import re
+from collections.abc import Callable
+from importlib import import_module
+
+from .. import __version__
+from ..errors import InputError
+
+_STATUSES = """\
+exit status: 0 done, whatever was found; 1 a fault of Noisebook's own; 2 it cannot be done as asked
+(the message says what to do); 3 the program could not be run; 130 stopped by Ctrl-C (data are kept)."""
+_EXAMPLES = """\
+examples:
+  noisebook doctor
+  noisebook why -- ./my_program --size 100
+  noisebook run --runs 30 --seconds 'elapsed: (?P<seconds>[0-9.]+)' -- ./my_program
+  noisebook run --shell './a | ./b'
+"""
+_PROGRAM = ("run", "trace", "worst", "inject", "explain", "why", "simulate")
+VERBS = {
+    "doctor": "what this machine can and cannot measure, and what mends it",
+    "run": "run a program some times: how long it takes, and how much that differs",
+    "trace": "record what takes the CPU from it: interrupts, softirqs, threads",
+    "worst": "write down the noise of its slowest run, less the average, as a noise config",
+    "inject": "run it with and without the noise of a config, in turn",
+    "explain": "which counters separate its slow runs from the others",
+    "why": "all of these in a bounded time: verdicts, remedies, and a page",
+    "simulate": "what the noise would do to a program on very many CPUs",
+    "lab": "open the notebooks in JupyterLab",
+    "paper": "the whole study on this machine, ending in one page",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """One message in place of a usage and an exit."""
+
+    def error(self, message: str):
+        choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        if choice:
+            raise unknown(choice[1], re.findall(r"[\w-]+", choice[2]), "verb", self.prog)
+        raise InputError(message, mend=f"{self.prog} --help")
+
+
+def parsed(words: list[str]) -> argparse.Namespace:
+    """The arguments, with `verb`, the function that does it, and `command`, the words after `--`.
+
+    Raises
+    ------
+    InputError : a verb or an option that there is not; the message names the nearest.
+    """
+    at = words.index("--") if "--" in words else len(words)
+    own, command = words[:at], words[at + 1:]
+    parser = _parser()
+    arguments, others = parser.parse_known_args(own)
+    _check(arguments, others, command, at < len(words), parser)
+    arguments.command = command
+    arguments.verb = _verb(arguments.name)
+    return arguments
+
+
+def unknown(word: str, known: list[str], what: str, program: str) -> InputError:
+    """The error for a word that is not known, with the nearest that is."""
+    near = difflib.get_close_matches(word, known, 1)
+    return InputError(f"'{word}' is no {what}", mend=f"did you mean {near[0]}?" if near else f"{program} --help")
+
+
+def _verb(name: str) -> Callable:
+    return getattr(import_module(f"{__package__}._verbs"), name)
+
+
+def _check(arguments: argparse.Namespace, others: list[str], command: list[str], dashes: bool,
+           parser: argparse.ArgumentParser) -> None:
+    takes = arguments.name in _PROGRAM
+    if others and others[0].startswith("-"):
+        raise unknown(others[0].split("=")[0], _options(arguments.name), "option", f"noisebook {arguments.name}")
+    if others:
+        mend = f"noisebook {arguments.name} [options] -- {' '.join(others)}" if takes else f"noisebook {arguments.name} --help"
+        raise InputError(f"'{others[0]}' was not expected", mend=mend,
+                         why="a program and its arguments stand behind --" if takes else None)
+    if dashes and not takes:
+        raise InputError(f"'{arguments.name}' takes no program", mend=f"noisebook {arguments.name}")
+    given = bool(command) + bool(takes and arguments.shell)
+    if given > 1:
+        raise InputError("both a command and a shell line were given", mend="give one of them")
+    if takes and not given and not arguments.program and arguments.name != "simulate":
+        raise InputError("which program?", mend=f"noisebook {arguments.name} -- ./program arguments; "
+                                                "or --shell 'LINE', or --program NAME")
+
+
+def _options(name: str) -> list[str]:
+    choices = next(action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction)).choices
+    return [option for action in choices[name]._actions for option in action.option_strings]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="noisebook", allow_abbrev=False, epilog=f"{_EXAMPLES}\n{_STATUSES}",
+                     formatter_class=argparse.RawDescriptionHelpFormatter,
+                     description="Why does a parallel program not take the same time twice?")
+    parser.add_argument("--version", action="version", version=f"noisebook {__version__}")
+    verbs = parser.add_subparsers(dest="name", required=True, metavar="VERB", title="verbs")
+    for name, what in VERBS.items():
+        verb = verbs.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".", epilog=_STATUSES, allow_abbrev=False,
+                                formatter_class=argparse.RawDescriptionHelpFormatter,
+                                usage=f"noisebook {name} [options]" + (" -- PROGRAM [ARGUMENT ...]" if name in _PROGRAM else ""))
+        if name in _PROGRAM:
+            _describe_program(verb)
+        _OWN.get(name, lambda verb: None)(verb)
+        verb.add_argument("--json", action="store_true", help="print the answer as JSON")
+    return parser
+
+
+def _describe_program(verb: argparse.ArgumentParser) -> None:
+    """The face of `nbhelpers.workloads.program`."""
+    group = verb.add_argument_group("the program (or: its words behind --)")
+    group.add_argument("--shell", default="", metavar="LINE", help="a line for /bin/sh, pipes and all")
+    group.add_argument("--program", default="", metavar="NAME|FILE.yml", help="a known program, or a description of one's own")
+    group.add_argument("--region", default="", metavar="KIND", help="what is timed: process, marks, symbols, mpi or roi")
+    group.add_argument("--lines", nargs=2, default=(), metavar=("BEGIN", "END"), help="timed between two lines that it prints (patterns)")
+    group.add_argument("--seconds", default="", metavar="REGEX", help="the time that it prints: a pattern with (?P<seconds>…)")
+    group.add_argument("--report", action="append", default=[], metavar="NAME=REGEX[:UNIT[:higher|lower]]",
+                       help="another number that it prints: a pattern with (?P<value>…); may be repeated")
+    group.add_argument("--outcome", default="", metavar="NAME", help="what runs are judged by: seconds, or a report")
+    group.add_argument("--threads", type=int, default=0, metavar="N", help="OMP_NUM_THREADS")
+    group.add_argument("--timeout", type=float, default=0, metavar="SECONDS", help="a run that takes longer is killed (default: 60)")
+    verb.add_argument("--runs", type=int, default=0, metavar="N", help="how many runs")
+    verb.add_argument("--folder", metavar="FOLDER", help="keeps everything, so that the same command goes on")
+
+
+def _of_why(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--budget", type=float, default=0, metavar="SECONDS", help="time for measuring (default: 300, or 90 runs)")
+    verb.add_argument("--risk", choices=("none", "low", "high"), default="low", help="the highest risk of a remedy that is tried (default: low)")
+    verb.add_argument("--no-page", action="store_true", help="leave the page out")
+
+
+def _of_simulate(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--ranks", type=int, default=4096, metavar="P", help="simulated CPUs (default: 4096)")
+    verb.add_argument("--seeds", type=int, default=10, metavar="N", help="replicates (default: 10)")
+
+
+def _of_paper(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--profile", default="quick", help="smoke, quick or full (default: quick)")
+
+
+_OWN = {"why": _of_why, "simulate": _of_simulate, "paper": _of_paper,
+        "inject": lambda verb: verb.add_argument("config", metavar="CONFIG", help="a noise config, as `noisebook worst` writes")}

@@ -1,0 +1,198 @@
+"""What each verb does: a call or two of the library, and its answer as text and as data."""
+
+import argparse
+import os
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .. import places
+from ..errors import InputError
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a verb found: for a person, and for a program."""
+
+    text: str
+    data: object
+
+
+def doctor(arguments: argparse.Namespace) -> Answer:
+    from ..machine import doctor as examined
+
+    found = examined()
+    where = [f"programs  {places.programs()}", f"results   {places.results()}"]
+    return Answer("\n".join([found.text(), "", *where]),
+                  {"checks": [asdict(check) for check in found.checks], "replaced": found.replaced(),
+                   "programs": places.programs(), "results": places.results()})
+
+
+def run(arguments: argparse.Namespace) -> Answer:
+    from ..measure import measure
+
+    workload = _workload(arguments)
+    runs = measure(workload, runs=arguments.runs or 10, metrics="all", folder=_folder(arguments))
+    return _told(workload, runs, arguments)
+
+
+def trace(arguments: argparse.Namespace) -> Answer:
+    own, traced = _traced(arguments)
+    noise = traced.noise.head(12).round(4)
+    told = f"{own.verdict('noise').sentence}\n\n{noise.to_string()}\n\nkept in {own.folder}"
+    return Answer(told, {"noise": _rows(traced.noise), "folder": own.folder})
+
+
+def worst(arguments: argparse.Namespace) -> Answer:
+    own, traced = _traced(arguments)
+    if traced.config is None:
+        return Answer("The slowest run suffered no more than the average: there is nothing to replay.", {"config": None})
+    path = own.folder / "worst-run.json"
+    run, seconds = traced.delta.attrs["run"], traced.delta.attrs["seconds"]
+    told = (f"Run {run} was the slowest: {seconds:.4g} s. What it suffered beyond the average:\n{traced.config.summary().to_string()}\n"
+            f"To replay it: noisebook inject {os.path.relpath(path)} -- PROGRAM")
+    return Answer(told, {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)})
+
+
+def inject(arguments: argparse.Namespace) -> Answer:
+    from ..attribute import compare
+    from ..inject import injection_campaign
+    from ..measure import finished
+    from ..noise import NoiseConfig
+
+    workload, config = _workload(arguments), NoiseConfig.read(arguments.config)
+    folder = _folder(arguments) or _own_folder(arguments, workload) / "injected" / config.digest
+    runs = finished(injection_campaign(folder, workload, config, runs=arguments.runs or 10).run())
+    found = compare(*(runs[runs["cell"] == cell] for cell in ("baseline", "injected")))
+    return Answer(f"{found.verdict}\nkept in {folder}", {"ratios": _rows(found.table), "verdict": found.verdict, "folder": folder})
+
+
+def explain(arguments: argparse.Namespace) -> Answer:
+    from ..attribute import explain as explained
+    from ..measure import consequences, finished, measure, rates
+
+    workload = _workload(arguments)
+    folder = _folder(arguments) or _own_folder(arguments, workload) / "explained"
+    arguments.kept_in = folder
+    runs = finished(measure(workload, runs=arguments.runs or 60, metrics="all", folder=folder))
+    found = explained(rates(runs), consequences=consequences())
+    return Answer(f"{found.summary}\nkept in {folder}",
+                  {"found": found.found, "p_value": found.p_value, "summary": found.summary, "factors": _rows(found.factors), "folder": folder})
+
+
+def why(arguments: argparse.Namespace) -> Answer:
+    from ..studies import OwnProgram
+
+    own = OwnProgram(_workload(arguments), _folder(arguments), arguments.budget, arguments.runs, arguments.risk)
+    arguments.kept_in = own.folder
+    _say(f"Why does {own.command} not take the same time twice?", *own.plan.sentences(), *_left_out())
+    verdicts = own.verdicts(lambda verdict: _say(f"  {verdict.question} {verdict.answer or 'measured'}"))
+    page = None if arguments.no_page else _page(arguments, own)
+    told = "\n".join(["", *map(str, verdicts), "", f"page  {_relative(page)}" if page else "", f"data  {_relative(own.folder)}"])
+    return Answer(told, {"command": own.workload.command, "verdicts": [asdict(verdict) for verdict in verdicts],
+                         "page": page, "folder": own.folder})
+
+
+def simulate(arguments: argparse.Namespace) -> Answer:
+    from ..simulate.studies import own_at_scale, traces_of_runs
+
+    if arguments.command or arguments.shell or arguments.program:
+        _, traced = _traced(arguments)
+        recording, what = traces_of_runs(traced.events, traced.runs.query("cell == 'traced'")), "this program's traced runs"
+    else:
+        recording, what = None, "this machine, recorded now"
+    table = own_at_scale({what: recording}, [arguments.ranks], seeds=arguments.seeds)
+    row = table.iloc[0]
+    told = (f"An all-reduce on {row.ranks:,} CPUs with the noise of {what} takes {row['median']:.3g} times as long as without "
+            f"({row.low:.3g} to {row.high:.3g}, 95 % over {row.seeds} seeds).")
+    return Answer(told, _rows(table))
+
+
+def lab(arguments: argparse.Namespace) -> None:
+    """Replaces this process by JupyterLab."""
+    folder = places.own_notebooks()
+    os.environ[places.HOME] = str(places.results())
+    os.chdir(folder)
+    root = ["--allow-root"] if os.geteuid() == 0 else []
+    os.execv(sys.executable, [sys.executable, "-m", "jupyter", "lab", *root])
+
+
+def paper(arguments: argparse.Namespace) -> Answer:
+    if not places.is_installed():  # make also builds what the study needs
+        os.execvp("make", ["make", "--no-print-directory", "-C", str(places.shipped()), "paper", f"PROFILE={arguments.profile}", f"PY={sys.executable}"])
+    from ..stages import make_paper
+
+    page = make_paper(arguments.profile)
+    return Answer(f"Open {_relative(page)}", {"page": page})
+
+
+def _workload(arguments: argparse.Namespace):
+    from ..studies import described_program
+
+    return described_program(**_described(arguments))
+
+
+def _described(arguments: argparse.Namespace) -> dict:
+    """The keywords of `described_program`, and so the parameters of the notebook."""
+    return {"command": arguments.command, "shell": arguments.shell, "description": arguments.program, "region": arguments.region,
+            "lines": list(arguments.lines), "seconds": arguments.seconds, "reports": arguments.report, "outcome": arguments.outcome,
+            "threads": arguments.threads, "timeout_s": arguments.timeout}
+
+
+def _folder(arguments: argparse.Namespace) -> Path | None:
+    arguments.kept_in = arguments.folder
+    return Path(arguments.folder).absolute() if arguments.folder else None
+
+
+def _own_folder(arguments: argparse.Namespace, workload: object) -> Path:
+    from ..studies import own_folder
+
+    arguments.kept_in = own_folder(workload)
+    return arguments.kept_in
+
+
+def _traced(arguments: argparse.Namespace):
+    from ..studies import OwnProgram
+
+    own = OwnProgram(_workload(arguments), _folder(arguments), runs=arguments.runs or 10)
+    arguments.kept_in = own.folder
+    return own, own.traced
+
+
+def _told(workload: object, runs: object, arguments: argparse.Namespace) -> Answer:
+    from ..attribute import summarise
+    from ..measure import finished
+
+    table = summarise(finished(runs), by="workload")
+    row = table.iloc[0]
+    told = (f"{workload.name}: mean {row['mean']:.4g} s (95 % interval {row.mean_low:.4g} to {row.mean_high:.4g}), median {row['median']:.4g} s, "
+            f"longest {row['max']:.4g} s, coefficient of variation {row.cv:.2%}, n = {int(row.runs)}")
+    return Answer(told + (f"\nkept in {arguments.folder}" if arguments.folder else ""), {**_rows(table)[0], "folder": arguments.folder})
+
+
+def _page(arguments: argparse.Namespace, own: object) -> Path:
+    from ..stages import run_own
+
+    _say("  writing the page")
+    given = _described(arguments) | {"folder": str(own.folder), "budget_seconds": arguments.budget, "runs": arguments.runs, "risk": arguments.risk}
+    return run_own(own, given)
+
+
+def _left_out() -> list[str]:
+    from ..machine import doctor as examined
+
+    return [f"Here: {sentence}" for sentence in examined().replaced()]
+
+
+def _say(*sentences: str) -> None:
+    for sentence in sentences:
+        print(sentence, file=sys.stderr, flush=True)
+
+
+def _relative(path: Path) -> str:
+    near = os.path.relpath(path)
+    return str(path) if near.startswith("..") else near
+
+
+def _rows(table: object) -> list[dict]:
+    return table.reset_index().to_dict("records")
