@@ -82,6 +82,7 @@ help:
 #:   make test-all       30 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
 #:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
+#:   make study          5 min        one's own program: make study COMMAND='./prog args' (noisebook why -- ./prog args)
 #:   make lab            -            JupyterLab on the notebooks, with the project's kernel
 #:   make env            1-2 min      only the environment (.venv) and the C parts (done by the others when needed)
 #:   make measure-again  1 s          keeps this profile's data aside (never deletes them); the next `make paper` measures anew
@@ -181,6 +182,9 @@ test-all: build/c-parts
 
 bare:
 	@bash tests/bare/all
+
+study: build/c-parts
+	@$(RUN) study --command "$$COMMAND"
 
 doctor: build/c-parts
 	@$(python) -m nbhelpers.promise --profile $(NAME)

@@ -139,7 +139,13 @@ def run_own(own: "OwnProgram", parameters: dict) -> Path:
         _known(name, list(declared_parameters(OWN)), f"parameter of {OWN}.ipynb", _notebook(OWN))
     study.build.mkdir(parents=True, exist_ok=True)
     executed = study.build / f"{OWN}.ipynb"
-    _execute(OWN, executed, parameters)
+    try:
+        _execute(OWN, executed, parameters)
+    except Exception as error:
+        if type(error).__name__ != "PapermillExecutionError":
+            raise
+        raise InputError(f"the notebook stopped: {error.ename}: {error.evalue}", where=executed,
+                         mend="what was measured is kept; the same command goes on from there") from None
     from .page import export_page
 
     page = study.build / "why.html"
@@ -280,6 +286,9 @@ def _arguments() -> argparse.Namespace:
         command.add_argument("--profile", required=True)
         if stages:
             command.add_argument("stages", nargs=stages)
+    own = commands.add_parser("study")
+    own.add_argument("--command", dest="program", default="")
+    own.set_defaults(profile="quick", stages=[OWN])
     return parser.parse_args()
 
 
@@ -289,6 +298,17 @@ def _run_and_tell(stage: str, profile: str) -> None:
         print(f"{stage} ...", flush=True)
     page = run_stage(stage, profile)
     print(f"{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
+
+
+def _study_and_tell(program: str) -> None:
+    """`make study`: the starter notebook, from the first run to the page."""
+    from .studies import OwnProgram, described_program
+
+    if not program.strip():
+        raise InputError("which program?", mend="make study COMMAND='./program arguments'")
+    own = OwnProgram(described_program(program))
+    print("\n".join(own.plan.sentences()), flush=True)
+    print(os.path.relpath(run_own(own, {"command": program})))
 
 
 def main() -> int:
@@ -302,6 +322,8 @@ def main() -> int:
             print(f"{said}\n" if said else "", end="", flush=True)
         elif arguments.command == "run":
             _run_and_tell(arguments.stages[0], arguments.profile)
+        elif arguments.command == "study":
+            _study_and_tell(arguments.program)
         elif arguments.command == "measure-again":
             print(f"kept: {measure_again(arguments.profile) or 'nothing was measured yet'}")
         elif arguments.command == "account":

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from ..errors import InputError
 from .log import DONE, OUTCOMES, noise_ns, occupies, replay_start_ns, replayed_ns, shared_noise_ns
@@ -97,6 +96,8 @@ def quantile_interval(values: pd.Series, share: float, level: float = 0.95) -> t
 
     Exact for independent events and any distribution; what a resampling of millions of events would tend to.
     """
+    from scipy import stats
+
     ordered = np.sort(values.to_numpy(float))
     if not len(ordered):
         return np.nan, np.nan
@@ -204,6 +205,8 @@ def workload_accuracy(anomaly_seconds: object, replayed_seconds: object, undistu
 
 
 def _workload_row(anomaly: np.ndarray, seconds: np.ndarray, seed: int) -> dict:
+    from scipy import stats
+
     ratio = replay_ratio(anomaly, seconds, seed=seed) if anomaly.size > 1 else mean_ratio(seconds, float(anomaly[0]), seed=seed)
     row = {"runs": seconds.size, "seconds": seconds.mean(), "ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high,
            "error": abs(ratio.value - 1)}
@@ -216,6 +219,8 @@ def _workload_row(anomaly: np.ndarray, seconds: np.ndarray, seed: int) -> dict:
 
 def _chance(first: np.ndarray, second: np.ndarray, seed: int) -> float:
     """95th percentile of the distance between random halves of the two samples thrown together."""
+    from scipy import stats
+
     random, pooled = np.random.default_rng(seed), np.concatenate([first, second])
     draws = (random.permutation(pooled) for _ in range(_PERMUTATIONS))
     return float(np.quantile([stats.wasserstein_distance(drawn[:first.size], drawn[first.size:]) for drawn in draws], 0.95))

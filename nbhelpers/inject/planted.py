@@ -6,7 +6,6 @@ Owns intervals of means and of ratios of means; pure, tables in, numbers out.
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from ..errors import InputError
 
@@ -37,6 +36,8 @@ def mean_interval(values: object, level: float = 0.95) -> Interval:
     ------
     InputError : too few values, or one that is not finite.
     """
+    from scipy import stats
+
     values = as_values(values)
     half = stats.t.ppf((1 + level) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
     mean = values.mean()

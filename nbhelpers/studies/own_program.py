@@ -483,7 +483,7 @@ class OwnProgram:
         explained = ratio.low <= 1 <= ratio.high
         rest = "" if explained else f" Undisturbed it takes {baseline.mean() / slowest:.3f} of it."
         return Verdict(question, "yes" if explained else "no", f"the replay takes {ratio.value:.3f} of the slowest "
-                       f"run's {readable(slowest)} (1 = all of it), 95 % interval {ratio.low:.3f} to "
+                       f"run's {readable(slowest)} (1 = as slow), 95 % interval {ratio.low:.3f} to "
                        f"{ratio.high:.3f}, n = {ratio.count}.{rest}", ratio.value, ratio.low, ratio.high,
                        "of the slowest run", ratio.count)
 
