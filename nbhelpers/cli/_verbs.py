@@ -88,7 +88,7 @@ def why(arguments: argparse.Namespace) -> Answer:
     _say(f"Why does {own.command} not take the same time twice?", *own.plan.sentences(), *_left_out())
     verdicts = own.verdicts(lambda verdict: _say(f"  {verdict.question} {verdict.answer or 'measured'}"))
     page = None if arguments.no_page else _page(arguments, own)
-    told = "\n".join(["", *map(str, verdicts), "", f"page  {_relative(page)}" if page else "", f"data  {_relative(own.folder)}"])
+    told = "\n".join(["", own.headline(), "", *map(str, verdicts), "", f"page  {_relative(page)}" if page else "", f"data  {_relative(own.folder)}"])
     return Answer(told, {"command": own.workload.command, "verdicts": [asdict(verdict) for verdict in verdicts],
                          "page": page, "folder": own.folder})
 
@@ -165,8 +165,8 @@ def _told(workload: object, runs: object, arguments: argparse.Namespace) -> Answ
 
     table = summarise(finished(runs), by="workload")
     row = table.iloc[0]
-    told = (f"{workload.name}: mean {row['mean']:.4g} s (95 % interval {row.mean_low:.4g} to {row.mean_high:.4g}), median {row['median']:.4g} s, "
-            f"longest {row['max']:.4g} s, coefficient of variation {row.cv:.2%}, n = {int(row.runs)}")
+    told = (f"{workload.name}, {workload.judged.label}: mean {row['mean']:.4g} (95 % interval {row.mean_low:.4g} to {row.mean_high:.4g}), "
+            f"median {row['median']:.4g}, largest {row['max']:.4g}, coefficient of variation {row.cv:.2%}, n = {int(row.runs)}")
     return Answer(told + (f"\nkept in {arguments.folder}" if arguments.folder else ""), {**_rows(table)[0], "folder": arguments.folder})
 
 

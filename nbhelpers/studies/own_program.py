@@ -25,9 +25,9 @@ from ..measure import Campaign, Cell, finished, measure, metrics
 from ..mitigate import Report as Treatments
 from ..mitigate import autopilot, explain_factor, mitigations
 from ..noise import NoiseConfig, average_noise, delta_noise
+from ..outcomes import Outcome
 from ..trace import Tracer, read_traces, summary
-from ..workloads import Workload
-from ._shim import Report, program
+from ..workloads import Report, Workload, program
 
 SECONDS = 300.0           # what a study takes unless it is told otherwise
 LEAST_RUNS = 90           # lengths of a run that it needs
@@ -321,8 +321,8 @@ class OwnProgram:
         config = NoiseConfig.from_events(delta) if (delta["duration_ns"] > 0).any() else None
         if config is not None:
             config.write(self.folder / "worst-run.json")
-        outcome = self._compare(runs[runs["cell"] == "untraced"], own, ran)
-        return Traced(runs, events, summary(events, own), outcome, delta, config, ran is self.workload)
+        tracing = compare(runs[runs["cell"] == "untraced"], own, seed=self.seed)
+        return Traced(runs, events, summary(events, own), tracing, delta, config, ran is self.workload)
 
     @cached_property
     def replayed(self) -> pd.DataFrame:
@@ -402,9 +402,11 @@ class OwnProgram:
         return self.traced.config
 
     @property
-    def slowest_seconds(self) -> float | None:
-        """Time of the slowest traced run; None where a loop was traced in its place."""
-        return float(self.traced.delta.attrs["seconds"]) if self.traced.own else None
+    def slowest_value(self) -> float | None:
+        """What the slowest traced run is judged by; None where a loop was traced in its place."""
+        if not self.traced.own:
+            return None
+        return float(self.traced.runs.set_index("run").loc[self.traced.delta.attrs["run"], self._judged.name])
 
     def missing(self, step: str) -> str:
         """Why a step cannot be done here; empty: it can, and its data are there now.
@@ -435,7 +437,7 @@ class OwnProgram:
     def _spread(self, question: str) -> Verdict:
         """Of the program itself: where a loop was traced in its place, of the runs without replayed noise."""
         runs = self._undisturbed()
-        row = summarise(runs.assign(cell="all"), outcome=self._judged.name).iloc[0]
+        row = summarise(runs.assign(cell="all")).iloc[0]
         values = runs[self._judged.name]
         return Verdict(question, "", f"by {percent(row.cv)} of the mean (standard deviation), 95 % interval "
                        f"{percent(row.cv_low)} to {percent(row.cv_high)}, n = {len(values)}. Median "
@@ -471,20 +473,20 @@ class OwnProgram:
         runs = self.replayed
         of_loop = "" if self.traced.own else " The noise is that of the loop's worst run."
         baseline, injected = (runs[runs["cell"] == name] for name in ("baseline", "injected"))
-        return self._change(question, self._compare(baseline, injected, self.workload), "the replay",
+        return self._change(question, compare(baseline, injected, seed=self.seed), "the replay",
                             len(injected), of_loop)
 
     def _anomaly(self, question: str) -> Verdict:
         if not self.traced.own:
             return self._untraceable(question)
-        runs, slowest = self.replayed, float(self.traced.delta.attrs["seconds"])
-        injected, baseline = (runs.loc[runs["cell"] == name, "seconds"] for name in ("injected", "baseline"))
-        ratio = mean_ratio(injected, slowest, seed=self.seed)
+        worst = float(self._judged.costs([self.slowest_value])[0])
+        costs = {cell: self._judged.costs(own[self._judged.name]) for cell, own in self.replayed.groupby("cell")}
+        ratio = mean_ratio(costs["injected"], worst, seed=self.seed)
         explained = ratio.low <= 1 <= ratio.high
-        rest = "" if explained else f" Undisturbed it takes {baseline.mean() / slowest:.3f} of it."
-        return Verdict(question, "yes" if explained else "no", f"the replay takes {ratio.value:.3f} of the slowest "
-                       f"run's {readable(slowest)} (1 = as slow), 95 % interval {ratio.low:.3f} to "
-                       f"{ratio.high:.3f}, n = {ratio.count}.{rest}", ratio.value, ratio.low, ratio.high,
+        rest = "" if explained else f" Undisturbed runs take × {costs['baseline'].mean() / worst:.3f}."
+        return Verdict(question, "yes" if explained else "no", f"the replay takes × {ratio.value:.3f} of the slowest "
+                       f"run ({self._number(self.slowest_value)}), 95 % interval {ratio.low:.3f} to {ratio.high:.3f}, "
+                       f"n = {ratio.count}; × 1 would be as slow.{rest}", ratio.value, ratio.low, ratio.high,
                        "of the slowest run", ratio.count)
 
     def _untraceable(self, question: str) -> Verdict:
@@ -520,12 +522,16 @@ class OwnProgram:
     # ---- words ----
 
     @property
-    def _judged(self):
+    def _judged(self) -> Outcome:
         return self.workload.judged
 
-    def _compare(self, before: pd.DataFrame, after: pd.DataFrame, ran: Workload) -> Comparison:
-        return compare(before, after, outcome=ran.judged.name, seed=self.seed,
-                       higher_is_better=ran.judged.direction == "higher")
+    def headline(self) -> str:
+        """The answer to the title of the page, in one sentence."""
+        spread, cause, remedy = (self.verdict(name) for name in ("spread", "cause", "remedy"))
+        differ = f"The runs differ by {percent(spread.value)} (n = {spread.n})" if spread.n else "How much the runs differ cannot be told"
+        named = {"yes": "something that was counted separates the slow ones", "no": "nothing that was counted separates the slow ones"}
+        helped = {"yes": "a remedy helps", "no": "no remedy is shown to help"}
+        return f"{differ}; {named.get(cause.answer, 'why cannot be told here')}; {helped.get(remedy.answer, 'what helps cannot be told here')}."
 
     def _change(self, question: str, comparison: Comparison, what: str, n: int, more: str = "") -> Verdict:
         mean = comparison.table.loc["mean"]
