@@ -104,6 +104,7 @@ def test_a_stage_of_the_study_runs_there(installed, tmp_path):
     """Its notebook lies in a folder that cannot be written to; its page is in the folder that was asked for."""
     code = "from nbhelpers.stages import run_stage; print(run_stage('00-machine', 'smoke'))"
     done = run(installed / "venv/bin/python", "-c", code, cwd=tmp_path, timeout=280,
-               env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NOISEBOOK_HOME": str(tmp_path / "home"), "NOISEBOOK_STATE": str(tmp_path / "state")})
+               env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NOISEBOOK_HOME": str(tmp_path / "home"),
+                    "JUPYTER_PATH": os.path.join(sys.prefix, "share", "jupyter"), "NOISEBOOK_STATE": str(tmp_path / "state")})
     assert done.returncode == 0, done.stderr[-2000:]
     assert (tmp_path / "home/smoke/pages/00-machine.html").exists()
