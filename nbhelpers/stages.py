@@ -139,13 +139,17 @@ def run_own(own: "OwnProgram", parameters: dict) -> Path:
         _known(name, list(declared_parameters(OWN)), f"parameter of {OWN}.ipynb", _notebook(OWN))
     study.build.mkdir(parents=True, exist_ok=True)
     executed = study.build / f"{OWN}.ipynb"
+    line = StageLine(OWN)
     try:
-        _execute(OWN, executed, parameters)
+        with reporting(line):
+            _execute(OWN, executed, parameters, line)
     except Exception as error:
         if type(error).__name__ != "PapermillExecutionError":
             raise
         raise InputError(f"the notebook stopped: {error.ename}: {error.evalue}", where=executed,
                          mend="what was measured is kept; the same command goes on from there") from None
+    finally:
+        line.clear()
     from .page import export_page
 
     page = study.build / "why.html"
@@ -160,7 +164,8 @@ def make_paper(profile: str) -> Path:
     what the stages before it made, is newer than its last execution.
     """
     needs = _needs()
-    write_wanted(profile, list(needs))
+    with for_command():
+        print(write_wanted(profile, list(needs)), flush=True)
     for stage, before in needs.items():
         stamps = Study(stage, profile).build / "stamps"
         done = stamps / f"{stage}.done"

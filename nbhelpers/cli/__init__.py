@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ..errors import NoisebookError, RunError
+from ..progress import for_command
 from ._parser import parsed
 
 DONE, FAULT, REFUSED, PROGRAM_FAILED, STOPPED = 0, 1, 2, 3, 130
@@ -31,7 +32,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except NoisebookError as error:
         return _complain(error)
     try:
-        answer = arguments.verb(arguments)
+        with for_command():
+            answer = arguments.verb(arguments)
     except NoisebookError as error:
         return _complain(error)
     except KeyboardInterrupt:

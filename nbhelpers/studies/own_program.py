@@ -26,6 +26,7 @@ from ..mitigate import Report as Treatments
 from ..mitigate import autopilot, explain_factor, mitigations
 from ..noise import NoiseConfig, average_noise, delta_noise
 from ..outcomes import Outcome
+from ..progress import readable
 from ..trace import Tracer, read_traces, summary
 from ..workloads import Report, Workload, program
 
@@ -542,7 +543,7 @@ class OwnProgram:
                        mean.high, "of the mean", n)
 
     def _number(self, value: float) -> str:
-        return readable(value) if self._judged.name == "seconds" else f"{value:.4g} {self._judged.unit}".strip()
+        return f"{value:.4g} {self._judged.unit}".strip()
 
 
 def _by_hand(name: str) -> str:
@@ -561,20 +562,6 @@ def _shares(events: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
 def _length_column(runs: pd.DataFrame) -> str:
     """The region's own length, where the program reports another time."""
     return "region_seconds" if "region_seconds" in runs else "seconds"
-
-
-def readable(seconds: float) -> str:
-    """A length of time for people.
-
-    Examples
-    --------
-    >>> readable(0.01234), readable(1.5), readable(300), readable(8000)
-    ('12.34 ms', '1.5 s', '5 min', '2.2 h')
-    """
-    for below, unit_s, unit in ((1, 1e-3, "ms"), (120, 1, "s"), (7200, 60, "min")):
-        if seconds < below:
-            return f"{seconds / unit_s:.4g} {unit}"
-    return f"{seconds / 3600:.1f} h"
 
 
 def percent(share: float) -> str:
