@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from .errors import NoisebookError
 from .files import read_json, read_records, write_json
-from .progress import readable
 from .places import shipped
+from .progress import readable
 from .study import Study
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -170,12 +171,17 @@ def _told(workload: object, runs: object, arguments: argparse.Namespace) -> Answ
     return Answer(told + (f"\nkept in {arguments.folder}" if arguments.folder else ""), {**_rows(table)[0], "folder": arguments.folder})
 
 
-def _page(arguments: argparse.Namespace, own: object) -> Path:
+def _page(arguments: argparse.Namespace, own: object) -> Path | None:
+    """The page; a fault in making it takes no verdict away."""
     from ..stages import run_own
 
     _say("  writing the page")
-    given = _described(arguments) | {"folder": str(own.folder), "budget_seconds": arguments.budget, "runs": arguments.runs, "risk": arguments.risk}
-    return run_own(own, given)
+    given = _described(arguments) | {"command": shlex.join(arguments.command), "folder": str(own.folder), "budget_seconds": arguments.budget, "runs": arguments.runs, "risk": arguments.risk}
+    try:
+        return run_own(own, given)
+    except Exception as error:  # of Jupyter's own, too: an installation that lacks a part
+        _say(f"The page could not be made: {error}")
+        return None
 
 
 def _left_out() -> list[str]:
