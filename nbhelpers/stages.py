@@ -14,16 +14,20 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import InputError, NoisebookError
 from .estimate import account, outlook, place
 from .files import digest, disk_error, pack, read_json, to_json, write_atomically, write_json
 from .places import HOME, PACKAGE, how_to, programs, results, shipped
-from .profiles import adopted, notebook_of, parameters_of
+from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command, reporting, task
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening
-from .study import NOTEBOOKS, PROFILES, OwnStudy, Study
+from .study import NOTEBOOKS, OwnStudy, Study
+
+if TYPE_CHECKING:
+    from .studies import OwnProgram
 
 PAPER = "90-paper"
 OWN = "01-your-program"
@@ -135,8 +139,7 @@ def run_own(own: "OwnProgram", parameters: dict) -> Path:
     InputError : a name that the notebook does not declare.
     """
     study = OwnStudy(OWN, folder=own.folder)
-    for name in parameters:
-        _known(name, list(declared_parameters(OWN)), f"parameter of {OWN}.ipynb", _notebook(OWN))
+    check_parameters(OWN, parameters, notebook_of(OWN))
     study.build.mkdir(parents=True, exist_ok=True)
     executed = study.build / f"{OWN}.ipynb"
     line = StageLine(OWN)

@@ -12,9 +12,7 @@ import argparse
 import ctypes
 import errno
 import os
-import re
 import resource
-import shutil
 import struct
 import subprocess
 import sys

@@ -4,7 +4,6 @@ Owns the rule that chooses by the distribution, the one for tails, and the list 
 is asked.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .. import places
-from ..errors import InputError
 
 
 @dataclass(frozen=True)
@@ -21,10 +20,11 @@ class Answer:
 
 def doctor(arguments: argparse.Namespace) -> Answer:
     from ..machine import doctor as examined
+    from ..promise import text
 
     found = examined()
     where = [f"programs  {places.programs()}", f"results   {places.results()}"]
-    return Answer("\n".join([found.text(), "", *where]),
+    return Answer("\n\n".join([found.checks_text(), text(found=found), "\n".join(where)]),
                   {"checks": [asdict(check) for check in found.checks], "replaced": found.replaced(),
                    "programs": places.programs(), "results": places.results()})
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from ..noise._vocabulary import STRESSOR_CODES
-from ._limits import REALTIME, busiest_second_share, longest_span_ns
+from ._limits import busiest_second_share, longest_span_ns
 from .kinds import KindOptions
 
 POLICY_CODES = {"SCHED_OTHER": 0, "SCHED_FIFO": 1, "SCHED_RR": 2, "SCHED_BATCH": 3, "SCHED_IDLE": 5}

@@ -79,8 +79,8 @@ def calibrate(make: Callable[[int], Workload], size: int, target_seconds: float 
 
     Examples
     --------
-    >>> from nbhelpers.workloads import external
-    >>> found = calibrate(lambda number: external(["sleep", f"{number / 1000}"]), 5, 0.02, exponent=1)
+    >>> from nbhelpers.workloads import program
+    >>> found = calibrate(lambda number: program(["sleep", f"{number / 1000}"]), 5, 0.02, exponent=1)
     >>> 0.01 < float(found.command[1]) < 0.03
     True
     """

@@ -5,7 +5,6 @@ Owns the table of causes, the victim program of each, and the campaigns in which
 """
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -6,7 +6,6 @@ Owns the record, its checks, and the reading of data/knowledge/networks.yml.
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from pathlib import Path
 
 import pandas as pd
 import yaml

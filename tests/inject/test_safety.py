@@ -15,7 +15,7 @@ import pytest
 
 from nbhelpers.errors import InputError, NoisebookError, RunError
 from nbhelpers.inject import Injector, Rules, inject, make_plan
-from nbhelpers.inject.injector import THROTTLING, may_realtime
+from nbhelpers.inject.injector import may_realtime
 from nbhelpers.inject.log import make_log
 from nbhelpers.inject.replay import Replay
 from nbhelpers.measure import run_once

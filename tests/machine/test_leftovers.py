@@ -6,7 +6,6 @@ import contextlib
 import errno
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.errors import SettingError
-from nbhelpers.machine import _watch, doctor, guardian, kernel, leftovers, settings
+from nbhelpers.machine import _watch, doctor, kernel, leftovers, settings
 
 from .conftest import REPOSITORY, as_root, eventually
 from .test_settings import change_of, journals, value, write_by_hand

@@ -21,14 +21,14 @@ from nbhelpers.errors import InputError
 from nbhelpers.files import read_records
 from nbhelpers.measure import Attachment, Campaign, Cell, finished, recorded_runs, same_epochs
 from nbhelpers.measure._plan import missing_runs
-from nbhelpers.workloads import external, stream
+from nbhelpers.workloads import program, stream
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def letter(name: str, *words: str, **options) -> Cell:
-    return Cell(name, external(["true", name, *words]), **options)
+    return Cell(name, program(["true", name, *words]), **options)
 
 
 def quick(folder, cells, runs=2, **options) -> Campaign:
@@ -93,7 +93,7 @@ def test_a_round_that_was_interrupted_is_not_filled_up_with_what_came_later(tmp_
 
 
 @pytest.fixture
-def program(tmp_path):
+def script(tmp_path):
     path = tmp_path / "program"
     path.write_text("#!/bin/sh\nexit 0\n")
     path.chmod(0o755)
@@ -105,15 +105,15 @@ def aside(folder) -> list[Path]:
 
 
 @pytest.mark.parametrize("change, why", [
-    (lambda cell, path: replace(cell, workload=external([str(path), "x"])), "another command"),
+    (lambda cell, path: replace(cell, workload=program([str(path), "x"])), "another command"),
     (lambda cell, path: replace(cell, workload=replace(cell.workload, env={"A": "1"})), "another environment"),
     (lambda cell, path: replace(cell, workload=replace(cell.workload, cpus=(0,))), "another set of CPUs"),
     (lambda cell, path: replace(cell, noise="abc"), "another noise"),
     (lambda cell, path: path.write_text("#!/bin/sh\nexit 0 # rebuilt\n") and cell, "another build of the program")])
-def test_runs_of_something_else_are_put_aside_and_measured_anew(tmp_path, program, change, why):
-    cell, other, folder = Cell("p", external(str(program))), letter("other"), tmp_path / "c"
+def test_runs_of_something_else_are_put_aside_and_measured_anew(tmp_path, script, change, why):
+    cell, other, folder = Cell("p", program(str(script))), letter("other"), tmp_path / "c"
     before = quick(folder, [cell, other]).run()
-    table = quick(folder, [change(cell, program), other]).run()
+    table = quick(folder, [change(cell, script), other]).run()
     assert Counter(table["cell"]) == {"p": 2, "other": 4} and rounds(table, "p", "other") == {2, 3} and table["run"].is_unique
     home, = aside(folder)
     assert [row["run"] for row in read_records(home / "runs.jsonl")] == before.loc[before.cell == "p", "run"].tolist()
@@ -226,9 +226,9 @@ def test_a_crash_in_the_midst_of_putting_aside_loses_nothing(tmp_path, monkeypat
 _SCRIPT = """
     import sys
     from nbhelpers.measure import Campaign, Cell
-    from nbhelpers.workloads import external
+    from nbhelpers.workloads import program
     version, names, runs = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    cells = [Cell(name, external(["true", name, version if name in "ab" else ""])) for name in names]
+    cells = [Cell(name, program(["true", name, version if name in "ab" else ""])) for name in names]
     Campaign(sys.argv[4], cells, runs, lead_ms=0).run(lambda done, total, left: print(done, flush=True))
 """
 

@@ -7,7 +7,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.files import append_record, read_json, write_json
 from nbhelpers.measure import Campaign, Cell, calibrated, recorded_runs
-from nbhelpers.workloads import external, nbody
+from nbhelpers.workloads import program, nbody
 
 
 def test_a_size_is_calibrated_once_and_kept(tmp_path, binaries):
@@ -51,7 +51,7 @@ def test_a_damaged_calibration_is_put_aside_or_named_where_nothing_may_be_measur
 
 
 def a_sleep(size, threads=None):
-    return external(["sleep", str(size / 1000)])
+    return program(["sleep", str(size / 1000)])
 
 
 def test_a_size_found_in_a_slow_moment_is_found_again_before_anything_is_measured(tmp_path):
