@@ -5,18 +5,18 @@ itself makes (capabilities, causes, mitigations, design), so that the doctor, th
 """
 
 import argparse
-import ast
 import os
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from .files import read_json
+from .estimate import default_parameters
 from .machine import doctor, topology
 from .machine.doctor import WIDTH, Doctor
 from .stages import NOTEBOOKS, PAPER, parameters_of
 from .studies import absence
+from .study import STARTER
 from .workloads import configurations, existing
 
 FULL, REPLACED, LEFT_OUT = "full method", "replaced", "left out"
@@ -68,13 +68,7 @@ class Here:
     def parameter(self, stage: str, name: str) -> object:
         """The value of a notebook's parameter: the profile's, or else the notebook's own."""
         given = parameters_of(stage, self.profile)
-        return given[name] if name in given else _default(stage, name)
-
-
-def _default(stage: str, name: str) -> object:
-    tagged = next(cell for cell in read_json(NOTEBOOKS / f"{stage}.ipynb")["cells"] if "parameters" in cell["metadata"].get("tags", []))
-    values = {node.target.id: node.value for node in ast.parse("".join(tagged["source"])).body if isinstance(node, ast.AnnAssign)}
-    return ast.literal_eval(values[name])
+        return given[name] if name in given else default_parameters(stage)[name]
 
 
 def promises(profile: str = "quick", stages: Iterable[str] | None = None, found: Doctor | None = None) -> list[Promise]:
@@ -94,7 +88,7 @@ def promises(profile: str = "quick", stages: Iterable[str] | None = None, found:
     ['full method']
     """
     here = Here(profile, found)
-    names = list(stages) if stages is not None else sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb"))
+    names = list(stages) if stages is not None else sorted({path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb")} - {STARTER})
     return [promise for stage in names for promise in _of_stage(stage, here)]
 
 
@@ -200,6 +194,8 @@ def _clock(stage: str, here: Here) -> _Answers:
 _LOOP = ("The kernel's tracer is replaced by a detour loop that runs in the program's place: noise has a start and a length, but no "
          "name, kind or priority.")
 _ASKED: dict[str, tuple[Callable[[str, Here], _Answers], ...]] = {
+    STARTER: (_tracer("The program is not traced, and its slowest run is not replayed.", LEFT_OUT),
+              _realtime, _counters),
     "10-trace-collection": (_tracer(_LOOP), _tracer("The cost of recording an event is not measured: the kernel records none.", LEFT_OUT), _counters),
     "20-delta-config": (_tracer("The noise config is made of the times that a detour loop was without its CPU: events without a name, "
                                 "all of the kind hardware."),),

@@ -24,13 +24,12 @@ from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command, reporting, task
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening
-from .study import NOTEBOOKS, OwnStudy, Study
+from .study import NOTEBOOKS, STARTER, OwnStudy, Study
 
 if TYPE_CHECKING:
     from .studies import OwnProgram
 
 PAPER = "90-paper"
-OWN = "01-your-program"
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 LIBRARY = ("nbhelpers/**/*.py", "nbhelpers/**/*.json", "injector_c/*.[ch]", "injector_c/*.py", "reader_c/*.[ch]", "reader_c/*.py",
            "simulator_c/*.[ch]", "simulator_c/*.py", "workloads/*.[ch]", "workloads/Makefile", "data/published/*.csv", "data/knowledge/**/*.yml")
@@ -138,14 +137,14 @@ def run_own(own: "OwnProgram", parameters: dict) -> Path:
     ------
     InputError : a name that the notebook does not declare.
     """
-    study = OwnStudy(OWN, folder=own.folder)
-    check_parameters(OWN, parameters, notebook_of(OWN))
+    study = OwnStudy(STARTER, folder=own.folder)
+    check_parameters(STARTER, parameters, notebook_of(STARTER))
     study.build.mkdir(parents=True, exist_ok=True)
-    executed = study.build / f"{OWN}.ipynb"
-    line = StageLine(OWN)
+    executed = study.build / f"{STARTER}.ipynb"
+    line = StageLine(STARTER)
     try:
         with reporting(line):
-            _execute(OWN, executed, parameters, line)
+            _execute(STARTER, executed, parameters, line)
     except Exception as error:
         if type(error).__name__ != "PapermillExecutionError":
             raise
@@ -296,7 +295,7 @@ def _arguments() -> argparse.Namespace:
             command.add_argument("stages", nargs=stages)
     own = commands.add_parser("study")
     own.add_argument("--command", dest="program", default="")
-    own.set_defaults(profile="quick", stages=[OWN])
+    own.set_defaults(profile="quick", stages=[STARTER])
     return parser.parse_args()
 
 

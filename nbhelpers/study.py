@@ -16,6 +16,7 @@ from .places import how_to, is_installed, results, shipped
 
 NOTEBOOKS = shipped() / "notebooks"
 _MOST_BYTES = 2**20  # of a file that may hold notes
+STARTER = "01-your-program"  # for one's own program: no stage of the paper
 PROFILES = ("smoke", "quick", "full", "record", "recorded")
 
 
