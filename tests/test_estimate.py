@@ -16,12 +16,13 @@ from nbhelpers.estimate import Estimate, Machine, campaigns, default_parameters,
 from nbhelpers.files import read_json, read_records
 from nbhelpers.machine import topology
 from nbhelpers.stages import parameters_of
-from nbhelpers.study import REPOSITORY, Study
+from nbhelpers.places import shipped
+from nbhelpers.study import Study
 from nbhelpers.workloads import Configuration, configurations
 
 
-RECORDED = REPOSITORY / "data" / "recorded"
-STAGES = next(line for line in (REPOSITORY / "Makefile").read_text().splitlines() if line.startswith("STAGES ")).split(":=")[1].split()
+RECORDED = shipped() / "data" / "recorded"
+STAGES = next(line for line in (shipped() / "Makefile").read_text().splitlines() if line.startswith("STAGES ")).split(":=")[1].split()
 CAUSES = ("cache-eviction", "cpu-hog", "cpu-quota", "disk-contention", "dropped-cache", "fifo-bursts", "forced-migrations", "interrupt-storm",
           "memory-bandwidth", "returned-memory", "slow-path", "small-pages", "timer-storm")
 
@@ -135,7 +136,7 @@ def test_the_sentence_names_time_range_end_runs_disk_and_what_is_done(tmp_path):
 
 def test_the_map_and_the_readme_say_what_the_estimate_says(tmp_path):
     """The words there are rounded by hand; they may not be off by more than the estimate itself."""
-    text = (REPOSITORY / "Makefile").read_text()
+    text = (shipped() / "Makefile").read_text()
     two = recorded_machine()
     for profile, words in (("smoke", r"PROFILE=smoke\s+(\d+) min"), ("quick", r"make paper\s+(\d+) min"), ("recorded", r"PROFILE=recorded\s+(\d+) min")):
         told_s = 60 * int(re.search(words, text)[1])
@@ -145,7 +146,7 @@ def test_the_map_and_the_readme_say_what_the_estimate_says(tmp_path):
         said = subprocess.run(["make", "-n", target, f"PY={sys.executable}"], cwd=REPOSITORY, capture_output=True, text=True,
                               env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")}).stdout
         assert re.search(rf'"make {target}: about \d+ min', said), "said before it begins"
-    assert "days on 32 cores" in text and "days on 32 cores" in (REPOSITORY / "README.md").read_text()
+    assert "days on 32 cores" in text and "days on 32 cores" in (shipped() / "README.md").read_text()
 
 
 @pytest.mark.timeout(1500)
