@@ -143,7 +143,7 @@ def test_the_map_and_the_readme_say_what_the_estimate_says(tmp_path):
         expected_s = total_s(two, profile) if profile != "recorded" else sum(estimate._shown_s(stage) for stage in STAGES)
         assert 1 / estimate.UNCERTAIN <= told_s / (expected_s + estimate.ENVIRONMENT_S) <= estimate.UNCERTAIN, profile
     for target in ("test", "sycl"):
-        said = subprocess.run(["make", "-n", target, f"PY={sys.executable}"], cwd=REPOSITORY, capture_output=True, text=True,
+        said = subprocess.run(["make", "-n", target, f"PY={sys.executable}"], cwd=shipped(), capture_output=True, text=True,
                               env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")}).stdout
         assert re.search(rf'"make {target}: about \d+ min', said), "said before it begins"
     assert "days on 32 cores" in text and "days on 32 cores" in (shipped() / "README.md").read_text()
@@ -157,7 +157,7 @@ def test_a_smoke_run_takes_about_what_was_said(tmp_path):
     parameters, machine = asked("smoke"), this_machine()
     began_s = time.monotonic()
     study = Study("10-trace-collection", "smoke")
-    done = subprocess.run([sys.executable, "-m", "nbhelpers.stages", "run", study.stage, "--profile", "smoke"], cwd=REPOSITORY, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "nbhelpers.stages", "run", study.stage, "--profile", "smoke"], cwd=shipped(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     said = estimate.estimate(study.stage, parameters, machine, study)
     print(f"\n{study.stage}: {said.seconds:.0f} s were expected, {time.monotonic() - began_s:.0f} s it took")
