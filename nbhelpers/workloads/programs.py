@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import struct
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -239,7 +238,7 @@ def runnable(path: Path) -> Path:
 @cache
 def _own_machine() -> bytes:
     """Class, byte order and machine of the ELF header of the Python that runs this."""
-    with open(sys.executable, "rb") as file:
+    with open("/proc/self/exe", "rb") as file:  # its path may lie where this user cannot look
         head = file.read(20)
     return head[4:6] + head[18:20]
 
@@ -299,7 +298,7 @@ def takes_preload(path: str | Path) -> bool:
 
 @cache
 def _own_interpreter() -> str | None:
-    return elf_interpreter(sys.executable)
+    return elf_interpreter("/proc/self/exe")
 
 
 def elf_interpreter(path: str | Path) -> str | None:

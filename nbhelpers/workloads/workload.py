@@ -153,7 +153,7 @@ def _check(workload: Workload) -> None:
                          mend='start="mark" for marks, symbols and mpi; start="main" or "exec" for process, lines and roi')
     if workload.outcome not in ("seconds", *_judgeable(workload)):
         raise InputError(f"the outcome '{workload.outcome}' is no report of the program", where=where,
-                         mend=f"choose one of {', '.join(('seconds', *_judgeable(workload)))}, or describe it: reports=[Report(…)]")
+                         mend=f"choose one of {', '.join(dict.fromkeys(('seconds', *_judgeable(workload))))}, or describe it: reports=[Report(…)]")
     if workload.cpus is not None and (not workload.cpus or min(workload.cpus) < 0):
         raise InputError("cpus is empty or holds a negative number", where=where)
 

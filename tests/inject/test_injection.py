@@ -114,9 +114,10 @@ def test_throttling_is_lifted_during_the_injection_and_put_back():
 SECOND = """
 import sys
 from nbhelpers.inject import Injector
+from nbhelpers.workloads import program
 from tests.inject.helpers import make_config
 injector = Injector(make_config([(0, "irq", 1, 1)]))
-injector.before(None)
+injector.before(program("true"))
 print(*(note for note in injector.notes if "throttling" in note), flush=True)
 sys.stdin.read()
 injector.close()
@@ -133,7 +134,7 @@ class TestThrottlingOfSeveralInjectors:
         injectors = [Injector(make_config([(0, "irq", 1, 1)])) for _ in range(3)]
         looks = [Look(lifted) for _ in injectors]
         for injector in injectors:
-            injector.before(None)
+            injector.before(program("true"))
         for number in order:
             assert run_once(program("sleep 0.02"), [injectors[number], looks[number]])["injected_events"] == 1
             injectors[number].close()
@@ -152,7 +153,7 @@ class TestThrottlingOfSeveralInjectors:
         ours = Injector(make_config([(0, "irq", 1, 1)]))
         theirs = subprocess.Popen([sys.executable, "-c", SECOND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
         assert theirs.stdout.readline() == "\n", "theirs was the first to lift it"
-        ours.before(None)
+        ours.before(program("true"))
         theirs.kill() if killed else None
         theirs.communicate(timeout=10)
         time.sleep(0.2 if killed else 0)  # for the guardian of the one that is gone

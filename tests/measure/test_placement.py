@@ -9,7 +9,7 @@ from nbhelpers.errors import RunError
 from nbhelpers.machine import topology
 from nbhelpers.measure import Campaign, Cell, PlacementCheck, run_once
 from nbhelpers.measure.placement import WRONG, Thread, misplaced, placement_text
-from nbhelpers.workloads import configurations, existing, nbody, sycl
+from nbhelpers.workloads import Region, configurations, existing, nbody, sycl
 
 USABLE = tuple(sorted(os.sched_getaffinity(0)))
 two_cpus = pytest.mark.skipif(len(USABLE) < 2, reason="needs two CPUs")
@@ -71,7 +71,7 @@ def test_each_configuration_takes_effect_on_a_sycl_program(configuration):
 
 
 def test_a_program_that_waits_before_its_threads_exist_is_only_checked_for_its_confinement():
-    early = replace(program(), config="TP", start="main", cpus=(0, 1))
+    early = replace(program(), config="TP", start="main", region=Region(), cpus=(0, 1))
     assert misplaced([Thread((0, 1), 0)], early) == ""
 
 

@@ -180,8 +180,8 @@ class TestFigures:
         panels = figure_systems({"quiet": quiet, "loaded": loaded}).axes
         assert [axes.get_title(loc="left") for axes in panels] == ["quiet\nresolution 10 ns, overhead 0.10%", "loaded\noverhead 9.05%"]
         assert panels[1].collections[0].get_offsets()[:, 1].tolist() == [0.5, 90]
-        with pytest.raises(InputError, match="loaded"):
-            figure_systems({"quiet": quiet, "loaded": loaded.iloc[:0]})
+        blank = figure_systems({"quiet": quiet, "loaded": loaded.iloc[:0]})
+        assert not blank.axes and "no detour" in blank.texts[0].get_text()
 
     def test_quanta_are_drawn_relative_to_each_cpu(self):
         import matplotlib
@@ -191,8 +191,7 @@ class TestFigures:
 
         samples = pd.DataFrame({"cpu": [0] * 10 + [1] * 10, "start_ns": range(20), "count": [100] * 9 + [50] + [300] * 9 + [0]})
         assert set(figure_quanta(samples).axes[0].collections[0].get_offsets()[:, 1]) == {1, 0.5, 0}
-        with pytest.raises(InputError, match="no sample"):
-            figure_quanta(samples.iloc[:0])
+        assert "no sample" in figure_quanta(samples.iloc[:0]).texts[0].get_text()
 
 
 class TestNaming:
