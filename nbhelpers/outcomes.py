@@ -132,7 +132,7 @@ def with_cost(runs: pd.DataFrame, outcome: str | None = None) -> pd.DataFrame:
     if judged.name not in runs.columns:
         raise InputError(f"no column {judged.name!r} to judge runs by",
                          mend=f"the table has: {', '.join(map(str, runs.columns))}")
-    return runs.assign(**{COST: judged.costs(runs[judged.name])})
+    return runs.copy().assign(**{COST: judged.costs(runs[judged.name])})
 
 
 def worst_first(runs: pd.DataFrame, outcome: str | None = None) -> pd.DataFrame:

@@ -17,6 +17,7 @@ FIFO = "NOISEBOOK_PROGRESS"  # names the pipe to the stage runner, in the enviro
 EVERY_S = 0.5
 LONG_S = 2.0  # what takes longer is shown
 PLAIN_EVERY_S = 30.0
+_PLAIN_COLUMNS = 160
 _LONGEST = 400  # characters; a line with its newline is written in one piece (PIPE_BUF)
 _Item = TypeVar("_Item")
 
@@ -269,13 +270,17 @@ class Plain:
         if line == self._line or (now_s - self._last_s < self.every_s and not urgent):
             return
         self._last_s, self._line = now_s, line
-        print(line, file=self.stream, flush=True)
+        self._print(line)
 
     def end(self, line: str) -> None:
         """Write what it was."""
         if line:
-            print(line, file=self.stream, flush=True)
+            self._print(line)
         self._line = ""
+
+    def _print(self, line: str) -> None:
+        short = line if len(line) <= _PLAIN_COLUMNS else f"{line[:_PLAIN_COLUMNS - 1]}…"
+        print(short, file=self.stream, flush=True)
 
 
 class Notebook:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import shlex
+import shutil
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -135,9 +136,15 @@ def _workload(arguments: argparse.Namespace):
 
 def _described(arguments: argparse.Namespace) -> dict:
     """The keywords of `described_program`, and so the parameters of the notebook."""
-    return {"command": arguments.command, "shell": arguments.shell, "description": arguments.program, "region": arguments.region,
+    return {"command": _words(arguments.command), "shell": arguments.shell, "description": arguments.program, "region": arguments.region,
             "lines": list(arguments.lines), "seconds": arguments.seconds, "reports": arguments.report, "outcome": arguments.outcome,
             "threads": arguments.threads, "timeout_s": arguments.timeout}
+
+
+def _words(command: list[str]) -> list[str] | str:
+    """The words, or the line that somebody put in quotes: `program` splits it, or says that it is for a shell."""
+    quoted = len(command) == 1 and " " in command[0] and shutil.which(command[0]) is None
+    return command[0] if quoted else command
 
 
 def _folder(arguments: argparse.Namespace) -> Path | None:

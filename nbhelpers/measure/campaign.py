@@ -6,14 +6,14 @@ Each finished run is on disk before the next begins; the same call goes on where
 import os
 import statistics
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, RunError
-from ..machine import measuring
+from ..errors import InputError, RunError, SettingError
+from ..machine import measuring, settings
 from ..progress import Task, task
 from ..workloads import Workload
 from ._plan import missing_runs
@@ -83,6 +83,7 @@ class Campaign:
         self.cells, self.seed, self.frozen = tuple(cells), int(seed), frozen
         self.attachments, self.max_failures, self.lead_ms = tuple(attachments), int(max_failures), float(lead_ms)
         self.asked, self._store, self._holds_machine = int(runs), Store(folder), False
+        self._repaired: list[str] = []  # what dead processes had left changed on the machine
         names = [cell.name for cell in self.cells]
         if not names or len(set(names)) < len(names):
             raise InputError("a campaign needs at least one cell, and each cell a name of its own", where=", ".join(names) or "no cells")
@@ -103,12 +104,12 @@ class Campaign:
     def runs(self) -> pd.DataFrame:
         """All runs so far of the cells asked for, failed ones too (`finished` drops them); see `recorded_runs` for those of all cells.
 
-        `attrs["notes"]` : how the campaign grew, and the notes of the attachments, and of a region that is not known.
+        `attrs["notes"]` : how the campaign grew, what was put back that dead processes had left changed, and the notes of the attachments, and of a region that is not known.
         """
         names = {cell.name for cell in self.cells}
         table = runs_table([row for row in self._store.rows() if row["cell"] in names])
         attached = [note for attachment in self._all_attachments() for note in attachment.notes]
-        table.attrs["notes"] = self.notes + attached + region_notes(finished(table))
+        table.attrs["notes"] = self.notes + self._repaired + attached + region_notes(finished(table))
         return table
 
     @property
@@ -164,6 +165,8 @@ class Campaign:
             self._holds_machine = True
             stack.callback(setattr, self, "_holds_machine", False)
             kill_marked(self._store.mark)  # what a crash of ourselves left running
+            with suppress(SettingError):  # nothing can be left changed where no journal can be
+                self._repaired += settings.repair()
         self._measure(progress)
 
     def _all_attachments(self) -> list[Attachment]:
