@@ -137,12 +137,16 @@ MADE   := $(STAGES:%=$(S)/%.made)
 .PRECIOUS: $(WANTED) $(DONE) $(MADE)
 
 # The whole profile is checked before the C parts are built and the first stage runs (it is YAML: that takes the environment).
+# Which optional programs there are, and how long it takes here, is known when the C parts are built.
 $(S)/checked: $(ENV) FORCE
-	@$(RUN) wanted --profile $(call quoted,$(PROFILE)) $(STAGES)
+	@$(RUN) check --profile $(call quoted,$(PROFILE)) $(STAGES)
+	@mkdir -p $(S) && touch $@
+$(S)/planned: $(S)/checked build/c-parts FORCE
+	@$(RUN) wanted --profile $(NAME) $(STAGES)
 	@touch $@
-$(WANTED): $(S)/checked ; @:
+$(WANTED): $(S)/planned ; @:
 
-$(DONE): $(S)/%.done: $(S)/%.wanted build/c-parts
+$(DONE): $(S)/%.done: $(S)/%.wanted
 	@$(RUN) run $* --profile $(NAME)
 	@touch $@
 $(MADE): $(S)/%.made: $(S)/%.done ; @:

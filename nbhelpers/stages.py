@@ -1,6 +1,6 @@
 """Runs a notebook as a stage of the pipeline: parameters checked, machine locked, the result moved into place only when whole.
 
-`python -m nbhelpers.stages wanted|run|account|measure-again|record` is what the Makefile calls; nothing here knows what a stage computes.
+`python -m nbhelpers.stages check|wanted|run|account|measure-again|record` is what the Makefile calls; nothing here knows what a stage computes.
 """
 
 import argparse
@@ -47,6 +47,22 @@ def notebook_digest(path: Path) -> str:
     """Digest of a notebook's cells; outputs, counts and metadata do not matter."""
     cells = read_json(path)["cells"]
     return digest(*(part for cell in cells for part in (cell["cell_type"], "".join(cell["source"]))))
+
+
+def check(profile: str, stages: list[str]) -> None:
+    """Hold the whole of a profile against what the notebooks declare, before anything is built or run.
+
+    Parameters
+    ----------
+    profile, stages : see `write_wanted`.
+
+    Raises
+    ------
+    InputError : see `parameters_of`.
+    """
+    name = adopted(profile)
+    for stage in stages:
+        parameters_of(stage, name)
 
 
 def write_wanted(profile: str, stages: list[str]) -> str:
@@ -288,7 +304,7 @@ def _stop_cleanly() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m nbhelpers.stages", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, stages in (("wanted", "*"), ("run", 1), ("measure-again", 0), ("record", 0), ("account", 0)):
+    for name, stages in (("check", "*"), ("wanted", "*"), ("run", 1), ("measure-again", 0), ("record", 0), ("account", 0)):
         command = commands.add_parser(name)
         command.add_argument("--profile", required=True)
         if stages:
@@ -323,7 +339,9 @@ def main() -> int:
     arguments = _arguments()
     _stop_cleanly()
     try:
-        if arguments.command == "wanted":
+        if arguments.command == "check":
+            check(arguments.profile, arguments.stages)
+        elif arguments.command == "wanted":
             with for_command():
                 said = write_wanted(arguments.profile, arguments.stages)
             print(f"{said}\n" if said else "", end="", flush=True)
