@@ -66,8 +66,10 @@ def _pids(handle: int, proc: Path) -> list[int]:
 
 
 @contextlib.contextmanager
-def following(handle: int, changed: Callable[[str], object]) -> Iterator[None]:
-    """Within the block, `changed` is called with the holder whenever one signs; asleep in between, so that nobody's run is disturbed."""
+def following(handle: int, told: str, changed: Callable[[str], object]) -> Iterator[None]:
+    """Within the block, `changed` is called with the holder whenever it is another than the one last told; asleep in between, so that
+    nobody's run is disturbed.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     watch = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
     if watch < 0:  # no watches are left on this machine: the first holder was told
@@ -75,7 +77,7 @@ def following(handle: int, changed: Callable[[str], object]) -> Iterator[None]:
         return
     libc.inotify_add_watch(watch, f"/proc/self/fd/{handle}".encode(), _IN_MODIFY)
     ours, theirs = os.pipe()
-    thread = threading.Thread(target=_follow, args=(watch, ours, handle, changed), daemon=True)
+    thread = threading.Thread(target=_follow, args=(watch, ours, handle, told, changed), daemon=True)
     thread.start()
     try:
         yield
@@ -86,14 +88,23 @@ def following(handle: int, changed: Callable[[str], object]) -> Iterator[None]:
         os.close(ours)
 
 
-def _follow(watch: int, stop: int, handle: int, changed: Callable[[str], object]) -> None:
+def _follow(watch: int, stop: int, handle: int, told: str, changed: Callable[[str], object]) -> None:
     poll = select.poll()
     poll.register(watch, select.POLLIN)
     poll.register(stop, select.POLLIN)
-    told = holder(handle)
-    while stop not in [fd for fd, _ in poll.poll()]:
-        os.read(watch, 4096)
+    news = _is_signed(handle)  # it may have changed since it was told, before anybody watched
+    while True:
         now = holder(handle)
-        if now != told:
+        if news and now != told:
             told = now
             changed(now)
+        if stop in [fd for fd, _ in poll.poll()]:
+            return
+        os.read(watch, 4096)
+        news = True
+
+
+def _is_signed(handle: int) -> bool:
+    """Whether the signature is the holder's; one that has just got the lock is about to sign."""
+    signed = _signature(handle)
+    return any(signed.startswith(f"process {pid} ") for pid in _pids(handle, Path("/proc")))

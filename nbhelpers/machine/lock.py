@@ -132,12 +132,13 @@ def _take(handle: int, kind: int, wait: bool, on_wait: Callable[[str], object] |
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
         return
     except BlockingIOError:
-        message = f"the machine is in use by {holder(handle)}"
+        now = holder(handle)
+        message = f"the machine is in use by {now}"
     if not wait:
         raise Unavailable(message, why="two measurements at once would disturb each other", mend="wait until it has ended")
     if on_wait is not None:
         on_wait(f"{message}; waiting until it is free")
         fcntl.flock(handle, kind)
         return
-    with task(f"waiting: {message}", urgent=True) as shown, following(handle, lambda now: shown.at(0, title=f"waiting: the machine is in use by {now}")):
+    with task(f"waiting: {message}", urgent=True) as shown, following(handle, now, lambda now: shown.at(0, title=f"waiting: the machine is in use by {now}")):
         fcntl.flock(handle, kind)
