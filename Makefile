@@ -78,8 +78,8 @@ help:
 #:   target              time here*   what it does, and what it needs
 #:   make paper          15 min       the whole study on this machine, ending in one page of tables and figures; a C compiler
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
-#:   make test           8 min        the short tests
-#:   make test-all       30 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
+#:   make test           10 min       the short tests
+#:   make test-all       40 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
 #:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
 #:   make study          5 min        one's own program: make study COMMAND='./prog args' (noisebook why -- ./prog args)
@@ -170,10 +170,14 @@ TOGETHER := tests/attribute tests/noise tests/report tests/simulate tests/test_h
   tests/test_make.py tests/test_profiles.py tests/test_warnings.py   tests/mitigate/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels tables) \
   $(patsubst %,tests/trace/test_%.py,mend mutations netduration osnoise ringbuffer)
 SHORT := -m "not long"
+SHARING = $(python) -m pytest $(SHORT) -n auto --maxprocesses 8 --dist worksteal $(TOGETHER)
+test-sharing: build/c-parts
+	@$(SHARING)
+
 test: build/c-parts
 	@echo "make test: about $(call says,make test); first the tests that share the CPUs, then those that measure"
 	@failed=0; \
-	$(python) -m pytest $(SHORT) -n auto --maxprocesses 8 --dist worksteal $(TOGETHER) || failed=1; \
+	$(SHARING) || failed=1; \
 	$(python) -m pytest $(SHORT) --reruns 1 $(TOGETHER:%=--ignore=%) || failed=1; \
 	exit $$failed
 

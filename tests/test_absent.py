@@ -17,13 +17,14 @@ from happened import CHECKED, faults, replaced_or_left_out, says
 
 STAGES = ["00-machine", "10-trace-collection", "20-delta-config", "30-injection", "35-planted-anomaly", "37-worst-runs", "40-mitigations",
           "50-attribution", "52-known-causes", "55-mitigate-and-compare", "60-openmp-variability", "80-noise-at-scale", "90-paper"]
-TO_REPLAY = STAGES[:6]
-USED_BY = {  # part: the stages that use it, with those that they need
-    "tracefs": [*TO_REPLAY, "40-mitigations", "80-noise-at-scale"], "realtime": TO_REPLAY, "root": TO_REPLAY, "perf": [*TO_REPLAY[:2], "35-planted-anomaly", "50-attribution"],
-    "second-cpu": [*TO_REPLAY, "40-mitigations", "60-openmp-variability", "80-noise-at-scale"], "cgroups": ["52-known-causes"], "pressure": STAGES[:2],
-    "allocators": ["52-known-causes", "55-mitigate-and-compare"], "clang": ["60-openmp-variability"], "cpufreq": ["60-openmp-variability"],
-    "sycl": [*STAGES[:3], "40-mitigations"], "mpi": ["60-openmp-variability"], "gpu": STAGES[:2]}
-SEEDS = (1, 2, 3)
+TO_REPLAY = STAGES[:4]
+USED_BY = {  # part: the stages that use it, with those that they need; the others are in the sets below
+    "tracefs": [*STAGES[:6], "40-mitigations", "80-noise-at-scale"], "realtime": TO_REPLAY,
+    "perf": [*STAGES[:2], "35-planted-anomaly", "50-attribution"],
+    "second-cpu": [*TO_REPLAY, "40-mitigations", "60-openmp-variability", "80-noise-at-scale"],
+    "cgroups": ["52-known-causes"], "allocators": ["52-known-causes", "55-mitigate-and-compare"],
+    "clang": ["60-openmp-variability"], "sycl": [*STAGES[:3], "40-mitigations"]}
+SEEDS = (1,)
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="only root can take parts of the machine away"),
               pytest.mark.skipif(shutil.which("unshare") is None, reason="needs Linux with mount namespaces")]
@@ -131,6 +132,6 @@ def test_any_set_of_absent_parts_gives_complete_pages(seed, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("parts", [[], ["root", "realtime"], list(PARTS)], ids=["root", "ordinary user", "nothing at all"])
+@pytest.mark.parametrize("parts", [["root", "realtime"], list(PARTS)], ids=["ordinary user", "nothing at all"])
 def test_the_doctor_keeps_its_promises(parts, tmp_path):
     check_pages(parts, STAGES, tmp_path)
