@@ -135,14 +135,14 @@ def take_away(parts: Iterable[str], profile_at: str | Path | None = None) -> Non
         place.mkdir(parents=True, exist_ok=True)
         _mount(str(profile_at), place, None, _BIND)
     if "root" in parts:
-        _open_the_way(Path(sys.base_prefix).resolve(), *([Path(profile_at).resolve().parent] if profile_at else []))
+        _open_the_way(REPOSITORY, Path(sys.base_prefix).resolve(), *([Path(profile_at).resolve().parent] if profile_at else []))
     for name, take in PARTS.items():
         if name in parts:
             take()
 
 
 def _open_the_way(*folders: Path) -> None:
-    """An ordinary user can reach the folders (interpreter, profile), even if they lie in a home that is closed."""
+    """An ordinary user can reach the folders (repository, interpreter, profile), even if they lie in a home that is closed."""
     closed = {folder: [above for above in reversed(folder.parents) if not above.stat().st_mode & 0o001] for folder in folders}
     handles = {folder: os.open(folder, os.O_PATH) for folder, above in closed.items() if above}
     _empty(*{above[0] for above in closed.values() if above})

@@ -48,7 +48,7 @@ def test_the_error_is_both_ours_and_the_systems():
     assert (
         said.errno == errno.ENOSPC
         and str(said).startswith("the disk is full")
-        and f"see df -h {Path.cwd()}" in str(said)
+        and f"see df -h {shlex.quote(str(Path.cwd()))}" in str(said)
     )
     assert disk_error(OSError(errno.EACCES, "Permission denied"), "file") is None
 

@@ -34,7 +34,7 @@ while umount /sys/kernel/tracing 2>/dev/null; do :; done
 "$1" -c "$2" "$3"
 status=$?
 for try in $(seq 200); do
-    pgrep -f "guardian.py $NOISEBOOK_STATE" > /dev/null || break
+    grep -qsa "guardian.py.$NOISEBOOK_STATE" /proc/[0-9]*/cmdline || break
     sleep 0.1
 done
 grep -c " /sys/kernel/tracing " /proc/mounts

@@ -4,6 +4,7 @@ import os
 import select
 import shutil
 import subprocess
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -92,7 +93,7 @@ def test_where_the_region_begins_is_the_barrier(tmp_path):
 
 MISSING = {
     "no begin": ("symbols", "true", "never called noisebook_begin()"),
-    "no end": ("symbols", f"{sys.executable} -c 'import ctypes; ctypes.CDLL(None).noisebook_begin()'", "noisebook_end() never"),
+    "no end": ("symbols", f"{shlex.quote(sys.executable)} -c 'import ctypes; ctypes.CDLL(None).noisebook_begin()'", "noisebook_end() never"),
     "no rank": ("mpi", "true", "no rank called MPI_Init"),
     "no begin line": (("^begin", "^end"), "echo end", "'^begin', the begin of its region"),
     "no end line": (("^begin", "^end"), "echo begin", "'^end', the end of its region"),

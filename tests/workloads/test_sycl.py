@@ -293,6 +293,7 @@ class TestInstalling:
         shutil.copy(REPOSITORY / "requirements-sycl.lock", tmp_path)
         return run("sh", "workloads/sycl/install.sh", cwd=tmp_path, env=env)
 
+    @pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler is installed, and the licence comes after it")
     def test_without_consent_it_shows_the_licence_and_installs_nothing(self, tmp_path):
         done = self.install(tmp_path, SYCLCXX="")
         assert done.returncode == 1 and "make sycl ACCEPT_LICENCE=yes" in done.stderr

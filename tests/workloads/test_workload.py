@@ -106,7 +106,7 @@ def test_external_commands(tmp_path):
     with pytest.raises(RunError, match="chmod"):
         program(str(script))
     script.chmod(0o755)
-    assert program(str(script)).start == "exec" and program(sys.executable).start == "main"
+    assert program(str(script)).start == "exec" and program([sys.executable]).start == "main"
     for bad, error in (("", InputError), ("'", InputError), ("no-such-program-anywhere", RunError), ("/no/such", RunError)):
         with pytest.raises(error):
             program(bad)
