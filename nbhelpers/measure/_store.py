@@ -136,19 +136,21 @@ class Store:
     def _put_aside(self, stale: Mapping[str, str], recorded: dict) -> None:
         """Move the runs of some cells, with their series and files, into ``aside/DATE``.
 
-        First they are copied, then they vanish from the logs. A crash in between leaves them in both places, and then those
-        that lie aside already are not copied again.
+        First they are copied, then they vanish from the logs. A crash in between leaves them in both places: those that lie
+        aside already go all the same, whatever is asked for now, and are not copied again.
         """
-        leaving = [row for row in self.rows() if row["cell"] in stale]
+        homes = {_key(row): home for home in self._asides() for row in read_records(home / "runs.jsonl")}
+        rows = self.rows()
+        leaving = [row for row in rows if row["cell"] in stale or _key(row) in homes]
         if not leaving:
             return
-        homes = {_key(row): home for home in self._asides() for row in read_records(home / "runs.jsonl")}
         fresh = [row for row in leaving if _key(row) not in homes]
         if fresh:
             home = self._copied_aside(fresh, stale, recorded)
             homes |= {_key(row): home for row in fresh}
         self._move_files({row["run"]: homes[_key(row)] for row in leaving})
-        write_records(self.folder / "runs.jsonl", [row for row in self.rows() if row["cell"] not in stale])
+        gone = {_key(row) for row in leaving}
+        write_records(self.folder / "runs.jsonl", [row for row in rows if _key(row) not in gone])
         if self.series():
             write_records(self.folder / "series.jsonl", self.series())
 

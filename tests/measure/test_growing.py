@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
@@ -277,6 +277,7 @@ STEPS = st.tuples(st.sets(st.sampled_from(NAMES), min_size=1), st.integers(1, 3)
 
 @settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
 @given(st.lists(STEPS, min_size=1, max_size=5))
+@example([({"b"}, 2, "x", 21, False), ({*"abcd"}, 1, "", 5, True), ({*"abcd"}, 3, "x", None, True)])  # crashed in the midst of putting aside
 def test_whatever_is_added_removed_changed_and_interrupted(binaries, steps):
     """Random histories: cells come and go, more or fewer runs, another command, a crash at some writing to disk."""
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
