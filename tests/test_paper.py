@@ -24,8 +24,9 @@ def make_paper(profile: str) -> list[str]:
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # `make test` may be what runs us
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, env=outside)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.splitlines()[-1] == f"Open build/{profile}/paper.html"
-    return [line.split()[0] for line in result.stdout.splitlines() if line.endswith(".html") and not line.startswith("Open")]
+    *made, last = result.stdout.splitlines()
+    assert last.endswith(f". Open build/{profile}/paper.html")
+    return [line.split()[0] for line in made if line.endswith(".html")]
 
 
 def results(profile: str) -> dict[str, str]:
