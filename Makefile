@@ -165,7 +165,7 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 # --- the rest -------------------------------------------------------------------------------------------------------------
 
 # Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
-# thousand measurements is disturbed by others: of these, what fails is run once more, and the summary names it.
+# thousand measurements is disturbed by others: of these, what fails is run up to twice more, and the summary names it.
 TOGETHER := tests/attribute tests/noise tests/report tests/simulate tests/test_house.py tests/test_page.py tests/test_stages.py \
   tests/test_make.py tests/test_profiles.py tests/test_warnings.py   tests/mitigate/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels tables) \
   $(patsubst %,tests/trace/test_%.py,mend mutations netduration osnoise ringbuffer)
@@ -178,7 +178,7 @@ test: build/c-parts
 	@echo "make test: about $(call says,make test); first the tests that share the CPUs, then those that measure"
 	@failed=0; \
 	$(SHARING) || failed=1; \
-	$(python) -m pytest $(SHORT) --reruns 1 $(TOGETHER:%=--ignore=%) || failed=1; \
+	$(python) -m pytest $(SHORT) --reruns 2 $(TOGETHER:%=--ignore=%) || failed=1; \
 	exit $$failed
 
 # Everything that can be tested here, with every optional part that can be had; at the end, what was skipped, and why.
