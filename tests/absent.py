@@ -102,12 +102,14 @@ def _one_cpu() -> None:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
-PARTS: dict[str, Callable[[], None]] = {  # in the order in which they can be taken away
-    "clang": lambda: _without_files("bin/clang*"),
-    "mpi": lambda: _without_files("bin/mpirun*", "bin/mpiexec*", "bin/mpicc*", "bin/orterun*", "bin/prterun*"),
-    "gpu": lambda: _without_files("bin/nvidia-smi", "bin/nsys", "lib/*/libnvidia-ml.so*", "lib/libnvidia-ml.so*"),
-    "allocators": lambda: _without_files(
-        *(f"{folder}/lib{name}*.so*" for folder in ("lib", "lib64", "lib/*", "local/lib") for name in ("jemalloc", "tcmalloc", "mimalloc"))),
+_ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
+FILES: dict[str, tuple[str, ...]] = {  # of /usr, taken away together: the kernel stacks two overlays and no more
+    "clang": ("bin/clang*",),
+    "mpi": ("bin/mpirun*", "bin/mpiexec*", "bin/mpicc*", "bin/orterun*", "bin/prterun*"),
+    "gpu": ("bin/nvidia-smi", "bin/nsys", "lib/*/libnvidia-ml.so*", "lib/libnvidia-ml.so*"),
+    "allocators": tuple(f"{folder}/lib{name}*.so*" for folder in ("lib", "lib64", "lib/*", "local/lib") for name in _ALLOCATORS),
+}
+OTHERS: dict[str, Callable[[], None]] = {  # in the order in which they can be taken away
     "sycl": lambda: _empty(REPOSITORY / "build/sycl", REPOSITORY / "build/bin/sycl"),
     "cpufreq": lambda: _empty(*sorted(Path("/sys/devices/system/cpu").glob("cpu*/cpufreq")), "/sys/devices/system/cpu/cpufreq"),
     "pressure": lambda: _empty("/proc/pressure"),
@@ -118,6 +120,7 @@ PARTS: dict[str, Callable[[], None]] = {  # in the order in which they can be ta
     "root": _ordinary_user,
     "perf": _no_perf,
 }
+PARTS = (*FILES, *OTHERS)
 
 
 def take_away(parts: Iterable[str], profile_at: str | Path | None = None) -> None:
@@ -136,7 +139,8 @@ def take_away(parts: Iterable[str], profile_at: str | Path | None = None) -> Non
         _mount(str(profile_at), place, None, _BIND)
     if "root" in parts:
         _open_the_way(REPOSITORY, Path(sys.base_prefix).resolve(), *([Path(profile_at).resolve().parent] if profile_at else []))
-    for name, take in PARTS.items():
+    _without_files(*(pattern for name, patterns in FILES.items() if name in parts for pattern in patterns))
+    for name, take in OTHERS.items():
         if name in parts:
             take()
 
