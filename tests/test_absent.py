@@ -24,7 +24,10 @@ USED_BY = {  # part: the stages that use it, with those that they need; the othe
     "second-cpu": [*TO_REPLAY, "40-mitigations", "60-openmp-variability", "80-noise-at-scale"],
     "cgroups": ["52-known-causes"], "allocators": ["52-known-causes", "55-mitigate-and-compare"],
     "clang": ["60-openmp-variability"], "sycl": [*STAGES[:3], "40-mitigations"]}
-SEEDS = (1,)
+SEEDS = (1, 2, 3)
+# whole studies, several minutes each: too long for CI beside the bare systems
+not_in_ci = pytest.mark.skipif(os.environ.get("CI") == "true", reason="whole studies without some parts take too long for CI: make test-all")
+SHOWN_IN_CI = ("tracefs", "realtime", "cgroups", "allocators", "sycl")
 
 pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="only root can take parts of the machine away"),
               pytest.mark.skipif(shutil.which("unshare") is None, reason="needs Linux with mount namespaces")]
@@ -118,11 +121,12 @@ def check_pages(parts: list[str], stages: list[str], folder: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("part", USED_BY)
+@pytest.mark.parametrize("part", [pytest.param(part, marks=[] if part in SHOWN_IN_CI else [not_in_ci]) for part in USED_BY])
 def test_the_stages_that_use_a_part_end_without_it(part, tmp_path):
     check_pages([part], USED_BY[part], tmp_path)
 
 
+@not_in_ci
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", SEEDS)
@@ -130,6 +134,7 @@ def test_any_set_of_absent_parts_gives_complete_pages(seed, tmp_path):
     check_pages(some_parts(seed), STAGES, tmp_path)
 
 
+@not_in_ci
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_without_anything_the_doctor_keeps_its_promises(tmp_path):
