@@ -3,7 +3,6 @@
 Owns the arithmetic: which campaigns a stage measures (`campaigns`), what a run of each costs, and what the analyses cost beside it.
 """
 
-import ast
 import datetime
 import math
 import os
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from .errors import NoisebookError
 from .files import read_json, read_records, write_json
-from .places import shipped
+from .profiles import default_parameters
 from .progress import readable
 from .study import Study
 
@@ -344,14 +343,6 @@ def outlook(profile: str, parameters: Mapping[str, dict]) -> str:
     plan = {"began_unix_s": time.time(), "over": False, "seconds_left": {own.stage: round(own.seconds_left, 1) for own in estimates}}
     write_json(_plan_path(profile), plan)
     return sentence(profile, estimates, machine, build)
-
-
-def default_parameters(stage: str) -> dict:
-    """What a notebook runs with where the profile says nothing."""
-    cells = read_json(shipped() / "notebooks" / f"{stage}.ipynb")["cells"]
-    tagged = next(cell for cell in cells if "parameters" in cell["metadata"].get("tags", []))
-    statements = ast.parse("".join(tagged["source"])).body
-    return {one.target.id: ast.literal_eval(one.value) for one in statements if isinstance(one, ast.AnnAssign)}
 
 
 def _done(studies: Mapping[str, Study]) -> dict[str, bool]:

@@ -77,9 +77,19 @@ def notebook_of(stage: str) -> Path:
     return path
 
 
-@cache
 def declared_parameters(stage: str) -> dict[str, str]:
     """Names that the notebook's cell tagged `parameters` assigns, with their types."""
+    return {one.target.id: ast.unparse(one.annotation) for one in _declarations(stage)}
+
+
+def default_parameters(stage: str) -> dict:
+    """What a notebook runs with where the profile says nothing."""
+    return {one.target.id: ast.literal_eval(one.value) for one in _declarations(stage)}
+
+
+@cache
+def _declarations(stage: str) -> list[ast.AnnAssign]:
+    """The annotated assignments of the notebook's cell tagged `parameters`."""
     path = notebook_of(stage)
     tagged = [
         cell
@@ -89,11 +99,7 @@ def declared_parameters(stage: str) -> dict[str, str]:
     if len(tagged) != 1:
         raise InputError(f"{len(tagged)} cells are tagged 'parameters'; one is needed", where=path)
     statements = ast.parse("".join(tagged[0]["source"])).body
-    return {
-        statement.target.id: ast.unparse(statement.annotation)
-        for statement in statements
-        if isinstance(statement, ast.AnnAssign)
-    }
+    return [statement for statement in statements if isinstance(statement, ast.AnnAssign)]
 
 
 def limits() -> dict[str, dict[str, dict]]:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from .estimate import default_parameters
 from .machine import doctor, topology
 from .machine.doctor import WIDTH, Doctor
+from .profiles import default_parameters
 from .stages import NOTEBOOKS, PAPER, parameters_of
 from .studies import absence
 from .study import STARTER

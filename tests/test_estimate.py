@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from nbhelpers import estimate
-from nbhelpers.estimate import Estimate, Machine, campaigns, default_parameters, sentence, this_machine
+from nbhelpers.estimate import Estimate, Machine, campaigns, sentence, this_machine
 from nbhelpers.files import read_json, read_records
 from nbhelpers.machine import topology
 from nbhelpers.stages import parameters_of
 from nbhelpers.places import shipped
+from nbhelpers.profiles import default_parameters
 from nbhelpers.study import Study
 from nbhelpers.workloads import Configuration, configurations
 
