@@ -80,6 +80,7 @@ help:
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
 #:   make test           10 min       the short tests
 #:   make test-all       40 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
+#:                                    (that is with CI=true; without it seven whole studies more, each without some parts: not timed)
 #:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
 #:   make study          5 min        one's own program: make study COMMAND='./prog args' (noisebook why -- ./prog args)
