@@ -15,12 +15,22 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
-FOLDERS = ("notebooks", "data/knowledge", "data/published", "injector_c", "reader_c", "simulator_c", "workloads")
+FOLDERS = (
+    "notebooks",
+    "data/knowledge",
+    "data/published",
+    "injector_c",
+    "reader_c",
+    "simulator_c",
+    "workloads",
+)
 UNWANTED = shutil.ignore_patterns("__pycache__", ".*", "_*.c", "*.o", "*.so")
 
 
 class BuildWithShipped(build_py):
-    """The library, and beside it what it needs of the repository; an editable one uses the checkout."""
+    """The library, and beside it what it needs of the repository; an editable one uses the
+    checkout.
+    """
 
     def run(self):
         super().run()
@@ -37,12 +47,19 @@ def _ship(target: Path) -> None:
     flags = " ".join(["-O3", *([f"-march={march}"] if march else []), "-ffast-math"])
     made = HERE / "build" / "wheel-bin"  # make takes no blank in a name: a relative one has none
     shutil.rmtree(made, ignore_errors=True)
-    subprocess.run(["make", "-C", HERE / "workloads", "first", "BIN=../build/wheel-bin", f"CFLAGS={flags}"], check=True)
+    subprocess.run(
+        ["make", "-C", HERE / "workloads", "first", "BIN=../build/wheel-bin", f"CFLAGS={flags}"],
+        check=True,
+    )
     shutil.copytree(made, target / "bin")
 
 
 setup(
     cmdclass={"build_py": BuildWithShipped},
-    cffi_modules=["injector_c/build.py:ffibuilder", "reader_c/build.py:ffibuilder", "simulator_c/build.py:ffibuilder"],
+    cffi_modules=[
+        "injector_c/build.py:ffibuilder",
+        "reader_c/build.py:ffibuilder",
+        "simulator_c/build.py:ffibuilder",
+    ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},  # one wheel for Python 3.11 and later
 )

@@ -1,12 +1,15 @@
-"""Programs that nobody here wrote, each by one description through measure, trace, delta, inject and explain.
+"""Programs that nobody here wrote, each by one description through measure, trace, delta, inject
+and explain.
 
     .venv/bin/python benchmarks/foreign_programs.py [runs] [name ...]
 
-Ten to twenty minutes with 10 runs each (as root; otherwise detours stand in for the trace). What is not installed is left out with the reason.
-NOISEBOOK_ORIGINALS names a folder with builds of EPCC (epcc-syncbench), miniFE (minife-openmp, minife-mpi), BabelStream (babelstream) and
-HeCBench (hecbench-nbody). Columns: the outcome that is judged; the kind of region and by how much it misses the time that the program itself
-tells (largest of all runs); the share of CPU time that was noise; and the replay's outcome over that of the worst run, and the undisturbed
-one's, both as costs (1 is the worst run), with 95 % bootstrap intervals.
+Ten to twenty minutes with 10 runs each (as root; otherwise detours stand in for the trace). What is
+not installed is left out with the reason. NOISEBOOK_ORIGINALS names a folder with builds of EPCC
+(epcc-syncbench), miniFE (minife-openmp, minife-mpi), BabelStream (babelstream) and HeCBench
+(hecbench-nbody). Columns: the outcome that is judged; the kind of region and by how much it misses
+the time that the program itself tells (largest of all runs); the share of CPU time that was noise;
+and the replay's outcome over that of the worst run, and the undisturbed one's, both as costs (1 is
+the worst run), with 95 % bootstrap intervals.
 """
 
 import os
@@ -44,11 +47,18 @@ print(f"took {took:.6f}")
 
 
 def original(name: str) -> str:
-    return shutil.which(name, path=ORIGINALS) or str(Path(ORIGINALS or "/NOISEBOOK_ORIGINALS") / name)
+    return shutil.which(name, path=ORIGINALS) or str(
+        Path(ORIGINALS or "/NOISEBOOK_ORIGINALS") / name
+    )
 
 
 def script() -> Workload:
-    return program([sys.executable, "-S", "-c", SCRIPT], name="Python script", region=("^begin", "^end"), seconds=r"^took (?P<seconds>\S+)")
+    return program(
+        [sys.executable, "-S", "-c", SCRIPT],
+        name="Python script",
+        region=("^begin", "^end"),
+        seconds=r"^took (?P<seconds>\S+)",
+    )
 
 
 PROGRAMS = {
@@ -60,12 +70,29 @@ PROGRAMS = {
     "hpl": lambda: program(description="hpcc-hpl"),
     "python": script,
     "mpi": lambda: program(description="minife-mpi", binary=original("minife-mpi"), nx=16),
-    "epcc": lambda: program(original("epcc-syncbench"), description="epcc-syncbench", outer=20, threads=2),
-    "minife": lambda: program(original("minife-openmp"), description="minife-openmp", nx=20, threads=2),
-    "babelstream": lambda: program(original("babelstream"), description="babelstream", elements=2**20, threads=2, outcome="triad_mb_per_s"),
-    "nbody": lambda: program(original("hecbench-nbody"), description="hecbench-nbody", bodies=1000, threads=2),
+    "epcc": lambda: program(
+        original("epcc-syncbench"), description="epcc-syncbench", outer=20, threads=2
+    ),
+    "minife": lambda: program(
+        original("minife-openmp"), description="minife-openmp", nx=20, threads=2
+    ),
+    "babelstream": lambda: program(
+        original("babelstream"),
+        description="babelstream",
+        elements=2**20,
+        threads=2,
+        outcome="triad_mb_per_s",
+    ),
+    "nbody": lambda: program(
+        original("hecbench-nbody"), description="hecbench-nbody", bodies=1000, threads=2
+    ),
 }
-TOLD = {"sysbench": "seconds", "python": "seconds", "minife": "seconds", "mpi": "program_s"}  # to a millisecond or better
+TOLD = {
+    "sysbench": "seconds",
+    "python": "seconds",
+    "minife": "seconds",
+    "mpi": "program_s",
+}  # to a millisecond or better
 
 
 def loop(name: str, workload: Workload, runs: int, folder: Path) -> dict:
@@ -73,10 +100,20 @@ def loop(name: str, workload: Workload, runs: int, folder: Path) -> dict:
     counted = finished(measure(workload, runs, ["software", "kernel"]))
     traced = traced_runs(workload, runs, folder=folder / "trace")
     worst = worst_first(traced.runs).iloc[0]
-    delta = delta_noise(traced.events, average_noise(traced.events, traced.runs), traced.runs, run=int(worst["run"]))
-    row = {"program": workload.name, "outcome": str(outcome_of(counted)), "n": runs, "region": workload.region.kind,
-           "region_s": counted["region_seconds"].median(), "misses_ms": _misses(counted, TOLD.get(name)), "source": traced.source,
-           "noise_share": traced.summary()["cpu_share"].sum(), "worst_share": _share_of(traced, int(worst["run"]))}
+    delta = delta_noise(
+        traced.events, average_noise(traced.events, traced.runs), traced.runs, run=int(worst["run"])
+    )
+    row = {
+        "program": workload.name,
+        "outcome": str(outcome_of(counted)),
+        "n": runs,
+        "region": workload.region.kind,
+        "region_s": counted["region_seconds"].median(),
+        "misses_ms": _misses(counted, TOLD.get(name)),
+        "source": traced.source,
+        "noise_share": traced.summary()["cpu_share"].sum(),
+        "worst_share": _share_of(traced, int(worst["run"])),
+    }
     explained = explain(rates(counted), permutations=0, consequences=consequences())
     row["slow"] = f"{int(explained.labels.sum())} of {len(explained.labels)}"
     if not (delta["duration_ns"] > 0).any():
@@ -85,12 +122,18 @@ def loop(name: str, workload: Workload, runs: int, folder: Path) -> dict:
     table = with_cost(finished(injection_campaign(folder / "inject", workload, config, runs).run()))
     anomaly = float(with_cost(traced.runs).set_index("run")[COST][worst["run"]])
     for cell in ("injected", "baseline"):
-        row[cell] = "{0.value:.3f} ({0.low:.3f} to {0.high:.3f})".format(mean_ratio(table.loc[table["cell"] == cell, COST], anomaly))
+        row[cell] = "{0.value:.3f} ({0.low:.3f} to {0.high:.3f})".format(
+            mean_ratio(table.loc[table["cell"] == cell, COST], anomaly)
+        )
     return row | {"replayed_ms": delta["duration_ns"].sum() / 1e6}
 
 
 def _misses(runs: pd.DataFrame, told: str | None) -> float:
-    return float("nan") if told is None else float((runs["region_seconds"] - runs[told]).abs().max() * 1e3)
+    return (
+        float("nan")
+        if told is None
+        else float((runs["region_seconds"] - runs[told]).abs().max() * 1e3)
+    )
 
 
 def _share_of(traced, run: int) -> float:
@@ -111,7 +154,16 @@ def main(words: list[str]) -> None:
             except NoisebookError as error:
                 rows.append({"program": name, "left out": str(error).replace("\n", " ")[:400]})
         print(pd.Series(rows[-1]).to_string(), "\n", flush=True)
-    with pd.option_context("display.width", 250, "display.max_columns", None, "display.max_colwidth", 60, "display.float_format", "{:.4g}".format):
+    with pd.option_context(
+        "display.width",
+        250,
+        "display.max_columns",
+        None,
+        "display.max_colwidth",
+        60,
+        "display.float_format",
+        "{:.4g}".format,
+    ):
         print(pd.DataFrame(rows).to_string(index=False))
 
 

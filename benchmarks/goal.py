@@ -1,10 +1,12 @@
-"""How fast schedules are read, written and generated, beside what the machine can do: counting the lines of a file, copying the arrays.
+"""How fast schedules are read, written and generated, beside what the machine can do: counting the
+lines of a file, copying the arrays.
 
     python benchmarks/goal.py [--ranks 131072] [--all]
 
-MB/s of a packed file are those of its text. --all: the text of a million ranks, too (1.6 GB, on disk for a while).
-The reference's tools need 49 s to generate the text of a dissemination among 1,048,576 ranks (1.59 GB), and 75 s to make the binary of it; ours is
-beside that rate. These figures were recorded on a machine of this kind, and are not run again here.
+MB/s of a packed file are those of its text. --all: the text of a million ranks, too (1.6 GB, on
+disk for a while). The reference's tools need 49 s to generate the text of a dissemination among
+1,048,576 ranks (1.59 GB), and 75 s to make the binary of it; ours is beside that rate. These
+figures were recorded on a machine of this kind, and are not run again here.
 """
 
 import argparse
@@ -25,9 +27,14 @@ from nbhelpers.simulate.goal import read_goal, write_goal  # noqa: E402
 REFERENCE_MB_S = {"written": 1590 / 49, "read": 1590 / 75}
 FILES = ("x.goal", "x.goal.gz", "x.bin")
 PATTERNS = {
-    "dissemination": lambda p: patterns.dissemination(p, 8), "binomial broadcast": lambda p: patterns.binomial_bcast(p, 8),
-    "recursive doubling": lambda p: patterns.recursive_doubling_allreduce(p, 8), "the same, P + 5 ranks": lambda p: patterns.recursive_doubling_allreduce(p + 5, 8),
-    "halo, 3-D, 27 points": lambda p: patterns.halo(patterns.grid(p, 3), 8, 27), "loop of 1000, 128 ranks": lambda p: patterns.loop(patterns.dissemination(128, 8), 1000, 10_000),
+    "dissemination": lambda p: patterns.dissemination(p, 8),
+    "binomial broadcast": lambda p: patterns.binomial_bcast(p, 8),
+    "recursive doubling": lambda p: patterns.recursive_doubling_allreduce(p, 8),
+    "the same, P + 5 ranks": lambda p: patterns.recursive_doubling_allreduce(p + 5, 8),
+    "halo, 3-D, 27 points": lambda p: patterns.halo(patterns.grid(p, 3), 8, 27),
+    "loop of 1000, 128 ranks": lambda p: patterns.loop(
+        patterns.dissemination(128, 8), 1000, 10_000
+    ),
     "a tenth of POP, 256 ranks": lambda p: applications.pop((16, 16), 0.1),
 }
 
@@ -58,17 +65,34 @@ def lines(path):
 
 def peak_bytes(code):
     """Peak memory of a Python process that runs this, beyond that of one that only imports."""
-    program = "import re; from nbhelpers.simulate import patterns; from nbhelpers.simulate.goal import read_goal\n{}\n" \
-              "print(int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) * 1024)"
-    peaks = [int(subprocess.run([sys.executable, "-c", program.format(what)], cwd=Path(__file__).parents[1], check=True, capture_output=True, text=True).stdout)
-             for what in ("", code)]
+    program = (
+        "import re; from nbhelpers.simulate import patterns; from nbhelpers.simulate.goal import"
+        " read_goal\n{}\nprint(int(re.search(r'VmHWM:\\s+(\\d+)',"
+        " open('/proc/self/status').read())[1]) * 1024)"
+    )
+    peaks = [
+        int(
+            subprocess.run(
+                [sys.executable, "-c", program.format(what)],
+                cwd=Path(__file__).parents[1],
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
+        )
+        for what in ("", code)
+    ]
     return peaks[1] - peaks[0]
 
 
 def beside(megabytes, write_s, read_s):
     """How much faster than the reference's tools."""
-    written, read = megabytes / write_s / REFERENCE_MB_S["written"], megabytes / read_s / REFERENCE_MB_S["read"]
-    print(f"           written {written:.1f} x as fast as the reference generates it, read {read:.1f} x as fast as it makes its binary")
+    written = megabytes / write_s / REFERENCE_MB_S["written"]
+    read = megabytes / read_s / REFERENCE_MB_S["read"]
+    print(
+        f"           written {written:.1f} x as fast as the reference generates it, read {read:.1f}"
+        " x as fast as it makes its binary"
+    )
 
 
 def million():
@@ -82,19 +106,27 @@ def million():
             function(*given)
             spent.append(time.process_time() - begin)
         megabytes = path.stat().st_size / 1e6
-        print(f"1,048,576 ranks: {megabytes:.0f} MB of text, written in {spent[0]:.1f} s (reference 49 s), read in {spent[1]:.1f} s (reference 75 s)")
+        print(
+            f"1,048,576 ranks: {megabytes:.0f} MB of text, written in {spent[0]:.1f} s (reference"
+            f" 49 s), read in {spent[1]:.1f} s (reference 75 s)"
+        )
         beside(megabytes, *spent)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ranks", type=int, default=1 << 17)
     parser.add_argument("--all", action="store_true", help="a million ranks' text, too")
     options = parser.parse_args()
     ranks = options.ranks
     schedule = patterns.dissemination(ranks, 8)
     copy_s, _ = timed(copy, schedule)
-    print(f"{schedule}, {schedule.nbytes / 1e6:.0f} MB; a copy of its arrays: {copy_s:.3f} s of CPU time")
+    print(
+        f"{schedule}, {schedule.nbytes / 1e6:.0f} MB; a copy of its arrays: {copy_s:.3f} s of CPU"
+        " time"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for name in FILES:
             path = Path(folder) / name
@@ -103,19 +135,30 @@ def main() -> None:
             size, bound = path.stat().st_size, lines(path)
             text = size if name != "x.goal.gz" else text  # unpacked
             memory = peak_bytes(f"read_goal({str(path)!r})")
-            print(f"{name:<10} {size / 1e6:7.1f} MB   written {text / 1e6 / write_s:7.1f} MB/s {len(schedule) / 1e6 / write_s:6.1f} M op/s   "
-                  f"read {text / 1e6 / read_s:7.1f} MB/s {len(schedule) / 1e6 / read_s:6.1f} M op/s, {read_s / bound:5.1f} x wc -l, "
-                  f"peak {memory / again.nbytes:4.2f} x the schedule")
+            print(
+                f"{name:<10} {size / 1e6:7.1f} MB   written {text / 1e6 / write_s:7.1f} MB/s"
+                f" {len(schedule) / 1e6 / write_s:6.1f} M op/s   read {text / 1e6 / read_s:7.1f}"
+                f" MB/s {len(schedule) / 1e6 / read_s:6.1f} M op/s, {read_s / bound:5.1f} x wc -l,"
+                f" peak {memory / again.nbytes:4.2f} x the schedule"
+            )
             if name == "x.goal":
                 beside(text / 1e6, write_s, read_s)
             path.unlink()
     for name, build in PATTERNS.items():
         build_s, made = timed(build, ranks)
         copy_s, _ = timed(copy, made)
-        print(f"{name:<26} {len(made) / 1e6:6.2f} M op   {build_s:6.2f} s  {len(made) / 1e6 / build_s:6.1f} M op/s   {build_s / copy_s:6.1f} x a copy of its arrays")
+        print(
+            f"{name:<26} {len(made) / 1e6:6.2f} M op   {build_s:6.2f} s "
+            f" {len(made) / 1e6 / build_s:6.1f} M op/s   {build_s / copy_s:6.1f} x a copy of its"
+            " arrays"
+        )
     if options.all:
         million()
-    print(f"dissemination: peak memory {peak_bytes(f's = patterns.dissemination({ranks}, 8)') / schedule.nbytes:.2f} x the schedule")
+    print(
+        "dissemination: peak memory"
+        f" {peak_bytes(f's = patterns.dissemination({ranks}, 8)') / schedule.nbytes:.2f} x the"
+        " schedule"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""What the injector does to a program and costs the machine: beside the published method, interleaved on the same plans.
+"""What the injector does to a program and costs the machine: beside the published method,
+interleaved on the same plans.
 
-A SCHED_FIFO 10 loop on one CPU notes every gap, and noise is injected at SCHED_FIFO 49 and 50 above it. The BASELINE (sleep for a relative time,
-then spin on the wall clock for the whole duration) is written for this comparison in injector_rival.c from its description. Four tables:
+A SCHED_FIFO 10 loop on one CPU notes every gap, and noise is injected at SCHED_FIFO 49 and 50 above
+it. The BASELINE (sleep for a relative time, then spin on the wall clock for the whole duration) is
+written for this comparison in injector_rival.c from its description. Four tables:
 
 1. events of 50, 100, 200 and 1000 us: what the loop lost between an event's planned start and end (whole gaps) less the event's length, with
    95 % intervals;
@@ -39,23 +41,56 @@ WAIT_S, MANY = 5.0, 1_000_000
 def build(folder: Path) -> Path:
     program = folder / "injector_rival"
     source = Path(__file__).with_name("injector_rival.c")
-    subprocess.run([shutil.which("cc") or "gcc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source], check=True)
+    subprocess.run(
+        [
+            shutil.which("cc") or "gcc",
+            "-std=c11",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+            program,
+            source,
+        ],
+        check=True,
+    )
     return program
 
 
 def make_config(cpu: int, length_us: int, seed: int) -> NoiseConfig:
     """Events at random places of a grid, so that they keep no step with the timer tick."""
     random = np.random.default_rng(seed)
-    starts = (np.arange(EVENTS) * SPACING_US + 1000 + random.uniform(0, SPACING_US - 1500 - length_us, EVENTS)) * 1000
-    return NoiseConfig.from_events(pd.DataFrame({"run": 0, "cpu": cpu, "kind": "irq", "source": "benchmark",
-                                                 "start_ns": starts.astype(np.int64), "duration_ns": length_us * 1000}))
+    starts = (
+        np.arange(EVENTS) * SPACING_US
+        + 1000
+        + random.uniform(0, SPACING_US - 1500 - length_us, EVENTS)
+    ) * 1000
+    return NoiseConfig.from_events(
+        pd.DataFrame(
+            {
+                "run": 0,
+                "cpu": cpu,
+                "kind": "irq",
+                "source": "benchmark",
+                "start_ns": starts.astype(np.int64),
+                "duration_ns": length_us * 1000,
+            }
+        )
+    )
 
 
-def felt(program: Path, cpu: int, config: NoiseConfig, noise, length_ns: int) -> tuple[np.ndarray, pd.DataFrame | None]:
+def felt(
+    program: Path, cpu: int, config: NoiseConfig, noise, length_ns: int
+) -> tuple[np.ndarray, pd.DataFrame | None]:
     """Gaps (before, after) in ns from t0 that the loop felt, and the log of our injector."""
     t0_ns = time.monotonic_ns() + LEAD_NS
-    with tempfile.TemporaryFile("w+") as printed:  # a pipe would be full, and the loop would never end, where gaps are many
-        loop = subprocess.Popen([program, "feel", str(cpu), str(t0_ns), str(length_ns)], stdout=printed)
+    with tempfile.TemporaryFile(
+        "w+"
+    ) as printed:  # a pipe would be full, and the loop would never end, where gaps are many
+        loop = subprocess.Popen(
+            [program, "feel", str(cpu), str(t0_ns), str(length_ns)], stdout=printed
+        )
         try:
             log = noise(config, t0_ns, loop.pid)
             loop.wait(10)
@@ -75,6 +110,7 @@ def published(program: Path, cpu: int):
     def noise(config, t0_ns, pid):
         numbers = config.events()[["start_ns", "duration_ns"]].to_numpy().ravel()
         subprocess.run([program, "baseline", str(cpu), str(t0_ns), *map(str, numbers)], check=True)
+
     return noise
 
 
@@ -88,16 +124,26 @@ def ours(rules: Rules, calibration: Calibration):
         finally:
             replay.close()
         return make_log(replay)
+
     return noise
 
 
 def losses(config: NoiseConfig, gaps: np.ndarray) -> pd.DataFrame:
-    """For each event: error of its length, and start of its first gap less its planned start, in us."""
+    """For each event: error of its length, and start of its first gap less its planned start, in
+    us.
+    """
     rows = []
     for event in config.events().itertuples():
-        own = gaps[(gaps[:, 1] > event.start_ns) & (gaps[:, 0] < event.start_ns + event.duration_ns)]
+        own = gaps[
+            (gaps[:, 1] > event.start_ns) & (gaps[:, 0] < event.start_ns + event.duration_ns)
+        ]
         if len(own):
-            rows.append((((own[:, 1] - own[:, 0]).sum() - event.duration_ns) / 1e3, (own[0, 0] - event.start_ns) / 1e3))
+            rows.append(
+                (
+                    ((own[:, 1] - own[:, 0]).sum() - event.duration_ns) / 1e3,
+                    (own[0, 0] - event.start_ns) / 1e3,
+                )
+            )
     return pd.DataFrame(rows, columns=["error_us", "gap_start_us"], dtype=float)
 
 
@@ -129,25 +175,54 @@ def told(values: pd.Series, share: float) -> str:
 
 
 def report_events(table: pd.DataFrame, wake_us: pd.Series, shortest_us: float) -> None:
-    print(f"\n1. lost beyond an event's length, us ({ROUNDS} rounds of {EVENTS} events, interleaved):")
+    print(
+        f"\n1. lost beyond an event's length, us ({ROUNDS} rounds of {EVENTS} events, interleaved):"
+    )
     groups = table.groupby(["length_us", "method"])["error_us"]
-    columns = {"events": groups.size(), "median": groups.agg(lambda x: told(x, 0.5)), "median of |error|": groups.agg(lambda x: told(x.abs(), 0.5)),
-               "p90 of |error|": groups.agg(lambda x: told(x.abs(), 0.9))}
-    print(pd.DataFrame(columns).unstack("length_us").swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False).T.to_string())
+    columns = {
+        "events": groups.size(),
+        "median": groups.agg(lambda x: told(x, 0.5)),
+        "median of |error|": groups.agg(lambda x: told(x.abs(), 0.5)),
+        "p90 of |error|": groups.agg(lambda x: told(x.abs(), 0.9)),
+    }
+    print(
+        pd.DataFrame(columns)
+        .unstack("length_us")
+        .swaplevel(axis=1)
+        .sort_index(axis=1, level=0, sort_remaining=False)
+        .T.to_string()
+    )
     starts = table.groupby("method")["gap_start_us"].quantile([0.1, 0.5, 0.9]).unstack()
     print(f"\nfirst gap less planned start, us:\n{starts.round(1).to_string()}")
-    print(f"\nwake-up less planned start (ours, {len(wake_us)} events), us: "
-          + ", ".join(f"p{100 * q:g} {wake_us.quantile(q):.1f}" for q in (0.1, 0.5, 0.9, 0.99)))
-    medians = table[table["length_us"] >= shortest_us].groupby("method")["error_us"].apply(lambda x: x.abs().median())
-    print(f"shorter than {shortest_us:g} us, this machine's floor, ours are carried by others or left out, and the log says so")
-    print(f"median |error| above the floor: published {medians['published (BASELINE)']:.1f} us, ours {medians['ours']:.1f} us, "
-          f"ratio {medians['published (BASELINE)'] / medians['ours']:.1f}")
+    print(
+        f"\nwake-up less planned start (ours, {len(wake_us)} events), us: "
+        + ", ".join(f"p{100 * q:g} {wake_us.quantile(q):.1f}" for q in (0.1, 0.5, 0.9, 0.99))
+    )
+    medians = (
+        table[table["length_us"] >= shortest_us]
+        .groupby("method")["error_us"]
+        .apply(lambda x: x.abs().median())
+    )
+    print(
+        f"shorter than {shortest_us:g} us, this machine's floor, ours are carried by others or left"
+        " out, and the log says so"
+    )
+    print(
+        f"median |error| above the floor: published {medians['published (BASELINE)']:.1f} us, ours"
+        f" {medians['ours']:.1f} us, ratio {medians['published (BASELINE)'] / medians['ours']:.1f}"
+    )
 
 
 def recorded_interrupts(cpu: int) -> NoiseConfig:
-    """The interrupts and softirqs of the recorded run that has most of them on one CPU, moved to `cpu`."""
+    """The interrupts and softirqs of the recorded run that has most of them on one CPU, moved to
+    `cpu`.
+    """
     tables = [read_tracepoints(path) for path in sorted(RECORDED.glob("*.gz"))[:10]]
-    parts = [own for table in tables for _, own in table[table["kind"].isin(("irq", "softirq"))].groupby("cpu")]
+    parts = [
+        own
+        for table in tables
+        for _, own in table[table["kind"].isin(("irq", "softirq"))].groupby("cpu")
+    ]
     most = max(parts, key=lambda own: own["duration_ns"].sum())
     return NoiseConfig.from_events(most.assign(cpu=cpu), window_ns=int(most["end_ns"].max()))
 
@@ -155,7 +230,9 @@ def recorded_interrupts(cpu: int) -> NoiseConfig:
 def taken_ns(gaps: np.ndarray, start_ns: np.ndarray, end_ns: np.ndarray) -> int:
     """Length of all gaps that overlap one of the events; each gap counts once."""
     first = np.searchsorted(end_ns, gaps[:, 0], side="right")
-    touched = (first < len(start_ns)) & (start_ns[np.minimum(first, len(start_ns) - 1)] < gaps[:, 1])
+    touched = (first < len(start_ns)) & (
+        start_ns[np.minimum(first, len(start_ns) - 1)] < gaps[:, 1]
+    )
     return int((gaps[touched, 1] - gaps[touched, 0]).sum())
 
 
@@ -170,14 +247,30 @@ def compare_trace(program: Path, cpu: int, methods: dict, calibration: Calibrati
         for name in np.random.default_rng(seed).permutation(list(methods)):
             gaps, _ = felt(program, cpu, config, methods[name], config.window_ns + 20_000_000)
             events = carried if name == "ours" else planned
-            took = taken_ns(gaps, events["start_ns"].to_numpy(), (events["start_ns"] + events["duration_ns"]).to_numpy())
+            took = taken_ns(
+                gaps,
+                events["start_ns"].to_numpy(),
+                (events["start_ns"] + events["duration_ns"]).to_numpy(),
+            )
             ratios[name].append(took / events["duration_ns"].sum())
-    print(f"\n2. {config!r}\nCPU time that the loop lost at the events over what was to be injected ({TRACE_ROUNDS} rounds, interleaved):")
-    print(pd.DataFrame({name: np.quantile(own, [0, 0.25, 0.5, 0.75, 1]) for name, own in ratios.items()},
-                       ["least", "p25", "median", "p75", "most"]).T.round(3).to_string())
+    print(
+        f"\n2. {config!r}\nCPU time that the loop lost at the events over what was to be injected"
+        f" ({TRACE_ROUNDS} rounds, interleaved):"
+    )
+    print(
+        pd.DataFrame(
+            {name: np.quantile(own, [0, 0.25, 0.5, 0.75, 1]) for name, own in ratios.items()},
+            ["least", "p25", "median", "p75", "most"],
+        )
+        .T.round(3)
+        .to_string()
+    )
     summary = replayed.summary()
-    print(f"the floor rule (farthest moved {summary['moved_ms'].max():.1f} ms): injected or carried "
-          f"{summary['injected_us'].sum() / summary['total_us'].sum():.1%} of the planned time, the rest is below the floor and dropped")
+    print(
+        f"the floor rule (farthest moved {summary['moved_ms'].max():.1f} ms): injected or carried"
+        f" {summary['injected_us'].sum() / summary['total_us'].sum():.1%} of the planned time, the"
+        " rest is below the floor and dropped"
+    )
     print(summary.round(3).to_string(index=False))
 
 
@@ -186,10 +279,18 @@ def cpu_ns(pids) -> int:
 
 
 def waiting_cost() -> None:
-    """CPU time of supervisor and lanes while they wait to be released, and between two events that lie far apart."""
+    """CPU time of supervisor and lanes while they wait to be released, and between two events that
+    lie far apart.
+    """
     cpus = online_cpus()
-    events = pd.DataFrame([(0, cpu, "irq", "benchmark", start, 1_000_000) for cpu in cpus for start in (0, round((WAIT_S + 2) * 1e9))],
-                          columns=["run", "cpu", "kind", "source", "start_ns", "duration_ns"])
+    events = pd.DataFrame(
+        [
+            (0, cpu, "irq", "benchmark", start, 1_000_000)
+            for cpu in cpus
+            for start in (0, round((WAIT_S + 2) * 1e9))
+        ],
+        columns=["run", "cpu", "kind", "source", "start_ns", "duration_ns"],
+    )
     plan = make_plan(NoiseConfig.from_events(events), "origin")
     replay, shares = Replay(plan), {}
     try:
@@ -202,15 +303,24 @@ def waiting_cost() -> None:
             time.sleep(0.1)
     finally:
         replay.close()
-    print(f"\n3. CPU share of {len(plan.lanes)} injectors and their supervisor while they wait {WAIT_S:g} s (bound 0.1 %): "
-          + ", ".join(f"{state} {share:.4%}" for state, share in shares.items()))
+    print(
+        f"\n3. CPU share of {len(plan.lanes)} injectors and their supervisor while they wait"
+        f" {WAIT_S:g} s (bound 0.1 %): "
+        + ", ".join(f"{state} {share:.4%}" for state, share in shares.items())
+    )
 
 
 def many_events() -> NoiseConfig:
     random, cpus = np.random.default_rng(0), online_cpus()
     count = MANY // len(cpus)
-    columns = {"run": 0, "cpu": np.repeat(cpus, count), "kind": random.choice(["irq", "softirq", "thread"], count * len(cpus)), "source": "benchmark",
-               "start_ns": np.tile(np.arange(count) * 100_000, len(cpus)), "duration_ns": random.integers(500, 60_000, count * len(cpus))}
+    columns = {
+        "run": 0,
+        "cpu": np.repeat(cpus, count),
+        "kind": random.choice(["irq", "softirq", "thread"], count * len(cpus)),
+        "source": "benchmark",
+        "start_ns": np.tile(np.arange(count) * 100_000, len(cpus)),
+        "duration_ns": random.integers(500, 60_000, count * len(cpus)),
+    }
     return NoiseConfig.from_events(pd.DataFrame(columns))
 
 
@@ -223,8 +333,10 @@ def planning_cost(calibration: Calibration) -> None:
         Replay(plan)
         seconds["make_plan"].append(middle - start)
         seconds["Replay"].append(time.process_time() - middle)
-    print(f"\n4. {len(config.events())} events, CPU seconds (median of 5; bound 0.3 s together): "
-          + ", ".join(f"{name} {np.median(own):.3f}" for name, own in seconds.items()))
+    print(
+        f"\n4. {len(config.events())} events, CPU seconds (median of 5; bound 0.3 s together): "
+        + ", ".join(f"{name} {np.median(own):.3f}" for name, own in seconds.items())
+    )
 
 
 def main() -> None:
@@ -234,7 +346,11 @@ def main() -> None:
     print(costs)
     with tempfile.TemporaryDirectory() as folder:
         program, cpu = build(Path(folder)), online_cpus()[-1]
-        rivals = {"published (BASELINE)": published(program, cpu), "ours, exit cost 0, no floor": ours(as_it_is, costs), "ours": ours(Rules(), costs)}
+        rivals = {
+            "published (BASELINE)": published(program, cpu),
+            "ours, exit cost 0, no floor": ours(as_it_is, costs),
+            "ours": ours(Rules(), costs),
+        }
         compare_events(program, cpu, rivals, costs.shortest_us)
         compare_trace(program, cpu, rivals, costs)
     waiting_cost()

@@ -1,8 +1,11 @@
-"""Does a progress line disturb the runs it tells of? Interleaved runs with and without a reporter, and who woke during them.
+"""Does a progress line disturb the runs it tells of? Interleaved runs with and without a reporter,
+and who woke during them.
 
-A short program runs N times (default 60) without a reporter and N times with each: the line on a terminal (a pty that this process reads), and the pipe to
-the stage runner (its thread in a process of its own). Printed: ratio of mean run times with a 95 % bootstrap interval, updates, and how often
-the reading process and the threads of this one were switched to between `armed` and the end of a run. A wake-up there is a fault.
+A short program runs N times (default 60) without a reporter and N times with each: the line on a
+terminal (a pty that this process reads), and the pipe to the stage runner (its thread in a process
+of its own). Printed: ratio of mean run times with a 95 % bootstrap interval, updates, and how often
+the reading process and the threads of this one were switched to between `armed` and the end of a
+run. A wake-up there is a fault.
 """
 
 import os
@@ -17,8 +20,7 @@ import pandas as pd
 
 from nbhelpers import progress
 from nbhelpers.attribute import bootstrap_ratio
-from nbhelpers.measure import Attachment, finished
-from nbhelpers.measure import Campaign, Cell
+from nbhelpers.measure import Attachment, Campaign, Cell, finished
 from nbhelpers.progress import Pipe, Terminal, reporting
 from nbhelpers.workloads import nbody
 
@@ -33,7 +35,9 @@ with listening(StageLine("benchmark"), sys.argv[1]):
 
 
 class Switches(Attachment):
-    """Context switches of other threads than the run's own, from `armed` to the end: of the reader, and of this process but its main thread."""
+    """Context switches of other threads than the run's own, from `armed` to the end: of the reader,
+    and of this process but its main thread.
+    """
 
     def __init__(self, reader: int | None):
         self.reader, self.at_start = reader, (0, 0)
@@ -53,8 +57,17 @@ class Switches(Attachment):
 
 def switches(pid: int, but: int = 0) -> int:
     """Of all threads of a process."""
-    texts = ((thread / "status").read_text() for thread in Path(f"/proc/{pid}/task").iterdir() if int(thread.name) != but)
-    return sum(int(line.split()[1]) for text in texts for line in text.splitlines() if "voluntary_ctxt_switches" in line)
+    texts = (
+        (thread / "status").read_text()
+        for thread in Path(f"/proc/{pid}/task").iterdir()
+        if int(thread.name) != but
+    )
+    return sum(
+        int(line.split()[1])
+        for text in texts
+        for line in text.splitlines()
+        if "voluntary_ctxt_switches" in line
+    )
 
 
 class Counted:
@@ -73,18 +86,32 @@ class Counted:
 
 def measure(reporter, reader: int | None, count: int) -> pd.DataFrame:
     with reporting(reporter):
-        return finished(Campaign(None, [Cell("run", nbody(BODIES))], count, attachments=[Switches(reader)]).run())
+        return finished(
+            Campaign(
+                None, [Cell("run", nbody(BODIES))], count, attachments=[Switches(reader)]
+            ).run()
+        )
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        listener = subprocess.Popen([sys.executable, "-c", LISTENER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                    stderr=subprocess.DEVNULL)
+        listener = subprocess.Popen(
+            [sys.executable, "-c", LISTENER, folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            stderr=subprocess.DEVNULL,
+        )
         listener.stdout.readline()
         ours, theirs = pty.openpty()
-        cat = subprocess.Popen(["cat"], stdin=ours, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        reporters = {"none": (None, None), "terminal": (Counted(Terminal(os.fdopen(theirs, "w"), 0.0)), cat.pid),
-                     "stage": (Counted(Pipe(str(Path(folder) / "progress"))), listener.pid)}
+        cat = subprocess.Popen(
+            ["cat"], stdin=ours, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        reporters = {
+            "none": (None, None),
+            "terminal": (Counted(Terminal(os.fdopen(theirs, "w"), 0.0)), cat.pid),
+            "stage": (Counted(Pipe(str(Path(folder) / "progress"))), listener.pid),
+        }
         random, parts = np.random.default_rng(1), []
         measure(None, None, 3)  # warm
         for _ in range(RUNS // BLOCK):
@@ -96,11 +123,18 @@ def main() -> None:
     base = runs[runs.reporter == "none"]
     for name, (reporter, _) in list(reporters.items())[1:]:
         own = runs[runs.reporter == name]
-        ratio, (low, high) = own.seconds.mean() / base.seconds.mean(), bootstrap_ratio(own.seconds, base.seconds)
-        print(f"{name:9} {len(own)} runs beside {len(base)} without: ratio of means {ratio:.4f} (95 % {low:.4f} to {high:.4f}); "
-              f"{reporter.shown} updates (at most every {progress.EVERY_S} s, and one before each of {RUNS // BLOCK} campaigns); "
-              f"wake-ups during the runs: reader {own.reader_switches.sum()} in {(own.reader_switches > 0).sum()} runs, "
-              f"our other threads {own.own_switches.sum()} (without a reporter {base.own_switches.sum()})")
+        ratio, (low, high) = (
+            own.seconds.mean() / base.seconds.mean(),
+            bootstrap_ratio(own.seconds, base.seconds),
+        )
+        print(
+            f"{name:9} {len(own)} runs beside {len(base)} without: ratio of means {ratio:.4f} (95 %"
+            f" {low:.4f} to {high:.4f}); {reporter.shown} updates (at most every {progress.EVERY_S}"
+            f" s, and one before each of {RUNS // BLOCK} campaigns); wake-ups during the runs:"
+            f" reader {own.reader_switches.sum()} in {(own.reader_switches > 0).sum()} runs, our"
+            f" other threads {own.own_switches.sum()} (without a reporter"
+            f" {base.own_switches.sum()})"
+        )
 
 
 if __name__ == "__main__":

@@ -36,7 +36,10 @@ def errors(name: str, runs: int) -> np.ndarray:
 
 
 def main(runs: int = 100, wanted: str = "") -> None:
-    print(f"{'µs, ' + str(runs) + ' runs':<25}{'CPUs':<6}{'':<7}" + "".join(f"{q:>9.0%}" for q in QUANTILES))
+    print(
+        f"{'µs, ' + str(runs) + ' runs':<25}{'CPUs':<6}{'':<7}"
+        + "".join(f"{q:>9.0%}" for q in QUANTILES)
+    )
     loop = [sys.executable, "-c", "while True: pass"]
     for name in (name for name in truth.CASES if wanted in name):
         if missing := truth.lacking(name):

@@ -1,9 +1,10 @@
-"""What a run costs: `run_once` and the metric layers against a bare spawn and wait of the same program, and how exact its times are.
+"""What a run costs: `run_once` and the metric layers against a bare spawn and wait of the same
+program, and how exact its times are.
 
     .venv/bin/python benchmarks/run_cost.py [rounds]
 
-About a minute. All variants take turns in a random order; medians with a 95 % bootstrap interval. run_once(lead 5 ms) is what campaigns do:
-the 5 ms until the common start are waited, not worked.
+About a minute. All variants take turns in a random order; medians with a 95 % bootstrap interval.
+run_once(lead 5 ms) is what campaigns do: the 5 ms until the common start are waited, not worked.
 """
 
 import os
@@ -74,7 +75,17 @@ def costs(variants: dict, rounds: int, rng: np.random.Generator) -> dict[str, np
 
 def counted_in_c(program: str) -> None:
     """The rival of one kind of counter: perf stat, where it is installed."""
-    subprocess.run(["perf", "stat", "-x,", "-e", "task-clock,page-faults,context-switches,cpu-migrations", program], capture_output=True)
+    subprocess.run(
+        [
+            "perf",
+            "stat",
+            "-x,",
+            "-e",
+            "task-clock,page-faults,context-switches,cpu-migrations",
+            program,
+        ],
+        capture_output=True,
+    )
 
 
 FIFTEEN = """layer: fifteen
@@ -118,9 +129,13 @@ def print_costs(rounds: int, rng: np.random.Generator) -> None:
     program = "/bin/true"
     workload = foreign(program)
     names = [name for name in LAYERS if LAYERS[name]]
-    variants = {"posix_spawn and waitpid": lambda: spawn_and_wait(program), "fork, exec and waitpid": lambda: fork_and_wait(program),
-                "subprocess.run": lambda: subprocess.run([program]), "run_once, lead 0": with_layers(workload, ()),
-                "run_once, lead 5 ms": lambda: run_once(workload)}
+    variants = {
+        "posix_spawn and waitpid": lambda: spawn_and_wait(program),
+        "fork, exec and waitpid": lambda: fork_and_wait(program),
+        "subprocess.run": lambda: subprocess.run([program]),
+        "run_once, lead 0": with_layers(workload, ()),
+        "run_once, lead 5 ms": lambda: run_once(workload),
+    }
     variants |= {f"run_once, lead 0, {name}": with_layers(workload, (name,)) for name in names}
     variants["run_once, lead 0, all layers"] = with_layers(workload, ("all",))
     with tempfile.TemporaryDirectory() as folder:
@@ -131,33 +146,56 @@ def print_costs(rounds: int, rng: np.random.Generator) -> None:
         variants["perf stat, 4 counters"] = lambda: counted_in_c(program)
     spent = costs(variants, rounds, rng)
     bare = np.median(spent["posix_spawn and waitpid"])
-    print(f"{rounds} runs of {program} each, interleaved: median ms a run [95 % interval], ratio to posix_spawn and waitpid")
+    print(
+        f"{rounds} runs of {program} each, interleaved: median ms a run [95 % interval], ratio to"
+        " posix_spawn and waitpid"
+    )
     for name, values in spent.items():
         middle, low, high = interval(values, rng)
         print(f"  {name:34s} {middle:7.3f} [{low:.3f}, {high:.3f}]  {middle / bare:6.2f}")
     more = spent["run_once, lead 0, 15 counters"] - np.median(spent["fork, exec and waitpid"])
-    print("  above fork, exec and waitpid: 15 counters {:.3f} [{:.3f}, {:.3f}] ms a run (target: at most 2)".format(*interval(more, rng)))
+    print(
+        "  above fork, exec and waitpid: 15 counters {:.3f} [{:.3f}, {:.3f}] ms a run (target: at"
+        " most 2)".format(*interval(more, rng))
+    )
     print("\nLayers on this process: us of a start and an end")
     for name, row in layers_here().iterrows():
-        print(f"  {name:15s} {row['here_us']:9.0f}   in its file: {row['cost_us']:9.0f}   {row['columns']:3d} columns")
+        print(
+            f"  {name:15s} {row['here_us']:9.0f}   in its file: {row['cost_us']:9.0f}  "
+            f" {row['columns']:3d} columns"
+        )
 
 
 def bare(program: Path) -> float:
     """Seconds from before the spawn to after the wait, as a shell's loop would have it."""
     began = time.perf_counter()
-    os.waitpid(os.posix_spawn(program, [program], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]), 0)
+    os.waitpid(
+        os.posix_spawn(
+            program,
+            [program],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)],
+        ),
+        0,
+    )
     return time.perf_counter() - began
 
 
-def sd_ratio(values: np.ndarray, own: np.ndarray, rng: np.random.Generator) -> tuple[float, float, float]:
-    """Standard deviation over the program's own in the same runs, and its 95 % bootstrap interval, the runs resampled."""
+def sd_ratio(
+    values: np.ndarray, own: np.ndarray, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Standard deviation over the program's own in the same runs, and its 95 % bootstrap interval,
+    the runs resampled.
+    """
     drawn = rng.integers(0, len(own), (2000, len(own)))
     ratios = values[drawn].std(axis=1, ddof=1) / own[drawn].std(axis=1, ddof=1)
     return values.std(ddof=1) / own.std(ddof=1), *np.quantile(ratios, [0.025, 0.975])
 
 
 def print_accuracy(rounds: int, rng: np.random.Generator) -> None:
-    """Recorded times beside the program's own, which it prints; a shell's loop and runs without and with all layers take turns."""
+    """Recorded times beside the program's own, which it prints; a shell's loop and runs without and
+    with all layers take turns.
+    """
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "spin.c"), Path(folder, "spin")
         source.write_text(VARIED_25_MS)
@@ -171,14 +209,28 @@ def print_accuracy(rounds: int, rng: np.random.Generator) -> None:
             rows["with all layers"].append(run_once(workload, layers))
         for layer in layers:
             layer.close()
-    print(f"\nA program of 25 ms and a standard deviation of 0.31 ms, {rounds} runs each: ms, and the recorded sd over its own in the same runs "
-          "(target: 0.9 to 1.1)")
-    print(f"  {'spawn and wait, no record':34s} mean {np.mean(bares) * 1e3:7.3f}  sd {np.std(bares, ddof=1) * 1e3:6.3f}")
+    print(
+        f"\nA program of 25 ms and a standard deviation of 0.31 ms, {rounds} runs each: ms, and the"
+        " recorded sd over its own in the same runs (target: 0.9 to 1.1)"
+    )
+    print(
+        f"  {'spawn and wait, no record':34s} mean {np.mean(bares) * 1e3:7.3f}  sd"
+        f" {np.std(bares, ddof=1) * 1e3:6.3f}"
+    )
     for name, table in rows.items():
-        own, wall = (np.array([row[column] for row in table]) for column in ("seconds", "wall_seconds"))
-        print(f"  {name + ', its own time':34s} mean {own.mean() * 1e3:7.3f}  sd {own.std(ddof=1) * 1e3:6.3f}")
-        print(f"  {name + ', start to end':34s} mean {wall.mean() * 1e3:7.3f}  sd {wall.std(ddof=1) * 1e3:6.3f}  ratio "
-              "{:.3f} [{:.3f}, {:.3f}]".format(*sd_ratio(wall, own, rng)))
+        own, wall = (
+            np.array([row[column] for row in table]) for column in ("seconds", "wall_seconds")
+        )
+        print(
+            f"  {name + ', its own time':34s} mean {own.mean() * 1e3:7.3f}  sd"
+            f" {own.std(ddof=1) * 1e3:6.3f}"
+        )
+        print(
+            f"  {name + ', start to end':34s} mean {wall.mean() * 1e3:7.3f}  sd"
+            f" {wall.std(ddof=1) * 1e3:6.3f}  ratio {{:.3f}} [{{:.3f}}, {{:.3f}}]".format(
+                *sd_ratio(wall, own, rng)
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""What each kind of noise does to a victim: asked and achieved intensity, and the victim's speed with noise over its speed without.
+"""What each kind of noise does to a victim: asked and achieved intensity, and the victim's speed
+with noise over its speed without.
 
-A victim on one CPU repeats what its noise should hurt: without noise, with half of what the kind can do alone (measured first, in the same run), and
-with all of it, in random order within each round. Interrupts, duty and the small caches are aimed at its CPU, everything else comes from
-another one. `achieved / asked` near 1 is what a calibrated injector owes; the bound of the victim's ratio for half a duty is 1 - 0.5. An effect is
-shown where the interval of the ratio lies below 1. `make bench` takes 4 rounds, a minute; --rounds 12 takes three and narrows the intervals.
+A victim on one CPU repeats what its noise should hurt: without noise, with half of what the kind
+can do alone (measured first, in the same run), and with all of it, in random order within each
+round. Interrupts, duty and the small caches are aimed at its CPU, everything else comes from
+another one. `achieved / asked` near 1 is what a calibrated injector owes; the bound of the victim's
+ratio for half a duty is 1 - 0.5. An effect is shown where the interval of the ratio lies below 1.
+`make bench` takes 4 rounds, a minute; --rounds 12 takes three and narrows the intervals.
 """
 
 import argparse
@@ -17,14 +20,37 @@ import numpy as np
 import pandas as pd
 
 from nbhelpers.inject import Rules, make_plan
-from nbhelpers.inject.kinds import KindOptions, cache_bytes, capacity, interrupt_counts, scratch_base
+from nbhelpers.inject.kinds import (
+    KindOptions,
+    cache_bytes,
+    capacity,
+    interrupt_counts,
+    scratch_base,
+)
 from nbhelpers.inject.replay import Replay
 from nbhelpers.machine import online_cpus
 from nbhelpers.noise import NoiseConfig, stressor_noise, stressor_table
 
-VICTIMS = {"duty": "spin", "memory_read": "stream", "memory_write": "stream", "memory_stream": "stream", "cache_l1": "cache", "cache_l2": "cache",
-           "cache_l3": "last_cache", "memory_hold": "faults", "memory_leak": "faults", "io_read": "disk_read", "io_write": "disk_read", "io_sync": "disk_read",
-           "io_metadata": "names", "network": "spin", "timer": "spin", "ipi": "spin", "tlb": "spin", "migrate": "spin"}
+VICTIMS = {
+    "duty": "spin",
+    "memory_read": "stream",
+    "memory_write": "stream",
+    "memory_stream": "stream",
+    "cache_l1": "cache",
+    "cache_l2": "cache",
+    "cache_l3": "last_cache",
+    "memory_hold": "faults",
+    "memory_leak": "faults",
+    "io_read": "disk_read",
+    "io_write": "disk_read",
+    "io_sync": "disk_read",
+    "io_metadata": "names",
+    "network": "spin",
+    "timer": "spin",
+    "ipi": "spin",
+    "tlb": "spin",
+    "migrate": "spin",
+}
 ON_THE_VICTIM = ("duty", "cache_l1", "cache_l2", "timer", "ipi", "tlb", "migrate")
 SECONDS, LEAD_NS = 0.12, 10_000_000
 SHARES = (0.0, 0.5, 1.0)  # of what a kind can do
@@ -34,15 +60,32 @@ COUNTED = {"timer": "LOC", "ipi": "CAL", "tlb": "TLB", "migrate": "RES"}
 
 def build(folder: Path) -> Path:
     program, source = folder / "victim", Path(__file__).with_name("stressors_victim.c")
-    subprocess.run([shutil.which("cc") or "gcc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source], check=True)
+    subprocess.run(
+        [
+            shutil.which("cc") or "gcc",
+            "-std=c11",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+            program,
+            source,
+        ],
+        check=True,
+    )
     return program
 
 
 def armed(folder: Path, kind: str, intensity: float, cpus: tuple[int, ...]) -> Replay:
     """Noise that only waits for its start."""
-    policy, priority = ("SCHED_FIFO", 1) if kind in ("tlb", "migrate") else ("SCHED_OTHER", 0)  # these need the victim's CPU for a moment
+    policy, priority = (
+        ("SCHED_FIFO", 1) if kind in ("tlb", "migrate") else ("SCHED_OTHER", 0)
+    )  # these need the victim's CPU for a moment
     cpu = cpus[-1 if kind in ON_THE_VICTIM else 0]
-    config = NoiseConfig.from_events(stressor_noise(kind, intensity, SECONDS, [cpu], policy=policy, priority=priority))
+    config = NoiseConfig.from_events(
+        stressor_noise(kind, intensity, SECONDS, [cpu], policy=policy, priority=priority)
+    )
     rules = Rules(exit_cost_us=0, shortest_us=0, give_up_ms=1000 * SECONDS)
     replay = Replay(make_plan(config, "origin", rules=rules, kinds=KindOptions(folder=folder)))
     replay.start()
@@ -57,7 +100,14 @@ def wanted_cache() -> int:
 def suffer(program: Path, folder: Path, kind: str, intensity: float, cpus: tuple[int, ...]) -> dict:
     """One run of the victim, with noise of an intensity or without (0)."""
     replay = armed(folder, kind, intensity, cpus) if intensity else None
-    command = [program, VICTIMS[kind], str(cpus[-1]), str(round(SECONDS * 1e9)), folder, str(wanted_cache())]
+    command = [
+        program,
+        VICTIMS[kind],
+        str(cpus[-1]),
+        str(round(SECONDS * 1e9)),
+        folder,
+        str(wanted_cache()),
+    ]
     victim = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         victim.stdout.readline()
@@ -76,8 +126,13 @@ def suffer(program: Path, folder: Path, kind: str, intensity: float, cpus: tuple
             replay.close()
     if victim.returncode:
         raise RuntimeError(f"the victim of {kind} failed: {' '.join(map(str, command))}")
-    return {"kind": kind, "speed": int(printed) / SECONDS, "asked": intensity, "achieved": replay.log["achieved"][0] if replay else np.nan,
-            "counted_per_s": counted.get(COUNTED.get(kind), np.nan) / SECONDS}
+    return {
+        "kind": kind,
+        "speed": int(printed) / SECONDS,
+        "asked": intensity,
+        "achieved": replay.log["achieved"][0] if replay else np.nan,
+        "counted_per_s": counted.get(COUNTED.get(kind), np.nan) / SECONDS,
+    }
 
 
 def interval(ratios: np.ndarray, seed: int = 0) -> tuple[float, float]:
@@ -92,17 +147,35 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (kind, share), noisy in runs[runs["share"] > 0].groupby(["kind", "share"], sort=False):
         calm = runs[(runs["kind"] == kind) & (runs["share"] == 0)]
-        pairs = noisy.set_index("round")["speed"] / calm.set_index("round")["speed"].where(lambda speed: speed > 0)
-        ratios = pairs.dropna().to_numpy()  # a victim that never had the CPU, without noise, tells nothing
+        pairs = noisy.set_index("round")["speed"] / calm.set_index("round")["speed"].where(
+            lambda speed: speed > 0
+        )
+        ratios = (
+            pairs.dropna().to_numpy()
+        )  # a victim that never had the CPU, without noise, tells nothing
         low, high = interval(ratios)
-        rows.append({"kind": kind, "victim": VICTIMS[kind], "share": share, "pairs": len(ratios), "asked": noisy["asked"].iloc[0],
-                     "achieved/asked": (noisy["achieved"] / noisy["asked"]).median(), "kernel counts/s": noisy["counted_per_s"].median(),
-                     "of them without": calm["counted_per_s"].median(), "victim's ratio": np.median(ratios) if len(ratios) else np.nan,
-                     "low": low, "high": high, "shown": "yes" if high < 1 else "no"})
+        rows.append(
+            {
+                "kind": kind,
+                "victim": VICTIMS[kind],
+                "share": share,
+                "pairs": len(ratios),
+                "asked": noisy["asked"].iloc[0],
+                "achieved/asked": (noisy["achieved"] / noisy["asked"]).median(),
+                "kernel counts/s": noisy["counted_per_s"].median(),
+                "of them without": calm["counted_per_s"].median(),
+                "victim's ratio": np.median(ratios) if len(ratios) else np.nan,
+                "low": low,
+                "high": high,
+                "shown": "yes" if high < 1 else "no",
+            }
+        )
     return pd.DataFrame(rows)
 
 
-def measure(kinds: list[str], limits: pd.Series, rounds: int, cpus: tuple[int, ...]) -> pd.DataFrame:
+def measure(
+    kinds: list[str], limits: pd.Series, rounds: int, cpus: tuple[int, ...]
+) -> pd.DataFrame:
     rows, random = [], np.random.default_rng(1)
     with tempfile.TemporaryDirectory(dir=scratch_base(KindOptions())) as name:
         folder = Path(name)
@@ -110,7 +183,13 @@ def measure(kinds: list[str], limits: pd.Series, rounds: int, cpus: tuple[int, .
         for number in range(rounds):
             for kind in map(str, random.permutation(kinds)):
                 for share in map(float, random.permutation(SHARES)):
-                    rows.append(suffer(program, folder, kind, share * float(limits[kind]), cpus) | {"round": number, "share": share})
+                    rows.append(
+                        suffer(program, folder, kind, share * float(limits[kind]), cpus)
+                        | {
+                            "round": number,
+                            "share": share,
+                        }
+                    )
     return pd.DataFrame(rows)
 
 
@@ -124,11 +203,18 @@ def main() -> None:
     limits = capacity(tuple(arguments.kinds), cpu=cpus[-1]).set_index("kind")["achieved"]
     if "memory_hold" in limits:
         limits["memory_hold"] = min(limits["memory_hold"], MOST_HELD)
-    result = summarise(measure(arguments.kinds, limits, arguments.rounds, cpus)).set_index(["kind", "share"])
-    result = result.loc[[(kind, share) for kind in arguments.kinds for share in SHARES[1:]]].reset_index(level="share")
+    result = summarise(measure(arguments.kinds, limits, arguments.rounds, cpus)).set_index(
+        ["kind", "share"]
+    )
+    result = result.loc[
+        [(kind, share) for kind in arguments.kinds for share in SHARES[1:]]
+    ].reset_index(level="share")
     result.insert(2, "unit", table["unit"])
-    print(f"{arguments.rounds} rounds of {SECONDS} s without noise and with two intensities, in random order; the victim is on CPU {cpus[-1]}; ratio: its "
-          "speed with noise over without, median of pairs and 95 % bootstrap interval; shown: the interval lies below 1")
+    print(
+        f"{arguments.rounds} rounds of {SECONDS} s without noise and with two intensities, in"
+        f" random order; the victim is on CPU {cpus[-1]}; ratio: its speed with noise over without,"
+        " median of pairs and 95 % bootstrap interval; shown: the interval lies below 1"
+    )
     print(result.to_string(float_format="{:.4g}".format))
 
 

@@ -1,9 +1,11 @@
-"""What the SYCL programs cost beside their OpenMP twins: the same sizes, interleaved, roaming; needs `make sycl`.
+"""What the SYCL programs cost beside their OpenMP twins: the same sizes, interleaved, roaming;
+needs `make sycl`.
 
     python benchmarks/sycl.py [runs]
 
-Prints the timed region and the whole process of each, and the ratio of the medians (SYCL over OpenMP). The whole process has about 0.4 s more with
-SYCL: its runtime starts and loads the compiled kernels, outside the timed region.
+Prints the timed region and the whole process of each, and the ratio of the medians (SYCL over
+OpenMP). The whole process has about 0.4 s more with SYCL: its runtime starts and loads the compiled
+kernels, outside the timed region.
 """
 
 import sys
@@ -14,15 +16,29 @@ from nbhelpers.measure import Campaign, Cell, finished
 from nbhelpers.workloads import minife, nbody, stream
 from nbhelpers.workloads.sycl import available
 
-PROGRAMS = {"nbody": (nbody, {"bodies": 6400, "steps": 20}), "stream": (stream, {"repeats": 20, "elements": 2**22}), "minife": (minife, {"nx": 50})}
+PROGRAMS = {
+    "nbody": (nbody, {"bodies": 6400, "steps": 20}),
+    "stream": (stream, {"repeats": 20, "elements": 2**22}),
+    "minife": (minife, {"nx": 50}),
+}
 
 
 def medians(runs: int) -> pd.DataFrame:
     """A row a program; columns are (time, model), in s."""
-    cells = [Cell(f"{name} {model}", make(**size, model=model)) for name, (make, size) in PROGRAMS.items() for model in ("omp", "sycl")]
+    cells = [
+        Cell(f"{name} {model}", make(**size, model=model))
+        for name, (make, size) in PROGRAMS.items()
+        for model in ("omp", "sycl")
+    ]
     rows = finished(Campaign(None, cells, runs).run())
     rows[["program", "twin"]] = rows.cell.str.split(" ", expand=True)
-    return rows.pivot_table(index="program", columns="twin", values=["seconds", "wall_seconds", "elapsed_seconds"], aggfunc="median", sort=False)
+    return rows.pivot_table(
+        index="program",
+        columns="twin",
+        values=["seconds", "wall_seconds", "elapsed_seconds"],
+        aggfunc="median",
+        sort=False,
+    )
 
 
 def main(runs: int = 15) -> None:

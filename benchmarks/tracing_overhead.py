@@ -1,8 +1,10 @@
-"""What recording costs a CPU: events a second × the direct cost of an event, as a ratio to the bound of 0.3 %.
+"""What recording costs a CPU: events a second × the direct cost of an event, as a ratio to the
+bound of 0.3 %.
 
     python benchmarks/tracing_overhead.py [--seconds 2] [--blocks 20]
 
-The indirect cost (run times with and without tracing, in turn) is a campaign's business: notebook 10.
+The indirect cost (run times with and without tracing, in turn) is a campaign's business: notebook
+10.
 """
 
 import argparse
@@ -28,11 +30,17 @@ def main() -> None:
     options = parser.parse_args()
     costs = event_costs_ns(options.blocks)
     low, high = _interval(costs)
-    print(f"cost of an event: {np.median(costs):.0f} ns (median of {len(costs)}; 95 % interval {low:.0f} to {high:.0f})")
+    print(
+        f"cost of an event: {np.median(costs):.0f} ns (median of {len(costs)}; 95 % interval"
+        f" {low:.0f} to {high:.0f})"
+    )
     for row in runs_of(options.seconds).itertuples():
         share = row.trace_events / row.cpus / row.wall_seconds * np.median(costs) * 1e-9
-        print(f"run {row.run}: {row.trace_events / row.cpus / row.wall_seconds:7.0f} events/s a CPU, {row.trace_bytes / 1024:5.1f} KiB, lost {row.trace_lost}: "
-              f"{100 * share:.4f} % of a CPU, ratio to the bound of {100 * BOUND_SHARE:.1f} %: {share / BOUND_SHARE:.2f}")
+        print(
+            f"run {row.run}: {row.trace_events / row.cpus / row.wall_seconds:7.0f} events/s a CPU,"
+            f" {row.trace_bytes / 1024:5.1f} KiB, lost {row.trace_lost}: {100 * share:.4f} % of a"
+            f" CPU, ratio to the bound of {100 * BOUND_SHARE:.1f} %: {share / BOUND_SHARE:.2f}"
+        )
 
 
 def _interval(costs: np.ndarray) -> np.ndarray:

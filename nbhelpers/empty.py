@@ -1,7 +1,8 @@
-"""Why a table has no rows: a sentence that travels with it, and is printed where the rows would stand.
+"""Why a table has no rows: a sentence that travels with it, and is printed where the rows would
+stand.
 
-Owns its place in `DataFrame.attrs`. The part that makes a table knows why it is empty; the page that
-prints it does not.
+Owns its place in `DataFrame.attrs`. The part that makes a table knows why it is empty; the page
+that prints it does not.
 """
 
 import pandas as pd
@@ -15,7 +16,10 @@ def because(table: pd.DataFrame, why: str) -> pd.DataFrame:
 
     Parameters
     ----------
-    table : any table. why : what is missing and, where there is one, the command that gets it.
+    table
+        Any table.
+    why
+        What is missing and, where there is one, the command that gets it.
 
     Returns
     -------
@@ -34,5 +38,9 @@ def because(table: pd.DataFrame, why: str) -> pd.DataFrame:
 
 def why_empty(*tables: object) -> str:
     """The reason of the first of the tables that has one; "" if none has."""
-    found = (table.attrs.get(_PLACE, "") for table in tables if isinstance(table, pd.DataFrame) and not len(table))
+    found = (
+        table.attrs.get(_PLACE, "")
+        for table in tables
+        if isinstance(table, pd.DataFrame) and not len(table)
+    )
     return next(filter(None, found), "")

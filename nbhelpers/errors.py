@@ -1,4 +1,5 @@
-"""What every error of Noisebook says: what is wrong, where, why it matters, and the command that mends it.
+"""What every error of Noisebook says: what is wrong, where, why it matters, and the command that
+mends it.
 
 In a notebook the message stands alone, without a traceback; `str(error)` is the whole message.
 """
@@ -9,15 +10,26 @@ class NoisebookError(Exception):
 
     Parameters
     ----------
-    what : one sentence, what is wrong.
-    where : the file, line or field it was found in.
-    why : why it matters, in one sentence.
-    mend : what to do, if possible a command to paste.
+    what
+        One sentence, what is wrong.
+    where
+        The file, line or field it was found in.
+    why
+        Why it matters, in one sentence.
+    mend
+        What to do, if possible a command to paste.
     """
 
-    def __init__(self, what: str, *, where: object = None, why: str | None = None, mend: str | None = None):
+    def __init__(
+        self, what: str, *, where: object = None, why: str | None = None, mend: str | None = None
+    ):
         self.what, self.where, self.why, self.mend = what, where, why, mend
-        parts = [what, where and f"  where: {where}", why and f"  why it matters: {why}", mend and f"  what to do: {mend}"]
+        parts = [
+            what,
+            where and f"  where: {where}",
+            why and f"  why it matters: {why}",
+            mend and f"  what to do: {mend}",
+        ]
         super().__init__("\n".join(str(part) for part in parts if part))
 
     def _render_traceback_(self) -> list[str]:
@@ -30,7 +42,9 @@ class InputError(NoisebookError):
 
 
 class LostEvents(InputError):
-    """A trace in which the kernel lost events: every duration around a gap would be wrong, so it is refused."""
+    """A trace in which the kernel lost events: every duration around a gap would be wrong, so it is
+    refused.
+    """
 
 
 class RunError(NoisebookError):

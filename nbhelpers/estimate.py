@@ -1,6 +1,8 @@
-"""How long `make paper` takes on this machine, and how much disk: from a profile's counts, this machine's CPUs and parts.
+"""How long `make paper` takes on this machine, and how much disk: from a profile's counts, this
+machine's CPUs and parts.
 
-Owns the arithmetic: which campaigns a stage measures (`campaigns`), what a run of each costs, and what the analyses cost beside it.
+Owns the arithmetic: which campaigns a stage measures (`campaigns`), what a run of each costs, and
+what the analyses cost beside it.
 """
 
 import datetime
@@ -23,16 +25,21 @@ from .study import Study
 if TYPE_CHECKING:
     from .workloads import Configuration
 
-# Costs of one run beyond its timed region, in s: start, reaping, and what accompanies it. Medians of data/recorded (n = 3 to 1000 a
+# Costs of one run beyond its timed region, in s: start, reaping, and what accompanies it. Medians
+# of data/recorded (n = 3 to 1000 a
 # campaign), measured on two virtual cores. What is read for each CPU grows with their number.
 RUN_S, LAYERS_S, LAYERS_CPU_S = 0.03, 0.03, 0.01  # LAYERS: with all metric layers
-PLACED_S, SYCL_S = 0.10, 0.45  # the kernel's layer and the threads' places; what the runtime of SYCL takes to start
+# the kernel's layer and the threads' places; what the runtime of SYCL takes to start
+PLACED_S = 0.10
+SYCL_S = 0.45
 INJECTED_S = 0.06
 READ_CPU_S = 0.035  # to read back a second of one CPU's trace
 STAGE_S = 6.0  # a kernel starts, the library is imported, figures are drawn, the page is written
 EXPLAIN_S, EXPLAIN_RUN_S = 1.0, 0.005  # an attribution with its null; a run more in it
 SIZING_RUNS = 10  # until the size of a program is found
-UNCERTAIN = 2.0  # the truth lies within this factor, mostly: see benchmarks and tests/test_estimate.py
+UNCERTAIN = (
+    2.0  # the truth lies within this factor, mostly: see benchmarks and tests/test_estimate.py
+)
 ROW_B, LAYERS_B, LAYERS_CPU_B = 1_500, 1_500, 450  # of a recorded run
 TRACE_CPU_S_B = 35_000  # of a trace, packed: of one CPU, a second
 RESULTS_B = 2_000_000  # tables, figures, notebook and page of a stage
@@ -46,10 +53,18 @@ class Machine:
 
     Parameters
     ----------
-    cpus : that may be used.
-    configurations : all placements of the studies, also those that this machine lacks.
-    models : of the OpenMP and SYCL programs. compilers : that the OpenMP programs are built by.
-    allocators : that can be put in place of malloc. causes : that are known.
+    cpus
+        That may be used.
+    configurations
+        All placements of the studies, also those that this machine lacks.
+    models
+        Of the OpenMP and SYCL programs.
+    compilers
+        That the OpenMP programs are built by.
+    allocators
+        That can be put in place of malloc.
+    causes
+        That are known.
     """
 
     cpus: int
@@ -66,9 +81,18 @@ class Planned:
 
     Parameters
     ----------
-    folder : within the stage's data; a pattern where its name is a digest.
-    runs : finished runs. run_s : length of the timed region. extra_s : what a run costs beyond it. traced : how many are traced.
-    layers : whether all metric layers accompany the runs.
+    folder
+        Within the stage's data; a pattern where its name is a digest.
+    runs
+        Finished runs.
+    run_s
+        Length of the timed region.
+    extra_s
+        What a run costs beyond it.
+    traced
+        How many are traced.
+    layers
+        Whether all metric layers accompany the runs.
     """
 
     folder: str
@@ -80,7 +104,9 @@ class Planned:
 
     def seconds(self, cpus: int) -> float:
         """Of all runs."""
-        return self.runs * (self.run_s + self.extra_s + self.layers * (LAYERS_S + LAYERS_CPU_S * cpus))
+        return self.runs * (
+            self.run_s + self.extra_s + self.layers * (LAYERS_S + LAYERS_CPU_S * cpus)
+        )
 
     def bytes(self, cpus: int) -> float:
         """That stay on disk."""
@@ -96,9 +122,16 @@ def this_machine() -> Machine:
     from .workloads import compilers, configurations, sycl
 
     usable = os.sched_getaffinity(0)
-    return Machine(len(usable), configurations(topology(), usable), ("omp", *(["sycl"] if sycl.available() else [])), tuple(compilers()),
-                   tuple(name for name in ("jemalloc", "tcmalloc", "mimalloc") if mitigations()[name].possible()),
-                   tuple(causes()))  # which can be planted is only known by trying, and trying measures
+    return Machine(
+        len(usable),
+        configurations(topology(), usable),
+        ("omp", *(["sycl"] if sycl.available() else [])),
+        tuple(compilers()),
+        tuple(
+            name for name in ("jemalloc", "tcmalloc", "mimalloc") if mitigations()[name].possible()
+        ),
+        tuple(causes()),
+    )  # which can be planted is only known by trying, and trying measures
 
 
 def campaigns(stage: str, asked: Mapping[str, dict], machine: Machine) -> list[Planned]:
@@ -106,40 +139,60 @@ def campaigns(stage: str, asked: Mapping[str, dict], machine: Machine) -> list[P
 
     Parameters
     ----------
-    stage : name of the notebook.
-    asked : stage -> all its parameters, as the notebook gets them.
-    machine : where.
+    stage
+        Name of the notebook.
+    asked
+        Stage -> all its parameters, as the notebook gets them.
+    machine
+        Where.
 
     Returns
     -------
-    A `Planned` a campaign; empty where nothing is measured. Replays of what is only found in the traces (how many slow runs have
-    a part of the hypervisor's, which mitigations may help) are counted as they were in data/recorded.
+    A `Planned` a campaign; empty where nothing is measured. Replays of what is only found in the
+    traces (how many slow runs have a part of the hypervisor's, which mitigations may help) are
+    counted as they were in data/recorded.
     """
     known = _CAMPAIGNS.get(stage)
     return known(asked[stage], asked, machine) if known else []
 
 
 def _traces(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    return [Planned("baseline", 2 * own["runs"], own["target_seconds"], traced=own["runs"], layers=True)]
+    return [
+        Planned("baseline", 2 * own["runs"], own["target_seconds"], traced=own["runs"], layers=True)
+    ]
 
 
 def _injection(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
     run_s = 1.12 * asked["10-trace-collection"]["target_seconds"]
-    return [Planned("*", 2 * own["runs"], run_s, RUN_S + INJECTED_S, layers=True),
-            Planned("*/retraced", own["retraced"], 1.2 * run_s, RUN_S + 0.2, own["retraced"])]
+    return [
+        Planned("*", 2 * own["runs"], run_s, RUN_S + INJECTED_S, layers=True),
+        Planned("*/retraced", own["retraced"], 1.2 * run_s, RUN_S + 0.2, own["retraced"]),
+    ]
 
 
 def _planted(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    run_s, traces = 1.4 * asked["10-trace-collection"]["target_seconds"], own["cases"] * own["traces"]
+    run_s = 1.4 * asked["10-trace-collection"]["target_seconds"]
+    traces = own["cases"] * own["traces"]
     rounds = (own["runs"] + max(own["runs"], own["most_runs"])) / 2  # it stops somewhere between
-    return [Planned("traced", traces, run_s, RUN_S + INJECTED_S, traces),
-            Planned("replayed", round((2 * own["cases"] + 1) * rounds), run_s, RUN_S + INJECTED_S, layers=True)]
+    return [
+        Planned("traced", traces, run_s, RUN_S + INJECTED_S, traces),
+        Planned(
+            "replayed",
+            round((2 * own["cases"] + 1) * rounds),
+            run_s,
+            RUN_S + INJECTED_S,
+            layers=True,
+        ),
+    ]
 
 
 def _worst(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    run_s, cells = 1.1 * asked["10-trace-collection"]["target_seconds"], 1 + math.ceil(1.2 * own["cases"])
-    return [Planned("loop", own["loop_runs"], own["loop_seconds"], RUN_S + 0.1, own["loop_runs"]),
-            Planned("*", cells * own["runs"], run_s, RUN_S + PLACED_S)]
+    run_s = 1.1 * asked["10-trace-collection"]["target_seconds"]
+    cells = 1 + math.ceil(1.2 * own["cases"])
+    return [
+        Planned("loop", own["loop_runs"], own["loop_seconds"], RUN_S + 0.1, own["loop_runs"]),
+        Planned("*", cells * own["runs"], run_s, RUN_S + PLACED_S),
+    ]
 
 
 def _mitigations(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
@@ -148,20 +201,38 @@ def _mitigations(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
     planted = own["planted"].split()
     keys = 3 * len(models)  # nbody, stream and minife
     extra_s = RUN_S + PLACED_S + SYCL_S * ("sycl" in models) / len(models)
-    run_s = own["target_seconds"] * (1.25 if len(places) > 1 else 1.05)  # with fewer CPUs it takes longer
-    traces = 3 * own["traces"] * (len(models) if own["each_model"] else 1) + len(planted) * len(models)
+    run_s = own["target_seconds"] * (
+        1.25 if len(places) > 1 else 1.05
+    )  # with fewer CPUs it takes longer
+    traces = 3 * own["traces"] * (len(models) if own["each_model"] else 1) + len(planted) * len(
+        models
+    )
     injected = keys * len(places) + 2 * traces + len(places) * len(models) * traces
     lengths = 2 * 3 * len(planted) * len(models)  # two lengths, under no noise and two kinds of it
-    return [Planned("baseline", keys * (len(places) + 1) * own["baseline_runs"], run_s, extra_s, keys * len(places) * own["baseline_runs"]),
-            Planned("planted", len(planted) * len(models), 1.3 * run_s, extra_s, len(planted) * len(models)),
-            Planned("injected/*", injected * own["runs"], 1.2 * run_s, extra_s + INJECTED_S),
-            Planned("lengths/*", lengths * own["length_runs"], 1.6 * run_s, extra_s + INJECTED_S)]
+    return [
+        Planned(
+            "baseline",
+            keys * (len(places) + 1) * own["baseline_runs"],
+            run_s,
+            extra_s,
+            keys * len(places) * own["baseline_runs"],
+        ),
+        Planned(
+            "planted", len(planted) * len(models), 1.3 * run_s, extra_s, len(planted) * len(models)
+        ),
+        Planned("injected/*", injected * own["runs"], 1.2 * run_s, extra_s + INJECTED_S),
+        Planned("lengths/*", lengths * own["length_runs"], 1.6 * run_s, extra_s + INJECTED_S),
+    ]
 
 
 def _places(own: dict, machine: Machine, families: Collection[str]) -> "list[Configuration]":
     from .workloads import existing
 
-    return [one for one in existing(machine.configurations, own["configs"].split()) if one.family in families]
+    return [
+        one
+        for one in existing(machine.configurations, own["configs"].split())
+        if one.family in families
+    ]
 
 
 def _causes(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
@@ -171,10 +242,20 @@ def _causes(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
 
 def _remedies(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
     allocators = [name for name in own["allocators"] if name in machine.allocators]
-    product_s = max(0.02, 3.3 * (own["elements"] / 25e6) ** 1.5 * 2 / machine.cpus)  # n**3, on all CPUs
-    return [Planned("known-cause", (1 + _TRIED) * own["rounds"], 0.09),
-            Planned("matrix-product", (1 + len(allocators)) * own["product_rounds"], product_s, RUN_S + 0.3, layers=True),
-            Planned("autopilot/*", round(own["budget_seconds"] / 0.07), 0.035, 0.035)]
+    product_s = max(
+        0.02, 3.3 * (own["elements"] / 25e6) ** 1.5 * 2 / machine.cpus
+    )  # n**3, on all CPUs
+    return [
+        Planned("known-cause", (1 + _TRIED) * own["rounds"], 0.09),
+        Planned(
+            "matrix-product",
+            (1 + len(allocators)) * own["product_rounds"],
+            product_s,
+            RUN_S + 0.3,
+            layers=True,
+        ),
+        Planned("autopilot/*", round(own["budget_seconds"] / 0.07), 0.035, 0.035),
+    ]
 
 
 _VICTIM_S = 0.055  # on average, where a quarter of the runs is disturbed
@@ -183,7 +264,8 @@ _TRIED = 5  # mitigations that may help against a known cause and can be done
 
 def _openmp(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
     """Cells as `nbhelpers.studies.runtime_campaign` asks for them."""
-    from .studies import FAMILIES, asked as asked_in, benchmarks
+    from .studies import FAMILIES, benchmarks
+    from .studies import asked as asked_in
 
     places = _places(own, machine, FAMILIES)
     compilers = [name for name in own["compilers"].split() if name in machine.compilers]
@@ -191,19 +273,43 @@ def _openmp(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
     cells = [name for name in names for place in places if asked_in(name, place)] * len(compilers)
     streams = cells.count("stream")
     target_s = own["target_seconds"]
-    return [Planned("runs", len(cells) * own["runs"], target_s * (1.1 + 7.5 * streams / max(1, len(cells))), RUN_S + 0.01)]
+    return [
+        Planned(
+            "runs",
+            len(cells) * own["runs"],
+            target_s * (1.1 + 7.5 * streams / max(1, len(cells))),
+            RUN_S + 0.01,
+        )
+    ]
 
 
-_CAMPAIGNS = {"10-trace-collection": _traces, "30-injection": _injection, "35-planted-anomaly": _planted, "37-worst-runs": _worst,
-              "40-mitigations": _mitigations, "52-known-causes": _causes, "55-mitigate-and-compare": _remedies,
-              "60-openmp-variability": _openmp}
+_CAMPAIGNS = {
+    "10-trace-collection": _traces,
+    "30-injection": _injection,
+    "35-planted-anomaly": _planted,
+    "37-worst-runs": _worst,
+    "40-mitigations": _mitigations,
+    "52-known-causes": _causes,
+    "55-mitigate-and-compare": _remedies,
+    "60-openmp-variability": _openmp,
+}
 
 
 def beside(stage: str, asked: Mapping[str, dict], machine: Machine) -> float:
-    """Seconds that a stage takes beside its campaigns: sizing, reading of traces, statistics, simulation."""
+    """Seconds that a stage takes beside its campaigns: sizing, reading of traces, statistics,
+    simulation.
+    """
     own, first = asked.get(stage, {}), asked["10-trace-collection"]
-    read_s = READ_CPU_S * machine.cpus * first["runs"] * first["target_seconds"]  # the traces of stage 10, once
-    reads = {"10-trace-collection": 1, "20-delta-config": 1, "30-injection": 1, "35-planted-anomaly": 1, "37-worst-runs": 2}
+    read_s = (
+        READ_CPU_S * machine.cpus * first["runs"] * first["target_seconds"]
+    )  # the traces of stage 10, once
+    reads = {
+        "10-trace-collection": 1,
+        "20-delta-config": 1,
+        "30-injection": 1,
+        "35-planted-anomaly": 1,
+        "37-worst-runs": 2,
+    }
     more_s = _BESIDE.get(stage, lambda own, machine: 0.0)(own, machine)
     return STAGE_S + reads.get(stage, 0) * read_s + more_s
 
@@ -215,7 +321,9 @@ def _sizing(programs: float, target_s: float) -> float:
 def _mitigations_s(own: dict, machine: Machine) -> float:
     baseline, planted, *_ = _mitigations(own, {}, machine)
     models = len([model for model in own["models"].split() if model in machine.models])
-    replayed = 3 * own["traces"] * (models if own["each_model"] else 1) + planted.runs  # each less the average of its configuration
+    replayed = (
+        3 * own["traces"] * (models if own["each_model"] else 1) + planted.runs
+    )  # each less the average of its configuration
     read = replayed * own["baseline_runs"] * baseline.run_s
     return _sizing(3, own["target_seconds"]) + READ_CPU_S * machine.cpus * read + 12
 
@@ -226,33 +334,43 @@ def _causes_s(own: dict, machine: Machine) -> float:
 
 
 def _openmp_s(own: dict, machine: Machine) -> float:
-    programs = len([name for name in own["compilers"].split() if name in machine.compilers]) * (3 + len(own["constructs"].split()))
+    programs = len([name for name in own["compilers"].split() if name in machine.compilers]) * (
+        3 + len(own["constructs"].split())
+    )
     return _sizing(programs, own["target_seconds"]) / 2 + 12
 
 
 def _simulations_s(own: dict, machine: Machine) -> float:
     """On as many CPUs as there are; two points, quick and record, on two of them."""
     seeds = own["seeds"]
-    events = seeds * (2 * own["code_ranks"] * own["share"] + own["pop_ranks"] * own["pop_share"] + 4 * own["program_ranks"] * own["share"])
+    events = seeds * (
+        2 * own["code_ranks"] * own["share"]
+        + own["pop_ranks"] * own["pop_share"]
+        + 4 * own["program_ranks"] * own["share"]
+    )
     large = seeds * own["large_ranks"] + own["large_seeds"] * (own["ranks"] + own["own_ranks"])
     return 6 + (0.035 * events + 3e-6 * large * 20 / 15) * 2 / machine.cpus
 
 
-_BESIDE = {"00-machine": lambda own, machine: 4 + 2 * own["seconds"],
-           "10-trace-collection": lambda own, machine: _sizing(1, own["target_seconds"]) + 3,
-           "30-injection": lambda own, machine: 8.0,
-           "35-planted-anomaly": lambda own, machine: 3.0,
-           "40-mitigations": _mitigations_s,
-           "50-attribution": lambda own, machine: 10.0,
-           "52-known-causes": _causes_s,
-           "55-mitigate-and-compare": lambda own, machine: 8.0,
-           "60-openmp-variability": _openmp_s,
-           "80-noise-at-scale": _simulations_s}
+_BESIDE = {
+    "00-machine": lambda own, machine: 4 + 2 * own["seconds"],
+    "10-trace-collection": lambda own, machine: _sizing(1, own["target_seconds"]) + 3,
+    "30-injection": lambda own, machine: 8.0,
+    "35-planted-anomaly": lambda own, machine: 3.0,
+    "40-mitigations": _mitigations_s,
+    "50-attribution": lambda own, machine: 10.0,
+    "52-known-causes": _causes_s,
+    "55-mitigate-and-compare": lambda own, machine: 8.0,
+    "60-openmp-variability": _openmp_s,
+    "80-noise-at-scale": _simulations_s,
+}
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is left to do of a stage. `seconds`, `runs` and `bytes`: of all of it; `seconds_left`, `runs_left`: of what is not done."""
+    """What is left to do of a stage. `seconds`, `runs` and `bytes`: of all of it; `seconds_left`,
+    `runs_left`: of what is not done.
+    """
 
     stage: str
     seconds: float
@@ -262,53 +380,111 @@ class Estimate:
     bytes: float
 
 
-def estimate(stage: str, asked: Mapping[str, dict], machine: Machine, study: Study, done: bool = False) -> Estimate:
+def estimate(
+    stage: str, asked: Mapping[str, dict], machine: Machine, study: Study, done: bool = False
+) -> Estimate:
     """A stage's time and disk, here.
 
     Parameters
     ----------
-    stage, asked, machine : see `campaigns`. study : of the stage. done : nothing of it runs again.
+    stage, asked, machine
+        See `campaigns`.
+    study
+        Of the stage.
+    done
+        Nothing of it runs again.
     """
     planned = campaigns(stage, asked, machine) if study.measures else []
     beside_s = beside(stage, asked, machine) if study.measures else _shown_s(stage)
     missing = [max(0, own.runs - _recorded(study.data, own.folder, planned)) for own in planned]
     measuring_s = sum(own.seconds(machine.cpus) for own in planned)
-    left_s = sum(own.seconds(machine.cpus) * few / own.runs for own, few in zip(planned, missing) if own.runs)
-    return Estimate(stage, beside_s + measuring_s, 0.0 if done else beside_s + left_s, sum(own.runs for own in planned),
-                    0 if done else sum(missing), RESULTS_B + sum(own.bytes(machine.cpus) for own in planned))
+    left_s = sum(
+        own.seconds(machine.cpus) * few / own.runs for own, few in zip(planned, missing) if own.runs
+    )
+    return Estimate(
+        stage,
+        beside_s + measuring_s,
+        0.0 if done else beside_s + left_s,
+        sum(own.runs for own in planned),
+        0 if done else sum(missing),
+        RESULTS_B + sum(own.bytes(machine.cpus) for own in planned),
+    )
 
 
 def _shown_s(stage: str) -> float:
     """Of the recorded campaign: its size is always the same."""
-    return STAGE_S + {"10-trace-collection": 12, "20-delta-config": 6, "30-injection": 15, "35-planted-anomaly": 12, "37-worst-runs": 30,
-                      "40-mitigations": 40, "50-attribution": 25, "52-known-causes": 130, "55-mitigate-and-compare": 15,
-                      "60-openmp-variability": 15, "80-noise-at-scale": 60}.get(stage, 0)
+    return STAGE_S + {
+        "10-trace-collection": 12,
+        "20-delta-config": 6,
+        "30-injection": 15,
+        "35-planted-anomaly": 12,
+        "37-worst-runs": 30,
+        "40-mitigations": 40,
+        "50-attribution": 25,
+        "52-known-causes": 130,
+        "55-mitigate-and-compare": 15,
+        "60-openmp-variability": 15,
+        "80-noise-at-scale": 60,
+    }.get(stage, 0)
 
 
 def _recorded(data: Path, folder: str, planned: Collection[Planned]) -> int:
-    """Finished runs of a campaign; of several under a pattern, those of the one that was measured last, and of an autopilot's all."""
+    """Finished runs of a campaign; of several under a pattern, those of the one that was measured
+    last, and of an autopilot's all.
+    """
     others = {own.folder for own in planned if own.folder != folder}
-    found = [path.parent for path in data.glob(f"{folder}/campaign.json") if str(path.parent.relative_to(data)) not in others]
-    found = found if folder.startswith("autopilot") else sorted(found, key=lambda path: path.stat().st_mtime)[-1:]
+    found = [
+        path.parent
+        for path in data.glob(f"{folder}/campaign.json")
+        if str(path.parent.relative_to(data)) not in others
+    ]
+    found = (
+        found
+        if folder.startswith("autopilot")
+        else sorted(found, key=lambda path: path.stat().st_mtime)[-1:]
+    )
     return sum(row["status"] == "ok" for path in found for row in read_records(path / "runs.jsonl"))
 
 
-def sentence(profile: str, estimates: Collection[Estimate], machine: Machine, folder: Path, now: datetime.datetime | None = None) -> str:
-    """How long it will take and when it will be over, how much disk it needs and what is done already."""
-    left_s, whole_s = sum(own.seconds_left for own in estimates), sum(own.seconds for own in estimates)
+def sentence(
+    profile: str,
+    estimates: Collection[Estimate],
+    machine: Machine,
+    folder: Path,
+    now: datetime.datetime | None = None,
+) -> str:
+    """How long it will take and when it will be over, how much disk it needs and what is done
+    already.
+    """
+    left_s = sum(own.seconds_left for own in estimates)
+    whole_s = sum(own.seconds for own in estimates)
     runs, runs_left = sum(own.runs for own in estimates), sum(own.runs_left for own in estimates)
     stages_left = sum(own.seconds_left > 0 for own in estimates)
     end = (now or datetime.datetime.now()) + datetime.timedelta(seconds=left_s)
     size = sum(own.bytes for own in estimates)
     free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     done = runs - runs_left or len(estimates) - stages_left
-    lines = [f"PROFILE={profile}: about {readable(left_s)} on these {machine.cpus} CPUs ({readable(left_s / UNCERTAIN)} to "
-             f"{readable(left_s * UNCERTAIN)} by how quiet they are), until about {_clock(end)}.",
-             f"{len(estimates)} stages, {runs:,} runs; {_size(size)} of disk in {folder.name and os.path.relpath(folder)}, {_size(free)} are free."]
+    lines = [
+        (
+            f"PROFILE={profile}: about {readable(left_s)} on these {machine.cpus} CPUs"
+            f" ({readable(left_s / UNCERTAIN)} to {readable(left_s * UNCERTAIN)} by how quiet they"
+            f" are), until about {_clock(end)}."
+        ),
+        (
+            f"{len(estimates)} stages, {runs:,} runs; {_size(size)} of disk in"
+            f" {folder.name and os.path.relpath(folder)}, {_size(free)} are free."
+        ),
+    ]
     if done:
-        lines.append(f"Done already: {len(estimates) - stages_left} stages and {runs - runs_left:,} runs; all of it would take {readable(whole_s)}.")
+        lines.append(
+            f"Done already: {len(estimates) - stages_left} stages and {runs - runs_left:,} runs;"
+            f" all of it would take {readable(whole_s)}."
+        )
     if free < size:
-        lines.append("The disk is too small for it: what was measured until it is full is kept, and the same command goes on.")
+        lines.append(
+            "The disk is too small for it: what was measured until it is full is kept, and the same"
+            " command goes on."
+        )
     return "\n".join(lines)
 
 
@@ -322,11 +498,15 @@ def _size(count: float) -> str:
 
 
 def outlook(profile: str, parameters: Mapping[str, dict]) -> str:
-    """What is said before the first stage runs; empty where nothing is to be done. The plan is kept for the stages' lines.
+    """What is said before the first stage runs; empty where nothing is to be done. The plan is kept
+    for the stages' lines.
 
     Parameters
     ----------
-    profile : its name. parameters : stage -> what the profile says for it, in the order of the stages.
+    profile
+        Its name.
+    parameters
+        Stage -> what the profile says for it, in the order of the stages.
     """
     studies = {stage: Study(stage, profile) for stage in parameters}
     done = _done(studies)
@@ -336,21 +516,38 @@ def outlook(profile: str, parameters: Mapping[str, dict]) -> str:
     try:
         asked["10-trace-collection"]["target_seconds"]  # in every time
         machine = this_machine()
-        estimates = [estimate(stage, asked, machine, study, done[stage]) for stage, study in studies.items()]
-    except (KeyError, AttributeError, NoisebookError):  # a notebook with other parameters than ours: its time is not known
+        estimates = [
+            estimate(stage, asked, machine, study, done[stage]) for stage, study in studies.items()
+        ]
+    except (
+        KeyError,
+        AttributeError,
+        NoisebookError,
+    ):  # a notebook with other parameters than ours: its time is not known
         return ""
     build = next(iter(studies.values())).build
-    plan = {"began_unix_s": time.time(), "over": False, "seconds_left": {own.stage: round(own.seconds_left, 1) for own in estimates}}
+    plan = {
+        "began_unix_s": time.time(),
+        "over": False,
+        "seconds_left": {own.stage: round(own.seconds_left, 1) for own in estimates},
+    }
     write_json(_plan_path(profile), plan)
     return sentence(profile, estimates, machine, build)
 
 
 def _done(studies: Mapping[str, Study]) -> dict[str, bool]:
-    """Whether a stage will not run again: it was made after what it rests on changed, and so was all before it."""
+    """Whether a stage will not run again: it was made after what it rests on changed, and so was
+    all before it.
+    """
     done, before = {}, True
     for stage, study in studies.items():
         made, wanted = (study.build / "stamps" / f"{stage}.{kind}" for kind in ("done", "wanted"))
-        before = before and made.exists() and wanted.exists() and made.stat().st_mtime_ns >= wanted.stat().st_mtime_ns
+        before = (
+            before
+            and made.exists()
+            and wanted.exists()
+            and made.stat().st_mtime_ns >= wanted.stat().st_mtime_ns
+        )
         done[stage] = before
     return done
 
@@ -361,7 +558,9 @@ def _plan_path(profile: str) -> Path:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a stage stands in the plan: number-th of total, how long it and those after it should take."""
+    """Where a stage stands in the plan: number-th of total, how long it and those after it should
+    take.
+    """
 
     number: int = 1
     total: int = 1
@@ -381,10 +580,14 @@ def place(stage: str, profile: str) -> Place:
 
 def account(profile: str) -> str:
     """What is said at the end: how long it took, beside what was expected, and where the page lies."""
-    path, page = _plan_path(profile), os.path.relpath(Study("90-paper", profile).build / "paper.html")
+    path = _plan_path(profile)
+    page = os.path.relpath(Study("90-paper", profile).build / "paper.html")
     plan = read_json(path) if path.exists() else {"over": True}
     if plan["over"]:
         return f"Nothing was left to do. Open {page}"
     write_json(path, plan | {"over": True})
     took_s = time.time() - plan["began_unix_s"]
-    return f"It took {readable(took_s)}; about {readable(sum(plan['seconds_left'].values()))} were expected. Open {page}"
+    return (
+        f"It took {readable(took_s)}; about {readable(sum(plan['seconds_left'].values()))} were"
+        f" expected. Open {page}"
+    )

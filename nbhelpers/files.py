@@ -1,6 +1,7 @@
 """Files that survive a crash: written whole or not at all, the same bytes for the same content.
 
-Owns atomic writing, canonical JSON, append-only records, content digests and putting aside; nothing here knows what is in a file.
+Owns atomic writing, canonical JSON, append-only records, content digests and putting aside; nothing
+here knows what is in a file.
 """
 
 import errno
@@ -60,7 +61,9 @@ def _writing(path: str | Path) -> Iterator[None]:
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> Path:
-    """Write a file so that a reader, or a power cut, sees the old content or the new one and nothing between."""
+    """Write a file so that a reader, or a power cut, sees the old content or the new one and
+    nothing between.
+    """
     with written(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
     return Path(path)
@@ -68,7 +71,9 @@ def write_atomically(path: str | Path, content: str | bytes) -> Path:
 
 @contextmanager
 def written(path: str | Path) -> Iterator[BinaryIO]:
-    """A binary file, for what does not fit into memory, that has its name only once it is complete and on disk; see `write_atomically`."""
+    """A binary file, for what does not fit into memory, that has its name only once it is complete
+    and on disk; see `write_atomically`.
+    """
     path = Path(path)
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +86,9 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
             os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)  # an interrupt may come when it has its name already
+            Path(temporary).unlink(
+                missing_ok=True
+            )  # an interrupt may come when it has its name already
             raise
         _sync_folder(path.parent)
 
@@ -100,9 +107,13 @@ def to_json(value: object, indent: int | None = 2) -> str:
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Write a text whole or not at all, packed where the name ends in .gz: the same bytes for the same text."""
+    """Write a text whole or not at all, packed where the name ends in .gz: the same bytes for the
+    same text.
+    """
     content = text.encode()
-    return write_atomically(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
+    return write_atomically(
+        path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content
+    )
 
 
 def write_json(path: str | Path, value: object, indent: int | None = 2) -> Path:
@@ -115,7 +126,8 @@ def read_json(path: str | Path) -> object:
 
     Raises
     ------
-    InputError : the file is missing, unreadable or not JSON.
+    InputError
+        The file is missing, unreadable or not JSON.
     """
     path = Path(path)
     try:
@@ -124,9 +136,13 @@ def read_json(path: str | Path) -> object:
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
     except UnicodeDecodeError as error:
-        raise InputError("the file is not UTF-8 text", where=f"{path}, byte {error.start}") from None
+        raise InputError(
+            "the file is not UTF-8 text", where=f"{path}, byte {error.start}"
+        ) from None
     except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}", where=f"{path}, line {error.lineno}, column {error.colno}") from None
+        raise InputError(
+            f"not JSON: {error.msg}", where=f"{path}, line {error.lineno}, column {error.colno}"
+        ) from None
     except (RecursionError, ValueError) as error:
         raise InputError(f"not usable JSON: {error}", where=path) from None
 
@@ -143,12 +159,16 @@ def digest(*parts: str | bytes) -> str:
 def digest_files(paths: Iterable[str | Path], root: str | Path = ".") -> str:
     """Digest of the names (relative to `root`) and contents of files, whatever order they come in."""
     root = Path(root).resolve()
-    named = sorted((str(Path(path).resolve().relative_to(root)), Path(path).read_bytes()) for path in paths)
+    named = sorted(
+        (str(Path(path).resolve().relative_to(root)), Path(path).read_bytes()) for path in paths
+    )
     return digest(*(part for pair in named for part in pair))
 
 
 def append_record(path: str | Path, record: dict) -> None:
-    """Append one JSON line and force it to disk before returning; a torn last line of a crash is closed off first, a packed file unpacked."""
+    """Append one JSON line and force it to disk before returning; a torn last line of a crash is
+    closed off first, a packed file unpacked.
+    """
     path = Path(path)
     with _writing(path):
         _append(path, record)
@@ -166,7 +186,7 @@ def _append(path: Path, record: dict) -> None:
             line = line if file.read(1) == b"\n" else b"\n" + line
         try:
             while line:
-                line = line[file.write(line):]
+                line = line[file.write(line) :]
             os.fsync(file.fileno())
         except OSError:
             file.truncate(size)
@@ -174,7 +194,9 @@ def _append(path: Path, record: dict) -> None:
 
 
 def read_records(path: str | Path) -> list[dict]:
-    """The records of an append-only file, or of its packed copy; a line torn by a crash is passed over, any other bad line is an error."""
+    """The records of an append-only file, or of its packed copy; a line torn by a crash is passed
+    over, any other bad line is an error.
+    """
     path = Path(path)
     if path.exists():
         lines = path.read_bytes().split(b"\n")
@@ -188,8 +210,14 @@ def read_records(path: str | Path) -> list[dict]:
         if record is not None:
             records.append(record)
         elif line.strip() and _looks_whole(line):
-            raise InputError("a damaged record", where=f"{path}, line {number}", why="a run would silently be missing",
-                             mend=f"look at the line; if it can't be saved, delete it: sed -i '{number}d' {path}")
+            raise InputError(
+                "a damaged record",
+                where=f"{path}, line {number}",
+                why="a run would silently be missing",
+                mend=(
+                    f"look at the line; if it can't be saved, delete it: sed -i '{number}d' {path}"
+                ),
+            )
     return records
 
 
@@ -210,7 +238,8 @@ def new_aside(folder: str | Path) -> Path:
 
 
 def put_aside(path: str | Path, why: str) -> str:
-    """Move a file into ``aside/DATE`` beside it, with the reason in ``why.txt``; nothing is deleted.
+    """Move a file into ``aside/DATE`` beside it, with the reason in ``why.txt``; nothing is
+    deleted.
 
     Returns
     -------
@@ -219,7 +248,9 @@ def put_aside(path: str | Path, why: str) -> str:
     path = Path(path)
     home = new_aside(path.parent)
     write_atomically(home / "why.txt", f"{path.name}: {why}\n")
-    os.replace(path, home / path.name)  # last, so that a crash leaves the file in one place or the other
+    os.replace(
+        path, home / path.name
+    )  # last, so that a crash leaves the file in one place or the other
     _sync_folder(path.parent)
     return f"{path.name} was put aside ({path.parent.name}/aside/{home.name}): {why}"
 
@@ -230,7 +261,9 @@ def packed(path: str | Path) -> Path:
 
 
 def pack(source: str | Path, target: str | Path) -> Path:
-    """Copy a file, or for one of records (.jsonl) its packed copy: the same bytes for the same content."""
+    """Copy a file, or for one of records (.jsonl) its packed copy: the same bytes for the same
+    content.
+    """
     if not str(source).endswith(".jsonl"):
         with _writing(target):
             return Path(shutil.copy2(source, target))

@@ -23,13 +23,17 @@ class Outcome:
 
     Parameters
     ----------
-    name : column of the runs table.
-    unit : of the number, such as ``"s"`` or ``"MB/s"``.
-    direction : "lower" or "higher", whichever is better.
+    name
+        Column of the runs table.
+    unit
+        Of the number, such as ``"s"`` or ``"MB/s"``.
+    direction
+        "lower" or "higher", whichever is better.
 
     Raises
     ------
-    InputError : no such direction.
+    InputError
+        No such direction.
 
     Examples
     --------
@@ -43,8 +47,10 @@ class Outcome:
 
     def __post_init__(self):
         if self.direction not in DIRECTIONS:
-            raise InputError(f"the direction of '{self.name}' is '{self.direction}'",
-                             mend="say which is better: lower or higher")
+            raise InputError(
+                f"the direction of '{self.name}' is '{self.direction}'",
+                mend="say which is better: lower or higher",
+            )
 
     def __str__(self) -> str:
         unit = f"{self.unit}, " if self.unit else ""
@@ -63,14 +69,16 @@ class Outcome:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def costs(self, values: object) -> np.ndarray:
-        """The values as something of which less is better, in proportion to the time of a unit of work.
+        """The values as something of which less is better, in proportion to the time of a unit of
+        work.
 
         What is better when lower stays as it is; of a throughput it is the reciprocal (or, where a
         value is not positive, the negative).
 
         Parameters
         ----------
-        values : n numbers.
+        values
+            n numbers.
 
         Returns
         -------
@@ -94,8 +102,9 @@ def reported(runs: pd.DataFrame) -> dict[str, Outcome]:
 
 def as_label(outcomes: Mapping[str, Outcome]) -> str:
     """What `reported` reads, for the column `reports`."""
-    return json.dumps({name: [own.unit, own.direction] for name, own in outcomes.items()},
-                      ensure_ascii=False)
+    return json.dumps(
+        {name: [own.unit, own.direction] for name, own in outcomes.items()}, ensure_ascii=False
+    )
 
 
 def outcome_of(runs: pd.DataFrame, name: str | None = None) -> Outcome:
@@ -103,12 +112,15 @@ def outcome_of(runs: pd.DataFrame, name: str | None = None) -> Outcome:
 
     Parameters
     ----------
-    runs : runs table; its columns `outcome` and `reports` say what its program has for an outcome.
-    name : judge this column; None: as the table says, else `seconds`.
+    runs
+        Runs table; its columns `outcome` and `reports` say what its program has for an outcome.
+    name
+        Judge this column; None: as the table says, else `seconds`.
 
     Raises
     ------
-    InputError : its programs have different outcomes, and none is named.
+    InputError
+        Its programs have different outcomes, and none is named.
 
     Examples
     --------
@@ -118,8 +130,11 @@ def outcome_of(runs: pd.DataFrame, name: str | None = None) -> Outcome:
     if name is None:
         named = sorted(runs[OUTCOME].dropna().unique()) if OUTCOME in runs.columns else []
         if len(named) > 1:
-            raise InputError(f"the runs have different outcomes: {', '.join(named)}",
-                             why="they cannot be judged by one number", mend="outcome='NAME'")
+            raise InputError(
+                f"the runs have different outcomes: {', '.join(named)}",
+                why="they cannot be judged by one number",
+                mend="outcome='NAME'",
+            )
         name = named[0] if named else "seconds"
     known = {"seconds": Outcome()} | reported(runs)
     unit = "s" if name.endswith("seconds") else ""
@@ -130,8 +145,10 @@ def with_cost(runs: pd.DataFrame, outcome: str | None = None) -> pd.DataFrame:
     """The runs with a column `cost`, of which less is better; see `Outcome.costs`."""
     judged = outcome_of(runs, outcome)
     if judged.name not in runs.columns:
-        raise InputError(f"no column {judged.name!r} to judge runs by",
-                         mend=f"the table has: {', '.join(map(str, runs.columns))}")
+        raise InputError(
+            f"no column {judged.name!r} to judge runs by",
+            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+        )
     return runs.copy().assign(**{COST: judged.costs(runs[judged.name])})
 
 

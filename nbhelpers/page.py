@@ -12,13 +12,23 @@ from pathlib import Path
 from .errors import InputError
 from .files import write_atomically
 
-_BANNER = "background: #fff6e0; border: 1px solid #e69f00; border-left: 6px solid #e69f00; padding: .6rem 1rem; color: #1b1b1b"
+_BANNER = (
+    "background: #fff6e0; border: 1px solid #e69f00; border-left: 6px solid #e69f00; padding: .6rem"
+    " 1rem; color: #1b1b1b"
+)
 CSS = Path(__file__).with_name("page.css")
 _LOADING = {"src", "srcset", "poster", "data", "background", "href", "xlink:href"}
 _REMOTE = re.compile(r"\s*(https?:)?//", re.IGNORECASE)
-_REMOTE_CSS = re.compile(r"""(?:@import\s+|url\(\s*)['"]?\s*((?:https?:)?//[^'")\s;]+)""", re.IGNORECASE)
-_REMOTE_SCRIPT = re.compile(r"""['"`]((?:https?:)?//[^'"`\s]+\.m?js[^'"`\s]*)['"`]|\b(?:import|from)\b\s*\(?\s*['"]((?:https?:)?//[^'"]+)""", re.IGNORECASE)
-_NOTEBOOK_LINK = re.compile(r'(<a\b[^>]*\bhref=")(?![a-z][a-z0-9+.-]*:)([^"#]+)\.ipynb([#"])', re.IGNORECASE)
+_REMOTE_CSS = re.compile(
+    r"""(?:@import\s+|url\(\s*)['"]?\s*((?:https?:)?//[^'")\s;]+)""", re.IGNORECASE
+)
+_REMOTE_SCRIPT = re.compile(
+    r"""['"`]((?:https?:)?//[^'"`\s]+\.m?js[^'"`\s]*)['"`]|\b(?:import|from)\b\s*\(?\s*['"]((?:https?:)?//[^'"]+)""",
+    re.IGNORECASE,
+)
+_NOTEBOOK_LINK = re.compile(
+    r'(<a\b[^>]*\bhref=")(?![a-z][a-z0-9+.-]*:)([^"#]+)\.ipynb([#"])', re.IGNORECASE
+)
 
 
 def banner_html(replaced: Iterable[str]) -> str:
@@ -26,36 +36,57 @@ def banner_html(replaced: Iterable[str]) -> str:
     items = "".join(f"<li>{html.escape(note)}</li>" for note in replaced)
     if not items:
         return ""
-    return f'<aside class="noisebook-banner" role="note" style="{_BANNER}"><p>Read this page with these limits in mind</p><ul>{items}</ul></aside>'
+    return (
+        f'<aside class="noisebook-banner" role="note" style="{_BANNER}"><p>Read this page with'
+        f" these limits in mind</p><ul>{items}</ul></aside>"
+    )
 
 
-def export_page(notebook_path: str | Path, html_path: str | Path, title: str | None = None, hide_code: bool = False,
-                replaced: Iterable[str] = ()) -> Path:
+def export_page(
+    notebook_path: str | Path,
+    html_path: str | Path,
+    title: str | None = None,
+    hide_code: bool = False,
+    replaced: Iterable[str] = (),
+) -> Path:
     """Turn an executed notebook into one HTML file that needs nothing else.
 
     Parameters
     ----------
-    notebook_path : executed notebook; images beside it that its text shows are embedded.
-    title : of the page; None = the notebook's first heading.
-    hide_code : leave the code out.
-    replaced : notes for a banner at the top.
+    notebook_path
+        Executed notebook; images beside it that its text shows are embedded.
+    title
+        Of the page; None = the notebook's first heading.
+    hide_code
+        Leave the code out.
+    replaced
+        Notes for a banner at the top.
 
     Raises
     ------
-    InputError : the notebook can't be read, or something in it would be loaded from a network.
+    InputError
+        The notebook can't be read, or something in it would be loaded from a network.
 
     Notes
     -----
-    Links between notebooks become links between pages. There is no MathJax: formulas stay as they were typed. The same notebook
-    gives the same bytes.
+    Links between notebooks become links between pages. There is no MathJax: formulas stay as they
+    were typed. The same notebook gives the same bytes.
     """
     notebook = _read(Path(notebook_path))
-    body = _NOTEBOOK_LINK.sub(r"\1\2.html\3", _body(notebook, Path(notebook_path).parent, hide_code))
-    page = _frame(title or _first_heading(notebook) or Path(notebook_path).stem, banner_html(replaced) + body)
+    body = _NOTEBOOK_LINK.sub(
+        r"\1\2.html\3", _body(notebook, Path(notebook_path).parent, hide_code)
+    )
+    page = _frame(
+        title or _first_heading(notebook) or Path(notebook_path).stem, banner_html(replaced) + body
+    )
     loads = outside_loads(page)
     if loads:
-        raise InputError(f"the page would load {loads[0]}", where=f"{notebook_path}, {len(loads)} such place(s)",
-                         why="it has to open without a network", mend="put the file beside the notebook, or make it a plain link")
+        raise InputError(
+            f"the page would load {loads[0]}",
+            where=f"{notebook_path}, {len(loads)} such place(s)",
+            why="it has to open without a network",
+            mend="put the file beside the notebook, or make it a plain link",
+        )
     return write_atomically(html_path, page)
 
 
@@ -67,22 +98,32 @@ def _read(path: Path):
     except OSError as error:
         raise InputError(f"cannot read the notebook: {error.strerror}", where=path) from None
     except (nbformat.reader.NotJSONError, nbformat.ValidationError, KeyError) as error:
-        raise InputError(f"not a notebook: {str(error).splitlines()[0][:120]}", where=path) from None
+        raise InputError(
+            f"not a notebook: {str(error).splitlines()[0][:120]}", where=path
+        ) from None
 
 
 def _body(notebook, folder: Path, hide_code: bool) -> str:
     """The cells by nbconvert's basic template, which has no scripts and no head."""
     from nbconvert import HTMLExporter
 
-    exporter = HTMLExporter(template_name="basic", embed_images=True, exclude_input=hide_code, exclude_input_prompt=True,
-                            exclude_output_prompt=True, sanitize_html=False)
+    exporter = HTMLExporter(
+        template_name="basic",
+        embed_images=True,
+        exclude_input=hide_code,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+        sanitize_html=False,
+    )
     body, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"path": str(folder)}})
     return body
 
 
 def _first_heading(notebook) -> str | None:
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    heading = next((match for text in texts if (match := re.search(r"^#\s+(.+)$", text, re.MULTILINE))), None)
+    heading = next(
+        (match for text in texts if (match := re.search(r"^#\s+(.+)$", text, re.MULTILINE))), None
+    )
     return re.sub(r"[*`_]", "", heading.group(1)).strip() if heading else None
 
 
@@ -91,9 +132,13 @@ def _frame(title: str, body: str) -> str:
 
     colours = HtmlFormatter(style="friendly_grayscale").get_style_defs(".highlight")
     colours = re.sub(r"^\.highlight\s*\{[^}]*\}", "", colours, flags=re.MULTILINE)
-    return (f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
-            f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta'
+        f' charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon"'
+        ' href="data:,">\n'
+        f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
 
 
 def outside_loads(page: str) -> list[str]:
@@ -118,7 +163,9 @@ class _Finder(HTMLParser):
             if name == "style":
                 self.found += _REMOTE_CSS.findall(value)
             elif name in _LOADING and not (tag in ("a", "area") and name in ("href", "xlink:href")):
-                self.found += [part.strip() for part in _addresses(name, value) if _REMOTE.match(part)]
+                self.found += [
+                    part.strip() for part in _addresses(name, value) if _REMOTE.match(part)
+                ]
 
     def handle_endtag(self, tag: str) -> None:
         self._inside = "" if tag == self._inside else self._inside

@@ -1,7 +1,8 @@
 """Where things lie: in a checkout of the repository, or in an installed package.
 
-Owns that question: what is shipped (notebooks, knowledge, programs, C sources) and where results go.
-A wheel holds the shipped folders in `nbhelpers/_shipped`, laid out as in the repository (setup.py).
+Owns that question: what is shipped (notebooks, knowledge, programs, C sources) and where results
+go. A wheel holds the shipped folders in `nbhelpers/_shipped`, laid out as in the repository
+(setup.py).
 """
 
 import os
@@ -77,12 +78,15 @@ def how_to(target: str) -> str:
 
     Parameters
     ----------
-    target : with its variables, such as ``"paper PROFILE=quick"``.
+    target
+        With its variables, such as ``"paper PROFILE=quick"``.
 
     Examples
     --------
-    >>> how_to("paper PROFILE=quick") in ("make paper PROFILE=quick",
-    ...                                   "noisebook paper --profile quick")
+    >>> how_to("paper PROFILE=quick") in (
+    ...     "make paper PROFILE=quick",
+    ...     "noisebook paper --profile quick",
+    ... )
     True
     """
     if not is_installed():

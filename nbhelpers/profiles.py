@@ -1,7 +1,8 @@
 """Profiles: what a study's notebooks are given. Owns everything that is checked in them.
 
 A profile is YAML, a section a notebook. Which parameters there are, and of which type, the
-notebooks' own cells say; which values make sense, `notebooks/parameters/limits.json`. All sections are checked before the first stage runs.
+notebooks' own cells say; which values make sense, `notebooks/parameters/limits.json`. All sections
+are checked before the first stage runs.
 """
 
 import ast
@@ -31,11 +32,13 @@ def adopted(profile: str) -> str:
 
     Parameters
     ----------
-    profile : a name (`smoke`, …), or the path of a file whose name ends in .yml or .yaml.
+    profile
+        a name (`smoke`, …), or the path of a file whose name ends in .yml or .yaml.
 
     Raises
     ------
-    InputError : see `parameters_of`.
+    InputError
+        See `parameters_of`.
     """
     if Path(profile).suffix not in (".yml", ".yaml"):
         _sections(profile_file(Study("00-machine", profile).profile))
@@ -45,8 +48,9 @@ def adopted(profile: str) -> str:
         raise InputError(
             f"'{name}' cannot be the name of a profile",
             where=profile,
-            mend="rename the file: letters, digits, - and _ only, "
-            f"and none of {', '.join(RESERVED)}",
+            mend=(
+                f"rename the file: letters, digits, - and _ only, and none of {', '.join(RESERVED)}"
+            ),
         )
     _sections(Path(profile))
     write_atomically(profile_file(name, own=True), Path(profile).read_bytes())
@@ -54,12 +58,14 @@ def adopted(profile: str) -> str:
 
 
 def parameters_of(stage: str, profile: str) -> dict:
-    """What a profile says for one notebook: its section `all`, as far as that is declared, and its own.
+    """What a profile says for one notebook: its section `all`, as far as that is declared, and its
+    own.
 
     Raises
     ------
-    InputError : anything in the whole profile that cannot be used: no YAML, a key that is there
-        twice, a section that is no notebook, and what `check_parameters` finds.
+    InputError
+        Anything in the whole profile that cannot be used: no YAML, a key that is there twice, a
+        section that is no notebook, and what `check_parameters` finds.
     """
     sections = _sections(profile_file(profile))
     declared = declared_parameters(stage)
@@ -175,8 +181,9 @@ def check_parameters(stage: str, given: dict, where: object) -> None:
 
     Raises
     ------
-    InputError : a name that the notebook does not declare (with the nearest that it does), a value
-        of another type or out of range.
+    InputError
+        a name that the notebook does not declare (with the nearest that it does), a value of
+        another type or out of range.
     """
     declared, ranges = declared_parameters(stage), limits().get(stage, {})
     for name, value in given.items():

@@ -1,7 +1,9 @@
-"""What long work says of itself: what it does, how far it is, what is left. Owns the tasks and the places where their line is shown.
+"""What long work says of itself: what it does, how far it is, what is left. Owns the tasks and the
+places where their line is shown.
 
-Library code begins a `task` and says how far it is; only the reporter in use writes anything. There is no thread and no timer: a
-line changes only when the work says something, and work that measures says something only between two runs.
+Library code begins a `task` and says how far it is; only the reporter in use writes anything. There
+is no thread and no timer: a line changes only when the work says something, and work that measures
+says something only between two runs.
 """
 
 import contextlib
@@ -39,9 +41,12 @@ class Task:
 
     Parameters
     ----------
-    title : what is being done.
-    total : how many of `unit` there are; None: not known.
-    unit : plural, "runs"; empty: only the numbers are shown.
+    title
+        What is being done.
+    total
+        How many of `unit` there are; None: not known.
+    unit
+        Plural, "runs"; empty: only the numbers are shown.
     """
 
     def __init__(self, title: str, total: int | None = None, unit: str = ""):
@@ -49,15 +54,24 @@ class Task:
         self.done, self.began_s = 0, time.monotonic()
         self._left: Callable[[], float] | float | None = None
 
-    def at(self, done: int, seconds_left: Callable[[], float] | float | None = None, total: int | None = None,
-           title: str | None = None) -> None:
+    def at(
+        self,
+        done: int,
+        seconds_left: Callable[[], float] | float | None = None,
+        total: int | None = None,
+        title: str | None = None,
+    ) -> None:
         """Say how far it is.
 
         Parameters
         ----------
-        done : of the total.
-        seconds_left : or what works it out, called only when the line is shown; None: in proportion to the time so far.
-        total, title : where they changed.
+        done
+            Of the total.
+        seconds_left
+            Or what works it out, called only when the line is shown; None: in proportion to the
+            time so far.
+        total, title
+            Where they changed.
         """
         self.done, self._left = done, seconds_left
         self.total = self.total if total is None else total
@@ -72,13 +86,21 @@ class Task:
     def line(self) -> str:
         """Title, how far, and the time left; "nbody: 34 of 100 runs, 12 s left"."""
         left = self._seconds_left()
-        counted = "" if self.total is None else f": {self.done:,} of {self.total:,}{self.unit and f' {self.unit}'}"
+        counted = (
+            ""
+            if self.total is None
+            else f": {self.done:,} of {self.total:,}{self.unit and f' {self.unit}'}"
+        )
         return f"{self.title}{counted}{'' if left is None else f', {readable(left)} left'}"
 
     def summary(self) -> str:
         """What it was and how long it took; "nbody: 100 runs in 41 s"."""
         took = readable(time.monotonic() - self.began_s)
-        return f"{self.title}: {self.done:,}{self.unit and f' {self.unit}'} in {took}" if self.done else f"{self.title}: {took}"
+        return (
+            f"{self.title}: {self.done:,}{self.unit and f' {self.unit}'} in {took}"
+            if self.done
+            else f"{self.title}: {took}"
+        )
 
     def _seconds_left(self) -> float | None:
         if self._left is not None:
@@ -95,21 +117,31 @@ def readable(seconds: float) -> str:
     >>> readable(81), readable(600), readable(7800), readable(172800)
     ('81 s', '10 min', '2.2 h', '2.0 days')
     """
-    for below, unit_s, form in ((9.5, 1, "{:.1f} s"), (120, 1, "{:.0f} s"), (7200, 60, "{:.0f} min"), (172_800, 3600, "{:.1f} h")):
+    for below, unit_s, form in (
+        (9.5, 1, "{:.1f} s"),
+        (120, 1, "{:.0f} s"),
+        (7200, 60, "{:.0f} min"),
+        (172_800, 3600, "{:.1f} h"),
+    ):
         if seconds < below:
             return form.format(seconds / unit_s)
     return f"{seconds / 86_400:.1f} days"
 
 
 @contextlib.contextmanager
-def task(title: str, total: int | None = None, unit: str = "", urgent: bool = False, keep: bool = True) -> Iterator[Task]:
+def task(
+    title: str, total: int | None = None, unit: str = "", urgent: bool = False, keep: bool = True
+) -> Iterator[Task]:
     """Show something for as long as a `with` block takes; tasks within it are shown behind it.
 
     Parameters
     ----------
-    title, total, unit : see `Task`.
-    urgent : show it at once: nothing can be said for an unknown time, as in a measured run or a wait.
-    keep : leave a short line of what it was, if it took two seconds or more.
+    title, total, unit
+        See `Task`.
+    urgent
+        Show it at once: nothing can be said for an unknown time, as in a measured run or a wait.
+    keep
+        Leave a short line of what it was, if it took two seconds or more.
 
     Examples
     --------
@@ -129,7 +161,9 @@ def task(title: str, total: int | None = None, unit: str = "", urgent: bool = Fa
             _end(own, keep)
 
 
-def each(items: Iterable[_Item], title: str, unit: str = "", total: int | None = None) -> Iterator[_Item]:
+def each(
+    items: Iterable[_Item], title: str, unit: str = "", total: int | None = None
+) -> Iterator[_Item]:
     """The items, one by one, as a task."""
     total = len(items) if total is None and hasattr(items, "__len__") else total
     with task(title, total, unit) as own:
@@ -150,7 +184,9 @@ def reporting(reporter: Reporter | None) -> Iterator[None]:
 
 
 def for_command() -> contextlib.AbstractContextManager[None]:
-    """As a command shows progress: one line on a terminal's standard error, else a plain line every half minute."""
+    """As a command shows progress: one line on a terminal's standard error, else a plain line every
+    half minute.
+    """
     return reporting(Terminal(sys.stderr) if _is_terminal(sys.stderr) else Plain(sys.stderr))
 
 
@@ -159,7 +195,9 @@ class _State:
 
     def __init__(self):
         self.stack: list[Task] = []
-        self.chosen, self.reporter = False, None  # chosen: by `reporting`; else found out at each outermost task
+        # chosen: by `reporting`; else found out at each outermost task
+        self.chosen = False
+        self.reporter = None
         self.shown_s, self.visible = 0.0, False
 
     def mine(self) -> bool:
@@ -184,10 +222,16 @@ def _show(own: Task, urgent: bool) -> None:
     reporter, now_s = _state.reporter, time.monotonic()
     if reporter is None or own not in _state.stack:
         return
-    soon = now_s - _state.shown_s < EVERY_S if _state.visible else now_s - _state.stack[0].began_s < reporter.after_s
+    soon = (
+        now_s - _state.shown_s < EVERY_S
+        if _state.visible
+        else now_s - _state.stack[0].began_s < reporter.after_s
+    )
     if soon and not urgent:
         return
-    with contextlib.suppress(OSError, ValueError):  # a terminal that was closed must not end a measurement
+    with contextlib.suppress(
+        OSError, ValueError
+    ):  # a terminal that was closed must not end a measurement
         reporter.show(" › ".join(one.line() for one in _state.stack)[:_LONGEST], urgent)
     _state.shown_s, _state.visible = time.monotonic(), True
 
@@ -195,7 +239,7 @@ def _show(own: Task, urgent: bool) -> None:
 def _end(own: Task, keep: bool) -> None:
     if own not in _state.stack:  # of our parent, before a fork
         return
-    del _state.stack[_state.stack.index(own):]
+    del _state.stack[_state.stack.index(own) :]
     if _state.stack or not _state.visible:
         return
     _state.visible = False
@@ -206,7 +250,9 @@ def _end(own: Task, keep: bool) -> None:
 
 def _found() -> Reporter | None:
     """The stage runner's pipe, the notebook, the terminal, or nowhere."""
-    if path := os.environ.pop(FIFO, None):  # taken out: the programs that are measured get the same environment with and without
+    if path := os.environ.pop(
+        FIFO, None
+    ):  # taken out: the programs that are measured get the same environment with and without
         _state.pipe = Pipe(path)
     if pipe := getattr(_state, "pipe", None):
         return pipe
@@ -227,8 +273,10 @@ class Terminal:
 
     Parameters
     ----------
-    stream : the terminal.
-    after_s : how long something takes before it is shown.
+    stream
+        The terminal.
+    after_s
+        How long something takes before it is shown.
     """
 
     def __init__(self, stream, after_s: float = LONG_S):
@@ -237,7 +285,7 @@ class Terminal:
     def show(self, line: str, urgent: bool = False) -> None:
         """Overwrite the line, cut to the terminal's width."""
         width = _columns(self.stream)
-        line = line if len(line) < width else f"{line[:max(width - 2, 1)]}…"
+        line = line if len(line) < width else f"{line[: max(width - 2, 1)]}…"
         self.stream.write(f"\r{line.ljust(self._length)}")
         self.stream.flush()
         self._length = len(line)
@@ -279,12 +327,14 @@ class Plain:
         self._line = ""
 
     def _print(self, line: str) -> None:
-        short = line if len(line) <= _PLAIN_COLUMNS else f"{line[:_PLAIN_COLUMNS - 1]}…"
+        short = line if len(line) <= _PLAIN_COLUMNS else f"{line[: _PLAIN_COLUMNS - 1]}…"
         print(short, file=self.stream, flush=True)
 
 
 class Notebook:
-    """One output of a notebook's cell; at its end it holds a short line for each long task, and no HTML that needs a script."""
+    """One output of a notebook's cell; at its end it holds a short line for each long task, and no
+    HTML that needs a script.
+    """
 
     after_s = LONG_S
     _cell: tuple = (None, None, [])  # number of the cell, its output, what is over in it
@@ -306,7 +356,10 @@ class Notebook:
         from IPython.display import HTML, display
 
         over = Notebook._cell[2] if Notebook._cell[0] == self.number else []
-        text = "".join(f"<div class='noisebook-progress'><small>{html.escape(line)}</small></div>" for line in [*over, *current])
+        text = "".join(
+            f"<div class='noisebook-progress'><small>{html.escape(line)}</small></div>"
+            for line in [*over, *current]
+        )
         if Notebook._cell[0] != self.number:
             Notebook._cell = (self.number, display(HTML(text), display_id=True), over)
         elif Notebook._cell[1] is not None:
@@ -314,7 +367,9 @@ class Notebook:
 
 
 class Pipe:
-    """Lines to the stage runner. A pipe that is full or has no reader loses them: nothing waits for a line."""
+    """Lines to the stage runner. A pipe that is full or has no reader loses them: nothing waits for
+    a line.
+    """
 
     after_s = 0.0
 

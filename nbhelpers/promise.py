@@ -1,7 +1,9 @@
-"""What each stage will do on this machine: the full method, something in its place, or a part left out, and the command that gets the rest.
+"""What each stage will do on this machine: the full method, something in its place, or a part left
+out, and the command that gets the rest.
 
-Owns the promises that `make doctor` makes and that the pages repeat at their top. Each is decided by the very check that the stage
-itself makes (capabilities, causes, mitigations, design), so that the doctor, the pages and the measurements cannot disagree.
+Owns the promises that `make doctor` makes and that the pages repeat at their top. Each is decided
+by the very check that the stage itself makes (capabilities, causes, mitigations, design), so that
+the doctor, the pages and the measurements cannot disagree.
 """
 
 import argparse
@@ -29,9 +31,16 @@ class Promise:
 
     Attributes
     ----------
-    stage : name of the notebook. part : what it is about, such as "kernel tracer"; "" for the full method.
-    state : "full method", "replaced" or "left out". said : what takes its place, or what is left out and why.
-    mend : the command that gets the rest; "" where there is none.
+    stage
+        Name of the notebook.
+    part
+        What it is about, such as "kernel tracer"; "" for the full method.
+    state
+        "full method", "replaced" or "left out".
+    said
+        What takes its place, or what is left out and why.
+    mend
+        The command that gets the rest; "" where there is none.
     """
 
     stage: str
@@ -49,8 +58,10 @@ class Here:
 
     Parameters
     ----------
-    profile : whose parameters decide which causes, allocators and configurations are asked for.
-    found : of `doctor`; None: looked up now.
+    profile
+        Whose parameters decide which causes, allocators and configurations are asked for.
+    found
+        Of `doctor`; None: looked up now.
     """
 
     def __init__(self, profile: str = "quick", found: Doctor | None = None):
@@ -71,16 +82,24 @@ class Here:
         return given[name] if name in given else default_parameters(stage)[name]
 
 
-def promises(profile: str = "quick", stages: Iterable[str] | None = None, found: Doctor | None = None) -> list[Promise]:
+def promises(
+    profile: str = "quick", stages: Iterable[str] | None = None, found: Doctor | None = None
+) -> list[Promise]:
     """What the stages will do here.
 
     Parameters
     ----------
-    profile : whose parameters count. stages : names of notebooks; None: all, in their order. found : of `doctor`.
+    profile
+        Whose parameters count.
+    stages
+        Names of notebooks; None: all, in their order.
+    found
+        Of `doctor`.
 
     Returns
     -------
-    One or more promises a stage; a stage of which nothing is replaced or left out has one of the state "full method".
+    One or more promises a stage; a stage of which nothing is replaced or left out has one of the
+    state "full method".
 
     Examples
     --------
@@ -88,7 +107,11 @@ def promises(profile: str = "quick", stages: Iterable[str] | None = None, found:
     ['full method']
     """
     here = Here(profile, found)
-    names = list(stages) if stages is not None else sorted({path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb")} - {STARTER})
+    names = (
+        list(stages)
+        if stages is not None
+        else sorted({path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb")} - {STARTER})
+    )
     return [promise for stage in names for promise in _of_stage(stage, here)]
 
 
@@ -97,57 +120,106 @@ def _of_stage(stage: str, here: Here) -> list[Promise]:
     return made or [Promise(stage, "", FULL, "the full method")]
 
 
-# ---- what each part means to a stage: (part, state, said, mend) --------------------------------------------------------------
+# ---- what each part means to a stage: (part, state, said, mend) ----------------------------------
 
 _Answers = Iterable[tuple[str, str, str, str]]
 
 
 def _tracer(by_loop: str, state: str = REPLACED) -> Callable[[str, Here], _Answers]:
     """`by_loop`: what is said where only the detour loop sees noise."""
+
     def ask(stage: str, here: Here) -> _Answers:
         tracer = here.doctor.capabilities.tracer
         if tracer == "tracepoints" and state == REPLACED:
-            yield ("kernel tracer", REPLACED, "The osnoise tracer is replaced by ordinary tracepoints, turned into the same events by "
-                   "the kernel's own net-duration rule.", here.mend("osnoise tracer"))
+            yield (
+                "kernel tracer",
+                REPLACED,
+                (
+                    "The osnoise tracer is replaced by ordinary tracepoints, turned into the same"
+                    " events by the kernel's own net-duration rule."
+                ),
+                here.mend("osnoise tracer"),
+            )
         if tracer == "detours":
             yield "kernel tracer", state, by_loop, here.mend("tracepoints")
+
     return ask
 
 
 def _only_tracepoints(stage: str, here: Here) -> _Answers:
     if here.doctor.capabilities.tracer != "tracepoints":
-        mend = here.mend("tracepoints") or "record with tracepoints: Tracer(…, source=\"tracepoints\")"
-        yield ("time of the hypervisor", LEFT_OUT, "What the hypervisor took is not told apart, and no loop runs beside the trace: "
-               "both need a recording of tracepoints.", mend)
+        mend = (
+            here.mend("tracepoints") or 'record with tracepoints: Tracer(…, source="tracepoints")'
+        )
+        yield (
+            "time of the hypervisor",
+            LEFT_OUT,
+            (
+                "What the hypervisor took is not told apart, and no loop runs beside the trace: "
+                "both need a recording of tracepoints."
+            ),
+            mend,
+        )
 
 
 def _realtime(stage: str, here: Here) -> _Answers:
     can = here.doctor.capabilities
     if not can.fifo:
-        yield ("real-time scheduling", REPLACED, "SCHED_FIFO is replaced by SCHED_OTHER: the scheduler shares the CPU between noise and "
-               "workload, so noise that is injected or planted has less effect than the recorded one.", here.mend("real-time scheduling"))
+        yield (
+            "real-time scheduling",
+            REPLACED,
+            (
+                "SCHED_FIFO is replaced by SCHED_OTHER: the scheduler shares the CPU between noise"
+                " and workload, so noise that is injected or planted has less effect than the"
+                " recorded one."
+            ),
+            here.mend("real-time scheduling"),
+        )
     elif not can.rt_throttling_liftable:
-        yield ("real-time throttling", REPLACED, "SCHED_FIFO noise beyond 0.95 s in a second is cut: real-time throttling stays on.",
-               here.mend("real-time throttling"))
+        yield (
+            "real-time throttling",
+            REPLACED,
+            "SCHED_FIFO noise beyond 0.95 s in a second is cut: real-time throttling stays on.",
+            here.mend("real-time throttling"),
+        )
     elif can.fair_server == "locked":
-        yield ("fair server", REPLACED, "SCHED_FIFO noise that fills a CPU for 0.95 s is interrupted for up to 54 ms: the kernel's fair "
-               "server stays on.", here.mend("fair server"))
+        yield (
+            "fair server",
+            REPLACED,
+            (
+                "SCHED_FIFO noise that fills a CPU for 0.95 s is interrupted for up to 54 ms: the"
+                " kernel's fair server stays on."
+            ),
+            here.mend("fair server"),
+        )
 
 
 def _counters(stage: str, here: Here) -> _Answers:
     can = here.doctor.capabilities
     if not can.perf_hardware:
-        others = "resource usage, the kernel's counters and software events" if can.perf_software else \
-            "resource usage and the kernel's counters; software events are missing too"
-        yield "hardware counters", REPLACED, f"Hardware counters are replaced by {others}.", here.mend("hardware counters")
+        others = (
+            "resource usage, the kernel's counters and software events"
+            if can.perf_software
+            else "resource usage and the kernel's counters; software events are missing too"
+        )
+        yield (
+            "hardware counters",
+            REPLACED,
+            f"Hardware counters are replaced by {others}.",
+            here.mend("hardware counters"),
+        )
 
 
-def _models(parameter: str, name_of: Mapping[str, str], command: str) -> Callable[[str, Here], _Answers]:
+def _models(
+    parameter: str, name_of: Mapping[str, str], command: str
+) -> Callable[[str, Here], _Answers]:
     """Programming models, or compilers, that the stage is asked for and that are not installed."""
+
     def ask(stage: str, here: Here) -> _Answers:
         for model in str(here.parameter(stage, parameter)).split():
             if reason := absence(model):
                 yield model, LEFT_OUT, f"{name_of[model]} left out: {reason}.", command
+
     return ask
 
 
@@ -163,6 +235,7 @@ def _configurations(families: tuple[str, ...]) -> Callable[[str, Here], _Answers
         for reason, names in reasons.items():
             verb = "is" if len(names) == 1 else "are"
             yield "configurations", LEFT_OUT, f"{', '.join(names)} {verb} left out: {reason}.", ""
+
     return ask
 
 
@@ -171,7 +244,12 @@ def _causes(stage: str, here: Here) -> _Answers:
 
     for name in here.parameter(stage, "names") or list(causes()):
         if refusal := refused(name):
-            yield name, LEFT_OUT, f"The cause {name} is left out: {refusal.what}.", refusal.mend or ""
+            yield (
+                name,
+                LEFT_OUT,
+                f"The cause {name} is left out: {refusal.what}.",
+                refusal.mend or "",
+            )
 
 
 def _allocators(stage: str, here: Here) -> _Answers:
@@ -187,41 +265,95 @@ def _clock(stage: str, here: Here) -> _Answers:
 
     logger = FrequencyLogger()
     if logger.clock_note and not logger.tells_frequency:
-        yield ("clock frequency", REPLACED, "The clock frequency cannot be read: what the hypervisor took of each run stands in its place.",
-               here.mend("CPU frequency"))
+        yield (
+            "clock frequency",
+            REPLACED,
+            (
+                "The clock frequency cannot be read: what the hypervisor took of each run stands in"
+                " its place."
+            ),
+            here.mend("CPU frequency"),
+        )
 
 
-_LOOP = ("The kernel's tracer is replaced by a detour loop that runs in the program's place: noise has a start and a length, but no "
-         "name, kind or priority.")
+_LOOP = (
+    "The kernel's tracer is replaced by a detour loop that runs in the program's place: noise has a"
+    " start and a length, but no name, kind or priority."
+)
 _ASKED: dict[str, tuple[Callable[[str, Here], _Answers], ...]] = {
-    STARTER: (_tracer("The program is not traced, and its slowest run is not replayed.", LEFT_OUT),
-              _realtime, _counters),
-    "10-trace-collection": (_tracer(_LOOP), _tracer("The cost of recording an event is not measured: the kernel records none.", LEFT_OUT), _counters),
-    "20-delta-config": (_tracer("The noise config is made of the times that a detour loop was without its CPU: events without a name, "
-                                "all of the kind hardware."),),
-    "30-injection": (_tracer("What the kernel sees of a replay is replaced by the times that a detour loop, in the program's place, was "
-                             "without its CPU."),
-                     _realtime, _counters),
+    STARTER: (
+        _tracer("The program is not traced, and its slowest run is not replayed.", LEFT_OUT),
+        _realtime,
+        _counters,
+    ),
+    "10-trace-collection": (
+        _tracer(_LOOP),
+        _tracer(
+            "The cost of recording an event is not measured: the kernel records none.", LEFT_OUT
+        ),
+        _counters,
+    ),
+    "20-delta-config": (
+        _tracer(
+            "The noise config is made of the times that a detour loop was without its CPU: events"
+            " without a name, all of the kind hardware."
+        ),
+    ),
+    "30-injection": (
+        _tracer(
+            "What the kernel sees of a replay is replaced by the times that a detour loop, in the"
+            " program's place, was without its CPU."
+        ),
+        _realtime,
+        _counters,
+    ),
     "35-planted-anomaly": (_tracer(_LOOP), _realtime, _counters),
     "37-worst-runs": (_tracer(_LOOP), _only_tracepoints, _realtime),
-    "40-mitigations": (_tracer("No program is traced: the noise config of stage 20 is replayed for all of them."),
-                       _tracer("The cost of tracing, planted disturbances, and the accuracy of replays are not measured: they need a trace of "
-                               "the program itself.", LEFT_OUT), _realtime,
-                       _models("models", {"sycl": "SYCL programs are", "omp": "OpenMP programs are"}, "make sycl ACCEPT_LICENCE=yes"),
-                       _configurations(("mitigation",))),
+    "40-mitigations": (
+        _tracer("No program is traced: the noise config of stage 20 is replayed for all of them."),
+        _tracer(
+            "The cost of tracing, planted disturbances, and the accuracy of replays are not"
+            " measured: they need a trace of the program itself.",
+            LEFT_OUT,
+        ),
+        _realtime,
+        _models(
+            "models",
+            {"sycl": "SYCL programs are", "omp": "OpenMP programs are"},
+            "make sycl ACCEPT_LICENCE=yes",
+        ),
+        _configurations(("mitigation",)),
+    ),
     "50-attribution": (_counters,),
     "52-known-causes": (_causes, _realtime, _counters),
     "55-mitigate-and-compare": (_allocators, _counters),
-    "60-openmp-variability": (_models("compilers", {"clang": "Programs built by clang are", "gcc": "Programs built by gcc are"},
-                                      "apt-get install clang libomp-dev; rm build/c-parts; make env"),
-                              _configurations(("mitigation", "threads", "nodes")), _clock),
-    "80-noise-at-scale": (_tracer("The kernel events of traced runs are replaced by the times that a detour loop was without its CPU."),),
+    "60-openmp-variability": (
+        _models(
+            "compilers",
+            {"clang": "Programs built by clang are", "gcc": "Programs built by gcc are"},
+            "apt-get install clang libomp-dev; rm build/c-parts; make env",
+        ),
+        _configurations(("mitigation", "threads", "nodes")),
+        _clock,
+    ),
+    "80-noise-at-scale": (
+        _tracer(
+            "The kernel events of traced runs are replaced by the times that a detour loop was"
+            " without its CPU."
+        ),
+    ),
 }
 
 
 def replaced_or_left_out(profile: str, stage: str, found: Doctor | None = None) -> list[str]:
-    """The sentences for the top of a stage's page; of the paper those of all stages, each once, with the stages that it is about."""
-    made = [promise for promise in promises(profile, None if stage == PAPER else [stage], found) if promise.state != FULL]
+    """The sentences for the top of a stage's page; of the paper those of all stages, each once,
+    with the stages that it is about.
+    """
+    made = [
+        promise
+        for promise in promises(profile, None if stage == PAPER else [stage], found)
+        if promise.state != FULL
+    ]
     if stage != PAPER:
         return [str(promise) for promise in made]
     about: dict[str, list[str]] = {}
@@ -231,7 +363,9 @@ def replaced_or_left_out(profile: str, stage: str, found: Doctor | None = None) 
 
 
 def text(profile: str = "quick", found: Doctor | None = None) -> str:
-    """The promises for a terminal of 100 columns: a line a stage, and below what the numbers in it mean."""
+    """The promises for a terminal of 100 columns: a line a stage, and below what the numbers in it
+    mean.
+    """
     made = promises(profile, found=found)
     numbers: dict[tuple[str, str], int] = {}
     for promise in made:
@@ -239,7 +373,10 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
             numbers.setdefault((promise.said, promise.mend), len(numbers) + 1)
     lines = [f"What make paper PROFILE={profile} will do here:"]
     for stage in dict.fromkeys(promise.stage for promise in made):
-        lines += _wrapped(f"  {stage:<{_NAME_WIDTH}}", _in_a_line([one for one in made if one.stage == stage], numbers))
+        lines += _wrapped(
+            f"  {stage:<{_NAME_WIDTH}}",
+            _in_a_line([one for one in made if one.stage == stage], numbers),
+        )
     lines += [""] if numbers else []
     for (said, mend), number in numbers.items():
         lines += _wrapped(f"  [{number}]".ljust(7), said)
@@ -250,19 +387,31 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
 def _in_a_line(made: list[Promise], numbers: Mapping[tuple[str, str], int]) -> str:
     parts = []
     for state in (REPLACED, LEFT_OUT):
-        named = [f"{one.part} [{numbers[one.said, one.mend]}]" for one in made if one.state == state]
+        named = [
+            f"{one.part} [{numbers[one.said, one.mend]}]" for one in made if one.state == state
+        ]
         parts += [f"{state}: {', '.join(named)}"] if named else []
     return "; ".join(parts) or FULL
 
 
 def _wrapped(first: str, said: str) -> list[str]:
-    return textwrap.wrap(said, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False,
-                         break_long_words=False) or [first.rstrip()]
+    return textwrap.wrap(
+        said,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_on_hyphens=False,
+        break_long_words=False,
+    ) or [first.rstrip()]
 
 
 def main() -> None:
-    """`python -m nbhelpers.promise [--profile P]`: the doctor's report, and what each stage will do."""
-    parser = argparse.ArgumentParser(description="what this machine can do, and what each stage of `make paper` will do on it")
+    """`python -m nbhelpers.promise [--profile P]`: the doctor's report, and what each stage will
+    do.
+    """
+    parser = argparse.ArgumentParser(
+        description="what this machine can do, and what each stage of `make paper` will do on it"
+    )
     parser.add_argument("--profile", default="quick")
     profile, found = parser.parse_args().profile, doctor()
     print(found.checks_text(), text(profile, found), sep="\n\n")

@@ -1,4 +1,6 @@
-"""JSON Schema: the first thing that is wrong with what somebody wrote. Owns how jsonschema is imported."""
+"""JSON Schema: the first thing that is wrong with what somebody wrote. Owns how jsonschema is
+imported.
+"""
 
 import sys
 from types import ModuleType
@@ -7,8 +9,9 @@ from types import ModuleType
 def jsonschema() -> ModuleType:
     """The module, in 0.2 s instead of 2.6.
 
-    When it is imported, it compiles 38 grammars for identifiers beyond ASCII (format "iri"), if rfc3987_syntax is installed, as it is with
-    JupyterLab. No schema of ours, of papermill or of Jupyter's notebooks asks for that format.
+    When it is imported, it compiles 38 grammars for identifiers beyond ASCII (format "iri"), if
+    rfc3987_syntax is installed, as it is with JupyterLab. No schema of ours, of papermill or of
+    Jupyter's notebooks asks for that format.
     """
     hidden = "rfc3987_syntax" not in sys.modules
     if hidden:
@@ -23,7 +26,9 @@ def jsonschema() -> ModuleType:
 
 
 def schema_error(schema: dict, content: object):
-    """The error that tells most (`message`, `absolute_path`, `schema`), or None where the content is as the schema (draft 2020-12) wants it."""
+    """The error that tells most (`message`, `absolute_path`, `schema`), or None where the content
+    is as the schema (draft 2020-12) wants it.
+    """
     module = jsonschema()
     return module.exceptions.best_match(module.Draft202012Validator(schema).iter_errors(content))
 

@@ -1,4 +1,5 @@
-"""What a running stage shows: one line of its number, time and doings. Owns the pipe from its kernel and the words of the line.
+"""What a running stage shows: one line of its number, time and doings. Owns the pipe from its
+kernel and the words of the line.
 
 The kernel writes into the pipe between two runs only; the thread that reads it sleeps until then.
 """
@@ -22,9 +23,12 @@ class StageLine:
 
     Parameters
     ----------
-    stage : its name.
-    place : where it stands in the plan.
-    out : where the line goes; None: standard error, as a terminal or as a log.
+    stage
+        Its name.
+    place
+        Where it stands in the plan.
+    out
+        Where the line goes; None: standard error, as a terminal or as a log.
     """
 
     after_s = 0.0
@@ -57,7 +61,9 @@ class StageLine:
         if self.place.seconds is None:
             return numbered
         left_s = self.place.seconds_after + max(0.0, self.place.seconds - spent_s)
-        return f"{numbered} of about {readable(self.place.seconds)}, {readable(left_s)} left in all:"
+        return (
+            f"{numbered} of about {readable(self.place.seconds)}, {readable(left_s)} left in all:"
+        )
 
 
 @contextmanager
@@ -65,7 +71,9 @@ def listening(line: StageLine, folder: str | Path) -> Iterator[None]:
     """Within the block, what a kernel reports is shown; `folder` is the stage's own, for the pipe."""
     path = Path(folder) / "progress"
     os.mkfifo(path, 0o600)
-    pipe = os.open(path, os.O_RDWR | os.O_CLOEXEC)  # both ends: opening it waits for nobody, and a kernel's end is not the end
+    pipe = os.open(
+        path, os.O_RDWR | os.O_CLOEXEC
+    )  # both ends: opening it waits for nobody, and a kernel's end is not the end
     thread = threading.Thread(target=_listen, args=(pipe, line), daemon=True)
     thread.start()
     os.environ[FIFO] = str(path)
@@ -96,7 +104,10 @@ def engine(line: StageLine) -> str:
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, **options):
             texts, begin = headings(nb_man.nb.cells), nb_man.cell_start
-            nb_man.cell_start = lambda cell, cell_index=None, **given: (line.at(texts[cell_index]), begin(cell, cell_index, **given))
+            nb_man.cell_start = lambda cell, cell_index=None, **given: (
+                line.at(texts[cell_index]),
+                begin(cell, cell_index, **given),
+            )
             return super().execute_managed_notebook(nb_man, kernel_name, **options)
 
     papermill_engines.register("noisebook", Told)

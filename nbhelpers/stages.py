@@ -1,6 +1,8 @@
-"""Runs a notebook as a stage of the pipeline: parameters checked, machine locked, the result moved into place only when whole.
+"""Runs a notebook as a stage of the pipeline: parameters checked, machine locked, the result moved
+into place only when whole.
 
-`python -m nbhelpers.stages check|wanted|run|account|measure-again|record` is what the Makefile calls; nothing here knows what a stage computes.
+`python -m nbhelpers.stages check|wanted|run|account|measure-again|record` is what the Makefile
+calls; nothing here knows what a stage computes.
 """
 
 import argparse
@@ -31,34 +33,56 @@ if TYPE_CHECKING:
 
 PAPER = "90-paper"
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
-LIBRARY = ("nbhelpers/**/*.py", "nbhelpers/**/*.json", "injector_c/*.[ch]", "injector_c/*.py", "reader_c/*.[ch]", "reader_c/*.py",
-           "simulator_c/*.[ch]", "simulator_c/*.py", "workloads/*.[ch]", "workloads/Makefile", "data/published/*.csv", "data/knowledge/**/*.yml")
+LIBRARY = (
+    "nbhelpers/**/*.py",
+    "nbhelpers/**/*.json",
+    "injector_c/*.[ch]",
+    "injector_c/*.py",
+    "reader_c/*.[ch]",
+    "reader_c/*.py",
+    "simulator_c/*.[ch]",
+    "simulator_c/*.py",
+    "workloads/*.[ch]",
+    "workloads/Makefile",
+    "data/published/*.csv",
+    "data/knowledge/**/*.yml",
+)
 
 
 def library_digest() -> str:
     """Digest of all code that a notebook may call."""
     roots = {PACKAGE.parent, shipped()}
-    files = {str(path.relative_to(root)): path for root in roots for pattern in LIBRARY for path in root.glob(pattern)
-             if not path.match("injector_c/_*")}
+    files = {
+        str(path.relative_to(root)): path
+        for root in roots
+        for pattern in LIBRARY
+        for path in root.glob(pattern)
+        if not path.match("injector_c/_*")
+    }
     return digest(*(part for name in sorted(files) for part in (name, files[name].read_bytes())))
 
 
 def notebook_digest(path: Path) -> str:
     """Digest of a notebook's cells; outputs, counts and metadata do not matter."""
     cells = read_json(path)["cells"]
-    return digest(*(part for cell in cells for part in (cell["cell_type"], "".join(cell["source"]))))
+    return digest(
+        *(part for cell in cells for part in (cell["cell_type"], "".join(cell["source"])))
+    )
 
 
 def check(profile: str, stages: list[str]) -> None:
-    """Hold the whole of a profile against what the notebooks declare, before anything is built or run.
+    """Hold the whole of a profile against what the notebooks declare, before anything is built or
+    run.
 
     Parameters
     ----------
-    profile, stages : see `write_wanted`.
+    profile, stages
+        See `write_wanted`.
 
     Raises
     ------
-    InputError : see `parameters_of`.
+    InputError
+        See `parameters_of`.
     """
     name = adopted(profile)
     for stage in stages:
@@ -66,30 +90,42 @@ def check(profile: str, stages: list[str]) -> None:
 
 
 def write_wanted(profile: str, stages: list[str]) -> str:
-    """For each stage, what it would be made from now; files whose content is the same are left alone. Returns how long it will take.
+    """For each stage, what it would be made from now; files whose content is the same are left
+    alone. Returns how long it will take.
 
     Parameters
     ----------
-    profile : its name, or the file of one's own.
-    stages : names of notebooks.
+    profile
+        Its name, or the file of one's own.
+    stages
+        Names of notebooks.
 
     Raises
     ------
-    InputError : see `parameters_of`; of any stage, before the first one runs for hours.
+    InputError
+        See `parameters_of`; of any stage, before the first one runs for hours.
     """
     profile = adopted(profile)
     parameters = {stage: parameters_of(stage, profile) for stage in stages}
     library = library_digest()
     for stage in stages:
-        wanted = {"notebook": notebook_digest(notebook_of(stage)), "parameters": parameters[stage],
-                  "library": library, **_parts(stage, profile)}
-        _write_if_changed(Study(stage, profile).build / "stamps" / f"{stage}.wanted", to_json(wanted))
+        wanted = {
+            "notebook": notebook_digest(notebook_of(stage)),
+            "parameters": parameters[stage],
+            "library": library,
+            **_parts(stage, profile),
+        }
+        _write_if_changed(
+            Study(stage, profile).build / "stamps" / f"{stage}.wanted", to_json(wanted)
+        )
     with task("working out how long it takes", urgent=True, keep=False):
         return outlook(profile, parameters)
 
 
 def _parts(stage: str, profile: str) -> dict:
-    """The optional parts of the machine that a stage makes use of (its notebook's metadata say which), as they are now."""
+    """The optional parts of the machine that a stage makes use of (its notebook's metadata say
+    which), as they are now.
+    """
     used = read_json(notebook_of(stage))["metadata"].get("noisebook", {}).get("parts", [])
     if not used or not Study(stage, profile).measures:
         return {}
@@ -107,8 +143,9 @@ def _write_if_changed(path: Path, text: str) -> None:
 def run_stage(stage: str, profile: str, line: StageLine | None = None) -> Path:
     """Execute a stage's notebook; return its page.
 
-    The notebook runs under a temporary name and takes its place only on success; a failed one is kept as
-    ``STAGE.failed.ipynb`` for reading and the stage stays unmade. What it does meanwhile is shown on `line`; None: on its own.
+    The notebook runs under a temporary name and takes its place only on success; a failed one is
+    kept as ``STAGE.failed.ipynb`` for reading and the stage stays unmade. What it does meanwhile is
+    shown on `line`; None: on its own.
     """
     line = line or StageLine(stage, place(stage, profile))
     with reporting(line):
@@ -123,7 +160,9 @@ def _made_page(stage: str, profile: str, line: StageLine) -> Path:
     parameters = parameters_of(stage, profile)
     folder = study.build / "notebooks"
     folder.mkdir(parents=True, exist_ok=True)
-    running, failed, done = (folder / f"{stage}{suffix}.ipynb" for suffix in (".running", ".failed", ""))
+    running, failed, done = (
+        folder / f"{stage}{suffix}.ipynb" for suffix in (".running", ".failed", "")
+    )
     failed.unlink(missing_ok=True)
     shutil.rmtree(study.results)  # what an older notebook saved there must not reach the paper
     with _stage_lock(study):
@@ -142,16 +181,20 @@ def _made_page(stage: str, profile: str, line: StageLine) -> Path:
 
 
 def run_own(own: "OwnProgram", parameters: dict) -> Path:
-    """Execute the starter notebook for one's own program; return its page, ``why.html`` in its folder.
+    """Execute the starter notebook for one's own program; return its page, ``why.html`` in its
+    folder.
 
     Parameters
     ----------
-    own : the study; what it measured already is not measured again.
-    parameters : of the notebook; see its cell tagged `parameters`.
+    own
+        The study; what it measured already is not measured again.
+    parameters
+        Of the notebook; see its cell tagged `parameters`.
 
     Raises
     ------
-    InputError : a name that the notebook does not declare.
+    InputError
+        a name that the notebook does not declare.
     """
     study = OwnStudy(STARTER, folder=own.folder)
     check_parameters(STARTER, parameters, notebook_of(STARTER))
@@ -164,8 +207,11 @@ def run_own(own: "OwnProgram", parameters: dict) -> Path:
     except Exception as error:
         if type(error).__name__ != "PapermillExecutionError":
             raise
-        raise InputError(f"the notebook stopped: {error.ename}: {error.evalue}", where=executed,
-                         mend="what was measured is kept; the same command goes on from there") from None
+        raise InputError(
+            f"the notebook stopped: {error.ename}: {error.evalue}",
+            where=executed,
+            mend="what was measured is kept; the same command goes on from there",
+        ) from None
     finally:
         line.clear()
     from .page import export_page
@@ -178,8 +224,8 @@ def run_own(own: "OwnProgram", parameters: dict) -> Path:
 def make_paper(profile: str) -> Path:
     """Run all stages that are stale, in the order of the Makefile; return the paper's page.
 
-    What `make paper` does, where there is no make: a stage is stale if what it would be made from, or
-    what the stages before it made, is newer than its last execution.
+    What `make paper` does, where there is no make: a stage is stale if what it would be made from,
+    or what the stages before it made, is newer than its last execution.
     """
     needs = _needs()
     with for_command():
@@ -188,7 +234,9 @@ def make_paper(profile: str) -> Path:
         stamps = Study(stage, profile).build / "stamps"
         done = stamps / f"{stage}.done"
         inputs = [stamps / f"{stage}.wanted", *(stamps / f"{name}.made" for name in before)]
-        if not done.exists() or any(path.stat().st_mtime_ns > done.stat().st_mtime_ns for path in inputs):
+        if not done.exists() or any(
+            path.stat().st_mtime_ns > done.stat().st_mtime_ns for path in inputs
+        ):
             _run_and_tell(stage, profile)
             done.touch()
     return Study(PAPER, profile).build / "paper.html"
@@ -205,13 +253,27 @@ def _needs() -> dict[str, list[str]]:
 
 
 def _provenance(study: Study, parameters: dict) -> dict:
-    """What a page rests on; commit and environment are told, but do not make a stage stale by themselves."""
+    """What a page rests on; commit and environment are told, but do not make a stage stale by
+    themselves.
+    """
     from .machine import provenance
 
-    before = {path.stem: digest(path.read_bytes()) for path in sorted((study.build / "stamps").glob("*.made")) if path.stem < study.stage}
-    made_from = {"notebook": notebook_digest(notebook_of(study.stage)), "library": library_digest(), "stages_before": before}
-    return {**provenance(parameters=parameters, repository=shipped()), "stage": study.stage, "made_from": made_from,
-            "data_from": study.machine["machine"]}
+    before = {
+        path.stem: digest(path.read_bytes())
+        for path in sorted((study.build / "stamps").glob("*.made"))
+        if path.stem < study.stage
+    }
+    made_from = {
+        "notebook": notebook_digest(notebook_of(study.stage)),
+        "library": library_digest(),
+        "stages_before": before,
+    }
+    return {
+        **provenance(parameters=parameters, repository=shipped()),
+        "stage": study.stage,
+        "made_from": made_from,
+        "data_from": study.machine["machine"],
+    }
 
 
 def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> None:
@@ -224,23 +286,40 @@ def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> Non
     with tempfile.TemporaryDirectory(prefix="noisebook-") as folder, listening(line, folder):
         os.environ["NOISEBOOK_STATIC"] = "1"  # nobody is there to drag a slider
         os.environ[HOME] = str(results())  # the kernel runs in another folder
-        papermill.execute_notebook(str(source), str(output), parameters=parameters, kernel_name="python3", cwd=str(NOTEBOOKS),
-                                   engine_name=engine(line), progress_bar=False, start_timeout=120, config=Config(_kernel(folder)))
+        papermill.execute_notebook(
+            str(source),
+            str(output),
+            parameters=parameters,
+            kernel_name="python3",
+            cwd=str(NOTEBOOKS),
+            engine_name=engine(line),
+            progress_bar=False,
+            start_timeout=120,
+            config=Config(_kernel(folder)),
+        )
 
 
 def _kernel(folder: str) -> dict:
-    """Sockets in a folder of this stage's own: no other user can listen, and no stage beside it (make -j) can take them for its own.
+    """Sockets in a folder of this stage's own: no other user can listen, and no stage beside it
+    (make -j) can take them for its own.
 
     A failed cell's error reaches us as a message; what the kernel would log is only its own end.
     """
-    return {"KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"}, "NotebookClient": {"extra_arguments": ["--IPKernelApp.log_level=50"]}}
+    return {
+        "KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"},
+        "NotebookClient": {"extra_arguments": ["--IPKernelApp.log_level=50"]},
+    }
 
 
 def _stage_lock(study: Study):
-    """A stage that measures has the machine to itself, from before its kernel starts; the others run beside each other."""
+    """A stage that measures has the machine to itself, from before its kernel starts; the others
+    run beside each other.
+    """
     from .machine import measuring
 
-    measures = read_json(notebook_of(study.stage))["metadata"].get("noisebook", {}).get("measures", False)
+    measures = (
+        read_json(notebook_of(study.stage))["metadata"].get("noisebook", {}).get("measures", False)
+    )
     return measuring(exclusive=measures and study.measures, doing=f"stage {study.stage}")
 
 
@@ -257,19 +336,30 @@ def _export(study: Study, notebook: Path) -> Path:
 
 def _made(study: Study) -> dict:
     """Digests of what a stage made and measured: the stages after it re-run when these change."""
-    return {name: _folder_digest(folder) for name, folder in (("results", study.results), ("data", study.data))}
+    return {
+        name: _folder_digest(folder)
+        for name, folder in (("results", study.results), ("data", study.data))
+    }
 
 
 def _folder_digest(folder: Path) -> str:
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
-    return digest(*(part for path in files for part in (str(path.relative_to(folder)), path.read_bytes())))
+    files = sorted(
+        path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")
+    )
+    return digest(
+        *(part for path in files for part in (str(path.relative_to(folder)), path.read_bytes()))
+    )
 
 
 def measure_again(profile: str) -> Path | None:
-    """Put the profile's measured data aside, so that the next `make paper` measures anew; nothing is deleted."""
+    """Put the profile's measured data aside, so that the next `make paper` measures anew; nothing
+    is deleted.
+    """
     study = Study("00-machine", profile)
     if not study.measures:
-        raise InputError("the recorded campaign is never measured again", mend=how_to("paper PROFILE=quick"))
+        raise InputError(
+            "the recorded campaign is never measured again", mend=how_to("paper PROFILE=quick")
+        )
     data = study.build / "data"
     if not data.exists():
         return None
@@ -285,15 +375,27 @@ def record(profile: str) -> Path:
     target = shipped() / "data" / "recorded"
     source = Study("00-machine", profile).build / "data"
     if not source.exists():
-        raise InputError("nothing was measured in this profile yet", where=source, mend=how_to(f"paper PROFILE={profile}"))
+        raise InputError(
+            "nothing was measured in this profile yet",
+            where=source,
+            mend=how_to(f"paper PROFILE={profile}"),
+        )
     for stage in sorted(path for path in source.iterdir() if path.is_dir()):
         shutil.rmtree(target / stage.name, ignore_errors=True)
-        shutil.copytree(stage, target / stage.name, ignore=shutil.ignore_patterns("*.lock", ".*", "aside"), copy_function=pack)
+        shutil.copytree(
+            stage,
+            target / stage.name,
+            ignore=shutil.ignore_patterns("*.lock", ".*", "aside"),
+            copy_function=pack,
+        )
     return target
 
 
 def _stop_cleanly() -> None:
-    """SIGTERM becomes an orderly end: papermill would otherwise leave the kernel's children behind. So does the death of make."""
+    """SIGTERM becomes an orderly end: papermill would otherwise leave the kernel's children behind.
+    So does the death of make.
+    """
+
     def stop(number, frame):
         raise KeyboardInterrupt
 
@@ -302,9 +404,18 @@ def _stop_cleanly() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m nbhelpers.stages", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m nbhelpers.stages", description=__doc__.splitlines()[0]
+    )
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, stages in (("check", "*"), ("wanted", "*"), ("run", 1), ("measure-again", 0), ("record", 0), ("account", 0)):
+    for name, stages in (
+        ("check", "*"),
+        ("wanted", "*"),
+        ("run", 1),
+        ("measure-again", 0),
+        ("record", 0),
+        ("account", 0),
+    ):
         command = commands.add_parser(name)
         command.add_argument("--profile", required=True)
         if stages:
@@ -362,7 +473,10 @@ def main() -> int:
         print(f"\n{_not_written(error, arguments.profile)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nStopped. Finished runs are kept; the same command goes on from here.", file=sys.stderr)
+        print(
+            "\nStopped. Finished runs are kept; the same command goes on from here.",
+            file=sys.stderr,
+        )
         return 130
     except Exception as error:
         return _tell_failure(arguments, error)
@@ -378,20 +492,32 @@ def _not_written(error: OSError, profile: str) -> NoisebookError:
     full = disk_error(error, error.filename or build)
     if not full and not isinstance(error, PermissionError):
         raise error
-    mend = f"go on as the user who began, or take it over: sudo chown -R $USER {shlex.quote(str(build))}"
-    return full or InputError(f"this user may not write here: {error.strerror}", where=error.filename,
-                              mend=mend)
+    mend = (
+        "go on as the user who began, or take it over: sudo chown -R $USER"
+        f" {shlex.quote(str(build))}"
+    )
+    return full or InputError(
+        f"this user may not write here: {error.strerror}", where=error.filename, mend=mend
+    )
 
 
 def _tell_failure(arguments: argparse.Namespace, error: Exception) -> int:
-    """papermill's error carries the failed cell's own message; anything else is a fault of ours and keeps its traceback."""
+    """papermill's error carries the failed cell's own message; anything else is a fault of ours and
+    keeps its traceback.
+    """
     if type(error).__name__ not in ("PapermillExecutionError", "DeadKernelError"):
         raise error
-    folder = Path(os.path.relpath(Study(arguments.stages[0], arguments.profile).build)) / "notebooks"
+    folder = (
+        Path(os.path.relpath(Study(arguments.stages[0], arguments.profile).build)) / "notebooks"
+    )
     message = f"{error}; finished runs are kept, the same command goes on from here"
     if hasattr(error, "ename"):
         message = _in_notebook(error, folder)
-    print(f"\n{message}\n  the notebook as far as it came: {folder / arguments.stages[0]}.failed.ipynb", file=sys.stderr)
+    print(
+        f"\n{message}\n  the notebook as far as it came:"
+        f" {folder / arguments.stages[0]}.failed.ipynb",
+        file=sys.stderr,
+    )
     return 1
 
 

@@ -1,8 +1,10 @@
-"""Where a notebook's data come from and where its results go, and what stands at the top of its page.
+"""Where a notebook's data come from and where its results go, and what stands at the top of its
+page.
 
-A study is a profile (smoke, quick, full, recorded) seen from one stage. Measured data: build/PROFILE/data/STAGE, only ever
-appended to; the profile `recorded` reads data/recorded instead and never measures (`record` is how it was measured). Computed: build/PROFILE/results/STAGE.
-An installed package has no build folder: `nbhelpers.places.results` says what takes its place.
+A study is a profile (smoke, quick, full, recorded) seen from one stage. Measured data:
+build/PROFILE/data/STAGE, only ever appended to; the profile `recorded` reads data/recorded instead
+and never measures (`record` is how it was measured). Computed: build/PROFILE/results/STAGE. An
+installed package has no build folder: `nbhelpers.places.results` says what takes its place.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,8 @@ PROFILES = ("smoke", "quick", "full", "record", "recorded")
 
 
 def profile_file(profile: str, own: bool = False) -> Path:
-    """The YAML file of a profile: in notebooks/parameters, else the copy of one's own in build/NAME.
+    """The YAML file of a profile: in notebooks/parameters, else the copy of one's own in
+    build/NAME.
 
     With `own` always that copy. `record` measures what `recorded` later shows, so they share one.
     """
@@ -36,8 +39,10 @@ class Study:
 
     Parameters
     ----------
-    stage : name of the notebook, such as ``"10-trace-collection"``.
-    profile : one of `PROFILES`, or NAME that `make paper PROFILE=path/to/NAME.yml` has checked.
+    stage
+        Name of the notebook, such as ``"10-trace-collection"``.
+    profile
+        One of `PROFILES`, or NAME that `make paper PROFILE=path/to/NAME.yml` has checked.
     """
 
     stage: str
@@ -45,13 +50,17 @@ class Study:
 
     def __post_init__(self):
         if self.profile not in PROFILES and not profile_file(self.profile).is_file():
-            raise InputError(f"there is no profile '{self.profile}'",
-                             mend=how_to(f"paper PROFILE={'|'.join(PROFILES)}")
-                             + "; one of your own by its file: PROFILE=path/to/mine.yml")
+            raise InputError(
+                f"there is no profile '{self.profile}'",
+                mend=how_to(f"paper PROFILE={'|'.join(PROFILES)}")
+                + "; one of your own by its file: PROFILE=path/to/mine.yml",
+            )
         if not self.measures and is_installed():
-            raise InputError("the recorded campaign is not part of the installed package",
-                             why="it is 13 MB of data that few need",
-                             mend="in a checkout of the repository: make paper PROFILE=recorded")
+            raise InputError(
+                "the recorded campaign is not part of the installed package",
+                why="it is 13 MB of data that few need",
+                mend="in a checkout of the repository: make paper PROFILE=recorded",
+            )
 
     @property
     def measures(self) -> bool:
@@ -71,7 +80,9 @@ class Study:
     @property
     def data(self) -> Path:
         """Measured data of this stage."""
-        return (self.build / "data" if self.measures else shipped() / "data" / "recorded") / self.stage
+        return (
+            self.build / "data" if self.measures else shipped() / "data" / "recorded"
+        ) / self.stage
 
     @property
     def results(self) -> Path:
@@ -102,19 +113,34 @@ class Study:
         """The machine as a table of two columns."""
         import pandas
 
-        rows = [(name.replace("_", " "), _readable(value)) for name, value in self.machine["machine"].items()]
+        rows = [
+            (name.replace("_", " "), _readable(value))
+            for name, value in self.machine["machine"].items()
+        ]
         return pandas.DataFrame(rows, columns=["property", "value"])
 
     def found(self) -> "Found":
-        """A place at the top of the page for what was found; filled in at the end, when it is known."""
+        """A place at the top of the page for what was found; filled in at the end, when it is
+        known.
+        """
         return Found(self)
 
     def grown(self) -> list[str]:
-        """How the data came about, where that took more than one go: what was added later, what was put aside and why."""
-        files = [path for path in sorted(self.data.rglob("*.json")) if "aside" not in path.relative_to(self.data).parts]
+        """How the data came about, where that took more than one go: what was added later, what was
+        put aside and why.
+        """
+        files = [
+            path
+            for path in sorted(self.data.rglob("*.json"))
+            if "aside" not in path.relative_to(self.data).parts
+        ]
         kept = {path: read_json(path) for path in files if path.stat().st_size < _MOST_BYTES}
-        return [f"{path.parent.name if path.name == 'campaign.json' else path.stem}, {note}"
-                for path, record in kept.items() if isinstance(record, dict) for note in record.get("notes", [])]
+        return [
+            f"{path.parent.name if path.name == 'campaign.json' else path.stem}, {note}"
+            for path, record in kept.items()
+            if isinstance(record, dict)
+            for note in record.get("notes", [])
+        ]
 
     def header(self) -> "Header":
         """What stands at the top of the page: what was replaced by what, machine, profile."""
@@ -123,12 +149,14 @@ class Study:
 
 @dataclass(frozen=True)
 class OwnStudy(Study):
-    """The study of one's own program: everything lies in a folder of its own, and no profile counts.
+    """The study of one's own program: everything lies in a folder of its own, and no profile
+    counts.
 
     Parameters
     ----------
     stage : name of the notebook.
-    folder : of `studies.OwnProgram`.
+    folder
+        Of `studies.OwnProgram`.
     """
 
     folder: Path = Path("noisebook")
@@ -171,10 +199,15 @@ class Found:
         from IPython.display import HTML, display
 
         self.path, self._study = study.results / "found.json", study
-        self._place = display(HTML("<p><em>What was found stands here when the notebook has run.</em></p>"), display_id=True)
+        self._place = display(
+            HTML("<p><em>What was found stands here when the notebook has run.</em></p>"),
+            display_id=True,
+        )
 
     def tell(self, *sentences: str) -> None:
-        """Show the sentences at the top of the page, with how the data grew, and keep them for the paper."""
+        """Show the sentences at the top of the page, with how the data grew, and keep them for the
+        paper.
+        """
         from IPython.display import HTML
 
         from .report import found_html
@@ -188,7 +221,10 @@ def _grown_html(notes: list[str]) -> str:
     if not notes:
         return ""
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return f"<details open><summary>These data were not measured in one go</summary><ul>{items}</ul></details>"
+    return (
+        "<details open><summary>These data were not measured in one"
+        f" go</summary><ul>{items}</ul></details>"
+    )
 
 
 @dataclass(frozen=True)
@@ -208,13 +244,23 @@ class Header:
 
         notes = self._replaced()
         if not self.study.measures:
-            notes.insert(0, "Nothing on this page was measured on this machine: it was regenerated from the recorded campaign in data/recorded.")
+            notes.insert(
+                0,
+                "Nothing on this page was measured on this machine: it was regenerated from the"
+                " recorded campaign in data/recorded.",
+            )
         if self.study.profile == "smoke":
-            notes.insert(0, "Profile smoke: a handful of runs to see that everything works. No conclusion can be drawn from them.")
+            notes.insert(
+                0,
+                "Profile smoke: a handful of runs to see that everything works. No conclusion can"
+                " be drawn from them.",
+            )
         return banner_html(notes) if notes else ""
 
     def _replaced(self) -> list[str]:
-        """Of a recorded campaign what its machine replaced; of one that is measured here what this stage does, as the doctor promised."""
+        """Of a recorded campaign what its machine replaced; of one that is measured here what this
+        stage does, as the doctor promised.
+        """
         if not self.study.measures:
             return list(self.study.machine["replaced"])
         from .promise import replaced_or_left_out
@@ -223,6 +269,11 @@ class Header:
 
     def _provenance(self) -> str:
         machine = self.study.machine["machine"]
-        facts = [self.study.label, machine["cpu_model"], f"{len(machine['cpus'])} CPUs", f"Linux {machine['kernel']}",
-                 f"virtualisation: {machine['virtualisation']}"]
+        facts = [
+            self.study.label,
+            machine["cpu_model"],
+            f"{len(machine['cpus'])} CPUs",
+            f"Linux {machine['kernel']}",
+            f"virtualisation: {machine['virtualisation']}",
+        ]
         return f"<p class='provenance'><small>{escape(' · '.join(facts))}</small></p>"

@@ -10,7 +10,11 @@ HERE = Path(__file__).resolve().parent
 def declarations() -> str:
     """`config_reader.h` without the three kinds of line that cffi's parser does not know."""
     skipped = ("#ifndef", "#include", "#endif", "#define NB_CONFIG_READER_H")
-    return "\n".join(line for line in (HERE / "config_reader.h").read_text().splitlines() if not line.startswith(skipped))
+    return "\n".join(
+        line
+        for line in (HERE / "config_reader.h").read_text().splitlines()
+        if not line.startswith(skipped)
+    )
 
 
 ffibuilder = FFI()

@@ -1,7 +1,9 @@
-"""Builds nbhelpers.simulate._simulator from every .c file here: API mode, limited ABI; setup.py and nothing else runs this.
+"""Builds nbhelpers.simulate._simulator from every .c file here: API mode, limited ABI; setup.py and
+nothing else runs this.
 
-`simulator.h` holds what all share; what Python calls in NAME.c is declared in NAME.h (a .c without such a header is internal). These headers are
-real C, and cffi reads them but for the lines that begin with '#'. NB_SANITIZE=address,undefined builds with sanitizers.
+`simulator.h` holds what all share; what Python calls in NAME.c is declared in NAME.h (a .c without
+such a header is internal). These headers are real C, and cffi reads them but for the lines that
+begin with '#'. NB_SANITIZE=address,undefined builds with sanitizers.
 """
 
 import os
@@ -12,7 +14,11 @@ from cffi import FFI
 HERE = Path(__file__).resolve().parent
 NAMES = sorted(path.stem for path in HERE.glob("*.c"))
 HEADERS = ["simulator.h", *(f"{name}.h" for name in NAMES if (HERE / f"{name}.h").exists())]
-SANITIZE = ["-fsanitize=" + os.environ["NB_SANITIZE"], "-fno-omit-frame-pointer", "-g"] if os.environ.get("NB_SANITIZE") else []
+SANITIZE = (
+    ["-fsanitize=" + os.environ["NB_SANITIZE"], "-fno-omit-frame-pointer", "-g"]
+    if os.environ.get("NB_SANITIZE")
+    else []
+)
 
 
 def declarations() -> str:

@@ -1,11 +1,13 @@
-"""Runs a command where optional parts of the machine are really absent, and nothing else is changed.
+"""Runs a command where optional parts of the machine are really absent, and nothing else is
+changed.
 
     python tests/absent.py [--profile-at FOLDER] [--cpus LIST] PART,PART… -- COMMAND…
 
 A part is not switched off in our code: its files are gone from a mount namespace of the command's
 own, a capability is dropped, a system call is refused, the user is an ordinary one. Needs root;
 nothing is left behind, since the namespace ends with the command. `--profile-at` puts an empty
-folder of the caller's where the profile `smoke` would be built, so that each set of parts has its own.
+folder of the caller's where the profile `smoke` would be built, so that each set of parts has its
+own.
 """
 
 import argparse
@@ -39,8 +41,17 @@ def _checked(name: str, *arguments: object) -> None:
         raise CannotHide(f"{name}: {os.strerror(number)}")
 
 
-def _mount(source: str, target: str | Path, kind: str | None, flags: int = 0, options: str = "") -> None:
-    _checked("mount", source.encode(), str(target).encode(), kind and kind.encode(), flags, options.encode())
+def _mount(
+    source: str, target: str | Path, kind: str | None, flags: int = 0, options: str = ""
+) -> None:
+    _checked(
+        "mount",
+        source.encode(),
+        str(target).encode(),
+        kind and kind.encode(),
+        flags,
+        options.encode(),
+    )
 
 
 def _empty(*folders: str | Path) -> None:
@@ -59,7 +70,12 @@ def _without_files(*patterns: str) -> None:
     _mount("absent", upper, "tmpfs")
     for name in ("changed", "work"):
         (upper / name).mkdir()
-    _mount("absent", "/usr", "overlay", options=f"lowerdir=/usr,upperdir={upper}/changed,workdir={upper}/work")
+    _mount(
+        "absent",
+        "/usr",
+        "overlay",
+        options=f"lowerdir=/usr,upperdir={upper}/changed,workdir={upper}/work",
+    )
     for path in found:
         path.unlink(missing_ok=True)
 
@@ -89,7 +105,9 @@ def _no_perf() -> None:
     code = ctypes.create_string_buffer(program, len(program))
     filtered = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code))
     _checked("prctl", _NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    _checked("prctl", _SET_SECCOMP, _FILTER, ctypes.create_string_buffer(filtered, len(filtered)), 0, 0)
+    _checked(
+        "prctl", _SET_SECCOMP, _FILTER, ctypes.create_string_buffer(filtered, len(filtered)), 0, 0
+    )
 
 
 def _ordinary_user() -> None:
@@ -103,15 +121,24 @@ def _one_cpu() -> None:
 
 
 _ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
-FILES: dict[str, tuple[str, ...]] = {  # of /usr, taken away together: the kernel stacks two overlays and no more
+FILES: dict[
+    str, tuple[str, ...]
+] = {  # of /usr, taken away together: the kernel stacks two overlays and no more
     "clang": ("bin/clang*",),
     "mpi": ("bin/mpirun*", "bin/mpiexec*", "bin/mpicc*", "bin/orterun*", "bin/prterun*"),
     "gpu": ("bin/nvidia-smi", "bin/nsys", "lib/*/libnvidia-ml.so*", "lib/libnvidia-ml.so*"),
-    "allocators": tuple(f"{folder}/lib{name}*.so*" for folder in ("lib", "lib64", "lib/*", "local/lib") for name in _ALLOCATORS),
+    "allocators": tuple(
+        f"{folder}/lib{name}*.so*"
+        for folder in ("lib", "lib64", "lib/*", "local/lib")
+        for name in _ALLOCATORS
+    ),
 }
 OTHERS: dict[str, Callable[[], None]] = {  # in the order in which they can be taken away
     "sycl": lambda: _empty(REPOSITORY / "build/sycl", REPOSITORY / "build/bin/sycl"),
-    "cpufreq": lambda: _empty(*sorted(Path("/sys/devices/system/cpu").glob("cpu*/cpufreq")), "/sys/devices/system/cpu/cpufreq"),
+    "cpufreq": lambda: _empty(
+        *sorted(Path("/sys/devices/system/cpu").glob("cpu*/cpufreq")),
+        "/sys/devices/system/cpu/cpufreq",
+    ),
     "pressure": lambda: _empty("/proc/pressure"),
     "cgroups": lambda: _empty("/sys/fs/cgroup"),
     "tracefs": _no_tracefs,
@@ -128,7 +155,8 @@ def take_away(parts: Iterable[str], profile_at: str | Path | None = None) -> Non
 
     Raises
     ------
-    CannotHide : one of them cannot be, on this machine.
+    CannotHide
+        One of them cannot be, on this machine.
     """
     parts = set(parts)
     _checked("unshare", _NEW_NAMESPACE)
@@ -138,16 +166,27 @@ def take_away(parts: Iterable[str], profile_at: str | Path | None = None) -> Non
         place.mkdir(parents=True, exist_ok=True)
         _mount(str(profile_at), place, None, _BIND)
     if "root" in parts:
-        _open_the_way(REPOSITORY, Path(sys.base_prefix).resolve(), *([Path(profile_at).resolve().parent] if profile_at else []))
-    _without_files(*(pattern for name, patterns in FILES.items() if name in parts for pattern in patterns))
+        _open_the_way(
+            REPOSITORY,
+            Path(sys.base_prefix).resolve(),
+            *([Path(profile_at).resolve().parent] if profile_at else []),
+        )
+    _without_files(
+        *(pattern for name, patterns in FILES.items() if name in parts for pattern in patterns)
+    )
     for name, take in OTHERS.items():
         if name in parts:
             take()
 
 
 def _open_the_way(*folders: Path) -> None:
-    """An ordinary user can reach the folders (repository, interpreter, profile), even if they lie in a home that is closed."""
-    closed = {folder: [above for above in reversed(folder.parents) if not above.stat().st_mode & 0o001] for folder in folders}
+    """An ordinary user can reach the folders (repository, interpreter, profile), even if they lie
+    in a home that is closed.
+    """
+    closed = {
+        folder: [above for above in reversed(folder.parents) if not above.stat().st_mode & 0o001]
+        for folder in folders
+    }
     handles = {folder: os.open(folder, os.O_PATH) for folder, above in closed.items() if above}
     _empty(*{above[0] for above in closed.values() if above})
     for folder, handle in handles.items():
@@ -156,7 +195,9 @@ def _open_the_way(*folders: Path) -> None:
         os.close(handle)
 
 
-def run_without(parts: Iterable[str], command: list[str], folder: Path, timeout_s: float = 600) -> subprocess.CompletedProcess:
+def run_without(
+    parts: Iterable[str], command: list[str], folder: Path, timeout_s: float = 600
+) -> subprocess.CompletedProcess:
     """Run a command without some parts; home, state and profile lie in a folder of its own.
 
     Returns
@@ -168,15 +209,41 @@ def run_without(parts: Iterable[str], command: list[str], folder: Path, timeout_
     if "root" in parts:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, NOBODY, NOBODY)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "JUPYTER", "PYTEST"))}
-    environment |= {"HOME": str(folder / "home"), "NOISEBOOK_STATE": str(folder / "state"), "TMPDIR": "/tmp"}
-    words = [sys.executable, __file__, "--profile-at", str(folder / "smoke"), ",".join(parts) or "-", "--", *command]
-    return subprocess.run(words, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s)
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MAKE", "JUPYTER", "PYTEST"))
+    }
+    environment |= {
+        "HOME": str(folder / "home"),
+        "NOISEBOOK_STATE": str(folder / "state"),
+        "TMPDIR": "/tmp",
+    }
+    words = [
+        sys.executable,
+        __file__,
+        "--profile-at",
+        str(folder / "smoke"),
+        ",".join(parts) or "-",
+        "--",
+        *command,
+    ]
+    return subprocess.run(
+        words,
+        cwd=REPOSITORY,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout_s,
+    )
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--profile-at")
     parser.add_argument("parts", help=f"of {' '.join(PARTS)}; '-': none")
     parser.add_argument("command", nargs="+")

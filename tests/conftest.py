@@ -1,4 +1,6 @@
-"""What tests share: the programs, built once; and the proof that a test leaves no process and no file descriptor behind."""
+"""What tests share: the programs, built once; and the proof that a test leaves no process and no
+file descriptor behind.
+"""
 
 import gc
 import os
@@ -17,28 +19,42 @@ FEWER = 5  # times fewer examples of each property there
 
 
 def pytest_configure(config):
-    """What is started from a script with & or by nohup ignores these signals, and so would every program that tests start and interrupt."""
+    """What is started from a script with & or by nohup ignores these signals, and so would every
+    program that tests start and interrupt.
+    """
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    examples = hypothesis.settings.default.max_examples // (FEWER if config.option.markexpr == SHORT else 1)
+            signal.signal(
+                number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            )
+    examples = hypothesis.settings.default.max_examples // (
+        FEWER if config.option.markexpr == SHORT else 1
+    )
     hypothesis.settings.register_profile("noisebook", max_examples=examples, deadline=None)
     hypothesis.settings.load_profile("noisebook")
 
 
 def pytest_collection_modifyitems(config, items):
-    """`make test` tries every property on fewer examples; `make test-all` on as many as the test says."""
+    """`make test` tries every property on fewer examples; `make test-all` on as many as the test
+    says.
+    """
     if config.option.markexpr != SHORT:
         return
-    for function in {getattr(item.obj, "__func__", item.obj) for item in items if hasattr(item, "obj")}:
+    for function in {
+        getattr(item.obj, "__func__", item.obj) for item in items if hasattr(item, "obj")
+    }:
         said = getattr(function, "_hypothesis_internal_use_settings", None)
         if said is not None:
             fewer = max(10, said.max_examples // FEWER)
-            function._hypothesis_internal_use_settings = hypothesis.settings(said, max_examples=fewer)
+            function._hypothesis_internal_use_settings = hypothesis.settings(
+                said, max_examples=fewer
+            )
 
 
 def pytest_collection_finish():
-    """What was imported and collected stays: left out of garbage collections, which some libraries ask for at every call."""
+    """What was imported and collected stays: left out of garbage collections, which some libraries
+    ask for at every call.
+    """
     gc.collect()
     gc.freeze()
 
@@ -50,7 +66,12 @@ def binaries() -> Path:
     if chosen:
         return Path(chosen).resolve()
     folder = REPOSITORY / "build" / "bin"
-    command = ["make", "-C", "workloads", "BIN=../build/bin"]  # make takes no blank in a name: a relative one has none
+    command = [
+        "make",
+        "-C",
+        "workloads",
+        "BIN=../build/bin",
+    ]  # make takes no blank in a name: a relative one has none
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder

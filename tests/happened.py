@@ -1,4 +1,6 @@
-"""What a study really did, read from its data and pages: what the promises of the doctor are held against."""
+"""What a study really did, read from its data and pages: what the promises of the doctor are held
+against.
+"""
 
 import html
 import json
@@ -15,7 +17,11 @@ HARDWARE = ("instructions", "cycles")
 
 def runs_of(folder: Path) -> pd.DataFrame:
     """All runs of the campaigns below a folder."""
-    lines = [line for path in sorted(folder.rglob("runs.jsonl")) for line in path.read_text().splitlines()]
+    lines = [
+        line
+        for path in sorted(folder.rglob("runs.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
     return pd.DataFrame([json.loads(line) for line in lines])
 
 
@@ -32,20 +38,31 @@ def replaced_or_left_out(profile: Path, stage: str) -> set[str]:
 
 
 def _tracer(profile: Path, stage: str) -> list[str]:
-    traces = [path.name.split(".")[1] for path in (profile / "data" / stage).rglob("run-*.gz") if "traces" in path.parts]
+    traces = [
+        path.name.split(".")[1]
+        for path in (profile / "data" / stage).rglob("run-*.gz")
+        if "traces" in path.parts
+    ]
     return [] if traces and set(traces) == {"osnoise"} else ["kernel tracer"]
 
 
 def _noise(profile: Path, stage: str) -> list[str]:
     """Real-time scheduling, by the policies that the kernel had given to what was injected as such."""
-    logs = [pd.read_parquet(path) for path in sorted((profile / "data" / stage).rglob("injection-*.parquet"))]
+    logs = [
+        pd.read_parquet(path)
+        for path in sorted((profile / "data" / stage).rglob("injection-*.parquet"))
+    ]
     policies = {str(policy) for log in logs for policy in log["policy"].unique()}
     return [] if "SCHED_FIFO" in policies else ["real-time scheduling"]
 
 
 def _counters(profile: Path, stage: str) -> list[str]:
     runs = runs_of(profile / "data" / stage)
-    return [] if any(name in runs and runs[name].notna().any() for name in HARDWARE) else ["hardware counters"]
+    return (
+        []
+        if any(name in runs and runs[name].notna().any() for name in HARDWARE)
+        else ["hardware counters"]
+    )
 
 
 def _first(profile: Path) -> list[str]:
@@ -65,7 +82,9 @@ def _mitigations(profile: Path) -> list[str]:
 
 def _causes(profile: Path) -> list[str]:
     asked = set(saved(profile, "52-known-causes", "causes")["cause"])
-    return sorted(asked - {path.name for path in (profile / "data/52-known-causes").iterdir()}) + _counters(profile, "52-known-causes")
+    return sorted(
+        asked - {path.name for path in (profile / "data/52-known-causes").iterdir()}
+    ) + _counters(profile, "52-known-causes")
 
 
 def _allocators(profile: Path) -> list[str]:
@@ -82,7 +101,11 @@ def _compilers(profile: Path) -> list[str]:
 
 _ASKED = {
     "10-trace-collection": _first,
-    "30-injection": lambda profile: _tracer(profile, "30-injection") + _noise(profile, "30-injection") + _counters(profile, "30-injection"),
+    "30-injection": lambda profile: (
+        _tracer(profile, "30-injection")
+        + _noise(profile, "30-injection")
+        + _counters(profile, "30-injection")
+    ),
     "37-worst-runs": _worst,
     "40-mitigations": _mitigations,
     "52-known-causes": _causes,
@@ -119,7 +142,11 @@ def _unreadable(profile: Path, stage: str, page: str) -> list[str]:
     told = json.loads(place.read_text()) if place.exists() else []
     words = re.compile(r"\b(nan|inf)\b|\bNone\b(?! of)")
     unknown = [sentence for sentence in told if words.search(sentence)]
-    return unknown + (["a table without rows does not say why"] if f"No rows: {UNKNOWN}" in html.unescape(page) else [])
+    return unknown + (
+        ["a table without rows does not say why"]
+        if f"No rows: {UNKNOWN}" in html.unescape(page)
+        else []
+    )
 
 
 def says(profile: Path, stage: str, sentence: str) -> bool:

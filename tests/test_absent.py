@@ -1,6 +1,8 @@
-"""Any subset of the optional parts of a machine gives complete pages, and the doctor said before what they would lack.
+"""Any subset of the optional parts of a machine gives complete pages, and the doctor said before
+what they would lack.
 
-The parts are really absent (`tests/absent.py`). The short tests take one part away at a time and ask the doctor; the long ones run stages.
+The parts are really absent (`tests/absent.py`). The short tests take one part away at a time and
+ask the doctor; the long ones run stages.
 """
 
 import json
@@ -11,26 +13,48 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from absent import PARTS, run_without
 from happened import CHECKED, faults, replaced_or_left_out, says
 
-STAGES = ["00-machine", "10-trace-collection", "20-delta-config", "30-injection", "35-planted-anomaly", "37-worst-runs", "40-mitigations",
-          "50-attribution", "52-known-causes", "55-mitigate-and-compare", "60-openmp-variability", "80-noise-at-scale", "90-paper"]
+STAGES = [
+    "00-machine",
+    "10-trace-collection",
+    "20-delta-config",
+    "30-injection",
+    "35-planted-anomaly",
+    "37-worst-runs",
+    "40-mitigations",
+    "50-attribution",
+    "52-known-causes",
+    "55-mitigate-and-compare",
+    "60-openmp-variability",
+    "80-noise-at-scale",
+    "90-paper",
+]
 TO_REPLAY = STAGES[:4]
-USED_BY = {  # part: the stages that use it, with those that they need; the others are in the sets below
-    "tracefs": [*STAGES[:6], "40-mitigations", "80-noise-at-scale"], "realtime": TO_REPLAY,
+# part: the stages that use it, with those that they need; the others are in the sets below
+USED_BY = {
+    "tracefs": [*STAGES[:6], "40-mitigations", "80-noise-at-scale"],
+    "realtime": TO_REPLAY,
     "perf": [*STAGES[:2], "35-planted-anomaly", "50-attribution"],
     "second-cpu": [*TO_REPLAY, "40-mitigations", "60-openmp-variability", "80-noise-at-scale"],
-    "cgroups": ["52-known-causes"], "allocators": ["52-known-causes", "55-mitigate-and-compare"],
-    "clang": ["60-openmp-variability"], "sycl": [*STAGES[:3], "40-mitigations"]}
+    "cgroups": ["52-known-causes"],
+    "allocators": ["52-known-causes", "55-mitigate-and-compare"],
+    "clang": ["60-openmp-variability"],
+    "sycl": [*STAGES[:3], "40-mitigations"],
+}
 SEEDS = (1, 2, 3)
 # whole studies, several minutes each: too long for CI beside the bare systems
-not_in_ci = pytest.mark.skipif(os.environ.get("CI") == "true", reason="whole studies without some parts take too long for CI: make test-all")
+not_in_ci = pytest.mark.skipif(
+    os.environ.get("CI") == "true",
+    reason="whole studies without some parts take too long for CI: make test-all",
+)
 SHOWN_IN_CI = ("tracefs", "realtime", "cgroups", "allocators", "sycl")
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="only root can take parts of the machine away"),
-              pytest.mark.skipif(shutil.which("unshare") is None, reason="needs Linux with mount namespaces")]
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can take parts of the machine away"),
+    pytest.mark.skipif(shutil.which("unshare") is None, reason="needs Linux with mount namespaces"),
+]
 
 ASK = """
 import dataclasses, json
@@ -53,7 +77,9 @@ for stage in sys.argv[1:]:
 
 
 def asked(parts: list[str], folder: Path) -> tuple[dict, list[dict], list[dict]]:
-    """The doctor's capabilities and its promises for the profiles full and smoke, without some parts."""
+    """The doctor's capabilities and its promises for the profiles full and smoke, without some
+    parts.
+    """
     done = run_without(parts, [sys.executable, "-c", ASK], folder)
     if done.returncode == 77:
         pytest.skip(done.stdout.strip())
@@ -66,13 +92,30 @@ def of(made: list[dict], stage: str) -> set[str]:
 
 
 EXPECTED = {
-    "tracefs": lambda can, made: can["tracer"] == "detours" and "time of the hypervisor" in of(made, "37-worst-runs"),
-    "realtime": lambda can, made: not can["fifo"] and {"real-time scheduling"} <= of(made, "30-injection") and "fifo-bursts" in of(made, "52-known-causes"),
-    "root": lambda can, made: can["tracer"] == "detours" and "kernel tracer" in of(made, "10-trace-collection"),
-    "perf": lambda can, made: not can["perf_hardware"] and not can["perf_software"] and "hardware counters" in of(made, "50-attribution"),
-    "second-cpu": lambda can, made: "configurations" in of(made, "40-mitigations") and "interrupt-storm" in of(made, "52-known-causes"),
+    "tracefs": lambda can, made: (
+        can["tracer"] == "detours" and "time of the hypervisor" in of(made, "37-worst-runs")
+    ),
+    "realtime": lambda can, made: (
+        not can["fifo"]
+        and {"real-time scheduling"} <= of(made, "30-injection")
+        and "fifo-bursts" in of(made, "52-known-causes")
+    ),
+    "root": lambda can, made: (
+        can["tracer"] == "detours" and "kernel tracer" in of(made, "10-trace-collection")
+    ),
+    "perf": lambda can, made: (
+        not can["perf_hardware"]
+        and not can["perf_software"]
+        and "hardware counters" in of(made, "50-attribution")
+    ),
+    "second-cpu": lambda can, made: (
+        "configurations" in of(made, "40-mitigations")
+        and "interrupt-storm" in of(made, "52-known-causes")
+    ),
     "cgroups": lambda can, made: "cpu-quota" in of(made, "52-known-causes"),
-    "allocators": lambda can, made: {"jemalloc", "tcmalloc", "mimalloc"} <= of(made, "55-mitigate-and-compare"),
+    "allocators": lambda can, made: (
+        {"jemalloc", "tcmalloc", "mimalloc"} <= of(made, "55-mitigate-and-compare")
+    ),
     "sycl": lambda can, made: "sycl" in of(made, "40-mitigations"),
 }
 
@@ -121,7 +164,10 @@ def check_pages(parts: list[str], stages: list[str], folder: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("part", [pytest.param(part, marks=[] if part in SHOWN_IN_CI else [not_in_ci]) for part in USED_BY])
+@pytest.mark.parametrize(
+    "part",
+    [pytest.param(part, marks=[] if part in SHOWN_IN_CI else [not_in_ci]) for part in USED_BY],
+)
 def test_the_stages_that_use_a_part_end_without_it(part, tmp_path):
     check_pages([part], USED_BY[part], tmp_path)
 

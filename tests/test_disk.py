@@ -1,4 +1,5 @@
-"""A disk that is full, or may only be read: one sentence and what to do; what was written before is whole, and the same command goes on.
+"""A disk that is full, or may only be read: one sentence and what to do; what was written before is
+whole, and the same command goes on.
 
 The disks are real ones: small file systems in memory, mounted in a namespace of the test's own.
 """
@@ -11,20 +12,24 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_make import OUTSIDE, PRIVATE, REPOSITORY, needs_mounts
+from test_stages import PARAMETERS, environment, house, notebook  # noqa: F401
 
 from nbhelpers.errors import DiskError, NoisebookError
 from nbhelpers.files import disk_error
-
-from test_make import OUTSIDE, PRIVATE, REPOSITORY, needs_mounts
-from test_stages import PARAMETERS, environment, house, notebook  # noqa: F401
 
 
 def on_a_small_disk(
     place: Path, script: str, size: str = "64k", env: dict | None = None
 ) -> subprocess.CompletedProcess:
-    """A shell script beside a file system of that size at `place`, where it is the working directory."""
+    """A shell script beside a file system of that size at `place`, where it is the working
+    directory.
+    """
     place.mkdir(parents=True, exist_ok=True)
-    command = f"mount -t tmpfs -o size={size} tmpfs {shlex.quote(str(place))} && cd {shlex.quote(str(place))} && {script}"
+    command = (
+        f"mount -t tmpfs -o size={size} tmpfs {shlex.quote(str(place))} && cd"
+        f" {shlex.quote(str(place))} && {script}"
+    )
     return subprocess.run(
         [*PRIVATE, "sh", "-c", command],
         capture_output=True,

@@ -1,4 +1,6 @@
-"""What `make paper` says at its start: campaigns counted as they are measured, times and sizes from them, what is done left out."""
+"""What `make paper` says at its start: campaigns counted as they are measured, times and sizes from
+them, what is done left out.
+"""
 
 import datetime
 import json
@@ -15,17 +17,37 @@ from nbhelpers import estimate
 from nbhelpers.estimate import Estimate, Machine, campaigns, sentence, this_machine
 from nbhelpers.files import read_json, read_records
 from nbhelpers.machine import topology
-from nbhelpers.stages import parameters_of
 from nbhelpers.places import shipped
 from nbhelpers.profiles import default_parameters
+from nbhelpers.stages import parameters_of
 from nbhelpers.study import Study
 from nbhelpers.workloads import Configuration, configurations
 
-
 RECORDED = shipped() / "data" / "recorded"
-STAGES = next(line for line in (shipped() / "Makefile").read_text().splitlines() if line.startswith("STAGES ")).split(":=")[1].split()
-CAUSES = ("cache-eviction", "cpu-hog", "cpu-quota", "disk-contention", "dropped-cache", "fifo-bursts", "forced-migrations", "interrupt-storm",
-          "memory-bandwidth", "returned-memory", "slow-path", "small-pages", "timer-storm")
+STAGES = (
+    next(
+        line
+        for line in (shipped() / "Makefile").read_text().splitlines()
+        if line.startswith("STAGES ")
+    )
+    .split(":=")[1]
+    .split()
+)
+CAUSES = (
+    "cache-eviction",
+    "cpu-hog",
+    "cpu-quota",
+    "disk-contention",
+    "dropped-cache",
+    "fifo-bursts",
+    "forced-migrations",
+    "interrupt-storm",
+    "memory-bandwidth",
+    "returned-memory",
+    "slow-path",
+    "small-pages",
+    "timer-storm",
+)
 
 
 def asked(profile: str) -> dict[str, dict]:
@@ -37,8 +59,20 @@ def recorded_machine() -> Machine:
     found = {}
     for stage in ("40-mitigations", "60-openmp-variability"):
         for record in read_json(RECORDED / stage / "design.json")["configurations"]:
-            found[record["name"]] = Configuration(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
-    return Machine(2, tuple(found.values()), ("omp", "sycl"), ("gcc", "clang"), ("jemalloc", "tcmalloc", "mimalloc"), CAUSES)
+            found[record["name"]] = Configuration(
+                **{
+                    name: tuple(value) if isinstance(value, list) else value
+                    for name, value in record.items()
+                }
+            )
+    return Machine(
+        2,
+        tuple(found.values()),
+        ("omp", "sycl"),
+        ("gcc", "clang"),
+        ("jemalloc", "tcmalloc", "mimalloc"),
+        CAUSES,
+    )
 
 
 def server(tmp_path: Path) -> Machine:
@@ -48,7 +82,11 @@ def server(tmp_path: Path) -> Machine:
         folder = tmp_path / f"sys/devices/system/cpu/cpu{cpu}/topology"
         folder.mkdir(parents=True, exist_ok=True)
         mates = f"{cpu % 16},{cpu % 16 + 16}"
-        for name, text in {"core_id": core, "physical_package_id": socket, "core_cpus_list": mates}.items():
+        for name, text in {
+            "core_id": core,
+            "physical_package_id": socket,
+            "core_cpus_list": mates,
+        }.items():
             (folder / name).write_text(f"{text}\n")
     (tmp_path / "sys/devices/system/cpu/online").write_text("0-31\n")
     for node, cpus in ((0, "0-7,16-23"), (1, "8-15,24-31")):
@@ -56,13 +94,23 @@ def server(tmp_path: Path) -> Machine:
         folder.mkdir(parents=True)
         (folder / "cpulist").write_text(f"{cpus}\n")
     root = tmp_path
-    return Machine(32, configurations(topology(root), range(32)), ("omp", "sycl"), ("gcc", "clang"), ("jemalloc", "tcmalloc", "mimalloc"), CAUSES)
+    return Machine(
+        32,
+        configurations(topology(root), range(32)),
+        ("omp", "sycl"),
+        ("gcc", "clang"),
+        ("jemalloc", "tcmalloc", "mimalloc"),
+        CAUSES,
+    )
 
 
 def total_s(machine: Machine, profile: str) -> float:
     parameters = asked(profile)
-    return sum(estimate.beside(stage, parameters, machine) + sum(own.seconds(machine.cpus) for own in campaigns(stage, parameters, machine))
-               for stage in STAGES)
+    return sum(
+        estimate.beside(stage, parameters, machine)
+        + sum(own.seconds(machine.cpus) for own in campaigns(stage, parameters, machine))
+        for stage in STAGES
+    )
 
 
 def recorded(stage: str, folder: str) -> Path:
@@ -71,18 +119,30 @@ def recorded(stage: str, folder: str) -> Path:
     return next(path for path in found if path.name != "loop" or folder == "loop")
 
 
-EXACT = {"10-trace-collection": ["baseline"], "30-injection": ["*", "*/retraced"], "37-worst-runs": ["loop"],
-         "40-mitigations": ["baseline", "planted", "injected/*", "lengths/*"], "52-known-causes": list(CAUSES),
-         "55-mitigate-and-compare": ["matrix-product"], "60-openmp-variability": ["runs"]}
+EXACT = {
+    "10-trace-collection": ["baseline"],
+    "30-injection": ["*", "*/retraced"],
+    "37-worst-runs": ["loop"],
+    "40-mitigations": ["baseline", "planted", "injected/*", "lengths/*"],
+    "52-known-causes": list(CAUSES),
+    "55-mitigate-and-compare": ["matrix-product"],
+    "60-openmp-variability": ["runs"],
+}
 
 
 @pytest.mark.parametrize("stage", EXACT)
 def test_a_profiles_campaigns_are_counted_as_they_were_measured(stage):
-    """data/recorded is what its own profile made: every campaign has as many finished runs as the estimate says."""
-    planned = {own.folder: own.runs for own in campaigns(stage, asked("record"), recorded_machine())}
+    """data/recorded is what its own profile made: every campaign has as many finished runs as the
+    estimate says.
+    """
+    planned = {
+        own.folder: own.runs for own in campaigns(stage, asked("record"), recorded_machine())
+    }
     assert set(EXACT[stage]) <= set(planned)
     for folder in EXACT[stage]:
-        assert planned[folder] == sum(row["status"] == "ok" for row in read_records(recorded(stage, folder) / "runs.jsonl")), folder
+        assert planned[folder] == sum(
+            row["status"] == "ok" for row in read_records(recorded(stage, folder) / "runs.jsonl")
+        ), folder
 
 
 @pytest.mark.parametrize("stage", EXACT)
@@ -92,28 +152,44 @@ def test_the_time_of_recorded_campaigns_is_met_within_a_third(stage):
     for own in campaigns(stage, asked("record"), recorded_machine()):
         if own.folder in EXACT[stage]:
             expected_s += own.seconds(2)
-            took_s += sum(row["elapsed_seconds"] for row in read_records(recorded(stage, own.folder) / "runs.jsonl"))
+            took_s += sum(
+                row["elapsed_seconds"]
+                for row in read_records(recorded(stage, own.folder) / "runs.jsonl")
+            )
     assert expected_s == pytest.approx(took_s, rel=0.35)
 
 
 def test_the_papers_counts_take_days_on_a_node_and_hours_on_two_cpus(tmp_path):
     assert 1.5 < total_s(server(tmp_path), "full") / 86_400 < 5
     assert 2 < total_s(recorded_machine(), "smoke") / 60 < 6
-    assert total_s(recorded_machine(), "smoke") < total_s(recorded_machine(), "quick") < total_s(recorded_machine(), "full")
+    assert (
+        total_s(recorded_machine(), "smoke")
+        < total_s(recorded_machine(), "quick")
+        < total_s(recorded_machine(), "full")
+    )
 
 
 @pytest.mark.parametrize("profile", ["smoke", "quick", "record", "recorded", "full"])
 def test_every_profile_has_an_estimate_of_every_stage_here(profile, tmp_path, monkeypatch):
     machine, parameters = this_machine(), asked(profile)
     monkeypatch.setattr(Study, "build", property(lambda self: tmp_path / self.profile))
-    estimates = [estimate.estimate(stage, parameters, machine, Study(stage, profile)) for stage in STAGES]
-    assert all(own.seconds >= estimate.STAGE_S and own.seconds_left == pytest.approx(own.seconds) and own.bytes > 0 for own in estimates)
+    estimates = [
+        estimate.estimate(stage, parameters, machine, Study(stage, profile)) for stage in STAGES
+    ]
+    assert all(
+        own.seconds >= estimate.STAGE_S
+        and own.seconds_left == pytest.approx(own.seconds)
+        and own.bytes > 0
+        for own in estimates
+    )
     assert (sum(own.runs for own in estimates) > 0) == (profile != "recorded")
 
 
 def test_a_study_that_was_begun_counts_what_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr(Study, "build", property(lambda self: tmp_path / self.profile))
-    parameters, machine, study = asked("quick"), recorded_machine(), Study("10-trace-collection", "quick")
+    parameters = asked("quick")
+    machine = recorded_machine()
+    study = Study("10-trace-collection", "quick")
     whole = estimate.estimate(study.stage, parameters, machine, study)
     folder = study.data / "baseline"
     folder.mkdir(parents=True)
@@ -123,42 +199,83 @@ def test_a_study_that_was_begun_counts_what_is_left(tmp_path, monkeypatch):
     begun = estimate.estimate(study.stage, parameters, machine, study)
     assert (whole.runs_left, begun.runs, begun.runs_left) == (100, 100, 55)
     assert whole.seconds == begun.seconds and begun.seconds_left == pytest.approx(
-        whole.seconds - 0.45 * campaigns(study.stage, parameters, machine)[0].seconds(2))
+        whole.seconds - 0.45 * campaigns(study.stage, parameters, machine)[0].seconds(2)
+    )
     assert estimate.estimate(study.stage, parameters, machine, study, done=True).seconds_left == 0
 
 
 def test_the_sentence_names_time_range_end_runs_disk_and_what_is_done(tmp_path):
     estimates = [Estimate("a", 7200, 0.0, 100, 0, 2e9), Estimate("b", 3600, 1800.0, 300, 100, 1e9)]
-    said = sentence("full", estimates, Machine(32, ()), tmp_path, datetime.datetime.now().replace(hour=10, minute=0))
+    said = sentence(
+        "full",
+        estimates,
+        Machine(32, ()),
+        tmp_path,
+        datetime.datetime.now().replace(hour=10, minute=0),
+    )
     assert "about 30 min on these 32 CPUs (15 min to 60 min" in said and "until about 10:30" in said
-    assert "2 stages, 400 runs; 3.0 GB of disk" in said and "Done already: 1 stages and 300 runs; all of it would take 3.0 h" in said
-    assert "too small" in sentence("full", [Estimate("a", 1, 1, 1, 1, 1e18)], Machine(32, ()), tmp_path)
+    assert (
+        "2 stages, 400 runs; 3.0 GB of disk" in said
+        and "Done already: 1 stages and 300 runs; all of it would take 3.0 h" in said
+    )
+    assert "too small" in sentence(
+        "full", [Estimate("a", 1, 1, 1, 1, 1e18)], Machine(32, ()), tmp_path
+    )
 
 
 def test_the_map_and_the_readme_say_what_the_estimate_says(tmp_path):
     """The words there are rounded by hand; they may not be off by more than the estimate itself."""
     text = (shipped() / "Makefile").read_text()
     two = recorded_machine()
-    for profile, words in (("smoke", r"PROFILE=smoke\s+(\d+) min"), ("quick", r"make paper\s+(\d+) min"), ("recorded", r"PROFILE=recorded\s+(\d+) min")):
+    for profile, words in (
+        ("smoke", r"PROFILE=smoke\s+(\d+) min"),
+        ("quick", r"make paper\s+(\d+) min"),
+        ("recorded", r"PROFILE=recorded\s+(\d+) min"),
+    ):
         told_s = 60 * int(re.search(words, text)[1])
-        expected_s = total_s(two, profile) if profile != "recorded" else sum(estimate._shown_s(stage) for stage in STAGES)
-        assert 1 / estimate.UNCERTAIN <= told_s / (expected_s + estimate.ENVIRONMENT_S) <= estimate.UNCERTAIN, profile
+        expected_s = (
+            total_s(two, profile)
+            if profile != "recorded"
+            else sum(estimate._shown_s(stage) for stage in STAGES)
+        )
+        assert (
+            1 / estimate.UNCERTAIN
+            <= told_s / (expected_s + estimate.ENVIRONMENT_S)
+            <= estimate.UNCERTAIN
+        ), profile
     for target in ("test", "sycl"):
-        said = subprocess.run(["make", "-n", target, f"PY={sys.executable}"], cwd=shipped(), capture_output=True, text=True,
-                              env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")}).stdout
+        said = subprocess.run(
+            ["make", "-n", target, f"PY={sys.executable}"],
+            cwd=shipped(),
+            capture_output=True,
+            text=True,
+            env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
+        ).stdout
         assert re.search(rf'"make {target}: about \d+ min', said), "said before it begins"
-    assert "days on 32 cores" in text and "days on 32 cores" in (shipped() / "README.md").read_text()
+    assert (
+        "days on 32 cores" in text and "days on 32 cores" in (shipped() / "README.md").read_text()
+    )
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1500)
 def test_a_smoke_run_takes_about_what_was_said(tmp_path):
-    """Printed, not asserted: what else runs here decides. Asserted: the stages measured as many runs as was said."""
+    """Printed, not asserted: what else runs here decides. Asserted: the stages measured as many
+    runs as was said.
+    """
     parameters, machine = asked("smoke"), this_machine()
     began_s = time.monotonic()
     study = Study("10-trace-collection", "smoke")
-    done = subprocess.run([sys.executable, "-m", "nbhelpers.stages", "run", study.stage, "--profile", "smoke"], cwd=shipped(), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "nbhelpers.stages", "run", study.stage, "--profile", "smoke"],
+        cwd=shipped(),
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     said = estimate.estimate(study.stage, parameters, machine, study)
-    print(f"\n{study.stage}: {said.seconds:.0f} s were expected, {time.monotonic() - began_s:.0f} s it took")
+    print(
+        f"\n{study.stage}: {said.seconds:.0f} s were expected, {time.monotonic() - began_s:.0f} s"
+        " it took"
+    )
     assert said.runs_left == 0

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import append_record, digest, digest_files, pack, read_json, read_records, write_atomically, write_json
+from nbhelpers.files import (
+    append_record,
+    digest,
+    digest_files,
+    pack,
+    read_json,
+    read_records,
+    write_atomically,
+    write_json,
+)
 
 
 def test_records_come_back_in_order(tmp_path):
@@ -24,7 +33,9 @@ def test_records_come_back_in_order(tmp_path):
 def test_packed_records_are_read_and_gone_on_with(tmp_path):
     append_record(tmp_path / "own.jsonl", {"run": 0})
     pack(tmp_path / "own.jsonl", tmp_path / "runs.jsonl")
-    assert not (tmp_path / "runs.jsonl").exists() and read_records(tmp_path / "runs.jsonl") == [{"run": 0}]
+    assert not (tmp_path / "runs.jsonl").exists() and read_records(tmp_path / "runs.jsonl") == [
+        {"run": 0}
+    ]
     append_record(tmp_path / "runs.jsonl", {"run": 1})
     assert read_records(tmp_path / "runs.jsonl") == [{"run": 0}, {"run": 1}]
     (tmp_path / "bad.jsonl.gz").write_bytes((tmp_path / "runs.jsonl.gz").read_bytes()[:-9])
@@ -54,7 +65,10 @@ def test_a_damaged_record_in_the_middle_is_an_error_that_names_the_line(tmp_path
 
 def test_sigkill_while_appending_loses_no_finished_record(tmp_path):
     path = tmp_path / "runs.jsonl"
-    code = f"from nbhelpers.files import append_record\nfor n in range(10**6): append_record({str(path)!r}, {{'run': n}}); print(n, flush=True)"
+    code = (
+        "from nbhelpers.files import append_record\nfor n in range(10**6):"
+        f" append_record({str(path)!r}, {{'run': n}}); print(n, flush=True)"
+    )
     writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     told = [int(writer.stdout.readline()) for _ in range(20)]
     writer.send_signal(signal.SIGKILL)
@@ -79,13 +93,19 @@ def test_bad_json_is_an_error_that_names_the_file(tmp_path, content):
 
 def test_json_is_packed_where_the_name_says_so_and_the_same_bytes_each_time(tmp_path):
     value = {"b": [1, 2.5, None], "a": "µs"}
-    plain, packed = write_json(tmp_path / "a.json", value), write_json(tmp_path / "a.json.gz", value)
-    assert read_json(plain) == read_json(packed) == value and gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    plain = write_json(tmp_path / "a.json", value)
+    packed = write_json(tmp_path / "a.json.gz", value)
+    assert (
+        read_json(plain) == read_json(packed) == value
+        and gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    )
     before = packed.read_bytes()
     assert write_json(packed, dict(reversed(value.items()))).read_bytes() == before
 
 
-@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[:-9], lambda content: b"{}" + content])
+@pytest.mark.parametrize(
+    "damage", [lambda content: b"", lambda content: content[:-9], lambda content: b"{}" + content]
+)
 def test_damaged_packed_json_is_an_error_that_names_the_file(tmp_path, damage):
     path = write_json(tmp_path / "a.json.gz", list(range(1000)))
     path.write_bytes(damage(path.read_bytes()))

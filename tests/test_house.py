@@ -1,4 +1,6 @@
-"""The agreements of CONTRIBUTING.md that a machine can check: layout, one direction, clean notebooks, one set of wheels."""
+"""The agreements of CONTRIBUTING.md that a machine can check: layout, one direction, clean
+notebooks, one set of wheels.
+"""
 
 import ast
 import json
@@ -14,11 +16,40 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 TESTS = PROJECT["optional-dependencies"]["test"]
-NEEDED = [re.split(r"[<>=]", name)[0] for name in
-          [*PROJECT["dependencies"], *TESTS, *PYPROJECT["build-system"]["requires"]]]
+NEEDED = [
+    re.split(r"[<>=]", name)[0]
+    for name in [*PROJECT["dependencies"], *TESTS, *PYPROJECT["build-system"]["requires"]]
+]
 LOCK = (REPOSITORY / "requirements.lock").read_text()
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
-ORDER = ["places", "errors", "progress", "empty", "files", "schemas", "outcomes", "page", "machine", "workloads", "measure", "trace", "noise", "inject", "attribute", "mitigate", "simulate", "studies", "report", "study", "profiles", "estimate", "stage_line", "stages", "promise", "cli"]
+ORDER = [
+    "places",
+    "errors",
+    "progress",
+    "empty",
+    "files",
+    "schemas",
+    "outcomes",
+    "page",
+    "machine",
+    "workloads",
+    "measure",
+    "trace",
+    "noise",
+    "inject",
+    "attribute",
+    "mitigate",
+    "simulate",
+    "studies",
+    "report",
+    "study",
+    "profiles",
+    "estimate",
+    "stage_line",
+    "stages",
+    "promise",
+    "cli",
+]
 
 
 def normal(name: str) -> str:
@@ -26,19 +57,38 @@ def normal(name: str) -> str:
 
 
 def locked() -> dict[str, str]:
-    return {normal(name): version for name, version in re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)", LOCK, re.M)}
+    return {
+        normal(name): version
+        for name, version in re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)", LOCK, re.M)
+    }
 
 
 def tracked() -> list[Path]:
     try:
-        names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+        names = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard", "-z"],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout")
-    return [REPOSITORY / name for name in names.split("\0") if name and (REPOSITORY / name).is_file()]
+    return [
+        REPOSITORY / name for name in names.split("\0") if name and (REPOSITORY / name).is_file()
+    ]
 
 
 def test_the_top_level_of_the_design_card_is_there():
-    for name in ("notebooks", "nbhelpers", "injector_c", "data", "environment.yml", "Makefile", "README.md"):
+    for name in (
+        "notebooks",
+        "nbhelpers",
+        "injector_c",
+        "data",
+        "environment.yml",
+        "Makefile",
+        "README.md",
+    ):
         assert (REPOSITORY / name).exists(), name
 
 
@@ -47,8 +97,14 @@ def test_every_dependency_is_locked():
 
 
 def test_every_dependency_is_imported_and_what_is_for_tests_is_not_for_users():
-    """Of the names a user installs, each is imported, or is run by JupyterLab's or papermill's side."""
-    started = {"jupyterlab", "ipykernel", "cffi"}  # by `noisebook lab`, by the kernel, by the built modules
+    """Of the names a user installs, each is imported, or is run by JupyterLab's or papermill's
+    side.
+    """
+    started = {
+        "jupyterlab",
+        "ipykernel",
+        "cffi",
+    }  # by `noisebook lab`, by the kernel, by the built modules
     modules = {"scikit-learn": "sklearn", "pyyaml": "yaml"}
     text = "\n".join(path.read_text() for path in (REPOSITORY / "nbhelpers").rglob("*.py"))
     for name in set(PROJECT["dependencies"]) - started:
@@ -66,7 +122,11 @@ def test_every_locked_wheel_has_a_hash_and_no_address():
 def test_environment_yml_takes_its_wheels_from_the_lock_and_the_same_pythons():
     environment = yaml.safe_load((REPOSITORY / "environment.yml").read_text())
     pip = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    python = [entry for entry in environment["dependencies"] if isinstance(entry, str) and entry.startswith("python")]
+    python = [
+        entry
+        for entry in environment["dependencies"]
+        if isinstance(entry, str) and entry.startswith("python")
+    ]
     assert pip == [["-r requirements.lock"]]
     assert python[0].removeprefix("python").split(",")[0] == PROJECT["requires-python"]
 
@@ -75,7 +135,9 @@ def test_what_is_installed_here_is_what_is_locked():
     from importlib.metadata import version
 
     for name in NEEDED:
-        assert version(name) in re.findall(rf"^{re.escape(normal(name))}==([^\s;\\]+)", LOCK, re.M), name
+        assert version(name) in re.findall(
+            rf"^{re.escape(normal(name))}==([^\s;\\]+)", LOCK, re.M
+        ), name
 
 
 def imported_parts(path: Path) -> set[str]:
@@ -83,20 +145,38 @@ def imported_parts(path: Path) -> set[str]:
     parts, depth = set(), len(path.relative_to(REPOSITORY / "nbhelpers").parts)
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == depth:
-            parts |= {node.module.split(".")[0]} if node.module else {alias.name for alias in node.names}
+            parts |= (
+                {node.module.split(".")[0]} if node.module else {alias.name for alias in node.names}
+            )
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nbhelpers"):
-            parts |= {node.module.split(".")[1]} if "." in node.module else {alias.name for alias in node.names}
+            parts |= (
+                {node.module.split(".")[1]}
+                if "." in node.module
+                else {alias.name for alias in node.names}
+            )
         elif isinstance(node, ast.Import):
-            parts |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("nbhelpers.")}
+            parts |= {
+                alias.name.split(".")[1]
+                for alias in node.names
+                if alias.name.startswith("nbhelpers.")
+            }
     return parts
 
 
-@pytest.mark.parametrize("path", sorted((REPOSITORY / "nbhelpers").rglob("*.py")), ids=lambda path: str(path.relative_to(REPOSITORY)))
+@pytest.mark.parametrize(
+    "path",
+    sorted((REPOSITORY / "nbhelpers").rglob("*.py")),
+    ids=lambda path: str(path.relative_to(REPOSITORY)),
+)
 def test_no_module_imports_from_a_stage_after_it(path):
     own = path.relative_to(REPOSITORY / "nbhelpers").parts[0].removesuffix(".py")
     if own in ("__init__", "__main__"):
         return
-    later = {part for part in imported_parts(path) if part in ORDER and ORDER.index(part) > ORDER.index(own)}
+    later = {
+        part
+        for part in imported_parts(path)
+        if part in ORDER and ORDER.index(part) > ORDER.index(own)
+    }
     if own == "study":  # the header of a page is shown by report, and says what the doctor promised
         later -= {"report", "promise"}
     assert not later, f"{own} imports from {later}"

@@ -1,6 +1,8 @@
-"""What `make` says before it does anything: names that are mistyped, tools that are missing, places that cannot be written.
+"""What `make` says before it does anything: names that are mistyped, tools that are missing, places
+that cannot be written.
 
-Each lack is a real one: the disk is a small file system that is full, the checkout is mounted read-only, the compiler is not on PATH.
+Each lack is a real one: the disk is a small file system that is full, the checkout is mounted
+read-only, the compiler is not on PATH.
 """
 
 import os
@@ -49,8 +51,10 @@ def copy(tmp_path) -> Path:
     for name in NEEDED:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         source = REPOSITORY / name
-        shutil.copytree(source, folder / name) if source.is_dir() else shutil.copy(
-            source, folder / name
+        (
+            shutil.copytree(source, folder / name)
+            if source.is_dir()
+            else shutil.copy(source, folder / name)
         )
     (folder / "nbhelpers").symlink_to(REPOSITORY / "nbhelpers")
     return folder
@@ -132,7 +136,10 @@ assert list(run["status"]) == ["ok", "ok"], run
             "--",
             sys.executable,
             "-c",
-            "import os; print([os.path.realpath(f'/proc/self/fd/{fd}') for fd in os.listdir('/proc/self/fd')], open('/proc/self/maps').read())",
+            (
+                "import os; print([os.path.realpath(f'/proc/self/fd/{fd}') for fd in"
+                " os.listdir('/proc/self/fd')], open('/proc/self/maps').read())"
+            ),
         ],
         capture_output=True,
         text=True,
@@ -196,8 +203,8 @@ def test_all_that_is_missing_is_said_at_once(copy, tmp_path):
 def test_without_a_compiler(copy, tmp_path):
     done = check(copy, f"PYTHON={sys.executable}", PATH=tools(tmp_path / "bin", *SHELL))
     assert (
-        "There is no C compiler 'cc'.\n  what to do, on Debian or Ubuntu: apt-get install gcc libc6-dev\n"
-        in done.stderr
+        "There is no C compiler 'cc'.\n  what to do, on Debian or Ubuntu: apt-get install gcc"
+        " libc6-dev\n" in done.stderr
     )
     assert (
         "'no-such-cc'. \n" not in done.stderr
@@ -208,7 +215,8 @@ def test_without_a_compiler(copy, tmp_path):
 def test_with_a_compiler_without_openmp(copy, tmp_path):
     compiler = tmp_path / "plain-cc"
     compiler.write_text(
-        f'#!/bin/sh\nfor word; do [ "$word" != -fopenmp ] || exit 1; done\nexec {shutil.which("cc")} "$@"\n'
+        '#!/bin/sh\nfor word; do [ "$word" != -fopenmp ] || exit 1; done\nexec'
+        f' {shutil.which("cc")} "$@"\n'
     )
     compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
     done = check(copy, f"PYTHON={sys.executable}", f"CC={compiler}")
@@ -268,7 +276,10 @@ def test_in_a_read_only_checkout(copy):
 def test_with_a_full_disk(copy, tmp_path):
     place = shlex.quote(str(copy))
     (tmp_path / "kept").mkdir()
-    before = f"cp -r {place}/. {tmp_path}/kept/; mount -t tmpfs -o size=4m tmpfs {place}; cp -r {tmp_path}/kept/. {place}/"
+    before = (
+        f"cp -r {place}/. {tmp_path}/kept/; mount -t tmpfs -o size=4m tmpfs {place}; cp -r"
+        f" {tmp_path}/kept/. {place}/"
+    )
     done = check(copy, f"PYTHON={sys.executable}", before=before)
     assert "The environment needs 1500 MB" in done.stderr and "make room" in done.stderr
     done = check(

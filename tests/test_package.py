@@ -1,4 +1,6 @@
-"""The package works where there is no checkout: a wheel is built, installed elsewhere, and used as a stranger would."""
+"""The package works where there is no checkout: a wheel is built, installed elsewhere, and used as
+a stranger would.
+"""
 
 import os
 import re
@@ -13,7 +15,18 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "*.so", "__pycache__", "recorded", "tests", "_*.c", "*.o", "*.egg-info")
+LEFT_OUT = shutil.ignore_patterns(
+    ".git",
+    ".venv",
+    "build",
+    "*.so",
+    "__pycache__",
+    "recorded",
+    "tests",
+    "_*.c",
+    "*.o",
+    "*.egg-info",
+)
 
 
 def run(*words: object, **options) -> subprocess.CompletedProcess:
@@ -25,7 +38,17 @@ def wheel(tmp_path_factory) -> Path:
     """Built from a copy of what is committed or about to be, in a path with a blank."""
     folder = tmp_path_factory.mktemp("a wheel")
     shutil.copytree(REPOSITORY, folder / "checkout", ignore=LEFT_OUT)
-    done = run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", folder, folder / "checkout")
+    done = run(
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        folder,
+        folder / "checkout",
+    )
     assert done.returncode == 0, done.stderr
     shutil.rmtree(folder / "checkout")
     (found,) = folder.glob("noisebook-*.whl")
@@ -34,14 +57,22 @@ def wheel(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory) -> Path:
-    """A fresh environment with the wheel, which borrows the packages that it needs from ours; nothing in it can be written."""
+    """A fresh environment with the wheel, which borrows the packages that it needs from ours;
+    nothing in it can be written.
+    """
     folder = tmp_path_factory.mktemp("elsewhere")
     assert run(sys.executable, "-m", "venv", "--without-pip", folder / "venv").returncode == 0
     python = folder / "venv" / "bin" / "python"
-    done = run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel)
+    done = run(
+        sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel
+    )
     assert done.returncode == 0, done.stderr
     (packages,) = (folder / "venv").glob("lib/python*/site-packages")
-    borrowed = [path for path in {*site.getsitepackages(), sysconfig.get_path("purelib")} if Path(path).is_dir()]
+    borrowed = [
+        path
+        for path in {*site.getsitepackages(), sysconfig.get_path("purelib")}
+        if Path(path).is_dir()
+    ]
     (packages / "borrowed.pth").write_text("\n".join(borrowed))
     for path in [*packages.rglob("*"), packages]:
         if not path.is_symlink():
@@ -50,11 +81,26 @@ def installed(wheel, tmp_path_factory) -> Path:
     return folder
 
 
-def noisebook(installed: Path, *words: object, home: Path | None = None, **options) -> subprocess.CompletedProcess:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("NOISEBOOK", "PYTHON", "VIRTUAL"))}
-    environment |= {"NOISEBOOK_STATE": str(installed / "state")} | ({"NOISEBOOK_HOME": str(home)} if home else {})
+def noisebook(
+    installed: Path, *words: object, home: Path | None = None, **options
+) -> subprocess.CompletedProcess:
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("NOISEBOOK", "PYTHON", "VIRTUAL"))
+    }
+    environment |= {"NOISEBOOK_STATE": str(installed / "state")} | (
+        {"NOISEBOOK_HOME": str(home)} if home else {}
+    )
     (installed / "work").mkdir(exist_ok=True)
-    return run(installed / "venv" / "bin" / "noisebook", *words, cwd=installed / "work", env=environment, timeout=280, **options)
+    return run(
+        installed / "venv" / "bin" / "noisebook",
+        *words,
+        cwd=installed / "work",
+        env=environment,
+        timeout=280,
+        **options,
+    )
 
 
 pytestmark = pytest.mark.long
@@ -69,42 +115,111 @@ def test_the_wheel_is_for_any_python_from_3_11_and_for_any_cpu(wheel):
     assert "-march" not in flags, "it would stop with SIGILL on an older CPU"
     for name in ("nbstart", "nbody", "detours", "hog"):
         assert modes[f"nbhelpers/_shipped/bin/{name}"] & 0o111, "a program is executable"
-    for name in ("bin/libnbstart.so", "workloads/noisebook.h", "injector_c/owner.c", "data/knowledge/networks.yml",
-                 "data/published/persson2025-table1.csv", "notebooks/01-your-program.ipynb", "notebooks/parameters/smoke.yml"):
+    for name in (
+        "bin/libnbstart.so",
+        "workloads/noisebook.h",
+        "injector_c/owner.c",
+        "data/knowledge/networks.yml",
+        "data/published/persson2025-table1.csv",
+        "notebooks/01-your-program.ipynb",
+        "notebooks/parameters/smoke.yml",
+    ):
         assert f"nbhelpers/_shipped/{name}" in names
-    assert {"nbhelpers/inject/_injector.abi3.so", "nbhelpers/noise/_reader.abi3.so", "nbhelpers/simulate/_simulator.abi3.so"} <= set(names)
-    assert not [name for name in names if "/tests/" in name or "data/recorded" in name or name.endswith((".o", ".pyc"))]
+    assert {
+        "nbhelpers/inject/_injector.abi3.so",
+        "nbhelpers/noise/_reader.abi3.so",
+        "nbhelpers/simulate/_simulator.abi3.so",
+    } <= set(names)
+    assert not [
+        name
+        for name in names
+        if "/tests/" in name or "data/recorded" in name or name.endswith((".o", ".pyc"))
+    ]
 
 
 def test_a_stranger_measures_elsewhere(installed):
-    before = sorted(str(path) for path in (installed / "venv").rglob("*") if "__pycache__" not in str(path))
+    before = sorted(
+        str(path) for path in (installed / "venv").rglob("*") if "__pycache__" not in str(path)
+    )
     assert noisebook(installed, "--version").stdout.startswith("noisebook ")
     examined = noisebook(installed, "doctor")
     assert examined.returncode == 0 and str(installed / "venv") in examined.stdout, examined.stderr
     ran = noisebook(installed, "run", "--runs", "3", "--folder", "kept", "--", "sleep", "0.1")
     assert ran.returncode == 0 and "n = 3" in ran.stdout, ran.stderr
     assert (installed / "work/kept/runs.jsonl").exists()
-    ours = installed / next(iter((installed / "venv").glob("lib/python*"))) / "site-packages/nbhelpers/_shipped/bin/nbody"
-    assert "n = 2" in noisebook(installed, "run", "--runs", "2", "--region", "marks", "--", ours, "--bodies", "500", "--steps", "2").stdout
-    assert sorted(str(path) for path in (installed / "venv").rglob("*") if "__pycache__" not in str(path)) == before
+    ours = (
+        installed
+        / next(iter((installed / "venv").glob("lib/python*")))
+        / "site-packages/nbhelpers/_shipped/bin/nbody"
+    )
+    assert (
+        "n = 2"
+        in noisebook(
+            installed,
+            "run",
+            "--runs",
+            "2",
+            "--region",
+            "marks",
+            "--",
+            ours,
+            "--bodies",
+            "500",
+            "--steps",
+            "2",
+        ).stdout
+    )
+    assert (
+        sorted(
+            str(path) for path in (installed / "venv").rglob("*") if "__pycache__" not in str(path)
+        )
+        == before
+    )
 
 
 def test_what_it_holds_is_found_and_the_recorded_campaign_says_where_it_is(installed):
-    code = ("from nbhelpers import places; from nbhelpers.report import published_names; from nbhelpers.simulate import networks; "
-            "from nbhelpers.mitigate import factors; from nbhelpers.workloads import descriptions, nbody; from nbhelpers.stages import library_digest; "
-            "print(places.is_installed(), len(published_names()) > 9, len(networks()) > 3, len(factors()) > 9, len(descriptions()) > 6, len(library_digest()), "
-            "places.results())")
-    done = run(installed / "venv/bin/python", "-c", code, cwd=installed, env={"PATH": os.environ["PATH"], "NOISEBOOK_HOME": "here"})
+    code = (
+        "from nbhelpers import places; from nbhelpers.report import published_names; from"
+        " nbhelpers.simulate import networks; from nbhelpers.mitigate import factors; from"
+        " nbhelpers.workloads import descriptions, nbody; from nbhelpers.stages import"
+        " library_digest; print(places.is_installed(), len(published_names()) > 9, len(networks())"
+        " > 3, len(factors()) > 9, len(descriptions()) > 6, len(library_digest()),"
+        " places.results())"
+    )
+    done = run(
+        installed / "venv/bin/python",
+        "-c",
+        code,
+        cwd=installed,
+        env={"PATH": os.environ["PATH"], "NOISEBOOK_HOME": "here"},
+    )
     assert done.stdout.split() == ["True"] * 5 + ["16", str(installed / "here")], done.stderr
     refused = noisebook(installed, "paper", "--profile", "recorded")
-    assert refused.returncode == 2 and "not part of the installed package" in refused.stderr and "Traceback" not in refused.stderr
+    assert (
+        refused.returncode == 2
+        and "not part of the installed package" in refused.stderr
+        and "Traceback" not in refused.stderr
+    )
 
 
 def test_a_stage_of_the_study_runs_there(installed, tmp_path):
-    """Its notebook lies in a folder that cannot be written to; its page is in the folder that was asked for."""
+    """Its notebook lies in a folder that cannot be written to; its page is in the folder that was
+    asked for.
+    """
     code = "from nbhelpers.stages import run_stage; print(run_stage('00-machine', 'smoke'))"
-    done = run(installed / "venv/bin/python", "-c", code, cwd=tmp_path, timeout=280,
-               env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NOISEBOOK_HOME": str(tmp_path / "home"),
-                    "JUPYTER_PATH": os.path.join(sys.prefix, "share", "jupyter"), "NOISEBOOK_STATE": str(tmp_path / "state")})
+    done = run(
+        installed / "venv/bin/python",
+        "-c",
+        code,
+        cwd=tmp_path,
+        timeout=280,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "NOISEBOOK_HOME": str(tmp_path / "home"),
+            "JUPYTER_PATH": os.path.join(sys.prefix, "share", "jupyter"),
+            "NOISEBOOK_STATE": str(tmp_path / "state"),
+        },
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert (tmp_path / "home/smoke/pages/00-machine.html").exists()

@@ -16,22 +16,37 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 def notebook(tmp_path):
     """An executed notebook as papermill leaves it: text, a picture, a table, code."""
     v4 = nbformat.v4
-    outputs = [v4.new_output("display_data", {"image/png": PIXEL, "text/plain": "<Figure>"}),
-               v4.new_output("execute_result", {"text/html": "<table><tr><td>42</td></tr></table>", "text/plain": "42"}, execution_count=1),
-               v4.new_output("stream", name="stdout", text="said\n")]
-    cells = [v4.new_markdown_cell("# Why do *runs* differ?\n\n[next](20-delta.ipynb#top), [paper](https://example.org/x.ipynb), "
-                                  "$t_0 < 1$, ![local](pixel.png)", id="a"),
-             v4.new_code_cell("secret_call()", outputs=outputs, execution_count=1, id="b")]
+    outputs = [
+        v4.new_output("display_data", {"image/png": PIXEL, "text/plain": "<Figure>"}),
+        v4.new_output(
+            "execute_result",
+            {"text/html": "<table><tr><td>42</td></tr></table>", "text/plain": "42"},
+            execution_count=1,
+        ),
+        v4.new_output("stream", name="stdout", text="said\n"),
+    ]
+    cells = [
+        v4.new_markdown_cell(
+            "# Why do *runs* differ?\n\n[next](20-delta.ipynb#top),"
+            " [paper](https://example.org/x.ipynb), $t_0 < 1$, ![local](pixel.png)",
+            id="a",
+        ),
+        v4.new_code_cell("secret_call()", outputs=outputs, execution_count=1, id="b"),
+    ]
     import base64
 
     (tmp_path / "pixel.png").write_bytes(base64.b64decode(PIXEL))
     path = tmp_path / "10-tiny.ipynb"
-    nbformat.write(v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}}), path)
+    nbformat.write(
+        v4.new_notebook(cells=cells, metadata={"language_info": {"name": "python"}}), path
+    )
     return path
 
 
 def test_nothing_is_loaded_from_elsewhere(notebook):
-    page = export_page(notebook, notebook.with_suffix(".html"), replaced=["osnoise by tracepoints"]).read_text()
+    page = export_page(
+        notebook, notebook.with_suffix(".html"), replaced=["osnoise by tracepoints"]
+    ).read_text()
     assert outside_loads(page) == []
     assert "<script" not in page
     assert page.count("data:image/png;base64,") == 2
@@ -46,7 +61,9 @@ def test_text_links_and_title(notebook):
 
 
 def test_code_can_be_hidden(notebook):
-    page = export_page(notebook, notebook.with_suffix(".html"), title="Other", hide_code=True).read_text()
+    page = export_page(
+        notebook, notebook.with_suffix(".html"), title="Other", hide_code=True
+    ).read_text()
     assert "secret_call" not in page and "<td>42</td>" in page and "<title>Other</title>" in page
 
 
@@ -61,11 +78,21 @@ def test_banner():
     assert "<li>a &lt; b</li><li>c</li>" in banner_html(["a < b", "c"])
 
 
-@pytest.mark.parametrize("loading", [
-    '<img src="https://e.org/a.png">', "<img srcset='a.png, //e.org/b.png 2x'>", '<script src="http://e.org/x.js"></script>',
-    '<link rel="stylesheet" href="//e.org/x.css">', "<style>@import 'https://e.org/x.css';</style>",
-    "<style>a { background: url(https://e.org/x.png) }</style>", '<p style="background:url(//e.org/x)">', '<iframe src="https://e.org"></iframe>',
-    "<script>require(['https://e.org/m.js'])</script>", "<script type='module'>import x from 'https://e.org/m'</script>"])
+@pytest.mark.parametrize(
+    "loading",
+    [
+        '<img src="https://e.org/a.png">',
+        "<img srcset='a.png, //e.org/b.png 2x'>",
+        '<script src="http://e.org/x.js"></script>',
+        '<link rel="stylesheet" href="//e.org/x.css">',
+        "<style>@import 'https://e.org/x.css';</style>",
+        "<style>a { background: url(https://e.org/x.png) }</style>",
+        '<p style="background:url(//e.org/x)">',
+        '<iframe src="https://e.org"></iframe>',
+        "<script>require(['https://e.org/m.js'])</script>",
+        "<script type='module'>import x from 'https://e.org/m'</script>",
+    ],
+)
 def test_loads_are_found_and_refused(notebook, loading):
     assert outside_loads(f"<html><body>{loading}</body></html>")
     document = nbformat.read(notebook, 4)
@@ -76,8 +103,15 @@ def test_loads_are_found_and_refused(notebook, loading):
     assert not notebook.with_suffix(".html").exists()
 
 
-@pytest.mark.parametrize("harmless", ['<a href="https://e.org">x</a>', '<img src="data:image/png;base64,AA//BB">', "<p>https://e.org</p>",
-                                      '<svg xmlns="http://www.w3.org/2000/svg"><use xlink:href="#m"/></svg>'])
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        '<a href="https://e.org">x</a>',
+        '<img src="data:image/png;base64,AA//BB">',
+        "<p>https://e.org</p>",
+        '<svg xmlns="http://www.w3.org/2000/svg"><use xlink:href="#m"/></svg>',
+    ],
+)
 def test_harmless_addresses_are_let_through(harmless):
     assert outside_loads(harmless) == []
 
@@ -96,9 +130,29 @@ def test_a_browser_shows_it(notebook, tmp_path):
         pytest.skip("no chromium on this machine")
     page = export_page(notebook, notebook.with_suffix(".html"), replaced=["osnoise by tracepoints"])
     shot = tmp_path / "shot.png"
-    quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-quic"]
-    subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu", *quiet, f"--user-data-dir={tmp_path / 'profile'}",
-                    "--window-size=800,600", f"--screenshot={shot}", page.as_uri()], check=True, capture_output=True, timeout=60)
+    quiet = [
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-quic",
+    ]
+    subprocess.run(
+        [
+            chromium,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            *quiet,
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--window-size=800,600",
+            f"--screenshot={shot}",
+            page.as_uri(),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     from PIL import Image
 
     colours = Image.open(shot).convert("RGB").getcolors(maxcolors=100_000)

@@ -1,4 +1,6 @@
-"""Profiles: everything that cannot be used is said, with its place, before anything runs; what is shipped can be used."""
+"""Profiles: everything that cannot be used is said, with its place, before anything runs; what is
+shipped can be used.
+"""
 
 import json
 import math
@@ -170,7 +172,9 @@ values = st.recursive(
 
 @given(st.sampled_from(STAGES), st.data(), values)
 def test_any_value_is_taken_or_refused_in_words(stage, data, value):
-    """Whatever is written there: no other error, and what is taken is of the type that the notebook declares."""
+    """Whatever is written there: no other error, and what is taken is of the type that the notebook
+    declares.
+    """
     declared = {
         name: kind for name, kind in declared_parameters(stage).items() if name != "profile"
     }

@@ -1,4 +1,6 @@
-"""Progress: what is shown where and when, on a real terminal (a pty), in a real kernel, in a pipe, and not at all."""
+"""Progress: what is shown where and when, on a real terminal (a pty), in a real kernel, in a pipe,
+and not at all.
+"""
 
 import io
 import os
@@ -41,10 +43,17 @@ class Noted:
 
 
 def on_a_terminal(code: str, **environment: str) -> tuple[str, str]:
-    """What a Python program writes to its standard error, a terminal, and to its standard output, a pipe."""
+    """What a Python program writes to its standard error, a terminal, and to its standard output, a
+    pipe.
+    """
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=theirs, text=True,
-                               env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment})
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+    )
     os.close(theirs)
     shown = b""
     while True:
@@ -63,9 +72,15 @@ def test_a_script_on_a_terminal_shows_one_line_after_two_seconds_and_what_it_was
     shown, printed = on_a_terminal(SLOW.format(pause=0.6))
     lines = shown.split("\r")
     assert printed == "done\n"
-    assert any(line.startswith("weighing: 4 of 6 stones, ") and " left" in line for line in lines), shown
-    assert not any("1 of 6" in line or "2 of 6" in line for line in lines), "before two seconds nothing is shown"
-    assert lines[-1].strip().startswith("weighing: 6 stones in 3.") or lines[-2].strip().startswith("weighing: 6 stones in "), shown
+    assert any(
+        line.startswith("weighing: 4 of 6 stones, ") and " left" in line for line in lines
+    ), shown
+    assert not any("1 of 6" in line or "2 of 6" in line for line in lines), (
+        "before two seconds nothing is shown"
+    )
+    assert lines[-1].strip().startswith("weighing: 6 stones in 3.") or lines[-2].strip().startswith(
+        "weighing: 6 stones in "
+    ), shown
 
 
 def test_what_is_over_before_two_seconds_shows_nothing():
@@ -73,8 +88,12 @@ def test_what_is_over_before_two_seconds_shows_nothing():
 
 
 def test_without_a_terminal_nothing_is_written():
-    done = subprocess.run([sys.executable, "-c", SLOW.format(pause=0.5)], capture_output=True, text=True,
-                          env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW.format(pause=0.5)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+    )
     assert (done.stdout, done.stderr) == ("done\n", "")
 
 
@@ -83,13 +102,19 @@ def test_at_most_twice_a_second_and_the_last_task_ends_the_line():
     with reporting(noted):
         for _ in each(range(300), "counting", "grains"):
             time.sleep(0.005)
-    assert all(later - earlier >= progress.EVERY_S for earlier, later in zip(noted.at_s, noted.at_s[1:]))
+    assert all(
+        later - earlier >= progress.EVERY_S for earlier, later in zip(noted.at_s, noted.at_s[1:])
+    )
     assert 2 <= len(noted.lines) <= 5 and noted.ends == [""], "less than two seconds: no line stays"
 
 
 def test_nested_tasks_stand_in_one_line():
     noted = Noted()
-    with reporting(noted), task("outside", 2, "halves", urgent=True), task("inside", 3, urgent=True):
+    with (
+        reporting(noted),
+        task("outside", 2, "halves", urgent=True),
+        task("inside", 3, urgent=True),
+    ):
         pass
     assert noted.lines == ["outside: 0 of 2 halves", "outside: 0 of 2 halves › inside: 0 of 3"]
 
@@ -143,7 +168,11 @@ def test_a_log_has_a_plain_line_now_and_then(monkeypatch):
         for _ in each(range(5), "step", "steps"):
             time.sleep(0.6)
     lines = log.getvalue().splitlines()
-    assert 2 <= len(lines) <= 5 and lines[-1].startswith("step: 5 steps in ") and "\r" not in log.getvalue()
+    assert (
+        2 <= len(lines) <= 5
+        and lines[-1].startswith("step: 5 steps in ")
+        and "\r" not in log.getvalue()
+    )
     monkeypatch.setattr(sys, "stderr", log)
     with for_command():
         assert isinstance(progress._state.reporter, Plain)
@@ -158,7 +187,10 @@ def test_a_line_is_cut_to_the_terminals_width_and_the_older_one_is_wiped():
     assert len(first) == 79 and first.endswith("…") and second == "short".ljust(79)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0.4 s"), (81, "81 s"), (600, "10 min"), (7800, "2.2 h"), (172_800, "2.0 days")])
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0.4 s"), (81, "81 s"), (600, "10 min"), (7800, "2.2 h"), (172_800, "2.0 days")],
+)
 def test_lengths_of_time_are_for_people(seconds, text):
     assert readable(seconds) == text
 
@@ -167,10 +199,16 @@ def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
     noted = Noted()
     line = StageLine("10-trace-collection", Place(2, 13, 90.0, 30.0), noted)
     line.at("Runs (cell 4 of 9)")
-    code = ("import os\nfrom nbhelpers import progress\n"
-            "with progress.task('measuring nbody', 4, 'runs', urgent=True): assert 'NOISEBOOK_PROGRESS' not in os.environ")
+    code = (
+        "import os\nfrom nbhelpers import progress\nwith progress.task('measuring nbody', 4,"
+        " 'runs', urgent=True): assert 'NOISEBOOK_PROGRESS' not in os.environ"
+    )
     with listening(line, tmp_path):
-        subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
+        subprocess.run(
+            [sys.executable, "-c", code],
+            check=True,
+            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        )
         while len(noted.lines) < 3:
             time.sleep(0.01)
     head = "[2/13] 10-trace-collection 0 s of about 90 s, 120 s left in all:  "
@@ -193,33 +231,59 @@ def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path):
 
 
 def test_cells_are_told_by_their_heading():
-    cells = [{"cell_type": "markdown", "source": "# A question?\nText"}, {"cell_type": "code", "source": "1"},
-             {"cell_type": "markdown", "source": "## Runs"}, {"cell_type": "code", "source": "2"}]
+    cells = [
+        {"cell_type": "markdown", "source": "# A question?\nText"},
+        {"cell_type": "code", "source": "1"},
+        {"cell_type": "markdown", "source": "## Runs"},
+        {"cell_type": "code", "source": "2"},
+    ]
     assert headings(cells)[1::2] == ["A question? (cell 1 of 2)", "Runs (cell 2 of 2)"]
 
 
-NOTEBOOK = ["import time\nfrom nbhelpers.progress import each, task\nfor _ in each(range(6), 'weighing', 'stones'): time.sleep(0.5)\n"
-            "with task('quick'): pass\nwith task('second', urgent=True): time.sleep(2.1)", "for _ in each(range(3), 'short'): pass"]
+NOTEBOOK = [
+    (
+        "import time\nfrom nbhelpers.progress import each, task\nfor _ in each(range(6),"
+        " 'weighing', 'stones'): time.sleep(0.5)\nwith task('quick'): pass\nwith task('second',"
+        " urgent=True): time.sleep(2.1)"
+    ),
+    "for _ in each(range(3), 'short'): pass",
+]
 
 
 @pytest.mark.timeout(120)
 def test_in_a_notebook_the_line_is_updated_and_ends_short(tmp_path):
-    """A real kernel: what is left in the outputs, and on the exported page, is one short line for each long task."""
+    """A real kernel: what is left in the outputs, and on the exported page, is one short line for
+    each long task.
+    """
     import nbformat
     from nbclient import NotebookClient
 
     from nbhelpers.page import export_page
 
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in NOTEBOOK])
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in NOTEBOOK]
+    )
     updates = []
-    client = NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(REPOSITORY)}})
+    client = NotebookClient(
+        notebook, kernel_name="python3", resources={"metadata": {"path": str(REPOSITORY)}}
+    )
     handle = client.process_message
-    client.process_message = lambda message, *given: (updates.append(message["msg_type"]), handle(message, *given))[1]
+    client.process_message = lambda message, *given: (
+        updates.append(message["msg_type"]),
+        handle(message, *given),
+    )[1]
     client.execute()
     outputs = notebook.cells[0].outputs
-    assert [output.output_type for output in outputs] == ["display_data"] and notebook.cells[1].outputs == []
+    assert [output.output_type for output in outputs] == ["display_data"] and notebook.cells[
+        1
+    ].outputs == []
     html = outputs[0].data["text/html"]
-    assert html.count("noisebook-progress") == 2 and "weighing: 6 stones in 3" in html and "second: 2." in html and " left" not in html
+    assert (
+        html.count("noisebook-progress") == 2
+        and "weighing: 6 stones in 3" in html
+        and "second: 2." in html
+        and " left" not in html
+    )
     assert 3 <= updates.count("update_display_data") <= 12
     nbformat.write(notebook, tmp_path / "a.ipynb")
     page = export_page(tmp_path / "a.ipynb", tmp_path / "a.html").read_text()

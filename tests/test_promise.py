@@ -1,4 +1,6 @@
-"""What the doctor promises of each stage: on machines that are described by hand, and in the words that a page repeats."""
+"""What the doctor promises of each stage: on machines that are described by hand, and in the words
+that a page repeats.
+"""
 
 from dataclasses import replace
 
@@ -9,8 +11,24 @@ from nbhelpers.machine.doctor import Capabilities, Doctor
 from nbhelpers.promise import FULL, LEFT_OUT, REPLACED, promises, replaced_or_left_out, text
 from nbhelpers.study import Header, Study
 
-ALL = Capabilities(tracer="osnoise", fifo=True, rt_throttling_liftable=True, fair_server="absent", perf_software=True, perf_hardware=True, steal=True)
-NOTHING = Capabilities(tracer="detours", fifo=False, rt_throttling_liftable=False, fair_server="locked", perf_software=False, perf_hardware=False, steal=False)
+ALL = Capabilities(
+    tracer="osnoise",
+    fifo=True,
+    rt_throttling_liftable=True,
+    fair_server="absent",
+    perf_software=True,
+    perf_hardware=True,
+    steal=True,
+)
+NOTHING = Capabilities(
+    tracer="detours",
+    fifo=False,
+    rt_throttling_liftable=False,
+    fair_server="locked",
+    perf_software=False,
+    perf_hardware=False,
+    steal=False,
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +51,19 @@ def test_every_stage_has_a_line_and_every_part_its_own(checks):
 
 
 def test_what_a_machine_with_everything_lacks_is_only_what_is_not_installed(checks):
-    tracing = [promise for promise in of("smoke", ALL, checks) if promise.part in ("kernel tracer", "real-time scheduling", "hardware counters")]
+    tracing = [
+        promise
+        for promise in of("smoke", ALL, checks)
+        if promise.part in ("kernel tracer", "real-time scheduling", "hardware counters")
+    ]
     assert tracing == []
 
 
 def test_an_ordinary_user_is_told_of_the_loop_of_the_scheduler_and_of_the_counters(checks):
     made = of("smoke", NOTHING, checks)
-    parts = {promise.stage: {one.part for one in made if one.stage == promise.stage} for promise in made}
+    parts = {
+        promise.stage: {one.part for one in made if one.stage == promise.stage} for promise in made
+    }
     assert {"kernel tracer", "real-time scheduling", "hardware counters"} <= parts["30-injection"]
     assert "time of the hypervisor" in parts["37-worst-runs"] and parts["00-machine"] == {""}
 
@@ -50,7 +74,10 @@ def test_osnoise_alone_does_not_tell_the_hypervisor(checks):
 
 
 def test_the_profile_decides_which_causes_are_asked_for(checks):
-    few, all_of_them = ({one.part for one in of(profile, NOTHING, checks) if one.stage == "52-known-causes"} for profile in ("smoke", "full"))
+    few, all_of_them = (
+        {one.part for one in of(profile, NOTHING, checks) if one.stage == "52-known-causes"}
+        for profile in ("smoke", "full")
+    )
     assert few <= all_of_them
 
 
@@ -60,13 +87,17 @@ def test_the_text_is_a_line_a_stage_with_every_reason_once_and_fits_a_terminal(c
     assert max(map(len, told.splitlines())) <= 100
     words = " ".join(told.split())
     for promise in promises("full", found=found):
-        assert promise.stage in words and (promise.state == FULL or words.count(" ".join(promise.said.split())) == 1), promise
+        assert promise.stage in words and (
+            promise.state == FULL or words.count(" ".join(promise.said.split())) == 1
+        ), promise
         assert " ".join(promise.mend.split()) in words
 
 
 def test_the_paper_says_what_concerned_which_stages(checks):
     told = replaced_or_left_out("smoke", "90-paper", Doctor(checks, NOTHING))
-    assert any("SCHED_OTHER" in sentence and "(stage 30, 35, 37, 40, 52)" in sentence for sentence in told)
+    assert any(
+        "SCHED_OTHER" in sentence and "(stage 30, 35, 37, 40, 52)" in sentence for sentence in told
+    )
     assert len(told) == len(set(told))
 
 
@@ -87,4 +118,6 @@ def test_a_check_without_a_mend_leaves_the_sentence_alone(checks):
 def test_asking_measures_nothing(tmp_path, monkeypatch, checks):
     monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path))
     of("full", ALL, checks)
-    assert list(tmp_path.iterdir()) == [], "nothing was calibrated, and the machine's lock was not asked for"
+    assert list(tmp_path.iterdir()) == [], (
+        "nothing was calibrated, and the machine's lock was not asked for"
+    )

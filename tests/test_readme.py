@@ -18,13 +18,24 @@ def test_the_example_runs_with_a_real_program(tmp_path, monkeypatch, binaries):
     program = tmp_path / "my_program"
     program.write_text("#!/bin/sh\nsleep 0.05\necho elapsed: 0.05\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    NoiseConfig.from_events(signature_noise(100, 200, 0.05, [0]), window_ns=50_000_000).write(tmp_path / "noise-config.json")
+    NoiseConfig.from_events(signature_noise(100, 200, 0.05, [0]), window_ns=50_000_000).write(
+        tmp_path / "noise-config.json"
+    )
     monkeypatch.chdir(tmp_path)
     names = {}
     exec(example.replace("runs=20", "runs=2"), names)
-    assert names["runs"]["seconds"].tolist() == [0.05, 0.05] and names["runs"]["status"].eq("ok").all()
-    assert names["noisy"]["seconds"].tolist() == [0.05, 0.05]  # the same number as undisturbed, not the length of the process
-    assert len(names["noisy"]) == 2 and names["noisy"]["status"].eq("ok").all() and names["noisy"]["injected_events"].gt(0).all()
+    assert (
+        names["runs"]["seconds"].tolist() == [0.05, 0.05] and names["runs"]["status"].eq("ok").all()
+    )
+    assert names["noisy"]["seconds"].tolist() == [
+        0.05,
+        0.05,
+    ]  # the same number as undisturbed, not the length of the process
+    assert (
+        len(names["noisy"]) == 2
+        and names["noisy"]["status"].eq("ok").all()
+        and names["noisy"]["injected_events"].gt(0).all()
+    )
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))

@@ -1,4 +1,6 @@
-"""Our C is clean under -Wall -Wextra -Werror. Users' builds only warn: what the next compiler remarks on must not stop anybody's study."""
+"""Our C is clean under -Wall -Wextra -Werror. Users' builds only warn: what the next compiler
+remarks on must not stop anybody's study.
+"""
 
 import subprocess
 from pathlib import Path

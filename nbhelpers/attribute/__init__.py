@@ -1,4 +1,6 @@
-"""Slow runs: the classes they fall into, the counters that go with them, whether a change helped, and how many runs that takes."""
+"""Slow runs: the classes they fall into, the counters that go with them, whether a change helped,
+and how many runs that takes.
+"""
 
 from . import stopping
 from .adjusted import adjusted_effect
@@ -16,6 +18,38 @@ from .replayed import course_of, replay_sentence, replayed_rules
 from .stopping import Decision, Replay, Rule, replay
 from .wide import Sieved, sieve
 
-__all__ = ["STATISTICS", "Classes", "Comparison", "Cutoff", "Decision", "Explanation", "LayerEffect", "Replay", "Rule", "Sieved", "TimeOrder",
-           "adjusted_effect", "bootstrap_interval", "bootstrap_ratio", "classify", "compare", "compare_costs", "correlated_groups", "course_of", "difference_tests", "explain",
-           "find_cutoff", "holm", "layer_effect", "predictors", "quantile_effect", "replay", "replay_sentence", "replayed_rules", "sieve", "stopping", "summarise", "time_order"]
+__all__ = [
+    "STATISTICS",
+    "Classes",
+    "Comparison",
+    "Cutoff",
+    "Decision",
+    "Explanation",
+    "LayerEffect",
+    "Replay",
+    "Rule",
+    "Sieved",
+    "TimeOrder",
+    "adjusted_effect",
+    "bootstrap_interval",
+    "bootstrap_ratio",
+    "classify",
+    "compare",
+    "compare_costs",
+    "correlated_groups",
+    "course_of",
+    "difference_tests",
+    "explain",
+    "find_cutoff",
+    "holm",
+    "layer_effect",
+    "predictors",
+    "quantile_effect",
+    "replay",
+    "replay_sentence",
+    "replayed_rules",
+    "sieve",
+    "stopping",
+    "summarise",
+    "time_order",
+]

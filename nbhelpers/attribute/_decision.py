@@ -1,4 +1,6 @@
-"""The interface of stopping rules: a decision with its reason, rules combined, a rule replayed on recorded runs."""
+"""The interface of stopping rules: a decision with its reason, rules combined, a rule replayed on
+recorded runs.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,25 +29,33 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Replay:
-    """Where a rule would have stopped: after how many runs, why, and whether it stopped at all before the record ended."""
+    """Where a rule would have stopped: after how many runs, why, and whether it stopped at all
+    before the record ended.
+    """
 
     runs: int
     reason: str
     stopped: bool
 
 
-def replay(rule: Rule, values: Sequence[float], seconds: Sequence[float] | None = None, every: int = 1) -> Replay:
+def replay(
+    rule: Rule, values: Sequence[float], seconds: Sequence[float] | None = None, every: int = 1
+) -> Replay:
     """Ask a rule after each recorded run.
 
     Parameters
     ----------
-    values : outcomes in the order of the runs.
-    seconds : time spent on each run, s; None: the outcomes themselves.
-    every : ask after every so many runs only.
+    values
+        Outcomes in the order of the runs.
+    seconds
+        Time spent on each run, s; None: the outcomes themselves.
+    every
+        Ask after every so many runs only.
 
     Raises
     ------
-    InputError : no runs.
+    InputError
+        No runs.
     """
     values = np.asarray(values, dtype=float)
     if not values.size:
@@ -68,7 +78,9 @@ class AllOf:
     def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
         decisions = [rule.decide(values, seconds_elapsed) for rule in self.rules]
         waiting = [decision.reason for decision in decisions if not decision.stop]
-        return Decision(not waiting, "; ".join(waiting or [decision.reason for decision in decisions]))
+        return Decision(
+            not waiting, "; ".join(waiting or [decision.reason for decision in decisions])
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Single stopping rules, each on its own criterion. Owns nothing else; `stopping` puts them together."""
+"""Single stopping rules, each on its own criterion. Owns nothing else; `stopping` puts them
+together.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,13 +21,19 @@ class Judging:
 
     def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
         values, least = np.asarray(values, dtype=float), self.least + self.window
-        return Decision(False, f"{values.size} runs, at least {least} are wanted") if values.size < least else self.judge(values)
+        return (
+            Decision(False, f"{values.size} runs, at least {least} are wanted")
+            if values.size < least
+            else self.judge(values)
+        )
 
 
 def narrow(name: str, half_width: float, target: float) -> Decision:
     """The verdict on a relative half width."""
     word = "within" if half_width <= target else "beyond"
-    return Decision(bool(half_width <= target), f"{name} ± {half_width:.2%}, {word} the {target:.2%} asked for")
+    return Decision(
+        bool(half_width <= target), f"{name} ± {half_width:.2%}, {word} the {target:.2%} asked for"
+    )
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,9 @@ class Duration:
     seconds: float = 60.0
 
     def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
-        return Decision(seconds_elapsed >= self.seconds, f"{seconds_elapsed:.3g} of {self.seconds:.3g} s")
+        return Decision(
+            seconds_elapsed >= self.seconds, f"{seconds_elapsed:.3g} of {self.seconds:.3g} s"
+        )
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,11 @@ class RelativeStandardError(Judging):
     least: int = 10
 
     def judge(self, values: np.ndarray) -> Decision:
-        error = values.std(ddof=1) / np.sqrt(values.size) / abs(values.mean()) if values.size > 1 else np.inf
+        error = (
+            values.std(ddof=1) / np.sqrt(values.size) / abs(values.mean())
+            if values.size > 1
+            else np.inf
+        )
         return narrow("standard error of the mean", error, self.target)
 
 
@@ -69,13 +83,19 @@ class ConfidenceInterval(Judging):
     least: int = 10
 
     def judge(self, values: np.ndarray) -> Decision:
-        half = t.ppf((1 + self.level) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
-        return narrow(f"{self.level:.0%} interval of the mean", half / abs(values.mean()), self.target)
+        half = (
+            t.ppf((1 + self.level) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
+        )
+        return narrow(
+            f"{self.level:.0%} interval of the mean", half / abs(values.mean()), self.target
+        )
 
 
 @dataclass(frozen=True)
 class HighestDensityInterval(Judging):
-    """Stop when the shortest interval that holds a share of the runs no longer moves: its ends, by this share of its width."""
+    """Stop when the shortest interval that holds a share of the runs no longer moves: its ends, by
+    this share of its width.
+    """
 
     target: float = 0.05
     share: float = 0.9
@@ -83,17 +103,23 @@ class HighestDensityInterval(Judging):
     least: int = 30
 
     def judge(self, values: np.ndarray) -> Decision:
-        now, then = shortest_interval(values, self.share), shortest_interval(values[:-self.window], self.share)
+        now = shortest_interval(values, self.share)
+        then = shortest_interval(values[: -self.window], self.share)
         width = now[1] - now[0]
         moved = max(abs(now[0] - then[0]), abs(now[1] - then[1])) / width if width else 0.0
         word = "at most" if moved <= self.target else "more than"
-        return Decision(bool(moved <= self.target), f"in the last {self.window} runs the {self.share:.0%} interval moved by {moved:.1%} of its width, "
-                                                    f"{word} {self.target:.1%}")
+        return Decision(
+            bool(moved <= self.target),
+            f"in the last {self.window} runs the {self.share:.0%} interval moved by {moved:.1%} of"
+            f" its width, {word} {self.target:.1%}",
+        )
 
 
 @dataclass(frozen=True)
 class BlockBootstrap(Judging):
-    """Stop when the moving-block bootstrap interval of a statistic (Künsch 1989) is narrow: runs that depend on each other count for less."""
+    """Stop when the moving-block bootstrap interval of a statistic (Künsch 1989) is narrow: runs
+    that depend on each other count for less.
+    """
 
     target: float = 0.02
     statistic: str = "mean"
@@ -102,17 +128,29 @@ class BlockBootstrap(Judging):
     repeats: int = 400
 
     def judge(self, values: np.ndarray) -> Decision:
-        length, random, function = block_length(values), np.random.default_rng(values.size), as_statistic(self.statistic)
-        starts = random.integers(0, values.size - length + 1, (self.repeats, -(-values.size // length)))
-        samples = values[(starts[..., None] + np.arange(length)).reshape(self.repeats, -1)[:, :values.size]]
+        length = block_length(values)
+        random = np.random.default_rng(values.size)
+        function = as_statistic(self.statistic)
+        starts = random.integers(
+            0, values.size - length + 1, (self.repeats, -(-values.size // length))
+        )
+        samples = values[
+            (starts[..., None] + np.arange(length)).reshape(self.repeats, -1)[:, : values.size]
+        ]
         low, high = interval_of(function(samples, axis=1), self.level)
         half = (high - low) / 2 / abs(function(values, axis=0))
-        return narrow(f"{self.level:.0%} interval of the {self.statistic}, blocks of {length} runs,", half, self.target)
+        return narrow(
+            f"{self.level:.0%} interval of the {self.statistic}, blocks of {length} runs,",
+            half,
+            self.target,
+        )
 
 
 @dataclass(frozen=True)
 class GaussianMixture(Judging):
-    """Stop when a mixture of normal distributions (their number by BIC) no longer changes: as many, and none moved or grew by this much."""
+    """Stop when a mixture of normal distributions (their number by BIC) no longer changes: as many,
+    and none moved or grew by this much.
+    """
 
     target: float = 0.1
     most: int = 4
@@ -120,21 +158,36 @@ class GaussianMixture(Judging):
     least: int = 40
 
     def judge(self, values: np.ndarray) -> Decision:
-        now, then = fit_mixture(values, self.most), fit_mixture(values[:-self.window], self.most)
+        now, then = fit_mixture(values, self.most), fit_mixture(values[: -self.window], self.most)
         if len(now.weights) != len(then.weights):
-            return Decision(False, f"{len(now.weights)} modes now, {len(then.weights)} before the last {self.window} runs")
+            return Decision(
+                False,
+                f"{len(now.weights)} modes now, {len(then.weights)} before the last {self.window}"
+                " runs",
+            )
         moved = self._moved(now, then)
-        return Decision(bool(moved <= self.target), f"{len(now.weights)} modes; in the last {self.window} runs they moved by {moved:.2f} of their sd or share, "
-                                                    f"{'at most' if moved <= self.target else 'more than'} {self.target:.2f}")
+        return Decision(
+            bool(moved <= self.target),
+            f"{len(now.weights)} modes; in the last {self.window} runs they moved by {moved:.2f} of"
+            f" their sd or share, {'at most' if moved <= self.target else 'more than'}"
+            f" {self.target:.2f}",
+        )
 
     @staticmethod
     def _moved(now: Mixture, then: Mixture) -> float:
-        return float(max(np.max(np.abs(now.means - then.means) / now.sds), np.max(np.abs(now.weights - then.weights))))
+        return float(
+            max(
+                np.max(np.abs(now.means - then.means) / now.sds),
+                np.max(np.abs(now.weights - then.weights)),
+            )
+        )
 
 
 @dataclass(frozen=True)
 class KolmogorovSmirnov(Judging):
-    """Stop when the first and the second half of the runs have nearly the same distribution: largest distance of the two at most this."""
+    """Stop when the first and the second half of the runs have nearly the same distribution:
+    largest distance of the two at most this.
+    """
 
     target: float = 0.1
     least: int = 40
@@ -143,15 +196,21 @@ class KolmogorovSmirnov(Judging):
         middle = values.size // 2
         distance = float(ks_2samp(values[:middle], values[middle:], method="asymp").statistic)
         word = "at most" if distance <= self.target else "more than"
-        return Decision(distance <= self.target, f"the two halves differ by {distance:.3f} (Kolmogorov and Smirnov), {word} {self.target:.3f}")
+        return Decision(
+            distance <= self.target,
+            f"the two halves differ by {distance:.3f} (Kolmogorov and Smirnov), {word}"
+            f" {self.target:.3f}",
+        )
 
 
 @dataclass(frozen=True)
 class NarrowInterval(Judging):
-    """Made for tails: stop when the interval of the coefficient of variation, or of a high percentile, is at most ± this share of it.
+    """Made for tails: stop when the interval of the coefficient of variation, or of a high
+    percentile, is at most ± this share of it.
 
-    Percentiles (p95, p99) by order statistics, which asks nothing of the distribution (David and Nagaraja 2003, section 7.1): until there are enough
-    runs (72 for p95, 368 for p99, at 95 %) the interval has no upper end, and the rule goes on. Others by bootstrap.
+    Percentiles (p95, p99) by order statistics, which asks nothing of the distribution (David and
+    Nagaraja 2003, section 7.1): until there are enough runs (72 for p95, 368 for p99, at 95 %) the
+    interval has no upper end, and the rule goes on. Others by bootstrap.
     """
 
     statistic: str = "p99"
@@ -167,22 +226,41 @@ class NarrowInterval(Judging):
             interval = bootstrap_interval(values, self.statistic, values.size, self.level, 400)
             middle = STATISTICS[self.statistic](values)
         if interval is None:
-            return Decision(False, f"{values.size} runs are too few for an upper end of the interval of the {self.statistic}")
-        return narrow(f"{self.level:.0%} interval of the {self.statistic}", (interval[1] - interval[0]) / 2 / abs(middle), self.target)
+            return Decision(
+                False,
+                f"{values.size} runs are too few for an upper end of the interval of the"
+                f" {self.statistic}",
+            )
+        return narrow(
+            f"{self.level:.0%} interval of the {self.statistic}",
+            (interval[1] - interval[0]) / 2 / abs(middle),
+            self.target,
+        )
 
 
-def percentile_interval(values: np.ndarray, share: float, level: float = 0.95) -> tuple[float, float] | None:
-    """Interval of a quantile from order statistics, for any distribution; None if there are too few values for both ends."""
+def percentile_interval(
+    values: np.ndarray, share: float, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Interval of a quantile from order statistics, for any distribution; None if there are too few
+    values for both ends.
+    """
     ordered, tail = np.sort(values), (1 - level) / 2
-    low, high = int(binom.ppf(tail, ordered.size, share)), int(binom.ppf(1 - tail, ordered.size, share)) + 1
-    return (float(ordered[low - 1]), float(ordered[high - 1])) if low >= 1 and high <= ordered.size else None
+    low = int(binom.ppf(tail, ordered.size, share))
+    high = int(binom.ppf(1 - tail, ordered.size, share)) + 1
+    return (
+        (float(ordered[low - 1]), float(ordered[high - 1]))
+        if low >= 1 and high <= ordered.size
+        else None
+    )
 
 
 @dataclass(frozen=True)
 class RareMode:
-    """Made for tails: stop when a mode that holds this share of the runs would have been seen so many times with this probability.
+    """Made for tails: stop when a mode that holds this share of the runs would have been seen so
+    many times with this probability.
 
-    It depends on the number of runs only: 59 runs for a mode of 5 % to be seen once with 95 %, 93 for twice.
+    It depends on the number of runs only: 59 runs for a mode of 5 % to be seen once with 95 %, 93
+    for twice.
     """
 
     weight: float = 0.05
@@ -191,8 +269,11 @@ class RareMode:
 
     def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
         seen = float(binom.sf(self.times - 1, len(values), self.weight))
-        return Decision(seen >= self.probability, f"a mode of {self.weight:.1%} would have been seen {self.times} times with probability {seen:.3f} "
-                                                  f"({self.probability:.2f} asked for)")
+        return Decision(
+            seen >= self.probability,
+            f"a mode of {self.weight:.1%} would have been seen {self.times} times with probability"
+            f" {seen:.3f} ({self.probability:.2f} asked for)",
+        )
 
     @property
     def runs(self) -> int:
@@ -200,6 +281,9 @@ class RareMode:
         count = max(self.times, int(self.times / self.weight))
         while binom.sf(self.times - 1, count, self.weight) < self.probability:
             count += 1
-        while count > self.times and binom.sf(self.times - 1, count - 1, self.weight) >= self.probability:
+        while (
+            count > self.times
+            and binom.sf(self.times - 1, count - 1, self.weight) >= self.probability
+        ):
             count -= 1
         return count

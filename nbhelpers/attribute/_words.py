@@ -5,21 +5,35 @@ import html
 import numpy as np
 import pandas as pd
 
-RIVAL = 0.2        # share of the bootstrapped trees that begin with another factor, from which it is named as a rival
-MOST_NAMED = 6     # members of a group named in the summary
+# share of the bootstrapped trees that begin with another factor, from which it is named as a rival
+RIVAL = 0.2
+MOST_NAMED = 6  # members of a group named in the summary
 
 
 def in_words(result, permutations: int) -> str:
-    """Who is slow, what separates them, how sure that is, and what the order of the runs has to do with it."""
+    """Who is slow, what separates them, how sure that is, and what the order of the runs has to do
+    with it.
+    """
     low, high = result.accuracy_interval
     odds = f"accuracy on unseen runs {result.accuracy:.2f}, 95 % interval {low:.2f} to {high:.2f}"
     whose, order = _whose(result), f" {result.order.evidence}" if result.order.found else ""
     if not permutations:
-        return f"{whose}. No null was asked for, so nothing is claimed ({odds}; guessing: 0.50).{order}"
+        return (
+            f"{whose}. No null was asked for, so nothing is claimed ({odds}; guessing:"
+            f" 0.50).{order}"
+        )
     odds = f"p = {result.p_value:.3f}, {odds}"
-    blocks = f"; shuffled in blocks of {result.order.block} runs and among neighbours, as the order matters" if result.order.block > 1 else ""
+    blocks = (
+        f"; shuffled in blocks of {result.order.block} runs and among neighbours, as the order"
+        " matters"
+        if result.order.block > 1
+        else ""
+    )
     if not result.found:
-        return f"{whose}. Nothing among these {len(result.features)} groups of counters separates them ({odds}; guessing: 0.50{blocks}).{order}"
+        return (
+            f"{whose}. Nothing among these {len(result.features)} groups of counters separates them"
+            f" ({odds}; guessing: 0.50{blocks}).{order}"
+        )
     return f"{whose}. {_factors(result.factors)} ({odds}{blocks}).{order}"
 
 
@@ -34,25 +48,43 @@ def _whose(result) -> str:
     if result.cutoff.value is None:
         return f"There is no class of slow runs; looked at the slowest quarter instead ({whose})"
     if result.cutoff.kind in ("left tail", "right tail", "warm-up", "slow-down"):
-        return f"Looked at {slow} of {count} runs ({result.cutoff.kind}, cut at {result.threshold:.4g})"
-    return f"Slow are {whose}" + (" (where a counter separates best)" if result.cutoff.kind == "searched" else "")
+        return (
+            f"Looked at {slow} of {count} runs ({result.cutoff.kind}, cut at"
+            f" {result.threshold:.4g})"
+        )
+    return f"Slow are {whose}" + (
+        " (where a counter separates best)" if result.cutoff.kind == "searched" else ""
+    )
 
 
 def _factors(factors: pd.DataFrame) -> str:
     first = factors.iloc[0]
-    text = (f"They go with {first['factor']}, {first['direction']} in slow runs (median {first['slow_median']:.4g} against "
-            f"{first['fast_median']:.4g}), first split in {first['root_share']:.0%} of the bootstrapped trees")
+    text = (
+        f"They go with {first['factor']}, {first['direction']} in slow runs (median"
+        f" {first['slow_median']:.4g} against {first['fast_median']:.4g}), first split in"
+        f" {first['root_share']:.0%} of the bootstrapped trees"
+    )
     if first["variance_share"] > 0:
         text += f", {first['variance_share']:.0%} of the variance"
-    return text + _alike(first["members"]) + _rivals(factors) + ("; it drifts through the campaign, as anything else that drifts would fit"
-                                                                if first["drifts"] else "")
+    return (
+        text
+        + _alike(first["members"])
+        + _rivals(factors)
+        + (
+            "; it drifts through the campaign, as anything else that drifts would fit"
+            if first["drifts"]
+            else ""
+        )
+    )
 
 
 def _alike(members: tuple[str, ...]) -> str:
     others = list(members[1:])
     if not others:
         return ""
-    named = ", ".join(others[:MOST_NAMED]) + (f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else "")
+    named = ", ".join(others[:MOST_NAMED]) + (
+        f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+    )
     count = f" (these {len(members)} counters move together)" if len(members) > 2 else ""
     return f"; these runs can't tell it apart from {named}{count}"
 
@@ -71,6 +103,12 @@ def as_html(result) -> str:
     if len(result.factors):
         shown = result.factors.head(8).assign(members=result.factors["members"].map(", ".join))
         parts.append(shown.to_html(float_format=lambda value: f"{value:.3g}", border=0))
-    rows = "".join(f"<li><code>{html.escape(str(name))}</code>: {html.escape(why)}</li>" for name, why in result.excluded.items())
-    parts.append(f"<details><summary>{len(result.excluded)} columns were not searched</summary><ul>{rows}</ul></details>")
+    rows = "".join(
+        f"<li><code>{html.escape(str(name))}</code>: {html.escape(why)}</li>"
+        for name, why in result.excluded.items()
+    )
+    parts.append(
+        f"<details><summary>{len(result.excluded)} columns were not"
+        f" searched</summary><ul>{rows}</ul></details>"
+    )
     return "\n".join(parts)

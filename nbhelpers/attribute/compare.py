@@ -1,6 +1,8 @@
-"""Before against after: ratios of the statistics that matter, each with an interval, three tests, and one sentence.
+"""Before against after: ratios of the statistics that matter, each with an interval, three tests,
+and one sentence.
 
-Owns the comparison of two sets of runs; the resampling is in `bootstrap`, the tests are in `difference`.
+Owns the comparison of two sets of runs; the resampling is in `bootstrap`, the tests are in
+`difference`.
 """
 
 import html
@@ -11,14 +13,24 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..outcomes import COST, Outcome, outcome_of, with_cost
 from ..measure.table import same_epochs
-from .bootstrap import CHUNK_VALUES, STATISTICS, as_values, bootstrap_interval, bootstrap_ratio, interval_of, round_draws
+from ..outcomes import COST, Outcome, outcome_of, with_cost
+from .bootstrap import (
+    CHUNK_VALUES,
+    STATISTICS,
+    as_values,
+    bootstrap_interval,
+    bootstrap_ratio,
+    interval_of,
+    round_draws,
+)
 from .difference import difference_tests
 from .metadata import differing
 
-FEWEST_FOR_CV = 10      # of fewer runs some resamples do not vary at all, and the ratio of variations has no bound
-FEWEST_ROUNDS = 8       # fewer say too little of how rounds differ; runs are then resampled one by one
+FEWEST_FOR_CV = (
+    10  # of fewer runs some resamples do not vary at all, and the ratio of variations has no bound
+)
+FEWEST_ROUNDS = 8  # fewer say too little of how rounds differ; runs are then resampled one by one
 SHIFTS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -28,16 +40,28 @@ class Comparison:
 
     Attributes
     ----------
-    table : DataFrame, index statistic (mean, median, sd, cv, p95, p99, max), columns before, after, ratio (after / before), low, high
-        (95 % bootstrap interval of the ratio).
-    verdict : the result in words.
-    outcome : what was compared.
-    tests : DataFrame, index location, dispersion, distribution, columns statistic, p_value, p_holm, differs.
-    shift : DataFrame, index quantile, columns before, after, shift (after − before, in the unit of the outcome), low, high (95 %).
-    differs : DataFrame, index what, columns before, after: the metadata in which the two sets differ.
-    rounds : rounds that both sets were measured in, and that intervals and tests respect; 0 if there are none.
-    measured_in : the rounds that hold both, such as "0-11, 24-35"; empty where none does.
-    better : "better", "worse" or "no difference shown", by the mean and its interval.
+    table
+        DataFrame, index statistic (mean, median, sd, cv, p95, p99, max), columns before, after,
+        ratio (after / before), low, high (95 % bootstrap interval of the ratio).
+    verdict
+        The result in words.
+    outcome
+        What was compared.
+    tests
+        DataFrame, index location, dispersion, distribution, columns statistic, p_value, p_holm,
+        differs.
+    shift
+        DataFrame, index quantile, columns before, after, shift (after − before, in the unit of the
+        outcome), low, high (95 %).
+    differs
+        DataFrame, index what, columns before, after: the metadata in which the two sets differ.
+    rounds
+        Rounds that both sets were measured in, and that intervals and tests respect; 0 if there are
+        none.
+    measured_in
+        The rounds that hold both, such as "0-11, 24-35"; empty where none does.
+    better
+        "better", "worse" or "no difference shown", by the mean and its interval.
     """
 
     table: pd.DataFrame
@@ -52,30 +76,56 @@ class Comparison:
 
     def __repr__(self) -> str:
         mean = self.table.loc["mean"]
-        return f"Comparison({self.outcome}: mean ratio {mean.ratio:.4f}, 95 % interval {mean.low:.4f} to {mean.high:.4f})"
+        return (
+            f"Comparison({self.outcome}: mean ratio {mean.ratio:.4f}, 95 % interval {mean.low:.4f}"
+            f" to {mean.high:.4f})"
+        )
 
     def _repr_html_(self) -> str:
-        parts = [f"<p>{html.escape(self.verdict)}</p>", self.table.to_html(float_format=lambda value: f"{value:.4g}", border=0)]
+        parts = [
+            f"<p>{html.escape(self.verdict)}</p>",
+            self.table.to_html(float_format=lambda value: f"{value:.4g}", border=0),
+        ]
         if len(self.tests):
             parts.append(self.tests.to_html(float_format=lambda value: f"{value:.3g}", border=0))
         if len(self.differs):
-            parts.append(f"<details><summary>{len(self.differs)} metadata differ</summary>{self.differs.to_html(border=0)}</details>")
+            parts.append(
+                f"<details><summary>{len(self.differs)} metadata"
+                f" differ</summary>{self.differs.to_html(border=0)}</details>"
+            )
         return "".join(parts)
 
 
-def compare(before: object, after: object, outcome: str | None = None, seed: int = 0, *, higher_is_better: bool | None = None,
-            block: str = "round", provenance: tuple[Mapping, Mapping] | None = None) -> Comparison:
+def compare(
+    before: object,
+    after: object,
+    outcome: str | None = None,
+    seed: int = 0,
+    *,
+    higher_is_better: bool | None = None,
+    block: str = "round",
+    provenance: tuple[Mapping, Mapping] | None = None,
+) -> Comparison:
     """Compare the runs before and after a change.
 
     Parameters
     ----------
-    before, after : runs tables (rows whose `status` is not "ok" are passed over) or arrays of at least two values each. Of
-        tables of a campaign that grew only the epochs count in which both were measured.
-    outcome : column to compare, where a table is given; None: what its program is judged by (`outcomes.outcome_of`).
-    higher_is_better : the outcome is a throughput or the like; None: as the table says.
-    block : column that names the rounds in which both were measured, in random order. Where at least eight rounds hold runs of
-        both (and one set was not measured after the other), only they are compared, and intervals and tests keep each round together.
-    provenance : what is known of either set of runs (nested dicts); what differs is listed beside the result.
+    before, after
+        Runs tables (rows whose `status` is not "ok" are passed over) or arrays of at least two
+        values each. Of tables of a campaign that grew only the epochs count in which both were
+        measured.
+    outcome
+        Column to compare, where a table is given; None: what its program is judged by
+        (`outcomes.outcome_of`).
+    higher_is_better
+        The outcome is a throughput or the like; None: as the table says.
+    block
+        Column that names the rounds in which both were measured, in random order. Where at least
+        eight rounds hold runs of both (and one set was not measured after the other), only they are
+        compared, and intervals and tests keep each round together.
+    provenance
+        What is known of either set of runs (nested dicts); what differs is listed beside the
+        result.
 
     Returns
     -------
@@ -83,50 +133,93 @@ def compare(before: object, after: object, outcome: str | None = None, seed: int
 
     Raises
     ------
-    InputError : no such column, fewer than two values, a value that is not finite.
+    InputError
+        No such column, fewer than two values, a value that is not finite.
 
     Notes
     -----
-    Percentile bootstrap, both sides resampled: runs, or whole rounds. The interval of the maximum is too narrow (no resample exceeds the largest
-    value seen), and that of the 99th percentile is of fewer than a few hundred runs. If all runs of one side were measured before all of the
-    other, drift of the machine counts as gain or loss, and the verdict says so.
+    Percentile bootstrap, both sides resampled: runs, or whole rounds. The interval of the maximum
+    is too narrow (no resample exceeds the largest value seen), and that of the 99th percentile is
+    of fewer than a few hundred runs. If all runs of one side were measured before all of the other,
+    drift of the machine counts as gain or loss, and the verdict says so.
     """
     judged = _judged(before, outcome)
-    outcome, higher = judged.name, judged.higher_is_better if higher_is_better is None else higher_is_better
+    outcome = judged.name
+    higher = judged.higher_is_better if higher_is_better is None else higher_is_better
     if isinstance(before, pd.DataFrame) and isinstance(after, pd.DataFrame):
         before, after = same_epochs(before, after)
     pair = _Pair.of(before, after, outcome, block)
     draws = pair.draws(seed) if pair.rounds else None
-    table = pd.DataFrame.from_dict({name: pair.row(name, draws, seed) for name in STATISTICS}, orient="index",
-                                   columns=["before", "after", "ratio", "low", "high"]).rename_axis("statistic")
+    table = pd.DataFrame.from_dict(
+        {name: pair.row(name, draws, seed) for name in STATISTICS},
+        orient="index",
+        columns=["before", "after", "ratio", "low", "high"],
+    ).rename_axis("statistic")
     tests = difference_tests(pair.old, pair.new, pair.old_rounds, pair.new_rounds, seed)
-    about_cv = [_sentence("cv", table, pair)] if min(pair.old.size, pair.new.size) >= FEWEST_FOR_CV else []
-    verdict = " ".join([_sentence("mean", table, pair), *about_cv, _about_tests(tests, table), _caveat(before, after)]).strip()
-    return Comparison(table, " ".join(verdict.split()), outcome, tests, pair.shift(seed), differing(*provenance) if provenance else pd.DataFrame(),
-                      len(pair.rounds), _better(table.loc["mean"], higher), _shared_rounds(before, after, block))
+    about_cv = (
+        [_sentence("cv", table, pair)] if min(pair.old.size, pair.new.size) >= FEWEST_FOR_CV else []
+    )
+    verdict = " ".join(
+        [
+            _sentence("mean", table, pair),
+            *about_cv,
+            _about_tests(tests, table),
+            _caveat(before, after),
+        ]
+    ).strip()
+    return Comparison(
+        table,
+        " ".join(verdict.split()),
+        outcome,
+        tests,
+        pair.shift(seed),
+        differing(*provenance) if provenance else pd.DataFrame(),
+        len(pair.rounds),
+        _better(table.loc["mean"], higher),
+        _shared_rounds(before, after, block),
+    )
 
 
-def compare_costs(before: pd.DataFrame, after: pd.DataFrame, outcome: str | None = None, seed: int = 0) -> Comparison:
-    """As `compare`, of something of which less is better: a throughput is compared by its reciprocal, the time of a unit of work.
+def compare_costs(
+    before: pd.DataFrame, after: pd.DataFrame, outcome: str | None = None, seed: int = 0
+) -> Comparison:
+    """As `compare`, of something of which less is better: a throughput is compared by its
+    reciprocal, the time of a unit of work.
 
     Parameters
     ----------
-    before, after : runs tables. outcome, seed : as in `compare`.
+    before, after
+        Runs tables.
+    outcome, seed
+        As in `compare`.
     """
     judged = outcome_of(before, outcome)
     if not judged.higher_is_better:
         return compare(before, after, judged.name, seed)
     found = compare(with_cost(before, judged.name), with_cost(after, judged.name), COST, seed)
-    return replace(found, outcome=f"1/{judged.name}", verdict=f"Judged by 1/{judged.name}, the time of a unit of work: {found.verdict}")
+    return replace(
+        found,
+        outcome=f"1/{judged.name}",
+        verdict=f"Judged by 1/{judged.name}, the time of a unit of work: {found.verdict}",
+    )
 
 
 def _judged(runs: object, outcome: str | None) -> Outcome:
-    return outcome_of(runs, outcome) if isinstance(runs, pd.DataFrame) else Outcome(outcome or "seconds")
+    return (
+        outcome_of(runs, outcome)
+        if isinstance(runs, pd.DataFrame)
+        else Outcome(outcome or "seconds")
+    )
 
 
 def _shared_rounds(before: object, after: object, block: str) -> str:
     """Numbers of the rounds that hold both, neighbours as a range."""
-    if not (isinstance(before, pd.DataFrame) and isinstance(after, pd.DataFrame) and block in before and block in after):
+    if not (
+        isinstance(before, pd.DataFrame)
+        and isinstance(after, pd.DataFrame)
+        and block in before
+        and block in after
+    ):
         return ""
     numbers = np.intersect1d(before[block].dropna(), after[block].dropna()).astype(int)
     parts = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1) if numbers.size else []
@@ -146,17 +239,30 @@ class _Pair:
     @classmethod
     def of(cls, before: object, after: object, outcome: str, block: str) -> "_Pair":
         old, new = _finished(before, outcome), _finished(after, outcome)
-        if not (isinstance(old, pd.DataFrame) and isinstance(new, pd.DataFrame) and block in old and block in new) or _one_after_the_other(old, new):
+        if not (
+            isinstance(old, pd.DataFrame)
+            and isinstance(new, pd.DataFrame)
+            and block in old
+            and block in new
+        ) or _one_after_the_other(old, new):
             return cls(_values(old, outcome), _values(new, outcome))
         shared = np.intersect1d(old[block].dropna(), new[block].dropna())
         if shared.size < FEWEST_ROUNDS:
             return cls(_values(old, outcome), _values(new, outcome))
         old, new = old[old[block].isin(shared)], new[new[block].isin(shared)]
-        return cls(_values(old, outcome), _values(new, outcome), old[block].to_numpy(), new[block].to_numpy(), tuple(shared))
+        return cls(
+            _values(old, outcome),
+            _values(new, outcome),
+            old[block].to_numpy(),
+            new[block].to_numpy(),
+            tuple(shared),
+        )
 
     def by_round(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        return tuple([values[rounds == number] for number in self.rounds]
-                     for values, rounds in ((self.old, self.old_rounds), (self.new, self.new_rounds)))
+        return tuple(
+            [values[rounds == number] for number in self.rounds]
+            for values, rounds in ((self.old, self.old_rounds), (self.new, self.new_rounds))
+        )
 
     def draws(self, seed: int) -> dict[str, np.ndarray]:
         """Resampled ratios by statistic, rounds kept together."""
@@ -168,10 +274,20 @@ class _Pair:
     def row(self, name: str, draws: dict[str, np.ndarray] | None, seed: int) -> list[float]:
         before, after = float(STATISTICS[name](self.old)), float(STATISTICS[name](self.new))
         ratio = after / before if before else float("nan")
-        return [before, after, ratio, *(interval_of(draws[name]) if draws else bootstrap_ratio(self.new, self.old, name, seed))]
+        return [
+            before,
+            after,
+            ratio,
+            *(
+                interval_of(draws[name])
+                if draws
+                else bootstrap_ratio(self.new, self.old, name, seed)
+            ),
+        ]
 
     def shift(self, seed: int) -> pd.DataFrame:
         """How far each quantile moved, with its interval."""
+
         def quantiles(values: np.ndarray, axis: int) -> np.ndarray:
             return np.quantile(values, SHIFTS, axis=axis)
 
@@ -179,45 +295,71 @@ class _Pair:
             old, new = self.by_round()
             above, below = (_quantile_draws(part, seed) for part in (new, old))
         else:
-            above, below = _quantile_draws(self.new[:, None], seed), _quantile_draws(self.old[:, None], seed + 1)
+            above = _quantile_draws(self.new[:, None], seed)
+            below = _quantile_draws(self.old[:, None], seed + 1)
         low, high = np.percentile(above - below, [2.5, 97.5], axis=0)
         before, after = quantiles(self.old, 0), quantiles(self.new, 0)
-        return pd.DataFrame({"before": before, "after": after, "shift": after - before, "low": low, "high": high},
-                            index=pd.Index(SHIFTS, name="quantile"))
+        return pd.DataFrame(
+            {"before": before, "after": after, "shift": after - before, "low": low, "high": high},
+            index=pd.Index(SHIFTS, name="quantile"),
+        )
 
 
 def _quantile_draws(parts: object, seed: int, repeats: int = 1000) -> np.ndarray:
     """Quantiles of resampled parts (repeats × quantiles); the same seed draws the same rounds."""
     drawn = np.random.default_rng(seed).integers(0, len(parts), (repeats, len(parts)))
     if len({len(part) for part in parts}) > 1:
-        return np.array([np.quantile(np.concatenate([parts[place] for place in row]), SHIFTS) for row in drawn])
+        return np.array(
+            [np.quantile(np.concatenate([parts[place] for place in row]), SHIFTS) for row in drawn]
+        )
     table = np.array(parts)
     rows = max(1, CHUNK_VALUES // table.size)
-    return np.concatenate([np.quantile(table[drawn[first:first + rows]].reshape(-1, table.size), SHIFTS, axis=1).T for first in range(0, repeats, rows)])
+    return np.concatenate(
+        [
+            np.quantile(
+                table[drawn[first : first + rows]].reshape(-1, table.size), SHIFTS, axis=1
+            ).T
+            for first in range(0, repeats, rows)
+        ]
+    )
 
 
-def summarise(runs: pd.DataFrame, by: str = "cell", outcome: str | None = None, seed: int = 0) -> pd.DataFrame:
-    """The statistics of each cell of a campaign, the mean and the coefficient of variation with 95 % bootstrap intervals.
+def summarise(
+    runs: pd.DataFrame, by: str = "cell", outcome: str | None = None, seed: int = 0
+) -> pd.DataFrame:
+    """The statistics of each cell of a campaign, the mean and the coefficient of variation with 95
+    % bootstrap intervals.
 
     Parameters
     ----------
-    runs : runs table; rows whose `status` is not "ok" are passed over.
-    by : column that names the cells.
-    outcome : column to summarise; None: what the program is judged by.
+    runs
+        Runs table; rows whose `status` is not "ok" are passed over.
+    by
+        Column that names the cells.
+    outcome
+        Column to summarise; None: what the program is judged by.
 
     Returns
     -------
-    DataFrame, index the cells in the order they first occur, columns runs, mean, mean_low, mean_high, median, sd, cv, cv_low,
+    DataFrame, index the cells in the order they first occur, columns runs, mean, mean_low,
+    mean_high, median, sd, cv, cv_low,
         cv_high, p95, p99, max, in the unit of the outcome.
 
     Raises
     ------
-    InputError : no such column, a cell with fewer than two runs.
+    InputError
+        No such column, a cell with fewer than two runs.
     """
     if by not in runs.columns:
-        raise InputError(f"no column {by!r} to group by", mend=f"the table has: {', '.join(map(str, runs.columns))}")
+        raise InputError(
+            f"no column {by!r} to group by",
+            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+        )
     outcome = outcome_of(runs, outcome).name
-    rows = {name: _summary(_values(_finished(cell, outcome), outcome), seed) for name, cell in runs.groupby(by, sort=False, observed=True)}
+    rows = {
+        name: _summary(_values(_finished(cell, outcome), outcome), seed)
+        for name, cell in runs.groupby(by, sort=False, observed=True)
+    }
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.index.name = by
     return table
@@ -236,7 +378,10 @@ def _finished(runs: object, outcome: str) -> object:
     if not isinstance(runs, pd.DataFrame):
         return runs
     if outcome not in runs.columns:
-        raise InputError(f"no column {outcome!r} to compare", mend=f"the table has: {', '.join(map(str, runs.columns))}")
+        raise InputError(
+            f"no column {outcome!r} to compare",
+            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+        )
     return runs[runs["status"] == "ok"] if "status" in runs.columns else runs
 
 
@@ -253,7 +398,10 @@ def _sentence(name: str, table: pd.DataFrame, pair: _Pair) -> str:
         return f"No ratio of the {label} can be formed{counts}."
     interval = f"{_change(row.low)} to {_change(row.high)}"
     if row.low <= 1 <= row.high:
-        return f"No difference of the {label} is shown: {_change(row.ratio)}, 95 % interval {interval}{counts}."
+        return (
+            f"No difference of the {label} is shown: {_change(row.ratio)}, 95 % interval"
+            f" {interval}{counts}."
+        )
     word = "lower" if row.ratio < 1 else "higher"
     return f"The {label} is {abs(row.ratio - 1):.1%} {word}, 95 % interval {interval}{counts}."
 
@@ -261,7 +409,11 @@ def _sentence(name: str, table: pd.DataFrame, pair: _Pair) -> str:
 def _about_tests(tests: pd.DataFrame, table: pd.DataFrame) -> str:
     """A difference that the intervals of mean and variation do not show."""
     shown = any(not row.low <= 1 <= row.high for row in (table.loc["mean"], table.loc["cv"]))
-    found = [f"{name} (p = {tests.loc[name, 'p_holm']:.3f}, Holm)" for name in tests.index if tests.loc[name, "differs"]]
+    found = [
+        f"{name} (p = {tests.loc[name, 'p_holm']:.3f}, Holm)"
+        for name in tests.index
+        if tests.loc[name, "differs"]
+    ]
     return "" if shown or not found else f"Yet the distributions differ: {', '.join(found)}."
 
 
@@ -278,7 +430,10 @@ def _change(ratio: float) -> str:
 def _caveat(before: object, after: object) -> str:
     tables = isinstance(before, pd.DataFrame) and isinstance(after, pd.DataFrame)
     if tables and _one_after_the_other(before, after):
-        return "The two were measured one after the other, so drift of the machine is part of the difference."
+        return (
+            "The two were measured one after the other, so drift of the machine is part of the"
+            " difference."
+        )
     return ""
 
 

@@ -1,6 +1,7 @@
 """The cutoff that labels slow runs: between two modes, at the start of a right tail, or nowhere.
 
-Owns the two tests (modes, tail). A sample that passes neither is one class, and then there is no cutoff: that is a result.
+Owns the two tests (modes, tail). A sample that passes neither is one class, and then there is no
+cutoff: that is a result.
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,22 +12,24 @@ from scipy.stats import norm
 
 from ..errors import InputError
 
-FEWEST_VALUES = 12      # below this no split can be told from chance
-SMALLEST_CLASS = 3      # slow runs; fewer are outliers, not a class
-MODE_SHARE = 0.05       # a mode holds at least this share of the runs, and five runs
-VALLEY_DEPTH = 0.7      # density in the valley over the lower peak: a shallower one is a shoulder
-MODES_LEVEL = 0.02      # of the bootstrap test against one mode
-TAIL_LEVEL = 0.02       # of the bootstrap test against a bulk without a tail
+FEWEST_VALUES = 12  # below this no split can be told from chance
+SMALLEST_CLASS = 3  # slow runs; fewer are outliers, not a class
+MODE_SHARE = 0.05  # a mode holds at least this share of the runs, and five runs
+VALLEY_DEPTH = 0.7  # density in the valley over the lower peak: a shallower one is a shoulder
+MODES_LEVEL = 0.02  # of the bootstrap test against one mode
+TAIL_LEVEL = 0.02  # of the bootstrap test against a bulk without a tail
 TAIL_FALSE_SHARE = 0.1  # of the runs labelled slow at most this share may belong to the bulk
-REPEATS = 200           # bootstrap samples of either test
-MOST_VALUES = 5000      # beyond, evenly spaced order statistics stand for the sample
+REPEATS = 200  # bootstrap samples of either test
+MOST_VALUES = 5000  # beyond, evenly spaced order statistics stand for the sample
 GRID = 1024
+
 
 def _g_value(scores: np.ndarray, g: float) -> np.ndarray:
     return scores if g < 1e-6 else np.expm1(g * scores) / g
 
 
-# The bulk's shape is read from these quantiles only, each weighted by its precision in a normal sample.
+# The bulk's shape is read from these quantiles only, each weighted by its precision in a normal
+# sample.
 BULK = np.concatenate([[0.03, 0.06], np.arange(0.10, 0.86, 0.05)])
 WEIGHTS = norm.pdf(norm.ppf(BULK)) ** 2 / (BULK * (1 - BULK))
 WEIGHTS /= WEIGHTS.sum()
@@ -43,13 +46,19 @@ class Cutoff:
 
     Attributes
     ----------
-    value : runs with `values > value` are slow (`values < value` where higher is better), in the unit of the values; None means
-        one class.
-    kind : "modes", "tail" or "one class"; "given" for a cutoff of one's own.
-    share_slow : share of the runs beyond the cutoff, 0 for one class.
-    evidence : a sentence with the numbers that decided.
-    numbers : the same numbers, by name.
-    higher_is_better : the slow runs lie below the cutoff (throughput, frames a second).
+    value
+        Runs with `values > value` are slow (`values < value` where higher is better), in the unit
+        of the values; None means one class.
+    kind
+        "modes", "tail" or "one class"; "given" for a cutoff of one's own.
+    share_slow
+        Share of the runs beyond the cutoff, 0 for one class.
+    evidence
+        a sentence with the numbers that decided.
+    numbers
+        The same numbers, by name.
+    higher_is_better
+        The slow runs lie below the cutoff (throughput, frames a second).
     """
 
     value: float | None
@@ -60,7 +69,11 @@ class Cutoff:
     higher_is_better: bool = False
 
     def __repr__(self) -> str:
-        where = "no cutoff" if self.value is None else f"cutoff {self.value:.6g}, {self.share_slow:.1%} slow"
+        where = (
+            "no cutoff"
+            if self.value is None
+            else f"cutoff {self.value:.6g}, {self.share_slow:.1%} slow"
+        )
         return f"Cutoff({self.kind}: {where})"
 
     def _repr_html_(self) -> str:
@@ -79,34 +92,43 @@ def find_cutoff(values: object, seed: int = 0, higher_is_better: bool = False) -
 
     Parameters
     ----------
-    values : run times, array of n; missing values are refused.
-    seed : of the bootstrap samples.
-    higher_is_better : the values are throughputs or the like; the slow runs are the low ones.
+    values
+        Run times, array of n; missing values are refused.
+    seed
+        Of the bootstrap samples.
+    higher_is_better
+        The values are throughputs or the like; the slow runs are the low ones.
 
     Returns
     -------
-    Cutoff : of kind "modes" if the sample has two modes (the cutoff is the deepest point of the valley), of kind "tail" if
+    Cutoff : of kind "modes" if the sample has two modes (the cutoff is the deepest point of the
+    valley), of kind "tail" if
         the worse end is heavier than the bulk foretells, else "one class".
 
     Raises
     ------
-    InputError : a value is not a finite number.
+    InputError
+        a value is not a finite number.
 
     Notes
     -----
-    Modes: Silverman's test (Using kernel density estimates to investigate multimodality, 1981): the smallest kernel
-    width that leaves one mode, against samples drawn from that very density; only modes with a share of the runs count. It
-    asks nothing of the shape, so that a skewed sample is not taken for two. Tail: a shifted lognormal (Tukey's
-    g-distribution) is read off the quantiles of the bulk, which a tail of up to 15 % does not reach; the excess above it is held
-    against samples of that distribution, and the cutoff is where at most a tenth of the runs above it is the bulk's (Benjamini and
-    Hochberg 1995).
+    Modes: Silverman's test (Using kernel density estimates to investigate multimodality, 1981): the
+    smallest kernel width that leaves one mode, against samples drawn from that very density; only
+    modes with a share of the runs count. It asks nothing of the shape, so that a skewed sample is
+    not taken for two. Tail: a shifted lognormal (Tukey's g-distribution) is read off the quantiles
+    of the bulk, which a tail of up to 15 % does not reach; the excess above it is held against
+    samples of that distribution, and the cutoff is where at most a tenth of the runs above it is
+    the bulk's (Benjamini and Hochberg 1995).
     """
     values = finite_sorted(values)
     if higher_is_better:
         return _mirrored(find_cutoff(-values, seed))
     random = np.random.default_rng(seed)
     if values.size < FEWEST_VALUES:
-        return _one_class(f"Only {values.size} runs: at least {FEWEST_VALUES} are needed to tell two classes apart.")
+        return _one_class(
+            f"Only {values.size} runs: at least {FEWEST_VALUES} are needed to tell two classes"
+            " apart."
+        )
     if iqr(values) == 0:
         return _one_class("More than half of the runs took exactly the same time.")
     sample = thinned(values)
@@ -118,7 +140,12 @@ def find_cutoff(values: object, seed: int = 0, higher_is_better: bool = False) -
 
 def _mirrored(found: Cutoff) -> Cutoff:
     value = None if found.value is None else -found.value
-    return replace(found, value=value, higher_is_better=True, evidence=found.evidence.replace("right tail", "left tail"))
+    return replace(
+        found,
+        value=value,
+        higher_is_better=True,
+        evidence=found.evidence.replace("right tail", "left tail"),
+    )
 
 
 def finite_sorted(values: object) -> np.ndarray:
@@ -126,8 +153,11 @@ def finite_sorted(values: object) -> np.ndarray:
     array = np.asarray(values, dtype=float).ravel()
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
-        raise InputError("a run time is missing or infinite", where=f"position {bad[0]}",
-                         mend="keep the runs whose status is 'ok'")
+        raise InputError(
+            "a run time is missing or infinite",
+            where=f"position {bad[0]}",
+            mend="keep the runs whose status is 'ok'",
+        )
     return np.sort(array)
 
 
@@ -148,7 +178,8 @@ def iqr(values: np.ndarray) -> float:
     return float(high - low)
 
 
-# Modes ---------------------------------------------------------------------------------------------------------------------
+# Modes
+# --------------------------------------------------------------------------------------------------
 
 
 def find_modes(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff | None, str]:
@@ -160,9 +191,14 @@ def find_modes(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff 
     if critical is None:
         return None, "The density has one mode at any kernel width."
     p_value = _one_mode_p_value(counts, critical, smallest, random)
-    valley, depth = _deepest_valley(gaussian_filter1d(counts, critical / 2, mode="constant"), counts, smallest)
+    valley, depth = _deepest_valley(
+        gaussian_filter1d(counts, critical / 2, mode="constant"), counts, smallest
+    )
     numbers = {"p_value": p_value, "valley_depth": depth, "critical_width": critical * grid.step}
-    text = f"one mode: p = {p_value:.3f} (Silverman's test, {REPEATS} samples), valley at {depth:.0%} of the lower peak"
+    text = (
+        f"one mode: p = {p_value:.3f} (Silverman's test, {REPEATS} samples), valley at {depth:.0%}"
+        " of the lower peak"
+    )
     if p_value > MODES_LEVEL or depth > VALLEY_DEPTH:
         return None, f"No two modes ({text})."
     return Cutoff(float(grid.value(valley)), "modes", 0.0, f"Two modes ({text}).", numbers), ""
@@ -170,7 +206,9 @@ def find_modes(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff 
 
 @dataclass(frozen=True)
 class _Grid:
-    """Equal bins over the values; far outliers fall into the end bins, where they can't stretch the grid."""
+    """Equal bins over the values; far outliers fall into the end bins, where they can't stretch the
+    grid.
+    """
 
     low: float
     step: float
@@ -191,13 +229,17 @@ class _Grid:
 
 
 def _resolution(values: np.ndarray) -> float:
-    """Distance between neighbouring values of a rounded sample, 0 if it isn't rounded: rounding is not a mode."""
+    """Distance between neighbouring values of a rounded sample, 0 if it isn't rounded: rounding is
+    not a mode.
+    """
     distinct = np.unique(values)
     return float(np.median(np.diff(distinct))) if distinct.size < values.size / 2 else 0.0
 
 
 def _critical_width(counts: np.ndarray, smallest: int, narrowest: float) -> float | None:
-    """Smallest kernel width (in bins) with one mode; None if the narrowest sensible one already has one."""
+    """Smallest kernel width (in bins) with one mode; None if the narrowest sensible one already has
+    one.
+    """
     low, high = narrowest, max(GRID / 4, narrowest)
     if not _has_valley(counts, low, smallest):
         return None
@@ -213,7 +255,9 @@ def _has_valley(counts: np.ndarray, width: float, smallest: int) -> bool:
 
 
 def _valleys(density: np.ndarray, counts: np.ndarray, smallest: int) -> np.ndarray:
-    """Local minima (middles of flat stretches) with a mode of at least `smallest` runs on either side."""
+    """Local minima (middles of flat stretches) with a mode of at least `smallest` runs on either
+    side.
+    """
     density = np.where(density < 1e-9 * density.max(), 0, density)
     edges = np.flatnonzero(np.diff(density))
     slopes = np.sign(np.diff(density)[edges])
@@ -223,12 +267,16 @@ def _valleys(density: np.ndarray, counts: np.ndarray, smallest: int) -> np.ndarr
     return middles[(below >= smallest) & (counts.sum() - below >= smallest)]
 
 
-def _one_mode_p_value(counts: np.ndarray, critical: float, smallest: int, random: np.random.Generator) -> float:
+def _one_mode_p_value(
+    counts: np.ndarray, critical: float, smallest: int, random: np.random.Generator
+) -> float:
     """Share of samples from the critical density that need a wider kernel to have one mode."""
     size = int(counts.sum())
     positions = np.repeat(np.arange(GRID), counts.astype(int)).astype(float)
     mean, spread = positions.mean(), positions.std()
-    shrink = spread / np.hypot(spread, critical)  # keeps the variance of the sample, as Silverman does
+    shrink = spread / np.hypot(
+        spread, critical
+    )  # keeps the variance of the sample, as Silverman does
     drawn = random.choice(positions, (REPEATS, size)) + random.normal(0, critical, (REPEATS, size))
     bins = np.clip(mean + shrink * (drawn - mean), 0, GRID - 1).astype(int)
     samples = (np.bincount(row, minlength=GRID).astype(float) for row in bins)
@@ -244,7 +292,8 @@ def _deepest_valley(density: np.ndarray, counts: np.ndarray, smallest: int) -> t
     return int(valleys[best]), float(depths[best])
 
 
-# Tail ----------------------------------------------------------------------------------------------------------------------
+# Tail
+# --------------------------------------------------------------------------------------------------
 
 
 def find_tail(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff | None, str]:
@@ -258,17 +307,30 @@ def find_tail(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff |
         return None, f"No right tail ({text}{few})."
     value = (values[-slow] + values[-slow - 1]) / 2
     numbers = {"p_value": p_value, "skewness": skewness, "bulk_sd_at_cutoff": float(scores[-slow])}
-    return Cutoff(float(value), "tail", 0.0, f"A right tail ({text}, from {scores[-slow]:.1f} sd of the bulk on).", numbers), ""
+    return (
+        Cutoff(
+            float(value),
+            "tail",
+            0.0,
+            f"A right tail ({text}, from {scores[-slow]:.1f} sd of the bulk on).",
+            numbers,
+        ),
+        "",
+    )
 
 
 def bulk_scores(values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Standard scores of sorted values under the g-distribution that fits the bulk best, and its g (0 = normal)."""
+    """Standard scores of sorted values under the g-distribution that fits the bulk best, and its g
+    (0 = normal).
+    """
     target = np.quantile(values, BULK)
     mean = WEIGHTS @ target
     slopes = (SHAPES * WEIGHTS) @ (target - mean) / SHAPE_VARIANCES
     misfits = ((target - mean - slopes[:, None] * SHAPES) ** 2) @ WEIGHTS
     best = int(np.argmin(misfits))
-    g, scale, middle = float(SKEWNESSES[best]), slopes[best], mean - slopes[best] * SHAPE_MEANS[best]
+    g = float(SKEWNESSES[best])
+    scale = slopes[best]
+    middle = mean - slopes[best] * SHAPE_MEANS[best]
     if scale <= 0:
         return np.zeros(values.size), g
     return _g_score((values - middle) / scale, g), g
@@ -283,7 +345,9 @@ def _excess(scores: np.ndarray) -> float:
     return float(np.mean(np.maximum(scores - 2, 0)))
 
 
-def _no_tail_p_value(excess: float, skewness: float, size: int, random: np.random.Generator) -> float:
+def _no_tail_p_value(
+    excess: float, skewness: float, size: int, random: np.random.Generator
+) -> float:
     samples = np.sort(_g_value(random.normal(size=(REPEATS, size)), skewness), axis=1)
     as_large = sum(_excess(bulk_scores(sample)[0]) >= excess for sample in samples)
     return (as_large + 1) / (REPEATS + 1)

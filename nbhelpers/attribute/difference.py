@@ -1,4 +1,5 @@
-"""Do two samples differ: in location, in dispersion, in distribution? By shuffling labels, within rounds where there are rounds.
+"""Do two samples differ: in location, in dispersion, in distribution? By shuffling labels, within
+rounds where there are rounds.
 
 Owns the three statistics and the correction for having asked three questions.
 """
@@ -13,35 +14,59 @@ SHUFFLES = 1999
 CHUNK_VALUES = 4_000_000  # shuffled labels held at once
 
 
-def difference_tests(before: np.ndarray, after: np.ndarray, rounds_before: np.ndarray | None = None, rounds_after: np.ndarray | None = None,
-                     seed: int = 0) -> pd.DataFrame:
+def difference_tests(
+    before: np.ndarray,
+    after: np.ndarray,
+    rounds_before: np.ndarray | None = None,
+    rounds_after: np.ndarray | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Permutation tests of three differences, with Holm's correction.
 
     Parameters
     ----------
-    before, after : values of either sample.
-    rounds_before, rounds_after : round of each value; labels are then exchanged within a round only, so that drift is no difference.
+    before, after
+        Values of either sample.
+    rounds_before, rounds_after
+        Round of each value; labels are then exchanged within a round only, so that drift is no
+        difference.
 
     Returns
     -------
-    DataFrame, index location (rank sum: Wilcoxon, Mann and Whitney), dispersion (Brown and Forsythe 1974: distances from the median of the
-        own sample), distribution (Anderson and Darling's two-sample statistic; Scholz and Stephens 1987); columns statistic, p_value,
-        p_holm (corrected for the three), differs (p_holm at most 0.05).
+    DataFrame, index location (rank sum: Wilcoxon, Mann and Whitney), dispersion (Brown and Forsythe
+    1974: distances from the median of the
+        own sample), distribution (Anderson and Darling's two-sample statistic; Scholz and Stephens
+        1987); columns statistic, p_value, p_holm (corrected for the three), differs (p_holm at most
+        0.05).
     """
     labels = np.repeat([0.0, 1.0], [before.size, after.size])
     values = np.concatenate([before, after])
-    rounds = np.zeros(values.size) if rounds_before is None else np.concatenate([rounds_before, rounds_after])
+    rounds = (
+        np.zeros(values.size)
+        if rounds_before is None
+        else np.concatenate([rounds_before, rounds_after])
+    )
     statistics = _Statistics.of(before, after, values)
     observed = statistics.of_labels(labels[None])[:, 0]
     random, as_large, done = np.random.default_rng(seed), np.zeros(3), 0
     while done < SHUFFLES:
         count = min(max(1, CHUNK_VALUES // values.size), SHUFFLES - done)
-        as_large += (statistics.of_labels(_shuffled(labels, rounds, count, random)) >= observed[:, None] * (1 - 1e-12)).sum(axis=1)
+        as_large += (
+            statistics.of_labels(_shuffled(labels, rounds, count, random))
+            >= observed[:, None] * (1 - 1e-12)
+        ).sum(axis=1)
         done += count
     p_values = (as_large + 1) / (SHUFFLES + 1)
     corrected = holm(p_values)
-    return pd.DataFrame({"statistic": observed, "p_value": p_values, "p_holm": corrected, "differs": corrected <= 0.05},
-                        index=pd.Index(["location", "dispersion", "distribution"], name="difference"))
+    return pd.DataFrame(
+        {
+            "statistic": observed,
+            "p_value": p_values,
+            "p_holm": corrected,
+            "differs": corrected <= 0.05,
+        },
+        index=pd.Index(["location", "dispersion", "distribution"], name="difference"),
+    )
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:
@@ -55,18 +80,32 @@ def holm(p_values: Sequence[float]) -> np.ndarray:
 
 
 class _Statistics:
-    """What labels are multiplied with: centred ranks, centred distances from the median, and the order of the values."""
+    """What labels are multiplied with: centred ranks, centred distances from the median, and the
+    order of the values.
+    """
 
-    def __init__(self, ranks: np.ndarray, distances: np.ndarray, order: np.ndarray, last_of_equal: np.ndarray):
-        self.ranks, self.distances, self.order, self.last_of_equal = ranks, distances, order, last_of_equal
+    def __init__(
+        self, ranks: np.ndarray, distances: np.ndarray, order: np.ndarray, last_of_equal: np.ndarray
+    ):
+        self.ranks = ranks
+        self.distances = distances
+        self.order = order
+        self.last_of_equal = last_of_equal
 
     @classmethod
     def of(cls, before: np.ndarray, after: np.ndarray, values: np.ndarray) -> "_Statistics":
-        distances = np.concatenate([np.abs(sample - np.median(sample)) for sample in (before, after)])
+        distances = np.concatenate(
+            [np.abs(sample - np.median(sample)) for sample in (before, after)]
+        )
         order = np.argsort(values, kind="stable")
         ordered = values[order]
         ranks = rankdata(values)
-        return cls(ranks - ranks.mean(), distances - distances.mean(), order, np.append(ordered[1:] > ordered[:-1], False))
+        return cls(
+            ranks - ranks.mean(),
+            distances - distances.mean(),
+            order,
+            np.append(ordered[1:] > ordered[:-1], False),
+        )
 
     def of_labels(self, labels: np.ndarray) -> np.ndarray:
         """The three statistics (rows) of each row of labels."""
@@ -74,11 +113,21 @@ class _Statistics:
         below = np.cumsum(labels[:, self.order], axis=1)[:, self.last_of_equal]
         place = (np.arange(1, size + 1))[self.last_of_equal]
         with np.errstate(divide="ignore", invalid="ignore"):
-            spread = (below / ones - (place - below) / (size - ones)) ** 2 / (place * (size - place))
-        return np.array([np.abs(labels @ self.ranks), np.abs(labels @ self.distances), spread.sum(axis=1) * ones * (size - ones)])
+            spread = (below / ones - (place - below) / (size - ones)) ** 2 / (
+                place * (size - place)
+            )
+        return np.array(
+            [
+                np.abs(labels @ self.ranks),
+                np.abs(labels @ self.distances),
+                spread.sum(axis=1) * ones * (size - ones),
+            ]
+        )
 
 
-def _shuffled(labels: np.ndarray, rounds: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+def _shuffled(
+    labels: np.ndarray, rounds: np.ndarray, count: int, random: np.random.Generator
+) -> np.ndarray:
     """Labels exchanged within rounds, a row a shuffle."""
     _, codes = np.unique(rounds, return_inverse=True)
     order = np.argsort(codes, kind="stable")

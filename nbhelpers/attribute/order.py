@@ -1,7 +1,8 @@
-"""Time order as a factor: do neighbouring runs resemble each other, does the campaign drift, where does it change?
+"""Time order as a factor: do neighbouring runs resemble each other, does the campaign drift, where
+does it change?
 
-Owns the test of exchangeability and the shuffles that respect what it finds; without them a counter that drifts beside run times that
-drift is taken for their cause.
+Owns the test of exchangeability and the shuffles that respect what it finds; without them a counter
+that drifts beside run times that drift is taken for their cause.
 """
 
 from collections.abc import Iterator
@@ -13,12 +14,12 @@ from scipy.stats import rankdata
 
 from ..errors import InputError
 
-LEVEL = 0.01            # of the test of time order
-CHANGE_LEVEL = 0.01     # of each change point
+LEVEL = 0.01  # of the test of time order
+CHANGE_LEVEL = 0.01  # of each change point
 SHUFFLES = 499
-FEWEST_RUNS = 12        # fewer say nothing of their order
+FEWEST_RUNS = 12  # fewer say nothing of their order
 SHORTEST_SEGMENT = 3
-FEW_BLOCKS = 20         # with fewer independent stretches a common drift can hardly be told from a cause
+FEW_BLOCKS = 20  # with fewer independent stretches a common drift can hardly be told from a cause
 ORDER_COLUMNS = ("began_unix_s", "start_ns", "t0_ns", "run")
 
 
@@ -28,14 +29,22 @@ class TimeOrder:
 
     Attributes
     ----------
-    found : the order matters (p at most 0.01).
-    p_value : of the hypothesis that the runs are exchangeable.
-    autocorrelation : of neighbouring runs, by ranks.
-    trend : rank correlation of the outcome with the position.
-    changes : positions at which a new level begins (0 = first run).
-    kind : "none", "warm-up", "slow-down", "drift" or "phases".
-    block : runs that belong together: a shuffle moves blocks of this length (1: single runs).
-    evidence : the result in words.
+    found
+        The order matters (p at most 0.01).
+    p_value
+        Of the hypothesis that the runs are exchangeable.
+    autocorrelation
+        Of neighbouring runs, by ranks.
+    trend
+        Rank correlation of the outcome with the position.
+    changes
+        Positions at which a new level begins (0 = first run).
+    kind
+        "none", "warm-up", "slow-down", "drift" or "phases".
+    block
+        Runs that belong together: a shuffle moves blocks of this length (1: single runs).
+    evidence
+        The result in words.
     """
 
     found: bool
@@ -48,7 +57,10 @@ class TimeOrder:
     evidence: str
 
     def __repr__(self) -> str:
-        return f"TimeOrder({self.kind}: p = {self.p_value:.3f}, autocorrelation {self.autocorrelation:.2f}, blocks of {self.block})"
+        return (
+            f"TimeOrder({self.kind}: p = {self.p_value:.3f}, autocorrelation"
+            f" {self.autocorrelation:.2f}, blocks of {self.block})"
+        )
 
 
 def time_order(values: object, seed: int = 0, higher_is_better: bool = False) -> TimeOrder:
@@ -56,32 +68,58 @@ def time_order(values: object, seed: int = 0, higher_is_better: bool = False) ->
 
     Parameters
     ----------
-    values : outcome of n runs in the order in which they were measured.
-    seed : of the shuffles.
-    higher_is_better : decides what is a warm-up (a bad beginning) and what a slow-down (a bad end).
+    values
+        Outcome of n runs in the order in which they were measured.
+    seed
+        Of the shuffles.
+    higher_is_better
+        Decides what is a warm-up (a bad beginning) and what a slow-down (a bad end).
 
     Notes
     -----
-    Two tests on ranks, the smaller p-value doubled: resemblance of neighbours (Bartels's rank version of von Neumann's ratio, 1982)
-    and the largest weighted CUSUM (a change of level at an unknown place; Pettitt 1979), both against shuffled orders. Change points by binary
-    segmentation. The block is twice the integrated autocorrelation time, its sum cut at the first lag that is within the noise of white data.
+    Two tests on ranks, the smaller p-value doubled: resemblance of neighbours (Bartels's rank
+    version of von Neumann's ratio, 1982) and the largest weighted CUSUM (a change of level at an
+    unknown place; Pettitt 1979), both against shuffled orders. Change points by binary
+    segmentation. The block is twice the integrated autocorrelation time, its sum cut at the first
+    lag that is within the noise of white data.
     """
     values = np.asarray(values, dtype=float)
     if values.size < FEWEST_RUNS or np.ptp(values) == 0:
-        return TimeOrder(False, 1.0, 0.0, 0.0, (), "none", 1, "Too few runs, or too equal, to say anything of their order.")
+        return TimeOrder(
+            False,
+            1.0,
+            0.0,
+            0.0,
+            (),
+            "none",
+            1,
+            "Too few runs, or too equal, to say anything of their order.",
+        )
     ranks = standard_ranks(values)
     random = np.random.default_rng(seed)
     p_value = _order_p_value(ranks, random)
-    near, trend = float(_neighbours(ranks)), float(ranks @ standard_ranks(np.arange(values.size)) / values.size)
+    near = float(_neighbours(ranks))
+    trend = float(ranks @ standard_ranks(np.arange(values.size)) / values.size)
     found = p_value <= LEVEL
     changes = tuple(_changes(ranks, 0, random)) if found else ()
     kind = _kind(-ranks if higher_is_better else ranks, changes, trend) if found else "none"
     block = _block(ranks) if found else 1
-    return TimeOrder(found, p_value, near, trend, changes, kind, block, _in_words(kind, p_value, near, trend, changes, values.size))
+    return TimeOrder(
+        found,
+        p_value,
+        near,
+        trend,
+        changes,
+        kind,
+        block,
+        _in_words(kind, p_value, near, trend, changes, values.size),
+    )
 
 
 def standard_ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks with mean 0 and standard deviation 1 (0 throughout if all are equal), of a vector or of each column."""
+    """Ranks with mean 0 and standard deviation 1 (0 throughout if all are equal), of a vector or of
+    each column.
+    """
     if not len(values):
         return np.asarray(values, dtype=float)
     ranks = rankdata(values, axis=0)
@@ -94,16 +132,25 @@ def positions(runs: pd.DataFrame, order: str | None = None) -> np.ndarray:
 
     Parameters
     ----------
-    order : column to sort by; None: the first of began_unix_s, start_ns, t0_ns, run that has a different number in each row, else the
-        rows as they stand.
+    order
+        Column to sort by; None: the first of began_unix_s, start_ns, t0_ns, run that has a
+        different number in each row, else the rows as they stand.
 
     Raises
     ------
-    InputError : no such column.
+    InputError
+        No such column.
     """
     if order is not None and order not in runs.columns:
-        raise InputError(f"no column {order!r} to order the runs by", mend=f"the table has: {', '.join(map(str, runs.columns))}")
-    usable = [name for name in ([order] if order else ORDER_COLUMNS) if name in runs.columns and (order or _numbers_all(runs[name]))]
+        raise InputError(
+            f"no column {order!r} to order the runs by",
+            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+        )
+    usable = [
+        name
+        for name in ([order] if order else ORDER_COLUMNS)
+        if name in runs.columns and (order or _numbers_all(runs[name]))
+    ]
     return np.argsort(runs[usable[0]].to_numpy(), kind="stable") if usable else np.arange(len(runs))
 
 
@@ -112,10 +159,11 @@ def _numbers_all(column: pd.Series) -> bool:
 
 
 def shuffles(size: int, block: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Endless rearrangements of 0 … size − 1 that keep neighbours together in blocks (block 1: any rearrangement).
+    """Endless rearrangements of 0 … size − 1 that keep neighbours together in blocks (block 1: any
+    rearrangement).
 
-    The sequence is closed to a ring, cut into blocks from a random place on, the blocks are shuffled and every other time run backwards, so
-    that the joints fall elsewhere each time.
+    The sequence is closed to a ring, cut into blocks from a random place on, the blocks are
+    shuffled and every other time run backwards, so that the joints fall elsewhere each time.
     """
     while True:
         if block <= 1:
@@ -157,16 +205,30 @@ def _changes(ranks: np.ndarray, first: int, random: np.random.Generator) -> list
     if (np.sum(_cusum(shuffled).max(axis=1) >= height.max()) + 1) / (SHUFFLES + 1) > CHANGE_LEVEL:
         return []
     cut = int(np.argmax(height)) + SHORTEST_SEGMENT
-    return [*_changes(ranks[:cut], first, random), first + cut, *_changes(ranks[cut:], first + cut, random)]
+    return [
+        *_changes(ranks[:cut], first, random),
+        first + cut,
+        *_changes(ranks[cut:], first + cut, random),
+    ]
 
 
 def _kind(badness: np.ndarray, changes: tuple[int, ...], trend: float) -> str:
-    """Warm-up: the first stretch is the worst and short; slow-down: the last is the worst and the level rose."""
+    """Warm-up: the first stretch is the worst and short; slow-down: the last is the worst and the
+    level rose.
+    """
     if changes:
         levels = [part.mean() for part in np.split(badness, changes)]
-        if changes[0] <= badness.size / 3 and levels[0] > badness[changes[0]:].mean() + 0.5 and len(changes) <= 2:
+        if (
+            changes[0] <= badness.size / 3
+            and levels[0] > badness[changes[0] :].mean() + 0.5
+            and len(changes) <= 2
+        ):
             return "warm-up"
-        if len(changes) <= 2 and levels[-1] == max(levels) and levels[-1] > badness[:changes[-1]].mean() + 0.5:
+        if (
+            len(changes) <= 2
+            and levels[-1] == max(levels)
+            and levels[-1] > badness[: changes[-1]].mean() + 0.5
+        ):
             return "slow-down"
     return "drift" if abs(trend) > 0.5 else "phases"
 
@@ -180,11 +242,24 @@ def _block(ranks: np.ndarray) -> int:
     return int(np.clip(np.ceil(2 * (1 + 2 * correlation[1:last].sum())), 2, size // 2))
 
 
-def _in_words(kind: str, p_value: float, near: float, trend: float, changes: tuple[int, ...], size: int) -> str:
-    numbers = f"p = {p_value:.3f}, autocorrelation {near:.2f}, rank correlation with the position {trend:+.2f}"
+def _in_words(
+    kind: str, p_value: float, near: float, trend: float, changes: tuple[int, ...], size: int
+) -> str:
+    numbers = (
+        f"p = {p_value:.3f}, autocorrelation {near:.2f}, rank correlation with the position"
+        f" {trend:+.2f}"
+    )
     if kind == "none":
         return f"The order of the runs does not matter ({numbers})."
-    where = f"; the level changes at run {', '.join(str(change + 1) for change in changes[:6])}" if changes else ""
-    what = {"warm-up": "The first runs are the slow ones (a warm-up", "slow-down": "The last runs are the slow ones (a slow-down",
-            "drift": "The runs drift (", "phases": "Slow runs come in phases ("}[kind]
+    where = (
+        f"; the level changes at run {', '.join(str(change + 1) for change in changes[:6])}"
+        if changes
+        else ""
+    )
+    what = {
+        "warm-up": "The first runs are the slow ones (a warm-up",
+        "slow-down": "The last runs are the slow ones (a slow-down",
+        "drift": "The runs drift (",
+        "phases": "Slow runs come in phases (",
+    }[kind]
     return f"{what}{'' if what.endswith('(') else '; '}{numbers}{where}; {size} runs)."

@@ -1,4 +1,5 @@
-"""Quantile regression of the outcome on a factor: does it move the typical run, or only the slow ones?
+"""Quantile regression of the outcome on a factor: does it move the typical run, or only the slow
+ones?
 
 Owns the fit; statsmodels does it.
 """
@@ -17,29 +18,43 @@ FEWEST_RUNS = 20
 REPEATS = 200
 
 
-def quantile_effect(runs: pd.DataFrame, factor: str, outcome: str | None = None, quantiles: Iterable[float] = QUANTILES, seed: int = 0) -> pd.DataFrame:
+def quantile_effect(
+    runs: pd.DataFrame,
+    factor: str,
+    outcome: str | None = None,
+    quantiles: Iterable[float] = QUANTILES,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Lines through the quantiles of the outcome, as functions of a factor.
 
     Parameters
     ----------
-    runs : runs table; rows whose `status` is not "ok", or in which one of the two is missing, are passed over.
-    factor, outcome : columns of numbers; no outcome: what the program is judged by.
-    quantiles : of the outcome.
+    runs
+        Runs table; rows whose `status` is not "ok", or in which one of the two is missing, are
+        passed over.
+    factor, outcome
+        Columns of numbers; no outcome: what the program is judged by.
+    quantiles
+        Of the outcome.
 
     Returns
     -------
-    DataFrame, index quantile, columns intercept, slope (outcome per unit of the factor) with its 95 % bootstrap interval low and high, and
-        effect_percent, low_percent, high_percent: the change of the outcome from the 10th to the 90th percentile of the factor (from its
-        least to its largest value, if these are equal), in percent of the median outcome.
+    DataFrame, index quantile, columns intercept, slope (outcome per unit of the factor) with its 95
+    % bootstrap interval low and high, and
+        effect_percent, low_percent, high_percent: the change of the outcome from the 10th to the
+        90th percentile of the factor (from its least to its largest value, if these are equal), in
+        percent of the median outcome.
 
     Raises
     ------
-    InputError : no such column, fewer than 20 runs, a factor that does not vary.
+    InputError
+        No such column, fewer than 20 runs, a factor that does not vary.
 
     Notes
     -----
-    Koenker and Bassett, Regression quantiles (1978). The interval resamples runs (percentiles): counters are often zero in most runs, where formulas
-    for the standard error divide by a density that isn't there.
+    Koenker and Bassett, Regression quantiles (1978). The interval resamples runs (percentiles):
+    counters are often zero in most runs, where formulas for the standard error divide by a density
+    that isn't there.
     """
     x, y = _columns(runs, factor, outcome_of(runs, outcome).name)
     low, high = np.percentile(x, [10, 90])
@@ -47,39 +62,65 @@ def quantile_effect(runs: pd.DataFrame, factor: str, outcome: str | None = None,
     random, scale = np.random.default_rng(seed), 100 * reach / np.median(y)
     drawn = random.integers(0, x.size, (REPEATS, x.size))
     rows = {quantile: _fit(x, y, quantile, drawn) for quantile in quantiles}
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["intercept", "slope", "low", "high"]).rename_axis("quantile")
-    return table.assign(effect_percent=table["slope"] * scale, low_percent=table["low"] * scale, high_percent=table["high"] * scale)
+    table = pd.DataFrame.from_dict(
+        rows, orient="index", columns=["intercept", "slope", "low", "high"]
+    ).rename_axis("quantile")
+    return table.assign(
+        effect_percent=table["slope"] * scale,
+        low_percent=table["low"] * scale,
+        high_percent=table["high"] * scale,
+    )
 
 
 def _columns(runs: pd.DataFrame, factor: str, outcome: str) -> tuple[np.ndarray, np.ndarray]:
     for name in (factor, outcome):
         if name not in runs.columns:
-            raise InputError(f"no column {name!r}", mend=f"the table has: {', '.join(map(str, runs.columns))}")
+            raise InputError(
+                f"no column {name!r}", mend=f"the table has: {', '.join(map(str, runs.columns))}"
+            )
     runs = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
     pair = runs[[factor, outcome]].astype(float).dropna()
     if len(pair) < FEWEST_RUNS:
-        raise InputError(f"{len(pair)} runs are too few for a quantile regression", mend=f"measure at least {FEWEST_RUNS}")
+        raise InputError(
+            f"{len(pair)} runs are too few for a quantile regression",
+            mend=f"measure at least {FEWEST_RUNS}",
+        )
     if pair[factor].nunique() < 2:
         raise InputError("the factor does not vary", where=factor)
     return pair[factor].to_numpy(), pair[outcome].to_numpy()
 
 
 def _fit(x: np.ndarray, y: np.ndarray, quantile: float, drawn: np.ndarray) -> list[float]:
-    """Intercept and slope, and the interval of the slope; both columns are standardised for the iterations to converge."""
+    """Intercept and slope, and the interval of the slope; both columns are standardised for the
+    iterations to converge.
+    """
     centre, spread = x.mean(), x.std()
     middle, size = np.median(y), y.std() or 1.0
     u, v = (x - centre) / spread, (y - middle) / size
     intercept, slope = _line(u, v, quantile)
-    slopes = np.array([_line(u[rows], v[rows], quantile)[1] for rows in drawn if np.ptp(u[rows]) > 0])
+    slopes = np.array(
+        [_line(u[rows], v[rows], quantile)[1] for rows in drawn if np.ptp(u[rows]) > 0]
+    )
     low, high = np.percentile(slopes, [2.5, 97.5]) * size / spread
     slope *= size / spread
-    return [float(middle + intercept * size - slope * centre), float(slope), float(low), float(high)]
+    return [
+        float(middle + intercept * size - slope * centre),
+        float(slope),
+        float(low),
+        float(high),
+    ]
 
 
 def _line(x: np.ndarray, y: np.ndarray, quantile: float) -> tuple[float, float]:
     from statsmodels.regression.quantile_regression import QuantReg
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "iteration limit": the last step is kept, it is far within the interval
-        intercept, slope = QuantReg(y, np.column_stack([np.ones(x.size), x])).fit(quantile, max_iter=200, p_tol=1e-4).params
+        warnings.simplefilter(
+            "ignore"
+        )  # "iteration limit": the last step is kept, it is far within the interval
+        intercept, slope = (
+            QuantReg(y, np.column_stack([np.ones(x.size), x]))
+            .fit(quantile, max_iter=200, p_tol=1e-4)
+            .params
+        )
     return float(intercept), float(slope)

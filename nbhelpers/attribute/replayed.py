@@ -1,4 +1,5 @@
-"""Stopping rules held against runs that were recorded: where each would have stopped, and how far from the whole it would have been.
+"""Stopping rules held against runs that were recorded: where each would have stopped, and how far
+from the whole it would have been.
 
 Owns these two tables; the rules themselves are in `stopping`. Pure: values in, tables out.
 """
@@ -11,33 +12,57 @@ from ..errors import InputError
 from .bootstrap import as_statistic, as_values, bootstrap_interval
 from .stopping import RULES, Rule, replay
 
-REPLAY_COLUMNS = ["rule", "runs", "stopped", "value", "low", "high", "error_percent", "mean_error_percent", "reason"]
+REPLAY_COLUMNS = [
+    "rule",
+    "runs",
+    "stopped",
+    "value",
+    "low",
+    "high",
+    "error_percent",
+    "mean_error_percent",
+    "reason",
+]
 COURSE_COLUMNS = ["runs", "value", "low", "high"]
 _FIRST, _REPEATS = 10, 500  # runs of the first interval; resamples of each
 
 
-def replayed_rules(values: Sequence[float], statistic: str = "cv", rules: Mapping[str, Rule] = RULES, seconds: Sequence[float] | None = None,
-                   every: int = 1, seed: int = 0) -> pd.DataFrame:
+def replayed_rules(
+    values: Sequence[float],
+    statistic: str = "cv",
+    rules: Mapping[str, Rule] = RULES,
+    seconds: Sequence[float] | None = None,
+    every: int = 1,
+    seed: int = 0,
+) -> pd.DataFrame:
     """What each stopping rule would have made of recorded runs.
 
     Parameters
     ----------
-    values : outcomes in the order in which they were measured.
-    statistic : of `STATISTICS`; what is wanted of the runs.
-    rules : name -> rule.
-    seconds : time that each run took with everything around it, s; None: the outcomes themselves.
-    every : the rules are asked after every so many runs.
-    seed : of the intervals.
+    values
+        Outcomes in the order in which they were measured.
+    statistic
+        Of `STATISTICS`; what is wanted of the runs.
+    rules
+        Name -> rule.
+    seconds
+        Time that each run took with everything around it, s; None: the outcomes themselves.
+    every
+        The rules are asked after every so many runs.
+    seed
+        Of the intervals.
 
     Returns
     -------
-    One row a rule, the one that stopped first first: rule, runs (when it stopped), stopped (False: the record ended first), value (of the
-    statistic then) with its 95 % bootstrap interval low and high, error_percent (of the value, against that of all runs), mean_error_percent (the same
-    of the mean), reason.
+    One row a rule, the one that stopped first first: rule, runs (when it stopped), stopped (False:
+    the record ended first), value (of the statistic then) with its 95 % bootstrap interval low and
+    high, error_percent (of the value, against that of all runs), mean_error_percent (the same of
+    the mean), reason.
 
     Raises
     ------
-    InputError : fewer than two runs, no such statistic, or `every` below 1.
+    InputError
+        Fewer than two runs, no such statistic, or `every` below 1.
     """
     values, function = as_values(values), as_statistic(statistic)
     _check(every)
@@ -48,9 +73,22 @@ def replayed_rules(values: Sequence[float], statistic: str = "cv", rules: Mappin
         count = max(stop.runs, 2)  # a single run has neither spread nor interval
         low, high = bootstrap_interval(values[:count], statistic, seed, repeats=_REPEATS)
         value, mean = float(function(values[:count], axis=0)), float(values[:count].mean())
-        rows.append({"rule": name, "runs": stop.runs, "stopped": stop.stopped, "value": value, "low": low, "high": high,
-                     "error_percent": 100 * (value / whole[0] - 1), "mean_error_percent": 100 * (mean / whole[1] - 1), "reason": stop.reason})
-    return pd.DataFrame(rows, columns=REPLAY_COLUMNS).sort_values(["stopped", "runs"], ascending=[False, True], kind="stable", ignore_index=True)
+        rows.append(
+            {
+                "rule": name,
+                "runs": stop.runs,
+                "stopped": stop.stopped,
+                "value": value,
+                "low": low,
+                "high": high,
+                "error_percent": 100 * (value / whole[0] - 1),
+                "mean_error_percent": 100 * (mean / whole[1] - 1),
+                "reason": stop.reason,
+            }
+        )
+    return pd.DataFrame(rows, columns=REPLAY_COLUMNS).sort_values(
+        ["stopped", "runs"], ascending=[False, True], kind="stable", ignore_index=True
+    )
 
 
 def replay_sentence(stops: pd.DataFrame, runs: int, what: str = "coefficient of variation") -> str:
@@ -59,16 +97,22 @@ def replay_sentence(stops: pd.DataFrame, runs: int, what: str = "coefficient of 
     if done.empty:
         return f"None of {len(stops)} stopping rules stops within {runs} runs."
     first = done.iloc[0]
-    return (f"{len(done)} of {len(stops)} stopping rules stop within {runs} runs, the first ({first['rule']}) after {first['runs']}, where the {what} "
-            f"is {first['error_percent']:+.0f} % off that of all.")
+    return (
+        f"{len(done)} of {len(stops)} stopping rules stop within {runs} runs, the first"
+        f" ({first['rule']}) after {first['runs']}, where the {what} is"
+        f" {first['error_percent']:+.0f} % off that of all."
+    )
 
 
-def course_of(values: Sequence[float], statistic: str = "cv", every: int = 1, seed: int = 0) -> pd.DataFrame:
+def course_of(
+    values: Sequence[float], statistic: str = "cv", every: int = 1, seed: int = 0
+) -> pd.DataFrame:
     """A statistic and its interval as the runs came in.
 
     Parameters
     ----------
-    values, statistic, every, seed : of `replayed_rules`.
+    values, statistic, every, seed
+        Of `replayed_rules`.
 
     Returns
     -------
@@ -76,15 +120,25 @@ def course_of(values: Sequence[float], statistic: str = "cv", every: int = 1, se
 
     Raises
     ------
-    InputError : see `replayed_rules`.
+    InputError
+        See `replayed_rules`.
     """
     values, function = as_values(values), as_statistic(statistic)
     _check(every)
     counts = sorted({*range(min(_FIRST, values.size), values.size + 1, every), values.size})
-    rows = [(count, float(function(values[:count], axis=0)), *bootstrap_interval(values[:count], statistic, seed, repeats=_REPEATS)) for count in counts]
+    rows = [
+        (
+            count,
+            float(function(values[:count], axis=0)),
+            *bootstrap_interval(values[:count], statistic, seed, repeats=_REPEATS),
+        )
+        for count in counts
+    ]
     return pd.DataFrame(rows, columns=COURSE_COLUMNS)
 
 
 def _check(every: int) -> None:
     if every < 1:
-        raise InputError(f"asked after every {every} runs", why="there would be no end of it", mend="1 or more")
+        raise InputError(
+            f"asked after every {every} runs", why="there would be no end of it", mend="1 or more"
+        )

@@ -1,7 +1,8 @@
-"""When have there been enough runs? Rules that say stop or go on, and why; each can be replayed on recorded runs.
+"""When have there been enough runs? Rules that say stop or go on, and why; each can be replayed on
+recorded runs.
 
-Owns the rule that chooses by the distribution, the one for tails, and the list of all; a rule keeps no state, it looks at the runs so far each time it
-is asked.
+Owns the rule that chooses by the distribution, the one for tails, and the list of all; a rule keeps
+no state, it looks at the runs so far each time it is asked.
 """
 
 from dataclasses import dataclass
@@ -9,22 +10,54 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._decision import AllOf, AnyOf, Decision, Replay, Rule, replay
-from ._rules import (BlockBootstrap, ConfidenceInterval, Count, Duration, GaussianMixture, HighestDensityInterval, Judging, KolmogorovSmirnov,
-                     NarrowInterval, RareMode, RelativeStandardError, percentile_interval)
+from ._rules import (
+    BlockBootstrap,
+    ConfidenceInterval,
+    Count,
+    Duration,
+    GaussianMixture,
+    HighestDensityInterval,
+    Judging,
+    KolmogorovSmirnov,
+    NarrowInterval,
+    RareMode,
+    RelativeStandardError,
+    percentile_interval,
+)
 from ._shape import fit_mixture, lag_one
 
-__all__ = ["RULES", "Adaptive", "AllOf", "AnyOf", "BlockBootstrap", "ConfidenceInterval", "Count", "Decision", "Duration", "GaussianMixture",
-           "HighestDensityInterval", "KolmogorovSmirnov", "NarrowInterval", "RareMode", "RelativeStandardError", "Replay", "Rule", "for_tails",
-           "percentile_interval", "replay"]
+__all__ = [
+    "RULES",
+    "Adaptive",
+    "AllOf",
+    "AnyOf",
+    "BlockBootstrap",
+    "ConfidenceInterval",
+    "Count",
+    "Decision",
+    "Duration",
+    "GaussianMixture",
+    "HighestDensityInterval",
+    "KolmogorovSmirnov",
+    "NarrowInterval",
+    "RareMode",
+    "RelativeStandardError",
+    "Replay",
+    "Rule",
+    "for_tails",
+    "percentile_interval",
+    "replay",
+]
 
 
 @dataclass(frozen=True)
 class Adaptive(Judging):
     """Look at the distribution first, then ask the rule made for its kind.
 
-    Constant: 20 runs. Dependent on the run before: block bootstrap. Several modes: mixture, and each seen. A tail: the interval of the 95th
-    percentile. Else: the confidence interval of the mean. A sample that shows no tail yet may only be too small to, so but for constant
-    ones `unseen` (a mode of 5 % seen twice: 93 runs) must agree.
+    Constant: 20 runs. Dependent on the run before: block bootstrap. Several modes: mixture, and
+    each seen. A tail: the interval of the 95th percentile. Else: the confidence interval of the
+    mean. A sample that shows no tail yet may only be too small to, so but for constant ones
+    `unseen` (a mode of 5 % seen twice: 93 runs) must agree.
     """
 
     target: float = 0.02
@@ -43,20 +76,34 @@ class Adaptive(Judging):
             return "dependent", BlockBootstrap(self.target)
         mixture = fit_mixture(values, 3)
         if mixture.apart() > 4:
-            return "modes", AllOf((GaussianMixture(), RareMode(float(np.clip(mixture.weights.min(), 0.02, 0.5)), 5)))
-        if (np.quantile(values, 0.95) - np.median(values)) > 2 * (np.median(values) - np.quantile(values, 0.05)):
+            return "modes", AllOf(
+                (GaussianMixture(), RareMode(float(np.clip(mixture.weights.min(), 0.02, 0.5)), 5))
+            )
+        if (np.quantile(values, 0.95) - np.median(values)) > 2 * (
+            np.median(values) - np.quantile(values, 0.05)
+        ):
             return "tail", NarrowInterval("p95", 5 * self.target)
         return "one mode", ConfidenceInterval(self.target)
 
 
-def for_tails(target: float = 0.1, weight: float = 0.05, times: int = 3, probability: float = 0.95, most: int | None = None) -> Rule:
-    """The rule to take where the tail matters: the interval on the CV or on the p99 is narrow enough, and a mode would have been seen.
+def for_tails(
+    target: float = 0.1,
+    weight: float = 0.05,
+    times: int = 3,
+    probability: float = 0.95,
+    most: int | None = None,
+) -> Rule:
+    """The rule to take where the tail matters: the interval on the CV or on the p99 is narrow
+    enough, and a mode would have been seen.
 
     Parameters
     ----------
-    target : half width of the interval over the statistic.
-    weight, times, probability : of a mode that must not have been missed.
-    most : runs after which to stop in any case.
+    target
+        Half width of the interval over the statistic.
+    weight, times, probability
+        Of a mode that must not have been missed.
+    most
+        Runs after which to stop in any case.
     """
     narrow = AnyOf((NarrowInterval("cv", target), NarrowInterval("p99", target)))
     goal = AllOf((RareMode(weight, times, probability), narrow))
@@ -64,8 +111,17 @@ def for_tails(target: float = 0.1, weight: float = 0.05, times: int = 3, probabi
 
 
 RULES: dict[str, Rule] = {
-    "count": Count(), "duration": Duration(), "relative standard error": RelativeStandardError(), "confidence interval": ConfidenceInterval(),
-    "highest-density interval": HighestDensityInterval(), "block bootstrap": BlockBootstrap(), "Gaussian mixture": GaussianMixture(),
-    "Kolmogorov-Smirnov": KolmogorovSmirnov(), "adaptive": Adaptive(), "narrow CV": NarrowInterval("cv"), "narrow p99": NarrowInterval("p99"),
-    "rare mode": RareMode(), "for tails": for_tails(),
+    "count": Count(),
+    "duration": Duration(),
+    "relative standard error": RelativeStandardError(),
+    "confidence interval": ConfidenceInterval(),
+    "highest-density interval": HighestDensityInterval(),
+    "block bootstrap": BlockBootstrap(),
+    "Gaussian mixture": GaussianMixture(),
+    "Kolmogorov-Smirnov": KolmogorovSmirnov(),
+    "adaptive": Adaptive(),
+    "narrow CV": NarrowInterval("cv"),
+    "narrow p99": NarrowInterval("p99"),
+    "rare mode": RareMode(),
+    "for tails": for_tails(),
 }

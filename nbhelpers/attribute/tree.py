@@ -1,4 +1,5 @@
-"""The decision tree behind an explanation: its accuracy, importance and stability on runs that it has not seen.
+"""The decision tree behind an explanation: its accuracy, importance and stability on runs that it
+has not seen.
 
 Owns everything random about an explanation; each function takes its random generator.
 """
@@ -13,7 +14,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 DEPTH = 3
 FOLDS = 5
-LEAST_GAIN = 0.002  # of 0.5, the impurity of two balanced classes: splits of pure nodes are rounding errors
+LEAST_GAIN = (
+    0.002  # of 0.5, the impurity of two balanced classes: splits of pure nodes are rounding errors
+)
 BOOTSTRAP_TREES = 100
 
 
@@ -22,23 +25,41 @@ def fit(values: np.ndarray, slow: np.ndarray, seed: int = 0) -> DecisionTreeClas
 
     Parameters
     ----------
-    values : n × k float32; slow : n booleans of which some are True and some False.
-    seed : of the order in which columns are looked at: of two that split equally well the first is taken.
+    values
+        n × k float32.
+    slow
+        n booleans of which some are True and some False.
+    seed
+        Of the order in which columns are looked at: of two that split equally well the first is
+        taken.
     """
-    weights = np.where(slow, (~slow).sum(), slow.sum()).astype(float)  # whole numbers: else rounding decides between equal splits
+    weights = np.where(slow, (~slow).sum(), slow.sum()).astype(
+        float
+    )  # whole numbers: else rounding decides between equal splits
     leaf = max(3, round(0.01 * slow.size))
-    tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=leaf, min_impurity_decrease=LEAST_GAIN, random_state=seed)
+    tree = DecisionTreeClassifier(
+        max_depth=DEPTH, min_samples_leaf=leaf, min_impurity_decrease=LEAST_GAIN, random_state=seed
+    )
     # unchecked: the checks take as long as a small tree
-    return tree.fit(np.ascontiguousarray(values, np.float32), slow.astype(np.int8), sample_weight=weights, check_input=False)
+    return tree.fit(
+        np.ascontiguousarray(values, np.float32),
+        slow.astype(np.int8),
+        sample_weight=weights,
+        check_input=False,
+    )
 
 
-def cross_validated(values: np.ndarray, slow: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def cross_validated(
+    values: np.ndarray, slow: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
     """Prediction for each run by a tree that has not seen it (stratified folds)."""
     fold = _stratified_folds(slow, random)
     predicted = np.zeros(slow.size, bool)
     for number in range(fold.max() + 1):
         held = fold == number
-        predicted[held] = fit(values[~held], slow[~held]).predict(np.ascontiguousarray(values[held], np.float32), check_input=False)
+        predicted[held] = fit(values[~held], slow[~held]).predict(
+            np.ascontiguousarray(values[held], np.float32), check_input=False
+        )
     return predicted
 
 
@@ -57,40 +78,61 @@ def balanced_accuracy(slow: np.ndarray, predicted: np.ndarray) -> float:
     return float((predicted[slow].mean() + (~predicted[~slow]).mean()) / 2)
 
 
-def accuracy_interval(slow: np.ndarray, predicted: np.ndarray, random: np.random.Generator) -> tuple[float, float]:
-    """95 % interval of the balanced accuracy: Jeffreys' interval of both shares, combined by sampling."""
+def accuracy_interval(
+    slow: np.ndarray, predicted: np.ndarray, random: np.random.Generator
+) -> tuple[float, float]:
+    """95 % interval of the balanced accuracy: Jeffreys' interval of both shares, combined by
+    sampling.
+    """
     hits = (predicted[slow].sum(), (~predicted[~slow]).sum())
     sizes = (slow.sum(), (~slow).sum())
     shares = [random.beta(hit + 0.5, size - hit + 0.5, 4000) for hit, size in zip(hits, sizes)]
     low, high = np.percentile(np.mean(shares, axis=0), [2.5, 97.5])
-    accuracy = balanced_accuracy(slow, predicted)  # Jeffreys' interval by convention reaches 1 where all were hit
+    accuracy = balanced_accuracy(
+        slow, predicted
+    )  # Jeffreys' interval by convention reaches 1 where all were hit
     return min(float(low), accuracy), max(float(high), accuracy)
 
 
-def bootstrap(values: np.ndarray, slow: np.ndarray, seed: int, workers: int) -> tuple[np.ndarray, np.ndarray]:
-    """Importance of each column in trees of resampled runs, on the runs left out (trees × k), and each tree's first split (−1: none).
+def bootstrap(
+    values: np.ndarray, slow: np.ndarray, seed: int, workers: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Importance of each column in trees of resampled runs, on the runs left out (trees × k), and
+    each tree's first split (−1: none).
 
-    Importance is what the balanced accuracy loses when the column's values are shuffled among the runs that the tree has not
-    seen (Breiman, Random forests, 2001, section 10).
+    Importance is what the balanced accuracy loses when the column's values are shuffled among the
+    runs that the tree has not seen (Breiman, Random forests, 2001, section 10).
     """
+
     def one(source: np.random.SeedSequence) -> tuple[np.ndarray, int]:
         random = np.random.default_rng(source)
         rows = np.concatenate([random.choice(rows, rows.size) for rows in classes])
         left_out = np.setdiff1d(np.arange(slow.size), rows)
-        tree = fit(values[rows], slow[rows], int(random.integers(2**31)))  # else of equals the same one would win in every tree
-        return held_out_importance(tree, values[left_out], slow[left_out], random), max(tree.tree_.feature[0], -1)
+        tree = fit(
+            values[rows], slow[rows], int(random.integers(2**31))
+        )  # else of equals the same one would win in every tree
+        return held_out_importance(tree, values[left_out], slow[left_out], random), max(
+            tree.tree_.feature[0], -1
+        )
 
     classes = np.flatnonzero(slow), np.flatnonzero(~slow)
     with ThreadPoolExecutor(workers) as pool:
-        importances, roots = zip(*pool.map(one, np.random.SeedSequence(seed).spawn(BOOTSTRAP_TREES)))
+        importances, roots = zip(
+            *pool.map(one, np.random.SeedSequence(seed).spawn(BOOTSTRAP_TREES))
+        )
     return np.array(importances), np.array(roots)
 
 
-def held_out_importance(tree: DecisionTreeClassifier, values: np.ndarray, slow: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Loss of balanced accuracy when each column in turn is shuffled; NaN if the runs are all of one class."""
+def held_out_importance(
+    tree: DecisionTreeClassifier, values: np.ndarray, slow: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """Loss of balanced accuracy when each column in turn is shuffled; NaN if the runs are all of
+    one class.
+    """
     if slow.all() or not slow.any():
         return np.full(values.shape[1], np.nan)
-    importance, accuracy = np.zeros(values.shape[1]), balanced_accuracy(slow, tree.predict(values) > 0)
+    importance = np.zeros(values.shape[1])
+    accuracy = balanced_accuracy(slow, tree.predict(values) > 0)
     for column in np.unique(tree.tree_.feature[tree.tree_.feature >= 0]):
         shuffled = values.copy()
         shuffled[:, column] = random.permutation(shuffled[:, column])
@@ -98,25 +140,41 @@ def held_out_importance(tree: DecisionTreeClassifier, values: np.ndarray, slow: 
     return importance
 
 
-def fold_importance(values: np.ndarray, slow: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def fold_importance(
+    values: np.ndarray, slow: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
     """`held_out_importance` of the trees of the folds, averaged."""
     fold = _stratified_folds(slow, random)
     held = [fold == number for number in range(fold.max() + 1)]
-    return np.mean([held_out_importance(fit(values[~rows], slow[~rows]), values[rows], slow[rows], random) for rows in held], axis=0)
+    return np.mean(
+        [
+            held_out_importance(fit(values[~rows], slow[~rows]), values[rows], slow[rows], random)
+            for rows in held
+        ],
+        axis=0,
+    )
 
 
 def variance_shares(values: np.ndarray, outcome: np.ndarray, seed: int) -> np.ndarray:
-    """Share of the outcome's variance that each of a few columns explains on held-out runs; together, what all of them explain.
+    """Share of the outcome's variance that each of a few columns explains on held-out runs;
+    together, what all of them explain.
 
-    Shapley values (Lindeman, Merenda and Gold 1980) of the cross-validated R² of a regression tree: columns that overlap divide what
-    they share. Shares below 0 are noise.
+    Shapley values (Lindeman, Merenda and Gold 1980) of the cross-validated R² of a regression tree:
+    columns that overlap divide what they share. Shares below 0 are noise.
     """
     count = values.shape[1]
-    subsets = {chosen: _held_out_r2(values[:, list(chosen)], outcome, seed) if chosen else 0.0
-               for size in range(count + 1) for chosen in combinations(range(count), size)}
+    subsets = {
+        chosen: _held_out_r2(values[:, list(chosen)], outcome, seed) if chosen else 0.0
+        for size in range(count + 1)
+        for chosen in combinations(range(count), size)
+    }
     shares = np.zeros(count)
     for chosen, explained in subsets.items():
-        weight = factorial(len(chosen)) * factorial(count - len(chosen) - 1) / factorial(count) if len(chosen) < count else 0
+        weight = (
+            factorial(len(chosen)) * factorial(count - len(chosen) - 1) / factorial(count)
+            if len(chosen) < count
+            else 0
+        )
         for column in set(range(count)) - set(chosen):
             shares[column] += weight * (subsets[tuple(sorted((*chosen, column)))] - explained)
     return shares
@@ -127,13 +185,19 @@ def _held_out_r2(values: np.ndarray, outcome: np.ndarray, seed: int) -> float:
     predicted = np.empty(outcome.size)
     for number in range(FOLDS):
         held = fold == number
-        tree = DecisionTreeRegressor(max_depth=DEPTH, min_samples_leaf=max(3, round(0.02 * outcome.size)), random_state=0)
+        tree = DecisionTreeRegressor(
+            max_depth=DEPTH, min_samples_leaf=max(3, round(0.02 * outcome.size)), random_state=0
+        )
         predicted[held] = tree.fit(values[~held], outcome[~held]).predict(values[held])
-    return max(0.0, 1 - float(((outcome - predicted) ** 2).sum() / ((outcome - outcome.mean()) ** 2).sum()))
+    return max(
+        0.0, 1 - float(((outcome - predicted) ** 2).sum() / ((outcome - outcome.mean()) ** 2).sum())
+    )
 
 
 def separations(values: np.ndarray, slow: np.ndarray) -> np.ndarray:
-    """Chance that a slow run has the larger value than a fast one, for each column (area under the ROC curve)."""
+    """Chance that a slow run has the larger value than a fast one, for each column (area under the
+    ROC curve).
+    """
     ranks = rankdata(values, axis=0)
     count = slow.sum()
     return (ranks[slow].sum(axis=0) - count * (count + 1) / 2) / (count * (slow.size - count))

@@ -19,12 +19,13 @@ def main(words: Sequence[str] | None = None) -> int:
 
     Parameters
     ----------
-    words : after `noisebook`; None: those of this process.
+    words
+        After `noisebook`; None: those of this process.
 
     Returns
     -------
-    0 it was done, whatever was found; 1 a fault of Noisebook's own (with a traceback); 2 it cannot be
-    done as it was asked, the message says why and what to do; 3 the program could not be run;
+    0 it was done, whatever was found; 1 a fault of Noisebook's own (with a traceback); 2 it cannot
+    be done as it was asked, the message says why and what to do; 3 the program could not be run;
     130 stopped by Ctrl-C, what was measured is kept.
     """
     try:
@@ -57,7 +58,10 @@ def _complain(error: NoisebookError) -> int:
 
 def _stopped(arguments: object) -> int:
     folder = getattr(arguments, "kept_in", None)
-    kept = f"What was measured is kept in {folder}; the same command goes on from there." if folder \
+    kept = (
+        f"What was measured is kept in {folder}; the same command goes on from there."
+        if folder
         else "Nothing was kept: give --folder to keep what is measured."
+    )
     print(f"\nStopped. {kept}", file=sys.stderr)
     return STOPPED

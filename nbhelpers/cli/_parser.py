@@ -1,4 +1,6 @@
-"""The words of the command line: verbs, options, and how a program is described. No verb is imported here."""
+"""The words of the command line: verbs, options, and how a program is described. No verb is
+imported here.
+"""
 
 import argparse
 import difflib
@@ -49,10 +51,11 @@ def parsed(words: list[str]) -> argparse.Namespace:
 
     Raises
     ------
-    InputError : a verb or an option that there is not; the message names the nearest.
+    InputError
+        a verb or an option that there is not; the message names the nearest.
     """
     at = words.index("--") if "--" in words else len(words)
-    own, command = words[:at], words[at + 1:]
+    own, command = words[:at], words[at + 1 :]
     parser = _parser()
     arguments, others = parser.parse_known_args(own)
     _check(arguments, others, command, at < len(words), parser)
@@ -64,47 +67,84 @@ def parsed(words: list[str]) -> argparse.Namespace:
 def unknown(word: str, known: list[str], what: str, program: str) -> InputError:
     """The error for a word that is not known, with the nearest that is."""
     near = difflib.get_close_matches(word, known, 1)
-    return InputError(f"'{word}' is no {what}", mend=f"did you mean {near[0]}?" if near else f"{program} --help")
+    return InputError(
+        f"'{word}' is no {what}", mend=f"did you mean {near[0]}?" if near else f"{program} --help"
+    )
 
 
 def _verb(name: str) -> Callable:
     return getattr(import_module(f"{__package__}._verbs"), name)
 
 
-def _check(arguments: argparse.Namespace, others: list[str], command: list[str], dashes: bool,
-           parser: argparse.ArgumentParser) -> None:
+def _check(
+    arguments: argparse.Namespace,
+    others: list[str],
+    command: list[str],
+    dashes: bool,
+    parser: argparse.ArgumentParser,
+) -> None:
     takes = arguments.name in _PROGRAM
     if others and others[0].startswith("-"):
-        raise unknown(others[0].split("=")[0], _options(arguments.name), "option", f"noisebook {arguments.name}")
+        raise unknown(
+            others[0].split("=")[0],
+            _options(arguments.name),
+            "option",
+            f"noisebook {arguments.name}",
+        )
     if others:
-        mend = f"noisebook {arguments.name} [options] -- {' '.join(others)}" if takes else f"noisebook {arguments.name} --help"
-        raise InputError(f"'{others[0]}' was not expected", mend=mend,
-                         why="a program and its arguments stand behind --" if takes else None)
+        mend = (
+            f"noisebook {arguments.name} [options] -- {' '.join(others)}"
+            if takes
+            else f"noisebook {arguments.name} --help"
+        )
+        raise InputError(
+            f"'{others[0]}' was not expected",
+            mend=mend,
+            why="a program and its arguments stand behind --" if takes else None,
+        )
     if dashes and not takes:
         raise InputError(f"'{arguments.name}' takes no program", mend=f"noisebook {arguments.name}")
     given = bool(command) + bool(takes and arguments.shell)
     if given > 1:
         raise InputError("both a command and a shell line were given", mend="give one of them")
     if takes and not given and not arguments.program and arguments.name != "simulate":
-        raise InputError("which program?", mend=f"noisebook {arguments.name} -- ./program arguments; "
-                                                "or --shell 'LINE', or --program NAME")
+        raise InputError(
+            "which program?",
+            mend=(
+                f"noisebook {arguments.name} -- ./program arguments; "
+                "or --shell 'LINE', or --program NAME"
+            ),
+        )
 
 
 def _options(name: str) -> list[str]:
-    choices = next(action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction)).choices
+    choices = next(
+        action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction)
+    ).choices
     return [option for action in choices[name]._actions for option in action.option_strings]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="noisebook", allow_abbrev=False, epilog=f"{_EXAMPLES}\n{_STATUSES}",
-                     formatter_class=argparse.RawDescriptionHelpFormatter,
-                     description="Why does a parallel program not take the same time twice?")
+    parser = _Parser(
+        prog="noisebook",
+        allow_abbrev=False,
+        epilog=f"{_EXAMPLES}\n{_STATUSES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Why does a parallel program not take the same time twice?",
+    )
     parser.add_argument("--version", action="version", version=f"noisebook {__version__}")
     verbs = parser.add_subparsers(dest="name", required=True, metavar="VERB", title="verbs")
     for name, what in VERBS.items():
-        verb = verbs.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".", epilog=_STATUSES, allow_abbrev=False,
-                                formatter_class=argparse.RawDescriptionHelpFormatter,
-                                usage=f"noisebook {name} [options]" + (" -- PROGRAM [ARGUMENT ...]" if name in _PROGRAM else ""))
+        verb = verbs.add_parser(
+            name,
+            help=what,
+            description=what[0].upper() + what[1:] + ".",
+            epilog=_STATUSES,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            usage=f"noisebook {name} [options]"
+            + (" -- PROGRAM [ARGUMENT ...]" if name in _PROGRAM else ""),
+        )
         if name in _PROGRAM:
             _describe_program(verb)
         _OWN.get(name, lambda verb: None)(verb)
@@ -115,28 +155,82 @@ def _parser() -> argparse.ArgumentParser:
 def _describe_program(verb: argparse.ArgumentParser) -> None:
     """The face of `nbhelpers.workloads.program`."""
     group = verb.add_argument_group("the program (or: its words behind --)")
-    group.add_argument("--shell", default="", metavar="LINE", help="a line for /bin/sh, pipes and all")
-    group.add_argument("--program", default="", metavar="NAME|FILE.yml", help="a known program, or a description of one's own")
-    group.add_argument("--region", default="", metavar="KIND", help="what is timed: process, marks, symbols, mpi or roi")
-    group.add_argument("--lines", nargs=2, default=(), metavar=("BEGIN", "END"), help="timed between two lines that it prints (patterns)")
-    group.add_argument("--seconds", default="", metavar="REGEX", help="the time that it prints: a pattern with (?P<seconds>…)")
-    group.add_argument("--report", action="append", default=[], metavar="NAME=REGEX[:UNIT[:higher|lower]]",
-                       help="another number that it prints: a pattern with (?P<value>…); may be repeated")
-    group.add_argument("--outcome", default="", metavar="NAME", help="what runs are judged by: seconds, or a report")
+    group.add_argument(
+        "--shell", default="", metavar="LINE", help="a line for /bin/sh, pipes and all"
+    )
+    group.add_argument(
+        "--program",
+        default="",
+        metavar="NAME|FILE.yml",
+        help="a known program, or a description of one's own",
+    )
+    group.add_argument(
+        "--region",
+        default="",
+        metavar="KIND",
+        help="what is timed: process, marks, symbols, mpi or roi",
+    )
+    group.add_argument(
+        "--lines",
+        nargs=2,
+        default=(),
+        metavar=("BEGIN", "END"),
+        help="timed between two lines that it prints (patterns)",
+    )
+    group.add_argument(
+        "--seconds",
+        default="",
+        metavar="REGEX",
+        help="the time that it prints: a pattern with (?P<seconds>…)",
+    )
+    group.add_argument(
+        "--report",
+        action="append",
+        default=[],
+        metavar="NAME=REGEX[:UNIT[:higher|lower]]",
+        help="another number that it prints: a pattern with (?P<value>…); may be repeated",
+    )
+    group.add_argument(
+        "--outcome",
+        default="",
+        metavar="NAME",
+        help="what runs are judged by: seconds, or a report",
+    )
     group.add_argument("--threads", type=int, default=0, metavar="N", help="OMP_NUM_THREADS")
-    group.add_argument("--timeout", type=float, default=0, metavar="SECONDS", help="a run that takes longer is killed (default: 60)")
+    group.add_argument(
+        "--timeout",
+        type=float,
+        default=0,
+        metavar="SECONDS",
+        help="a run that takes longer is killed (default: 60)",
+    )
     verb.add_argument("--runs", type=int, default=0, metavar="N", help="how many runs")
-    verb.add_argument("--folder", metavar="FOLDER", help="keeps everything, so that the same command goes on")
+    verb.add_argument(
+        "--folder", metavar="FOLDER", help="keeps everything, so that the same command goes on"
+    )
 
 
 def _of_why(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--budget", type=float, default=0, metavar="SECONDS", help="time for measuring (default: 300, or 90 runs)")
-    verb.add_argument("--risk", choices=("none", "low", "high"), default="low", help="the highest risk of a remedy that is tried (default: low)")
+    verb.add_argument(
+        "--budget",
+        type=float,
+        default=0,
+        metavar="SECONDS",
+        help="time for measuring (default: 300, or 90 runs)",
+    )
+    verb.add_argument(
+        "--risk",
+        choices=("none", "low", "high"),
+        default="low",
+        help="the highest risk of a remedy that is tried (default: low)",
+    )
     verb.add_argument("--no-page", action="store_true", help="leave the page out")
 
 
 def _of_simulate(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--ranks", type=int, default=4096, metavar="P", help="simulated CPUs (default: 4096)")
+    verb.add_argument(
+        "--ranks", type=int, default=4096, metavar="P", help="simulated CPUs (default: 4096)"
+    )
     verb.add_argument("--seeds", type=int, default=10, metavar="N", help="replicates (default: 10)")
 
 
@@ -144,5 +238,11 @@ def _of_paper(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--profile", default="quick", help="smoke, quick or full (default: quick)")
 
 
-_OWN = {"why": _of_why, "simulate": _of_simulate, "paper": _of_paper,
-        "inject": lambda verb: verb.add_argument("config", metavar="CONFIG", help="a noise config, as `noisebook worst` writes")}
+_OWN = {
+    "why": _of_why,
+    "simulate": _of_simulate,
+    "paper": _of_paper,
+    "inject": lambda verb: verb.add_argument(
+        "config", metavar="CONFIG", help="a noise config, as `noisebook worst` writes"
+    ),
+}

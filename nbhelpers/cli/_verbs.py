@@ -25,9 +25,15 @@ def doctor(arguments: argparse.Namespace) -> Answer:
 
     found = examined()
     where = [f"programs  {places.programs()}", f"results   {places.results()}"]
-    return Answer("\n\n".join([found.checks_text(), text(found=found), "\n".join(where)]),
-                  {"checks": [asdict(check) for check in found.checks], "replaced": found.replaced(),
-                   "programs": places.programs(), "results": places.results()})
+    return Answer(
+        "\n\n".join([found.checks_text(), text(found=found), "\n".join(where)]),
+        {
+            "checks": [asdict(check) for check in found.checks],
+            "replaced": found.replaced(),
+            "programs": places.programs(),
+            "results": places.results(),
+        },
+    )
 
 
 def run(arguments: argparse.Namespace) -> Answer:
@@ -48,12 +54,20 @@ def trace(arguments: argparse.Namespace) -> Answer:
 def worst(arguments: argparse.Namespace) -> Answer:
     own, traced = _traced(arguments)
     if traced.config is None:
-        return Answer("The slowest run suffered no more than the average: there is nothing to replay.", {"config": None})
+        return Answer(
+            "The slowest run suffered no more than the average: there is nothing to replay.",
+            {"config": None},
+        )
     path = own.folder / "worst-run.json"
     run, seconds = traced.delta.attrs["run"], traced.delta.attrs["seconds"]
-    told = (f"Run {run} was the slowest: {seconds:.4g} s. What it suffered beyond the average:\n{traced.config.summary().to_string()}\n"
-            f"To replay it: noisebook inject {os.path.relpath(path)} -- PROGRAM")
-    return Answer(told, {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)})
+    told = (
+        f"Run {run} was the slowest: {seconds:.4g} s. What it suffered beyond the"
+        f" average:\n{traced.config.summary().to_string()}\nTo replay it: noisebook inject"
+        f" {os.path.relpath(path)} -- PROGRAM"
+    )
+    return Answer(
+        told, {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)}
+    )
 
 
 def inject(arguments: argparse.Namespace) -> Answer:
@@ -66,7 +80,10 @@ def inject(arguments: argparse.Namespace) -> Answer:
     folder = _folder(arguments) or _own_folder(arguments, workload) / "injected" / config.digest
     runs = finished(injection_campaign(folder, workload, config, runs=arguments.runs or 10).run())
     found = compare(*(runs[runs["cell"] == cell] for cell in ("baseline", "injected")))
-    return Answer(f"{found.verdict}\nkept in {folder}", {"ratios": _rows(found.table), "verdict": found.verdict, "folder": folder})
+    return Answer(
+        f"{found.verdict}\nkept in {folder}",
+        {"ratios": _rows(found.table), "verdict": found.verdict, "folder": folder},
+    )
 
 
 def explain(arguments: argparse.Namespace) -> Answer:
@@ -78,21 +95,52 @@ def explain(arguments: argparse.Namespace) -> Answer:
     arguments.kept_in = folder
     runs = finished(measure(workload, runs=arguments.runs or 60, metrics="all", folder=folder))
     found = explained(rates(runs), consequences=consequences())
-    return Answer(f"{found.summary}\nkept in {folder}",
-                  {"found": found.found, "p_value": found.p_value, "summary": found.summary, "factors": _rows(found.factors), "folder": folder})
+    return Answer(
+        f"{found.summary}\nkept in {folder}",
+        {
+            "found": found.found,
+            "p_value": found.p_value,
+            "summary": found.summary,
+            "factors": _rows(found.factors),
+            "folder": folder,
+        },
+    )
 
 
 def why(arguments: argparse.Namespace) -> Answer:
     from ..studies import OwnProgram
 
-    own = OwnProgram(_workload(arguments), _folder(arguments), arguments.budget, arguments.runs, arguments.risk)
+    own = OwnProgram(
+        _workload(arguments), _folder(arguments), arguments.budget, arguments.runs, arguments.risk
+    )
     arguments.kept_in = own.folder
-    _say(f"Why does {own.command} not take the same time twice?", *own.plan.sentences(), *_left_out())
-    verdicts = own.verdicts(lambda verdict: _say(f"  {verdict.question} {verdict.answer or 'measured'}"))
+    _say(
+        f"Why does {own.command} not take the same time twice?", *own.plan.sentences(), *_left_out()
+    )
+    verdicts = own.verdicts(
+        lambda verdict: _say(f"  {verdict.question} {verdict.answer or 'measured'}")
+    )
     page = None if arguments.no_page else _page(arguments, own)
-    told = "\n".join(["", own.headline(), "", *map(str, verdicts), "", f"page  {_relative(page)}" if page else "", f"data  {_relative(own.folder)}"])
-    return Answer(told, {"command": own.workload.command, "verdicts": [asdict(verdict) for verdict in verdicts],
-                         "page": page, "folder": own.folder})
+    told = "\n".join(
+        [
+            "",
+            own.headline(),
+            "",
+            *map(str, verdicts),
+            "",
+            f"page  {_relative(page)}" if page else "",
+            f"data  {_relative(own.folder)}",
+        ]
+    )
+    return Answer(
+        told,
+        {
+            "command": own.workload.command,
+            "verdicts": [asdict(verdict) for verdict in verdicts],
+            "page": page,
+            "folder": own.folder,
+        },
+    )
 
 
 def simulate(arguments: argparse.Namespace) -> Answer:
@@ -100,13 +148,16 @@ def simulate(arguments: argparse.Namespace) -> Answer:
 
     if arguments.command or arguments.shell or arguments.program:
         _, traced = _traced(arguments)
-        recording, what = traces_of_runs(traced.events, traced.runs.query("cell == 'traced'")), "this program's traced runs"
+        recording = traces_of_runs(traced.events, traced.runs.query("cell == 'traced'"))
+        what = "this program's traced runs"
     else:
         recording, what = None, "this machine, recorded now"
     table = own_at_scale({what: recording}, [arguments.ranks], seeds=arguments.seeds)
     row = table.iloc[0]
-    told = (f"An all-reduce on {row.ranks:,} CPUs with the noise of {what} takes {row['median']:.3g} times as long as without "
-            f"({row.low:.3g} to {row.high:.3g}, 95 % over {row.seeds} seeds).")
+    told = (
+        f"An all-reduce on {row.ranks:,} CPUs with the noise of {what} takes {row['median']:.3g}"
+        f" times as long as without ({row.low:.3g} to {row.high:.3g}, 95 % over {row.seeds} seeds)."
+    )
     return Answer(told, _rows(table))
 
 
@@ -121,7 +172,18 @@ def lab(arguments: argparse.Namespace) -> None:
 
 def paper(arguments: argparse.Namespace) -> Answer:
     if not places.is_installed():  # make also builds what the study needs
-        os.execvp("make", ["make", "--no-print-directory", "-C", str(places.shipped()), "paper", f"PROFILE={arguments.profile}", f"PY={sys.executable}"])
+        os.execvp(
+            "make",
+            [
+                "make",
+                "--no-print-directory",
+                "-C",
+                str(places.shipped()),
+                "paper",
+                f"PROFILE={arguments.profile}",
+                f"PY={sys.executable}",
+            ],
+        )
     from ..stages import make_paper
 
     page = make_paper(arguments.profile)
@@ -136,13 +198,24 @@ def _workload(arguments: argparse.Namespace):
 
 def _described(arguments: argparse.Namespace) -> dict:
     """The keywords of `described_program`, and so the parameters of the notebook."""
-    return {"command": _words(arguments.command), "shell": arguments.shell, "description": arguments.program, "region": arguments.region,
-            "lines": list(arguments.lines), "seconds": arguments.seconds, "reports": arguments.report, "outcome": arguments.outcome,
-            "threads": arguments.threads, "timeout_s": arguments.timeout}
+    return {
+        "command": _words(arguments.command),
+        "shell": arguments.shell,
+        "description": arguments.program,
+        "region": arguments.region,
+        "lines": list(arguments.lines),
+        "seconds": arguments.seconds,
+        "reports": arguments.report,
+        "outcome": arguments.outcome,
+        "threads": arguments.threads,
+        "timeout_s": arguments.timeout,
+    }
 
 
 def _words(command: list[str]) -> list[str] | str:
-    """The words, or the line that somebody put in quotes: `program` splits it, or says that it is for a shell."""
+    """The words, or the line that somebody put in quotes: `program` splits it, or says that it is
+    for a shell.
+    """
     quoted = len(command) == 1 and " " in command[0] and shutil.which(command[0]) is None
     return command[0] if quoted else command
 
@@ -173,9 +246,15 @@ def _told(workload: object, runs: object, arguments: argparse.Namespace) -> Answ
 
     table = summarise(finished(runs), by="workload")
     row = table.iloc[0]
-    told = (f"{workload.name}, {workload.judged.label}: mean {row['mean']:.4g} (95 % interval {row.mean_low:.4g} to {row.mean_high:.4g}), "
-            f"median {row['median']:.4g}, largest {row['max']:.4g}, coefficient of variation {row.cv:.2%}, n = {int(row.runs)}")
-    return Answer(told + (f"\nkept in {arguments.folder}" if arguments.folder else ""), {**_rows(table)[0], "folder": arguments.folder})
+    told = (
+        f"{workload.name}, {workload.judged.label}: mean {row['mean']:.4g} (95 % interval"
+        f" {row.mean_low:.4g} to {row.mean_high:.4g}), median {row['median']:.4g}, largest"
+        f" {row['max']:.4g}, coefficient of variation {row.cv:.2%}, n = {int(row.runs)}"
+    )
+    return Answer(
+        told + (f"\nkept in {arguments.folder}" if arguments.folder else ""),
+        {**_rows(table)[0], "folder": arguments.folder},
+    )
 
 
 def _page(arguments: argparse.Namespace, own: object) -> Path | None:
@@ -183,7 +262,13 @@ def _page(arguments: argparse.Namespace, own: object) -> Path | None:
     from ..stages import run_own
 
     _say("  writing the page")
-    given = _described(arguments) | {"command": shlex.join(arguments.command), "folder": str(own.folder), "budget_seconds": arguments.budget, "runs": arguments.runs, "risk": arguments.risk}
+    given = _described(arguments) | {
+        "command": shlex.join(arguments.command),
+        "folder": str(own.folder),
+        "budget_seconds": arguments.budget,
+        "runs": arguments.runs,
+        "risk": arguments.risk,
+    }
     try:
         return run_own(own, given)
     except Exception as error:  # of Jupyter's own, too: an installation that lacks a part

@@ -1,6 +1,8 @@
-"""The floor rule: what becomes of events that are shorter than what an injection costs on this machine.
+"""The floor rule: what becomes of events that are shorter than what an injection costs on this
+machine.
 
-Owns how short events of one class are carried by others; pure. Noise is moved, by at most a stated time, and never made up.
+Owns how short events of one class are carried by others; pure. Noise is moved, by at most a stated
+time, and never made up.
 """
 
 from typing import NamedTuple
@@ -11,26 +13,34 @@ DROPPED = -1
 
 
 class Carried(NamedTuple):
-    """Of each event: where and how long it is injected with all that it carries, and the place of the event that carries it."""
+    """Of each event: where and how long it is injected with all that it carries, and the place of
+    the event that carries it.
+    """
 
     start_ns: np.ndarray
     duration_ns: np.ndarray
     into: np.ndarray
 
 
-def coalesce(start_ns: np.ndarray, duration_ns: np.ndarray, shortest_ns: int, window_ns: int) -> Carried:
+def coalesce(
+    start_ns: np.ndarray, duration_ns: np.ndarray, shortest_ns: int, window_ns: int
+) -> Carried:
     """Let short events be carried by others of their class.
 
     1. A short event is carried by the nearest long one that is no farther away than the window: that one gets longer.
     2. Short events that are left are gathered in order of time: as soon as their sum reaches the shortest length, while all of them lie within
-       one window, they become one event about their centre of gravity. The first of them carries it.
+       one window, they become one event about their centre of gravity. The first of them carries
+       it.
     3. What is still left is carried by the nearest event of step 2 within the window, or dropped.
 
     Parameters
     ----------
-    start_ns, duration_ns : events of one class on one CPU, by start, not overlapping.
-    shortest_ns : shorter events are short.
-    window_ns : farther than this no noise is moved.
+    start_ns, duration_ns
+        Events of one class on one CPU, by start, not overlapping.
+    shortest_ns
+        Shorter events are short.
+    window_ns
+        Farther than this no noise is moved.
 
     Returns
     -------
@@ -53,26 +63,48 @@ def coalesce(start_ns: np.ndarray, duration_ns: np.ndarray, shortest_ns: int, wi
     return Carried(start, total, into)
 
 
-def _nearest(start: np.ndarray, hosts: np.ndarray, host_start: np.ndarray, host_length: np.ndarray, window_ns: int) -> np.ndarray:
+def _nearest(
+    start: np.ndarray,
+    hosts: np.ndarray,
+    host_start: np.ndarray,
+    host_length: np.ndarray,
+    window_ns: int,
+) -> np.ndarray:
     """For each start the host that is nearest, or −1 where none is within the window."""
     if not len(hosts):
         return np.full(len(start), DROPPED)
     after = np.searchsorted(host_start, start, side="right")
     before, after = np.maximum(after - 1, 0), np.minimum(after, len(hosts) - 1)
-    since = np.maximum(np.maximum(start - (host_start + host_length)[before], host_start[before] - start), 0)
+    since = np.maximum(
+        np.maximum(start - (host_start + host_length)[before], host_start[before] - start), 0
+    )
     until = np.abs(host_start[after] - start)
-    return np.where(np.minimum(since, until) <= window_ns, hosts[np.where(since <= until, before, after)], DROPPED)
+    return np.where(
+        np.minimum(since, until) <= window_ns,
+        hosts[np.where(since <= until, before, after)],
+        DROPPED,
+    )
 
 
-def _groups(start: np.ndarray, length: np.ndarray, shortest_ns: int, window_ns: int) -> tuple[np.ndarray, np.ndarray]:
+def _groups(
+    start: np.ndarray, length: np.ndarray, shortest_ns: int, window_ns: int
+) -> tuple[np.ndarray, np.ndarray]:
     """First member and one past the last of each group, places in order of time; greedy."""
     count = len(start)
     sums = np.concatenate([[0], np.cumsum(length)])
-    end = np.searchsorted(sums, sums[:-1] + shortest_ns)  # the sum up to there reaches the shortest length
+    end = np.searchsorted(
+        sums, sums[:-1] + shortest_ns
+    )  # the sum up to there reaches the shortest length
     last = np.minimum(end, count) - 1
-    full = (end <= count) & (start[last] + length[last] - start <= window_ns) if count else np.zeros(0, bool)
+    full = (
+        (end <= count) & (start[last] + length[last] - start <= window_ns)
+        if count
+        else np.zeros(0, bool)
+    )
     places = np.where(full, np.arange(count), count)
-    following = np.append(np.minimum.accumulate(places[::-1])[::-1], count).tolist()  # the next place where a group can begin
+    following = np.append(
+        np.minimum.accumulate(places[::-1])[::-1], count
+    ).tolist()  # the next place where a group can begin
     ends, firsts, place = end.tolist(), [], 0
     while (place := following[place]) < count:
         firsts.append(place)
@@ -88,10 +120,16 @@ def _members(firsts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.arange(len(group)) + np.repeat(firsts - np.cumsum(sizes) + sizes, sizes), group
 
 
-def _about_centre(start: np.ndarray, length: np.ndarray, members: np.ndarray, group: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Start and length of an event that has the sum of the members' lengths, and their centre of gravity."""
+def _about_centre(
+    start: np.ndarray, length: np.ndarray, members: np.ndarray, group: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Start and length of an event that has the sum of the members' lengths, and their centre of
+    gravity.
+    """
     total = np.bincount(group, length[members], count).astype(np.int64)
-    origin = start[members[np.searchsorted(group, np.arange(count))]]  # of each group's first member: exact where times are large
+    origin = start[
+        members[np.searchsorted(group, np.arange(count))]
+    ]  # of each group's first member: exact where times are large
     middle = (start[members] - origin[group]) + length[members] / 2
     centre = np.bincount(group, middle * length[members], count) / np.maximum(total, 1)
     return np.maximum(origin + np.rint(centre - total / 2).astype(np.int64), 0), total

@@ -1,6 +1,7 @@
 """Where events are injected, and by which process: placements, and lanes.
 
-Owns which CPU here stands for a recorded one, and which events share a process; pure but for the list of online CPUs.
+Owns which CPU here stands for a recorded one, and which events share a process; pure but for the
+list of online CPUs.
 """
 
 import re
@@ -17,21 +18,34 @@ INTERRUPTS = ("nmi", "irq", "softirq", "hardware")
 PLACEMENTS = ("roam", "origin", "faithful")
 ROAM = -1
 Placement = str | Mapping[int, int]
-_OWN_CPU = re.compile(r"[^/]+/(\d+)(?!\d)")  # kworker/0:1H, ksoftirqd/1, migration/3, ...; not kworker/u4:1, which may run anywhere
+_OWN_CPU = re.compile(
+    r"[^/]+/(\d+)(?!\d)"
+)  # kworker/0:1H, ksoftirqd/1, migration/3, ...; not kworker/u4:1, which may run anywhere
 
 
-def places(events: pd.DataFrame, placement: Placement, online: Collection[int], excluded: Collection[int] = ()) -> np.ndarray:
+def places(
+    events: pd.DataFrame,
+    placement: Placement,
+    online: Collection[int],
+    excluded: Collection[int] = (),
+) -> np.ndarray:
     """CPU here of each event; −1: anywhere.
 
     Raises
     ------
-    InputError : an unknown placement, or a CPU that is missing, excluded, or needed twice.
+    InputError
+        An unknown placement, or a CPU that is missing, excluded, or needed twice.
     """
     cpu = events["cpu"].to_numpy()
     if isinstance(placement, str) and placement not in PLACEMENTS:
-        raise InputError(f"unknown placement {placement!r}", mend=f"use one of {', '.join(PLACEMENTS)}, or a mapping {{recorded CPU: CPU here}}")
+        raise InputError(
+            f"unknown placement {placement!r}",
+            mend=f"use one of {', '.join(PLACEMENTS)}, or a mapping {{recorded CPU: CPU here}}",
+        )
     here = _mapped(cpu, placement) if not isinstance(placement, str) else cpu
-    pinned = {"roam": np.zeros(len(cpu), bool), "faithful": _stays(events)}.get(placement if isinstance(placement, str) else "", np.ones(len(cpu), bool))
+    pinned = {"roam": np.zeros(len(cpu), bool), "faithful": _stays(events)}.get(
+        placement if isinstance(placement, str) else "", np.ones(len(cpu), bool)
+    )
     usable = set(online) - set(excluded)
     _check_count(np.unique(cpu), usable)
     _check_pinned(np.unique(here[pinned]).tolist(), set(online), usable)
@@ -42,44 +56,71 @@ def _mapped(cpu: np.ndarray, mapping: Mapping[int, int]) -> np.ndarray:
     recorded = np.unique(cpu).tolist()
     missing = [own for own in recorded if own not in mapping]
     if missing:
-        raise InputError(f"the placement does not say where the noise of CPU {missing[0]} goes", where=f"placement {dict(mapping)}",
-                         mend=f"name it, or leave it out: config.mapped({ {own: own for own in recorded if own in mapping} })")
+        raise InputError(
+            f"the placement does not say where the noise of CPU {missing[0]} goes",
+            where=f"placement {dict(mapping)}",
+            mend=(
+                "name it, or leave it out:"
+                f" config.mapped({ {own: own for own in recorded if own in mapping} })"
+            ),
+        )
     targets = [int(mapping[own]) for own in recorded]
     if len(set(targets)) < len(targets):
-        raise InputError("the placement puts the noise of two CPUs on one", where=f"placement {dict(mapping)}",
-                         why="they would add up to something that never happened", mend="name a different CPU for each")
+        raise InputError(
+            "the placement puts the noise of two CPUs on one",
+            where=f"placement {dict(mapping)}",
+            why="they would add up to something that never happened",
+            mend="name a different CPU for each",
+        )
     return np.array(targets, dtype=np.int64)[np.searchsorted(recorded, cpu)]
 
 
 def _check_count(recorded: np.ndarray, usable: set[int]) -> None:
     if len(recorded) > len(usable):
-        raise InputError(f"the config has noise for {len(recorded)} CPUs, this machine has {len(usable)} for it",
-                         why="CPUs would share what each of them suffered alone",
-                         mend="choose a config recorded on at most as many CPUs, or exclude fewer")
+        raise InputError(
+            f"the config has noise for {len(recorded)} CPUs, this machine has {len(usable)} for it",
+            why="CPUs would share what each of them suffered alone",
+            mend="choose a config recorded on at most as many CPUs, or exclude fewer",
+        )
 
 
 def _check_pinned(wanted: list[int], online: set[int], usable: set[int]) -> None:
     missing = [cpu for cpu in wanted if cpu not in usable]
     if missing and missing[0] in online:
-        raise InputError(f"there is noise for CPU {missing[0]}, which is excluded", why="it would be left out without a word",
-                         mend="say where it goes, such as placement={recorded CPU: CPU here}, or leave it out: config.mapped({...})")
+        raise InputError(
+            f"there is noise for CPU {missing[0]}, which is excluded",
+            why="it would be left out without a word",
+            mend=(
+                "say where it goes, such as placement={recorded CPU: CPU here}, or leave it out:"
+                " config.mapped({...})"
+            ),
+        )
     if missing:
-        raise InputError(f"the config has noise for CPU {missing[0]}, which is not online here", where=f"online: {sorted(online)}",
-                         mend="use placement='roam', or say where it goes: placement={recorded CPU: CPU here}")
+        raise InputError(
+            f"the config has noise for CPU {missing[0]}, which is not online here",
+            where=f"online: {sorted(online)}",
+            mend="use placement='roam', or say where it goes: placement={recorded CPU: CPU here}",
+        )
 
 
 def _stays(events: pd.DataFrame) -> np.ndarray:
-    """Interrupts, the hypervisor, noise of one CPU, and threads that the kernel keeps on theirs: those have its number in their name."""
+    """Interrupts, the hypervisor, noise of one CPU, and threads that the kernel keeps on theirs:
+    those have its number in their name.
+    """
     source = events["source"].astype("category")
     found = [_OWN_CPU.match(str(name)) for name in source.cat.categories]
-    own = np.array([int(match[1]) if match else -1 for match in found] + [-1], dtype=np.int64)[source.cat.codes]
+    own = np.array([int(match[1]) if match else -1 for match in found] + [-1], dtype=np.int64)[
+        source.cat.codes
+    ]
     return is_among(events["kind"], INTERRUPTS + ON_ONE_CPU) | (own == events["cpu"].to_numpy())
 
 
 def parts(events: pd.DataFrame, lanes: int, codes: np.ndarray) -> np.ndarray:
-    """Which of a CPU's processes injects an event: 0 all, or interrupts; 1 real-time threads; 2 ordinary threads.
+    """Which of a CPU's processes injects an event: 0 all, or interrupts; 1 real-time threads; 2
+    ordinary threads.
 
-    Noise that does more than occupy a CPU (`codes` above 0) may go on beside all other noise: each kind of it has a process of its own.
+    Noise that does more than occupy a CPU (`codes` above 0) may go on beside all other noise: each
+    kind of it has a process of its own.
     """
     realtime = is_among(events["policy"], REALTIME)
     part = np.zeros(len(events), dtype=np.int16)

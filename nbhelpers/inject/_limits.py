@@ -1,4 +1,5 @@
-"""What a plan asks of the machine: how long real-time noise holds a CPU, all CPUs at once, and how much of a second.
+"""What a plan asks of the machine: how long real-time noise holds a CPU, all CPUs at once, and how
+much of a second.
 
 Owns the arithmetic of stretches of noise; pure.
 """
@@ -10,21 +11,30 @@ REALTIME = ("SCHED_FIFO", "SCHED_RR")
 
 
 def is_among(column: pd.Series, names: tuple[str, ...]) -> np.ndarray:
-    """Whether each value of a column of words is one of `names`; of a categorical column only the categories are compared."""
+    """Whether each value of a column of words is one of `names`; of a categorical column only the
+    categories are compared.
+    """
     if isinstance(column.dtype, pd.CategoricalDtype):
         found = np.append(column.cat.categories.isin(list(names)), False)
         return found[column.cat.codes]
     return column.isin(list(names)).to_numpy()
 
 
-def realtime_spans(events: pd.DataFrame, pause_ns: int = 100_000) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """For each CPU of the config, starts and ends (ns) of its real-time noise; shorter pauses than `pause_ns` count as none."""
+def realtime_spans(
+    events: pd.DataFrame, pause_ns: int = 100_000
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """For each CPU of the config, starts and ends (ns) of its real-time noise; shorter pauses than
+    `pause_ns` count as none.
+    """
     realtime = is_among(events["policy"], REALTIME)
     cpu, start = (events[name].to_numpy()[realtime] for name in ("cpu", "start_ns"))
     end = start + events["duration_ns"].to_numpy()[realtime]
     order = np.argsort(cpu, kind="stable")
     cpus, firsts = np.unique(cpu[order], return_index=True)
-    return {int(own): _merge(start[rows], end[rows], pause_ns) for own, rows in zip(cpus, np.split(order, firsts[1:]))}
+    return {
+        int(own): _merge(start[rows], end[rows], pause_ns)
+        for own, rows in zip(cpus, np.split(order, firsts[1:]))
+    }
 
 
 def _merge(starts: np.ndarray, ends: np.ndarray, pause_ns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +58,9 @@ def longest_span_ns(events: pd.DataFrame) -> int:
 
 
 def longest_full_stop_ns(events: pd.DataFrame, cpu_count: int) -> int:
-    """Longest stretch in which `cpu_count` CPUs have real-time noise at the same time; pauses below 1 ms count as none."""
+    """Longest stretch in which `cpu_count` CPUs have real-time noise at the same time; pauses below
+    1 ms count as none.
+    """
     spans = realtime_spans(events)
     if len(spans) < cpu_count:
         return 0
@@ -63,12 +75,19 @@ def longest_full_stop_ns(events: pd.DataFrame, cpu_count: int) -> int:
 
 def busiest_second_share(events: pd.DataFrame) -> float:
     """Largest share of any second that real-time noise takes of one CPU; times are planned ones."""
-    return max((_busiest(starts, ends) for starts, ends in realtime_spans(events, pause_ns=0).values()), default=0.0)
+    return max(
+        (_busiest(starts, ends) for starts, ends in realtime_spans(events, pause_ns=0).values()),
+        default=0.0,
+    )
 
 
 def _busiest(starts: np.ndarray, ends: np.ndarray) -> float:
     """A window that holds most begins with a start or ends with an end."""
     times = np.column_stack([starts, ends]).ravel()
-    covered = np.column_stack([np.cumsum(ends - starts) - (ends - starts), np.cumsum(ends - starts)]).ravel()
+    covered = np.column_stack(
+        [np.cumsum(ends - starts) - (ends - starts), np.cumsum(ends - starts)]
+    ).ravel()
     window = np.concatenate([starts, ends - 10**9])
-    return float((np.interp(window + 10**9, times, covered) - np.interp(window, times, covered)).max() / 1e9)
+    return float(
+        (np.interp(window + 10**9, times, covered) - np.interp(window, times, covered)).max() / 1e9
+    )

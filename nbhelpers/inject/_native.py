@@ -1,4 +1,6 @@
-"""The compiled injector: `ffi` and `lib` of injector_c, where it lies, or an error that says how to build it."""
+"""The compiled injector: `ffi` and `lib` of injector_c, where it lies, or an error that says how to
+build it.
+"""
 
 import os
 
@@ -18,5 +20,8 @@ library = _injector.__file__
 def check(code: int, doing: str) -> None:
     """Turn a negative errno of the C core into an error."""
     if code < 0:
-        raise RunError(f"the injector failed {doing}: {os.strerror(-code)}",
-                       why="without its noise the run would be an undisturbed one", mend="see: make doctor")
+        raise RunError(
+            f"the injector failed {doing}: {os.strerror(-code)}",
+            why="without its noise the run would be an undisturbed one",
+            mend="see: make doctor",
+        )

@@ -1,4 +1,5 @@
-"""What an injected event costs on this machine: measured with the real injector against a real shielded loop, once a boot, then kept.
+"""What an injected event costs on this machine: measured with the real injector against a real
+shielded loop, once a boot, then kept.
 
 Owns the measurement, its statistics and the file that it is kept in.
 """
@@ -19,7 +20,10 @@ from ._native import ffi, lib, library
 from .replay import Replay
 from .rules import SHORT_NS, Calibration, Plan, Rules, doublings, may_realtime
 
-ROUNDS, EVENTS, SPACING_NS = 4, 120, 4_000_000  # 0.48 s a round: the fair server steps in after 0.95 s
+# 0.48 s a round: the fair server steps in after 0.95 s
+ROUNDS = 4
+EVENTS = 120
+SPACING_NS = 4_000_000
 LENGTHS_NS = (0, SHORT_NS, 10 * SHORT_NS)
 LOOP_PRIORITY, PRIORITY = 10, 50
 ORDINARY_EVENTS, ORDINARY_SPACING_NS = 200, 500_000
@@ -27,24 +31,29 @@ LEAD_NS = 20_000_000
 SMALLEST_GAP_NS = 1000
 FEWEST = 50  # usable events, or nothing is said
 OVER_SHARE = 0.01  # the shortest event takes on average at most so much more than it asks for
-_HIGHEST = 0.98  # quantile at which single costs are cut off: the hypervisor's stops are not the injector's
+# quantile at which single costs are cut off: the hypervisor's stops are not the injector's
+_HIGHEST = 0.98
 
 
 def calibrate(path: str | Path | None = None, again: bool = False) -> Calibration:
-    """The costs of an injected event on this machine, measured once for each boot and build of the injector (2.5 s), then kept.
+    """The costs of an injected event on this machine, measured once for each boot and build of the
+    injector (2.5 s), then kept.
 
-    A SCHED_FIFO loop on one CPU notes when it is without it, while the injector injects events of length 0, 100 us and 1 ms there. What
-    the loop loses beyond an event's length is the exit cost, what it loses to one of length 0 is the floor.
+    A SCHED_FIFO loop on one CPU notes when it is without it, while the injector injects events of
+    length 0, 100 us and 1 ms there. What the loop loses beyond an event's length is the exit cost,
+    what it loses to one of length 0 is the floor.
 
     Parameters
     ----------
-    path : where it is kept; None: with Noisebook's state, see `nbhelpers.machine.state_folder`.
-    again : measure even if it was measured before.
+    path
+        Where it is kept; None: with Noisebook's state, see `nbhelpers.machine.state_folder`.
+    again
+        Measure even if it was measured before.
 
     Returns
     -------
-    Calibration; of typical numbers, with `measured` False, where SCHED_FIFO is not permitted, or where an analysis that holds the
-    machine's lock shared must not measure.
+    Calibration; of typical numbers, with `measured` False, where SCHED_FIFO is not permitted, or
+    where an analysis that holds the machine's lock shared must not measure.
     """
     try:
         path = Path(path) if path else state_folder() / "injector-calibration.json"
@@ -74,7 +83,9 @@ def _read(path: Path) -> Calibration | None:
     try:
         kept = read_json(path)
         values = dict(kept["calibration"])
-        values["intervals"] = {name: tuple(interval) for name, interval in values["intervals"].items()}
+        values["intervals"] = {
+            name: tuple(interval) for name, interval in values["intervals"].items()
+        }
         return Calibration(**values) if kept["of"] == _identity() else None
     except (InputError, KeyError, TypeError, ValueError, AttributeError):
         return None
@@ -85,9 +96,12 @@ def measure(cpu: int) -> Calibration:
 
     Raises
     ------
-    RunError : the injector could not be started.
+    RunError
+        The injector could not be started.
     """
-    costs = pd.concat([_costs(cpu, seed) for seed in each(range(ROUNDS), "calibrating the injector", "rounds")])
+    costs = pd.concat(
+        [_costs(cpu, seed) for seed in each(range(ROUNDS), "calibrating the injector", "rounds")]
+    )
     ordinary_us = _ordinary_costs_us(cpu)
     zero = costs.loc[costs["length_us"] == 0, "lost_us"].to_numpy()
     short, long = (costs[costs["length_us"] == length_ns / 1e3] for length_ns in LENGTHS_NS[1:])
@@ -95,28 +109,67 @@ def measure(cpu: int) -> Calibration:
         return Calibration()
     wake, beyond = short["wake_us"].to_numpy(), short["beyond_us"].to_numpy()
     slope = _slope(wake, beyond)
-    longer_us = (long["beyond_us"] - slope * (long["wake_us"] - np.median(wake))).median() - np.median(beyond)  # an event of 1 ms beyond one of 100 us
-    values = {"wake_us": wake, "exit_us": beyond - slope * (wake - np.median(wake)), "floor_us": zero, "ordinary_floor_us": ordinary_us}
+    longer_us = (
+        long["beyond_us"] - slope * (long["wake_us"] - np.median(wake))
+    ).median() - np.median(beyond)  # an event of 1 ms beyond one of 100 us
+    values = {
+        "wake_us": wake,
+        "exit_us": beyond - slope * (wake - np.median(wake)),
+        "floor_us": zero,
+        "ordinary_floor_us": ordinary_us,
+    }
     medians = {name: round(float(np.median(own)), 3) for name, own in values.items()}
-    return Calibration(**medians, exit_per_wake=round(slope, 4), exit_per_doubling_us=round(max(0.0, longer_us / float(doublings(LENGTHS_NS[-1]))), 4),
-                       exit_most_us=round(float(long["beyond_us"].quantile(0.95)), 3),
-                       shortest_us=_shortest(zero), shortest_ordinary_us=_shortest(ordinary_us), n=len(costs), cpu=cpu, measured=True,
-                       intervals={name: _interval(own) for name, own in values.items()})
+    return Calibration(
+        **medians,
+        exit_per_wake=round(slope, 4),
+        exit_per_doubling_us=round(max(0.0, longer_us / float(doublings(LENGTHS_NS[-1]))), 4),
+        exit_most_us=round(float(long["beyond_us"].quantile(0.95)), 3),
+        shortest_us=_shortest(zero),
+        shortest_ordinary_us=_shortest(ordinary_us),
+        n=len(costs),
+        cpu=cpu,
+        measured=True,
+        intervals={name: _interval(own) for name, own in values.items()},
+    )
 
 
-def _plan(cpu: int, start_ns: np.ndarray, duration_ns: np.ndarray, policy: str, priority: int) -> Plan:
+def _plan(
+    cpu: int, start_ns: np.ndarray, duration_ns: np.ndarray, policy: str, priority: int
+) -> Plan:
     count = len(start_ns)
-    events = pd.DataFrame({"cpu": cpu, "event": range(count), "start_ns": start_ns, "duration_ns": duration_ns, "policy": policy,
-                           "priority": np.int8(priority), "kind": "irq", "intensity": 0.0, "recorded_start_ns": start_ns,
-                           "recorded_duration_ns": duration_ns, "into": range(count)})
-    return Plan(events, pd.DataFrame({"cpu": [cpu], "first": [0], "count": [count]}), Rules(exit_cost_us=0, shortest_us=0))
+    events = pd.DataFrame(
+        {
+            "cpu": cpu,
+            "event": range(count),
+            "start_ns": start_ns,
+            "duration_ns": duration_ns,
+            "policy": policy,
+            "priority": np.int8(priority),
+            "kind": "irq",
+            "intensity": 0.0,
+            "recorded_start_ns": start_ns,
+            "recorded_duration_ns": duration_ns,
+            "into": range(count),
+        }
+    )
+    return Plan(
+        events,
+        pd.DataFrame({"cpu": [cpu], "first": [0], "count": [count]}),
+        Rules(exit_cost_us=0, shortest_us=0),
+    )
 
 
 def _costs(cpu: int, seed: int) -> pd.DataFrame:
-    """One round: `length_us`, `wake_us`, `lost_us`, `beyond_us` of events that the loop felt as one gap each."""
+    """One round: `length_us`, `wake_us`, `lost_us`, `beyond_us` of events that the loop felt as one
+    gap each.
+    """
     random = np.random.default_rng(seed)
-    start_ns = np.arange(EVENTS) * SPACING_NS + random.integers(100_000, SPACING_NS - LENGTHS_NS[-1] - 300_000, EVENTS)
-    plan = _plan(cpu, start_ns, random.permutation(np.resize(LENGTHS_NS, EVENTS)), "SCHED_FIFO", PRIORITY)
+    start_ns = np.arange(EVENTS) * SPACING_NS + random.integers(
+        100_000, SPACING_NS - LENGTHS_NS[-1] - 300_000, EVENTS
+    )
+    plan = _plan(
+        cpu, start_ns, random.permutation(np.resize(LENGTHS_NS, EVENTS)), "SCHED_FIFO", PRIORITY
+    )
     replay = Replay(plan)
     try:
         replay.start()
@@ -127,26 +180,47 @@ def _costs(cpu: int, seed: int) -> pd.DataFrame:
 
 
 def _felt_beside(replay: Replay, cpu: int, length_ns: int) -> np.ndarray:
-    """Release a replay beside the loop; the loop's gaps (before, after) in ns from t0. The loop is a thread: its policy ends with it."""
+    """Release a replay beside the loop; the loop's gaps (before, after) in ns from t0. The loop is
+    a thread: its policy ends with it.
+    """
     t0_ns, capacity = time.monotonic_ns() + LEAD_NS, 20 * EVENTS
     gaps, counts = np.zeros((capacity, 2), dtype=np.int64), []
-    loop = threading.Thread(target=lambda: counts.append(lib.nb_feel(
-        cpu, LOOP_PRIORITY, t0_ns, length_ns, SMALLEST_GAP_NS, ffi.from_buffer("int64_t[]", gaps, require_writable=True), capacity)))
+    loop = threading.Thread(
+        target=lambda: counts.append(
+            lib.nb_feel(
+                cpu,
+                LOOP_PRIORITY,
+                t0_ns,
+                length_ns,
+                SMALLEST_GAP_NS,
+                ffi.from_buffer("int64_t[]", gaps, require_writable=True),
+                capacity,
+            )
+        )
+    )
     loop.start()
     replay.release(t0_ns)
     loop.join()
-    return gaps[:max(counts[0], 0)]
+    return gaps[: max(counts[0], 0)]
 
 
 def _matched(events: pd.DataFrame, log: dict[str, np.ndarray], gaps: np.ndarray) -> pd.DataFrame:
-    """Each event with the gap that it lies in: taken since the planned start, where nothing else happened before or within it."""
+    """Each event with the gap that it lies in: taken since the planned start, where nothing else
+    happened before or within it.
+    """
     start_ns, duration_ns = events["start_ns"].to_numpy(), events["duration_ns"].to_numpy()
     if not len(gaps):
         return pd.DataFrame(columns=["length_us", "wake_us", "lost_us", "beyond_us"])
     place = np.maximum(np.searchsorted(gaps[:, 0], log["start_ns"]) - 1, 0)
     before, after = gaps[place].T
-    table = pd.DataFrame({"length_us": duration_ns / 1e3, "wake_us": (log["start_ns"] - start_ns) / 1e3, "lost_us": (after - before) / 1e3,
-                          "beyond_us": (after - before - duration_ns) / 1e3})
+    table = pd.DataFrame(
+        {
+            "length_us": duration_ns / 1e3,
+            "wake_us": (log["start_ns"] - start_ns) / 1e3,
+            "lost_us": (after - before) / 1e3,
+            "beyond_us": (after - before - duration_ns) / 1e3,
+        }
+    )
     whole = (after >= log["end_ns"]) & (np.abs(before - start_ns) < 10_000) & (log["outcome"] == 1)
     return table[whole & (log["policy"] == 1) & (log["gap_ns"] < SHORT_NS // 2)]
 
@@ -154,7 +228,9 @@ def _matched(events: pd.DataFrame, log: dict[str, np.ndarray], gaps: np.ndarray)
 def _ordinary_costs_us(cpu: int) -> np.ndarray:
     """CPU time that ordinary events of length 0 consume, falling asleep and waking up included."""
     start_ns = np.arange(ORDINARY_EVENTS) * ORDINARY_SPACING_NS
-    replay = Replay(_plan(cpu, start_ns, np.zeros(ORDINARY_EVENTS, dtype=np.int64), "SCHED_OTHER", 0))
+    replay = Replay(
+        _plan(cpu, start_ns, np.zeros(ORDINARY_EVENTS, dtype=np.int64), "SCHED_OTHER", 0)
+    )
     try:
         replay.start()
         replay.release(time.monotonic_ns() + LEAD_NS)
@@ -172,7 +248,9 @@ def _slope(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _shortest(costs_us: np.ndarray) -> float:
-    """The shortest event whose mean of max(length, cost) is at most OVER_SHARE above its length; to 0.5 us."""
+    """The shortest event whose mean of max(length, cost) is at most OVER_SHARE above its length; to
+    0.5 us.
+    """
     costs = np.minimum(costs_us, np.quantile(costs_us, _HIGHEST))
     lengths = np.arange(np.floor(2 * np.median(costs)) / 2, costs.max() + 1, 0.5)
     over = np.array([np.maximum(costs, length).mean() / max(length, 0.5) - 1 for length in lengths])

@@ -1,4 +1,5 @@
-"""A planted disturbance: real-time hogs that take CPUs away on a schedule, independent of the injector.
+"""A planted disturbance: real-time hogs that take CPUs away on a schedule, independent of the
+injector.
 
 Owns the processes of `workloads/hog.c` and random schedules for them.
 """
@@ -17,7 +18,9 @@ from ..files import digest
 from ..measure import Attachment
 from ..workloads import binary_folder, program_path
 
-LONGEST_NS = 900_000_000  # per CPU at a stretch: the kernel's fair server would step in after 0.95 s
+LONGEST_NS = (
+    900_000_000  # per CPU at a stretch: the kernel's fair server would step in after 0.95 s
+)
 PAUSE_NS = 100_000  # a shorter pause is none
 READY_S = 5.0
 _SIGNALS_TO_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
@@ -25,31 +28,43 @@ Schedule = Mapping[int, Sequence[tuple[int, int]]]
 
 
 class Hog(Attachment):
-    """One SCHED_FIFO process a CPU that takes it away from `start_ns` (after t0) for `length_ns`, block by block.
+    """One SCHED_FIFO process a CPU that takes it away from `start_ns` (after t0) for `length_ns`,
+    block by block.
 
     Parameters
     ----------
-    schedule : CPU -> blocks (start_ns, length_ns), in order, not overlapping, at most 0.9 s at a stretch.
-    priority : of SCHED_FIFO, 1 to 98; 0: an ordinary process.
-    roam : let each process go to any CPU; otherwise it stays on the schedule's CPU.
+    schedule
+        CPU -> blocks (start_ns, length_ns), in order, not overlapping, at most 0.9 s at a stretch.
+    priority
+        Of SCHED_FIFO, 1 to 98; 0: an ordinary process.
+    roam
+        Let each process go to any CPU; otherwise it stays on the schedule's CPU.
 
     Raises
     ------
-    InputError : a schedule that cannot, or should not, be followed.
+    InputError
+        a schedule that cannot, or should not, be followed.
     """
 
     follows_region = True
 
     def __init__(self, schedule: Schedule, priority: int = 40, roam: bool = False):
         if not 0 <= priority <= 98:
-            raise InputError(f"priority {priority}", mend="use 1 to 98, or 0 for an ordinary process")
-        self.schedule = {int(cpu): tuple((int(start), int(length)) for start, length in blocks) for cpu, blocks in schedule.items()}
+            raise InputError(
+                f"priority {priority}", mend="use 1 to 98, or 0 for an ordinary process"
+            )
+        self.schedule = {
+            int(cpu): tuple((int(start), int(length)) for start, length in blocks)
+            for cpu, blocks in schedule.items()
+        }
         for cpu, blocks in self.schedule.items():
             _check_blocks(cpu, blocks)
         self._priority, self._roam = priority, roam
         self.identity = f"hog {digest(str(self.schedule), str(priority), str(roam))}"
         self._pids: list[int] = []
-        self._pipes: list[int] = []  # our ends: of the ready pipes to read, of the go pipes to write
+        self._pipes: list[
+            int
+        ] = []  # our ends: of the ready pipes to read, of the go pipes to write
         self._go: list[int] = []
 
     def __repr__(self) -> str:
@@ -80,8 +95,16 @@ class Hog(Attachment):
         actions = [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in (theirs_ready, theirs_go)]
         try:
             command = self._command(cpu, blocks)
-            self._pids.append(os.posix_spawn(command[0], command, os.environ | barrier, file_actions=actions, setsigmask=(),
-                                             setsigdef=_SIGNALS_TO_RESET))
+            self._pids.append(
+                os.posix_spawn(
+                    command[0],
+                    command,
+                    os.environ | barrier,
+                    file_actions=actions,
+                    setsigmask=(),
+                    setsigdef=_SIGNALS_TO_RESET,
+                )
+            )
         finally:
             os.close(theirs_ready)
             os.close(theirs_go)
@@ -93,7 +116,17 @@ class Hog(Attachment):
         place = ["--roam"] if self._roam else ["--cpu", str(cpu)]
         policy = ["--fifo", str(self._priority)] if self._priority else []
         schedule = ",".join(f"{start}:{length}" for start, length in blocks)
-        return [launcher, "--parent", str(os.getpid()), "--", hog, *place, *policy, "--schedule", schedule]
+        return [
+            launcher,
+            "--parent",
+            str(os.getpid()),
+            "--",
+            hog,
+            *place,
+            *policy,
+            "--schedule",
+            schedule,
+        ]
 
     def released(self, t0_ns: int) -> None:
         """Tell every hog when the region begins; one that has died shows in `after`."""
@@ -106,10 +139,14 @@ class Hog(Attachment):
 
         Returns
         -------
-        `hog_ns` (CPU time that the hogs used, start-up included), `hog_planned_ns` (blocks that began before the timed region's end).
+        `hog_ns` (CPU time that the hogs used, start-up included), `hog_planned_ns` (blocks that
+        began before the timed region's end).
         """
         ends = self._end()
-        columns = {"hog_ns": sum(used_ns for _, used_ns in ends), "hog_planned_ns": self._planned_ns(run)}
+        columns = {
+            "hog_ns": sum(used_ns for _, used_ns in ends),
+            "hog_planned_ns": self._planned_ns(run),
+        }
         failed = [status for status, _ in ends if status not in (0, -signal.SIGKILL)]
         if failed and run.get("status") == "ok":
             columns |= {"status": "hog failed", "message": f"a hog ended with status {failed[0]}"}
@@ -119,7 +156,12 @@ class Hog(Attachment):
         if not run.get("end_ns") or not run.get("start_ns"):
             return None
         took_ns = run["end_ns"] - run["start_ns"]
-        return sum(length for blocks in self.schedule.values() for start, length in blocks if start < took_ns)
+        return sum(
+            length
+            for blocks in self.schedule.values()
+            for start, length in blocks
+            if start < took_ns
+        )
 
     def _end(self) -> list[tuple[int, int]]:
         """Kill and reap the hogs, close the pipes; for each hog its exit code and CPU time in ns."""
@@ -152,14 +194,18 @@ def _await_ready(ready: list[int]) -> None:
 
     Raises
     ------
-    RunError : one of them ended instead, or takes too long.
+    RunError
+        One of them ended instead, or takes too long.
     """
     limit = time.monotonic() + READY_S
     for fd in ready:
         readable, _, _ = select.select([fd], [], [], max(0, limit - time.monotonic()))
         if not readable or os.read(fd, 1) != b"r":
-            raise RunError("a hog did not become ready", why="the run would not be disturbed",
-                           mend="its own message stands above; SCHED_FIFO needs root or: ulimit -r 99")
+            raise RunError(
+                "a hog did not become ready",
+                why="the run would not be disturbed",
+                mend="its own message stands above; SCHED_FIFO needs root or: ulimit -r 99",
+            )
 
 
 def _check_blocks(cpu: int, blocks: Sequence[tuple[int, int]]) -> None:
@@ -170,43 +216,76 @@ def _check_blocks(cpu: int, blocks: Sequence[tuple[int, int]]) -> None:
             raise InputError("blocks must follow each other and have a length", where=where)
         since, until = start if start - until > PAUSE_NS else since, start + length
         if until - since > LONGEST_NS:
-            raise InputError(f"{(until - since) / 1e9:.3f} s at a stretch", where=where, mend="leave the CPU for 2 ms every 0.9 s",
-                             why="the kernel's fair server would step in, and the machine must stay usable")
+            raise InputError(
+                f"{(until - since) / 1e9:.3f} s at a stretch",
+                where=where,
+                mend="leave the CPU for 2 ms every 0.9 s",
+                why="the kernel's fair server would step in, and the machine must stay usable",
+            )
 
 
-def random_schedule(seconds: float, share: float, cpus: Sequence[int], seed: int, shortest_ms: float = 1.0,
-                    longest_ms: float = 60.0) -> dict[int, list[tuple[int, int]]]:
+def random_schedule(
+    seconds: float,
+    share: float,
+    cpus: Sequence[int],
+    seed: int,
+    shortest_ms: float = 1.0,
+    longest_ms: float = 60.0,
+) -> dict[int, list[tuple[int, int]]]:
     """A schedule whose blocks sum to a share of the run time, over all CPUs together.
 
     Parameters
     ----------
-    seconds : run time of the undisturbed workload; the blocks lie within it.
-    share : sum of all blocks over `seconds`, such as 0.2 to 1.0; each CPU gets an equal part of it.
-    cpus : CPUs to disturb. Blocks of different CPUs may coincide.
-    seed : equal seeds give equal schedules.
-    shortest_ms, longest_ms : length of a block (evenly distributed; the last one of a CPU may be shorter).
+    seconds
+        Run time of the undisturbed workload; the blocks lie within it.
+    share
+        Sum of all blocks over `seconds`, such as 0.2 to 1.0; each CPU gets an equal part of it.
+    cpus
+        CPUs to disturb. Blocks of different CPUs may coincide.
+    seed
+        Equal seeds give equal schedules.
+    shortest_ms, longest_ms
+        Length of a block (evenly distributed; the last one of a CPU may be shorter).
 
     Raises
     ------
-    InputError : the share does not fit in 90 % of the CPUs' time.
+    InputError
+        The share does not fit in 90 % of the CPUs' time.
     """
     part_ns = round(seconds * share / max(len(cpus), 1) * 1e9)
     if not cpus or not 0 < share <= 0.9 * len(cpus):
-        raise InputError(f"{share:.0%} of the run time on {len(cpus)} CPUs", mend="at most 90 % for each CPU")
+        raise InputError(
+            f"{share:.0%} of the run time on {len(cpus)} CPUs", mend="at most 90 % for each CPU"
+        )
     if not 0 < shortest_ms <= longest_ms <= LONGEST_NS / 1e6:
-        raise InputError(f"blocks of {shortest_ms} to {longest_ms} ms", mend="0 < shortest_ms <= longest_ms <= 900")
+        raise InputError(
+            f"blocks of {shortest_ms} to {longest_ms} ms",
+            mend="0 < shortest_ms <= longest_ms <= 900",
+        )
     random = np.random.default_rng(seed)
-    return {int(cpu): _random_blocks(round(seconds * 1e9), part_ns, round(shortest_ms * 1e6), round(longest_ms * 1e6), random)
-            for cpu in cpus}
+    return {
+        int(cpu): _random_blocks(
+            round(seconds * 1e9), part_ns, round(shortest_ms * 1e6), round(longest_ms * 1e6), random
+        )
+        for cpu in cpus
+    }
 
 
-def _random_blocks(window_ns: int, sum_ns: int, shortest_ns: int, longest_ns: int, random: np.random.Generator) -> list[tuple[int, int]]:
-    """Blocks of random length, the idle time between them split at random; each pause is at least PAUSE_NS long."""
+def _random_blocks(
+    window_ns: int, sum_ns: int, shortest_ns: int, longest_ns: int, random: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Blocks of random length, the idle time between them split at random; each pause is at least
+    PAUSE_NS long.
+    """
     lengths: list[int] = []
     while (left := sum_ns - sum(lengths)) > 0:
         lengths.append(min(left, int(random.integers(shortest_ns, longest_ns, endpoint=True))))
     idle_ns = window_ns - sum_ns - 2 * PAUSE_NS * len(lengths)
     cuts = np.sort(random.integers(0, max(idle_ns, 1), len(lengths)))
-    before = cuts + 2 * PAUSE_NS * np.arange(1, len(lengths) + 1) if idle_ns > 0 else np.zeros(len(lengths), int)
+    before = (
+        cuts + 2 * PAUSE_NS * np.arange(1, len(lengths) + 1)
+        if idle_ns > 0
+        else np.zeros(len(lengths), int)
+    )
     starts = before + np.cumsum([0, *lengths[:-1]])
     return [(int(start), length) for start, length in zip(starts, lengths)]

@@ -21,7 +21,8 @@ from .rules import Rules
 class Injection:
     """What `inject` returns.
 
-    `runs`: the runs table, one row a run; `logs`: run -> its injection log; `notes`: what a reader must know.
+    `runs`: the runs table, one row a run; `logs`: run -> its injection log; `notes`: what a reader
+    must know.
     """
 
     runs: pd.DataFrame
@@ -35,64 +36,124 @@ class Injection:
 
     @property
     def log(self) -> pd.DataFrame:
-        """The log of the run, without a copy; of several runs the logs below each other, with a column `run`."""
+        """The log of the run, without a copy; of several runs the logs below each other, with a
+        column `run`.
+        """
         if len(self.logs) == 1:
             return next(iter(self.logs.values()))
         return join_logs(self.logs)
 
-    def accuracy(self, anomaly_seconds: object = None, undisturbed_seconds: object = None, seed: int = 0) -> Accuracy:
-        """How far it was from its plan, over all runs: each event, CPU time by class, and the run times.
+    def accuracy(
+        self, anomaly_seconds: object = None, undisturbed_seconds: object = None, seed: int = 0
+    ) -> Accuracy:
+        """How far it was from its plan, over all runs: each event, CPU time by class, and the run
+        times.
 
         Parameters
         ----------
-        anomaly_seconds : run time of the anomaly that was replayed, or of several runs of it; None: nothing is said of run times.
-        undisturbed_seconds : run times without noise, as a control. seed : of the resampling.
+        anomaly_seconds
+            Run time of the anomaly that was replayed, or of several runs of it; None: nothing is
+            said of run times.
+        undisturbed_seconds
+            Run times without noise, as a control.
+        seed
+            Of the resampling.
         """
         seconds = self.runs.loc[self.runs["status"] == "ok", "seconds"]
         return accuracy_of(self.log, anomaly_seconds, seconds, undisturbed_seconds, seed)
 
     def __repr__(self) -> str:
-        return f"Injection({len(self.runs)} run(s), {self.accuracy()!r})" if self.logs else f"Injection({len(self.runs)} run(s), no log)"
+        return (
+            f"Injection({len(self.runs)} run(s), {self.accuracy()!r})"
+            if self.logs
+            else f"Injection({len(self.runs)} run(s), no log)"
+        )
 
 
-def inject(config: NoiseConfig | str | Path, command: Workload | str | Sequence[str] | None = None, runs: int = 1, *,
-           placement: Placement = "roam", lanes: int = 2, rules: Rules | None = None, exclude_cpus: Collection[int] = (),
-           kinds: KindOptions | None = None, log_folder: str | Path | None = None, **described: object) -> Injection:
+def inject(
+    config: NoiseConfig | str | Path,
+    command: Workload | str | Sequence[str] | None = None,
+    runs: int = 1,
+    *,
+    placement: Placement = "roam",
+    lanes: int = 2,
+    rules: Rules | None = None,
+    exclude_cpus: Collection[int] = (),
+    kinds: KindOptions | None = None,
+    log_folder: str | Path | None = None,
+    **described: object,
+) -> Injection:
     """Run a program under a noise config, as often as wanted.
 
     Parameters
     ----------
-    config : a noise config, or the path of one.
-    command : a `Workload`, or what `workloads.program` makes one of, as in `measure`.
-    runs : how often; to compare with undisturbed runs use a `Campaign` that interleaves them, with an `Injector` attached.
-    placement, lanes, rules, exclude_cpus, kinds, log_folder : see `Injector`.
-    described : keywords of `workloads.program`, the same as in `measure`: region, seconds, reports, outcome, …
+    config
+        a noise config, or the path of one.
+    command
+        a `Workload`, or what `workloads.program` makes one of, as in `measure`.
+    runs
+        How often; to compare with undisturbed runs use a `Campaign` that interleaves them, with an
+        `Injector` attached.
+    placement, lanes, rules, exclude_cpus, kinds, log_folder
+        See `Injector`.
+    described
+        Keywords of `workloads.program`, the same as in `measure`: region, seconds, reports,
+        outcome, ….
 
     Raises
     ------
-    InputError : a config that this machine cannot, or should not, be given.
-    RunError : the program does not exist, or the injector could not be started.
+    InputError
+        a config that this machine cannot, or should not, be given.
+    RunError
+        The program does not exist, or the injector could not be started.
     """
     config = config if isinstance(config, NoiseConfig) else NoiseConfig.read(config)
     workload = as_workload(command, **described)
-    injector = Injector(config, placement, lanes=lanes, rules=rules, exclude_cpus=exclude_cpus, kinds=kinds, log_folder=log_folder, keep_logs=True)
+    injector = Injector(
+        config,
+        placement,
+        lanes=lanes,
+        rules=rules,
+        exclude_cpus=exclude_cpus,
+        kinds=kinds,
+        log_folder=log_folder,
+        keep_logs=True,
+    )
     try:
-        rows = [run_once(workload, [injector], run=run, labels={"noise": config.digest}) for run in range(runs)]
+        rows = [
+            run_once(workload, [injector], run=run, labels={"noise": config.digest})
+            for run in range(runs)
+        ]
     finally:
         injector.close()
     return Injection(pd.DataFrame(rows), injector.logs, injector.notes)
 
 
-def injection_campaign(folder: Path, workload: Workload, config: NoiseConfig, runs: int, seed: int = 0, frozen: bool = False,
-                       attachments: Sequence[Attachment] = (), **options) -> Campaign:
-    """The workload with and without a noise config, in random order: the cells "baseline" and "injected".
+def injection_campaign(
+    folder: Path,
+    workload: Workload,
+    config: NoiseConfig,
+    runs: int,
+    seed: int = 0,
+    frozen: bool = False,
+    attachments: Sequence[Attachment] = (),
+    **options,
+) -> Campaign:
+    """The workload with and without a noise config, in random order: the cells "baseline" and
+    "injected".
 
     Parameters
     ----------
-    folder : of the campaign; logs go to ``logs`` in it.
-    runs, seed, frozen, attachments : of the campaign; frozen: nothing is planned or measured.
-    options : of `Injector`.
+    folder
+        Of the campaign; logs go to ``logs`` in it.
+    runs, seed, frozen, attachments
+        Of the campaign; frozen: nothing is planned or measured.
+    options
+        Of `Injector`.
     """
     injector = [] if frozen else [Injector(config, log_folder=Path(folder) / "logs", **options)]
-    cells = [Cell("baseline", workload), Cell("injected", workload, noise=config.digest, attachments=injector)]
+    cells = [
+        Cell("baseline", workload),
+        Cell("injected", workload, noise=config.digest, attachments=injector),
+    ]
     return Campaign(folder, cells, runs=runs, seed=seed, frozen=frozen, attachments=attachments)

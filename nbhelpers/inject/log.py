@@ -1,6 +1,7 @@
 """The injection log: what was planned and what was achieved, event by event.
 
-Owns the log's table (data/README.md) and its files; how accurate an injection was is next door (`accuracy.py`).
+Owns the log's table (data/README.md) and its files; how accurate an injection was is next door
+(`accuracy.py`).
 """
 
 from pathlib import Path
@@ -14,62 +15,104 @@ from ._limits import REALTIME
 from .replay import Replay
 from .rules import POLICY_NAMES, Plan, doublings
 
-REPLAYED = ("not reached", "injected", "late", "cut", "dropped", "truncated")  # in the order of the C core's codes
+REPLAYED = (
+    "not reached",
+    "injected",
+    "late",
+    "cut",
+    "dropped",
+    "truncated",
+)  # in the order of the C core's codes
 OUTCOMES = (*REPLAYED, "coalesced", "below floor")
 DONE = ("injected", "late", "truncated")
 
 
 def make_log(replay: Replay) -> pd.DataFrame:
-    """One row an event of the config, in the order of the plan; most columns of numbers are views of the shared memory.
+    """One row an event of the config, in the order of the plan; most columns of numbers are views
+    of the shared memory.
 
     Returns
     -------
-    What was planned: `cpu`, `event`, `planned_start_ns`, `planned_duration_ns` (of the config; the planned end is their sum), `kind`, `priority`,
-    `intensity` (NaN: it occupies the CPU); `replay_start_ns`, `replayed_ns` (where and how long it was to be replayed, with what it
-    carries of others; 0: not itself), `carrier` (index, in this log, of the event that carries it; −1: none), `lane` (number of its process).
-    What was achieved, from t0, 0 where it was not replayed: `start_ns` (awake, on a CPU), `taken_ns` (since when the workload was without
-    the CPU: the planned start if the timer took it), `end_ns`, `exit_ns` (of a real-time event: what giving the CPU back takes after that, as
-    calibrated), `cpu_time_ns`, `gap_ns` (longest time without progress), `preempted_ns` (others had the CPU meanwhile, which it made up for),
-    `ran_on`, `policy` (it really had), `achieved` (intensity), `outcome`: one of `OUTCOMES`.
+    What was planned: `cpu`, `event`, `planned_start_ns`, `planned_duration_ns` (of the config; the
+    planned end is their sum), `kind`, `priority`, `intensity` (NaN: it occupies the CPU);
+    `replay_start_ns`, `replayed_ns` (where and how long it was to be replayed, with what it carries
+    of others; 0: not itself), `carrier` (index, in this log, of the event that carries it; −1:
+    none), `lane` (number of its process). What was achieved, from t0, 0 where it was not replayed:
+    `start_ns` (awake, on a CPU), `taken_ns` (since when the workload was without the CPU: the
+    planned start if the timer took it), `end_ns`, `exit_ns` (of a real-time event: what giving the
+    CPU back takes after that, as calibrated), `cpu_time_ns`, `gap_ns` (longest time without
+    progress), `preempted_ns` (others had the CPU meanwhile, which it made up for), `ran_on`,
+    `policy` (it really had), `achieved` (intensity), `outcome`: one of `OUTCOMES`.
     """
     events, log, itself = replay.plan.events, replay.log, np.arange(len(replay.plan.events))
     into = events["into"].to_numpy()
     nothing = np.full(len(events), np.nan)
-    table = pd.DataFrame({
-        "cpu": events["cpu"], "event": events["event"], "planned_start_ns": events["recorded_start_ns"],
-        "planned_duration_ns": events["recorded_duration_ns"], "start_ns": log["start_ns"], "end_ns": log["end_ns"],
-        "cpu_time_ns": log["cpu_time_ns"], "ran_on": log["ran_on"], "policy": _policies(log), "priority": events["priority"],
-        "outcome": _outcomes(log["outcome"], into, itself), "kind": events["kind"], "taken_ns": log["taken_ns"], "gap_ns": log["gap_ns"],
-        "preempted_ns": log["preempted_ns"], "replay_start_ns": events["start_ns"], "replayed_ns": np.where(into == itself, events["duration_ns"], 0),
-        "carrier": np.where(into == itself, -1, into), "lane": _lanes(replay.plan.lanes, len(events)),
-        "intensity": events["intensity"].where(~events["kind"].isin(KINDS)), "achieved": log.get("achieved", nothing),
-    }, copy=False)
+    table = pd.DataFrame(
+        {
+            "cpu": events["cpu"],
+            "event": events["event"],
+            "planned_start_ns": events["recorded_start_ns"],
+            "planned_duration_ns": events["recorded_duration_ns"],
+            "start_ns": log["start_ns"],
+            "end_ns": log["end_ns"],
+            "cpu_time_ns": log["cpu_time_ns"],
+            "ran_on": log["ran_on"],
+            "policy": _policies(log),
+            "priority": events["priority"],
+            "outcome": _outcomes(log["outcome"], into, itself),
+            "kind": events["kind"],
+            "taken_ns": log["taken_ns"],
+            "gap_ns": log["gap_ns"],
+            "preempted_ns": log["preempted_ns"],
+            "replay_start_ns": events["start_ns"],
+            "replayed_ns": np.where(into == itself, events["duration_ns"], 0),
+            "carrier": np.where(into == itself, -1, into),
+            "lane": _lanes(replay.plan.lanes, len(events)),
+            "intensity": events["intensity"].where(~events["kind"].isin(KINDS)),
+            "achieved": log.get("achieved", nothing),
+        },
+        copy=False,
+    )
     return table.assign(exit_ns=_exit_ns(table, replay.plan))
 
 
 def _outcomes(codes: np.ndarray, into: np.ndarray, itself: np.ndarray) -> pd.Categorical:
-    """An event that others carry shares the fate of its carrier only in the sums; its own outcome says that it was carried."""
+    """An event that others carry shares the fate of its carrier only in the sums; its own outcome
+    says that it was carried.
+    """
     coalesced, below_floor = OUTCOMES.index("coalesced"), OUTCOMES.index("below floor")
-    return pd.Categorical.from_codes(np.select([into < 0, into != itself], [below_floor, coalesced], codes), OUTCOMES)
+    return pd.Categorical.from_codes(
+        np.select([into < 0, into != itself], [below_floor, coalesced], codes), OUTCOMES
+    )
 
 
 def _lanes(lanes: pd.DataFrame, count: int) -> np.ndarray:
     """Number of the process that replays each event; −1: none."""
     number = np.full(count, -1, np.int32)
     for lane, (first, length) in enumerate(zip(lanes["first"], lanes["count"])):
-        number[first:first + length] = lane
+        number[first : first + length] = lane
     return number
 
 
 def _exit_ns(log: pd.DataFrame, plan: Plan) -> np.ndarray:
-    """What the C core reckons with (`predict_exit` of lane.c): an event that woke slowly leaves slowly."""
+    """What the C core reckons with (`predict_exit` of lane.c): an event that woke slowly leaves
+    slowly.
+    """
     known, given = plan.calibration, plan.rules.exit_cost_us
     late_us = (log["start_ns"] - log["replay_start_ns"]) / 1e3
     told = (late_us <= plan.rules.wake_allowance_us) & (given is None)
-    cost_us = (known.exit_us if given is None else given) + known.exit_per_wake * (late_us - known.wake_us).where(told, 0)
+    cost_us = (known.exit_us if given is None else given) + known.exit_per_wake * (
+        late_us - known.wake_us
+    ).where(told, 0)
     cost_us += known.exit_per_doubling_us * doublings(log["replayed_ns"]) if given is None else 0
     cost_us = cost_us.clip(0, known.exit_most_us if given is None else given)
-    return (cost_us * 1e3).where(log["policy"].isin(REALTIME) & log["outcome"].isin(DONE), 0).round().astype(np.int64).to_numpy()
+    return (
+        (cost_us * 1e3)
+        .where(log["policy"].isin(REALTIME) & log["outcome"].isin(DONE), 0)
+        .round()
+        .astype(np.int64)
+        .to_numpy()
+    )
 
 
 def _policies(log: dict[str, np.ndarray]) -> pd.Categorical:
@@ -80,14 +123,17 @@ def _policies(log: dict[str, np.ndarray]) -> pd.Categorical:
 
 
 def occupies(log: pd.DataFrame) -> pd.Series:
-    """Which events take CPU time from the workload; the others (memory bandwidth, cache, …) use something else up beside it."""
+    """Which events take CPU time from the workload; the others (memory bandwidth, cache, …) use
+    something else up beside it.
+    """
     return log["kind"].isin(KINDS)
 
 
 def noise_ns(log: pd.DataFrame) -> pd.Series:
-    """What each event took from the workload. Real-time ones: from `taken_ns` (the workload loses the CPU when the timer fires, so waking up is
-    part of it) until the workload has it back (`exit_ns` after their end), less what others had of it. Ordinary ones: the CPU time that
-    they consumed. Dropped ones, and those that do not occupy a CPU: nothing.
+    """What each event took from the workload. Real-time ones: from `taken_ns` (the workload loses
+    the CPU when the timer fires, so waking up is part of it) until the workload has it back
+    (`exit_ns` after their end), less what others had of it. Ordinary ones: the CPU time that they
+    consumed. Dropped ones, and those that do not occupy a CPU: nothing.
     """
     held = log["end_ns"] - log["taken_ns"]
     for name, sign in (("exit_ns", 1), ("preempted_ns", -1)):
@@ -97,7 +143,9 @@ def noise_ns(log: pd.DataFrame) -> pd.Series:
 
 
 def replayed_ns(log: pd.DataFrame) -> pd.Series:
-    """What each event was to take, with what it carries of others; 0 for those that another carries, and below the floor."""
+    """What each event was to take, with what it carries of others; 0 for those that another
+    carries, and below the floor.
+    """
     return log["replayed_ns"] if "replayed_ns" in log else log["planned_duration_ns"]
 
 
@@ -107,14 +155,19 @@ def replay_start_ns(log: pd.DataFrame) -> pd.Series:
 
 
 def shared_noise_ns(log: pd.DataFrame) -> pd.Series:
-    """`noise_ns`, a carrier's shared out between itself and the events that it carries, in proportion to what was planned."""
+    """`noise_ns`, a carrier's shared out between itself and the events that it carries, in
+    proportion to what was planned.
+    """
     took = noise_ns(log).astype(float)
     if "carrier" not in log:
         return took
     at = log["carrier"].where(log["carrier"] >= 0, log.index)
-    planned, replayed = log["planned_duration_ns"].to_numpy(float), replayed_ns(log).reindex(at).to_numpy(float)
+    planned = log["planned_duration_ns"].to_numpy(float)
+    replayed = replayed_ns(log).reindex(at).to_numpy(float)
     share = np.divide(planned, replayed, out=np.ones(len(log)), where=replayed > 0)
-    return pd.Series(took.reindex(at).to_numpy() * share, log.index).where(log["outcome"] != "below floor", 0.0)
+    return pd.Series(took.reindex(at).to_numpy() * share, log.index).where(
+        log["outcome"] != "below floor", 0.0
+    )
 
 
 def summarise(log: pd.DataFrame) -> dict[str, int | float]:
@@ -122,21 +175,32 @@ def summarise(log: pd.DataFrame) -> dict[str, int | float]:
 
     Returns
     -------
-    `injected_ns` (noise, see `noise_ns`), `injected_planned_ns` (planned for the events that were reached and not cut), `injected_cpu_ns`
-    (CPU time consumed), `injected_events`, `late_events`, `dropped_events`, `truncated_events`, `cut_events`, `not_reached_events`, `coalesced_events`,
+    `injected_ns` (noise, see `noise_ns`), `injected_planned_ns` (planned for the events that were
+    reached and not cut), `injected_cpu_ns` (CPU time consumed), `injected_events`, `late_events`,
+    `dropped_events`, `truncated_events`, `cut_events`, `not_reached_events`, `coalesced_events`,
     `below_floor_events`, `below_floor_ns`, `worst_lateness_us` (from planned start to wake-up).
     """
     counts = log["outcome"].astype(str).value_counts().reindex(OUTCOMES, fill_value=0)
     reached = log[log["outcome"].isin(REPLAYED[1:])]
     lateness = reached["start_ns"] - replay_start_ns(reached)
     planned = replayed_ns(reached)[(reached["outcome"] != "cut") & occupies(reached)]
-    return {"injected_ns": int(noise_ns(reached).sum()), "injected_planned_ns": int(planned.sum()),
-            "injected_cpu_ns": int(reached["cpu_time_ns"].sum()), "injected_events": int(counts[list(DONE)].sum()),
-            "late_events": int(counts["late"]), "dropped_events": int(counts["dropped"]), "truncated_events": int(counts["truncated"]), "cut_events": int(counts["cut"]),
-            "not_reached_events": int(counts["not reached"]), "coalesced_events": int(counts["coalesced"]),
-            "below_floor_events": int(counts["below floor"]),
-            "below_floor_ns": int(log.loc[log["outcome"] == "below floor", "planned_duration_ns"].sum()),
-            "worst_lateness_us": float(lateness.max()) / 1e3 if len(reached) else 0.0}
+    return {
+        "injected_ns": int(noise_ns(reached).sum()),
+        "injected_planned_ns": int(planned.sum()),
+        "injected_cpu_ns": int(reached["cpu_time_ns"].sum()),
+        "injected_events": int(counts[list(DONE)].sum()),
+        "late_events": int(counts["late"]),
+        "dropped_events": int(counts["dropped"]),
+        "truncated_events": int(counts["truncated"]),
+        "cut_events": int(counts["cut"]),
+        "not_reached_events": int(counts["not reached"]),
+        "coalesced_events": int(counts["coalesced"]),
+        "below_floor_events": int(counts["below floor"]),
+        "below_floor_ns": int(
+            log.loc[log["outcome"] == "below floor", "planned_duration_ns"].sum()
+        ),
+        "worst_lateness_us": float(lateness.max()) / 1e3 if len(reached) else 0.0,
+    }
 
 
 def log_path(folder: str | Path, run: int) -> Path:
@@ -145,11 +209,13 @@ def log_path(folder: str | Path, run: int) -> Path:
 
 
 def read_logs(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
-    """The logs that an `Injector` kept of finished runs, one below the other, with the column `run`.
+    """The logs that an `Injector` kept of finished runs, one below the other, with the column
+    `run`.
 
     Raises
     ------
-    InputError : a run has no log, or a damaged one.
+    InputError
+        a run has no log, or a damaged one.
     """
     logs = {int(run): _read_log(log_path(folder, int(run))) for run in runs["run"]}
     if not logs:
@@ -160,15 +226,27 @@ def read_logs(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
 def join_logs(logs: dict[int, pd.DataFrame]) -> pd.DataFrame:
     """Logs one below the other, with the column `run`; `carrier` is the index in the whole."""
     offsets = np.cumsum([0, *(len(log) for log in logs.values())])
-    return pd.concat([_moved(log.assign(run=run), int(offset)) for (run, log), offset in zip(logs.items(), offsets)], ignore_index=True)
+    return pd.concat(
+        [
+            _moved(log.assign(run=run), int(offset))
+            for (run, log), offset in zip(logs.items(), offsets)
+        ],
+        ignore_index=True,
+    )
 
 
 def _moved(log: pd.DataFrame, offset: int) -> pd.DataFrame:
-    return log.assign(carrier=log["carrier"].where(log["carrier"] < 0, log["carrier"] + offset)) if "carrier" in log else log
+    return (
+        log.assign(carrier=log["carrier"].where(log["carrier"] < 0, log["carrier"] + offset))
+        if "carrier" in log
+        else log
+    )
 
 
 def _read_log(path: Path) -> pd.DataFrame:
     try:
         return pd.read_parquet(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read an injection log: {error}", where=path, why="its run could not be judged") from None
+        raise InputError(
+            f"cannot read an injection log: {error}", where=path, why="its run could not be judged"
+        ) from None

@@ -1,6 +1,8 @@
-"""One replay of a plan: the shared memory that holds plan and log, and the life of the processes that work on it.
+"""One replay of a plan: the shared memory that holds plan and log, and the life of the processes
+that work on it.
 
-Owns the layout of that memory. Python's mmap owns the memory itself: it goes when the last NumPy view of a column does.
+Owns the layout of that memory. Python's mmap owns the memory itself: it goes when the last NumPy
+view of a column does.
 """
 
 import errno
@@ -18,12 +20,41 @@ from .rules import KIND_CODES, LATENESS_CODES, POLICY_CODES, Plan
 
 ARMED_LIMIT_S = 60.0
 READY_MS, JOIN_MS = 5000, 5000
-ENDINGS = ("the supervisor died", "plan done", "workload ended", "owner ended", "asked", "time limit", "failed")
-PLAN_COLUMNS = {"start_ns": np.int64, "duration_ns": np.int64, "policy": np.int8, "priority": np.int8,
-                "kind": np.int8, "intensity": np.float64}
-LOG_COLUMNS = {"start_ns": np.int64, "taken_ns": np.int64, "end_ns": np.int64, "cpu_time_ns": np.int64, "gap_ns": np.int64,
-               "preempted_ns": np.int64, "ran_on": np.int16, "policy": np.int8, "outcome": np.int8, "achieved": np.float64}
-C_TYPES = {np.int8: "int8_t *", np.int16: "int16_t *", np.int64: "int64_t *", np.float64: "double *"}
+ENDINGS = (
+    "the supervisor died",
+    "plan done",
+    "workload ended",
+    "owner ended",
+    "asked",
+    "time limit",
+    "failed",
+)
+PLAN_COLUMNS = {
+    "start_ns": np.int64,
+    "duration_ns": np.int64,
+    "policy": np.int8,
+    "priority": np.int8,
+    "kind": np.int8,
+    "intensity": np.float64,
+}
+LOG_COLUMNS = {
+    "start_ns": np.int64,
+    "taken_ns": np.int64,
+    "end_ns": np.int64,
+    "cpu_time_ns": np.int64,
+    "gap_ns": np.int64,
+    "preempted_ns": np.int64,
+    "ran_on": np.int16,
+    "policy": np.int8,
+    "outcome": np.int8,
+    "achieved": np.float64,
+}
+C_TYPES = {
+    np.int8: "int8_t *",
+    np.int16: "int16_t *",
+    np.int64: "int64_t *",
+    np.float64: "double *",
+}
 
 
 class Replay:
@@ -31,7 +62,10 @@ class Replay:
 
     Parameters
     ----------
-    plan : what is replayed. armed_limit_s : it ends when it was not released by then.
+    plan
+        What is replayed.
+    armed_limit_s
+        It ends when it was not released by then.
 
     Every method may be called at any time; `close` leaves no process and no descriptor. `log`: the columns as written by the
     processes, views without a copy.
@@ -60,7 +94,9 @@ class Replay:
         self._run.memory, self._run.memory_bytes, self._run.event_count = self._memory, size, count
         self._run.control = ffi.cast("struct nb_control *", self._memory + control)
         self._run.lanes = ffi.cast("struct nb_lane *", self._memory + lanes)
-        arrays = {place: np.frombuffer(memory, kind, count, at) for place, (at, kind) in places.items()}
+        arrays = {
+            place: np.frombuffer(memory, kind, count, at) for place, (at, kind) in places.items()
+        }
         for (owner, name), (at, kind) in places.items():
             column = ffi.cast(C_TYPES[kind], self._memory + at)
             setattr(getattr(self._run, owner), name, column)
@@ -74,7 +110,9 @@ class Replay:
             self._columns[name][:] = events[name].to_numpy()
         for name, codes in (("policy", POLICY_CODES), ("kind", KIND_CODES)):
             words = events[name].astype("category")
-            self._columns[name][:] = np.array([codes.get(str(word), 0) for word in words.cat.categories] or [0])[words.cat.codes]
+            self._columns[name][:] = np.array(
+                [codes.get(str(word), 0) for word in words.cat.categories] or [0]
+            )[words.cat.codes]
 
     def _fill_lanes(self) -> None:
         self._run.lane_count = len(self.plan.lanes)
@@ -89,7 +127,9 @@ class Replay:
         own.wake_allowance_ns = round(rules.wake_allowance_us * 1e3)
         own.give_up_ns = round(rules.give_up_ms * 1e6)
         own.lateness = LATENESS_CODES[rules.lateness]
-        own.longest_event_ns = 2 * round(rules.longest_event_s * 1e9)  # with what it carries of others
+        own.longest_event_ns = 2 * round(
+            rules.longest_event_s * 1e9
+        )  # with what it carries of others
         own.limit_ns = self.plan.end_ns + round(rules.overtime_s * 1e9)
         own.armed_limit_ns = self._armed_limit_ns
         own.realtime_limit_us = 2 * self.plan.longest_realtime_ns // 1000 + 500_000
@@ -99,7 +139,9 @@ class Replay:
         own, given, known = self._run.rules, self.plan.rules.exit_cost_us, self.plan.calibration
         own.exit_cost_ns = round((known.exit_us if given is None else given) * 1e3)
         own.exit_most_ns = round(known.exit_most_us * 1e3) if given is None else own.exit_cost_ns
-        own.exit_per_wake, own.exit_per_doubling = (known.exit_per_wake, known.exit_per_doubling_us * 1e3) if given is None else (0.0, 0.0)
+        own.exit_per_wake, own.exit_per_doubling = (
+            (known.exit_per_wake, known.exit_per_doubling_us * 1e3) if given is None else (0.0, 0.0)
+        )
         own.wake_cost_ns = round(known.wake_us * 1e3)
 
     @property
@@ -124,11 +166,13 @@ class Replay:
         return ENDINGS[self._run.control.ended_by]
 
     def start(self, workload_pid: int = 0) -> None:
-        """Fork supervisor and lanes, and wait until each of them is asleep and ready; without lanes, do nothing.
+        """Fork supervisor and lanes, and wait until each of them is asleep and ready; without
+        lanes, do nothing.
 
         Raises
         ------
-        RunError : the workload has already ended, or a process could not be made ready.
+        RunError
+            The workload has already ended, or a process could not be made ready.
         """
         if not self._run.lane_count:
             return
@@ -137,8 +181,12 @@ class Replay:
             check(lib.nb_start(self._run, workload_pid), "to start")
             code = self._until_done(lib.nb_wait_ready, READY_MS)
             if code < 0:
-                raise RunError(f"the injector did not become ready: {self._first_error() or os.strerror(-code)}",
-                               why="without its noise the run would be an undisturbed one", mend="see: make doctor")
+                raise RunError(
+                    "the injector did not become ready:"
+                    f" {self._first_error() or os.strerror(-code)}",
+                    why="without its noise the run would be an undisturbed one",
+                    mend="see: make doctor",
+                )
         except BaseException:
             self.close()
             raise
@@ -157,7 +205,8 @@ class Replay:
 
         Raises
         ------
-        RunError : it takes longer than `timeout_s`.
+        RunError
+            It takes longer than `timeout_s`.
         """
         check(self._until_done(lib.nb_join, round(timeout_s * 1000)), "to end")
 
@@ -170,7 +219,9 @@ class Replay:
         remove_scratch(self._scratch)
 
     def problem(self) -> str:
-        """What went wrong in a replay that has ended: a process that died, a limit that was met; empty if nothing did."""
+        """What went wrong in a replay that has ended: a process that died, a limit that was met;
+        empty if nothing did.
+        """
         if not self._run.lane_count:
             return ""
         if self.ended_by in (ENDINGS[0], "time limit", "failed"):
@@ -184,7 +235,9 @@ class Replay:
         return ""
 
     def __del__(self) -> None:
-        if getattr(self, "_run", None) and os.getpid() == self._owner:  # not in a child that was forked from us
+        if (
+            getattr(self, "_run", None) and os.getpid() == self._owner
+        ):  # not in a child that was forked from us
             lib.nb_kill(self._run)
             remove_scratch(self._scratch)
 

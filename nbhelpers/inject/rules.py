@@ -1,6 +1,8 @@
-"""What the lanes replay, and by which rules: `Rules`, `Calibration`, `Plan`, and the numbers that the C core knows the words by.
+"""What the lanes replay, and by which rules: `Rules`, `Calibration`, `Plan`, and the numbers that
+the C core knows the words by.
 
-Owns these records; `plan.py` makes plans of noise configs, `calibrate.py` measures calibrations, `replay.py` carries plans out.
+Owns these records; `plan.py` makes plans of noise configs, `calibrate.py` measures calibrations,
+`replay.py` carries plans out.
 """
 
 import os
@@ -18,7 +20,9 @@ from .kinds import KindOptions
 
 POLICY_CODES = {"SCHED_OTHER": 0, "SCHED_FIFO": 1, "SCHED_RR": 2, "SCHED_BATCH": 3, "SCHED_IDLE": 5}
 POLICY_NAMES = {code: name for name, code in POLICY_CODES.items()}
-KIND_CODES = dict(STRESSOR_CODES)  # of nb_plan.kind; kinds that are not listed keep the CPU busy (NB_OCCUPY, 0)
+KIND_CODES = dict(
+    STRESSOR_CODES
+)  # of nb_plan.kind; kinds that are not listed keep the CPU busy (NB_OCCUPY, 0)
 LATENESS_CODES = {"catch up": 0, "drop": 1, "truncate": 2}
 HIGHEST_PRIORITY = 98  # 99 is the supervisor's, which must be able to end every lane
 ROAM = -1
@@ -32,25 +36,42 @@ class Rules:
 
     Parameters
     ----------
-    wake_allowance_us : an event that wakes at most so late was on time. Waking up is part of the noise: the workload lost the CPU when
-        the timer fired.
-    lateness : what becomes of an event that wakes later. "catch up": it keeps its duration, counted from then, so that as much CPU time is
-        injected as was planned; events behind it wait, and the pauses between them use the lateness up. "truncate": it ends when it
-        should have ended, what it missed is not injected. "drop": it is not injected at all. Each of them shows in the log.
-    give_up_ms : an event that wakes later than this is dropped in any case: lateness never builds up beyond it.
-    exit_cost_us : a real-time event stops so long before its planned end, because giving the CPU back costs the workload that much.
-        None: as calibrated, and corrected by how long the event took to wake up.
-    shortest_us : an event that is shorter is carried by another one, or left out; see `make_plan`. None: as calibrated, for
-        real-time and ordinary events apart; 0: every event is injected as it is, and those cost what the machine's floor is.
-    coalesce_ms : so far may the noise of an event be moved for that. 20 ms are a handful of timer ticks: about what it takes.
-    longest_event_s : an event longer than this is refused.
-    full_stop_ms : a plan that takes every CPU of the machine with real-time priority for longer than this is refused...
-    allow_full_stop : ...unless this is true.
-    overtime_s : everything ends so long after the planned end of the last event.
+    wake_allowance_us
+        An event that wakes at most so late was on time. Waking up is part of the noise: the
+        workload lost the CPU when the timer fired.
+    lateness
+        What becomes of an event that wakes later. "catch up": it keeps its duration, counted from
+        then, so that as much CPU time is injected as was planned; events behind it wait, and the
+        pauses between them use the lateness up. "truncate": it ends when it should have ended, what
+        it missed is not injected. "drop": it is not injected at all. Each of them shows in the log.
+    give_up_ms
+        An event that wakes later than this is dropped in any case: lateness never builds up beyond
+        it.
+    exit_cost_us
+        a real-time event stops so long before its planned end, because giving the CPU back costs
+        the workload that much. None: as calibrated, and corrected by how long the event took to
+        wake up.
+    shortest_us
+        An event that is shorter is carried by another one, or left out; see `make_plan`. None: as
+        calibrated, for real-time and ordinary events apart; 0: every event is injected as it is,
+        and those cost what the machine's floor is.
+    coalesce_ms
+        So far may the noise of an event be moved for that. 20 ms are a handful of timer ticks:
+        about what it takes.
+    longest_event_s
+        An event longer than this is refused.
+    full_stop_ms
+        a plan that takes every CPU of the machine with real-time priority for longer than this is
+        refused...
+    allow_full_stop
+        ...unless this is true.
+    overtime_s
+        Everything ends so long after the planned end of the last event.
 
     Raises
     ------
-    InputError : an unknown lateness, or a negative number.
+    InputError
+        An unknown lateness, or a negative number.
     """
 
     wake_allowance_us: float = 500.0
@@ -66,10 +87,15 @@ class Rules:
 
     def __post_init__(self):
         if self.lateness not in LATENESS_CODES:
-            raise InputError(f"unknown lateness {self.lateness!r}", mend=f"use one of {', '.join(LATENESS_CODES)}")
+            raise InputError(
+                f"unknown lateness {self.lateness!r}",
+                mend=f"use one of {', '.join(LATENESS_CODES)}",
+            )
         for name, value in vars(self).items():
             if isinstance(value, int | float) and not 0 <= value < float("inf"):
-                raise InputError(f"{name} is {value}", where="Rules", mend="pass a number, 0 or more")
+                raise InputError(
+                    f"{name} is {value}", where="Rules", mend="pass a number, 0 or more"
+                )
 
 
 @dataclass(frozen=True)
@@ -78,18 +104,32 @@ class Calibration:
 
     Attributes
     ----------
-    wake_us : from the timer to the injector's first instruction; the workload is already stopped.
-    exit_us : what a workload loses beyond the injector's last instruction, after an event of 100 us and a wake-up of median length...
-    exit_per_wake : ...and so much more for each us that the wake-up took longer (slope of Theil and Sen)...
-    exit_per_doubling_us : ...and so much more for each doubling of the event's length from 100 us...
-    exit_most_us : ...but no more than this (95th percentile).
-    floor_us : what a real-time event of requested length 0 takes from a shielded workload.
-    shortest_us : the shortest real-time event that takes on average at most 1 % more than it asks for.
-    ordinary_floor_us, shortest_ordinary_us : the same of ordinary events, in CPU time.
-    intervals : 95 % bootstrap intervals of the medians, name -> (low, high).
-    n : events that the medians are of.
-    cpu : where it was measured.
-    measured : False: SCHED_FIFO is not permitted here, or the machine could not be measured now; the numbers are typical ones.
+    wake_us
+        From the timer to the injector's first instruction; the workload is already stopped.
+    exit_us
+        What a workload loses beyond the injector's last instruction, after an event of 100 us and a
+        wake-up of median length...
+    exit_per_wake
+        ...and so much more for each us that the wake-up took longer (slope of Theil and Sen)...
+    exit_per_doubling_us
+        ...and so much more for each doubling of the event's length from 100 us...
+    exit_most_us
+        ...but no more than this (95th percentile).
+    floor_us
+        What a real-time event of requested length 0 takes from a shielded workload.
+    shortest_us
+        The shortest real-time event that takes on average at most 1 % more than it asks for.
+    ordinary_floor_us, shortest_ordinary_us
+        The same of ordinary events, in CPU time.
+    intervals
+        95 % bootstrap intervals of the medians, name -> (low, high).
+    n
+        Events that the medians are of.
+    cpu
+        Where it was measured.
+    measured
+        False: SCHED_FIFO is not permitted here, or the machine could not be measured now; the
+        numbers are typical ones.
     """
 
     wake_us: float = 20.0
@@ -108,12 +148,16 @@ class Calibration:
 
     def __repr__(self) -> str:
         source = f"{self.n} events on CPU {self.cpu}" if self.measured else "not measured"
-        return (f"Calibration(wake {self.wake_us:.1f} us, exit {self.exit_us:.1f} us, floor {self.floor_us:.1f} us, "
-                f"shortest {self.shortest_us:.1f} us; {source})")
+        return (
+            f"Calibration(wake {self.wake_us:.1f} us, exit {self.exit_us:.1f} us, floor"
+            f" {self.floor_us:.1f} us, shortest {self.shortest_us:.1f} us; {source})"
+        )
 
 
 def doublings(duration_ns: ArrayLike) -> np.ndarray:
-    """How often each length is twice that of 100 us: log2, straight between powers of two, as lane.c reckons; 0 for shorter ones."""
+    """How often each length is twice that of 100 us: log2, straight between powers of two, as
+    lane.c reckons; 0 for shorter ones.
+    """
     fraction, exponent = np.frexp(np.maximum(np.asarray(duration_ns, float) / SHORT_NS, 1))
     return exponent + 2 * fraction - 2
 
@@ -124,15 +168,23 @@ class Plan:
 
     Attributes
     ----------
-    events : one row an event of the config: first those that are injected, lane by lane and by start within a lane, then the others.
-        Columns `cpu` (of the config), `event` (counted within that CPU), `start_ns`, `duration_ns` (as it is injected, with what it carries),
-        `policy`, `priority`, `kind`, `intensity`, `recorded_start_ns`, `recorded_duration_ns` (of the config), and `into`: the row
-        of the event that carries this one; its own where it is injected; −1 where it is too short and nothing could carry it.
-    lanes : one row a process: `cpu` (−1: may roam), `first` and `count` of its events.
-    rules : as given.
-    calibration : what the rules that were left open are taken from.
-    roam : CPUs that roaming lanes may run on; empty: all.
-    kinds : what noise of memory, files and the network may use.
+    events
+        One row an event of the config: first those that are injected, lane by lane and by start
+        within a lane, then the others. Columns `cpu` (of the config), `event` (counted within that
+        CPU), `start_ns`, `duration_ns` (as it is injected, with what it carries), `policy`,
+        `priority`, `kind`, `intensity`, `recorded_start_ns`, `recorded_duration_ns` (of the
+        config), and `into`: the row of the event that carries this one; its own where it is
+        injected; −1 where it is too short and nothing could carry it.
+    lanes
+        One row a process: `cpu` (−1: may roam), `first` and `count` of its events.
+    rules
+        As given.
+    calibration
+        What the rules that were left open are taken from.
+    roam
+        CPUs that roaming lanes may run on; empty: all.
+    kinds
+        What noise of memory, files and the network may use.
     """
 
     events: pd.DataFrame
@@ -145,7 +197,7 @@ class Plan:
     @property
     def injected(self) -> pd.DataFrame:
         """The events that the lanes replay; they lie at the beginning of `events`."""
-        return self.events.iloc[:int(self.lanes["count"].sum())]
+        return self.events.iloc[: int(self.lanes["count"].sum())]
 
     @property
     def end_ns(self) -> int:
@@ -168,22 +220,34 @@ class Plan:
 
         Returns
         -------
-        `events`, `total_us` (of the config); `injected_events` and `injected_us`; `coalesced_events` and `coalesced_us` (carried by other
-        events, and part of `injected_us`), `dropped_events` and `dropped_us` (too short, and nothing could carry them), `dropped_share`
+        `events`, `total_us` (of the config); `injected_events` and `injected_us`;
+        `coalesced_events` and `coalesced_us` (carried by other events, and part of `injected_us`),
+        `dropped_events` and `dropped_us` (too short, and nothing could carry them), `dropped_share`
         (of `total_us`); `moved_ms` (farthest that an event was moved).
         """
         events, carrier = self.events, self.events["into"].to_numpy()
-        fate = pd.Categorical.from_codes((carrier == DROPPED) * 2 + ((carrier >= 0) & (carrier != range(len(events)))),
-                                         ("injected", "coalesced", "dropped"))
+        fate = pd.Categorical.from_codes(
+            (carrier == DROPPED) * 2 + ((carrier >= 0) & (carrier != range(len(events)))),
+            ("injected", "coalesced", "dropped"),
+        )
         keys = [events["kind"].astype(str), events["policy"].astype(str)]
         recorded = events["recorded_duration_ns"] / 1e3
         moved_ms = (events["start_ns"] - events["recorded_start_ns"]).abs() / 1e6
-        table = pd.DataFrame({"events": recorded.groupby(keys).size(), "total_us": recorded.groupby(keys).sum()})
+        table = pd.DataFrame(
+            {"events": recorded.groupby(keys).size(), "total_us": recorded.groupby(keys).sum()}
+        )
         for name in ("injected", "coalesced", "dropped"):
             own = fate == name
             table[f"{name}_events"] = pd.Series(own, events.index).groupby(keys).sum()
-            table[f"{name}_us"] = (events["duration_ns"] / 1e3 if name == "injected" else recorded).where(own, 0).groupby(keys).sum()
-        table["dropped_share"] = table["dropped_us"] / table["total_us"].where(table["total_us"] > 0)
+            table[f"{name}_us"] = (
+                (events["duration_ns"] / 1e3 if name == "injected" else recorded)
+                .where(own, 0)
+                .groupby(keys)
+                .sum()
+            )
+        table["dropped_share"] = table["dropped_us"] / table["total_us"].where(
+            table["total_us"] > 0
+        )
         table["moved_ms"] = moved_ms.where(fate == "injected", 0).groupby(keys).max()
         return table.rename_axis(index=["kind", "policy"]).reset_index()
 
@@ -194,7 +258,9 @@ class Plan:
 
 
 def may_realtime(priority: int) -> bool:
-    """Whether a thread of this process may take SCHED_FIFO at a priority; a short-lived thread tries."""
+    """Whether a thread of this process may take SCHED_FIFO at a priority; a short-lived thread
+    tries.
+    """
     permitted = []
 
     def attempt() -> None:

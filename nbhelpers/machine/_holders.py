@@ -1,6 +1,8 @@
-"""Who holds the measuring lock, and how one hears of the next holder without asking again and again.
+"""Who holds the measuring lock, and how one hears of the next holder without asking again and
+again.
 
-The holder signs the lock's file; the kernel's own list (/proc/locks) says whether that signature is still the holder's.
+The holder signs the lock's file; the kernel's own list (/proc/locks) says whether that signature is
+still the holder's.
 """
 
 import contextlib
@@ -18,15 +20,23 @@ _LONGEST = 300  # bytes of a signature
 
 
 def sign(handle: int, doing: str, proc: str | Path = "/proc") -> None:
-    """Say who holds the lock; not possible, and not needed, where the file could only be opened for reading."""
-    text = f"{_described(os.getpid(), doing, Path(proc))} since {time.strftime('%H:%M')}\n".encode()[-_LONGEST:]
+    """Say who holds the lock; not possible, and not needed, where the file could only be opened for
+    reading.
+    """
+    text = (
+        f"{_described(os.getpid(), doing, Path(proc))} since {time.strftime('%H:%M')}\n".encode()[
+            -_LONGEST:
+        ]
+    )
     with contextlib.suppress(OSError):
         os.pwrite(handle, text, 0)  # whole before it is cut: who reads in between sees a name
         os.ftruncate(handle, len(text))
 
 
 def holder(handle: int, proc: str | Path = "/proc") -> str:
-    """Who holds the lock: process, what for, user, since when; of several, one and the number of the others."""
+    """Who holds the lock: process, what for, user, since when; of several, one and the number of
+    the others.
+    """
     signed = _signature(handle)
     pids = _pids(handle, Path(proc))
     by_signature = [pid for pid in pids if signed.startswith(f"process {pid} ")]
@@ -50,25 +60,34 @@ def _described(pid: int, doing: str, proc: Path) -> str:
         user = f" of {pwd.getpwuid(os.stat(proc / str(pid)).st_uid).pw_name}"
     if not doing:
         with contextlib.suppress(OSError):
-            doing = (proc / str(pid) / "cmdline").read_text(errors="replace").replace("\0", " ").strip()[:80]
+            doing = (
+                (proc / str(pid) / "cmdline")
+                .read_text(errors="replace")
+                .replace("\0", " ")
+                .strip()[:80]
+            )
     return f"process {pid}{doing and f' ({doing})'}{user}"
 
 
 def _pids(handle: int, proc: Path) -> list[int]:
-    """Processes that hold the lock by the kernel's list; none where it does not say (another PID namespace)."""
+    """Processes that hold the lock by the kernel's list; none where it does not say (another PID
+    namespace).
+    """
     with contextlib.suppress(OSError, ValueError):
         file = os.fstat(handle)
         place = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
         rows = [line.split() for line in (proc / "locks").read_text().splitlines()]
-        found = [int(row[4]) for row in rows if row[1] == "FLOCK" and row[5] == place]  # a waiter's second word is "->"
+        found = [
+            int(row[4]) for row in rows if row[1] == "FLOCK" and row[5] == place
+        ]  # a waiter's second word is "->"
         return [pid for pid in found if pid > 0]
     return []
 
 
 @contextlib.contextmanager
 def following(handle: int, told: str, changed: Callable[[str], object]) -> Iterator[None]:
-    """Within the block, `changed` is called with the holder whenever it is another than the one last told; asleep in between, so that
-    nobody's run is disturbed.
+    """Within the block, `changed` is called with the holder whenever it is another than the one
+    last told; asleep in between, so that nobody's run is disturbed.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     watch = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -77,7 +96,9 @@ def following(handle: int, told: str, changed: Callable[[str], object]) -> Itera
         return
     libc.inotify_add_watch(watch, f"/proc/self/fd/{handle}".encode(), _IN_MODIFY)
     ours, theirs = os.pipe()
-    thread = threading.Thread(target=_follow, args=(watch, ours, handle, told, changed), daemon=True)
+    thread = threading.Thread(
+        target=_follow, args=(watch, ours, handle, told, changed), daemon=True
+    )
     thread.start()
     try:
         yield
@@ -88,7 +109,9 @@ def following(handle: int, told: str, changed: Callable[[str], object]) -> Itera
         os.close(ours)
 
 
-def _follow(watch: int, stop: int, handle: int, told: str, changed: Callable[[str], object]) -> None:
+def _follow(
+    watch: int, stop: int, handle: int, told: str, changed: Callable[[str], object]
+) -> None:
     poll = select.poll()
     poll.register(watch, select.POLLIN)
     poll.register(stop, select.POLLIN)

@@ -1,6 +1,7 @@
 """Reading what the kernel says of the machine in sysfs and procfs.
 
-Every reading goes through `read`, whose `root` can point to a recorded tree; the rest are pure parsers of kernel text.
+Every reading goes through `read`, whose `root` can point to a recorded tree; the rest are pure
+parsers of kernel text.
 """
 
 import os
@@ -18,7 +19,9 @@ def located(path: str, root: str | Path = "/") -> Path:
 
 
 def read(path: str, root: str | Path = "/") -> str | None:
-    """The stripped text of a kernel file; None where it is missing, unreadable or refused by its driver."""
+    """The stripped text of a kernel file; None where it is missing, unreadable or refused by its
+    driver.
+    """
     try:
         return located(path, root).read_text(errors="replace").strip()
     except OSError:
@@ -44,7 +47,9 @@ def cpu_list(text: str | None) -> tuple[int, ...]:
 
 
 def fields(text: str | None) -> dict[str, str]:
-    """The lines "key : value" of /proc/cpuinfo, /proc/meminfo and their like; the first of a key counts."""
+    """The lines "key : value" of /proc/cpuinfo, /proc/meminfo and their like; the first of a key
+    counts.
+    """
     found: dict[str, str] = {}
     for line in (text or "").splitlines():
         key, colon, value = line.partition(":")
@@ -54,7 +59,9 @@ def fields(text: str | None) -> dict[str, str]:
 
 
 def boot_words(root: str | Path = "/") -> dict[str, str]:
-    """The kernel's command line as name: value, up to the "--" after which init's own arguments stand."""
+    """The kernel's command line as name: value, up to the "--" after which init's own arguments
+    stand.
+    """
     words: dict[str, str] = {}
     for word in (read("/proc/cmdline", root) or "").split():
         if word == "--":
@@ -79,7 +86,8 @@ def may(capability: int, root: str | Path = "/") -> bool:
 def writable(path: str | Path, root: str | Path = "/") -> bool:
     """Whether the file opens for writing; nothing is written.
 
-    Opening says more than access(2), which knows neither lockdown nor a read-only /proc in a container.
+    Opening says more than access(2), which knows neither lockdown nor a read-only /proc in a
+    container.
     """
     try:
         os.close(os.open(located(str(path), root), os.O_WRONLY))

@@ -30,7 +30,8 @@ def state_folder() -> Path:
 
     Raises
     ------
-    SettingError : no such folder can be made.
+    SettingError
+        No such folder can be made.
     """
     for folder in _state_candidates():
         with contextlib.suppress(OSError):
@@ -77,7 +78,8 @@ class Watched:
 
         Raises
         ------
-        SettingError : the disk does not take it; nothing may be changed then.
+        SettingError
+            The disk does not take it; nothing may be changed then.
         """
         try:
             self.journal.add(changes)
@@ -195,7 +197,9 @@ def _left_to_root() -> list[str]:
 
 
 def start_guardian(journal: Path) -> subprocess.Popen:
-    """Start the guardian in a session of its own, where no signal to our group reaches it, and wait until it watches."""
+    """Start the guardian in a session of its own, where no signal to our group reaches it, and wait
+    until it watches.
+    """
     with explained(f"cannot start the guardian process, {sys.executable}", guardian.__file__):
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", guardian.__file__, str(journal)],
@@ -252,8 +256,9 @@ def _mend(number: int | None, path: str) -> str:
             else "even root may not do this here; see: make doctor"
         )
     return {
-        errno.ENOENT: "this kernel has no such setting; "
-        f"see what there is: ls {os.path.dirname(path)}",
+        errno.ENOENT: (
+            f"this kernel has no such setting; see what there is: ls {os.path.dirname(path)}"
+        ),
         errno.EROFS: "it is mounted read-only here, as in a container; run outside of it",
         errno.ENODEV: "this kernel lacks the file system; see: cat /proc/filesystems",
         errno.EBUSY: "something else has it in use; end that first",

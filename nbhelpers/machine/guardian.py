@@ -191,11 +191,13 @@ class Journal:
 
 @contextlib.contextmanager
 def locked(folder: str):
-    """Hold the folder of journals for oneself, so that nobody reads a journal while it is acted on; may be nested."""
+    """Hold the folder of journals for oneself, so that nobody reads a journal while it is acted on;
+    may be nested.
+    """
     with _inside:
-        if (
-            _holding
-        ):  # a change that the collector finds dropped is undone wherever its process is just now, here too
+        # a change that the collector finds dropped is undone wherever its process is just now, here
+        # too
+        if _holding:
             yield
             return
         handle = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -218,7 +220,9 @@ def is_shared(one: dict, other: dict) -> bool:
 
 
 def partners(folder: str, change: dict, own: str | None = None) -> list:
-    """This change in the journals of the living, but for one's own: who shares a change undoes it only as the last. Call it `locked`."""
+    """This change in the journals of the living, but for one's own: who shares a change undoes it
+    only as the last. Call it `locked`.
+    """
     found = []
     for path in journals(folder) if change.get("shared") else []:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
@@ -292,8 +296,10 @@ def _of_the_dead(path: str, whose: tuple | None, account: Account) -> Journal | 
         account.failed.append(
             (
                 errno.EINVAL,
-                f"{path}: a journal that cannot be used ({error}); what it names may still be changed: "
-                f"look at it, then rm {path}",
+                (
+                    f"{path}: a journal that cannot be used ({error}); what it names may still be"
+                    f" changed: look at it, then rm {path}"
+                ),
             )
         )
     return None
@@ -319,8 +325,8 @@ def _sweep(folder: str) -> None:
 def wait_for_end(owner: dict) -> None:
     """Return when the owner is dead, or has said through the pipe that all is undone. Uses no CPU.
 
-    The pidfd, not the end of the pipe, tells of death: children that the owner forked hold the pipe open and may outlive
-    it, and a dying process closes its files a moment before it counts as dead.
+    The pidfd, not the end of the pipe, tells of death: children that the owner forked hold the pipe
+    open and may outlive it, and a dying process closes its files a moment before it counts as dead.
     """
     watch, patience_ms = select.poll(), None
     watch.register(0, select.POLLIN)
@@ -340,7 +346,8 @@ def stand_ready() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     os.chdir("/")
-    # Injectors may outlive the owner as SCHED_FIFO hogs with throttling lifted: only a higher priority gets a turn then.
+    # Injectors may outlive the owner as SCHED_FIFO hogs with throttling lifted: only a higher
+    # priority gets a turn then.
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
     with contextlib.suppress(OSError):
@@ -353,7 +360,9 @@ def stand_ready() -> None:
 
 
 def main(journal: str) -> None:
-    """Wait for the owner's end; if it was not a good one, undo all that the owner had changed, the last first."""
+    """Wait for the owner's end; if it was not a good one, undo all that the owner had changed, the
+    last first.
+    """
     owner = read_journal(journal)
     stand_ready()
     wait_for_end(owner)

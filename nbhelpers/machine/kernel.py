@@ -97,8 +97,7 @@ def started(pid: int) -> int | None:
 
 
 def namespace() -> int:
-    """The number of the pid namespace that this process is in: pids mean something only inside it.
-    """
+    """The number of the pid namespace that this process is in: pids mean something only inside it."""
     return os.stat("/proc/self/ns/pid").st_ino
 
 
@@ -215,8 +214,7 @@ def undo_flag(change: dict, patience_s: float) -> tuple:
 
 
 def undo_folder(change: dict, patience_s: float) -> tuple:
-    """Remove a folder; a tracefs instance stays busy for a moment after its last reader closed it.
-    """
+    """Remove a folder; a tracefs instance stays busy for a moment after its last reader closed it."""
     path = change["path"]
     if not os.path.isdir(path):
         return False, ""

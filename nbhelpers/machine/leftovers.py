@@ -25,7 +25,8 @@ def remove(state: Path) -> list[str]:
 
     Parameters
     ----------
-    state : folder of journals; a mount that one of the living has in its journal is not left over.
+    state
+        Folder of journals; a mount that one of the living has in its journal is not left over.
 
     Returns
     -------
@@ -90,7 +91,8 @@ def scratch_folder() -> Path:
 
     Raises
     ------
-    Unavailable : there is no place for it, or somebody else has taken its name.
+    Unavailable
+        There is no place for it, or somebody else has taken its name.
     """
     for parent in (*ON_DISK, tempfile.gettempdir()):
         folder = Path(parent) / f"noisebook-scratch-{os.geteuid()}"

@@ -1,6 +1,7 @@
 """The measuring lock of the machine: two measuring stages never run at once, whoever started them.
 
-Measuring holds it exclusively, analysing holds it shared. It is a flock, so the kernel lets go of it when its holder dies.
+Measuring holds it exclusively, analysing holds it shared. It is a flock, so the kernel lets go of
+it when its holder dies.
 """
 
 import contextlib
@@ -22,23 +23,35 @@ _TRIES = 5
 
 
 @contextlib.contextmanager
-def measuring(exclusive: bool = True, wait: bool = True, on_wait: Callable[[str], object] | None = None,
-              doing: str = "") -> Iterator[None]:
+def measuring(
+    exclusive: bool = True,
+    wait: bool = True,
+    on_wait: Callable[[str], object] | None = None,
+    doing: str = "",
+) -> Iterator[None]:
     """Hold the machine's measuring lock for the length of a `with` block.
 
-    Inside the block, this process and those it starts may ask for the lock again: they have it already.
+    Inside the block, this process and those it starts may ask for the lock again: they have it
+    already.
 
     Parameters
     ----------
-    exclusive : True to measure, nobody else measures or analyses meanwhile; False to analyse, beside others who do.
-    wait : wait until the lock is free (asleep, no polling), else raise.
-    on_wait : called once with a sentence that says who holds the lock, before the wait begins; None: the wait is shown as
-        progress, with each holder after the first.
-    doing : what the lock is held for, told to those who wait.
+    exclusive
+        True to measure, nobody else measures or analyses meanwhile; False to analyse, beside others
+        who do.
+    wait
+        Wait until the lock is free (asleep, no polling), else raise.
+    on_wait
+        Called once with a sentence that says who holds the lock, before the wait begins; None: the
+        wait is shown as progress, with each holder after the first.
+    doing
+        What the lock is held for, told to those who wait.
 
     Raises
     ------
-    Unavailable : the lock is held and `wait` is False; or shared is held around this block and exclusive wanted.
+    Unavailable
+        The lock is held and `wait` is False; or shared is held around this block and exclusive
+        wanted.
     """
     wanted = "exclusive" if exclusive else "shared"
     if _inherited(wanted):
@@ -62,7 +75,8 @@ def lock_path() -> Path:
 
     Raises
     ------
-    Unavailable : there is no such folder.
+    Unavailable
+        There is no such folder.
     """
     if named := os.environ.get("NOISEBOOK_STATE"):
         folder = Path(named).absolute()
@@ -74,10 +88,12 @@ def lock_path() -> Path:
     for folder in COMMON:
         if _for_everybody(folder):
             return Path(folder) / "noisebook-measuring.lock"
-    raise Unavailable("there is no folder where all users could find the measuring lock",
-                      where=", ".join(COMMON),
-                      why="two measurements at once would disturb each other",
-                      mend="as root: mkdir -p /tmp; chmod 1777 /tmp")
+    raise Unavailable(
+        "there is no folder where all users could find the measuring lock",
+        where=", ".join(COMMON),
+        why="two measurements at once would disturb each other",
+        mend="as root: mkdir -p /tmp; chmod 1777 /tmp",
+    )
 
 
 def _for_everybody(folder: str) -> bool:
@@ -92,16 +108,20 @@ def _for_everybody(folder: str) -> bool:
 def _inherited(wanted: str) -> bool:
     held = os.environ.get(INHERITED)
     if held == "shared" and wanted == "exclusive":
-        raise Unavailable("this analysis holds the lock of the machine shared, and cannot measure",
-                          why="other analyses may run beside it and would disturb the runs",
-                          mend="measure in a measuring stage, or outside of the analysis")
+        raise Unavailable(
+            "this analysis holds the lock of the machine shared, and cannot measure",
+            why="other analyses may run beside it and would disturb the runs",
+            mend="measure in a measuring stage, or outside of the analysis",
+        )
     return held is not None
 
 
 def _opened(path: Path) -> int:
-    """The lock file, open; made for all users to write whatever our umask, and good enough read-only.
+    """The lock file, open; made for all users to write whatever our umask, and good enough
+    read-only.
 
-    O_CREAT only where there is no file: fs.protected_regular refuses it, even to root, for another user's file in /tmp.
+    O_CREAT only where there is no file: fs.protected_regular refuses it, even to root, for another
+    user's file in /tmp.
     """
     for _ in range(_TRIES):
         for flags in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDONLY):
@@ -123,8 +143,12 @@ def _no_lock(path: Path, error: OSError) -> Unavailable:
     if there:
         mend = f"let its owner remove it: rm {path}"
     done = "opened" if there else "made"
-    return Unavailable(f"the measuring lock cannot be {done}: {error.strerror}", where=path,
-                       why="two measurements could disturb each other", mend=mend)
+    return Unavailable(
+        f"the measuring lock cannot be {done}: {error.strerror}",
+        where=path,
+        why="two measurements could disturb each other",
+        mend=mend,
+    )
 
 
 def _take(handle: int, kind: int, wait: bool, on_wait: Callable[[str], object] | None) -> None:
@@ -135,10 +159,19 @@ def _take(handle: int, kind: int, wait: bool, on_wait: Callable[[str], object] |
         now = holder(handle)
         message = f"the machine is in use by {now}"
     if not wait:
-        raise Unavailable(message, why="two measurements at once would disturb each other", mend="wait until it has ended")
+        raise Unavailable(
+            message,
+            why="two measurements at once would disturb each other",
+            mend="wait until it has ended",
+        )
     if on_wait is not None:
         on_wait(f"{message}; waiting until it is free")
         fcntl.flock(handle, kind)
         return
-    with task(f"waiting: {message}", urgent=True) as shown, following(handle, now, lambda now: shown.at(0, title=f"waiting: the machine is in use by {now}")):
+    with (
+        task(f"waiting: {message}", urgent=True) as shown,
+        following(
+            handle, now, lambda now: shown.at(0, title=f"waiting: the machine is in use by {now}")
+        ),
+    ):
         fcntl.flock(handle, kind)

@@ -1,4 +1,5 @@
-"""Which optional parts this machine has just now, so that a study notices what came and what went since it was measured.
+"""Which optional parts this machine has just now, so that a study notices what came and what went
+since it was measured.
 
 Owns where a shared library is found. Cheap: asked at every `make paper`.
 """
@@ -15,11 +16,14 @@ LIBRARIES = ("jemalloc", "tcmalloc_minimal", "mimalloc")  # that mitigations put
 
 
 def parts_here(programs: str | Path) -> dict[str, list]:
-    """What a study can make use of where it is there: `cpus` (that this process may use), `libraries`, `programs` (built ones).
+    """What a study can make use of where it is there: `cpus` (that this process may use),
+    `libraries`, `programs` (built ones).
 
     Parameters
     ----------
-    programs : the folder that programs are built into; one by another compiler, or of SYCL, lies in a folder below.
+    programs
+        The folder that programs are built into; one by another compiler, or of SYCL, lies in a
+        folder below.
 
     Examples
     --------
@@ -27,16 +31,31 @@ def parts_here(programs: str | Path) -> dict[str, list]:
     ['cpus', 'libraries', 'programs']
     """
     built = Path(programs)
-    return {"cpus": sorted(os.sched_getaffinity(0)), "libraries": [name for name in LIBRARIES if find_library(name)],
-            "programs": sorted(str(path.relative_to(built)) for path in built.rglob("*") if os.access(path, os.X_OK) and path.is_file())}
+    return {
+        "cpus": sorted(os.sched_getaffinity(0)),
+        "libraries": [name for name in LIBRARIES if find_library(name)],
+        "programs": sorted(
+            str(path.relative_to(built))
+            for path in built.rglob("*")
+            if os.access(path, os.X_OK) and path.is_file()
+        ),
+    }
 
 
 @cache
 def find_library(name: str) -> str | None:
-    """The file of a shared library for programs of this machine's kind, or None. A path stands for itself."""
+    """The file of a shared library for programs of this machine's kind, or None. A path stands for
+    itself.
+    """
     if os.sep in name:
         return name if os.path.isfile(name) else None
-    machine = "x86-64" if platform.machine() == "x86_64" else "AArch64" if platform.machine() == "aarch64" else ""
+    machine = (
+        "x86-64"
+        if platform.machine() == "x86_64"
+        else "AArch64"
+        if platform.machine() == "aarch64"
+        else ""
+    )
     for line in _loader_list():
         file, _, path = line.strip().partition(" => ")
         if file.startswith(f"lib{name}.so") and machine in file and os.path.isfile(path):
@@ -48,5 +67,7 @@ def find_library(name: str) -> str | None:
 def _loader_list() -> list[str]:
     for command in ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig"):
         with suppress(OSError, subprocess.SubprocessError):
-            return subprocess.run([command, "-p"], capture_output=True, text=True, timeout=10, check=True).stdout.splitlines()
+            return subprocess.run(
+                [command, "-p"], capture_output=True, text=True, timeout=10, check=True
+            ).stdout.splitlines()
     return []

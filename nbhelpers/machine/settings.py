@@ -22,14 +22,17 @@ from ._watch import Watched, explained, repair_others, state_folder, watched
 
 
 class Change:
-    """A change of the machine's state that is in force: a context manager, or an object with `restore()`.
+    """A change of the machine's state that is in force: a context manager, or an object with
+    `restore()`.
 
     Attributes
     ----------
-    changes : what was changed, in order; empty where all was already as wanted.
-    left : sentences on what could not be put back because somebody else had changed it meanwhile.
-    repaired : sentences on what dead processes had left changed and what became of it, see
-        `repair`.
+    changes
+        What was changed, in order; empty where all was already as wanted.
+    left
+        Sentences on what could not be put back because somebody else had changed it meanwhile.
+    repaired
+        Sentences on what dead processes had left changed and what became of it, see `repair`.
     """
 
     changes: tuple[dict, ...] = ()
@@ -58,7 +61,9 @@ class Change:
             raise
 
     def _make(self, changes: list[dict]) -> None:
-        """Make the changes; one that fails is not ours to undo (the folder may just have been made by somebody else)."""
+        """Make the changes; one that fails is not ours to undo (the folder may just have been made
+        by somebody else).
+        """
         for number, change in enumerate(changes):
             try:
                 with explained(f"cannot {_told(change)}", change["path"]):
@@ -81,8 +86,9 @@ class Change:
 
         Raises
         ------
-        SettingError : something could not be undone. It is tried again when this process ends, and at the next start;
-            so is what somebody else has in use, which is only warned of.
+        SettingError
+            Something could not be undone. It is tried again when this process ends, and at the next
+            start; so is what somebody else has in use, which is only warned of.
         """
         if os.getpid() != self._owner or not self.in_force:
             return
@@ -124,9 +130,12 @@ def _explained_lock(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SettingError(f"the folder of journals cannot be used: {error.strerror}", where=folder,
-                           why="without a journal nothing could be put back after a crash",
-                           mend=f"see what is wrong there: ls -ld {folder}; df {folder}") from None
+        raise SettingError(
+            f"the folder of journals cannot be used: {error.strerror}",
+            where=folder,
+            why="without a journal nothing could be put back after a crash",
+            mend=f"see what is wrong there: ls -ld {folder}; df {folder}",
+        ) from None
 
 
 def changed(values: Mapping[str | Path, object], shared: bool = False) -> Change:
@@ -134,10 +143,13 @@ def changed(values: Mapping[str | Path, object], shared: bool = False) -> Change
 
     Parameters
     ----------
-    values : path of a sysctl, sysfs or tracefs file -> the value it shall have. Booleans are written as 1 and 0. A file
-        that has the value already is left alone; of a selection ("always [madvise] never") the chosen word counts.
-    shared : others, in this process and in others, may ask for the same values meanwhile, shared too; the old ones come back with the
-        end of the last of them, whoever that is.
+    values
+        Path of a sysctl, sysfs or tracefs file -> the value it shall have. Booleans are written as
+        1 and 0. A file that has the value already is left alone; of a selection ("always [madvise]
+        never") the chosen word counts.
+    shared
+        Others, in this process and in others, may ask for the same values meanwhile, shared too;
+        the old ones come back with the end of the last of them, whoever that is.
 
     Returns
     -------
@@ -145,11 +157,21 @@ def changed(values: Mapping[str | Path, object], shared: bool = False) -> Change
 
     Raises
     ------
-    SettingError : no such setting, not allowed, not taken by the kernel, or held by another live process. Nothing is
-        changed then.
+    SettingError
+        No such setting, not allowed, not taken by the kernel, or held by another live process.
+        Nothing is changed then.
     """
-    return Change([{"kind": "write", "path": _absolute(path), "new": str(int(value) if isinstance(value, bool) else value)} | _sharing(shared)
-                   for path, value in values.items()])
+    return Change(
+        [
+            {
+                "kind": "write",
+                "path": _absolute(path),
+                "new": str(int(value) if isinstance(value, bool) else value),
+            }
+            | _sharing(shared)
+            for path, value in values.items()
+        ]
+    )
 
 
 def _sharing(shared: bool) -> dict:
@@ -161,23 +183,28 @@ def flagged(path: str | Path, flag: str) -> Change:
 
     Parameters
     ----------
-    path : a file that lists flags, set or unset, as tracefs has them: ``osnoise/options`` with "OSNOISE_WORKLOAD" or
-        "NO_OSNOISE_WORKLOAD".
-    flag : the word as it is written when set as wanted.
+    path
+        a file that lists flags, set or unset, as tracefs has them: ``osnoise/options`` with
+        "OSNOISE_WORKLOAD" or "NO_OSNOISE_WORKLOAD".
+    flag
+        The word as it is written when set as wanted.
 
     Raises
     ------
-    SettingError : no such file or flag, not allowed, or held by another live process.
+    SettingError
+        No such file or flag, not allowed, or held by another live process.
     """
     return Change([{"kind": "flag", "path": _absolute(path), "new": flag}])
 
 
 def made_folder(path: str | Path) -> Change:
-    """Make a folder, now, and remove it at the end: a tracefs instance (tracing is stopped first) or an empty folder.
+    """Make a folder, now, and remove it at the end: a tracefs instance (tracing is stopped first)
+    or an empty folder.
 
     Raises
     ------
-    SettingError : it exists already, or cannot be made.
+    SettingError
+        It exists already, or cannot be made.
     """
     return Change([{"kind": "rmdir", "path": _absolute(path)}])
 
@@ -190,13 +217,15 @@ def mounted(fstype: str, path: str | Path) -> Change:
 
     Raises
     ------
-    SettingError : the kernel lacks the file system, or this user may not mount it.
+    SettingError
+        The kernel lacks the file system, or this user may not mount it.
     """
     return Change([{"kind": "umount", "path": _absolute(path), "fstype": fstype, "shared": True}])
 
 
 def repair() -> list[str]:
-    """Undo what dead processes left changed since the last boot; journals of earlier boots are discarded.
+    """Undo what dead processes left changed since the last boot; journals of earlier boots are
+    discarded.
 
     Found by the journals of this user and, for root, of all users; and by the names of our tracefs
     instances, control groups, mounts and scratch files, which tell their owner, where a journal is
@@ -204,11 +233,13 @@ def repair() -> list[str]:
 
     Returns
     -------
-    list of str, a sentence for each thing put back, left alone or not undone; empty when all was in order.
+    list of str, a sentence for each thing put back, left alone or not undone; empty when all was in
+    order.
 
     Raises
     ------
-    SettingError : there is no state folder, and none can be made.
+    SettingError
+        There is no state folder, and none can be made.
     """
     folder = state_folder()
     with _explained_lock(folder):
@@ -225,12 +256,19 @@ def _refuse_held(wanted: list[dict], folder: Path) -> None:
     for path in guardian.journals(folder):
         with contextlib.suppress(OSError, ValueError):
             journal = guardian.read_journal(path)
-            held = {other["path"] for other in journal["changes"] for change in wanted
-                    if other["path"] == change["path"] and not guardian.is_shared(change, other)}
+            held = {
+                other["path"]
+                for other in journal["changes"]
+                for change in wanted
+                if other["path"] == change["path"] and not guardian.is_shared(change, other)
+            }
             if held and journal["pid"] != os.getpid() and kernel.alive(journal):
-                raise SettingError(f"the setting is held by another measurement, process {journal['pid']}",
-                                   where=", ".join(sorted(held)), why="each would put back what the other had set",
-                                   mend=f"wait until it has ended: tail --pid={journal['pid']} -f /dev/null")
+                raise SettingError(
+                    f"the setting is held by another measurement, process {journal['pid']}",
+                    where=", ".join(sorted(held)),
+                    why="each would put back what the other had set",
+                    mend=f"wait until it has ended: tail --pid={journal['pid']} -f /dev/null",
+                )
 
 
 def _report(account: guardian.Account) -> None:
@@ -241,12 +279,17 @@ def _report(account: guardian.Account) -> None:
         warnings.warn(f"not put back yet: {sentence}", RuntimeWarning, stacklevel=4)
     wrong = [sentence for number, sentence in account.failed if number != errno.EBUSY]
     if wrong:
-        raise SettingError("a setting of the machine could not be put back", where="; ".join(wrong),
-                           why="later measurements would run on a changed machine",
-                           mend="it is tried again when this process ends; the old value is in " + str(state_folder()))
+        raise SettingError(
+            "a setting of the machine could not be put back",
+            where="; ".join(wrong),
+            why="later measurements would run on a changed machine",
+            mend="it is tried again when this process ends; the old value is in "
+            + str(state_folder()),
+        )
 
 
-# ---- preparing: what undoes the change, or None where there is nothing to do ---------------------------------------
+# ---- preparing: what undoes the change, or None where there is nothing to do ---------------------
+
 
 def _prepared(change: dict) -> dict | None:
     """The change with what undoes it: when it was made, and which file system of the kernel it
@@ -276,16 +319,24 @@ def _prepare_flag(change: dict) -> dict | None:
         if kernel.has_flag(path, flag):
             return None
         if not kernel.has_flag(path, kernel.opposite(flag)):
-            raise SettingError(f"there is no flag {flag}", where=path, why="the kernel would not know what is wanted", mend=f"cat {path}")
+            raise SettingError(
+                f"there is no flag {flag}",
+                where=path,
+                why="the kernel would not know what is wanted",
+                mend=f"cat {path}",
+            )
         os.close(os.open(path, os.O_WRONLY))
     return change
 
 
 def _prepare_folder(change: dict) -> dict:
     if os.path.lexists(change["path"]):
-        raise SettingError("the folder exists already", where=change["path"],
-                           why="it is somebody else's, and would be removed at the end",
-                           mend=f"choose another name, or remove it: rmdir {change['path']}")
+        raise SettingError(
+            "the folder exists already",
+            where=change["path"],
+            why="it is somebody else's, and would be removed at the end",
+            mend=f"choose another name, or remove it: rmdir {change['path']}",
+        )
     return change
 
 
@@ -305,21 +356,32 @@ def _sharers(change: dict) -> list[dict]:
     return guardian.partners(state_folder(), change)
 
 
-_PREPARE = {"write": _prepare_write, "flag": _prepare_flag, "rmdir": _prepare_folder, "umount": _prepare_mount}
+_PREPARE = {
+    "write": _prepare_write,
+    "flag": _prepare_flag,
+    "rmdir": _prepare_folder,
+    "umount": _prepare_mount,
+}
 
 
-# ---- making -------------------------------------------------------------------------------------------------------
+# ---- making --------------------------------------------------------------------------------------
+
 
 def _write(change: dict) -> None:
-    """Write and read back; a kernel that takes another value than asked for gets the old one again at once."""
+    """Write and read back; a kernel that takes another value than asked for gets the old one again
+    at once.
+    """
     path, old, new = change["path"], change["old"], change["new"]
     kernel.write_value(path, new)
     taken = kernel.read_value(path)
     if not kernel.same(taken, new):
         kernel.write_value(path, old)
-        raise SettingError(f"the kernel did not take the value {new!r}, it made it {taken!r}", where=path,
-                           why="the measurement would run under other conditions than its record says",
-                           mend=f"choose a value that the kernel accepts; it was {old!r}, and is so again")
+        raise SettingError(
+            f"the kernel did not take the value {new!r}, it made it {taken!r}",
+            where=path,
+            why="the measurement would run under other conditions than its record says",
+            mend=f"choose a value that the kernel accepts; it was {old!r}, and is so again",
+        )
 
 
 def _mount(change: dict) -> None:
@@ -334,12 +396,21 @@ def _flag(change: dict) -> None:
         raise OSError(errno.EINVAL, "the flag was not taken")
 
 
-_MAKE = {"write": _write, "flag": _flag, "rmdir": lambda change: os.mkdir(change["path"]), "umount": _mount}
+_MAKE = {
+    "write": _write,
+    "flag": _flag,
+    "rmdir": lambda change: os.mkdir(change["path"]),
+    "umount": _mount,
+}
 
 
 def _told(change: dict) -> str:
-    return {"write": "set {path} to {new}", "flag": "set {new} in {path}", "rmdir": "make {path}", "umount": "mount {fstype} at {path}"}[
-        change["kind"]].format(**change)
+    return {
+        "write": "set {path} to {new}",
+        "flag": "set {new} in {path}",
+        "rmdir": "make {path}",
+        "umount": "mount {fstype} at {path}",
+    }[change["kind"]].format(**change)
 
 
 @contextlib.contextmanager
@@ -349,8 +420,12 @@ def _undisturbed() -> Iterator[None]:
         yield
         return
     came: list[int] = []
-    caught = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not None]
-    handlers = {number: signal.signal(number, lambda number, _: came.append(number)) for number in caught}
+    caught = [
+        number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not None
+    ]
+    handlers = {
+        number: signal.signal(number, lambda number, _: came.append(number)) for number in caught
+    }
     try:
         yield
     finally:

@@ -19,7 +19,9 @@ NODE_FOLDER = "/sys/devices/system/node"
 
 @dataclass(frozen=True)
 class Cpu:
-    """One CPU as the scheduler knows it: `core` counts from 0 over the machine, `siblings` are the core's other CPUs."""
+    """One CPU as the scheduler knows it: `core` counts from 0 over the machine, `siblings` are the
+    core's other CPUs.
+    """
 
     cpu: int
     core: int
@@ -57,11 +59,16 @@ class Topology:
     def table(self) -> "pd.DataFrame":
         """One row a CPU: `cpu`, `core`, `package`, `numa`, `siblings` (tuple of CPU numbers)."""
         import pandas as pd
-        return pd.DataFrame([asdict(cpu) for cpu in self.cpus], columns=list(Cpu.__dataclass_fields__))
+
+        return pd.DataFrame(
+            [asdict(cpu) for cpu in self.cpus], columns=list(Cpu.__dataclass_fields__)
+        )
 
     def __repr__(self) -> str:
-        return (f"Topology({len(self.cpus)} CPUs, {self.cores} cores, {self.packages} packages, "
-                f"{self.numa_nodes} NUMA nodes)")
+        return (
+            f"Topology({len(self.cpus)} CPUs, {self.cores} cores, {self.packages} packages, "
+            f"{self.numa_nodes} NUMA nodes)"
+        )
 
 
 def topology(root: str | Path = "/") -> Topology:
@@ -69,24 +76,36 @@ def topology(root: str | Path = "/") -> Topology:
 
     Parameters
     ----------
-    root : folder of a recorded sysfs and procfs tree; "/" is this machine.
+    root
+        Folder of a recorded sysfs and procfs tree; "/" is this machine.
 
     Returns
     -------
-    Topology; a kernel without topology files counts each CPU as a core of its own on package 0, node 0.
+    Topology; a kernel without topology files counts each CPU as a core of its own on package 0,
+    node 0.
     """
     online = online_cpus(root)
     together = {cpu: _core_mates(cpu, online, root) for cpu in online}
     core_of = {mates: number for number, mates in enumerate(dict.fromkeys(together.values()))}
     nodes = _nodes(root)
-    return Topology(tuple(
-        Cpu(cpu, core_of[together[cpu]], _package(cpu, root), nodes.get(cpu, 0),
-            tuple(other for other in together[cpu] if other != cpu))
-        for cpu in online))
+    return Topology(
+        tuple(
+            Cpu(
+                cpu,
+                core_of[together[cpu]],
+                _package(cpu, root),
+                nodes.get(cpu, 0),
+                tuple(other for other in together[cpu] if other != cpu),
+            )
+            for cpu in online
+        )
+    )
 
 
 def online_cpus(root: str | Path = "/") -> tuple[int, ...]:
-    """The numbers of the CPUs that are online (never empty: a machine without the list has its cpuN folders, or CPU 0)."""
+    """The numbers of the CPUs that are online (never empty: a machine without the list has its cpuN
+    folders, or CPU 0).
+    """
     listed = cpu_list(read(f"{CPU_FOLDER}/online", root))
     folders = [int(name[3:]) for name in names(CPU_FOLDER, root) if re.fullmatch(r"cpu\d+", name)]
     return listed or tuple(sorted(folders)) or (0,)
@@ -94,7 +113,8 @@ def online_cpus(root: str | Path = "/") -> tuple[int, ...]:
 
 def smt_state(root: str | Path = "/") -> str:
     """Whether cores run several threads: "on", "off" (could, but doesn't) or "absent"."""
-    active, control = read(f"{CPU_FOLDER}/smt/active", root), read(f"{CPU_FOLDER}/smt/control", root)
+    active = read(f"{CPU_FOLDER}/smt/active", root)
+    control = read(f"{CPU_FOLDER}/smt/control", root)
     if active is None:
         return "on" if any(cpu.siblings for cpu in topology(root).cpus) else "absent"
     if active == "1":
@@ -117,4 +137,8 @@ def _package(cpu: int, root: str | Path) -> int:
 def _nodes(root: str | Path) -> dict[int, int]:
     """NUMA node of each CPU."""
     folders = [name for name in names(NODE_FOLDER, root) if re.fullmatch(r"node\d+", name)]
-    return {cpu: int(name[4:]) for name in folders for cpu in cpu_list(read(f"{NODE_FOLDER}/{name}/cpulist", root))}
+    return {
+        cpu: int(name[4:])
+        for name in folders
+        for cpu in cpu_list(read(f"{NODE_FOLDER}/{name}/cpulist", root))
+    }

@@ -1,7 +1,9 @@
-"""The clock that CPUs really had while they worked: APERF over MPERF, times the rate of the time stamp counter.
+"""The clock that CPUs really had while they worked: APERF over MPERF, times the rate of the time
+stamp counter.
 
-Owns where the three counters are read: the kernel's perf device `msr`, or /dev/cpu/N/msr. Both count only while the CPU is not idle; MPERF at
-a fixed rate, APERF at the real one (Intel SDM vol. 3, sec. 15.2; the same on AMD). Virtual machines mostly hide them.
+Owns where the three counters are read: the kernel's perf device `msr`, or /dev/cpu/N/msr. Both
+count only while the CPU is not idle; MPERF at a fixed rate, APERF at the real one (Intel SDM vol.
+3, sec. 15.2; the same on AMD). Virtual machines mostly hide them.
 """
 
 import os
@@ -21,12 +23,14 @@ class BusyClock:
 
     Parameters
     ----------
-    root : folder of a recorded tree of /sys and /dev; "/" is this machine.
+    root
+        Folder of a recorded tree of /sys and /dev; "/" is this machine.
 
     Notes
     -----
-    `lacking` says why nothing can be read, "" if it can. The rate of MPERF is taken to be that of the time stamp counter, which is read beside it:
-    where the two differ the clock is off by their ratio, the same in every run.
+    `lacking` says why nothing can be read, "" if it can. The rate of MPERF is taken to be that of
+    the time stamp counter, which is read beside it: where the two differ the clock is off by their
+    ratio, the same in every run.
     """
 
     def __init__(self, root: str | Path = "/"):
@@ -53,11 +57,25 @@ class BusyClock:
         return self._open[cpu].values()
 
     def columns(self) -> dict[str, float]:
-        """`busy_mhz` (mean of the CPUs), `busy_min_mhz`, `busy_max_mhz`; nothing where nothing was read, or no CPU worked."""
+        """`busy_mhz` (mean of the CPUs), `busy_min_mhz`, `busy_max_mhz`; nothing where nothing was
+        read, or no CPU worked.
+        """
         seconds = (self._ended_ns - self._began_ns) / 1e9
         both = [(self._begun[cpu], self._ended[cpu]) for cpu in self._ended]
-        clocks = [clock for before, after in both if (clock := busy_mhz(before, after, seconds)) is not None]
-        return {"busy_mhz": sum(clocks) / len(clocks), "busy_min_mhz": min(clocks), "busy_max_mhz": max(clocks)} if clocks else {}
+        clocks = [
+            clock
+            for before, after in both
+            if (clock := busy_mhz(before, after, seconds)) is not None
+        ]
+        return (
+            {
+                "busy_mhz": sum(clocks) / len(clocks),
+                "busy_min_mhz": min(clocks),
+                "busy_max_mhz": max(clocks),
+            }
+            if clocks
+            else {}
+        )
 
     def close(self) -> None:
         """Close all counters; may be called at any time."""
@@ -67,7 +85,9 @@ class BusyClock:
 
 
 def busy_mhz(before: tuple[int, ...], after: tuple[int, ...], seconds: float) -> float | None:
-    """Mean clock (MHz) of a CPU while it worked, of two readings (APERF, MPERF, TSC); None: it did not work, or no time passed."""
+    """Mean clock (MHz) of a CPU while it worked, of two readings (APERF, MPERF, TSC); None: it did
+    not work, or no time passed.
+    """
     aperf, mperf, tsc = ((late - early) % 2**64 for early, late in zip(before, after))
     return aperf / mperf * tsc / seconds / 1e6 if mperf and seconds > 0 else None
 
@@ -76,16 +96,31 @@ def _way(root: Path) -> tuple[object, str]:
     """How to read the counters of a CPU, and why they can't be."""
     has_events = all((root / _DEVICE / "events" / name).exists() for name in EVENTS)
     registers = root / "dev/cpu/0/msr"
-    for found, opener in ((has_events, lambda cpu: _PerfCounters(root, cpu)), (registers.exists(), lambda cpu: _Registers(root, cpu))):
+    for found, opener in (
+        (has_events, lambda cpu: _PerfCounters(root, cpu)),
+        (registers.exists(), lambda cpu: _Registers(root, cpu)),
+    ):
         if found:
             try:
                 tried = opener(0)
                 tried.values()
                 tried.close()
             except OSError as error:
-                return None, f"{error.strerror} (it takes root, or kernel.perf_event_paranoid at 0 or below)"
+                return (
+                    None,
+                    (
+                        f"{error.strerror} (it takes root, or kernel.perf_event_paranoid at 0 or"
+                        " below)"
+                    ),
+                )
             return opener, ""
-    return None, "this machine shows neither (a virtual machine hides them; on real hardware without perf's device: modprobe msr)"
+    return (
+        None,
+        (
+            "this machine shows neither (a virtual machine hides them; on real hardware without"
+            " perf's device: modprobe msr)"
+        ),
+    )
 
 
 class _PerfCounters:
@@ -96,7 +131,9 @@ class _PerfCounters:
         kind = int((folder / "type").read_text())
         try:
             for name in EVENTS:
-                config = int((folder / "events" / name).read_text().strip().removeprefix("event="), 16)
+                config = int(
+                    (folder / "events" / name).read_text().strip().removeprefix("event="), 16
+                )
                 self._fds.append(open_cpu_counter(kind, config, cpu))
         except OSError:
             self.close()

@@ -5,10 +5,11 @@ from contextlib import suppress
 
 
 def threads_of(pid: int) -> set[int]:
-    """Ids of all threads of a process and of its descendants; those that end meanwhile are passed over.
+    """Ids of all threads of a process and of its descendants; those that end meanwhile are passed
+    over.
 
-    The program is not always the process that was started: `mpirun` starts ranks, a script its programs.
-    Where the kernel does not list children (CONFIG_PROC_CHILDREN), the process alone.
+    The program is not always the process that was started: `mpirun` starts ranks, a script its
+    programs. Where the kernel does not list children (CONFIG_PROC_CHILDREN), the process alone.
     """
     found, waiting = set(), [pid]
     while waiting:

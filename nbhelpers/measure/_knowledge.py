@@ -1,6 +1,8 @@
-"""Metric layers as data: what data/knowledge/metrics/*.yml, or a file of the user's own, says of each counter.
+"""Metric layers as data: what data/knowledge/metrics/*.yml, or a file of the user's own, says of
+each counter.
 
-Owns the records `Layer`, `Source` and `Metric`, and how they are checked; how a counter is read is in the `_readers_*` modules.
+Owns the records `Layer`, `Source` and `Metric`, and how they are checked; how a counter is read is
+in the `_readers_*` modules.
 """
 
 import difflib
@@ -18,7 +20,9 @@ from ..schemas import place_of, schema_error
 FOLDER = knowledge() / "metrics"
 SCHEMA = FOLDER / "layer.schema.json"
 TOTAL, LEVEL, TIME = "total", "level", "time"
-_own: dict[str, "Layer"] = {}  # layers of the user's own that were used in this process: their columns are known, too
+_own: dict[
+    str, "Layer"
+] = {}  # layers of the user's own that were used in this process: their columns are known, too
 
 
 @dataclass(frozen=True)
@@ -27,15 +31,24 @@ class Metric:
 
     Attributes
     ----------
-    id : its column; a `*` stands for what distinguishes the members.
-    title : what it counts, in a few words.
-    unit : "", ns, us, s, bytes, …
-    kind : total (grows with the run: how far it moved), level (does not), time (of the run itself).
-    at : of a level, which reading counts: start, end, mean, change.
-    lower_is_better : None: neither.
-    consequence : why it merely follows from a longer run; "" if it can be a cause.
-    factor : id in data/knowledge/factors, or "".
-    where : where the reader finds it: key, column, event, and so on; as the schema has it.
+    id
+        Its column; a `*` stands for what distinguishes the members.
+    title
+        What it counts, in a few words.
+    unit
+        "", ns, us, s, bytes, ….
+    kind
+        Total (grows with the run: how far it moved), level (does not), time (of the run itself).
+    at
+        Of a level, which reading counts: start, end, mean, change.
+    lower_is_better
+        None: neither.
+    consequence
+        Why it merely follows from a longer run; "" if it can be a cause.
+    factor
+        Id in data/knowledge/factors, or "".
+    where
+        Where the reader finds it: key, column, event, and so on; as the schema has it.
     """
 
     id: str
@@ -55,7 +68,13 @@ class Metric:
     def covers(self, column: str) -> bool:
         """Whether a column is this metric, or of this family."""
         head, tail = self._ends
-        return column == self.id if "*" not in self.id else column.startswith(head) and column.endswith(tail) and len(column) > len(head + tail)
+        return (
+            column == self.id
+            if "*" not in self.id
+            else column.startswith(head)
+            and column.endswith(tail)
+            and len(column) > len(head + tail)
+        )
 
 
 @dataclass(frozen=True)
@@ -73,13 +92,21 @@ class Layer:
 
     Attributes
     ----------
-    name, title : what it is called, and what it is about.
-    cost_us : CPU time that it takes a run, outside the timed region, on the machine where it was measured (2 CPUs, virtual); None: not measured.
-    needs : what a machine must have for it.
-    in_all : whether "all" means it too; not those that disturb the run, such as tracepoints.
-    sources : what is read.
-    derived : metrics that are worked out of others of the layer: `ratio: [a, b]`, or `minus_own_cpu: a`.
-    note : what a reader of the numbers should know.
+    name, title
+        What it is called, and what it is about.
+    cost_us
+        CPU time that it takes a run, outside the timed region, on the machine where it was measured
+        (2 CPUs, virtual); None: not measured.
+    needs
+        What a machine must have for it.
+    in_all
+        Whether "all" means it too; not those that disturb the run, such as tracepoints.
+    sources
+        What is read.
+    derived
+        Metrics that are worked out of others of the layer: `ratio: [a, b]`, or `minus_own_cpu: a`.
+    note
+        What a reader of the numbers should know.
     """
 
     name: str
@@ -98,7 +125,9 @@ class Layer:
 
     def metric_of(self, column: str) -> Metric | None:
         """The metric that a column is of."""
-        return next((metric for metric in self.metrics if metric.id == column), None) or next((metric for metric in self.metrics if metric.covers(column)), None)
+        return next((metric for metric in self.metrics if metric.id == column), None) or next(
+            (metric for metric in self.metrics if metric.covers(column)), None
+        )
 
     def __repr__(self) -> str:
         return f"Layer({self.name}: {self.title}, {len(self.metrics)} metrics)"
@@ -109,13 +138,17 @@ def read_layer(path: str | os.PathLike) -> Layer:
 
     Raises
     ------
-    InputError : no such file, not YAML, or not as data/knowledge/metrics/layer.schema.json has it; the message names the field.
+    InputError
+        No such file, not YAML, or not as data/knowledge/metrics/layer.schema.json has it; the
+        message names the field.
     """
     import yaml
 
     path = Path(path)
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        content = yaml.load(
+            path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        )
     except OSError as error:
         raise InputError(f"cannot read the metric layer: {error.strerror}", where=path) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -127,17 +160,40 @@ def read_layer(path: str | os.PathLike) -> Layer:
 
 
 def _layer(content: dict) -> Layer:
-    sources = tuple(Source(entry["reader"], tuple(map(_metric, entry["metrics"])), {key: value for key, value in entry.items() if key not in ("reader", "metrics")})
-                    for entry in content["sources"])
-    plain = {key: content[key] for key in ("title", "cost_us", "needs", "in_all", "note") if key in content}
-    return Layer(content["layer"], sources=sources, derived=tuple(map(_metric, content.get("derived", ()))), **plain)
+    sources = tuple(
+        Source(
+            entry["reader"],
+            tuple(map(_metric, entry["metrics"])),
+            {key: value for key, value in entry.items() if key not in ("reader", "metrics")},
+        )
+        for entry in content["sources"]
+    )
+    plain = {
+        key: content[key]
+        for key in ("title", "cost_us", "needs", "in_all", "note")
+        if key in content
+    }
+    return Layer(
+        content["layer"],
+        sources=sources,
+        derived=tuple(map(_metric, content.get("derived", ()))),
+        **plain,
+    )
 
 
 def _metric(entry: dict) -> Metric:
-    own = {key: entry[key] for key in ("id", "title", "unit", "kind", "at", "lower_is_better", "factor") if key in entry}
+    own = {
+        key: entry[key]
+        for key in ("id", "title", "unit", "kind", "at", "lower_is_better", "factor")
+        if key in entry
+    }
     said = entry.get("consequence", "")
     where = {key: value for key, value in entry.items() if key not in own and key != "consequence"}
-    return Metric(**own, consequence="grows with the run time by definition" if said is True else said or "", where=where)
+    return Metric(
+        **own,
+        consequence="grows with the run time by definition" if said is True else said or "",
+        where=where,
+    )
 
 
 def _check(content: object, path: Path) -> None:
@@ -147,7 +203,11 @@ def _check(content: object, path: Path) -> None:
     except ImportError:
         return
     if error:
-        raise InputError(f"not a metric layer: {error.message}", where=f"{path}, at {place_of(error)}", mend=f"compare with {SCHEMA.name} and the files beside it")
+        raise InputError(
+            f"not a metric layer: {error.message}",
+            where=f"{path}, at {place_of(error)}",
+            mend=f"compare with {SCHEMA.name} and the files beside it",
+        )
 
 
 @cache
@@ -159,14 +219,21 @@ def _check_ids(layer: Layer, path: Path) -> None:
     ids = [metric.id for metric in layer.metrics]
     twice = {name for name in ids if ids.count(name) > 1}
     if twice:
-        raise InputError(f"the metric layer has '{min(twice)}' twice", where=path, why="two counters cannot share a column")
+        raise InputError(
+            f"the metric layer has '{min(twice)}' twice",
+            where=path,
+            why="two counters cannot share a column",
+        )
 
 
 @cache
 def layers() -> dict[str, Layer]:
     """All layers that come with Noisebook, by name; rusage, which every run has, is the first."""
     found = [read_layer(path) for path in sorted(FOLDER.glob("*.yml"))]
-    return {layer.name: layer for layer in sorted(found, key=lambda layer: (layer.name != "rusage", layer.name))}
+    return {
+        layer.name: layer
+        for layer in sorted(found, key=lambda layer: (layer.name != "rusage", layer.name))
+    }
 
 
 def find_layer(name: str | os.PathLike) -> Layer:
@@ -174,7 +241,8 @@ def find_layer(name: str | os.PathLike) -> Layer:
 
     Raises
     ------
-    InputError : there is no such layer, or the file is none.
+    InputError
+        There is no such layer, or the file is none.
     """
     text = os.fspath(name)
     if text in layers():
@@ -184,14 +252,23 @@ def find_layer(name: str | os.PathLike) -> Layer:
         metric_of.cache_clear()
         return layer
     near = difflib.get_close_matches(text, layers(), 1)
-    raise InputError(f"there is no metric layer '{text}'" + (f"; did you mean '{near[0]}'?" if near else ""),
-                     mend=f"choose from {', '.join(layers())}, or \"all\", or give the path of a .yml file")
+    raise InputError(
+        f"there is no metric layer '{text}'" + (f"; did you mean '{near[0]}'?" if near else ""),
+        mend=f'choose from {", ".join(layers())}, or "all", or give the path of a .yml file',
+    )
 
 
 @cache
 def metric_of(column: str) -> Metric | None:
     """The metric of a column, over all layers; None: no layer makes it."""
-    return next((metric for layer in (*layers().values(), *_own.values()) if (metric := layer.metric_of(column))), None)
+    return next(
+        (
+            metric
+            for layer in (*layers().values(), *_own.values())
+            if (metric := layer.metric_of(column))
+        ),
+        None,
+    )
 
 
 def every_metric() -> Iterator[tuple[Layer, Metric]]:

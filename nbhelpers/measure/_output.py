@@ -15,7 +15,9 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 class Capture:
-    """Reads a pipe to its end and keeps the first 64 KiB and the last ones, 64 KiB too unless more are asked for."""
+    """Reads a pipe to its end and keeps the first 64 KiB and the last ones, 64 KiB too unless more
+    are asked for.
+    """
 
     def __init__(self, fd: int, tail: int = TAIL):
         self.fd, self.open, self._room = fd, True, tail
@@ -23,7 +25,9 @@ class Capture:
         os.set_blocking(fd, False)
 
     def read(self) -> bool:
-        """Take what is there, at most 64 KiB; False: there was nothing. At the end of the pipe `open` becomes False."""
+        """Take what is there, at most 64 KiB; False: there was nothing. At the end of the pipe
+        `open` becomes False.
+        """
         try:
             data = os.read(self.fd, _HEAD) if self.open else b""
         except BlockingIOError:
@@ -57,9 +61,13 @@ class Capture:
 
     @property
     def text(self) -> str:
-        """The output; where more was printed than is kept, a line says how much is missing in the middle."""
+        """The output; where more was printed than is kept, a line says how much is missing in the
+        middle.
+        """
         (_, head), *rest = self.parts()
-        middle = [f"\n[{first - len(head)} bytes left out]\n".encode() + tail for first, tail in rest]
+        middle = [
+            f"\n[{first - len(head)} bytes left out]\n".encode() + tail for first, tail in rest
+        ]
         return b"".join([head, *middle]).decode(errors="replace")
 
     def close(self) -> None:
@@ -78,11 +86,13 @@ def parse_line(text: str) -> dict[str, int | float | str] | None:
 
 
 def parse_series(text: str) -> dict[str, dict]:
-    """The series in a program's output: {name: {"unit": …, "values": […]}}; lines of one name are one series.
+    """The series in a program's output: {name: {"unit": …, "values": […]}}; lines of one name are
+    one series.
 
     Raises
     ------
-    ValueError : a value is not a finite number, or two lines of a name differ in unit.
+    ValueError
+        a value is not a finite number, or two lines of a name differ in unit.
     """
     found: dict[str, dict] = {}
     for name, unit, words in _SERIES.findall(text):

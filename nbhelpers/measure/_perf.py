@@ -1,6 +1,8 @@
-"""perf_event_open(2) for a process that waits: one counter an event and thread, inherited by what the threads start later.
+"""perf_event_open(2) for a process that waits: one counter an event and thread, inherited by what
+the threads start later.
 
-Counters are read as file descriptors; no process is started for them. Events go by the names that `perf list` has for them.
+Counters are read as file descriptors; no process is started for them. Events go by the names that
+`perf list` has for them.
 """
 
 import ctypes
@@ -18,13 +20,35 @@ from ._family import threads_of
 from ._knowledge import Metric, Source
 
 HARDWARE, SOFTWARE, TRACEPOINT, CACHE, RAW = 0, 1, 2, 3, 4
-_NAMED = {"cycles": (0, 0), "instructions": (0, 1), "cache-references": (0, 2), "cache-misses": (0, 3), "branches": (0, 4), "branch-misses": (0, 5),
-          "bus-cycles": (0, 6), "stalled-cycles-frontend": (0, 7), "stalled-cycles-backend": (0, 8), "ref-cycles": (0, 9),
-          "cpu-clock": (1, 0), "task-clock": (1, 1), "page-faults": (1, 2), "context-switches": (1, 3), "cpu-migrations": (1, 4),
-          "minor-faults": (1, 5), "major-faults": (1, 6), "alignment-faults": (1, 7), "emulation-faults": (1, 8), "cgroup-switches": (1, 11)}
+_NAMED = {
+    "cycles": (0, 0),
+    "instructions": (0, 1),
+    "cache-references": (0, 2),
+    "cache-misses": (0, 3),
+    "branches": (0, 4),
+    "branch-misses": (0, 5),
+    "bus-cycles": (0, 6),
+    "stalled-cycles-frontend": (0, 7),
+    "stalled-cycles-backend": (0, 8),
+    "ref-cycles": (0, 9),
+    "cpu-clock": (1, 0),
+    "task-clock": (1, 1),
+    "page-faults": (1, 2),
+    "context-switches": (1, 3),
+    "cpu-migrations": (1, 4),
+    "minor-faults": (1, 5),
+    "major-faults": (1, 6),
+    "alignment-faults": (1, 7),
+    "emulation-faults": (1, 8),
+    "cgroup-switches": (1, 11),
+}
 _CACHES = {"L1-dcache": 0, "L1-icache": 1, "LLC": 2, "dTLB": 3, "iTLB": 4, "branch": 5, "node": 6}
 _OPERATIONS = {"load": 0, "store": 1, "prefetch": 2}
-_NEEDS_KERNEL = {"context-switches", "cpu-migrations", "cgroup-switches"}  # they happen in the kernel: with exclude_kernel they would count 0
+_NEEDS_KERNEL = {
+    "context-switches",
+    "cpu-migrations",
+    "cgroup-switches",
+}  # they happen in the kernel: with exclude_kernel they would count 0
 _SYSCALLS = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 _DISABLED, _INHERIT, _EXCLUDE_KERNEL, _EXCLUDE_HYPERVISOR = 1, 1 << 1, 1 << 5, 1 << 6
 _TIMES = 1 | 2  # read_format: time_enabled, time_running
@@ -34,11 +58,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def event_config(name: str) -> tuple[int, int]:
-    """Type and config of an event: `cycles`, `dTLB-load-misses`, `r01c2` (raw), `raw_syscalls:sys_enter` (a tracepoint).
+    """Type and config of an event: `cycles`, `dTLB-load-misses`, `r01c2` (raw),
+    `raw_syscalls:sys_enter` (a tracepoint).
 
     Raises
     ------
-    OSError : ENOENT: there is no such event.
+    OSError
+        ENOENT: there is no such event.
     """
     if name in _NAMED:
         return _NAMED[name]
@@ -72,7 +98,9 @@ def _tracepoint(name: str) -> int:
 
 
 def _detached_tracefs() -> int:
-    """tracefs without a place in the tree of mounts (fsmount(2)): nobody else sees it, and it goes with its file descriptor."""
+    """tracefs without a place in the tree of mounts (fsmount(2)): nobody else sees it, and it goes
+    with its file descriptor.
+    """
     opened = _checked(_libc.syscall(_FSOPEN, b"tracefs", 1))
     try:
         _checked(_libc.syscall(_FSCONFIG, opened, 6, None, None, 0))
@@ -88,27 +116,46 @@ def _checked(result: int) -> int:
     return result
 
 
-def open_counter(kind: int, config: int, pid: int, user_only: bool = False, group: int = -1, disabled: bool = False) -> int:
-    """A counter on one thread (0: this one) and all that it starts from now on; returns a file descriptor.
+def open_counter(
+    kind: int,
+    config: int,
+    pid: int,
+    user_only: bool = False,
+    group: int = -1,
+    disabled: bool = False,
+) -> int:
+    """A counter on one thread (0: this one) and all that it starts from now on; returns a file
+    descriptor.
 
     Raises
     ------
-    OSError : ENOENT or EOPNOTSUPP: no such event here; EACCES or EPERM: not allowed (kernel.perf_event_paranoid); ESRCH: no such
-        thread; EINVAL: the group is full.
+    OSError
+        ENOENT or EOPNOTSUPP: no such event here; EACCES or EPERM: not allowed
+        (kernel.perf_event_paranoid); ESRCH: no such thread; EINVAL: the group is full.
     """
     number = _SYSCALLS.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, f"perf_event_open on {platform.machine()}")
-    flags = _DISABLED * disabled | _INHERIT | (_EXCLUDE_KERNEL | _EXCLUDE_HYPERVISOR if user_only else 0)
-    return _checked(_libc.syscall(number, _attributes(kind, config, flags), pid, -1, group, _CLOSE_ON_EXEC))
+    flags = (
+        _DISABLED * disabled
+        | _INHERIT
+        | (_EXCLUDE_KERNEL | _EXCLUDE_HYPERVISOR if user_only else 0)
+    )
+    return _checked(
+        _libc.syscall(number, _attributes(kind, config, flags), pid, -1, group, _CLOSE_ON_EXEC)
+    )
 
 
 def open_cpu_counter(kind: int, config: int, cpu: int) -> int:
-    """A counter on a CPU, whoever runs there; returns a file descriptor. Errors as `open_counter`; it takes root or kernel.perf_event_paranoid <= 0."""
+    """A counter on a CPU, whoever runs there; returns a file descriptor. Errors as `open_counter`;
+    it takes root or kernel.perf_event_paranoid <= 0.
+    """
     number = _SYSCALLS.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, f"perf_event_open on {platform.machine()}")
-    return _checked(_libc.syscall(number, _attributes(kind, config, 0), -1, cpu, -1, _CLOSE_ON_EXEC))
+    return _checked(
+        _libc.syscall(number, _attributes(kind, config, 0), -1, cpu, -1, _CLOSE_ON_EXEC)
+    )
 
 
 def _attributes(kind: int, config: int, flags: int) -> bytes:
@@ -116,13 +163,17 @@ def _attributes(kind: int, config: int, flags: int) -> bytes:
 
 
 def read_counter(fd: int) -> tuple[int, int, int]:
-    """Value, time enabled and time running (ns); the two times differ where counters had to take turns."""
+    """Value, time enabled and time running (ns); the two times differ where counters had to take
+    turns.
+    """
     return struct.unpack("QQQ", os.read(fd, 24))
 
 
 @cache
 def available(events: tuple[str, ...]) -> tuple[dict[str, tuple[int, int, bool]], dict[str, str]]:
-    """Those of the events that can be opened here, as (type, config, user only), and for the others the reason."""
+    """Those of the events that can be opened here, as (type, config, user only), and for the others
+    the reason.
+    """
     usable, missing = {}, {}
     for name in events:
         for user_only in (False, True):
@@ -144,36 +195,61 @@ def _reason(error: OSError, name: str) -> str:
     if error.errno in (errno.EACCES, errno.EPERM):
         return "not allowed to this user (kernel.perf_event_paranoid; tracepoints need root)"
     if error.errno in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV):
-        return "this kernel has no such tracepoint" if ":" in name else "this machine has no such counter (a virtual machine often hides them)"
+        return (
+            "this kernel has no such tracepoint"
+            if ":" in name
+            else "this machine has no such counter (a virtual machine often hides them)"
+        )
     return error.strerror
 
 
 class PerfReader:
     """The metrics of a source of perf events, on all threads of a process and on what they start.
 
-    Counters of one `group` are on and off together, so that their ratios hold even where the hardware has too few of them and they take turns;
-    then counts are scaled to the whole time, and `<layer>_running_share` says for how much of it the counters were really on.
+    Counters of one `group` are on and off together, so that their ratios hold even where the
+    hardware has too few of them and they take turns; then counts are scaled to the whole time, and
+    `<layer>_running_share` says for how much of it the counters were really on.
 
     Parameters
     ----------
-    source : each metric has an `event`, and perhaps a `group`; one with `share_of` is the share of that group ("": the least of all).
+    source
+        Each metric has an `event`, and perhaps a `group`; one with `share_of` is the share of that
+        group ("": the least of all).
     """
 
     def __init__(self, source: Source, root: object = "/"):
-        self._counted = {metric.where["event"]: metric for metric in source.metrics if "event" in metric.where}
-        self._shares = {metric.id: metric.where["share_of"] for metric in source.metrics if "share_of" in metric.where}
+        self._counted = {
+            metric.where["event"]: metric for metric in source.metrics if "event" in metric.where
+        }
+        self._shares = {
+            metric.id: metric.where["share_of"]
+            for metric in source.metrics
+            if "share_of" in metric.where
+        }
         self._open: list[tuple[Metric, int]] = []
         self._held: list[int] = []
 
     def lacking(self) -> str:
         """Why events cannot be opened here; "" if all can."""
         usable, missing = available(tuple(self._counted))
-        reasons = {reason: [name for name in missing if missing[name] == reason] for reason in missing.values()}
+        reasons = {
+            reason: [name for name in missing if missing[name] == reason]
+            for reason in missing.values()
+        }
         none = "" if usable else "no column at all; "
-        return none + "; ".join(f"without {', '.join(names)}: {reason}" for reason, names in reasons.items()) if reasons else ""
+        return (
+            none
+            + "; ".join(
+                f"without {', '.join(names)}: {reason}" for reason, names in reasons.items()
+            )
+            if reasons
+            else ""
+        )
 
     def open(self, pid: int) -> None:
-        """Open all usable events on every thread that the process and its children have; inheritance alone would miss threads that run already."""
+        """Open all usable events on every thread that the process and its children have;
+        inheritance alone would miss threads that run already.
+        """
         self.shut()
         usable, _ = available(tuple(self._counted))
         try:
@@ -181,13 +257,17 @@ class PerfReader:
             for thread in sorted(threads_of(pid)) if usable else ():
                 leaders: dict[str, int] = {}
                 for name, (kind, config, user_only) in usable.items():
-                    self._open_on_thread(self._counted[name], (kind, config, thread, user_only), leaders)
+                    self._open_on_thread(
+                        self._counted[name], (kind, config, thread, user_only), leaders
+                    )
         except BaseException:
             self.close()
             raise
 
     def _hold(self, usable: dict[str, tuple[int, int, bool]]) -> None:
-        """Keep a counter that counts nothing on each tracepoint: with its last counter a tracepoint is switched off, which takes the kernel 20 ms."""
+        """Keep a counter that counts nothing on each tracepoint: with its last counter a tracepoint
+        is switched off, which takes the kernel 20 ms.
+        """
         if not self._held:
             for kind, config, _ in usable.values():
                 if kind == TRACEPOINT:
@@ -201,11 +281,18 @@ class PerfReader:
             except OSError as error:
                 if error.errno != errno.EINVAL or group not in leaders:
                     raise
-                fd = open_counter(*arguments)  # more events than the hardware can count at once: this one takes turns on its own
+                fd = open_counter(
+                    *arguments
+                    # more events than the hardware can count at once: this one takes turns on its
+                    # own
+                )
         except OSError as error:
             if error.errno == errno.EMFILE:
-                raise Unavailable("too few file descriptors for a counter on every thread", where=f"thread {arguments[2]}, {metric.id}",
-                                  mend="ulimit -n 65536") from None
+                raise Unavailable(
+                    "too few file descriptors for a counter on every thread",
+                    where=f"thread {arguments[2]}, {metric.id}",
+                    mend="ulimit -n 65536",
+                ) from None
             if error.errno != errno.ESRCH:  # the thread has ended meanwhile
                 raise
             return
@@ -215,7 +302,11 @@ class PerfReader:
 
     def read(self) -> dict[str, float]:
         """Column: value since `open`, as it is now."""
-        return totals([(metric, *read_counter(fd)) for metric, fd in self._open], self._shares, self._user_only())
+        return totals(
+            [(metric, *read_counter(fd)) for metric, fd in self._open],
+            self._shares,
+            self._user_only(),
+        )
 
     def _user_only(self) -> bool:
         return any(user_only for _, _, user_only in available(tuple(self._counted))[0].values())
@@ -234,10 +325,14 @@ class PerfReader:
         self._held = []
 
 
-def totals(readings: list[tuple[Metric, int, int, int]], shares: dict[str, str], user_only: bool = False) -> dict[str, float]:
-    """Counts summed over threads from (metric, value, time enabled, time running), scaled where counters took turns.
+def totals(
+    readings: list[tuple[Metric, int, int, int]], shares: dict[str, str], user_only: bool = False
+) -> dict[str, float]:
+    """Counts summed over threads from (metric, value, time enabled, time running), scaled where
+    counters took turns.
 
-    `<id>@enabled_ns` is the CPU time that a counter was meant to count, for ratios; it is left out where only user mode was counted.
+    `<id>@enabled_ns` is the CPU time that a counter was meant to count, for ratios; it is left out
+    where only user mode was counted.
     """
     sums: dict[str, float] = {}
     running: dict[str, list[tuple[int, int]]] = {}
@@ -250,4 +345,8 @@ def totals(readings: list[tuple[Metric, int, int, int]], shares: dict[str, str],
             for group in {"", metric.where.get("group", "")}:
                 running.setdefault(group, []).append((running_ns, enabled_ns))
     columns = {name: round(value) for name, value in sums.items()}
-    return columns | {column: min(on / meant for on, meant in running[group]) for column, group in shares.items() if group in running}
+    return columns | {
+        column: min(on / meant for on, meant in running[group])
+        for column, group in shares.items()
+        if group in running
+    }

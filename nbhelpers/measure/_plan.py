@@ -1,6 +1,8 @@
-"""Which runs of a campaign are missing, so that every two cells that are compared were measured in turn often enough.
+"""Which runs of a campaign are missing, so that every two cells that are compared were measured in
+turn often enough.
 
-Pure: finished runs in, rounds out. Two cells count as compared in the rounds that hold both, and in no others.
+Pure: finished runs in, rounds out. Two cells count as compared in the rounds that hold both, and in
+no others.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,18 +10,28 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 
-def missing_runs(done: Sequence[tuple[int, str]], cells: Sequence, asked: int, first: int,
-                 order: Callable[[int], Sequence]) -> list[tuple[int, object]]:
+def missing_runs(
+    done: Sequence[tuple[int, str]],
+    cells: Sequence,
+    asked: int,
+    first: int,
+    order: Callable[[int], Sequence],
+) -> list[tuple[int, object]]:
     """Rounds and cells that are still to be measured, in order.
 
     Parameters
     ----------
-    done : round and cell of each finished run.
-    cells : those asked for, with `name` and `compared_with(other)`.
-    asked : rounds in which any two cells that are compared must both have been measured.
-    first : round in which the present epoch begins; rounds before it are counted and never filled up,
+    done
+        Round and cell of each finished run.
+    cells
+        Those asked for, with `name` and `compared_with(other)`.
+    asked
+        Rounds in which any two cells that are compared must both have been measured.
+    first
+        Round in which the present epoch begins; rounds before it are counted and never filled up,
         since what is measured now would not lie among their runs.
-    order : all cells in the order of a round.
+    order
+        All cells in the order of a round.
 
     Notes
     -----
@@ -27,8 +39,15 @@ def missing_runs(done: Sequence[tuple[int, str]], cells: Sequence, asked: int, f
     gives the rounds 0 to `asked` - 1 with every cell in each.
     """
     place = {cell.name: at for at, cell in enumerate(cells)}
-    wanted_pairs = np.array([[one is other or (one.compared_with(other) and other.compared_with(one))
-                              for other in cells] for one in cells])
+    wanted_pairs = np.array(
+        [
+            [
+                one is other or (one.compared_with(other) and other.compared_with(one))
+                for other in cells
+            ]
+            for one in cells
+        ]
+    )
     present = _present([(number, name) for number, name in done if name in place], place)
     together = _together([own for number, own in present.items() if number < first], len(cells))
     found, number = [], first

@@ -1,6 +1,8 @@
-"""One process from its start to the last of its descendants: spawned, awaited on a pidfd, reaped, never left behind.
+"""One process from its start to the last of its descendants: spawned, awaited on a pidfd, reaped,
+never left behind.
 
-Owns the barrier's pipes and the poll loop (CONTRIBUTING.md, "How a run goes"); nothing here knows what is measured.
+Owns the barrier's pipes and the poll loop (CONTRIBUTING.md, "How a run goes"); nothing here knows
+what is measured.
 """
 
 import ctypes
@@ -31,7 +33,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Child:
-    """A process started by nbstart, with its pipes; use as a context: what is still alive at its end is killed and reaped.
+    """A process started by nbstart, with its pipes; use as a context: what is still alive at its
+    end is killed and reaped.
 
     Attributes
     ----------
@@ -50,7 +53,11 @@ class Child:
         self._mark, self._fds, self._known, self._beyond_us = mark, [], children(), set()
         self.watch, self._wakeups, self.folder = watch(workload.region), None, None
         try:
-            self.folder = tempfile.mkdtemp(prefix="noisebook-") if workload.reader and workload.reader.fresh_folder else None
+            self.folder = (
+                tempfile.mkdtemp(prefix="noisebook-")
+                if workload.reader and workload.reader.fresh_folder
+                else None
+            )
             self._spawn(workload)
         except BaseException:
             self.close()
@@ -58,23 +65,54 @@ class Child:
 
     def _spawn(self, workload: Workload) -> None:
         launcher, program = _file_of(binary_folder() / "nbstart"), _file_of(workload.command[0])
-        (out, printed), (err, complained) = [self._pipe(stamped_pair if self.watch.stamped else os.pipe) for _ in range(2)]
+        (out, printed), (err, complained) = [
+            self._pipe(stamped_pair if self.watch.stamped else os.pipe) for _ in range(2)
+        ]
         capture = StampedCapture if self.watch.stamped else Capture
         self.output, self.errors = capture(out, ROOM_FOR_SERIES), capture(err)
         self.watch.listen((self.output, self.errors))
         barrier = self._barrier()
         theirs = (printed, complained, *barrier.values())
-        actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, printed, 1),
-                   (os.POSIX_SPAWN_DUP2, complained, 2), *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in barrier.values())]
-        env = os.environ | dict(workload.env) | self.watch.env | {name: str(fd) for name, fd in barrier.items()} | {_MARK: self._mark}
-        words = [launcher, *_launcher_options(workload, self.watch.library), "--", program, *workload.command[1:]]
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, printed, 1),
+            (os.POSIX_SPAWN_DUP2, complained, 2),
+            *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in barrier.values()),
+        ]
+        env = (
+            os.environ
+            | dict(workload.env)
+            | self.watch.env
+            | {name: str(fd) for name, fd in barrier.items()}
+            | {_MARK: self._mark}
+        )
+        words = [
+            launcher,
+            *_launcher_options(workload, self.watch.library),
+            "--",
+            program,
+            *workload.command[1:],
+        ]
         try:
             with _working_in(self.folder):
-                self.pid = os.posix_spawn(launcher, words, env, file_actions=actions, setpgroup=0, setsigmask=(),
-                                          setsigdef=_SIGNALS_TO_RESET)
+                self.pid = os.posix_spawn(
+                    launcher,
+                    words,
+                    env,
+                    file_actions=actions,
+                    setpgroup=0,
+                    setsigmask=(),
+                    setsigdef=_SIGNALS_TO_RESET,
+                )
         except OSError as error:
-            raise RunError(f"the launcher cannot be started: {error.strerror}", where=f"{launcher} -- {program}",
-                           mend="shorten the command or the environment if they are too long; if the launcher is damaged: make env") from None
+            raise RunError(
+                f"the launcher cannot be started: {error.strerror}",
+                where=f"{launcher} -- {program}",
+                mend=(
+                    "shorten the command or the environment if they are too long; if the launcher"
+                    " is damaged: make env"
+                ),
+            ) from None
         self.own_peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self.pidfd = os.pidfd_open(self.pid)
         self._fds.append(self.pidfd)
@@ -133,7 +171,9 @@ class Child:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def await_barrier(self, seconds: float) -> bool:
-        """Whether the process came to the barrier; False: it ended before (then `end_ns` is set), or time ran out."""
+        """Whether the process came to the barrier; False: it ended before (then `end_ns` is set),
+        or time ran out.
+        """
         deadline_ns = time.monotonic_ns() + int(seconds * 1e9)
         while self.end_ns is None and (ready := self._poll_once(deadline_ns)) is not None:
             if self._ready in ready and self._arrived():
@@ -143,7 +183,9 @@ class Child:
     def _arrived(self) -> bool:
         """Whether everybody waits who is to wait."""
         if self.watch.arrivals is None:
-            self._poll.unregister(self._ready)  # at its end of file too, which a process that dies shows before its end
+            self._poll.unregister(
+                self._ready
+            )  # at its end of file too, which a process that dies shows before its end
             return bool(os.read(self._ready, 1))
         arrived = self.watch.arrived()
         if arrived:
@@ -151,7 +193,9 @@ class Child:
         return arrived
 
     def release(self, lead_ns: int) -> int:
-        """Write the start time, `lead_ns` from now, and return it; a process that died meanwhile shows at its end."""
+        """Write the start time, `lead_ns` from now, and return it; a process that died meanwhile
+        shows at its end.
+        """
         t0_ns = time.monotonic_ns() + lead_ns
         if self.watch.arrivals is not None:
             self.watch.release(t0_ns)
@@ -160,11 +204,16 @@ class Child:
             os.write(self._go, t0_ns.to_bytes(8, sys.byteorder, signed=True))
         return t0_ns
 
-    def await_end(self, seconds: float, before_reaping: Callable[[], object] | None = None,
-                  begun: Callable[[int], object] | None = None) -> bool:
+    def await_end(
+        self,
+        seconds: float,
+        before_reaping: Callable[[], object] | None = None,
+        begun: Callable[[int], object] | None = None,
+    ) -> bool:
         """Whether the process ended in time; it is reaped then, and what it had printed is there.
 
-        `begun` is called with the begin of a region that could not be armed, as soon as it was seen.
+        `begun` is called with the begin of a region that could not be armed, as soon as it was
+        seen.
         """
         deadline_ns = time.monotonic_ns() + int(seconds * 1e9)
         with _woken_first(self.watch.written is not None):
@@ -180,7 +229,9 @@ class Child:
         return True
 
     def _poll_once(self, deadline_ns: int) -> set[int] | None:
-        """Wait for something to happen and read it; the file descriptors concerned, or None when time ran out."""
+        """Wait for something to happen and read it; the file descriptors concerned, or None when
+        time ran out.
+        """
         left_ms = (deadline_ns - time.monotonic_ns()) / 1e6
         if self._wakeups:
             self._wakeups.mark()
@@ -218,8 +269,14 @@ class Child:
         self._sweep()
 
     def note_children(self) -> None:
-        """Remember the children that others of this process started since, such as injectors: they are not the run's."""
-        self._known |= {pid for pid in children() - self._known - {self.pid} if not _belongs(pid, self.pid, self._mark)}
+        """Remember the children that others of this process started since, such as injectors: they
+        are not the run's.
+        """
+        self._known |= {
+            pid
+            for pid in children() - self._known - {self.pid}
+            if not _belongs(pid, self.pid, self._mark)
+        }
 
     def clear_leftovers(self) -> int:
         """After the end: kill what the process left running; returns how many there were."""
@@ -250,7 +307,9 @@ class Child:
 
 @contextmanager
 def _woken_first(wanted: bool) -> Iterator[None]:
-    """Be woken before ordinary threads where that is permitted: what a script writes is stamped when we wake up."""
+    """Be woken before ordinary threads where that is permitted: what a script writes is stamped
+    when we wake up.
+    """
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         if wanted:
@@ -265,7 +324,9 @@ def _woken_first(wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def _working_in(folder: str | None) -> Iterator[None]:
-    """Be in a folder while a process is spawned, which inherits it: posix_spawn of Python cannot change folders itself."""
+    """Be in a folder while a process is spawned, which inherits it: posix_spawn of Python cannot
+    change folders itself.
+    """
     if folder is None:
         yield
         return
@@ -289,7 +350,9 @@ def _launcher_options(workload: Workload, library: str) -> list[str]:
 
 
 def _file_of(name: str | os.PathLike) -> str:
-    """As `program_path`, which takes a good part of the time of a start: an absolute path that was found is only looked at again."""
+    """As `program_path`, which takes a good part of the time of a start: an absolute path that was
+    found is only looked at again.
+    """
     name = os.fspath(name)
     if name in _found and os.access(name, os.X_OK):
         return name
@@ -300,7 +363,9 @@ def _file_of(name: str | os.PathLike) -> str:
 
 
 def children() -> frozenset[int]:
-    """The children of this process, zombies among them; none where the kernel does not list them (CONFIG_PROC_CHILDREN)."""
+    """The children of this process, zombies among them; none where the kernel does not list them
+    (CONFIG_PROC_CHILDREN).
+    """
     found: set[int] = set()
     for thread in os.listdir("/proc/self/task"):
         with suppress(OSError):
@@ -309,7 +374,9 @@ def children() -> frozenset[int]:
 
 
 def _content(path: str) -> bytes:
-    """A small file of the kernel, without the buffers and decoders of open(), which cost more than the reading."""
+    """A small file of the kernel, without the buffers and decoders of open(), which cost more than
+    the reading.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return b"".join(iter(lambda: os.read(fd, 1 << 16), b""))
@@ -318,7 +385,9 @@ def _content(path: str) -> bytes:
 
 
 def _kill_and_reap(pid: int) -> bool:
-    """False: it belongs to another user (sudo) and cannot be killed, so it must not be waited for either."""
+    """False: it belongs to another user (sudo) and cannot be killed, so it must not be waited for
+    either.
+    """
     with suppress(ProcessLookupError, ChildProcessError):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -329,13 +398,19 @@ def _kill_and_reap(pid: int) -> bool:
 
 
 def _belongs(pid: int, leader: int, mark: str) -> bool:
-    """Whether an adopted child comes from a run: by its group, its mark, or, dead and with no mark to read, its foreign session."""
+    """Whether an adopted child comes from a run: by its group, its mark, or, dead and with no mark
+    to read, its foreign session.
+    """
     try:
         with open(f"/proc/{pid}/stat") as file:
             state, _, group, session = file.read().rpartition(")")[2].split()[:4]
     except OSError:
         return False
-    return int(group) == leader or _is_marked(pid, mark, exact=True) or (state == "Z" and int(session) != os.getsid(0))
+    return (
+        int(group) == leader
+        or _is_marked(pid, mark, exact=True)
+        or (state == "Z" and int(session) != os.getsid(0))
+    )
 
 
 def _is_marked(pid: int | str, mark: str, exact: bool) -> bool:
@@ -348,10 +423,16 @@ def _is_marked(pid: int | str, mark: str, exact: bool) -> bool:
 
 
 def kill_marked(mark: str, exact: bool = False) -> set[int]:
-    """Kill every process that carries a run's mark in its environment (not exact: any run of a campaign); returns their pids."""
+    """Kill every process that carries a run's mark in its environment (not exact: any run of a
+    campaign); returns their pids.
+    """
     killed: set[int] = set()
     for _ in range(20):
-        living = {int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _is_marked(pid, mark, exact)} - killed
+        living = {
+            int(pid)
+            for pid in os.listdir("/proc")
+            if pid.isdigit() and _is_marked(pid, mark, exact)
+        } - killed
         for pid in living:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -363,7 +444,9 @@ def kill_marked(mark: str, exact: bool = False) -> set[int]:
 
 @contextmanager
 def as_subreaper() -> Iterator[None]:
-    """Orphans of a run become children of this process (prctl(2)), so that they can be found; what was set before is put back."""
+    """Orphans of a run become children of this process (prctl(2)), so that they can be found; what
+    was set before is put back.
+    """
     before = ctypes.c_int(0)
     _libc.prctl(_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
     _libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -379,7 +462,9 @@ class _Terminated(BaseException):
 
 @contextmanager
 def cleaned_up_on_sigterm() -> Iterator[None]:
-    """SIGTERM unwinds the stack, so that everything is cleaned up, and then ends this process as it would have."""
+    """SIGTERM unwinds the stack, so that everything is cleaned up, and then ends this process as it
+    would have.
+    """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield

@@ -1,6 +1,8 @@
-"""Counters from the text files of procfs, sysfs and cgroups: resolved once, kept open, read with pread.
+"""Counters from the text files of procfs, sysfs and cgroups: resolved once, kept open, read with
+pread.
 
-Owns the few formats that the kernel writes numbers in, and which number of a file is which metric. A `root` can point to a recorded tree.
+Owns the few formats that the kernel writes numbers in, and which number of a file is which metric.
+A `root` can point to a recorded tree.
 """
 
 import errno
@@ -18,8 +20,13 @@ from ._kernel import parse_hex_rows, parse_interrupts, parse_line, parse_rows, p
 from ._knowledge import Metric, Source
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-FORMATS: dict[str, Callable[[str], dict]] = {"rows": parse_rows, "line": parse_line, "hex_rows": parse_hex_rows, "interrupts": parse_interrupts,
-                                             "softirqs": parse_softirqs}
+FORMATS: dict[str, Callable[[str], dict]] = {
+    "rows": parse_rows,
+    "line": parse_line,
+    "hex_rows": parse_hex_rows,
+    "interrupts": parse_interrupts,
+    "softirqs": parse_softirqs,
+}
 _COMBINE = {"sum": sum, "mean": lambda values: sum(values) / len(values), "min": min, "max": max}
 
 
@@ -28,15 +35,20 @@ class FileReader:
 
     Parameters
     ----------
-    source : its options are `path` ({pid}: of the process; {cgroup:NAME}: its control group; * in sysfs: several files), `format`, `skip`
-        (names of files that do not count) and `label` (a file beside it that holds its name).
-    root : folder of a recorded tree; "/" is this machine.
+    source
+        Its options are `path` ({pid}: of the process; {cgroup:NAME}: its control group; * in sysfs:
+        several files), `format`, `skip` (names of files that do not count) and `label` (a file
+        beside it that holds its name).
+    root
+        Folder of a recorded tree; "/" is this machine.
     """
 
     def __init__(self, source: Source, root: str | Path = "/"):
         self._source, self._root, self._fds = source, str(root).rstrip("/"), {}
         self._parse = FORMATS[source.options["format"]]
-        self._own = "{" in source.options["path"]  # the files of a process are not those of the next
+        self._own = (
+            "{" in source.options["path"]
+        )  # the files of a process are not those of the next
         self._files: dict[str, str] | None = None if self._own else self._resolved(os.getpid())
 
     def lacking(self) -> str:
@@ -57,10 +69,16 @@ class FileReader:
 
     def read(self) -> dict[str, float]:
         """Column: value, as it is now; files that have gone are passed over."""
-        raw = [(label, self._rows(text)) for path, label in (self._files or {}).items() if (text := self._text(path)) is not None]
+        raw = [
+            (label, self._rows(text))
+            for path, label in (self._files or {}).items()
+            if (text := self._text(path)) is not None
+        ]
         values: dict[str, float] = {}
         for metric in self._source.metrics:
-            values.update(_combined(metric, [(label, _selected(metric, found)) for label, found in raw]))
+            values.update(
+                _combined(metric, [(label, _selected(metric, found)) for label, found in raw])
+            )
         return values
 
     def shut(self) -> None:
@@ -75,7 +93,9 @@ class FileReader:
         self._fds.clear()
 
     def _resolved(self, pid: int) -> dict[str, str]:
-        """Path: label. The label is what the `*` stand for, after what the files named by `label` hold."""
+        """Path: label. The label is what the `*` stand for, after what the files named by `label`
+        hold.
+        """
         pattern = self._source.options["path"].replace("{pid}", str(pid))
         if "{cgroup:" in pattern:
             pattern = _in_cgroup(pattern, pid, self._root)
@@ -86,19 +106,32 @@ class FileReader:
             return {pattern: ""} if os.path.exists(pattern) else {}
         skip = self._source.options.get("skip", ())
         expression = re.compile("(.*)".join(map(re.escape, pattern.split("*"))))
-        found = {path: "_".join(expression.fullmatch(path).groups()) for path in sorted(glob.glob(pattern), key=_natural)}
-        return {path: self._label(path, label) for path, label in found.items() if not any(fnmatchcase(label, name) for name in skip)}
+        found = {
+            path: "_".join(expression.fullmatch(path).groups())
+            for path in sorted(glob.glob(pattern), key=_natural)
+        }
+        return {
+            path: self._label(path, label)
+            for path, label in found.items()
+            if not any(fnmatchcase(label, name) for name in skip)
+        }
 
     def _label(self, path: str, label: str) -> str:
         names = []
         for name in self._source.options.get("label", ()):
             with suppress(OSError):
-                names.append((Path(path).parent / name.replace("{stem}", Path(path).name.rpartition("_")[0])).read_text().strip())
+                names.append(
+                    (Path(path).parent / name.replace("{stem}", Path(path).name.rpartition("_")[0]))
+                    .read_text()
+                    .strip()
+                )
         words = names if names and self._source.options.get("label_only") else [*names, label]
         return re.sub(r"\W+", "_", "_".join(words)).strip("_")
 
     def _rows(self, text: str) -> dict:
-        """The parsed file; nothing of one that is not in its format: a counter that cannot be read must not end a campaign."""
+        """The parsed file; nothing of one that is not in its format: a counter that cannot be read
+        must not end a campaign.
+        """
         with suppress(ValueError, IndexError):
             return self._parse(text)
         return {}
@@ -110,7 +143,11 @@ class FileReader:
             return pread_all(self._fds[path]).decode(errors="replace")
         except OSError as error:
             if error.errno == errno.EMFILE:
-                raise Unavailable("too few file descriptors for the metric layers", where=path, mend="ulimit -n 65536") from None
+                raise Unavailable(
+                    "too few file descriptors for the metric layers",
+                    where=path,
+                    mend="ulimit -n 65536",
+                ) from None
             return None  # a sensor that is switched off, a process that has gone
 
 
@@ -128,11 +165,13 @@ def _natural(path: str) -> list:
 
 
 def _in_cgroup(pattern: str, pid: int, root: str) -> str | None:
-    """The pattern with {cgroup:CONTROLLER} replaced by the folder of the process's group in the hierarchy with that controller.
+    """The pattern with {cgroup:CONTROLLER} replaced by the folder of the process's group in the
+    hierarchy with that controller.
 
-    A controller belongs to a hierarchy of its own (v1) or to the unified one (v2, cgroups(7)); None: it is in neither.
+    A controller belongs to a hierarchy of its own (v1) or to the unified one (v2, cgroups(7));
+    None: it is in neither.
     """
-    controller, rest = pattern[pattern.index("{cgroup:") + 8:].split("}", 1)
+    controller, rest = pattern[pattern.index("{cgroup:") + 8 :].split("}", 1)
     try:
         folder = _group_folder(controller, Path(f"{root}/proc/{pid}/cgroup").read_text(), root)
     except OSError:
@@ -144,11 +183,16 @@ def _in_cgroup(pattern: str, pid: int, root: str) -> str | None:
 def _group_folder(controller: str, membership: str, root: str) -> str | None:
     """Where this process sees the group of that membership (the text of /proc/PID/cgroup)."""
     groups = [line.split(":", 2) for line in membership.splitlines()]
-    mounts = [line.split() for line in Path(f"{root}/proc/{os.getpid()}/mountinfo").read_text().splitlines()]
+    mounts = [
+        line.split()
+        for line in Path(f"{root}/proc/{os.getpid()}/mountinfo").read_text().splitlines()
+    ]
     own = {name: path for _, names, path in groups for name in names.split(",")}
     for words in mounts:
         kind, options = words[words.index("-") + 1], words[-1].split(",")
-        if (kind == "cgroup" and controller in options and controller in own) or (kind == "cgroup2" and controller not in own and "" in own):
+        if (kind == "cgroup" and controller in options and controller in own) or (
+            kind == "cgroup2" and controller not in own and "" in own
+        ):
             group = own[controller] if kind == "cgroup" else own[""]
             inside = os.path.relpath(group, words[3]) if group.startswith(words[3]) else "."
             return os.path.normpath(words[4] + "/" + inside)
@@ -161,26 +205,47 @@ def _selected(metric: Metric, raw: dict) -> dict[str, float]:
     columns = where.get("column", 0)
     patterns = (keys,) if isinstance(keys, str) else tuple(keys)
     plain = not any("*" in pattern for pattern in patterns)
-    names = [key for key in patterns if key in raw] if plain else _named(tuple(raw), patterns, tuple(where.get("except", ())))
-    numbers = {name: _number(raw[name], [columns] if isinstance(columns, int) else columns, where.get("scale", 1)) for name in names}
+    names = (
+        [key for key in patterns if key in raw]
+        if plain
+        else _named(tuple(raw), patterns, tuple(where.get("except", ())))
+    )
+    numbers = {
+        name: _number(
+            raw[name], [columns] if isinstance(columns, int) else columns, where.get("scale", 1)
+        )
+        for name in names
+    }
     numbers = {name: value for name, value in numbers.items() if value is not None}
     if "*" in metric.id and "combine" not in where:
         head, _, tail = keys.partition("*")
-        return {metric.id.replace("*", name[len(head):len(name) - len(tail)]): value for name, value in numbers.items()}
+        return {
+            metric.id.replace("*", name[len(head) : len(name) - len(tail)]): value
+            for name, value in numbers.items()
+        }
     return {metric.id: sum(numbers.values())} if numbers else {}
 
 
 @lru_cache(maxsize=256)
-def _named(names: tuple[str, ...], patterns: tuple[str, ...], left_out: tuple[str, ...]) -> list[str]:
+def _named(
+    names: tuple[str, ...], patterns: tuple[str, ...], left_out: tuple[str, ...]
+) -> list[str]:
     """The rows that patterns mean; kept, as a file has the same rows in every run."""
-    return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)
-            and not any(fnmatchcase(name, pattern) for pattern in left_out)]
+    return [
+        name
+        for name in names
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+        and not any(fnmatchcase(name, pattern) for pattern in left_out)
+    ]
 
 
 def _number(words: list, columns: list[int], scale: float | str) -> float | None:
     """The sum of some words of a row; None where the kernel wrote something else."""
     try:
-        values = [word if isinstance(word, (int, float)) else _plain(word) for word in (words[column] for column in columns)]
+        values = [
+            word if isinstance(word, (int, float)) else _plain(word)
+            for word in (words[column] for column in columns)
+        ]
     except (ValueError, IndexError):
         return None
     factor = 1 / _TICKS_PER_S if scale == "ticks" else scale
@@ -197,6 +262,10 @@ def _combined(metric: Metric, by_file: list[tuple[str, dict[str, float]]]) -> di
     how, values = metric.where.get("combine", "sum"), {}
     for label, found in by_file:
         for column, value in found.items():
-            values.setdefault(column.replace("*", label) if how == "each" else column, []).append(value)
+            values.setdefault(column.replace("*", label) if how == "each" else column, []).append(
+                value
+            )
     combine = _COMBINE.get(how, sum)
-    return {column: found[0] if len(found) == 1 else combine(found) for column, found in values.items()}
+    return {
+        column: found[0] if len(found) == 1 else combine(found) for column, found in values.items()
+    }

@@ -1,6 +1,8 @@
-"""CUDA's own overhead in a run, by NVIDIA's profiler nsys: time of initialisation, of launching kernels, of copies.
+"""CUDA's own overhead in a run, by NVIDIA's profiler nsys: time of initialisation, of launching
+kernels, of copies.
 
-Owns the command that profiles a workload and the parser of its summary. It wraps the program, so it disturbs the run: for single runs, by hand.
+Owns the command that profiles a workload and the parser of its summary. It wraps the program, so it
+disturbs the run: for single runs, by hand.
 """
 
 import csv
@@ -16,50 +18,95 @@ from ..errors import Unavailable
 from ..workloads import Region, Workload
 from ._knowledge import Source
 
-# Calls of the driver and the runtime API by what they are for; a name may end in a version, _v2, and _ptsz for per-thread streams.
-KINDS = {"initialisation": r"cuInit|cuCtxCreate|cuDevicePrimaryCtxRetain|cudaSetDevice|cudaFree|cuModuleLoad\w*|cuLibraryLoad\w*|cudaDeviceReset",
-         "launch": r"cudaLaunch\w*|cuLaunch\w*|cudaGraphLaunch|cuGraphLaunch", "copy": r"cudaMemcpy\w*|cuMemcpy\w*",
-         "synchronisation": r"cuda\w*Synchronize|cu\w*Synchronize", "allocation": r"cudaMalloc\w*|cuMemAlloc\w*|cudaHostAlloc|cudaFreeHost"}
+# Calls of the driver and the runtime API by what they are for; a name may end in a version, _v2,
+# and _ptsz for per-thread streams.
+KINDS = {
+    "initialisation": (
+        r"cuInit|cuCtxCreate|cuDevicePrimaryCtxRetain|cudaSetDevice|cudaFree|cuModuleLoad\w*|cuLibraryLoad\w*|cudaDeviceReset"
+    ),
+    "launch": r"cudaLaunch\w*|cuLaunch\w*|cudaGraphLaunch|cuGraphLaunch",
+    "copy": r"cudaMemcpy\w*|cuMemcpy\w*",
+    "synchronisation": r"cuda\w*Synchronize|cu\w*Synchronize",
+    "allocation": r"cudaMalloc\w*|cuMemAlloc\w*|cudaHostAlloc|cudaFreeHost",
+}
 
 
 def nsys_command(workload: Workload, report: str | Path) -> Workload:
-    """The workload under nsys, which writes `report`.nsys-rep; it waits for the common start before nsys itself starts.
+    """The workload under nsys, which writes `report`.nsys-rep; it waits for the common start before
+    nsys itself starts.
 
     Raises
     ------
-    Unavailable : there is no nsys here.
+    Unavailable
+        There is no nsys here.
     """
     program = _nsys()
-    words = (program, "profile", "--trace=cuda", "--sample=none", "--cpuctxsw=none", "--force-overwrite=true", f"--output={report}", *workload.command)
-    return replace(workload, name=f"{workload.name} under nsys", command=words, start="exec", model="external", region=Region("process"))
+    words = (
+        program,
+        "profile",
+        "--trace=cuda",
+        "--sample=none",
+        "--cpuctxsw=none",
+        "--force-overwrite=true",
+        f"--output={report}",
+        *workload.command,
+    )
+    return replace(
+        workload,
+        name=f"{workload.name} under nsys",
+        command=words,
+        start="exec",
+        model="external",
+        region=Region("process"),
+    )
 
 
 def nsys_summary(report: str | Path) -> dict[str, float]:
-    """Columns of a report: cuda_<kind>_ns, cuda_<kind>_calls for the kinds of calls, and their sum cuda_api_ns.
+    """Columns of a report: cuda_<kind>_ns, cuda_<kind>_calls for the kinds of calls, and their sum
+    cuda_api_ns.
 
     Raises
     ------
-    Unavailable : there is no nsys here, or it cannot read the report.
+    Unavailable
+        There is no nsys here, or it cannot read the report.
     """
-    command = [_nsys(), "stats", "--report", "cuda_api_sum", "--format", "csv", "--force-export=true", str(report)]
+    command = [
+        _nsys(),
+        "stats",
+        "--report",
+        "cuda_api_sum",
+        "--format",
+        "csv",
+        "--force-export=true",
+        str(report),
+    ]
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     if done.returncode:
-        raise Unavailable("nsys cannot read its report", where=report, why=(done.stderr or done.stdout).strip()[-500:])
+        raise Unavailable(
+            "nsys cannot read its report",
+            where=report,
+            why=(done.stderr or done.stdout).strip()[-500:],
+        )
     return parse_api_summary(done.stdout)
 
 
 def parse_api_summary(text: str) -> dict[str, float]:
-    """The report cuda_api_sum as CSV: names in the last column, times in ns; what nsys says before the header is passed over."""
+    """The report cuda_api_sum as CSV: names in the last column, times in ns; what nsys says before
+    the header is passed over.
+    """
     lines = text.splitlines()
-    first = next((at for at, line in enumerate(lines) if "Total Time" in line and "Name" in line), None)
+    first = next(
+        (at for at, line in enumerate(lines) if "Total Time" in line and "Name" in line), None
+    )
     if first is None:
         return {}
     columns: dict[str, float] = {"cuda_api_ns": 0}
     for row in csv.DictReader(io.StringIO("\n".join(lines[first:]))):
         if not (row.get("Name") and row.get("Total Time (ns)")):
             continue
-        spent_ns, calls = int(float(row["Total Time (ns)"])), int(float(row.get("Num Calls") or row["Calls"]))
+        spent_ns = int(float(row["Total Time (ns)"]))
+        calls = int(float(row.get("Num Calls") or row["Calls"]))
         columns["cuda_api_ns"] += spent_ns
         for kind, pattern in KINDS.items():
             if re.fullmatch(rf"({pattern})(_v\d+)*(_ptsz|_ptds)?", row["Name"].strip()):
@@ -72,12 +119,17 @@ def parse_api_summary(text: str) -> dict[str, float]:
 def _nsys() -> str:
     found = shutil.which("nsys")
     if not found:
-        raise Unavailable("there is no nsys on the path", mend="install Nsight Systems (package nsight-systems-cli of NVIDIA's repository)")
+        raise Unavailable(
+            "there is no nsys on the path",
+            mend="install Nsight Systems (package nsight-systems-cli of NVIDIA's repository)",
+        )
     return found
 
 
 class NsysReader:
-    """The layer that belongs to a workload of `nsys_command`: `report` is set by `nsys_profiled`; without one it has no columns."""
+    """The layer that belongs to a workload of `nsys_command`: `report` is set by `nsys_profiled`;
+    without one it has no columns.
+    """
 
     report: Path | None = None
 

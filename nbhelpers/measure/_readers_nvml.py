@@ -1,6 +1,8 @@
-"""GPUs of NVIDIA by their management library: clocks, temperature, power, what slowed the clock down, utilisation.
+"""GPUs of NVIDIA by their management library: clocks, temperature, power, what slowed the clock
+down, utilisation.
 
-Owns the few calls of libnvidia-ml.so.1 that are needed, by ctypes: no package, no process. The library is part of the driver.
+Owns the few calls of libnvidia-ml.so.1 that are needed, by ctypes: no package, no process. The
+library is part of the driver.
 """
 
 import ctypes
@@ -12,10 +14,32 @@ from ._knowledge import Source
 
 LIBRARY = "libnvidia-ml.so.1"
 _SM, _MEMORY = 1, 2  # nvmlClockType_t
-_POLICIES = {"power": 0, "thermal": 1, "sync_boost": 2, "board_limit": 3, "low_utilization": 4, "reliability": 5}  # nvmlPerfPolicyType_t
-_SAMPLES = {"power_w": (0, 1e-3), "utilisation": (1, 1e-2), "memory_utilisation": (2, 1e-2), "clock_mhz": (5, 1), "memory_clock_mhz": (6, 1)}
-_REASONS = {"idle": 0x1, "applications_clock": 0x2, "power_cap": 0x4, "hardware": 0x8, "sync_boost": 0x10, "software_thermal": 0x20,
-            "hardware_thermal": 0x40, "power_brake": 0x80, "display_clock": 0x100}  # nvmlClocksEventReasons
+_POLICIES = {
+    "power": 0,
+    "thermal": 1,
+    "sync_boost": 2,
+    "board_limit": 3,
+    "low_utilization": 4,
+    "reliability": 5,
+}  # nvmlPerfPolicyType_t
+_SAMPLES = {
+    "power_w": (0, 1e-3),
+    "utilisation": (1, 1e-2),
+    "memory_utilisation": (2, 1e-2),
+    "clock_mhz": (5, 1),
+    "memory_clock_mhz": (6, 1),
+}
+_REASONS = {
+    "idle": 0x1,
+    "applications_clock": 0x2,
+    "power_cap": 0x4,
+    "hardware": 0x8,
+    "sync_boost": 0x10,
+    "software_thermal": 0x20,
+    "hardware_thermal": 0x40,
+    "power_brake": 0x80,
+    "display_clock": 0x100,
+}  # nvmlClocksEventReasons
 
 
 class _Sample(ctypes.Structure):
@@ -23,7 +47,11 @@ class _Sample(ctypes.Structure):
 
 
 class _Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+    _fields_ = [
+        ("total", ctypes.c_ulonglong),
+        ("free", ctypes.c_ulonglong),
+        ("used", ctypes.c_ulonglong),
+    ]
 
 
 class _Violation(ctypes.Structure):
@@ -35,14 +63,18 @@ class Nvml:
 
     Raises
     ------
-    OSError : there is no such library, or it finds no driver.
+    OSError
+        There is no such library, or it finds no driver.
     """
 
     def __init__(self, library: str = LIBRARY):
         self._library = ctypes.CDLL(library)
         self._call("nvmlInit_v2")
         count = self._number(ctypes.c_uint, "nvmlDeviceGetCount_v2")
-        self.devices = [self._number(ctypes.c_void_p, "nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(at)) for at in range(count or 0)]
+        self.devices = [
+            self._number(ctypes.c_void_p, "nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(at))
+            for at in range(count or 0)
+        ]
 
     def _call(self, name: str, *arguments: object) -> None:
         try:
@@ -64,14 +96,35 @@ class Nvml:
         handle = ctypes.c_void_p(device)
         asked: dict[str, Callable[[], float]] = {
             "clock_mhz": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", handle, _SM),
-            "memory_clock_mhz": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", handle, _MEMORY),
-            "temperature_c": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetTemperature", handle, 0),
-            "power_w": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetPowerUsage", handle) * 1e-3,
-            "energy_j": lambda: self._number(ctypes.c_ulonglong, "nvmlDeviceGetTotalEnergyConsumption", handle) * 1e-3,
-            "fan_share": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetFanSpeed", handle) * 1e-2,
-            "memory_used_mb": lambda: self._structure(_Memory, "nvmlDeviceGetMemoryInfo", handle).used / 2**20,
-            "pstate": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetPerformanceState", handle)}
-        asked |= {f"{name}_limited_ns": lambda policy=policy: self._structure(_Violation, "nvmlDeviceGetViolationStatus", handle, policy).violation_ns for name, policy in _POLICIES.items()}
+            "memory_clock_mhz": lambda: self._number(
+                ctypes.c_uint, "nvmlDeviceGetClockInfo", handle, _MEMORY
+            ),
+            "temperature_c": lambda: self._number(
+                ctypes.c_uint, "nvmlDeviceGetTemperature", handle, 0
+            ),
+            "power_w": lambda: (
+                self._number(ctypes.c_uint, "nvmlDeviceGetPowerUsage", handle) * 1e-3
+            ),
+            "energy_j": lambda: (
+                self._number(ctypes.c_ulonglong, "nvmlDeviceGetTotalEnergyConsumption", handle)
+                * 1e-3
+            ),
+            "fan_share": lambda: (
+                self._number(ctypes.c_uint, "nvmlDeviceGetFanSpeed", handle) * 1e-2
+            ),
+            "memory_used_mb": lambda: (
+                self._structure(_Memory, "nvmlDeviceGetMemoryInfo", handle).used / 2**20
+            ),
+            "pstate": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetPerformanceState", handle),
+        }
+        asked |= {
+            f"{name}_limited_ns": lambda policy=policy: (
+                self._structure(
+                    _Violation, "nvmlDeviceGetViolationStatus", handle, policy
+                ).violation_ns
+            )
+            for name, policy in _POLICIES.items()
+        }
         found = {}
         for name, ask in asked.items():
             with suppress(OSError):
@@ -84,14 +137,21 @@ class Nvml:
         return found
 
     def _reasons(self, handle: ctypes.c_void_p) -> dict[str, int]:
-        for name in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):  # the newer name, the older
+        for name in (
+            "nvmlDeviceGetCurrentClocksEventReasons",
+            "nvmlDeviceGetCurrentClocksThrottleReasons",
+        ):  # the newer name, the older
             with suppress(OSError):
                 bits = self._number(ctypes.c_ulonglong, name, handle)
-                return {f"slowed_by_{reason}": int(bool(bits & bit)) for reason, bit in _REASONS.items()}
+                return {
+                    f"slowed_by_{reason}": int(bool(bits & bit)) for reason, bit in _REASONS.items()
+                }
         return {}
 
     def since(self, device: int, start_us: int) -> dict[str, float]:
-        """Means over the samples that the driver itself took since a time (us since 1970): nothing of ours runs meanwhile."""
+        """Means over the samples that the driver itself took since a time (us since 1970): nothing
+        of ours runs meanwhile.
+        """
         found = {}
         for name, (kind, scale) in _SAMPLES.items():
             with suppress(OSError):
@@ -102,13 +162,22 @@ class Nvml:
 
     def _samples(self, handle: ctypes.c_void_p, kind: int, start_us: int) -> list[int]:
         value_type, count = ctypes.c_uint(), ctypes.c_uint()
-        ask = ("nvmlDeviceGetSamples", handle, kind, ctypes.c_ulonglong(start_us), ctypes.byref(value_type), ctypes.byref(count))
+        ask = (
+            "nvmlDeviceGetSamples",
+            handle,
+            kind,
+            ctypes.c_ulonglong(start_us),
+            ctypes.byref(value_type),
+            ctypes.byref(count),
+        )
         self._call(*ask, None)
         samples = (_Sample * count.value)()
         self._call(*ask, samples)
         # nvmlValueType_t 1 and 5 are 32 bits wide: the rest of the union is not written
         mask = 0xFFFFFFFF if value_type.value in (1, 5) else 0xFFFFFFFFFFFFFFFF
-        return [sample.value & mask for sample in samples[:count.value] if sample.time_us >= start_us]
+        return [
+            sample.value & mask for sample in samples[: count.value] if sample.time_us >= start_us
+        ]
 
     def close(self) -> None:
         """Give the library back."""
@@ -119,7 +188,8 @@ class Nvml:
 class NvmlReader:
     """The metrics of a source of NVML; `field` of a metric is a name of `Nvml.now` or `Nvml.since`.
 
-    With several GPUs a column is their sum, mean, least or largest (`combine`), or one each (`*` in the id is the number).
+    With several GPUs a column is their sum, mean, least or largest (`combine`), or one each (`*` in
+    the id is the number).
     """
 
     def __init__(self, source: Source, root: object = "/", library: str = LIBRARY):
@@ -130,7 +200,10 @@ class NvmlReader:
         try:
             return "" if self._opened().devices else "the driver finds no GPU"
         except OSError as error:
-            return f"NVML does not answer: {error.args[-1] if error.args else error} (it comes with NVIDIA's driver)"
+            return (
+                f"NVML does not answer: {error.args[-1] if error.args else error} (it comes with"
+                " NVIDIA's driver)"
+            )
         finally:
             self.close()
 
@@ -148,14 +221,25 @@ class NvmlReader:
         """Column: value, as it is now, and means since `open`."""
         if self._nvml is None:
             return {}
-        found = {number: self._nvml.now(device) | self._nvml.since(device, self._start_us) for number, device in enumerate(self._nvml.devices)}
+        found = {
+            number: self._nvml.now(device) | self._nvml.since(device, self._start_us)
+            for number, device in enumerate(self._nvml.devices)
+        }
         columns: dict[str, float] = {}
         for metric in self._source.metrics:
-            values = {number: known[metric.where["field"]] for number, known in found.items() if metric.where["field"] in known}
+            values = {
+                number: known[metric.where["field"]]
+                for number, known in found.items()
+                if metric.where["field"] in known
+            }
             if "*" in metric.id:
-                columns |= {metric.id.replace("*", str(number)): value for number, value in values.items()}
+                columns |= {
+                    metric.id.replace("*", str(number)): value for number, value in values.items()
+                }
             elif values:
-                columns[metric.id] = _COMBINE[metric.where.get("combine", "mean")](list(values.values()))
+                columns[metric.id] = _COMBINE[metric.where.get("combine", "mean")](
+                    list(values.values())
+                )
         return columns
 
     def shut(self) -> None:

@@ -1,6 +1,8 @@
-"""Values that a program prints or leaves in a file, as metrics like any other: by a regular expression, from JSON, from CSV.
+"""Values that a program prints or leaves in a file, as metrics like any other: by a regular
+expression, from JSON, from CSV.
 
-Owns the three parsers and the reader of layers with `reader: program`; the file of such a layer is the user's own.
+Owns the three parsers and the reader of layers with `reader: program`; the file of such a layer is
+the user's own.
 """
 
 import csv
@@ -15,19 +17,30 @@ from pathlib import Path
 from ..errors import InputError
 from ._knowledge import Metric, Source
 
-_COMBINE = {"last": lambda values: values[-1], "first": lambda values: values[0], "sum": sum, "min": min, "max": max,
-            "mean": lambda values: sum(values) / len(values), "count": len}
+_COMBINE = {
+    "last": lambda values: values[-1],
+    "first": lambda values: values[0],
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "mean": lambda values: sum(values) / len(values),
+    "count": len,
+}
 
 
 def by_pattern(text: str, pattern: str, combine: str = "last") -> float | None:
-    """The number in the only group, or the group `value`, of a pattern; of several matches one, or what `combine` makes of them."""
+    """The number in the only group, or the group `value`, of a pattern; of several matches one, or
+    what `combine` makes of them.
+    """
     expression = re.compile(pattern, re.MULTILINE)
     group = "value" if "value" in expression.groupindex else 1 if expression.groups else 0
     return _combined([match[group] for match in expression.finditer(text)], combine)
 
 
 def from_json(text: str) -> dict[str, float]:
-    """All numbers of the last JSON object in a text, by their path: {"a": {"b": [1, 2]}} is a.b.0 and a.b.1."""
+    """All numbers of the last JSON object in a text, by their path: {"a": {"b": [1, 2]}} is a.b.0
+    and a.b.1.
+    """
     decoder, at, found = json.JSONDecoder(), 0, None
     while (at := text.find("{", at)) >= 0:
         try:
@@ -49,7 +62,9 @@ def _leaves(value: object, path: str = ""):
 
 
 def from_csv(text: str) -> dict[str, list[str]]:
-    """The columns of a CSV with a header; lines of another length (what else a program prints) are passed over."""
+    """The columns of a CSV with a header; lines of another length (what else a program prints) are
+    passed over.
+    """
     rows = [row for row in csv.reader(io.StringIO(text)) if len(row) > 1]
     if not rows:
         return {}
@@ -72,12 +87,15 @@ class ProgramReader:
 
     Parameters
     ----------
-    source : options `from` (output, errors, or the path of a file that the program writes) and `format` (regex, json, csv); a metric has a
-        `pattern`, or the `key` of the JSON or CSV (a `*` in key and id: all there are), and `combine` (last, first, sum, mean, min, max, count).
+    source
+        Options `from` (output, errors, or the path of a file that the program writes) and `format`
+        (regex, json, csv); a metric has a `pattern`, or the `key` of the JSON or CSV (a `*` in key
+        and id: all there are), and `combine` (last, first, sum, mean, min, max, count).
 
     Raises
     ------
-    InputError : a pattern that is none, a metric without pattern or key.
+    InputError
+        a pattern that is none, a metric without pattern or key.
     """
 
     def __init__(self, source: Source, root: object = "/"):
@@ -88,11 +106,17 @@ class ProgramReader:
     def _check(self, metric: Metric) -> None:
         wanted = "pattern" if self._source.options["format"] == "regex" else "key"
         if wanted not in metric.where:
-            raise InputError(f"the metric '{metric.id}' has no {wanted}", why=f"the format is {self._source.options['format']}")
+            raise InputError(
+                f"the metric '{metric.id}' has no {wanted}",
+                why=f"the format is {self._source.options['format']}",
+            )
         try:
             re.compile(metric.where.get("pattern", ""))
         except re.error as error:
-            raise InputError(f"the pattern of '{metric.id}' is not a regular expression: {error}", where=metric.where["pattern"]) from None
+            raise InputError(
+                f"the pattern of '{metric.id}' is not a regular expression: {error}",
+                where=metric.where["pattern"],
+            ) from None
 
     def lacking(self) -> str:
         """Known only when the program has run."""
@@ -119,7 +143,12 @@ class ProgramReader:
     def _values(self, text: str) -> dict[str, float]:
         form = self._source.options["format"]
         if form == "regex":
-            found = {metric.id: by_pattern(text, metric.where["pattern"], metric.where.get("combine", "last")) for metric in self._source.metrics}
+            found = {
+                metric.id: by_pattern(
+                    text, metric.where["pattern"], metric.where.get("combine", "last")
+                )
+                for metric in self._source.metrics
+            }
             return {name: value for name, value in found.items() if value is not None}
         known = from_json(text) if form == "json" else from_csv(text)
         columns: dict[str, float] = {}
@@ -144,8 +173,13 @@ def _matching(metric: Metric, known: dict) -> dict:
     if "*" not in key:
         return {metric.id: known[key]} if key in known else {}
     head, _, tail = key.partition("*")
-    return {metric.id.replace("*", re.sub(r"\W+", "_", name[len(head):len(name) - len(tail)]).strip("_")): value for name, value in known.items()
-            if name.startswith(head) and name.endswith(tail)}
+    return {
+        metric.id.replace(
+            "*", re.sub(r"\W+", "_", name[len(head) : len(name) - len(tail)]).strip("_")
+        ): value
+        for name, value in known.items()
+        if name.startswith(head) and name.endswith(tail)
+    }
 
 
 def _stamp(path: str) -> tuple[int, int] | None:

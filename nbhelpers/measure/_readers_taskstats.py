@@ -1,6 +1,8 @@
-"""Run-queue wait of a process with all its threads, the ended ones too: the kernel's taskstats, asked over generic netlink.
+"""Run-queue wait of a process with all its threads, the ended ones too: the kernel's taskstats,
+asked over generic netlink.
 
-/proc has it for living threads only. The kernel adds each thread that ends to its process (Documentation/accounting/taskstats.rst).
+/proc has it for living threads only. The kernel adds each thread that ends to its process
+(Documentation/accounting/taskstats.rst).
 """
 
 import os
@@ -11,19 +13,40 @@ from contextlib import suppress
 from ._knowledge import Source
 
 _NETLINK_GENERIC, _CONTROLLER, _GET_FAMILY, _TASKSTATS_GET = 16, 16, 3, 1
-_FAMILY_ID, _FAMILY_NAME, _BY_PROCESS, _ANSWER_PROCESS, _STATS = 1, 2, 2, 5, 3  # of linux/genetlink.h and linux/taskstats.h
-_FIELDS = ("timeslices", "wait_ns", "io_waits", "io_wait_ns", "swap_waits", "swap_wait_ns", "ticked_cpu_ns", "cpu_ns")  # from byte 16 on
+# of linux/genetlink.h and linux/taskstats.h
+_FAMILY_ID = 1
+_FAMILY_NAME = 2
+_BY_PROCESS = 2
+_ANSWER_PROCESS = 5
+_STATS = 3
+_FIELDS = (
+    "timeslices",
+    "wait_ns",
+    "io_waits",
+    "io_wait_ns",
+    "swap_waits",
+    "swap_wait_ns",
+    "ticked_cpu_ns",
+    "cpu_ns",
+)  # from byte 16 on
 
 
 class Taskstats:
     """Questions to the kernel about processes; needs CAP_NET_ADMIN."""
 
     def __init__(self):
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_GENERIC)
+        self._socket = socket.socket(
+            socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_GENERIC
+        )
         try:
             self._socket.settimeout(1)
             self._socket.bind((0, 0))
-            self._family = struct.unpack("H", _attributes(self._ask(_CONTROLLER, _GET_FAMILY, _FAMILY_NAME, b"TASKSTATS\0"))[_FAMILY_ID])[0]
+            self._family = struct.unpack(
+                "H",
+                _attributes(self._ask(_CONTROLLER, _GET_FAMILY, _FAMILY_NAME, b"TASKSTATS\0"))[
+                    _FAMILY_ID
+                ],
+            )[0]
         except BaseException:
             self.close()
             raise
@@ -33,13 +56,22 @@ class Taskstats:
 
         Raises
         ------
-        OSError : ESRCH: no such process, not even one that waits to be reaped; EPERM: not allowed.
+        OSError
+            ESRCH: no such process, not even one that waits to be reaped; EPERM: not allowed.
         """
-        answer = _attributes(_attributes(self._ask(self._family, _TASKSTATS_GET, _BY_PROCESS, struct.pack("I", pid)))[_ANSWER_PROCESS])
+        answer = _attributes(
+            _attributes(
+                self._ask(self._family, _TASKSTATS_GET, _BY_PROCESS, struct.pack("I", pid))
+            )[_ANSWER_PROCESS]
+        )
         return dict(zip(_FIELDS, struct.unpack_from(f"{len(_FIELDS)}Q", answer[_STATS], 16)))
 
     def _ask(self, family: int, command: int, attribute: int, value: bytes) -> bytes:
-        body = struct.pack("BBHHH", command, 1, 0, 4 + len(value), attribute) + value + b"\0" * (-len(value) % 4)
+        body = (
+            struct.pack("BBHHH", command, 1, 0, 4 + len(value), attribute)
+            + value
+            + b"\0" * (-len(value) % 4)
+        )
         self._socket.send(struct.pack("IHHII", 16 + len(body), family, 1, 0, 0) + body)
         answer = self._socket.recv(1 << 14)
         if struct.unpack_from("H", answer, 4)[0] == 2:  # NLMSG_ERROR
@@ -58,15 +90,17 @@ def _attributes(data: bytes) -> dict[int, bytes]:
         length, kind = struct.unpack_from("HH", data, at)
         if length < 4:
             break
-        found[kind & 0x3FFF] = data[at + 4:at + length]
+        found[kind & 0x3FFF] = data[at + 4 : at + length]
         at += (length + 3) & ~3
     return found
 
 
 class TaskstatsReader:
-    """The metrics of a source of taskstats; `field` of a metric is one of timeslices, wait_ns, io_wait_ns, cpu_ns, ….
+    """The metrics of a source of taskstats; `field` of a metric is one of timeslices, wait_ns,
+    io_wait_ns, cpu_ns, ….
 
-    A process whose threads all ended but that never had a second one is not summed up by the kernel; until it is reaped its schedstat says the same.
+    A process whose threads all ended but that never had a second one is not summed up by the
+    kernel; until it is reaped its schedstat says the same.
     """
 
     def __init__(self, source: Source, root: object = "/"):
@@ -77,7 +111,10 @@ class TaskstatsReader:
         try:
             self._asked().of(os.getpid())
         except OSError as error:
-            return f"taskstats does not answer: {error.strerror} (it needs CONFIG_TASKSTATS, and root or CAP_NET_ADMIN)"
+            return (
+                f"taskstats does not answer: {error.strerror} (it needs CONFIG_TASKSTATS, and root"
+                " or CAP_NET_ADMIN)"
+            )
         except (KeyError, struct.error):
             return "this kernel has no taskstats (CONFIG_TASKSTATS)"
         finally:

@@ -1,4 +1,5 @@
-"""How the begin and the end of a timed region are observed, for each kind that a run cannot tell by itself.
+"""How the begin and the end of a timed region are observed, for each kind that a run cannot tell by
+itself.
 
 Owns the private folder of a run (records of processes, the FIFO of scripts), the stamps of printed
 lines, and what to say when a region never began or ended.
@@ -59,8 +60,10 @@ class Watch:
     library : the preload library that the program needs for it; "": none.
     stamped : the program's output and errors must be `StampedCapture`s.
     env : what it adds to the program's environment.
-    arrivals : file descriptor on which processes say that they wait; None: the barrier's pipe.
-    written : file descriptor of begin and end lines that are stamped when we wake up; None: none.
+    arrivals
+        File descriptor on which processes say that they wait; None: the barrier's pipe.
+    written
+        File descriptor of begin and end lines that are stamped when we wake up; None: none.
     """
 
     library = ""
@@ -90,7 +93,8 @@ class Watch:
 
         Raises
         ------
-        NoRegion : it never began, or never ended.
+        NoRegion
+            It never began, or never ended.
         """
 
     def close(self) -> None:
@@ -117,7 +121,9 @@ class _FolderWatch(Watch):
 
     def release(self, t0_ns: int) -> None:
         os.pwrite(self._go, t0_ns.to_bytes(8, sys.byteorder, signed=True), 0)
-        fcntl.flock(self._go, fcntl.LOCK_UN)  # explicitly: an injector holds a copy of the descriptor
+        fcntl.flock(
+            self._go, fcntl.LOCK_UN
+        )  # explicitly: an injector holds a copy of the descriptor
 
     def _records(self) -> list[tuple[int, ...]]:
         paths = Path(self._folder.path).glob("record.*")
@@ -137,8 +143,10 @@ class SymbolsWatch(_FolderWatch):
         records = self._records()
         begun, ended = (sum(record[place] for record in records) for place in (4, 5))
         if not ended or begun != ended:
-            raise NoRegion(f"it called noisebook_begin() {_times_word(begun)} and noisebook_end() "
-                           f"{_times_word(ended)}; each begin needs its end")
+            raise NoRegion(
+                f"it called noisebook_begin() {_times_word(begun)} and noisebook_end() "
+                f"{_times_word(ended)}; each begin needs its end"
+            )
         first, last = min(record[0] for record in records), max(record[1] for record in records)
         inside = records[0][2] if len(records) == 1 else last - first
         return Times(first, last, last - first - inside)
@@ -159,7 +167,9 @@ class MpiWatch(_FolderWatch):
 
 
 class LinesWatch(Watch):
-    """From a printed line to another; the kernel stamps each write to the sockets that stand for its output."""
+    """From a printed line to another; the kernel stamps each write to the sockets that stand for
+    its output.
+    """
 
     library = "libnbstart.so"
     stamped = True
@@ -168,7 +178,9 @@ class LinesWatch(Watch):
         super().__init__(region)
         self.env = {"NOISEBOOK_REGION": "lines"}
         self.env |= {name: value for name, value in _UNBUFFERED.items() if name not in os.environ}
-        self._patterns = {which: re.compile(getattr(region, which), re.MULTILINE) for which in _ENDS}
+        self._patterns = {
+            which: re.compile(getattr(region, which), re.MULTILINE) for which in _ENDS
+        }
         self._streams: tuple[StampedCapture, ...] = ()
 
     def listen(self, streams: "Sequence[StampedCapture]") -> None:
@@ -181,17 +193,26 @@ class LinesWatch(Watch):
         return min(seen, default=None)
 
     def times(self) -> Times:
-        found = {which: [stamp for stream in self._streams for stamp in stream.stamps_of(pattern)]
-                 for which, pattern in self._patterns.items()}
-        missing = {which: f"no line of its output matches {pattern.pattern!r}, the {which} of its region"
-                   for which, pattern in self._patterns.items()}
-        return _paired(found, missing,
-                       "both lines came in one write: let it flush its output after each line (fflush(stdout), "
-                       "stdbuf -oL), or mark its region otherwise")
+        found = {
+            which: [stamp for stream in self._streams for stamp in stream.stamps_of(pattern)]
+            for which, pattern in self._patterns.items()
+        }
+        missing = {
+            which: f"no line of its output matches {pattern.pattern!r}, the {which} of its region"
+            for which, pattern in self._patterns.items()
+        }
+        return _paired(
+            found,
+            missing,
+            "both lines came in one write: let it flush its output after each line (fflush(stdout),"
+            " stdbuf -oL), or mark its region otherwise",
+        )
 
 
 class RoiWatch(Watch):
-    """From a line `begin` to a line `end`, written to a FIFO; a line with a time of its own is taken by that."""
+    """From a line `begin` to a line `end`, written to a FIFO; a line with a time of its own is
+    taken by that.
+    """
 
     def __init__(self, region: Region):
         super().__init__(region)
@@ -219,11 +240,20 @@ class RoiWatch(Watch):
 
     def times(self) -> Times:
         if self._odd:
-            raise NoRegion(f"what it wrote to $NOISEBOOK_ROI is neither begin nor end: {self._odd!r}; a time "
-                           "after the word is CLOCK_MONOTONIC in ns, or bash's $EPOCHREALTIME")
-        missing = {which: f"it never wrote the line '{which}' to the file $NOISEBOOK_ROI" for which in _ENDS}
-        times = _paired(self._found, missing, "its end was written before its begin was read: "
-                        "write a time with both, or mark its region otherwise")
+            raise NoRegion(
+                f"what it wrote to $NOISEBOOK_ROI is neither begin nor end: {self._odd!r}; a time "
+                "after the word is CLOCK_MONOTONIC in ns, or bash's $EPOCHREALTIME"
+            )
+        missing = {
+            which: f"it never wrote the line '{which}' to the file $NOISEBOOK_ROI"
+            for which in _ENDS
+        }
+        times = _paired(
+            self._found,
+            missing,
+            "its end was written before its begin was read: "
+            "write a time with both, or mark its region otherwise",
+        )
         return replace(times, slack_ns=self._slack_ns)
 
     def close(self) -> None:
@@ -241,8 +271,8 @@ def watch(region: Region) -> Watch:
 class StampedCapture(Capture):
     """A socket that is read to its end, with the time at which each write came to it.
 
-    The kernel stamps a message when it is written (SO_TIMESTAMPNS), so it does not matter how late we
-    are woken to read it. A pipe has no stamps.
+    The kernel stamps a message when it is written (SO_TIMESTAMPNS), so it does not matter how late
+    we are woken to read it. A pipe has no stamps.
     """
 
     def __init__(self, fd: int, tail: int = TAIL):
@@ -290,12 +320,14 @@ class StampedCapture(Capture):
                 self.first_ns, self._wanted = stamp_ns, None
 
     def stamps_of(self, pattern: re.Pattern) -> Iterator[int]:
-        """When the last character of each match was written; what is left out of the middle is not searched."""
+        """When the last character of each match was written; what is left out of the middle is not
+        searched.
+        """
         ends = [end for end, _ in self._stamps]
         for first, data in self.parts():
             text = data.decode(errors="surrogateescape")
             for match in pattern.finditer(text):
-                end = first + len(text[:match.end()].encode(errors="surrogateescape"))
+                end = first + len(text[: match.end()].encode(errors="surrogateescape"))
                 yield self._stamps[bisect_left(ends, end)][1]
 
     def close(self) -> None:
@@ -318,7 +350,8 @@ class WakeUps:
 
     Notes
     -----
-    A thread that waits on a pipe is woken by the write itself, but runs only when a CPU is free for it.
+    A thread that waits on a pipe is woken by the write itself, but runs only when a CPU is free for
+    it.
     """
 
     def __init__(self):
@@ -331,7 +364,9 @@ class WakeUps:
         self._before_ns = self._waited_ns()
 
     def stamp(self) -> tuple[int, int]:
-        """After the sleep: the earliest time at which we were woken, and how much later it may have been."""
+        """After the sleep: the earliest time at which we were woken, and how much later it may have
+        been.
+        """
         for _ in range(3):
             waited_ns, now_ns = self._waited_ns(), time.monotonic_ns()
             if self._waited_ns() == waited_ns:
@@ -367,7 +402,9 @@ class _PrivateFolder:
         return self._fds[-1]
 
     def fifo(self, name: str) -> int:
-        """A FIFO that is read without waiting, and that has a reader as long as the folder is there."""
+        """A FIFO that is read without waiting, and that has a reader as long as the folder is
+        there.
+        """
         os.mkfifo(f"{self.path}/{name}", 0o600)
         return self.open(name, os.O_RDWR | os.O_NONBLOCK)
 

@@ -1,4 +1,5 @@
-"""What a program reported in a run: numbers found by pattern, by path in JSON or YAML, in a CSV table.
+"""What a program reported in a run: numbers found by pattern, by path in JSON or YAML, in a CSV
+table.
 
 Owns the rule that a file counts only if this very run wrote it.
 """
@@ -28,9 +29,12 @@ class Sources:
 
     Parameters
     ----------
-    folder : in which it ran.
-    before : files as they were before the run (`snapshot`).
-    output, errors : what it printed.
+    folder
+        In which it ran.
+    before
+        Files as they were before the run (`snapshot`).
+    output, errors
+        What it printed.
     """
 
     folder: Path
@@ -43,13 +47,16 @@ class Sources:
 
         Raises
         ------
-        NotReported : they are there, and older than the run.
+        NotReported
+            They are there, and older than the run.
         """
         found = _files(self.folder, glob)
         fresh = [path for path in found if _state(path) != self.before.get(path)]
         if found and not fresh:
             written = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found[0].stat().st_mtime))
-            raise NotReported(f"the file {found[0].name} was not written by this run: it is of {written}")
+            raise NotReported(
+                f"the file {found[0].name} was not written by this run: it is of {written}"
+            )
         return fresh
 
     def text(self, reader: Reader, glob: str | None) -> str:
@@ -60,8 +67,10 @@ class Sources:
         files = self.written(glob)
         if len(files) != 1:
             names = ", ".join(path.name for path in files[:4])
-            raise NotReported(f"it wrote {f'{len(files)} files' if files else 'no file'} {glob}"
-                              + (f" ({names}), one is expected" if files else f" in {self.folder}"))
+            raise NotReported(
+                f"it wrote {f'{len(files)} files' if files else 'no file'} {glob}"
+                + (f" ({names}), one is expected" if files else f" in {self.folder}")
+            )
         return _content(files[0])
 
 
@@ -93,11 +102,15 @@ def find_reports(reader: Reader, sources: Sources, needed: set[str]) -> dict:
 
     Parameters
     ----------
-    needed : reports that must be there, and be positive numbers; others are left out where they are not found.
+    needed
+        Reports that must be there, and be positive numbers; others are left out where they are not
+        found.
 
     Raises
     ------
-    NotReported : one that is needed is not found; the message says what was sought, and the last lines printed.
+    NotReported
+        One that is needed is not found; the message says what was sought, and the last lines
+        printed.
     """
     columns = {}
     for report in reader.reports:
@@ -105,11 +118,18 @@ def find_reports(reader: Reader, sources: Sources, needed: set[str]) -> dict:
             value = _value_of(report, reader, sources)
         except NotReported as error:
             if report.name in needed:
-                raise NotReported(f"the report '{report.name}' was not found: {error}; {last_lines(sources)}") from None
+                raise NotReported(
+                    f"the report '{report.name}' was not found: {error}; {last_lines(sources)}"
+                ) from None
             continue
         if report.name in needed and not (isinstance(value, (int, float)) and value > 0):
-            raise NotReported(f"the report '{report.name}' is no positive number: {value!r}, by {report.sought}; {last_lines(sources)}")
-        columns[report.name] = value * report.factor if report.factor != 1.0 and not isinstance(value, str) else value
+            raise NotReported(
+                f"the report '{report.name}' is no positive number: {value!r}, by {report.sought};"
+                f" {last_lines(sources)}"
+            )
+        columns[report.name] = (
+            value * report.factor if report.factor != 1.0 and not isinstance(value, str) else value
+        )
     return columns
 
 
@@ -141,9 +161,17 @@ def _by_path(report: Report, text: str) -> object:
         try:
             place = place[int(key)] if isinstance(place, list) else place[key]
         except (KeyError, IndexError, ValueError, TypeError):
-            there = ", ".join(map(str, place)) if isinstance(place, dict) else f"{len(place)} items" if isinstance(place, list) else repr(place)
-            raise NotReported(f"no {key!r} at {'.'.join(keys[:at]) or 'the top'} of {report.file or 'its output'}, "
-                              f"which has: {there[:200]}") from None
+            there = (
+                ", ".join(map(str, place))
+                if isinstance(place, dict)
+                else f"{len(place)} items"
+                if isinstance(place, list)
+                else repr(place)
+            )
+            raise NotReported(
+                f"no {key!r} at {'.'.join(keys[:at]) or 'the top'} of"
+                f" {report.file or 'its output'}, which has: {there[:200]}"
+            ) from None
     if isinstance(place, bool) or not isinstance(place, (int, float, str)):
         raise NotReported(f"{report.sought} is {type(place).__name__}, not a number")
     return place
@@ -157,18 +185,27 @@ def _parsed(report: Report, text: str) -> object:
 
             return yaml.safe_load(text)
         begins = re.search(r"^\s*[\[{]", text, re.MULTILINE)  # programs print notes before it
-        return json.JSONDecoder().raw_decode(text[begins.start():].lstrip() if begins else text)[0]
+        return json.JSONDecoder().raw_decode(text[begins.start() :].lstrip() if begins else text)[0]
     except ValueError as error:
         raise NotReported(f"{report.file or 'its output'} is not {form.upper()}: {error}") from None
     except Exception as error:  # of yaml, which is imported only where it is needed
-        raise NotReported(f"{report.file or 'its output'} is not {form.upper()}: {str(error).splitlines()[0]}") from None
+        raise NotReported(
+            f"{report.file or 'its output'} is not {form.upper()}: {str(error).splitlines()[0]}"
+        ) from None
 
 
 def _by_column(report: Report, text: str) -> str:
     rows = list(csv.DictReader(io.StringIO(text), skipinitialspace=True))
     if not rows or report.column not in rows[0]:
-        raise NotReported(f"no column {report.column!r}; the table has: {', '.join(map(str, rows[0] if rows else ()))}")
-    chosen = [row for row in rows if all((row.get(key) or "").strip() == wanted for key, wanted in report.where)]
+        raise NotReported(
+            f"no column {report.column!r}; the table has:"
+            f" {', '.join(map(str, rows[0] if rows else ()))}"
+        )
+    chosen = [
+        row
+        for row in rows
+        if all((row.get(key) or "").strip() == wanted for key, wanted in report.where)
+    ]
     try:
         return chosen[report.row][report.column] or ""
     except IndexError:
@@ -177,30 +214,56 @@ def _by_column(report: Report, text: str) -> str:
 
 def last_lines(sources: Sources) -> str:
     """The end of what a run printed, for a message."""
-    lines = [line for text in (sources.output, sources.errors) for line in text.strip().splitlines()[-_TAIL_LINES:]]
-    return "it printed nothing" if not lines else "the last lines it printed:\n    " + "\n    ".join(line[:200] for line in lines)
+    lines = [
+        line
+        for text in (sources.output, sources.errors)
+        for line in text.strip().splitlines()[-_TAIL_LINES:]
+    ]
+    return (
+        "it printed nothing"
+        if not lines
+        else "the last lines it printed:\n    " + "\n    ".join(line[:200] for line in lines)
+    )
 
 
 def tables_and_series(reader: Reader, text: str) -> tuple[dict, dict]:
-    """The columns and the series that a reader finds in an output; a column without a match is left out."""
+    """The columns and the series that a reader finds in an output; a column without a match is left
+    out.
+    """
     columns: dict[str, int | float | str] = {}
     for table in reader.tables:
         columns |= _table_columns(table, text)
     series = {}
     for name, unit, pattern in reader.series:
         values = [number(match["value"]) for match in re.finditer(pattern, text, re.MULTILINE)]
-        if values and all(isinstance(value, (int, float)) and math.isfinite(value) for value in values):
+        if values and all(
+            isinstance(value, (int, float)) and math.isfinite(value) for value in values
+        ):
             series[name] = {"unit": unit, "values": [float(value) for value in values]}
     return columns, series
 
 
 def _table_columns(table: Table, text: str) -> dict[str, int | float | str]:
-    headings = [(match.start(), match["section"]) for match in re.finditer(table.section, text, re.MULTILINE)] if table.section else []
+    headings = (
+        [
+            (match.start(), match["section"])
+            for match in re.finditer(table.section, text, re.MULTILINE)
+        ]
+        if table.section
+        else []
+    )
     columns = {}
     for row in re.finditer(table.row, text, re.MULTILINE):
         section = next((name for at, name in reversed(headings) if at < row.start()), "")
-        words = {"name": _column_word(row.groupdict().get("name")), "section": _column_word(section)}
-        columns |= {column.format_map(words): number(row[group]) for group, column in table.columns if row[group] is not None}
+        words = {
+            "name": _column_word(row.groupdict().get("name")),
+            "section": _column_word(section),
+        }
+        columns |= {
+            column.format_map(words): number(row[group])
+            for group, column in table.columns
+            if row[group] is not None
+        }
     return columns
 
 

@@ -1,4 +1,6 @@
-"""The many values of one run: the time of each repetition, kept beside the runs table in one of its own."""
+"""The many values of one run: the time of each repetition, kept beside the runs table in one of its
+own.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,22 +14,48 @@ COLUMNS = ["run", "name", "unit", "index", "value"]
 
 
 def series_table(records: Sequence[dict]) -> pd.DataFrame:
-    """Records of a campaign's store as a table: one row a value; `run` as in the runs table, `index` from 0 in the order of the run."""
-    parts = [pd.DataFrame({"run": record["run"], "name": name, "unit": kept["unit"], "index": range(len(kept["values"])), "value": kept["values"]})
-             for record in records for name, kept in record["series"].items()]
+    """Records of a campaign's store as a table: one row a value; `run` as in the runs table,
+    `index` from 0 in the order of the run.
+    """
+    parts = [
+        pd.DataFrame(
+            {
+                "run": record["run"],
+                "name": name,
+                "unit": kept["unit"],
+                "index": range(len(kept["values"])),
+                "value": kept["values"],
+            }
+        )
+        for record in records
+        for name, kept in record["series"].items()
+    ]
     if not parts:
-        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in zip(COLUMNS, ("int64", "str", "str", "int64", "float64"))})
-    return pd.concat(parts, ignore_index=True).astype({"run": "int64", "index": "int64", "value": "float64"})
+        return pd.DataFrame(
+            {
+                name: pd.Series(dtype=kind)
+                for name, kind in zip(COLUMNS, ("int64", "str", "str", "int64", "float64"))
+            }
+        )
+    return pd.concat(parts, ignore_index=True).astype(
+        {"run": "int64", "index": "int64", "value": "float64"}
+    )
 
 
 def series(folder: str | Path) -> pd.DataFrame:
-    """The series of a campaign's folder (run, name, unit, index, value), of all runs that printed any; see `Campaign.series`.
+    """The series of a campaign's folder (run, name, unit, index, value), of all runs that printed
+    any; see `Campaign.series`.
 
     Raises
     ------
-    InputError : nothing was recorded there, or a record is damaged.
+    InputError
+        Nothing was recorded there, or a record is damaged.
     """
     store = Store(folder)
     if not store.rows():
-        raise InputError("no runs were recorded here", where=folder, mend="run the stage that measures them first: make paper")
+        raise InputError(
+            "no runs were recorded here",
+            where=folder,
+            mend="run the stage that measures them first: make paper",
+        )
     return series_table(store.series())

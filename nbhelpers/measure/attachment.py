@@ -6,17 +6,23 @@ from ..workloads import Workload
 class Attachment:
     """Something that is switched on for each run; the methods do nothing unless overridden.
 
-    Called in this order: before, armed, released, ended, printed, after; `ended` and `after` in the reverse order of the attachments, so that
-    the one armed last is read first. A run that ends before it comes to the barrier is never armed, and then `after` is not called for it; the next
-    call is `before` of another run, or `close`. An exception from any of them kills the run, closes all and ends the campaign.
+    Called in this order: before, armed, released, ended, printed, after; `ended` and `after` in the
+    reverse order of the attachments, so that the one armed last is read first. A run that ends
+    before it comes to the barrier is never armed, and then `after` is not called for it; the next
+    call is `before` of another run, or `close`. An exception from any of them kills the run, closes
+    all and ends the campaign.
 
     Attributes
     ----------
-    notes : what a reader of the runs should know of this attachment, such as counters that do not exist here.
-    follows_region : its `released` is called with the begin of the timed region: the common start where the program waits
-        there or is timed from there; else (regions of kind "lines" and "roi") that begin, as soon as it was seen.
-    identity : what two runs that it accompanies must share to be runs of the same thing, such as the digest of a
-        schedule; empty: nothing. A campaign puts the runs of a cell aside when this changes.
+    notes
+        What a reader of the runs should know of this attachment, such as counters that do not exist
+        here. follows_region : its `released` is called with the begin of the timed region: the
+        common start where the program waits there or is timed from there; else (regions of kind
+        "lines" and "roi") that begin, as soon as it was seen.
+    identity
+        What two runs that it accompanies must share to be runs of the same thing, such as the
+        digest of a schedule; empty: nothing. A campaign puts the runs of a cell aside when this
+        changes.
     """
 
     notes: tuple[str, ...] = ()
@@ -36,7 +42,9 @@ class Attachment:
         """
 
     def ended(self, pid: int) -> None:
-        """The process has ended by itself and waits to be reaped: what /proc still says of it can be read."""
+        """The process has ended by itself and waits to be reaped: what /proc still says of it can
+        be read.
+        """
 
     def printed(self, output: str, errors: str) -> None:
         """What the process had printed, the middle of very long outputs left out."""
@@ -44,7 +52,8 @@ class Attachment:
     def after(self, run: dict) -> dict:
         """The process has ended and was reaped; returns further columns for the runs table.
 
-        Of the columns that a run has already, only `status` and `message` may be replaced: a tracer that lost events fails its run.
+        Of the columns that a run has already, only `status` and `message` may be replaced: a tracer
+        that lost events fails its run.
         """
         return {}
 

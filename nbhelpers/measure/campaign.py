@@ -1,6 +1,8 @@
-"""A campaign: runs of several configurations, interleaved in a recorded random order, that survives anything and may grow.
+"""A campaign: runs of several configurations, interleaved in a recorded random order, that survives
+anything and may grow.
 
-Each finished run is on disk before the next begins; the same call goes on where a crash, a Ctrl-C or an earlier call stopped.
+Each finished run is on disk before the next begins; the same call goes on where a crash, a Ctrl-C
+or an earlier call stopped.
 """
 
 import os
@@ -18,10 +20,10 @@ from ..progress import Task, task
 from ..workloads import Workload
 from ._plan import missing_runs
 from ._process import cleaned_up_on_sigterm, kill_marked
+from ._series import series_table
 from ._store import Store, identity
 from .attachment import Attachment
 from .run import run_once
-from ._series import series_table
 from .table import finished, region_notes, runs_table
 
 
@@ -31,12 +33,18 @@ class Cell:
 
     Parameters
     ----------
-    name : the value of the column `cell`, unique in the campaign.
-    workload : what is run.
-    noise : "none", or the digest of the noise config that one of the attachments injects.
-    attachments : what accompanies the runs of this cell only.
-    beside : names of the cells that it is compared with; None: all of the campaign. When cells are added to what was
-        measured, those that are compared with them are measured again beside them, and the others are not.
+    name
+        The value of the column `cell`, unique in the campaign.
+    workload
+        What is run.
+    noise
+        "none", or the digest of the noise config that one of the attachments injects.
+    attachments
+        What accompanies the runs of this cell only.
+    beside
+        Names of the cells that it is compared with; None: all of the campaign. When cells are added
+        to what was measured, those that are compared with them are measured again beside them, and
+        the others are not.
     """
 
     name: str
@@ -54,62 +62,102 @@ class Cell:
 
 
 class Campaign:
-    """Runs of cells in randomised blocks: in each round every cell once, in an order drawn from (seed, round).
+    """Runs of cells in randomised blocks: in each round every cell once, in an order drawn from
+    (seed, round).
 
-    A campaign grows. Cells that its folder does not hold yet are measured in further rounds, together with those that they
-    are compared with (`Cell.beside`); the earlier runs are kept, and the column `epoch` tells them apart. A cell that is not
-    asked for any more keeps its runs. Runs of another thing under the same name (another command, build, size, placement)
-    are put aside into ``FOLDER/aside/DATE``, and the cell is measured anew. `notes` says what happened.
+    A campaign grows. Cells that its folder does not hold yet are measured in further rounds,
+    together with those that they are compared with (`Cell.beside`); the earlier runs are kept, and
+    the column `epoch` tells them apart. A cell that is not asked for any more keeps its runs. Runs
+    of another thing under the same name (another command, build, size, placement) are put aside
+    into ``FOLDER/aside/DATE``, and the cell is measured anew. `notes` says what happened.
 
     Parameters
     ----------
-    folder : where the runs are kept; None: in memory only.
-    cells : the configurations.
-    runs : rounds asked for in which every cell was measured together with those that it is compared with; more than last
-        time means more rounds.
-    seed : of the order.
-    frozen : never measure; `run()` returns what was recorded.
-    attachments : what accompanies every run; armed after those of the cell, and read before them.
-    max_failures : failures of a cell in a row after which the campaign gives up; each failed run is recorded and tried again.
-    lead_ms : see `run_once`.
+    folder
+        Where the runs are kept; None: in memory only.
+    cells
+        The configurations.
+    runs
+        Rounds asked for in which every cell was measured together with those that it is compared
+        with; more than last time means more rounds.
+    seed
+        Of the order.
+    frozen
+        Never measure; `run()` returns what was recorded.
+    attachments
+        What accompanies every run; armed after those of the cell, and read before them.
+    max_failures
+        Failures of a cell in a row after which the campaign gives up; each failed run is recorded
+        and tried again.
+    lead_ms
+        See `run_once`.
 
     Raises
     ------
-    InputError : an argument that cannot be used.
+    InputError
+        An argument that cannot be used.
     """
 
-    def __init__(self, folder: str | os.PathLike | None, cells: Sequence[Cell], runs: int, seed: int = 1, frozen: bool = False,
-                 attachments: Sequence[Attachment] = (), max_failures: int = 5, lead_ms: float = 5.0):
+    def __init__(
+        self,
+        folder: str | os.PathLike | None,
+        cells: Sequence[Cell],
+        runs: int,
+        seed: int = 1,
+        frozen: bool = False,
+        attachments: Sequence[Attachment] = (),
+        max_failures: int = 5,
+        lead_ms: float = 5.0,
+    ):
         self.cells, self.seed, self.frozen = tuple(cells), int(seed), frozen
-        self.attachments, self.max_failures, self.lead_ms = tuple(attachments), int(max_failures), float(lead_ms)
+        self.attachments = tuple(attachments)
+        self.max_failures = int(max_failures)
+        self.lead_ms = float(lead_ms)
         self.asked, self._store, self._holds_machine = int(runs), Store(folder), False
         self._repaired: list[str] = []  # what dead processes had left changed on the machine
         names = [cell.name for cell in self.cells]
         if not names or len(set(names)) < len(names):
-            raise InputError("a campaign needs at least one cell, and each cell a name of its own", where=", ".join(names) or "no cells")
-        for value, low, field in ((self.asked, 1, "runs"), (self.seed, 0, "seed"), (self.max_failures, 1, "max_failures"),
-                                  (self.lead_ms, 0, "lead_ms")):
+            raise InputError(
+                "a campaign needs at least one cell, and each cell a name of its own",
+                where=", ".join(names) or "no cells",
+            )
+        for value, low, field in (
+            (self.asked, 1, "runs"),
+            (self.seed, 0, "seed"),
+            (self.max_failures, 1, "max_failures"),
+            (self.lead_ms, 0, "lead_ms"),
+        ):
             if value < low:
                 raise InputError(f"{field} is {value}; it must be at least {low}")
 
     def __repr__(self) -> str:
         rows, names = self._store.rows(), {cell.name for cell in self.cells}
         finished = sum(row["status"] == "ok" and row["cell"] in names for row in rows)
-        return f"Campaign({self._store.folder or 'in memory'}: {finished} of {finished + len(self._missing(rows))} runs)"
+        return (
+            f"Campaign({self._store.folder or 'in memory'}: {finished} of"
+            f" {finished + len(self._missing(rows))} runs)"
+        )
 
     def order(self, round_number: int) -> list[Cell]:
         """The cells in the order of a round; the same for the same seed, always."""
-        return [self.cells[at] for at in np.random.default_rng([self.seed, round_number]).permutation(len(self.cells))]
+        return [
+            self.cells[at]
+            for at in np.random.default_rng([self.seed, round_number]).permutation(len(self.cells))
+        ]
 
     def runs(self) -> pd.DataFrame:
-        """All runs so far of the cells asked for, failed ones too (`finished` drops them); see `recorded_runs` for those of all cells.
+        """All runs so far of the cells asked for, failed ones too (`finished` drops them); see
+        `recorded_runs` for those of all cells.
 
-        `attrs["notes"]` : how the campaign grew, what was put back that dead processes had left changed, and the notes of the attachments, and of a region that is not known.
+        `attrs["notes"]` : how the campaign grew, what was put back that dead processes had left
+        changed, and the notes of the attachments, and of a region that is not known.
         """
         names = {cell.name for cell in self.cells}
         table = runs_table([row for row in self._store.rows() if row["cell"] in names])
         attached = [note for attachment in self._all_attachments() for note in attachment.notes]
-        table.attrs["notes"] = self.notes + self._repaired + attached + region_notes(finished(table))
+        table.attrs["notes"] = (
+            self.notes + self._repaired + attached + region_notes(finished(table))
+        )
         return table
 
     @property
@@ -118,7 +166,9 @@ class Campaign:
         return self._store.notes()
 
     def series(self) -> pd.DataFrame:
-        """The values of all repetitions within the runs so far, for programs that print them: run, name, unit, index, value."""
+        """The values of all repetitions within the runs so far, for programs that print them: run,
+        name, unit, index, value.
+        """
         return series_table(self._store.series())
 
     @property
@@ -127,21 +177,32 @@ class Campaign:
         rows = self._store.rows()
         return self._seconds_left(rows, self._missing(rows))
 
-    def run(self, progress: Callable[[int, int, float], object] | None = None, enough: Callable[[pd.DataFrame], bool] | None = None,
-            most_runs: int = 0) -> pd.DataFrame:
+    def run(
+        self,
+        progress: Callable[[int, int, float], object] | None = None,
+        enough: Callable[[pd.DataFrame], bool] | None = None,
+        most_runs: int = 0,
+    ) -> pd.DataFrame:
         """Measure what is missing and return all runs, as `runs` does.
 
         Parameters
         ----------
-        progress : called after each run with the number of finished runs, the number asked for, and the estimated seconds left; what is
-            shown by itself (`nbhelpers.progress`) is shown as well.
-        enough : of the finished runs, asked when there are as many as asked for; while it says no, another round is measured...
-        most_runs : ...until each cell has so many runs.
+        progress
+            Called after each run with the number of finished runs, the number asked for, and the
+            estimated seconds left; what is shown by itself (`nbhelpers.progress`) is shown as well.
+        enough
+            Of the finished runs, asked when there are as many as asked for; while it says no,
+            another round is measured...
+        most_runs
+            ...until each cell has so many runs.
 
         Raises
         ------
-        InputError : the folder is in use, or (frozen) holds runs of something else or fewer than are asked for.
-        RunError : a program does not exist, or failed `max_failures` times in a row.
+        InputError
+            The folder is in use, or (frozen) holds runs of something else or fewer than are asked
+            for.
+        RunError
+            a program does not exist, or failed `max_failures` times in a row.
         """
         if self.frozen:
             self._check_recorded()
@@ -156,8 +217,12 @@ class Campaign:
                 self._complete(stack, progress)
         return self.runs()
 
-    def _complete(self, stack: ExitStack, progress: Callable[[int, int, float], object] | None) -> None:
-        """Measure the rounds that are missing; the machine is held from the first of them to the end of `stack`."""
+    def _complete(
+        self, stack: ExitStack, progress: Callable[[int, int, float], object] | None
+    ) -> None:
+        """Measure the rounds that are missing; the machine is held from the first of them to the
+        end of `stack`.
+        """
         if not self._missing(self._store.rows()):
             return
         if not self._holds_machine:
@@ -170,11 +235,15 @@ class Campaign:
         self._measure(progress)
 
     def _all_attachments(self) -> list[Attachment]:
-        listed = [attachment for cell in self.cells for attachment in cell.attachments] + list(self.attachments)
+        listed = [attachment for cell in self.cells for attachment in cell.attachments] + list(
+            self.attachments
+        )
         return list({id(attachment): attachment for attachment in listed}.values())
 
     def _identity(self, with_programs: bool = True) -> dict:
-        cells = {cell.name: (cell.workload, cell.noise, self._accompanied(cell)) for cell in self.cells}
+        cells = {
+            cell.name: (cell.workload, cell.noise, self._accompanied(cell)) for cell in self.cells
+        }
         return identity(cells, self.seed, self._store.folder, with_programs)
 
     def _accompanied(self, cell: Cell) -> list[str]:
@@ -205,8 +274,14 @@ class Campaign:
             shown.at(total - len(missing), lambda: self._seconds_left(rows, missing))
             self._measure_each(rows, missing, total, shown, progress)
 
-    def _measure_each(self, rows: list[dict], missing: list[tuple[int, Cell]], total: int, shown: Task,
-                      progress: Callable[[int, int, float], object] | None) -> None:
+    def _measure_each(
+        self,
+        rows: list[dict],
+        missing: list[tuple[int, Cell]],
+        total: int,
+        shown: Task,
+        progress: Callable[[int, int, float], object] | None,
+    ) -> None:
         epoch, number = self._store.epoch(), self._store.next_run()
         for at, (round_number, cell) in enumerate(missing):
             for failures in range(1, self.max_failures + 1):
@@ -217,7 +292,7 @@ class Campaign:
                     break
                 if failures == self.max_failures:
                     raise self._gave_up(cell, row)
-            done, left = total - len(missing) + at + 1, missing[at + 1:]
+            done, left = total - len(missing) + at + 1, missing[at + 1 :]
             shown.at(done, lambda: self._seconds_left(rows, left))
             if progress:
                 progress(done, total, self._seconds_left(rows, left))
@@ -228,16 +303,32 @@ class Campaign:
 
     def _one(self, number: int, round_number: int, cell: Cell, epoch: int) -> dict:
         labels = {"cell": cell.name, "round": round_number, "epoch": epoch, "noise": cell.noise}
-        row = run_once(cell.workload, (*cell.attachments, *self.attachments), run=number, lead_ms=self.lead_ms, labels=labels,
-                       mark=f"{self._store.mark}.{number}")
-        plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in row.items()}
+        row = run_once(
+            cell.workload,
+            (*cell.attachments, *self.attachments),
+            run=number,
+            lead_ms=self.lead_ms,
+            labels=labels,
+            mark=f"{self._store.mark}.{number}",
+        )
+        plain = {
+            key: value.item() if isinstance(value, np.generic) else value
+            for key, value in row.items()
+        }
         self._store.append(plain)
         return plain
 
     def _gave_up(self, cell: Cell, row: dict) -> RunError:
-        return RunError(f"'{cell.name}' failed {self.max_failures} times in a row, at last with status '{row['status']}'",
-                        where=" ".join(cell.workload.command), why=row["message"],
-                        mend="run the command by hand; what was measured is kept, and the same call goes on from there")
+        return RunError(
+            f"'{cell.name}' failed {self.max_failures} times in a row, at last with status"
+            f" '{row['status']}'",
+            where=" ".join(cell.workload.command),
+            why=row["message"],
+            mend=(
+                "run the command by hand; what was measured is kept, and the same call goes on from"
+                " there"
+            ),
+        )
 
     def _check_recorded(self) -> None:
         self._store.agree(self._identity(with_programs=False))
@@ -247,6 +338,9 @@ class Campaign:
                 counts[row["cell"]] += row["status"] == "ok"
         short = {name: count for name, count in counts.items() if count < self.asked}
         if short:
-            raise InputError(f"fewer runs are recorded than the {self.asked} asked for: "
-                             + ", ".join(f"'{name}' has {count}" for name, count in short.items()), where=self._store.folder,
-                             mend="ask for fewer, or measure: the same campaign with frozen=False")
+            raise InputError(
+                f"fewer runs are recorded than the {self.asked} asked for: "
+                + ", ".join(f"'{name}' has {count}" for name, count in short.items()),
+                where=self._store.folder,
+                mend="ask for fewer, or measure: the same campaign with frozen=False",
+            )

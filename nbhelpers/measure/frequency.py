@@ -1,6 +1,7 @@
 """The clock of every CPU while a run lasts, read from a spare core, and the temperature beside it.
 
-Owns the sampling thread and the files that tell a frequency; where a machine has none, it says so (Cui et al. 2023, sec. 3).
+Owns the sampling thread and the files that tell a frequency; where a machine has none, it says so
+(Cui et al. 2023, sec. 3).
 """
 
 import os
@@ -22,27 +23,44 @@ class FrequencyLogger(Attachment):
 
     Parameters
     ----------
-    every_ms : between two samples of all CPUs.
-    root : folder of a recorded tree of /proc and /sys; "/" is this machine.
+    every_ms
+        Between two samples of all CPUs.
+    root
+        Folder of a recorded tree of /proc and /sys; "/" is this machine.
 
     Notes
     -----
-    Adds the columns `frequency_mhz` (mean over CPUs of the workload and samples), `frequency_min_mhz`, `frequency_max_mhz`, `frequency_samples`, and
-    `temperature_c` (the hottest zone at the end). Where the workload takes every CPU there is no spare one, and only the beginning of the
-    timed region and the end are sampled: a logger beside the program would be noise of its own. Frequencies come from cpufreq in sysfs, or from
-    /proc/cpuinfo unless a hypervisor runs below, whose number there is the nominal one.
+    Adds the columns `frequency_mhz` (mean over CPUs of the workload and samples),
+    `frequency_min_mhz`, `frequency_max_mhz`, `frequency_samples`, and `temperature_c` (the hottest
+    zone at the end). Where the workload takes every CPU there is no spare one, and only the
+    beginning of the timed region and the end are sampled: a logger beside the program would be
+    noise of its own. Frequencies come from cpufreq in sysfs, or from /proc/cpuinfo unless a
+    hypervisor runs below, whose number there is the nominal one.
 
-    Where the CPUs count APERF and MPERF and this user may read them, `busy_mhz`, `busy_min_mhz` and `busy_max_mhz` (mean, slowest and fastest CPU of
-    the workload) are the clock that the CPUs really had while they worked in the run; two readings a run, nothing in between. Else `clock_note` says why not.
+    Where the CPUs count APERF and MPERF and this user may read them, `busy_mhz`, `busy_min_mhz` and
+    `busy_max_mhz` (mean, slowest and fastest CPU of the workload) are the clock that the CPUs
+    really had while they worked in the run; two readings a run, nothing in between. Else
+    `clock_note` says why not.
     """
 
     def __init__(self, every_ms: float = 10.0, root: str | Path = "/"):
         self._every_s, self._root = every_ms / 1e3, Path(root)
         self.source = frequency_source(root)
-        self.notes = () if self.source != NO_FREQUENCY else (f"{NO_FREQUENCY}: neither cpufreq nor a /proc/cpuinfo that is not a virtual machine's",)
+        self.notes = (
+            ()
+            if self.source != NO_FREQUENCY
+            else (
+                (
+                    f"{NO_FREQUENCY}: neither cpufreq nor a /proc/cpuinfo that is not a virtual"
+                    " machine's"
+                ),
+            )
+        )
         self._clock = BusyClock(self._root)
         self.clock_note = self._clock.lacking
-        self.notes += (f"APERF and MPERF are not read: {self.clock_note}",) if self.clock_note else ()
+        self.notes += (
+            (f"APERF and MPERF are not read: {self.clock_note}",) if self.clock_note else ()
+        )
         self._cpus, self._spare = (), None
         self._samples: list[float] = []
         self._stop, self._thread = threading.Event(), None
@@ -83,9 +101,16 @@ class FrequencyLogger(Attachment):
 
     def after(self, run: dict) -> dict:
         self._halt()
-        columns = {"temperature_c": temperature_c(self._root), "frequency_samples": len(self._samples)}
+        columns = {
+            "temperature_c": temperature_c(self._root),
+            "frequency_samples": len(self._samples),
+        }
         if self._samples:
-            columns |= {"frequency_mhz": statistics.fmean(self._samples), "frequency_min_mhz": min(self._samples), "frequency_max_mhz": max(self._samples)}
+            columns |= {
+                "frequency_mhz": statistics.fmean(self._samples),
+                "frequency_min_mhz": min(self._samples),
+                "frequency_max_mhz": max(self._samples),
+            }
         return columns | self._clock.columns()
 
     def _halt(self) -> None:
@@ -110,7 +135,9 @@ def frequency_source(root: str | Path = "/") -> str:
     text = _read(root / "proc/cpuinfo")
     flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
     below = flags is not None and "hypervisor" in flags[1].split()
-    return "cpuinfo" if re.search(r"^cpu MHz\s*:", text, re.MULTILINE) and not below else NO_FREQUENCY
+    return (
+        "cpuinfo" if re.search(r"^cpu MHz\s*:", text, re.MULTILINE) and not below else NO_FREQUENCY
+    )
 
 
 def frequencies_mhz(cpus: tuple[int, ...], source: str, root: str | Path = "/") -> list[float]:
@@ -120,14 +147,21 @@ def frequencies_mhz(cpus: tuple[int, ...], source: str, root: str | Path = "/") 
         texts = [_read(root / _CUR_FREQ.format(cpu=cpu)) for cpu in cpus]
         return [int(text) / 1e3 for text in texts if text.strip().isdigit()]
     if source == "cpuinfo":
-        pairs = re.findall(r"^processor\s*:\s*(\d+)$.*?^cpu MHz\s*:\s*([\d.]+)", _read(root / "proc/cpuinfo"), re.MULTILINE | re.DOTALL)
+        pairs = re.findall(
+            r"^processor\s*:\s*(\d+)$.*?^cpu MHz\s*:\s*([\d.]+)",
+            _read(root / "proc/cpuinfo"),
+            re.MULTILINE | re.DOTALL,
+        )
         return [float(mhz) for cpu, mhz in pairs if int(cpu) in cpus]
     return []
 
 
 def temperature_c(root: str | Path = "/") -> float | None:
     """The hottest thermal zone, degrees Celsius; None: there is none."""
-    zones = [_read(path).strip() for path in (Path(root) / "sys/class/thermal").glob("thermal_zone*/temp")]
+    zones = [
+        _read(path).strip()
+        for path in (Path(root) / "sys/class/thermal").glob("thermal_zone*/temp")
+    ]
     return max((int(zone) / 1e3 for zone in zones if zone.lstrip("-").isdigit()), default=None)
 
 

@@ -1,4 +1,6 @@
-"""What is measured once on a machine and kept as JSON beside the runs. Owns the rule: read it, or measure it alone and write it."""
+"""What is measured once on a machine and kept as JSON beside the runs. Owns the rule: read it, or
+measure it alone and write it.
+"""
 
 import os
 from collections.abc import Callable
@@ -10,29 +12,46 @@ from ..machine import measuring
 from ..progress import task
 
 
-def measured_once(path: str | Path, find: Callable[[], object], doing: str, measure: bool = True, key: str | None = None,
-                  indent: int | None = 2) -> object:
+def measured_once(
+    path: str | Path,
+    find: Callable[[], object],
+    doing: str,
+    measure: bool = True,
+    key: str | None = None,
+    indent: int | None = 2,
+) -> object:
     """What a file keeps, measured first where it is not kept yet.
 
     Parameters
     ----------
-    path : of the JSON file; packed where it ends in .gz.
-    find : measures it, with the machine to itself; gives what JSON can hold.
-    doing : what is measured, told to those who wait for the machine.
-    measure : False: never measure, it must be there.
-    key : the file keeps several such things, this one by this name.
-    indent : of the file; None: one line.
+    path
+        Of the JSON file; packed where it ends in .gz.
+    find
+        Measures it, with the machine to itself; gives what JSON can hold.
+    doing
+        What is measured, told to those who wait for the machine.
+    measure
+        False: never measure, it must be there.
+    key
+        The file keeps several such things, this one by this name.
+    indent
+        Of the file; None: one line.
 
     Raises
     ------
-    InputError : `measure` is False, and it is not there or not what was written. Where it may be measured, a damaged file is
-        put aside and made anew.
+    InputError
+        `measure` is False, and it is not there or not what was written. Where it may be measured, a
+        damaged file is put aside and made anew.
     """
     path = Path(path)
     kept = readable(path, doing, measure)
     if not path.exists() or (key is not None and key not in kept):
         if not measure:
-            raise InputError(f"the {doing} was not measured yet", where=path, mend="run the stage that measures it: make paper")
+            raise InputError(
+                f"the {doing} was not measured yet",
+                where=path,
+                mend="run the stage that measures it: make paper",
+            )
         with measuring(doing=doing), task(f"measuring once: {doing}", urgent=True):
             found = find()
         kept = found if key is None else kept | {key: found}
@@ -53,6 +72,10 @@ def readable(path: Path, doing: str, measure: bool) -> dict:
     if isinstance(kept, dict):
         return kept
     if not measure:
-        raise InputError(f"not what was kept of the {doing}", where=path, mend="take the recorded campaign as it came: git checkout data/recorded")
+        raise InputError(
+            f"not what was kept of the {doing}",
+            where=path,
+            mend="take the recorded campaign as it came: git checkout data/recorded",
+        )
     put_aside(path, f"damaged: not what was kept of the {doing}")
     return {}

@@ -1,6 +1,8 @@
-"""Whether a configuration took effect: what the kernel says of the running threads, not what was asked for.
+"""Whether a configuration took effect: what the kernel says of the running threads, not what was
+asked for.
 
-Owns the check of each thread's allowed CPUs at the barrier, when the program's threads exist and are where its runtime put them.
+Owns the check of each thread's allowed CPUs at the barrier, when the program's threads exist and
+are where its runtime put them.
 """
 
 import os
@@ -27,17 +29,21 @@ class Thread:
 
 
 class PlacementCheck(Attachment):
-    """Reads where each thread may run, and refuses the run where it is not as its configuration says.
+    """Reads where each thread may run, and refuses the run where it is not as its configuration
+    says.
 
     Parameters
     ----------
-    root : folder of a recorded tree of /proc; "/" is this machine.
+    root
+        Folder of a recorded tree of /proc; "/" is this machine.
 
     Notes
     -----
-    Adds the columns `placement_ok` (None: the threads did not exist yet, and only the confinement could be checked), `placement` (such as
-    ``0+1``, a thread on each, or ``0,1*2``, two on either) and `last_cpus`. A run where it is False gets the status "wrong placement". It is read
-    at the barrier only: that no thread is moved later is the kernel's promise, and our programs' own (`affinity_at_end`).
+    Adds the columns `placement_ok` (None: the threads did not exist yet, and only the confinement
+    could be checked), `placement` (such as ``0+1``, a thread on each, or ``0,1*2``, two on either)
+    and `last_cpus`. A run where it is False gets the status "wrong placement". It is read at the
+    barrier only: that no thread is moved later is the kernel's promise, and our programs' own
+    (`affinity_at_end`).
     """
 
     def __init__(self, root: str | Path = "/"):
@@ -52,8 +58,13 @@ class PlacementCheck(Attachment):
     def after(self, run: dict) -> dict:
         wrong = misplaced(self._threads, self._workload)
         known = wrong or self._workload.start == "mark"
-        columns = {"placement_ok": (not wrong) if known else None, "placement": placement_text(self._threads),
-                   "last_cpus": format_cpu_list(tuple(sorted({thread.last_cpu for thread in self._threads})))}
+        columns = {
+            "placement_ok": (not wrong) if known else None,
+            "placement": placement_text(self._threads),
+            "last_cpus": format_cpu_list(
+                tuple(sorted({thread.last_cpu for thread in self._threads}))
+            ),
+        }
         if wrong and run.get("status") == "ok":
             columns |= {"status": WRONG, "message": wrong}
         return columns
@@ -67,29 +78,46 @@ def running_threads(pid: int, root: str | Path = "/") -> list[Thread]:
     threads, tasks = [], Path(root) / "proc" / str(pid) / "task"
     for name in sorted(os.listdir(tasks), key=int):
         try:
-            status, stat = (tasks / name / "status").read_text(), (tasks / name / "stat").read_text()
+            status = (tasks / name / "status").read_text()
+            stat = (tasks / name / "stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        allowed = next(line.split(":", 1)[1] for line in status.splitlines() if line.startswith("Cpus_allowed_list:"))
+        allowed = next(
+            line.split(":", 1)[1]
+            for line in status.splitlines()
+            if line.startswith("Cpus_allowed_list:")
+        )
         threads.append(Thread(cpu_list(allowed), int(stat.rsplit(")", 1)[1].split()[_LAST_CPU])))
     return threads
 
 
-def misplaced(threads: Collection[Thread], workload: Workload, usable: Collection[int] | None = None) -> str:
+def misplaced(
+    threads: Collection[Thread], workload: Workload, usable: Collection[int] | None = None
+) -> str:
     """What is not as the workload's configuration says; empty where all is.
 
     Parameters
     ----------
-    threads : of the waiting process. usable : the CPUs of a workload that is not confined; None: those of this process.
+    threads
+        Of the waiting process.
+    usable
+        The CPUs of a workload that is not confined; None: those of this process.
     """
     allowed = set(workload.cpus or usable or os.sched_getaffinity(0))
     astray = [thread for thread in threads if not set(thread.allowed) <= allowed]
     if not threads or astray:
-        return f"a thread may run on {format_cpu_list(astray[0].allowed)}, beyond {format_cpu_list(tuple(sorted(allowed)))}" if astray else "no thread was seen"
+        return (
+            f"a thread may run on {format_cpu_list(astray[0].allowed)}, beyond"
+            f" {format_cpu_list(tuple(sorted(allowed)))}"
+            if astray
+            else "no thread was seen"
+        )
     if workload.start != "mark":
         return ""
     wanted = _wanted_threads(workload)
-    idle_too = workload.model == "sycl"  # Intel's runtime keeps a thread that waits beside those that work
+    idle_too = (
+        workload.model == "sycl"
+    )  # Intel's runtime keeps a thread that waits beside those that work
     if wanted is not None and (len(threads) < wanted if idle_too else len(threads) != wanted):
         return f"{len(threads)} threads run; {wanted} were asked for"
     if not workload.config.startswith("TP"):
@@ -108,7 +136,11 @@ def _unpinned(threads: Collection[Thread], wanted: int) -> str:
 
 def _confined(threads: Collection[Thread], allowed: set[int]) -> str:
     """Roaming threads may each use all of the workload's CPUs."""
-    return "" if all(set(thread.allowed) == allowed for thread in threads) else f"threads that should roam are held: {placement_text(threads)}"
+    return (
+        ""
+        if all(set(thread.allowed) == allowed for thread in threads)
+        else f"threads that should roam are held: {placement_text(threads)}"
+    )
 
 
 def _wanted_threads(workload: Workload) -> int | None:
@@ -117,6 +149,11 @@ def _wanted_threads(workload: Workload) -> int | None:
 
 
 def placement_text(threads: Collection[Thread]) -> str:
-    """The allowed CPUs of all threads: ``0+1`` is a thread on each of two, ``0,1*2`` two threads on either."""
+    """The allowed CPUs of all threads: ``0+1`` is a thread on each of two, ``0,1*2`` two threads on
+    either.
+    """
     counts = Counter(thread.allowed for thread in threads)
-    return "+".join(format_cpu_list(allowed) + (f"*{count}" if count > 1 else "") for allowed, count in sorted(counts.items()))
+    return "+".join(
+        format_cpu_list(allowed) + (f"*{count}" if count > 1 else "")
+        for allowed, count in sorted(counts.items())
+    )

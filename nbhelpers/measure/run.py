@@ -11,9 +11,9 @@ from ..errors import InputError
 from ..outcomes import OUTCOME, REPORTS, as_label
 from ..workloads import Reader, Workload
 from ._output import count_values, parse_line, parse_series, shorten
+from ._process import Child, as_subreaper, cleaned_up_on_sigterm
 from ._regions import NoRegion, Times
 from ._reports import NotReported, Sources, find_reports, snapshot, tables_and_series
-from ._process import Child, as_subreaper, cleaned_up_on_sigterm
 from .attachment import Attachment
 
 _counter = itertools.count()
@@ -21,30 +21,60 @@ _CLOCKS_AGREE_NS = 1_000_000
 _OPEN_TO_ATTACHMENTS = {"status", "message"}
 
 
-def run_once(workload: Workload, attachments: Sequence[Attachment] = (), run: int = 0, lead_ms: float = 5.0,
-             labels: Mapping[str, object] | None = None, mark: str | None = None) -> dict:
-    """Run a workload once and return a row of the runs table (CONTRIBUTING.md, "How a run goes" and "Tables").
+def run_once(
+    workload: Workload,
+    attachments: Sequence[Attachment] = (),
+    run: int = 0,
+    lead_ms: float = 5.0,
+    labels: Mapping[str, object] | None = None,
+    mark: str | None = None,
+) -> dict:
+    """Run a workload once and return a row of the runs table (CONTRIBUTING.md, "How a run goes" and
+    "Tables").
 
-    A run that fails is a row as well; its `status` says how, its `message` what it complained of, and it has no times. Nothing of it is
-    alive when this returns or raises.
+    A run that fails is a row as well; its `status` says how, its `message` what it complained of,
+    and it has no times. Nothing of it is alive when this returns or raises.
 
     Parameters
     ----------
-    workload : what to run.
-    attachments : what accompanies the run; they are not closed here.
-    run : the row's number.
-    lead_ms : time between the writing of the start time and the start itself.
-    labels : further columns, known beforehand: cell, round, noise.
-    mark : value of NOISEBOOK_RUN in the environment of the run, by which its descendants are found again.
+    workload
+        What to run.
+    attachments
+        What accompanies the run; they are not closed here.
+    run
+        The row's number.
+    lead_ms
+        Time between the writing of the start time and the start itself.
+    labels
+        Further columns, known beforehand: cell, round, noise.
+    mark
+        Value of NOISEBOOK_RUN in the environment of the run, by which its descendants are found
+        again.
 
     Raises
     ------
-    RunError : the program, or the launcher, does not exist.
+    RunError
+        The program, or the launcher, does not exist.
     """
     began_ns, began_unix_s = time.monotonic_ns(), time.time()
-    row = {"run": run, "workload": workload.name, "model": workload.model, "config": workload.config, "noise": "none",
-           **(labels or {}), "seconds": None, "region_seconds": None, "wall_seconds": None, "start_ns": None, "end_ns": None, "status": "ok",
-           "message": "", "t0_ns": None, "began_unix_s": began_unix_s, **_judged(workload)}
+    row = {
+        "run": run,
+        "workload": workload.name,
+        "model": workload.model,
+        "config": workload.config,
+        "noise": "none",
+        **(labels or {}),
+        "seconds": None,
+        "region_seconds": None,
+        "wall_seconds": None,
+        "start_ns": None,
+        "end_ns": None,
+        "status": "ok",
+        "message": "",
+        "t0_ns": None,
+        "began_unix_s": began_unix_s,
+        **_judged(workload),
+    }
     with cleaned_up_on_sigterm(), as_subreaper():
         for attachment in attachments:
             attachment.before(workload)
@@ -63,7 +93,14 @@ def _judged(workload: Workload) -> dict:
     return said if workload.outcome == "seconds" else said | {OUTCOME: workload.outcome}
 
 
-def _let_run(child: Child, workload: Workload, attachments: Sequence[Attachment], lead_ms: float, row: dict, before: dict) -> bool:
+def _let_run(
+    child: Child,
+    workload: Workload,
+    attachments: Sequence[Attachment],
+    lead_ms: float,
+    row: dict,
+    before: dict,
+) -> bool:
     """From the barrier to the end; fills the row; returns whether the attachments were armed."""
     armed = child.await_barrier(workload.timeout_s)
     if not armed:
@@ -72,13 +109,20 @@ def _let_run(child: Child, workload: Workload, attachments: Sequence[Attachment]
     for attachment in attachments:
         attachment.armed(child.pid)
     row["t0_ns"] = child.release(int(lead_ms * 1e6))
-    later = [] if workload.region.begins_at_start else [attachment for attachment in attachments if attachment.follows_region]
+    later = (
+        []
+        if workload.region.begins_at_start
+        else [attachment for attachment in attachments if attachment.follows_region]
+    )
     for attachment in attachments:
         if attachment not in later:
             attachment.released(row["t0_ns"])
     child.note_children()
-    in_time = child.await_end(workload.timeout_s + lead_ms / 1e3, lambda: [attachment.ended(child.pid) for attachment in reversed(attachments)],
-                              later and (lambda begin_ns: [attachment.released(begin_ns) for attachment in later]))
+    in_time = child.await_end(
+        workload.timeout_s + lead_ms / 1e3,
+        lambda: [attachment.ended(child.pid) for attachment in reversed(attachments)],
+        later and (lambda begin_ns: [attachment.released(begin_ns) for attachment in later]),
+    )
     if in_time:
         left = child.clear_leftovers()
         row["message"] = f"left {left} process(es) running, killed" if left else ""
@@ -88,7 +132,11 @@ def _let_run(child: Child, workload: Workload, attachments: Sequence[Attachment]
         attachment.printed(child.output.text, child.errors.text)
     row["wall_seconds"] = (child.end_ns - row["t0_ns"]) * 1e-9
     row.update(_usage(child))
-    row.update(_outcome(child, workload, row["t0_ns"], before) if in_time else _failure(child, "timeout", _late(workload, "from its start")))
+    row.update(
+        _outcome(child, workload, row["t0_ns"], before)
+        if in_time
+        else _failure(child, "timeout", _late(workload, "from its start"))
+    )
     return True
 
 
@@ -97,7 +145,10 @@ def _collect(attachments: Sequence[Attachment], row: dict) -> None:
         columns = attachment.after(row) or {}
         taken = (columns.keys() & row.keys()) - _OPEN_TO_ATTACHMENTS
         if taken:
-            raise InputError(f"{type(attachment).__name__} returns columns that the run has already: {', '.join(sorted(taken))}")
+            raise InputError(
+                f"{type(attachment).__name__} returns columns that the run has already:"
+                f" {', '.join(sorted(taken))}"
+            )
         row.update(columns)
 
 
@@ -109,16 +160,28 @@ def _failed_start(child: Child, workload: Workload) -> dict:
         status = _exit_status(child.wait_status)
         if status != "ok":
             return _failure(child, status, "it ended before it was ready to start")
-        return _failure(child, "no region" if workload.region.armed else "unreadable output", _never_waited(workload))
+        return _failure(
+            child,
+            "no region" if workload.region.armed else "unreadable output",
+            _never_waited(workload),
+        )
     child.kill()
     return _failure(child, "timeout", _late(workload, "to be ready to start"))
 
 
 def _never_waited(workload: Workload) -> str:
     kind = workload.region.kind
-    mend = {"marks": "does it call nb_region_begin()? Otherwise say region=…",
-            "symbols": "it never called noisebook_begin(): is the symbol declared weak, and the program dynamically linked?",
-            "mpi": "no rank called MPI_Init here: is it an MPI program, dynamically linked, started by mpirun?"}
+    mend = {
+        "marks": "does it call nb_region_begin()? Otherwise say region=…",
+        "symbols": (
+            "it never called noisebook_begin(): is the symbol declared weak, and the program"
+            " dynamically linked?"
+        ),
+        "mpi": (
+            "no rank called MPI_Init here: is it an MPI program, dynamically linked, started by"
+            " mpirun?"
+        ),
+    }
     other = {"main": 'use start="exec"'}.get(workload.start, "the launcher is broken: make env")
     return f"it did not wait for the common start; {mend.get(kind, other)}"
 
@@ -153,9 +216,18 @@ def _region_times(child: Child, marked: Times | None, t0_ns: int) -> dict:
     """Where the timed region began and ended: as it was marked, or observed, or the whole process."""
     seen = marked or child.watch.times() or Times(t0_ns, child.end_ns)
     end_ns = min(seen.end_ns, child.end_ns)
-    if not t0_ns - _CLOCKS_AGREE_NS <= seen.start_ns < end_ns or seen.end_ns > child.end_ns + _CLOCKS_AGREE_NS:
-        raise NoRegion("it lies outside of the run; a time that a program gives must be CLOCK_MONOTONIC in ns")
-    columns = {"start_ns": seen.start_ns, "end_ns": end_ns, "region_seconds": (end_ns - seen.start_ns) / 1e9}
+    if (
+        not t0_ns - _CLOCKS_AGREE_NS <= seen.start_ns < end_ns
+        or seen.end_ns > child.end_ns + _CLOCKS_AGREE_NS
+    ):
+        raise NoRegion(
+            "it lies outside of the run; a time that a program gives must be CLOCK_MONOTONIC in ns"
+        )
+    columns = {
+        "start_ns": seen.start_ns,
+        "end_ns": end_ns,
+        "region_seconds": (end_ns - seen.start_ns) / 1e9,
+    }
     if child.watch.region.kind not in ("process", "marks"):
         columns["paused_seconds"] = seen.paused_ns * 1e-9
     if child.watch.region.kind == "roi":
@@ -178,25 +250,45 @@ def _reported(child: Child, workload: Workload, before: dict) -> dict:
     if status != "ok":
         return _failure(child, status, _FAILED.get(status, "the program failed"))
     if reader.passed and not re.search(reader.passed, printed, re.MULTILINE):
-        return _failure(child, "unverified", f"the output does not say that the result is right (pattern {reader.passed!r})")
+        return _failure(
+            child,
+            "unverified",
+            f"the output does not say that the result is right (pattern {reader.passed!r})",
+        )
     times = _marked_times(line, child.end_ns)
     if marks and times is None:
-        return _failure(child, "unreadable output", "no line 'noisebook: NAME seconds=… start_ns=… end_ns=…' in its output")
+        return _failure(
+            child,
+            "unreadable output",
+            "no line 'noisebook: NAME seconds=… start_ns=… end_ns=…' in its output",
+        )
     try:
         reports = find_reports(reader, sources, {"seconds", workload.outcome})
     except NotReported as error:
         return {"status": "unreadable output", "message": str(error)}
     columns, series = tables_and_series(reader, printed)
     time_told = {"seconds": float(reports["seconds"])} if "seconds" in reports else {}
-    return _with_series(child, line, _own_columns((line or {}) | columns | reports) | (times or {}) | time_told, series)
+    return _with_series(
+        child,
+        line,
+        _own_columns((line or {}) | columns | reports) | (times or {}) | time_told,
+        series,
+    )
 
 
 def _found_wrong(line: dict | None, reader: Reader, printed: str) -> bool:
-    return bool(line and line.get("verified") == "no" or reader.failed and re.search(reader.failed, printed, re.MULTILINE))
+    return bool(
+        line
+        and line.get("verified") == "no"
+        or reader.failed
+        and re.search(reader.failed, printed, re.MULTILINE)
+    )
 
 
-_FAILED = {"exit 126": "the program failed; 126 is what a shell says of a file that it cannot execute",
-           "exit 127": "the program failed; 127 is what a shell says of a command that it cannot find"}
+_FAILED = {
+    "exit 126": "the program failed; 126 is what a shell says of a file that it cannot execute",
+    "exit 127": "the program failed; 127 is what a shell says of a command that it cannot find",
+}
 
 
 def _with_series(child: Child, line: dict | None, columns: dict, found: dict) -> dict:
@@ -207,33 +299,84 @@ def _with_series(child: Child, line: dict | None, columns: dict, found: dict) ->
         return _failure(child, "unreadable output", str(error))
     wanted, count = (line or {}).get("series_values"), count_values(series)
     if wanted is not None and wanted != count:
-        return _failure(child, "unreadable output", f"{count} of the {wanted} values of its series were found; fewer repetitions are needed if it printed too much")
+        return _failure(
+            child,
+            "unreadable output",
+            f"{count} of the {wanted} values of its series were found; fewer repetitions are needed"
+            " if it printed too much",
+        )
     return columns | {"series": series} if series else columns
 
 
 def _marked_times(line: dict | None, ended_ns: int) -> dict | None:
     """The times of the protocol line, if they are sound."""
     seconds, start_ns, end_ns = ((line or {}).get(key) for key in ("seconds", "start_ns", "end_ns"))
-    sound = isinstance(seconds, (int, float)) and isinstance(start_ns, int) and isinstance(end_ns, int) and seconds > 0
-    return {"seconds": float(seconds), "marked": Times(start_ns, end_ns)} if sound and 0 < start_ns < end_ns <= ended_ns else None
+    sound = (
+        isinstance(seconds, (int, float))
+        and isinstance(start_ns, int)
+        and isinstance(end_ns, int)
+        and seconds > 0
+    )
+    return (
+        {"seconds": float(seconds), "marked": Times(start_ns, end_ns)}
+        if sound and 0 < start_ns < end_ns <= ended_ns
+        else None
+    )
 
 
 def _own_columns(line: dict | None) -> dict:
-    """The program's own keys; one that is the name of a column of every run gets the prefix `program_`."""
-    own = {key: value for key, value in (line or {}).items() if key not in ("seconds", "start_ns", "end_ns")}
+    """The program's own keys; one that is the name of a column of every run gets the prefix
+    `program_`.
+    """
+    own = {
+        key: value
+        for key, value in (line or {}).items()
+        if key not in ("seconds", "start_ns", "end_ns")
+    }
     return {f"program_{key}" if key in _RESERVED else key: value for key, value in own.items()}
 
 
-_RESERVED = {"outcome", "reports", "run", "cell", "round", "epoch", "workload", "model", "config", "noise", "region_seconds", "wall_seconds", "status", "message", "t0_ns",
-             "began_unix_s", "elapsed_seconds", "user_s", "system_s", "minor_faults", "major_faults", "voluntary_switches",
-             "involuntary_switches"}
+_RESERVED = {
+    "outcome",
+    "reports",
+    "run",
+    "cell",
+    "round",
+    "epoch",
+    "workload",
+    "model",
+    "config",
+    "noise",
+    "region_seconds",
+    "wall_seconds",
+    "status",
+    "message",
+    "t0_ns",
+    "began_unix_s",
+    "elapsed_seconds",
+    "user_s",
+    "system_s",
+    "minor_faults",
+    "major_faults",
+    "voluntary_switches",
+    "involuntary_switches",
+}
 
 
 def _usage(child: Child) -> dict:
     """Resource usage of the process and of the children that it waited for, from its very start."""
     used = child.usage
-    # exec() keeps the peak of the process that called it, here our own: a smaller peak of the program cannot be told. The kernel
-    # counts pages per CPU and adds them up now and then, so two readings of one peak differ: hence the margin.
+    # exec() keeps the peak of the process that called it, here our own: a smaller peak of the
+    # program cannot be told. The kernel
+    # counts pages per CPU and adds them up now and then, so two readings of one peak differ: hence
+    # the margin.
     peak_kb = used.ru_maxrss if used.ru_maxrss > 1.05 * child.own_peak_kb + 1024 else None
-    return {"user_s": used.ru_utime, "system_s": used.ru_stime, "max_rss_kb": peak_kb, "minor_faults": used.ru_minflt,
-            "major_faults": used.ru_majflt, "voluntary_switches": used.ru_nvcsw, "involuntary_switches": used.ru_nivcsw}
+    return {
+        "user_s": used.ru_utime,
+        "system_s": used.ru_stime,
+        "max_rss_kb": peak_kb,
+        "minor_faults": used.ru_minflt,
+        "major_faults": used.ru_majflt,
+        "voluntary_switches": used.ru_nvcsw,
+        "involuntary_switches": used.ru_nivcsw,
+    }

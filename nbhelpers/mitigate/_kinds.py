@@ -18,12 +18,31 @@ def _listed(value: object) -> object:
 
 
 KINDS: dict[str, Callable[..., Action]] = {
-    "environment": Environment, "preload": Preload, "confine": lambda cpus: Confined(_listed(cpus)), "pin-threads": PinnedThreads, "threads": FewerThreads,
-    "nice": Niced, "policy": Scheduled, "io-priority": lambda level, **fields: IoPriority(fields["class"], level), "memory-policy": MemoryPolicy,
-    "no-randomisation": NoRandomisation, "huge-pages-off": NoHugePages, "setting": Setting, "frequency-cap": FrequencyCap, "turbo-off": TurboOff,
-    "trigger": lambda counts=(), **fields: Trigger(counts=tuple(counts), **fields), "flush": Flush, "warm-files": WarmFiles, "cool-down": CoolDown,
-    "latency": Latency, "interrupts-away": InterruptsAway, "workqueues-away": WorkqueuesAway,
-    "cpuset": lambda cpus: CpuSet(_listed(cpus)), "cpu-weight": CpuWeight, "gpu": GpuSetting}
+    "environment": Environment,
+    "preload": Preload,
+    "confine": lambda cpus: Confined(_listed(cpus)),
+    "pin-threads": PinnedThreads,
+    "threads": FewerThreads,
+    "nice": Niced,
+    "policy": Scheduled,
+    "io-priority": lambda level, **fields: IoPriority(fields["class"], level),
+    "memory-policy": MemoryPolicy,
+    "no-randomisation": NoRandomisation,
+    "huge-pages-off": NoHugePages,
+    "setting": Setting,
+    "frequency-cap": FrequencyCap,
+    "turbo-off": TurboOff,
+    "trigger": lambda counts=(), **fields: Trigger(counts=tuple(counts), **fields),
+    "flush": Flush,
+    "warm-files": WarmFiles,
+    "cool-down": CoolDown,
+    "latency": Latency,
+    "interrupts-away": InterruptsAway,
+    "workqueues-away": WorkqueuesAway,
+    "cpuset": lambda cpus: CpuSet(_listed(cpus)),
+    "cpu-weight": CpuWeight,
+    "gpu": GpuSetting,
+}
 
 
 def action_of(specified: Mapping[str, object], where: str) -> Action:
@@ -31,13 +50,20 @@ def action_of(specified: Mapping[str, object], where: str) -> Action:
 
     Raises
     ------
-    InputError : no such kind, or arguments that it does not take.
+    InputError
+        No such kind, or arguments that it does not take.
     """
     arguments = dict(specified)
     kind = arguments.pop("kind", None)
     if kind not in KINDS:
-        raise InputError(f"there is no kind of action {kind!r}", where=where, mend=f"choose one of {', '.join(KINDS)}")
+        raise InputError(
+            f"there is no kind of action {kind!r}",
+            where=where,
+            mend=f"choose one of {', '.join(KINDS)}",
+        )
     try:
         return KINDS[kind](**arguments)
     except (TypeError, KeyError) as error:
-        raise InputError(f"the action {kind} does not take these arguments: {error}", where=where) from None
+        raise InputError(
+            f"the action {kind} does not take these arguments: {error}", where=where
+        ) from None

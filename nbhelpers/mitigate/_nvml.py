@@ -1,7 +1,8 @@
-"""GPU settings by NVML, held by a process of its own: run as `python -I -S _nvml.py WHAT SHARE`, it undoes them when its input ends.
+"""GPU settings by NVML, held by a process of its own: run as `python -I -S _nvml.py WHAT SHARE`, it
+undoes them when its input ends.
 
-Standard library only. The driver has no file to put a value back into, so the holder outlives whoever started it, even after a SIGKILL, just long
-enough to reset the GPUs.
+Standard library only. The driver has no file to put a value back into, so the holder outlives
+whoever started it, even after a SIGKILL, just long enough to reset the GPUs.
 """
 
 import contextlib
@@ -61,18 +62,31 @@ class Gpus:
         return range(self._number("nvmlDeviceGetNumFans", handle))
 
     def _cap_mhz(self, handle: ctypes.c_void_p, share: float) -> int:
-        return round(share * self._number("nvmlDeviceGetMaxClockInfo", handle, ctypes.c_uint(_GRAPHICS_CLOCK)))
+        return round(
+            share
+            * self._number("nvmlDeviceGetMaxClockInfo", handle, ctypes.c_uint(_GRAPHICS_CLOCK))
+        )
 
     def set(self, what: str, share: float) -> None:
         """Set clocks, fan or persistence of all GPUs."""
         for handle in self._handles:
             if what == "clocks":
-                self._call("nvmlDeviceSetGpuLockedClocks", handle, ctypes.c_uint(0), ctypes.c_uint(self._cap_mhz(handle, share)))
+                self._call(
+                    "nvmlDeviceSetGpuLockedClocks",
+                    handle,
+                    ctypes.c_uint(0),
+                    ctypes.c_uint(self._cap_mhz(handle, share)),
+                )
             elif what == "fan":
                 if not self._fans(handle):
                     raise NvmlError("a GPU has no fan of its own")
                 for fan in self._fans(handle):
-                    self._call("nvmlDeviceSetFanSpeed_v2", handle, ctypes.c_uint(fan), ctypes.c_uint(round(100 * share)))
+                    self._call(
+                        "nvmlDeviceSetFanSpeed_v2",
+                        handle,
+                        ctypes.c_uint(fan),
+                        ctypes.c_uint(round(100 * share)),
+                    )
             else:
                 self._call("nvmlDeviceSetPersistenceMode", handle, ctypes.c_uint(1))
 
@@ -81,7 +95,9 @@ class Gpus:
         return [self._number("nvmlDeviceGetPersistenceMode", handle) for handle in self._handles]
 
     def reset(self, what: str, persistence: list[int]) -> None:
-        """Back to the driver's own control of clocks and fans, and to the persistence modes that were."""
+        """Back to the driver's own control of clocks and fans, and to the persistence modes that
+        were.
+        """
         for handle, mode in zip(self._handles, persistence):
             if what == "clocks":
                 self._call("nvmlDeviceResetGpuLockedClocks", handle)
@@ -92,16 +108,25 @@ class Gpus:
                 self._call("nvmlDeviceSetPersistenceMode", handle, ctypes.c_uint(mode))
 
     def wrong(self, what: str, share: float) -> str | None:
-        """What is not as set, in words. NVML tells the present clock and not the lock: one above the cap proves that there is none."""
+        """What is not as set, in words. NVML tells the present clock and not the lock: one above
+        the cap proves that there is none.
+        """
         for number, handle in enumerate(self._handles):
             if what == "clocks":
-                has, cap = self._number("nvmlDeviceGetClockInfo", handle, ctypes.c_uint(_GRAPHICS_CLOCK)), self._cap_mhz(handle, share)
+                has = self._number("nvmlDeviceGetClockInfo", handle, ctypes.c_uint(_GRAPHICS_CLOCK))
+                cap = self._cap_mhz(handle, share)
                 if has > cap:
                     return f"GPU {number} runs at {has} MHz, above {cap} MHz"
             elif what == "fan":
-                has = [self._number("nvmlDeviceGetTargetFanSpeed", handle, ctypes.c_uint(fan)) for fan in self._fans(handle)]
+                has = [
+                    self._number("nvmlDeviceGetTargetFanSpeed", handle, ctypes.c_uint(fan))
+                    for fan in self._fans(handle)
+                ]
                 if has != [round(100 * share)] * len(has):
-                    return f"the fans of GPU {number} are to run at {has} %, not at {round(100 * share)} %"
+                    return (
+                        f"the fans of GPU {number} are to run at {has} %, not at"
+                        f" {round(100 * share)} %"
+                    )
             elif not self._number("nvmlDeviceGetPersistenceMode", handle):
                 return f"GPU {number} is not in persistence mode"
         return None

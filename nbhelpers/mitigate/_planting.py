@@ -1,4 +1,6 @@
-"""How causes are planted that no other part makes: a dropped file, a shaken affinity, a quota; and the truth in the runs table."""
+"""How causes are planted that no other part makes: a dropped file, a shaken affinity, a quota; and
+the truth in the runs table.
+"""
 
 import contextlib
 import fcntl
@@ -29,8 +31,10 @@ class Planted(Attachment):
 
     Parameters
     ----------
-    truth : value of the column `truth`.
-    attachments : that make the disturbance.
+    truth
+        Value of the column `truth`.
+    attachments
+        That make the disturbance.
     """
 
     follows_region = True
@@ -68,7 +72,11 @@ class Planted(Attachment):
     def after(self, run: dict) -> dict:
         """`truth`; of what the attachments return only a status other than "ok", with its message."""
         told = [attachment.after(run) for attachment in reversed(self.attachments)]
-        failed = [{name: columns[name] for name in ("status", "message") if name in columns} for columns in told if columns.get("status", "ok") != "ok"]
+        failed = [
+            {name: columns[name] for name in ("status", "message") if name in columns}
+            for columns in told
+            if columns.get("status", "ok") != "ok"
+        ]
         return {"truth": self.truth, **(failed[0] if failed else {})}
 
     def close(self) -> None:
@@ -82,13 +90,16 @@ class VictimFile(Attachment):
 
     Parameters
     ----------
-    path : in a folder that only this user can look into, see
+    path
+        In a folder that only this user can look into, see
         `nbhelpers.machine.leftovers.scratch_folder`.
-    written : the victim writes it, so that only its size is known.
+    written
+        The victim writes it, so that only its size is known.
 
     Raises
     ------
-    RunError : from `before`: the file cannot be made, for want of room for example.
+    RunError
+        From `before`: the file cannot be made, for want of room for example.
     """
 
     def __init__(self, path: Path, written: bool = False):
@@ -96,8 +107,7 @@ class VictimFile(Attachment):
         self._handle, self._made = -1, False
 
     def before(self, workload: Workload) -> None:
-        """A file that is not as it was made is made anew; the lock tells others that it is in use.
-        """
+        """A file that is not as it was made is made anew; the lock tells others that it is in use."""
         if not self._whole():
             if self._made:
                 changed = f"{self.path} had been changed by somebody else"
@@ -148,9 +158,12 @@ class VictimFile(Attachment):
         self._handle = handle
 
     def _no_room(self, error: OSError) -> RunError:
-        return RunError(f"the file of a victim cannot be written: {error.strerror}",
-                        where=self.path, why=f"without its {FILE_BYTES >> 20} MiB the cause cannot be planted",
-                        mend=f"make room for it: df {self.path.parent}")
+        return RunError(
+            f"the file of a victim cannot be written: {error.strerror}",
+            where=self.path,
+            why=f"without its {FILE_BYTES >> 20} MiB the cause cannot be planted",
+            mend=f"make room for it: df {self.path.parent}",
+        )
 
     def _let_go(self) -> None:
         handle, self._handle = self._handle, -1
@@ -195,7 +208,9 @@ def _read_digest(handle: int) -> bytes:
 
 
 class DroppedFile(Attachment):
-    """Drops a file from the page cache before each run (posix_fadvise(2), POSIX_FADV_DONTNEED: of clean pages only)."""
+    """Drops a file from the page cache before each run (posix_fadvise(2), POSIX_FADV_DONTNEED: of
+    clean pages only).
+    """
 
     def __init__(self, path: Path):
         self.path = path
@@ -210,7 +225,10 @@ class ShakenAffinity(Attachment):
 
     Parameters
     ----------
-    cpus : where to, in turn. pause_s : between two changes.
+    cpus
+        Where to, in turn.
+    pause_s
+        Between two changes.
     """
 
     def __init__(self, cpus: Sequence[int], pause_s: float):
@@ -223,7 +241,9 @@ class ShakenAffinity(Attachment):
         self._pid = pid
 
     def released(self, t0_ns: int) -> None:
-        self._thread = threading.Thread(target=self._shake, args=(t0_ns,), name="shaken affinity", daemon=True)
+        self._thread = threading.Thread(
+            target=self._shake, args=(t0_ns,), name="shaken affinity", daemon=True
+        )
         self._thread.start()
 
     def _shake(self, t0_ns: int) -> None:

@@ -1,4 +1,5 @@
-"""What the kernel says of a live process: what it executes, has mapped, may run on, and whether it is on its way out.
+"""What the kernel says of a live process: what it executes, has mapped, may run on, and whether it
+is on its way out.
 
 Owns all reading of /proc/PID; nothing here changes anything.
 """
@@ -13,7 +14,9 @@ _EXITING = 0x4  # PF_EXITING of linux/sched.h, in field 9 of /proc/PID/stat
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs its program: neither a zombie nor about to end, when its maps and environment are gone already."""
+    """Whether the process runs its program: neither a zombie nor about to end, when its maps and
+    environment are gone already.
+    """
     with suppress(OSError, ValueError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return fields[0] not in "ZX" and not int(fields[6]) & _EXITING
@@ -37,7 +40,9 @@ def tasks(pid: int) -> list[int]:
 def environment(pid: int) -> dict[str, str]:
     """The environment that the program was executed with."""
     with suppress(OSError):
-        pairs = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="surrogateescape").split("\0")
+        pairs = (
+            Path(f"/proc/{pid}/environ").read_bytes().decode(errors="surrogateescape").split("\0")
+        )
         return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
     return {}
 
@@ -46,7 +51,11 @@ def mapped_files(pid: int) -> set[str]:
     """The files mapped into the process: program, libraries, data."""
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines()
-        return {line.split(None, 5)[5].removesuffix(" (deleted)") for line in lines if line.count("/") and len(line.split(None, 5)) == 6}
+        return {
+            line.split(None, 5)[5].removesuffix(" (deleted)")
+            for line in lines
+            if line.count("/") and len(line.split(None, 5)) == 6
+        }
     return set()
 
 
@@ -66,7 +75,9 @@ def allowed(pid: int, task: int) -> frozenset[int]:
 
 
 def groups(pid: int) -> dict[str, str]:
-    """The control groups of a process: controllers as listed ("" for version 2) to the path in that hierarchy."""
+    """The control groups of a process: controllers as listed ("" for version 2) to the path in that
+    hierarchy.
+    """
     with suppress(OSError):
         rows = (line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())
         return {name: path for _, names, path in rows for name in names.split(",")}

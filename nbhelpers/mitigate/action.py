@@ -1,6 +1,7 @@
 """What a mitigation does: the interface of every action, and the answer to "can it be done here?".
 
-Owns `Action` and `Possible`; the actions themselves are in `program`, `scheduling`, `inherited`, `preparing`, `settings`, `groups` and `gpu`.
+Owns `Action` and `Possible`; the actions themselves are in `program`, `scheduling`, `inherited`,
+`preparing`, `settings`, `groups` and `gpu`.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -28,18 +29,24 @@ YES = Possible(True)
 
 
 class NotYet(str):
-    """Why a check fails that may succeed later: threads, libraries or an environment that are not there so soon. The last answer counts."""
+    """Why a check fails that may succeed later: threads, libraries or an environment that are not
+    there so soon. The last answer counts.
+    """
 
 
 class Action:
-    """One thing that a mitigation does to a program or to the machine; the methods do nothing unless overridden.
+    """One thing that a mitigation does to a program or to the machine; the methods do nothing
+    unless overridden.
 
-    For each run, in this order: `held` is entered before anything is started; `inherited` is entered too, and left when the process waits
-    at the barrier; `arm` acts on the waiting process; `check` is asked then, and again while it runs. `held` is left when it has ended.
+    For each run, in this order: `held` is entered before anything is started; `inherited` is
+    entered too, and left when the process waits at the barrier; `arm` acts on the waiting process;
+    `check` is asked then, and again while it runs. `held` is left when it has ended.
 
     Attributes
     ----------
-    needs_program : the check looks at the program itself, which a launcher that waits in its place (start "exec") is not yet.
+    needs_program
+        The check looks at the program itself, which a launcher that waits in its place (start
+        "exec") is not yet.
     """
 
     needs_program: bool = False
@@ -49,7 +56,9 @@ class Action:
         return YES
 
     def settled(self, workload: Workload) -> "Action":
-        """The same action with what depends on the workload decided, such as which CPUs "one" means."""
+        """The same action with what depends on the workload decided, such as which CPUs "one"
+        means.
+        """
         return self
 
     def applied_to(self, workload: Workload) -> Workload:

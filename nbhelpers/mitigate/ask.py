@@ -1,6 +1,8 @@
-"""A language model asked about a factor, where somebody configured one: off otherwise, and its text is marked as a machine's.
+"""A language model asked about a factor, where somebody configured one: off otherwise, and its text
+is marked as a machine's.
 
-Owns the one request to an OpenAI-compatible address ($NOISEBOOK_MODEL_URL); nothing is sent unless that variable is set.
+Owns the one request to an OpenAI-compatible address ($NOISEBOOK_MODEL_URL); nothing is sent unless
+that variable is set.
 """
 
 import json
@@ -19,14 +21,17 @@ _LONGEST_BYTES = 1 << 20
 def ask(factor: str, question: str = "", timeout_s: float = 60.0) -> str:
     """Ask a language model to explain a factor, with what is known of it here as the context.
 
-    The address is $NOISEBOOK_MODEL_URL, such as http://127.0.0.1:8080/v1, the model's name $NOISEBOOK_MODEL, and a key, if it wants one,
-    $NOISEBOOK_MODEL_KEY.
+    The address is $NOISEBOOK_MODEL_URL, such as http://127.0.0.1:8080/v1, the model's name
+    $NOISEBOOK_MODEL, and a key, if it wants one, $NOISEBOOK_MODEL_KEY.
 
     Parameters
     ----------
-    factor : id of a factor, or a column of the runs table.
-    question : what to ask; default: how it would show in this program, and what to look at next.
-    timeout_s : of the whole answer.
+    factor
+        Id of a factor, or a column of the runs table.
+    question
+        What to ask; default: how it would show in this program, and what to look at next.
+    timeout_s
+        Of the whole answer.
 
     Returns
     -------
@@ -34,38 +39,68 @@ def ask(factor: str, question: str = "", timeout_s: float = 60.0) -> str:
 
     Raises
     ------
-    Unavailable : no address is configured, or nobody answers there.
-    InputError : the factor is not known, or the answer is not one.
+    Unavailable
+        No address is configured, or nobody answers there.
+    InputError
+        The factor is not known, or the answer is not one.
     """
     address = os.environ.get(URL)
     if not address:
-        raise Unavailable("no language model is configured", why="nothing is sent anywhere unless you say where to",
-                          mend=f"export {URL}=http://127.0.0.1:PORT/v1 {MODEL}=NAME")
+        raise Unavailable(
+            "no language model is configured",
+            why="nothing is sent anywhere unless you say where to",
+            mend=f"export {URL}=http://127.0.0.1:PORT/v1 {MODEL}=NAME",
+        )
     known = explain_factor(factor)
-    asked = question or "Explain in a few sentences how this would show in a program's run times, and what to look at next."
-    content = _post(address.rstrip("/") + "/chat/completions", _request(str(known), asked), timeout_s)
+    asked = (
+        question
+        or "Explain in a few sentences how this would show in a program's run times, and what to look at next."
+    )
+    content = _post(
+        address.rstrip("/") + "/chat/completions", _request(str(known), asked), timeout_s
+    )
     return f"{MARK}\n{content.strip()}"
 
 
 def _request(known: str, question: str) -> dict:
-    told = "You explain performance variability to engineers. Say what you do not know. Base the answer on these facts:\n" + known
-    return {"model": os.environ.get(MODEL, "default"), "temperature": 0,
-            "messages": [{"role": "system", "content": told}, {"role": "user", "content": question}]}
+    told = (
+        "You explain performance variability to engineers. Say what you do not know. Base the"
+        " answer on these facts:\n" + known
+    )
+    return {
+        "model": os.environ.get(MODEL, "default"),
+        "temperature": 0,
+        "messages": [{"role": "system", "content": told}, {"role": "user", "content": question}],
+    }
 
 
 def _post(address: str, body: dict, timeout_s: float) -> str:
     if not address.startswith(("http://", "https://")):
-        raise InputError("the address of the language model is not one of the web", where=address, mend=f"export {URL}=http://127.0.0.1:PORT/v1")
-    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {os.environ[KEY]}"} if os.environ.get(KEY) else {})
+        raise InputError(
+            "the address of the language model is not one of the web",
+            where=address,
+            mend=f"export {URL}=http://127.0.0.1:PORT/v1",
+        )
+    headers = {"Content-Type": "application/json"} | (
+        {"Authorization": f"Bearer {os.environ[KEY]}"} if os.environ.get(KEY) else {}
+    )
     request = urllib.request.Request(address, json.dumps(body).encode(), headers)
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:
             text = answer.read(_LONGEST_BYTES)
     except urllib.error.HTTPError as error:
-        raise Unavailable(f"the language model refused: {error.code} {error.reason}", where=address) from None
+        raise Unavailable(
+            f"the language model refused: {error.code} {error.reason}", where=address
+        ) from None
     except OSError as error:
-        raise Unavailable(f"the language model does not answer: {getattr(error, 'reason', error)}", where=address, mend="start it, or unset " + URL) from None
+        raise Unavailable(
+            f"the language model does not answer: {getattr(error, 'reason', error)}",
+            where=address,
+            mend="start it, or unset " + URL,
+        ) from None
     try:
         return str(json.loads(text)["choices"][0]["message"]["content"])
     except (ValueError, LookupError, TypeError):
-        raise InputError("the answer is not that of an OpenAI-compatible server", where=address) from None
+        raise InputError(
+            "the answer is not that of an OpenAI-compatible server", where=address
+        ) from None

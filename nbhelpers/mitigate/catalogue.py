@@ -1,7 +1,8 @@
-"""Known causes: what can be planted in runs on purpose, with the truth recorded, to see whether an attribution finds it.
+"""Known causes: what can be planted in runs on purpose, with the truth recorded, to see whether an
+attribution finds it.
 
-Owns the table of causes, the victim program of each, and the campaigns in which a quarter of the runs is disturbed; how well they are found is in
-`scores`.
+Owns the table of causes, the victim program of each, and the campaigns in which a quarter of the
+runs is disturbed; how well they are found is in `scores`.
 """
 
 import os
@@ -24,11 +25,25 @@ from .inherited import NoHugePages
 from .treatment import treated
 
 UNDISTURBED = "none"
-BLOCK = 4           # runs, one of which is disturbed
-WINDOW_S = 3.0      # of the noise: longer than any run
-_SHARED = ("runqueue_wait_ns", "process_runqueue_wait_ns", "others_busy_s", "involuntary_switches", "context_switches", "timeslices",
-           "process_timeslices", "pressure_cpu_*")
-CULPRIT = ("others_busy_s", "machine_busy_s", "anon_huge_machine_kb", "memory_free_kb", "memory_available_kb")  # of a culprit: its CPU time, its memory
+BLOCK = 4  # runs, one of which is disturbed
+WINDOW_S = 3.0  # of the noise: longer than any run
+_SHARED = (
+    "runqueue_wait_ns",
+    "process_runqueue_wait_ns",
+    "others_busy_s",
+    "involuntary_switches",
+    "context_switches",
+    "timeslices",
+    "process_timeslices",
+    "pressure_cpu_*",
+)
+CULPRIT = (
+    "others_busy_s",
+    "machine_busy_s",
+    "anon_huge_machine_kb",
+    "memory_free_kb",
+    "memory_available_kb",
+)  # of a culprit: its CPU time, its memory
 
 
 @dataclass(frozen=True)
@@ -37,13 +52,23 @@ class Cause:
 
     Attributes
     ----------
-    id, what : for tables; for people.
-    work, steps : of the program `victim`: its kind, and how much of it (about 0.1 s on the machine of the recorded campaign).
-    shown_by : columns that show the cause itself, with * for any text: an attribution is right if its first factor has one of them.
-    trail : columns that show only that somebody else was at work; they count as right where this machine has no counter of the cause itself,
-        and never in the strict score.
-    disturbs : what is planted, given the workload and the CPU of the victim and the other CPU: a changed workload, attachments, or both.
-    file : "map" (16 MiB to read) or "disk" (to be written): what the victim needs in the scratch folder.
+    id, what
+        For tables; for people.
+    work, steps
+        Of the program `victim`: its kind, and how much of it (about 0.1 s on the machine of the
+        recorded campaign).
+    shown_by
+        Columns that show the cause itself, with * for any text: an attribution is right if its
+        first factor has one of them.
+    trail
+        Columns that show only that somebody else was at work; they count as right where this
+        machine has no counter of the cause itself, and never in the strict score.
+    disturbs
+        What is planted, given the workload and the CPU of the victim and the other CPU: a changed
+        workload, attachments, or both.
+    file
+        "map" (16 MiB to read) or "disk" (to be written): what the victim needs in the scratch
+        folder.
     """
 
     id: str
@@ -60,13 +85,17 @@ class Cause:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """Columns that show what happened to the victim, and not merely what the culprit did meanwhile: the strict score asks for them."""
+        """Columns that show what happened to the victim, and not merely what the culprit did
+        meanwhile: the strict score asks for them.
+        """
         return tuple(pattern for pattern in self.shown_by if pattern not in CULPRIT)
 
 
 @dataclass(frozen=True)
 class Planting:
-    """Where a cause is planted: the workload, its CPU, another CPU, and its file; `asked`: it is only asked whether it can be."""
+    """Where a cause is planted: the workload, its CPU, another CPU, and its file; `asked`: it is
+    only asked whether it can be.
+    """
 
     workload: Workload
     cpu: int
@@ -78,25 +107,32 @@ class Planting:
 def _hog(priority: int) -> Callable[[Planting], tuple]:
     def disturbs(at: Planting) -> tuple:
         if priority and not may_realtime(priority):
-            raise Unavailable("this user may not use SCHED_FIFO", mend="run as root, or: ulimit -r 99")
+            raise Unavailable(
+                "this user may not use SCHED_FIFO", mend="run as root, or: ulimit -r 99"
+            )
         blocks = [(5_000_000 + 18_000_000 * number, 6_000_000) for number in range(60)]
         return at.workload, [Hog({at.cpu: blocks}, priority=priority)]
+
     return disturbs
 
 
 def _noise(kind: str, intensity: float, beside: bool) -> Callable[[Planting], tuple]:
     """Noise on the victim's CPU, or on the one beside it."""
+
     def disturbs(at: Planting) -> tuple:
         events = stressor_noise(kind, intensity, WINDOW_S, [_beside(at) if beside else at.cpu])
         if at.asked:  # an injector is calibrated, which takes the machine for a second
             return at.workload, []
         return at.workload, [Injector(NoiseConfig.from_events(events), placement="origin")]
+
     return disturbs
 
 
 def _beside(at: Planting) -> int:
     if at.other == at.cpu:
-        raise Unavailable("this cause needs a second CPU", why="the culprit works beside the victim")
+        raise Unavailable(
+            "this cause needs a second CPU", why="the culprit works beside the victim"
+        )
     return at.other
 
 
@@ -117,30 +153,137 @@ def _slow_path(at: Planting) -> tuple:
 
 
 _KNOWN = (
-    Cause("cpu-hog", "an ordinary program competes for the CPU", "compute", 15000, _SHARED, _hog(0)),
-    Cause("fifo-bursts", "a real-time program takes the CPU in bursts", "compute", 15000, _SHARED, _hog(40)),
-    Cause("cpu-quota", "a control group's CPU quota of 70 %", "compute", 15000, ("cgroup_*", "throttled_*"), _acts(CpuQuota(0.7))),
+    Cause(
+        "cpu-hog", "an ordinary program competes for the CPU", "compute", 15000, _SHARED, _hog(0)
+    ),
+    Cause(
+        "fifo-bursts",
+        "a real-time program takes the CPU in bursts",
+        "compute",
+        15000,
+        _SHARED,
+        _hog(40),
+    ),
+    Cause(
+        "cpu-quota",
+        "a control group's CPU quota of 70 %",
+        "compute",
+        15000,
+        ("cgroup_*", "throttled_*"),
+        _acts(CpuQuota(0.7)),
+    ),
     Cause("slow-path", "the program takes a slow path", "compute", 15000, ("retries",), _slow_path),
-    Cause("timer-storm", "30 000 timers a second expire on the CPU", "compute", 15000, ("irq_LOC", "hit_local_timer", "softirq_TIMER", "softirq_HRTIMER"),
-          _noise("timer", 30_000, beside=False)),
-    Cause("interrupt-storm", "another CPU interrupts this one", "compute", 15000, ("irq_CAL", "hit_function_call*", "hit_reschedule", "irq_RES"),
-          _noise("ipi", 1e6, beside=True)),
-    Cause("forced-migrations", "the affinity of the program is changed 2 000 times a second", "cache", 4000,
-          ("cpu_migrations", "hit_reschedule", "irq_RES"), _shaken),
-    Cause("cache-eviction", "the other CPU writes to all of the shared cache", "last_cache", 200, ("cache_*", "llc_*", "l2_*", "l1d_*"),
-          _noise("cache_l3", 1e12, beside=True), trail=CULPRIT),
-    Cause("memory-bandwidth", "the other CPU streams through memory", "stream", 20, ("llc_*", "memory_bandwidth*", "mbm_*", "cache_misses"),
-          _noise("memory_stream", 1e12, beside=True), trail=CULPRIT),
-    Cause("returned-memory", "the allocator gives memory back at once, and the program faults it in again", "allocate", 230,
-          ("minor_faults", "page_faults", "minor_faults_perf", "vm_pgfault", "vm_pgalloc_*", "vm_pgfree", "own_pages_given"), _returned_memory),
-    Cause("small-pages", "no huge pages for the program", "huge", 4,
-          ("minor_faults", "page_faults", "minor_faults_perf", "vm_pgfault", "vm_thp_*", "vm_pgalloc_*", "vm_pgfree", "own_pages_given"), _acts(NoHugePages())),
-    Cause("dropped-cache", "the file to be read is not in the page cache", "map", 50,
-          ("major_faults", "major_faults_perf", "vm_pgmajfault", "vm_pgpgin", "read_bytes", "disk_read_*", "block_io_delay_ns", "vm_workingset_*", "vm_filemap*"),
-          lambda at: (at.workload, [DroppedFile(at.file)]), file="map"),
-    Cause("disk-contention", "somebody else writes and flushes to the same disk", "disk", 20,
-          ("disk_write_*", "disk_busy_ms", "block_io_delay_ns", "pressure_io_*", "vm_pgpgout", "vm_nr_written", "vm_nr_dirtied"),
-          _noise("io_sync", 1e12, beside=True), file="disk"),
+    Cause(
+        "timer-storm",
+        "30 000 timers a second expire on the CPU",
+        "compute",
+        15000,
+        ("irq_LOC", "hit_local_timer", "softirq_TIMER", "softirq_HRTIMER"),
+        _noise("timer", 30_000, beside=False),
+    ),
+    Cause(
+        "interrupt-storm",
+        "another CPU interrupts this one",
+        "compute",
+        15000,
+        ("irq_CAL", "hit_function_call*", "hit_reschedule", "irq_RES"),
+        _noise("ipi", 1e6, beside=True),
+    ),
+    Cause(
+        "forced-migrations",
+        "the affinity of the program is changed 2 000 times a second",
+        "cache",
+        4000,
+        ("cpu_migrations", "hit_reschedule", "irq_RES"),
+        _shaken,
+    ),
+    Cause(
+        "cache-eviction",
+        "the other CPU writes to all of the shared cache",
+        "last_cache",
+        200,
+        ("cache_*", "llc_*", "l2_*", "l1d_*"),
+        _noise("cache_l3", 1e12, beside=True),
+        trail=CULPRIT,
+    ),
+    Cause(
+        "memory-bandwidth",
+        "the other CPU streams through memory",
+        "stream",
+        20,
+        ("llc_*", "memory_bandwidth*", "mbm_*", "cache_misses"),
+        _noise("memory_stream", 1e12, beside=True),
+        trail=CULPRIT,
+    ),
+    Cause(
+        "returned-memory",
+        "the allocator gives memory back at once, and the program faults it in again",
+        "allocate",
+        230,
+        (
+            "minor_faults",
+            "page_faults",
+            "minor_faults_perf",
+            "vm_pgfault",
+            "vm_pgalloc_*",
+            "vm_pgfree",
+            "own_pages_given",
+        ),
+        _returned_memory,
+    ),
+    Cause(
+        "small-pages",
+        "no huge pages for the program",
+        "huge",
+        4,
+        (
+            "minor_faults",
+            "page_faults",
+            "minor_faults_perf",
+            "vm_pgfault",
+            "vm_thp_*",
+            "vm_pgalloc_*",
+            "vm_pgfree",
+            "own_pages_given",
+        ),
+        _acts(NoHugePages()),
+    ),
+    Cause(
+        "dropped-cache",
+        "the file to be read is not in the page cache",
+        "map",
+        50,
+        (
+            "major_faults",
+            "major_faults_perf",
+            "vm_pgmajfault",
+            "vm_pgpgin",
+            "read_bytes",
+            "disk_read_*",
+            "block_io_delay_ns",
+            "vm_workingset_*",
+            "vm_filemap*",
+        ),
+        lambda at: (at.workload, [DroppedFile(at.file)]),
+        file="map",
+    ),
+    Cause(
+        "disk-contention",
+        "somebody else writes and flushes to the same disk",
+        "disk",
+        20,
+        (
+            "disk_write_*",
+            "disk_busy_ms",
+            "block_io_delay_ns",
+            "pressure_io_*",
+            "vm_pgpgout",
+            "vm_nr_written",
+            "vm_nr_dirtied",
+        ),
+        _noise("io_sync", 1e12, beside=True),
+        file="disk",
+    ),
 )
 
 
@@ -149,17 +292,28 @@ def causes() -> dict[str, Cause]:
     return {cause.id: cause for cause in _KNOWN}
 
 
-def cause_campaign(folder: str | os.PathLike | None, cause: str | Cause, runs: int, seed: int = 1, layers: Sequence[str] = ("all",)) -> Campaign:
+def cause_campaign(
+    folder: str | os.PathLike | None,
+    cause: str | Cause,
+    runs: int,
+    seed: int = 1,
+    layers: Sequence[str] = ("all",),
+) -> Campaign:
     """A campaign in which a random quarter of the runs has a cause: in each block of four, one.
 
     Parameters
     ----------
-    folder : of the campaign; None: in memory only. The victim's file lies in a private folder for
+    folder
+        Of the campaign; None: in memory only. The victim's file lies in a private folder for
         temporary files, and is removed at the end.
-    cause : its id.
-    runs : all runs, a multiple of four.
-    seed : of the order.
-    layers : metric layers that accompany every run.
+    cause
+        Its id.
+    runs
+        All runs, a multiple of four.
+    seed
+        Of the order.
+    layers
+        Metric layers that accompany every run.
 
     Returns
     -------
@@ -167,16 +321,27 @@ def cause_campaign(folder: str | os.PathLike | None, cause: str | Cause, runs: i
 
     Raises
     ------
-    InputError : no such cause, or a number of runs that is no multiple of four.
-    Unavailable : it can't be planted here.
+    InputError
+        No such cause, or a number of runs that is no multiple of four.
+    Unavailable
+        It can't be planted here.
     """
     cause = cause if isinstance(cause, Cause) else _known(cause)
     if runs < BLOCK or runs % BLOCK:
-        raise InputError(f"{runs} runs of '{cause.id}'", mend=f"a multiple of {BLOCK}: one run in {BLOCK} is disturbed")
+        raise InputError(
+            f"{runs} runs of '{cause.id}'",
+            mend=f"a multiple of {BLOCK}: one run in {BLOCK} is disturbed",
+        )
     at = _place(cause)
     workload, attachments = cause.disturbs(at)
-    undisturbed = [Cell(f"undisturbed {number}", at.workload, attachments=(Planted(UNDISTURBED),)) for number in range(1, BLOCK)]
-    cells = [*undisturbed, Cell("disturbed", workload, attachments=(Planted(cause.id, attachments),))]
+    undisturbed = [
+        Cell(f"undisturbed {number}", at.workload, attachments=(Planted(UNDISTURBED),))
+        for number in range(1, BLOCK)
+    ]
+    cells = [
+        *undisturbed,
+        Cell("disturbed", workload, attachments=(Planted(cause.id, attachments),)),
+    ]
     files = [VictimFile(at.file, cause.file == "disk")] if at.file else []
     return Campaign(folder, cells, runs // BLOCK, seed, attachments=(*files, *metrics(*layers)))
 
@@ -190,20 +355,41 @@ def _known(name: str) -> Cause:
 def _place(cause: Cause) -> Planting:
     cpus = sorted(os.sched_getaffinity(0))
     file = leftovers.scratch_folder() / f"victim-{cause.file}" if cause.file else None
-    words = [str(binary_folder() / "victim"), cause.work, str(cause.steps), "0", *([str(file)] if file else [])]
-    return Planting(Workload(f"victim {cause.work}", "external", tuple(words), start="mark", cpus=(cpus[-1],)), cpus[-1], cpus[0], file)
+    words = [
+        str(binary_folder() / "victim"),
+        cause.work,
+        str(cause.steps),
+        "0",
+        *([str(file)] if file else []),
+    ]
+    return Planting(
+        Workload(f"victim {cause.work}", "external", tuple(words), start="mark", cpus=(cpus[-1],)),
+        cpus[-1],
+        cpus[0],
+        file,
+    )
 
 
-def cause_runs(folder: str | os.PathLike, names: Sequence[str], runs: int, seed: int = 1, measure: bool = True,
-               layers: Sequence[str] = ("all",)) -> dict[str, pd.DataFrame]:
+def cause_runs(
+    folder: str | os.PathLike,
+    names: Sequence[str],
+    runs: int,
+    seed: int = 1,
+    measure: bool = True,
+    layers: Sequence[str] = ("all",),
+) -> dict[str, pd.DataFrame]:
     """The runs of several causes: measured, as far as they are missing, or as they were recorded.
 
     Parameters
     ----------
-    folder : holds a campaign a cause.
-    names : ids; causes that cannot be planted here are left out of what is measured.
-    runs, seed, layers : of each campaign.
-    measure : False: nothing is planted.
+    folder
+        Holds a campaign a cause.
+    names
+        Ids; causes that cannot be planted here are left out of what is measured.
+    runs, seed, layers
+        Of each campaign.
+    measure
+        False: nothing is planted.
 
     Returns
     -------
@@ -211,24 +397,34 @@ def cause_runs(folder: str | os.PathLike, names: Sequence[str], runs: int, seed:
 
     Raises
     ------
-    InputError : there is no such cause, or nothing was recorded.
+    InputError
+        There is no such cause, or nothing was recorded.
     """
     if not measure:
         return {name: recorded_runs(Path(folder) / name) for name in names}
-    return {name: cause_campaign(Path(folder) / name, name, runs, seed, layers).run() for name in names if plantable(name) is None}
+    return {
+        name: cause_campaign(Path(folder) / name, name, runs, seed, layers).run()
+        for name in names
+        if plantable(name) is None
+    }
 
 
 def afflicted(name: str) -> tuple[Workload, tuple[Attachment, ...]]:
-    """The victim of a cause and the attachments that disturb every run of it: something to try mitigations on.
+    """The victim of a cause and the attachments that disturb every run of it: something to try
+    mitigations on.
 
     Raises
     ------
-    InputError : there is no such cause. Unavailable : it cannot be planted here.
+    InputError
+        There is no such cause. Unavailable : it cannot be planted here.
     """
     cause = _known(name)
     at = _place(cause)
     workload, attachments = cause.disturbs(at)
-    return workload, (*([VictimFile(at.file, cause.file == "disk")] if at.file else []), Planted(cause.id, attachments))
+    return workload, (
+        *([VictimFile(at.file, cause.file == "disk")] if at.file else []),
+        Planted(cause.id, attachments),
+    )
 
 
 def plantable(name: str) -> str | None:
@@ -248,11 +444,15 @@ def refused(name: str) -> NoisebookError | None:
 
 
 def not_planted(names: Sequence[str], planted: Mapping[str, pd.DataFrame]) -> list[str]:
-    """A sentence on each cause of which there are no runs: why, and the command that would change that.
+    """A sentence on each cause of which there are no runs: why, and the command that would change
+    that.
 
     Parameters
     ----------
-    names : as given to `cause_runs`. planted : what it returned.
+    names
+        As given to `cause_runs`.
+    planted
+        What it returned.
     """
     missing = {name: refused(name) for name in names if name not in planted}
     return [f"Not planted: {name}, {_told(refusal)}." for name, refusal in missing.items()]
@@ -267,5 +467,14 @@ def _told(refusal: NoisebookError | None) -> str:
 def describe_causes(names: Sequence[str] | None = None) -> pd.DataFrame:
     """What each cause is: cause, what, victim, shown_by (columns), trail."""
     chosen = [_known(name) for name in names] if names is not None else list(_KNOWN)
-    rows = [{"cause": cause.id, "what": cause.what, "victim": cause.work, "shown_by": " ".join(cause.shown_by), "trail": " ".join(cause.trail)} for cause in chosen]
+    rows = [
+        {
+            "cause": cause.id,
+            "what": cause.what,
+            "victim": cause.work,
+            "shown_by": " ".join(cause.shown_by),
+            "trail": " ".join(cause.trail),
+        }
+        for cause in chosen
+    ]
     return pd.DataFrame(rows)

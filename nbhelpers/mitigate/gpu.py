@@ -1,4 +1,6 @@
-"""Actions on NVIDIA GPUs: a cap of the clock, a fan speed, persistence mode; set and reset by the holder in `_nvml`."""
+"""Actions on NVIDIA GPUs: a cap of the clock, a fan speed, persistence mode; set and reset by the
+holder in `_nvml`.
+"""
 
 import subprocess
 import sys
@@ -14,9 +16,11 @@ from .action import YES, Action, Possible
 
 @dataclass(frozen=True)
 class GpuSetting(Action):
-    """Of all GPUs: `what` is clocks (at most `share` of the highest), fan (`share` of full speed) or persistence.
+    """Of all GPUs: `what` is clocks (at most `share` of the highest), fan (`share` of full speed)
+    or persistence.
 
-    The driver's own control of clocks and fans is what it goes back to: a lock of the clocks that was there before is gone, as NVML cannot tell it.
+    The driver's own control of clocks and fans is what it goes back to: a lock of the clocks that
+    was there before is gone, as NVML cannot tell it.
     """
 
     what: str
@@ -24,7 +28,10 @@ class GpuSetting(Action):
 
     def __post_init__(self):
         if self.what not in ("clocks", "fan", "persistence") or not 0 < self.share <= 1:
-            raise InputError(f"no setting of a GPU: {self.what!r}, {self.share}", mend="clocks, fan or persistence; a share above 0 and at most 1")
+            raise InputError(
+                f"no setting of a GPU: {self.what!r}, {self.share}",
+                mend="clocks, fan or persistence; a share above 0 and at most 1",
+            )
 
     def possible(self, workload: Workload | None = None) -> Possible:
         try:
@@ -37,12 +44,20 @@ class GpuSetting(Action):
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
-        holder = subprocess.Popen([sys.executable, "-I", "-S", _nvml.__file__, self.what, str(self.share)], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        holder = subprocess.Popen(
+            [sys.executable, "-I", "-S", _nvml.__file__, self.what, str(self.share)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         try:
             said = holder.stdout.readline().decode().strip()
             if said != "ready":
-                raise SettingError(f"the GPU's {self.what} cannot be set: {said or 'the holder ended'}", mend="run as root: sudo -E; see nvidia-smi -q")
+                raise SettingError(
+                    f"the GPU's {self.what} cannot be set: {said or 'the holder ended'}",
+                    mend="run as root: sudo -E; see nvidia-smi -q",
+                )
             yield
         finally:
             holder.stdin.close()

@@ -1,6 +1,8 @@
-"""Actions by control groups, version 1 and 2: a group for the run alone, with its CPUs or its weight, removed at the end.
+"""Actions by control groups, version 1 and 2: a group for the run alone, with its CPUs or its
+weight, removed at the end.
 
-Owns where the hierarchies are mounted and how a group is made; the folder is made by `nbhelpers.machine.settings`, so that it goes after a SIGKILL too.
+Owns where the hierarchies are mounted and how a group is made; the folder is made by
+`nbhelpers.machine.settings`, so that it goes after a SIGKILL too.
 """
 
 import os
@@ -20,7 +22,9 @@ from .scheduling import choose_cpus
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Where groups with a controller can be made: the parent's folder, and the version of the interface."""
+    """Where groups with a controller can be made: the parent's folder, and the version of the
+    interface.
+    """
 
     folder: Path
     version: int
@@ -29,18 +33,29 @@ class Hierarchy:
 def hierarchy(controller: str, mounts: str = "/proc/self/mounts") -> Hierarchy | Possible:
     """The hierarchy of a controller, or why there is none.
 
-    In version 2 groups are made at the top, since a group with processes can't hand controllers on; in version 1 below our own.
+    In version 2 groups are made at the top, since a group with processes can't hand controllers on;
+    in version 1 below our own.
     """
     rows = [line.split()[:4] for line in Path(mounts).read_text().splitlines()]
     for _, place, kind, options in rows:
         if kind == "cgroup" and controller in options.split(","):
-            return Hierarchy(Path(place) / _proc.groups(os.getpid()).get(controller, "/").lstrip("/"), 1)
+            return Hierarchy(
+                Path(place) / _proc.groups(os.getpid()).get(controller, "/").lstrip("/"), 1
+            )
     for _, place, kind, _ in rows:
         if kind == "cgroup2" and controller in _words(Path(place) / "cgroup.controllers"):
             if controller in _words(Path(place) / "cgroup.subtree_control"):
                 return Hierarchy(Path(place), 2)
-            return Possible(False, f"the controller {controller} is not handed on to groups", f"echo +{controller} > {place}/cgroup.subtree_control")
-    return Possible(False, f"no control groups with the controller {controller} are mounted", "a kernel with cgroups, outside of a container")
+            return Possible(
+                False,
+                f"the controller {controller} is not handed on to groups",
+                f"echo +{controller} > {place}/cgroup.subtree_control",
+            )
+    return Possible(
+        False,
+        f"no control groups with the controller {controller} are mounted",
+        "a kernel with cgroups, outside of a container",
+    )
 
 
 def _words(path: Path) -> list[str]:
@@ -84,7 +99,11 @@ class Group(Action, ABC):
         found = hierarchy(self.controller)
         has = _proc.groups(pid).get(self.controller if found.version == 1 else "", "")
         name = self._folder(found).name
-        return None if os.path.basename(has) == name else f"the process is in the control group {has or '/'}, not in {name}"
+        return (
+            None
+            if os.path.basename(has) == name
+            else f"the process is in the control group {has or '/'}, not in {name}"
+        )
 
     def _folder(self, found: Hierarchy) -> Path:
         return found.folder / kernel.owned_name(self.controller)
@@ -94,8 +113,11 @@ def _write(path: Path, value: str) -> None:
     try:
         path.write_text(value)
     except OSError as error:
-        raise SettingError(f"the control group does not take {value!r}: {error.strerror}", where=path,
-                           why="the run would be measured without its mitigation") from None
+        raise SettingError(
+            f"the control group does not take {value!r}: {error.strerror}",
+            where=path,
+            why="the run would be measured without its mitigation",
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -115,13 +137,20 @@ class CpuSet(Group):
 
     def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
         """Version 1 asks for the memory nodes to be named before a process may come in."""
-        nodes = {"cpuset.mems": (parent / "cpuset.mems").read_text().strip()} if version == 1 else {}
+        nodes = (
+            {"cpuset.mems": (parent / "cpuset.mems").read_text().strip()} if version == 1 else {}
+        )
         return nodes | {"cpuset.cpus": format_cpu_list(choose_cpus(self.cpus, workload))}
 
     def check(self, pid: int) -> str | None:
         wanted = frozenset(choose_cpus(self.cpus))
         outside = [task for task in _proc.tasks(pid) if not _proc.allowed(pid, task) <= wanted]
-        return super().check(pid) or (f"thread {outside[0]} may run on other CPUs than {format_cpu_list(tuple(sorted(wanted)))}" if outside else None)
+        return super().check(pid) or (
+            f"thread {outside[0]} may run on other CPUs than"
+            f" {format_cpu_list(tuple(sorted(wanted)))}"
+            if outside
+            else None
+        )
 
 
 @dataclass(frozen=True)
@@ -132,7 +161,11 @@ class CpuWeight(Group):
     controller = "cpu"
 
     def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
-        return {"cpu.shares": str(min(262144, 1024 * self.times))} if version == 1 else {"cpu.weight": str(min(10000, 100 * self.times))}
+        return (
+            {"cpu.shares": str(min(262144, 1024 * self.times))}
+            if version == 1
+            else {"cpu.weight": str(min(10000, 100 * self.times))}
+        )
 
     def check(self, pid: int) -> str | None:
         if wrong := super().check(pid):

@@ -1,6 +1,8 @@
-"""Actions that a program inherits from the thread that starts it: memory policy, layout of the address space, no huge pages.
+"""Actions that a program inherits from the thread that starts it: memory policy, layout of the
+address space, no huge pages.
 
-What numactl and setarch do, without a further program inside the run: the thread takes on the attribute for the moment of the start only.
+What numactl and setarch do, without a further program inside the run: the thread takes on the
+attribute for the moment of the start only.
 """
 
 import ctypes
@@ -26,7 +28,9 @@ _MASK_BITS = 1024
 
 @dataclass(frozen=True)
 class MemoryPolicy(Action):
-    """Where the program's memory comes from: bind, interleave, preferred or local (set_mempolicy(2)); nodes None: all, for bind the last CPU's."""
+    """Where the program's memory comes from: bind, interleave, preferred or local
+    (set_mempolicy(2)); nodes None: all, for bind the last CPU's.
+    """
 
     policy: str
     nodes: tuple[int, ...] | None = None
@@ -42,7 +46,9 @@ class MemoryPolicy(Action):
     @contextmanager
     def inherited(self) -> Iterator[None]:
         before = _memory_policy()
-        _set_memory_policy(_MODES[self.policy], 0 if self.policy == "local" else _mask(self._nodes()))
+        _set_memory_policy(
+            _MODES[self.policy], 0 if self.policy == "local" else _mask(self._nodes())
+        )
         try:
             yield
         finally:
@@ -51,16 +57,32 @@ class MemoryPolicy(Action):
     def check(self, pid: int) -> str | None:
         """numa_maps begins each line with the address and the policy of the mapping."""
         with suppress(OSError):
-            policies = {line.split()[1].split(":")[0] for line in Path(f"/proc/{pid}/numa_maps").read_text().splitlines()}
-            wanted = {"bind": "bind", "interleave": "interleave", "preferred": "prefer", "local": "local"}[self.policy]
-            return None if any(policy.startswith(wanted) for policy in policies) else f"the memory policy is {', '.join(policies)}, not {wanted}"
+            policies = {
+                line.split()[1].split(":")[0]
+                for line in Path(f"/proc/{pid}/numa_maps").read_text().splitlines()
+            }
+            wanted = {
+                "bind": "bind",
+                "interleave": "interleave",
+                "preferred": "prefer",
+                "local": "local",
+            }[self.policy]
+            return (
+                None
+                if any(policy.startswith(wanted) for policy in policies)
+                else f"the memory policy is {', '.join(policies)}, not {wanted}"
+            )
         return "the kernel does not tell the memory policy of the process"
 
     def _nodes(self) -> tuple[int, ...]:
         if self.nodes is not None:
             return self.nodes
         last = max(os.sched_getaffinity(0))
-        return (next((cpu.numa for cpu in topology().cpus if cpu.cpu == last), 0),) if self.policy == "bind" else _memory_nodes()
+        return (
+            (next((cpu.numa for cpu in topology().cpus if cpu.cpu == last), 0),)
+            if self.policy == "bind"
+            else _memory_nodes()
+        )
 
 
 def _memory_nodes() -> tuple[int, ...]:
@@ -80,8 +102,12 @@ def _memory_policy() -> tuple[int, int]:
 
 
 def _set_memory_policy(mode: int, nodes: int) -> None:
-    mask = (ctypes.c_ubyte * (_MASK_BITS // 8)).from_buffer_copy(nodes.to_bytes(_MASK_BITS // 8, "little"))
-    system_call("set_mempolicy", mode, ctypes.addressof(mask) if nodes else 0, _MASK_BITS if nodes else 0)
+    mask = (ctypes.c_ubyte * (_MASK_BITS // 8)).from_buffer_copy(
+        nodes.to_bytes(_MASK_BITS // 8, "little")
+    )
+    system_call(
+        "set_mempolicy", mode, ctypes.addressof(mask) if nodes else 0, _MASK_BITS if nodes else 0
+    )
 
 
 class NoRandomisation(Action):
@@ -90,9 +116,16 @@ class NoRandomisation(Action):
     needs_program = True
 
     def possible(self, workload: Workload | None = None) -> Possible:
-        if workload is not None and os.path.isfile(workload.command[0]) and os.stat(workload.command[0]).st_mode & 0o6000:
+        if (
+            workload is not None
+            and os.path.isfile(workload.command[0])
+            and os.stat(workload.command[0]).st_mode & 0o6000
+        ):
             return Possible(False, "a set-user-ID program resets it")
-        allowed = allowed_here(lambda: _change_personality(_ADDR_NO_RANDOMIZE), "allow personality(2) in the container's seccomp profile")
+        allowed = allowed_here(
+            lambda: _change_personality(_ADDR_NO_RANDOMIZE),
+            "allow personality(2) in the container's seccomp profile",
+        )
         return allowed
 
     @contextmanager
@@ -107,12 +140,19 @@ class NoRandomisation(Action):
     def check(self, pid: int) -> str | None:
         with suppress(OSError, ValueError):
             has = int(Path(f"/proc/{pid}/personality").read_text(), 16)
-            return None if has & _ADDR_NO_RANDOMIZE else "the address space of the process is randomised"
+            return (
+                None
+                if has & _ADDR_NO_RANDOMIZE
+                else "the address space of the process is randomised"
+            )
         return "the kernel does not tell the personality of the process"
 
 
 def _change_personality(value: int) -> None:
-    if libc.personality(ctypes.c_ulong(value)) < 0 or libc.personality(ctypes.c_ulong(_GET_PERSONALITY)) != value:
+    if (
+        libc.personality(ctypes.c_ulong(value)) < 0
+        or libc.personality(ctypes.c_ulong(_GET_PERSONALITY)) != value
+    ):
         raise SettingError(f"the personality cannot be set: {os.strerror(ctypes.get_errno())}")
 
 
@@ -124,7 +164,11 @@ class NoHugePages(Action):
     def possible(self, workload: Workload | None = None) -> Possible:
         if _proc.status(os.getpid(), "THP_enabled") is None:
             return Possible(False, "this kernel does not tell whether a process gets huge pages")
-        return YES if os.path.exists("/sys/kernel/mm/transparent_hugepage") else Possible(False, "this kernel has no transparent huge pages")
+        return (
+            YES
+            if os.path.exists("/sys/kernel/mm/transparent_hugepage")
+            else Possible(False, "this kernel has no transparent huge pages")
+        )
 
     @contextmanager
     def inherited(self) -> Iterator[None]:
@@ -136,4 +180,8 @@ class NoHugePages(Action):
             libc.prctl(_SET_THP_DISABLE, before, 0, 0, 0)
 
     def check(self, pid: int) -> str | None:
-        return None if _proc.status(pid, "THP_enabled") == "0" else "the process may get transparent huge pages"
+        return (
+            None
+            if _proc.status(pid, "THP_enabled") == "0"
+            else "the process may get transparent huge pages"
+        )

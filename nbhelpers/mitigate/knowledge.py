@@ -1,6 +1,8 @@
-"""Factors and mitigations as data: what makes runs slow, how to tell, what may help, with references.
+"""Factors and mitigations as data: what makes runs slow, how to tell, what may help, with
+references.
 
-Owns reading and checking of data/knowledge; the folder lies in the repository, or where $NOISEBOOK_KNOWLEDGE says.
+Owns reading and checking of data/knowledge; the folder lies in the repository, or where
+$NOISEBOOK_KNOWLEDGE says.
 """
 
 import fnmatch
@@ -47,11 +49,16 @@ class Factor:
 
     Attributes
     ----------
-    id, name : for tables; for people.
-    what, how, tell : what it is, how it makes runs slow, how to tell it from its neighbours.
-    programs : the kinds that it concerns: cpu, memory, io, gpu, mpi, openmp.
-    metrics : columns that show it, with * for any text.
-    neighbours, mitigations, references : ids.
+    id, name
+        For tables; for people.
+    what, how, tell
+        What it is, how it makes runs slow, how to tell it from its neighbours.
+    programs
+        The kinds that it concerns: cpu, memory, io, gpu, mpi, openmp.
+    metrics
+        Columns that show it, with * for any text.
+    neighbours, mitigations, references
+        Ids.
     """
 
     id: str
@@ -70,14 +77,27 @@ class Factor:
 
     def _repr_html_(self) -> str:
         told = "".join(f"<p>{html.escape(text)}</p>" for text in (self.what, self.how, self.tell))
-        tried = "".join(f"<li>{html.escape(mitigations()[name].name)}: {html.escape(mitigations()[name].what)}</li>" for name in self.mitigations)
+        tried = "".join(
+            f"<li>{html.escape(mitigations()[name].name)}:"
+            f" {html.escape(mitigations()[name].what)}</li>"
+            for name in self.mitigations
+        )
         cited = "; ".join(html.escape(str(references()[name])) for name in self.references)
         return f"<p><b>{html.escape(self.name)}</b></p>{told}<ul>{tried}</ul><p><small>{cited}</small></p>"
 
     def __str__(self) -> str:
-        return "\n".join([self.name, self.what, self.how, self.tell,
-                          "What may help: " + "; ".join(mitigations()[name].name for name in self.mitigations) + ".",
-                          "Sources: " + "; ".join(str(references()[name]) for name in self.references) + "."])
+        return "\n".join(
+            [
+                self.name,
+                self.what,
+                self.how,
+                self.tell,
+                "What may help: "
+                + "; ".join(mitigations()[name].name for name in self.mitigations)
+                + ".",
+                "Sources: " + "; ".join(str(references()[name]) for name in self.references) + ".",
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -86,14 +106,23 @@ class Mitigation:
 
     Attributes
     ----------
-    id, name, what : for tables; for people; what it does.
-    actions : what is done, in order; empty: it can't be automated, and `by_hand` says what to do.
-    by_hand : the commands, or what to change.
-    risk : "none" (touches the program only), "low" (changes the machine for the length of a run), "high" (may make it unresponsive).
-    slow : it takes seconds a run.
-    general : worth a try where no factor was found.
-    serial, parallel : for programs with one thread, with several.
-    references : ids.
+    id, name, what
+        For tables; for people; what it does.
+    actions
+        What is done, in order; empty: it can't be automated, and `by_hand` says what to do.
+    by_hand
+        The commands, or what to change.
+    risk
+        "none" (touches the program only), "low" (changes the machine for the length of a run),
+        "high" (may make it unresponsive).
+    slow
+        It takes seconds a run.
+    general
+        Worth a try where no factor was found.
+    serial, parallel
+        For programs with one thread, with several.
+    references
+        Ids.
     """
 
     id: str
@@ -129,7 +158,11 @@ class Mitigation:
 
     def too_risky(self, allowed: str) -> str:
         """Why it is not tried where no more than this risk is allowed; "" if it may be."""
-        return f"its risk is {self.risk}; allowed: {allowed}" if _RISKS.index(self.risk) > _RISKS.index(allowed) else ""
+        return (
+            f"its risk is {self.risk}; allowed: {allowed}"
+            if _RISKS.index(self.risk) > _RISKS.index(allowed)
+            else ""
+        )
 
     @property
     def cost(self) -> tuple[int, bool]:
@@ -148,7 +181,8 @@ def folder() -> Path:
 
     Raises
     ------
-    InputError : it is not there: NOISEBOOK_KNOWLEDGE names another folder.
+    InputError
+        It is not there: NOISEBOOK_KNOWLEDGE names another folder.
     """
     place = knowledge()
     if not (place / "factors").is_dir():
@@ -161,7 +195,8 @@ def factors() -> dict[str, Factor]:
 
     Raises
     ------
-    InputError : a file is damaged, against its schema, or has an id twice.
+    InputError
+        a file is damaged, against its schema, or has an id twice.
     """
     return _read(folder())[0]
 
@@ -177,29 +212,46 @@ def references() -> dict[str, Reference]:
 
 
 def here(workload: Workload | None = None) -> pd.DataFrame:
-    """What can be done on this machine: index mitigation; columns name, automated, possible, reason, mend, risk."""
+    """What can be done on this machine: index mitigation; columns name, automated, possible,
+    reason, mend, risk.
+    """
     rows = {}
     for name, mitigation in mitigations().items():
         answer = mitigation.possible(workload)
-        rows[name] = {"name": mitigation.name, "automated": mitigation.automated, "possible": bool(answer), "reason": answer.reason,
-                      "mend": answer.mend, "risk": mitigation.risk}
+        rows[name] = {
+            "name": mitigation.name,
+            "automated": mitigation.automated,
+            "possible": bool(answer),
+            "reason": answer.reason,
+            "mend": answer.mend,
+            "risk": mitigation.risk,
+        }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("mitigation")
 
 
 def explain_factor(name: str) -> Factor:
     """The factor of an id, or that a column of the runs table shows.
 
-    A column may be a rate (`page_faults_per_s`). Of the patterns of the metric layers and of the factors the most exact one decides.
+    A column may be a rate (`page_faults_per_s`). Of the patterns of the metric layers and of the
+    factors the most exact one decides.
 
     Raises
     ------
-    InputError : nothing is known of it.
+    InputError
+        Nothing is known of it.
     """
     found = factor_of(name)
     if found is None:
         known = describe_columns().index
-        raise InputError(f"no factor is known for {name!r}", why="a column of the program itself says more to those who know the program" if name not in known else None,
-                         mend="see what there is: list(mitigate.factors())")
+        raise InputError(
+            f"no factor is known for {name!r}",
+            why=(
+                "a column of the program itself says more to those who know the program"
+                if name not in known
+                else None
+            ),
+            mend="see what there is: list(mitigate.factors())",
+        )
     return found
 
 
@@ -209,11 +261,16 @@ def factor_of(name: str) -> Factor | None:
     if name in factors():
         return factors()[name]
     own = ((pattern, factor) for factor in factors() for pattern in factors()[factor].metrics)
-    matches = [(("*" not in pattern, len(pattern)), factor) for pattern, factor in (*_of_metrics(folder()), *own) if fnmatch.fnmatchcase(column, pattern)]
+    matches = [
+        (("*" not in pattern, len(pattern)), factor)
+        for pattern, factor in (*_of_metrics(folder()), *own)
+        if fnmatch.fnmatchcase(column, pattern)
+    ]
     return factors().get(max(matches, key=lambda match: match[0])[1]) if matches else None
 
 
-# ---- reading ------------------------------------------------------------------------------------------------------
+# ---- reading -------------------------------------------------------------------------------------
+
 
 @cache
 def _read(place: Path) -> tuple[dict[str, Factor], dict[str, Mitigation], dict[str, Reference]]:
@@ -240,9 +297,14 @@ def _entries(place: Path, part: str) -> list[dict]:
     for path in sorted((place / part).glob("*.yml")):
         for row in _load(path):
             if error := schema_error(schema, row):
-                raise InputError(f"an entry is not as its schema wants it: {error.message}", where=f"{path}, {row.get('id', row) if isinstance(row, dict) else row}")
+                raise InputError(
+                    f"an entry is not as its schema wants it: {error.message}",
+                    where=f"{path}, {row.get('id', row) if isinstance(row, dict) else row}",
+                )
             if row["id"] in seen:
-                raise InputError(f"the id {row['id']!r} is there twice", where=f"{seen[row['id']]} and {path}")
+                raise InputError(
+                    f"the id {row['id']!r} is there twice", where=f"{seen[row['id']]} and {path}"
+                )
             seen[row["id"]] = path
             rows.append(row)
     return rows
@@ -257,6 +319,13 @@ def _load(path: Path) -> object:
 
 @cache
 def _of_metrics(place: Path) -> tuple[tuple[str, str], ...]:
-    """Columns, or patterns of columns, and their factors, of the files that describe the metric layers."""
-    return tuple((metric["id"], metric["factor"]) for path in sorted((place / "metrics").glob("*.yml")) for source in _load(path)["sources"]
-                 for metric in source["metrics"] if metric.get("factor"))
+    """Columns, or patterns of columns, and their factors, of the files that describe the metric
+    layers.
+    """
+    return tuple(
+        (metric["id"], metric["factor"])
+        for path in sorted((place / "metrics").glob("*.yml"))
+        for source in _load(path)["sources"]
+        for metric in source["metrics"]
+        if metric.get("factor")
+    )

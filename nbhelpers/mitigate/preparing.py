@@ -1,6 +1,8 @@
-"""Actions before a run that leave nothing to undo: caches dropped or warmed, memory compacted, a pause; and a request that ends with us.
+"""Actions before a run that leave nothing to undo: caches dropped or warmed, memory compacted, a
+pause; and a request that ends with us.
 
-Each proves at once that it was done: by a counter of the kernel, by asking for the pages, by reading the request back.
+Each proves at once that it was done: by a counter of the kernel, by asking for the pages, by
+reading the request back.
 """
 
 import errno
@@ -26,8 +28,10 @@ class Trigger(Action):
 
     Parameters
     ----------
-    counts : counters of /proc/vmstat of which at least one rises when it was done.
-    flush : sync(2) first.
+    counts
+        Counters of /proc/vmstat of which at least one rises when it was done.
+    flush
+        sync(2) first.
     """
 
     path: str
@@ -48,9 +52,14 @@ class Trigger(Action):
         try:
             Path(self.path).write_text(self.value)
         except OSError as error:
-            raise SettingError(f"it cannot be written: {error.strerror}", where=self.path, mend="run as root") from None
+            raise SettingError(
+                f"it cannot be written: {error.strerror}", where=self.path, mend="run as root"
+            ) from None
         if self.counts and _vmstat(self.counts) == before:
-            raise SettingError("the kernel did nothing: none of its counters moved", where=f"{self.path}; {', '.join(self.counts)}")
+            raise SettingError(
+                "the kernel did nothing: none of its counters moved",
+                where=f"{self.path}; {', '.join(self.counts)}",
+            )
         yield
 
 
@@ -78,18 +87,24 @@ class Flush(Action):
 
 @dataclass(frozen=True)
 class WarmFiles(Action):
-    """The program and the files named in its command are in the page cache when it starts; `more` are further files."""
+    """The program and the files named in its command are in the page cache when it starts; `more`
+    are further files.
+    """
 
     more: Sequence[str] = ()
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
-        for path in dict.fromkeys(word for word in (*workload.command, *self.more) if os.path.isfile(word)):
+        for path in dict.fromkeys(
+            word for word in (*workload.command, *self.more) if os.path.isfile(word)
+        ):
             self._read(path)
         yield
 
     def _read(self, path: str) -> None:
-        """Read, then ask for single pages without waiting (preadv2(2), RWF_NOWAIT): EAGAIN for what is not in memory."""
+        """Read, then ask for single pages without waiting (preadv2(2), RWF_NOWAIT): EAGAIN for what
+        is not in memory.
+        """
         try:
             with open(path, "rb", buffering=0) as file:
                 while file.read(1 << 20):
@@ -98,11 +113,17 @@ class WarmFiles(Action):
                 for offset in range(0, size, max(4096, size // 64)):
                     os.preadv(file.fileno(), [bytearray(1)], offset, os.RWF_NOWAIT)
         except BlockingIOError:
-            raise SettingError("the file does not stay in the page cache", where=path, why="runs would begin with more or less of it in memory",
-                               mend="free --mega; it may be larger than the memory") from None
+            raise SettingError(
+                "the file does not stay in the page cache",
+                where=path,
+                why="runs would begin with more or less of it in memory",
+                mend="free --mega; it may be larger than the memory",
+            ) from None
         except OSError as error:
             if error.errno != errno.EOPNOTSUPP:  # a file system that cannot be asked
-                raise SettingError(f"the file cannot be read: {error.strerror}", where=path) from None
+                raise SettingError(
+                    f"the file cannot be read: {error.strerror}", where=path
+                ) from None
 
 
 @dataclass(frozen=True)
@@ -121,7 +142,9 @@ class CoolDown(Action):
 
 @dataclass(frozen=True)
 class Latency(Action):
-    """No idle state with a longer wake-up than this, µs: a request that holds while its file is open, and ends with us whatever happens."""
+    """No idle state with a longer wake-up than this, µs: a request that holds while its file is
+    open, and ends with us whatever happens.
+    """
 
     us: int = 0
     _path = "/dev/cpu_dma_latency"
@@ -129,7 +152,11 @@ class Latency(Action):
     def possible(self, workload: Workload | None = None) -> Possible:
         states = glob.glob("/sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[1-9]*")
         if not states:
-            return Possible(False, "the kernel has no idle states to choose from, as in most virtual machines", "a machine with cpuidle, or the host")
+            return Possible(
+                False,
+                "the kernel has no idle states to choose from, as in most virtual machines",
+                "a machine with cpuidle, or the host",
+            )
         return _opens(self._path, os.O_RDONLY)
 
     @contextmanager
@@ -144,5 +171,9 @@ class Latency(Action):
     def check(self, pid: int) -> str | None:
         """Reading a fresh file tells the strictest request on the machine."""
         with open(self._path, "rb", buffering=0) as file:
-            has, = struct.unpack("=i", file.read(4))
-        return None if has <= self.us else f"the wake-up latency asked for is {has} µs, not {self.us} µs"
+            (has,) = struct.unpack("=i", file.read(4))
+        return (
+            None
+            if has <= self.us
+            else f"the wake-up latency asked for is {has} µs, not {self.us} µs"
+        )

@@ -1,4 +1,5 @@
-"""Actions on the program alone, by its environment: variables and preloaded libraries, with the proof that they reached it.
+"""Actions on the program alone, by its environment: variables and preloaded libraries, with the
+proof that they reached it.
 
 Owns whether a program can take a library.
 """
@@ -27,10 +28,15 @@ class Environment(Action):
 
     Parameters
     ----------
-    variables : name to value.
-    needs : who reads them: "glibc", "dynamic" (the loader or a library), "openmp", "python"; "" anybody.
-    at_least : version of glibc.
-    transparent_huge_pages : useless where the kernel has them switched off.
+    variables
+        Name to value.
+    needs
+        Who reads them: "glibc", "dynamic" (the loader or a library), "openmp", "python"; ""
+        anybody.
+    at_least
+        Version of glibc.
+    transparent_huge_pages
+        Useless where the kernel has them switched off.
     """
 
     variables: Mapping[str, str]
@@ -41,14 +47,28 @@ class Environment(Action):
 
     def possible(self, workload: Workload | None = None) -> Possible:
         if self.at_least and _version(platform.libc_ver()[1]) < _version(self.at_least):
-            return Possible(False, f"glibc {platform.libc_ver()[1] or '(none)'} is older than {self.at_least}", "a newer distribution")
+            return Possible(
+                False,
+                f"glibc {platform.libc_ver()[1] or '(none)'} is older than {self.at_least}",
+                "a newer distribution",
+            )
         if self.transparent_huge_pages and _chosen_huge_pages() not in ("always", "madvise"):
-            return Possible(False, "transparent huge pages are off here", f"echo madvise > {_HUGE_PAGES}")
+            return Possible(
+                False, "transparent huge pages are off here", f"echo madvise > {_HUGE_PAGES}"
+            )
         if workload is None:
             return YES
-        taken = [name for name in self.variables if dict(workload.env).get(name, self.variables[name]) != self.variables[name]]
+        taken = [
+            name
+            for name in self.variables
+            if dict(workload.env).get(name, self.variables[name]) != self.variables[name]
+        ]
         if taken:
-            return Possible(False, f"the workload sets {', '.join(taken)} itself", "leave it out of the workload's env")
+            return Possible(
+                False,
+                f"the workload sets {', '.join(taken)} itself",
+                "leave it out of the workload's env",
+            )
         return _READERS[self.needs](Path(workload.command[0])) if self.needs else YES
 
     def applied_to(self, workload: Workload) -> Workload:
@@ -58,7 +78,10 @@ class Environment(Action):
         has = _proc.environment(pid)
         wrong = [name for name, value in self.variables.items() if has.get(name) != value]
         if wrong:
-            return NotYet(f"{wrong[0]} is {has.get(wrong[0], 'not set')!r} in the process, not {self.variables[wrong[0]]!r}")
+            return NotYet(
+                f"{wrong[0]} is {has.get(wrong[0], 'not set')!r} in the process, not"
+                f" {self.variables[wrong[0]]!r}"
+            )
         return _unread(pid, self.needs)
 
 
@@ -68,14 +91,29 @@ def _unread(pid: int, needs: str) -> str | None:
         files = {os.path.basename(name) for name in _proc.mapped_files(pid)}
         if needs == "openmp":
             known = ("libgomp", "libomp", "libiomp")
-            return None if any(name.startswith(known) for name in files) else NotYet("no OpenMP runtime is loaded by the process, so nobody reads it")
+            return (
+                None
+                if any(name.startswith(known) for name in files)
+                else NotYet("no OpenMP runtime is loaded by the process, so nobody reads it")
+            )
         if not any(name.startswith(("libc.so", "libc-")) for name in files):
             return NotYet("glibc is not loaded by the process, so nobody reads it")
-        rival = next((name for name in files if needs == "glibc" and any(library in name for library in _PACKAGES)), None)
+        rival = next(
+            (
+                name
+                for name in files
+                if needs == "glibc" and any(library in name for library in _PACKAGES)
+            ),
+            None,
+        )
         return f"malloc is that of {rival}, not glibc's" if rival else None
     if needs == "python":
         name = os.path.basename(_proc.executable(pid))
-        return None if name.startswith("python") else NotYet(f"the process executes {name}, not Python")
+        return (
+            None
+            if name.startswith("python")
+            else NotYet(f"the process executes {name}, not Python")
+        )
     return None
 
 
@@ -86,13 +124,17 @@ def _version(text: str) -> tuple[int, ...]:
 def _chosen_huge_pages() -> str:
     with suppress(OSError):
         text = Path(_HUGE_PAGES).read_text()
-        return text[text.find("[") + 1:text.find("]")]
+        return text[text.find("[") + 1 : text.find("]")]
     return "never"
 
 
 def _dynamic(program: Path) -> Possible:
     if _interpreter(program) is None and not _is_script(program):
-        return Possible(False, f"{program.name} is statically linked, so that it reads no such variable", "link it dynamically")
+        return Possible(
+            False,
+            f"{program.name} is statically linked, so that it reads no such variable",
+            "link it dynamically",
+        )
     return YES
 
 
@@ -126,7 +168,8 @@ class Preload(Action):
 
     Parameters
     ----------
-    library : its name without "lib" and ".so", found by the loader's own list; or the path of a file.
+    library
+        Its name without "lib" and ".so", found by the loader's own list; or the path of a file.
     """
 
     library: str
@@ -136,17 +179,27 @@ class Preload(Action):
         path = find_library(self.library)
         if path is None:
             package = _PACKAGES.get(self.library)
-            return Possible(False, f"there is no library {self.library} here", f"apt-get install {package}" if package else f"ldconfig -p | grep {self.library}")
+            return Possible(
+                False,
+                f"there is no library {self.library} here",
+                f"apt-get install {package}" if package else f"ldconfig -p | grep {self.library}",
+            )
         return _takes_library(Path(workload.command[0])) if workload is not None else YES
 
     def applied_to(self, workload: Workload) -> Workload:
         env = dict(workload.env)
         others = env.get(_PRELOAD, os.environ.get(_PRELOAD, ""))
-        return replace(workload, env=env | {_PRELOAD: ":".join(filter(None, (self._path(), others)))})
+        return replace(
+            workload, env=env | {_PRELOAD: ":".join(filter(None, (self._path(), others)))}
+        )
 
     def check(self, pid: int) -> str | None:
         files = {os.path.realpath(name) for name in _proc.mapped_files(pid)}
-        return None if os.path.realpath(self._path()) in files else NotYet(f"{os.path.basename(self._path())} is not mapped into the process")
+        return (
+            None
+            if os.path.realpath(self._path()) in files
+            else NotYet(f"{os.path.basename(self._path())} is not mapped into the process")
+        )
 
     def _path(self) -> str:
         path = find_library(self.library)
@@ -160,5 +213,13 @@ def _takes_library(program: Path) -> Possible:
         return YES
     if _is_script(program):  # what it calls may take it: the check will say
         return YES
-    why = "is statically linked" if _interpreter(program) is None else "has privileges or another loader"
-    return Possible(False, f"{program.name} {why}, so that nothing can be preloaded", "link it dynamically, or link the allocator into it")
+    why = (
+        "is statically linked"
+        if _interpreter(program) is None
+        else "has privileges or another loader"
+    )
+    return Possible(
+        False,
+        f"{program.name} {why}, so that nothing can be preloaded",
+        "link it dynamically, or link the allocator into it",
+    )

@@ -1,6 +1,8 @@
-"""Actions on how the program is scheduled: its CPUs and threads, its priority and policy, of CPU and of I/O.
+"""Actions on how the program is scheduled: its CPUs and threads, its priority and policy, of CPU
+and of I/O.
 
-What taskset, chrt, nice and ionice do, done on the waiting process, so that no further program is executed inside the run.
+What taskset, chrt, nice and ionice do, done on the waiting process, so that no further program is
+executed inside the run.
 """
 
 import os
@@ -19,28 +21,46 @@ from ._calls import CALLS, allowed_here, system_call
 from .action import YES, Action, NotYet, Possible
 
 _CLASSES = {"real-time": 1, "best-effort": 2, "idle": 3}  # linux/ioprio.h
-_POLICIES = {"SCHED_OTHER": os.SCHED_OTHER, "SCHED_BATCH": os.SCHED_BATCH, "SCHED_IDLE": os.SCHED_IDLE, "SCHED_FIFO": os.SCHED_FIFO, "SCHED_RR": os.SCHED_RR}
+_POLICIES = {
+    "SCHED_OTHER": os.SCHED_OTHER,
+    "SCHED_BATCH": os.SCHED_BATCH,
+    "SCHED_IDLE": os.SCHED_IDLE,
+    "SCHED_FIFO": os.SCHED_FIFO,
+    "SCHED_RR": os.SCHED_RR,
+}
 
 
-# ---- which CPUs ---------------------------------------------------------------------------------------------------
+# ---- which CPUs ----------------------------------------------------------------------------------
+
 
 def choose_cpus(which: str | Sequence[int], workload: Workload | None = None) -> tuple[int, ...]:
     """CPUs of those that the workload may use.
 
     Parameters
     ----------
-    which : "one" (the last), "one-per-core", "housekeeping" (all but the first core), "node" (of the last CPU's NUMA node), or the CPUs.
-    workload : None: of those that this process may use.
+    which
+        "one" (the last), "one-per-core", "housekeeping" (all but the first core), "node" (of the
+        last CPU's NUMA node), or the CPUs.
+    workload
+        None: of those that this process may use.
 
     Raises
     ------
-    InputError : no such choice.
+    InputError
+        No such choice.
     """
-    allowed = workload.cpus if workload is not None and workload.cpus else tuple(sorted(os.sched_getaffinity(0)))
+    allowed = (
+        workload.cpus
+        if workload is not None and workload.cpus
+        else tuple(sorted(os.sched_getaffinity(0)))
+    )
     if not isinstance(which, str):
         return tuple(sorted(set(which)))
     if which not in _CHOICES:
-        raise InputError(f"there is no choice of CPUs {which!r}", mend=f"choose one of {', '.join(_CHOICES)}, or give their numbers")
+        raise InputError(
+            f"there is no choice of CPUs {which!r}",
+            mend=f"choose one of {', '.join(_CHOICES)}, or give their numbers",
+        )
     return _CHOICES[which](allowed)
 
 
@@ -52,7 +72,9 @@ def _one_per_core(allowed: tuple[int, ...]) -> tuple[int, ...]:
 
 def _all_but_the_first_core(allowed: tuple[int, ...]) -> tuple[int, ...]:
     core_of = {cpu.cpu: cpu.core for cpu in topology().cpus}
-    return tuple(cpu for cpu in allowed if core_of.get(cpu, cpu) != core_of.get(allowed[0], allowed[0]))
+    return tuple(
+        cpu for cpu in allowed if core_of.get(cpu, cpu) != core_of.get(allowed[0], allowed[0])
+    )
 
 
 def _of_the_last_node(allowed: tuple[int, ...]) -> tuple[int, ...]:
@@ -61,7 +83,11 @@ def _of_the_last_node(allowed: tuple[int, ...]) -> tuple[int, ...]:
 
 
 _CHOICES: dict[str, Callable[[tuple[int, ...]], tuple[int, ...]]] = {
-    "one": lambda allowed: allowed[-1:], "one-per-core": _one_per_core, "housekeeping": _all_but_the_first_core, "node": _of_the_last_node}
+    "one": lambda allowed: allowed[-1:],
+    "one-per-core": _one_per_core,
+    "housekeeping": _all_but_the_first_core,
+    "node": _of_the_last_node,
+}
 
 
 @dataclass(frozen=True)
@@ -71,13 +97,24 @@ class Confined(Action):
     cpus: str | tuple[int, ...]
 
     def possible(self, workload: Workload | None = None) -> Possible:
-        allowed = workload.cpus if workload is not None and workload.cpus else tuple(sorted(os.sched_getaffinity(0)))
+        allowed = (
+            workload.cpus
+            if workload is not None and workload.cpus
+            else tuple(sorted(os.sched_getaffinity(0)))
+        )
         chosen = choose_cpus(self.cpus, workload)
         if not chosen or not set(chosen) <= set(allowed):
-            return Possible(False, f"no CPU is left of {format_cpu_list(allowed)}", "a machine with more cores")
+            return Possible(
+                False, f"no CPU is left of {format_cpu_list(allowed)}", "a machine with more cores"
+            )
         if set(chosen) == set(allowed):
-            reasons = {"one-per-core": "each core has one hardware thread", "node": "there is one NUMA node only"}
-            return Possible(False, reasons.get(str(self.cpus), "the workload may use no others anyway"))
+            reasons = {
+                "one-per-core": "each core has one hardware thread",
+                "node": "there is one NUMA node only",
+            }
+            return Possible(
+                False, reasons.get(str(self.cpus), "the workload may use no others anyway")
+            )
         return YES
 
     def settled(self, workload: Workload) -> "Confined":
@@ -91,7 +128,10 @@ class Confined(Action):
         for task in _proc.tasks(pid):
             has = _proc.allowed(pid, task)
             if has and not has <= wanted:
-                return f"thread {task} may run on CPUs {format_cpu_list(tuple(sorted(has)))}, not only on {format_cpu_list(tuple(sorted(wanted)))}"
+                return (
+                    f"thread {task} may run on CPUs {format_cpu_list(tuple(sorted(has)))}, not only"
+                    f" on {format_cpu_list(tuple(sorted(wanted)))}"
+                )
         return None
 
 
@@ -107,14 +147,23 @@ class PinnedThreads(Action):
         return YES
 
     def applied_to(self, workload: Workload) -> Workload:
-        return replace(workload, env=dict(workload.env) | {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"})
+        return replace(
+            workload, env=dict(workload.env) | {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
+        )
 
     def check(self, pid: int) -> str | None:
         whole, tasks = len(os.sched_getaffinity(0)), _proc.tasks(pid)
         if len(tasks) < 2:
-            return NotYet("the process has one thread only, so there is nothing that OpenMP could have pinned")
+            return NotYet(
+                "the process has one thread only, so there is nothing that OpenMP could have pinned"
+            )
         roaming = [task for task in tasks if len(_proc.allowed(pid, task)) >= whole]
-        return f"{len(roaming)} of {len(tasks)} threads may run on all CPUs: the program does not follow OMP_PROC_BIND" if roaming else None
+        return (
+            f"{len(roaming)} of {len(tasks)} threads may run on all CPUs: the program does not"
+            " follow OMP_PROC_BIND"
+            if roaming
+            else None
+        )
 
 
 @dataclass(frozen=True)
@@ -125,16 +174,26 @@ class FewerThreads(Action):
     needs_program = True
 
     def possible(self, workload: Workload | None = None) -> Possible:
-        return YES if self._threads(workload) >= 1 else Possible(False, "no thread would be left", "a machine with more CPUs")
+        return (
+            YES
+            if self._threads(workload) >= 1
+            else Possible(False, "no thread would be left", "a machine with more CPUs")
+        )
 
     def applied_to(self, workload: Workload) -> Workload:
-        return replace(workload, env=dict(workload.env) | {"OMP_NUM_THREADS": str(self._threads(workload))})
+        return replace(
+            workload, env=dict(workload.env) | {"OMP_NUM_THREADS": str(self._threads(workload))}
+        )
 
     def check(self, pid: int) -> str | None:
         wanted, count = _proc.environment(pid).get("OMP_NUM_THREADS"), len(_proc.tasks(pid))
         if not (wanted or "").isdigit():
             return "OMP_NUM_THREADS is not set in the process"
-        return f"the process has {count} threads, not at most {wanted}" if count > int(wanted) else None
+        return (
+            f"the process has {count} threads, not at most {wanted}"
+            if count > int(wanted)
+            else None
+        )
 
     def _threads(self, workload: Workload | None) -> int:
         cpus = workload.cpus if workload is not None and workload.cpus else os.sched_getaffinity(0)
@@ -142,7 +201,8 @@ class FewerThreads(Action):
         return min(int(asked) if asked and asked.isdigit() else len(cpus), len(cpus)) - self.leave
 
 
-# ---- priority and policy: set on the threads of the waiting process -----------------------------------------------
+# ---- priority and policy: set on the threads of the waiting process ------------------------------
+
 
 @dataclass(frozen=True)
 class Niced(Action):
@@ -151,8 +211,16 @@ class Niced(Action):
     value: int
 
     def possible(self, workload: Workload | None = None) -> Possible:
-        if self.value < os.getpriority(os.PRIO_PROCESS, 0) and os.geteuid() and not _may_nice(self.value):
-            return Possible(False, f"this user may not go down to nice {self.value}", f"sudo prlimit --pid $$ --nice={20 - self.value}")
+        if (
+            self.value < os.getpriority(os.PRIO_PROCESS, 0)
+            and os.geteuid()
+            and not _may_nice(self.value)
+        ):
+            return Possible(
+                False,
+                f"this user may not go down to nice {self.value}",
+                f"sudo prlimit --pid $$ --nice={20 - self.value}",
+            )
         return YES
 
     def arm(self, pid: int) -> None:
@@ -173,16 +241,25 @@ def _may_nice(value: int) -> bool:
 
 @dataclass(frozen=True)
 class Scheduled(Action):
-    """The scheduling policy of the process: SCHED_BATCH, SCHED_FIFO, …, with the real-time priority where there is one."""
+    """The scheduling policy of the process: SCHED_BATCH, SCHED_FIFO, …, with the real-time priority
+    where there is one.
+    """
 
     policy: str
     priority: int = 0
 
     def possible(self, workload: Workload | None = None) -> Possible:
         if self.policy not in _POLICIES:
-            return Possible(False, f"there is no policy {self.policy}", f"choose one of {', '.join(_POLICIES)}")
+            return Possible(
+                False, f"there is no policy {self.policy}", f"choose one of {', '.join(_POLICIES)}"
+            )
         if self.policy in ("SCHED_FIFO", "SCHED_RR"):
-            return allowed_here(lambda: os.sched_setscheduler(0, _POLICIES[self.policy], os.sched_param(self.priority)), "sudo prlimit --pid $$ --rtprio=99")
+            return allowed_here(
+                lambda: os.sched_setscheduler(
+                    0, _POLICIES[self.policy], os.sched_param(self.priority)
+                ),
+                "sudo prlimit --pid $$ --rtprio=99",
+            )
         return YES
 
     def arm(self, pid: int) -> None:
@@ -209,7 +286,11 @@ class IoPriority(Action):
             return Possible(False, f"the system call's number on {platform.machine()} is not known")
         schedulers = [path.read_text() for path in Path("/sys/block").glob("*/queue/scheduler")]
         if not any(word in text for text in schedulers for word in ("[bfq]", "[mq-deadline]")):
-            return Possible(False, "no disk has an I/O scheduler that knows priorities", "echo mq-deadline > /sys/block/DISK/queue/scheduler")
+            return Possible(
+                False,
+                "no disk has an I/O scheduler that knows priorities",
+                "echo mq-deadline > /sys/block/DISK/queue/scheduler",
+            )
         return YES
 
     def arm(self, pid: int) -> None:

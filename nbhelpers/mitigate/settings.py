@@ -1,4 +1,5 @@
-"""Actions on the settings of the machine, for the length of a run: sysctls and sysfs, clocks, routed interrupts and workqueues.
+"""Actions on the settings of the machine, for the length of a run: sysctls and sysfs, clocks,
+routed interrupts and workqueues.
 
 Every value is changed by `nbhelpers.machine.settings`, which puts it back even after a SIGKILL.
 """
@@ -22,19 +23,31 @@ _CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 
 
 def changeable(values: dict[str, str]) -> Possible:
-    """Whether these settings exist, offer the value, have another one now, and may be written by this user."""
+    """Whether these settings exist, offer the value, have another one now, and may be written by
+    this user.
+    """
     if not values:
         return Possible(False, "this machine has no such setting")
     for path, value in values.items():
         if not os.path.exists(path):
-            return Possible(False, f"there is no {path} here", "a kernel, or a machine, that has it")
+            return Possible(
+                False, f"there is no {path} here", "a kernel, or a machine, that has it"
+            )
         offered = _offered(path)
         if offered and value not in offered:
             return Possible(False, f"{path} does not offer {value!r}, but {', '.join(offered)}")
         try:
             os.close(os.open(path, os.O_WRONLY))
         except OSError as error:
-            return Possible(False, f"{path}: {error.strerror}", "run as root, outside of a container" if error.errno != errno.EROFS else "run outside of a container")
+            return Possible(
+                False,
+                f"{path}: {error.strerror}",
+                (
+                    "run as root, outside of a container"
+                    if error.errno != errno.EROFS
+                    else "run outside of a container"
+                ),
+            )
     if all(_is(path, value) for path, value in values.items()):
         return Possible(False, f"{next(iter(values))} is {next(iter(values.values()))} already")
     return YES
@@ -42,7 +55,10 @@ def changeable(values: dict[str, str]) -> Possible:
 
 def _offered(path: str) -> list[str]:
     """The words of a selection, or of the list that cpufreq keeps beside it."""
-    beside = {"scaling_governor": "scaling_available_governors", "energy_performance_preference": "energy_performance_available_preferences"}
+    beside = {
+        "scaling_governor": "scaling_available_governors",
+        "energy_performance_preference": "energy_performance_available_preferences",
+    }
     with suppress(OSError):
         text = Path(path).read_text()
         if "[" in text:
@@ -101,22 +117,36 @@ class Setting(MachineSetting):
 
     def possible(self, workload: Workload | None = None) -> Possible:
         if not self.values(workload):
-            return Possible(False, f"there is no {self.path} here, as in most virtual machines", "a machine whose kernel controls it")
+            return Possible(
+                False,
+                f"there is no {self.path} here, as in most virtual machines",
+                "a machine whose kernel controls it",
+            )
         return super().possible(workload)
 
 
 @dataclass(frozen=True)
 class FrequencyCap(MachineSetting):
-    """The highest clock: the nominal one, or this share of the highest where the nominal one is not told."""
+    """The highest clock: the nominal one, or this share of the highest where the nominal one is not
+    told.
+    """
 
     share: float = 0.8
 
     def values(self, workload: Workload | None) -> dict[str, str]:
-        return {str(folder / "scaling_max_freq"): str(cap) for folder in sorted(Path(_CPUFREQ).glob("policy*")) if (cap := self._cap_khz(folder))}
+        return {
+            str(folder / "scaling_max_freq"): str(cap)
+            for folder in sorted(Path(_CPUFREQ).glob("policy*"))
+            if (cap := self._cap_khz(folder))
+        }
 
     def possible(self, workload: Workload | None = None) -> Possible:
         if not self.values(workload):
-            return Possible(False, f"there is no {_CPUFREQ}/policy* here, as in most virtual machines", "a machine whose kernel controls the frequency")
+            return Possible(
+                False,
+                f"there is no {_CPUFREQ}/policy* here, as in most virtual machines",
+                "a machine whose kernel controls the frequency",
+            )
         return super().possible(workload)
 
     def _cap_khz(self, folder: Path) -> int | None:
@@ -125,7 +155,10 @@ class FrequencyCap(MachineSetting):
         with suppress(OSError, ValueError):
             wanted = self.share * int((folder / "cpuinfo_max_freq").read_text())
             steps = _numbers(folder / "scaling_available_frequencies")
-            return max((step for step in steps if step <= wanted), default=min(steps, default=int(wanted) // 1000 * 1000))
+            return max(
+                (step for step in steps if step <= wanted),
+                default=min(steps, default=int(wanted) // 1000 * 1000),
+            )
         return None
 
 
@@ -140,7 +173,14 @@ class TurboOff(MachineSetting):
 
     def values(self, workload: Workload | None) -> dict[str, str]:
         known = {"/sys/devices/system/cpu/intel_pstate/no_turbo": "1", f"{_CPUFREQ}/boost": "0"}
-        return dict([next(((path, value) for path, value in known.items() if os.path.exists(path)), (f"{_CPUFREQ}/boost", "0"))])
+        return dict(
+            [
+                next(
+                    ((path, value) for path, value in known.items() if os.path.exists(path)),
+                    (f"{_CPUFREQ}/boost", "0"),
+                )
+            ]
+        )
 
 
 def _others(workload: Workload | None) -> tuple[int, ...]:
@@ -168,7 +208,9 @@ class InterruptsAway(Action):
     def held(self, workload: Workload) -> Iterator[None]:
         movable = [path for path in _irq_files() if _takes_a_value(path)]
         if not movable:
-            raise SettingError("no interrupt can be routed here: the kernel manages all of them", where="/proc/irq")
+            raise SettingError(
+                "no interrupt can be routed here: the kernel manages all of them", where="/proc/irq"
+            )
         wanted = dict.fromkeys(movable, format_cpu_list(_others(workload)))
         with settings.changed(wanted):
             self._routed = wanted
@@ -183,7 +225,9 @@ def _irq_files() -> list[str]:
 
 
 def _takes_a_value(path: str) -> bool:
-    """Writing the value that it has: the kernel answers EIO or EPERM for an interrupt that it places itself."""
+    """Writing the value that it has: the kernel answers EIO or EPERM for an interrupt that it
+    places itself.
+    """
     with suppress(OSError):
         value = Path(path).read_text().strip()
         handle = os.open(path, os.O_WRONLY)
@@ -196,7 +240,9 @@ def _takes_a_value(path: str) -> bool:
 
 
 class WorkqueuesAway(MachineSetting):
-    """Unbound workqueues of the kernel run on the CPUs that the workload leaves free, or on the first one."""
+    """Unbound workqueues of the kernel run on the CPUs that the workload leaves free, or on the
+    first one.
+    """
 
     def __init__(self) -> None:
         self._workload: Workload | None = None
@@ -204,7 +250,9 @@ class WorkqueuesAway(MachineSetting):
     def values(self, workload: Workload | None) -> dict[str, str]:
         mask = sum(1 << cpu for cpu in _others(workload or self._workload))
         words = f"{mask:x}"
-        text = ",".join(reversed([words[max(0, end - 8):end] for end in range(len(words), 0, -8)]))
+        text = ",".join(
+            reversed([words[max(0, end - 8) : end] for end in range(len(words), 0, -8)])
+        )
         return {"/sys/devices/virtual/workqueue/cpumask": text}
 
     @contextmanager

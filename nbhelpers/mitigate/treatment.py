@@ -1,6 +1,8 @@
-"""A mitigation applied to runs: put in force for one run, proved to be in effect in the process itself, undone whatever happens.
+"""A mitigation applied to runs: put in force for one run, proved to be in effect in the process
+itself, undone whatever happens.
 
-Owns the attachment that does so, and the cells of a campaign that interleaves treated runs with untreated ones.
+Owns the attachment that does so, and the cells of a campaign that interleaves treated runs with
+untreated ones.
 """
 
 import os
@@ -20,20 +22,28 @@ from .knowledge import Mitigation, mitigations
 
 BASELINE = "baseline"
 NOT_IN_EFFECT = "mitigation not in effect"
-_FIRST_LOOK_S = 0.002  # after the start; then after twice the time each, so that a long run is hardly disturbed
+_FIRST_LOOK_S = (
+    0.002  # after the start; then after twice the time each, so that a long run is hardly disturbed
+)
 
 
 class Treatment(Attachment):
-    """Puts actions in force for each run and proves it; without actions it only looks, as often, so that untreated runs are disturbed as much.
+    """Puts actions in force for each run and proves it; without actions it only looks, as often, so
+    that untreated runs are disturbed as much.
 
-    The proof is taken when the process waits at the barrier, and again 2, 4, 8, … ms after its start, so that what the program or somebody else
-    changes in the first half of a run is noticed. A run whose mitigation is not in effect has the status "mitigation not in effect": it is no data.
+    The proof is taken when the process waits at the barrier, and again 2, 4, 8, … ms after its
+    start, so that what the program or somebody else changes in the first half of a run is noticed.
+    A run whose mitigation is not in effect has the status "mitigation not in effect": it is no
+    data.
 
     Parameters
     ----------
-    name : the value of the column `mitigation`.
-    actions : what is done.
-    workload : the untreated one.
+    name
+        The value of the column `mitigation`.
+    actions
+        What is done.
+    workload
+        The untreated one.
     """
 
     def __init__(self, name: str, actions: Sequence[Action] = (), workload: Workload | None = None):
@@ -47,12 +57,18 @@ class Treatment(Attachment):
         self._launcher = False
 
     def __repr__(self) -> str:
-        return f"Treatment({self.name}: {', '.join(type(action).__name__ for action in self.actions) or 'nothing'})"
+        return (
+            f"Treatment({self.name}:"
+            f" {', '.join(type(action).__name__ for action in self.actions) or 'nothing'})"
+        )
 
     def before(self, workload: Workload) -> None:
         self.close()
         self._wrong, self._launcher = None, workload.start == "exec"
-        self._open = {place: f"the program ended before {type(action).__name__} could be looked at" for place, action in enumerate(self.actions)}
+        self._open = {
+            place: f"the program ended before {type(action).__name__} could be looked at"
+            for place, action in enumerate(self.actions)
+        }
         try:
             for action in self.actions:
                 self._held.enter_context(action.held(workload))
@@ -77,7 +93,9 @@ class Treatment(Attachment):
     def after(self, run: dict) -> dict:
         self._stop()
         self.close()
-        wrong = self._wrong or next((f"it could not be verified: {reason}" for reason in self._open.values()), None)
+        wrong = self._wrong or next(
+            (f"it could not be verified: {reason}" for reason in self._open.values()), None
+        )
         columns = {"mitigation": self.name}
         if wrong and run.get("status") == "ok":
             columns |= {"status": NOT_IN_EFFECT, "message": f"{self.name}: {wrong}"}
@@ -91,15 +109,24 @@ class Treatment(Attachment):
             self._held.close()
 
     def _look(self, pid: int, in_launcher: bool = False) -> None:
-        """Note what is proved, what is wrong, and what can't be told yet; nothing of it if the process is about to end, as it is empty then."""
-        answers = {place: action.check(pid) for place, action in enumerate(self.actions) if not (in_launcher and action.needs_program)}
+        """Note what is proved, what is wrong, and what can't be told yet; nothing of it if the
+        process is about to end, as it is empty then.
+        """
+        answers = {
+            place: action.check(pid)
+            for place, action in enumerate(self.actions)
+            if not (in_launcher and action.needs_program)
+        }
         if not _proc.alive(pid):
             return
         for place, answer in answers.items():
             if answer is None:
                 self._open.pop(place, None)
             elif isinstance(answer, NotYet):
-                self._open[place] = answer  # what was proved before: the process may have executed another program since
+                self._open[place] = (
+                    # what was proved before: the process may have executed another program since
+                    answer
+                )
             else:
                 self._wrong = self._wrong or answer
 
@@ -117,25 +144,36 @@ def _explained(action: Action) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        raise SettingError(f"{type(action).__name__}: {os.strerror(error.errno)}", why="the run would be measured without its mitigation", mend="run as root") from None
+        raise SettingError(
+            f"{type(action).__name__}: {os.strerror(error.errno)}",
+            why="the run would be measured without its mitigation",
+            mend="run as root",
+        ) from None
     except ProcessLookupError:  # the process has been killed at the barrier; the run will say so
         return
 
 
 class _Watch:
-    """A thread that looks at a process while it runs, at doubling intervals, until it is told to end."""
+    """A thread that looks at a process while it runs, at doubling intervals, until it is told to
+    end.
+    """
 
     def __init__(self, pid: int, look: Callable[[int], None]):
         self._pid, self._look, self._stop, self._thread = pid, look, threading.Event(), None
         self._pidfd = os.pidfd_open(pid)
 
     def begin(self, t0_ns: int) -> None:
-        self._thread = threading.Thread(target=self._go, args=(t0_ns,), name="mitigation watch", daemon=True)
+        self._thread = threading.Thread(
+            target=self._go, args=(t0_ns,), name="mitigation watch", daemon=True
+        )
         self._thread.start()
 
     def _go(self, t0_ns: int) -> None:
         after_s = _FIRST_LOOK_S
-        while not self._stop.wait(max(0.0, (t0_ns - time.monotonic_ns()) * 1e-9 + after_s)) and self._exists():
+        while (
+            not self._stop.wait(max(0.0, (t0_ns - time.monotonic_ns()) * 1e-9 + after_s))
+            and self._exists()
+        ):
             self._look(self._pid)
             after_s = max(2 * after_s, (time.monotonic_ns() - t0_ns) * 1e-9 + _FIRST_LOOK_S)
 
@@ -157,7 +195,9 @@ class _Watch:
 
 @dataclass(frozen=True)
 class Applied:
-    """What `applied` gives: the workload as it is started, and the attachments that go with its runs."""
+    """What `applied` gives: the workload as it is started, and the attachments that go with its
+    runs.
+    """
 
     workload: Workload
     attachments: tuple[Attachment, ...] = field(default=())
@@ -171,14 +211,19 @@ def treated(mitigation: str | Mitigation | Iterable[Action], workload: Workload)
 
     Raises
     ------
-    InputError : no such mitigation.
-    Unavailable : it can't be automated, or not done here; the message says why and what to do.
+    InputError
+        No such mitigation.
+    Unavailable
+        It can't be automated, or not done here; the message says why and what to do.
     """
     name, actions = _actions_of(mitigation)
     changed, settled = workload, []
     for action in actions:
         if not (answer := action.possible(changed)):
-            raise Unavailable(f"the mitigation '{name}' can't be applied here: {answer.reason}", mend=answer.mend or None)
+            raise Unavailable(
+                f"the mitigation '{name}' can't be applied here: {answer.reason}",
+                mend=answer.mend or None,
+            )
         settled.append(action.settled(changed))
         changed = action.applied_to(changed)
     return Applied(changed, (Treatment(name, settled, workload),))
@@ -187,21 +232,30 @@ def treated(mitigation: str | Mitigation | Iterable[Action], workload: Workload)
 def _actions_of(mitigation: str | Mitigation | Iterable[Action]) -> tuple[str, tuple[Action, ...]]:
     if isinstance(mitigation, str):
         if mitigation not in mitigations():
-            raise InputError(f"there is no mitigation '{mitigation}'", mend="see what there is: mitigate.here()")
+            raise InputError(
+                f"there is no mitigation '{mitigation}'", mend="see what there is: mitigate.here()"
+            )
         mitigation = mitigations()[mitigation]
     if not isinstance(mitigation, Mitigation):
         actions = tuple(mitigation)
         return "+".join(type(action).__name__ for action in actions), actions
     if not mitigation.automated:
-        raise Unavailable(f"the mitigation '{mitigation.id}' can't be automated", mend="; ".join(mitigation.by_hand))
+        raise Unavailable(
+            f"the mitigation '{mitigation.id}' can't be automated",
+            mend="; ".join(mitigation.by_hand),
+        )
     return mitigation.id, mitigation.actions
 
 
 @contextmanager
-def applied(mitigation: str | Mitigation | Iterable[Action], workload: Workload) -> Iterator[Applied]:
-    """A mitigation for the length of a block: gives (workload, attachments) to run; nothing of it is left afterwards.
+def applied(
+    mitigation: str | Mitigation | Iterable[Action], workload: Workload
+) -> Iterator[Applied]:
+    """A mitigation for the length of a block: gives (workload, attachments) to run; nothing of it
+    is left afterwards.
 
-    It is in force during each run, not between them, so that baseline runs may be made in the same block.
+    It is in force during each run, not between them, so that baseline runs may be made in the same
+    block.
 
     Examples
     --------
@@ -224,9 +278,19 @@ def cells(workload: Workload, names: Iterable[str | Mitigation]) -> list[Cell]:
 
     Raises
     ------
-    InputError, Unavailable : see `treated`.
+    InputError, Unavailable
+        See `treated`.
     """
     treatments = [treated(name, workload) for name in names]
-    return [Cell(BASELINE, workload, attachments=(Treatment("none", (), workload),)),
-            *(Cell(item.attachments[0].name, item.workload, attachments=item.attachments, beside=(BASELINE,))
-              for item in treatments)]
+    return [
+        Cell(BASELINE, workload, attachments=(Treatment("none", (), workload),)),
+        *(
+            Cell(
+                item.attachments[0].name,
+                item.workload,
+                attachments=item.attachments,
+                beside=(BASELINE,),
+            )
+            for item in treatments
+        ),
+    ]

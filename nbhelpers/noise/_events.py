@@ -1,6 +1,7 @@
 """The events of one CPU of a config file, checked column by column so that a million take seconds.
 
-Owns what makes a list of events one that can be replayed; an error names file, CPU, event and field.
+Owns what makes a list of events one that can be replayed; an error names file, CPU, event and
+field.
 """
 
 import math
@@ -20,7 +21,9 @@ def shortened(text: str, length: int = 300) -> str:
 
 
 class Events:
-    """The events of one CPU while they are checked, column by column; an offender is searched for only if there is one."""
+    """The events of one CPU while they are checked, column by column; an offender is searched for
+    only if there is one.
+    """
 
     def __init__(self, rows: object, cpu: str, path: Path):
         self.rows, self.place = rows, f"{path}, CPU {cpu}"
@@ -32,7 +35,9 @@ class Events:
             return []
         columns = list(zip(*self.rows))
         for at, name in enumerate(COLUMNS):
-            self.check_type(columns[at], name, int if name in ("start_ns", "duration_ns", "priority") else str)
+            self.check_type(
+                columns[at], name, int if name in ("start_ns", "duration_ns", "priority") else str
+            )
         self.check_range(columns[0], "start_ns", 0)
         self.check_range(columns[1], "duration_ns", 1)
         self.check_word(columns[2], "policy", POLICY_NAMES)
@@ -46,7 +51,9 @@ class Events:
             self.check_order(columns[0], columns[1])
         if columns[0][-1] >= window_ns:
             at = next(at for at, start in enumerate(columns[0]) if start >= window_ns)
-            self.refuse(at, "start_ns", f"begins at {columns[0][at]}, after the window of {window_ns} ns")
+            self.refuse(
+                at, "start_ns", f"begins at {columns[0][at]}, after the window of {window_ns} ns"
+            )
         return columns
 
     def refuse(self, event: int, field: str, what: str, mend: str | None = None) -> None:
@@ -55,20 +62,32 @@ class Events:
     def check_shape(self, length: int) -> None:
         if not isinstance(self.rows, list):
             raise InputError("not a list of events", where=self.place)
-        if not self.rows or (set(map(type, self.rows)) == {list} and set(map(len, self.rows)) == {length}):
+        if not self.rows or (
+            set(map(type, self.rows)) == {list} and set(map(len, self.rows)) == {length}
+        ):
             return
-        at = next(at for at, row in enumerate(self.rows) if type(row) is not list or len(row) != length)
+        at = next(
+            at for at, row in enumerate(self.rows) if type(row) is not list or len(row) != length
+        )
         self.refuse(at, "all fields", f"not a list of {length} fields: {self.rows[at]!r}")
 
     def check_type(self, column: tuple, name: str, wanted: type) -> None:
         if set(map(type, column)) != {wanted}:
             at = next(at for at, value in enumerate(column) if type(value) is not wanted)
-            self.refuse(at, name, f"not a {'whole number' if wanted is int else 'text'}: {column[at]!r}")
+            self.refuse(
+                at, name, f"not a {'whole number' if wanted is int else 'text'}: {column[at]!r}"
+            )
 
     def check_range(self, column: tuple, name: str, lowest: int) -> None:
         if not lowest <= min(column) <= max(column) <= LARGEST_NS:
             at = next(at for at, value in enumerate(column) if not lowest <= value <= LARGEST_NS)
-            what = "negative" if column[at] < 0 else "no length" if column[at] < lowest else "huge, beyond 2^62 ns"
+            what = (
+                "negative"
+                if column[at] < 0
+                else "no length"
+                if column[at] < lowest
+                else "huge, beyond 2^62 ns"
+            )
             self.refuse(at, name, f"{what}: {column[at]}")
 
     def check_word(self, column: tuple, name: str, known: tuple[str, ...]) -> None:
@@ -80,8 +99,15 @@ class Events:
         for name, value in set(zip(policy, priority)):
             lowest, highest = POLICIES[name]
             if not lowest <= value <= highest:
-                at = next(at for at, pair in enumerate(zip(policy, priority)) if pair == (name, value))
-                self.refuse(at, "priority", f"priority {value} is none of {name}'s", f"{name} has {lowest} … {highest}")
+                at = next(
+                    at for at, pair in enumerate(zip(policy, priority)) if pair == (name, value)
+                )
+                self.refuse(
+                    at,
+                    "priority",
+                    f"priority {value} is none of {name}'s",
+                    f"{name} has {lowest} … {highest}",
+                )
 
     def check_text(self, column: tuple) -> None:
         for name in set(column):
@@ -94,29 +120,59 @@ class Events:
         if bad.any():
             at = int(np.argmax(bad)) + 1
             unsorted = starts[at] < starts[at - 1]
-            what = "begins before the event before it" if unsorted else "overlaps the event before it"
-            self.refuse(at, "start_ns", f"{what}: {start[at]}, after {start[at - 1]} + {duration[at - 1]}",
-                        "sort the events by start" if unsorted else "make the config anew with NoiseConfig.from_events")
-
+            what = (
+                "begins before the event before it" if unsorted else "overlaps the event before it"
+            )
+            self.refuse(
+                at,
+                "start_ns",
+                f"{what}: {start[at]}, after {start[at - 1]} + {duration[at - 1]}",
+                (
+                    "sort the events by start"
+                    if unsorted
+                    else "make the config anew with NoiseConfig.from_events"
+                ),
+            )
 
     def check_intensity(self, kind: tuple, intensity: tuple) -> None:
         """A positive number where an event does more than occupy the CPU, null where it does not."""
         for at, (name, value) in enumerate(zip(kind, intensity)):
             if name not in STRESSORS and value is not None:
-                self.refuse(at, "intensity", f"{name} noise has no intensity: {value!r}", "write null")
-            if name in STRESSORS and not (type(value) in (int, float) and 0 < value <= sys.float_info.max):
-                self.refuse(at, "intensity", f"not a positive number: {value!r}", f"{name} noise has an intensity in {STRESSORS[name].unit}")
+                self.refuse(
+                    at, "intensity", f"{name} noise has no intensity: {value!r}", "write null"
+                )
+            if name in STRESSORS and not (
+                type(value) in (int, float) and 0 < value <= sys.float_info.max
+            ):
+                self.refuse(
+                    at,
+                    "intensity",
+                    f"not a positive number: {value!r}",
+                    f"{name} noise has an intensity in {STRESSORS[name].unit}",
+                )
 
     def check_voices(self, start: tuple, duration: tuple, kind: tuple) -> None:
-        """All by start, what occupies the CPU first; events that occupy it don't overlap, nor do those of one other kind."""
+        """All by start, what occupies the CPU first; events that occupy it don't overlap, nor do
+        those of one other kind.
+        """
         ends: dict[int, int] = {}
         before = (0, -1)
         for at, (begin, length, name) in enumerate(zip(start, duration, kind)):
             voice = STRESSOR_KINDS.index(name) if name in STRESSORS else -1
             if begin < ends.get(voice, 0):
-                self.refuse(at, "start_ns", f"overlaps an event before it: {begin}, before {ends[voice]}", "make the config anew with NoiseConfig.from_events")
+                self.refuse(
+                    at,
+                    "start_ns",
+                    f"overlaps an event before it: {begin}, before {ends[voice]}",
+                    "make the config anew with NoiseConfig.from_events",
+                )
             if (begin, voice) < before:
-                self.refuse(at, "start_ns", f"begins before the event before it: {begin} ({name})", "sort the events by start, those that occupy the CPU first")
+                self.refuse(
+                    at,
+                    "start_ns",
+                    f"begins before the event before it: {begin} ({name})",
+                    "sort the events by start, those that occupy the CPU first",
+                )
             ends[voice], before = begin + length, (begin, voice)
 
 
@@ -138,7 +194,10 @@ class PublishedEvents(Events):
         types = set(map(type, column))
         if types <= {int}:
             return column
-        good = [type(value) is int or (type(value) is float and math.isfinite(value)) for value in column]
+        good = [
+            type(value) is int or (type(value) is float and math.isfinite(value))
+            for value in column
+        ]
         if not all(good):
             at = good.index(False)
             self.refuse(at, name, f"not a number: {column[at]!r}")
@@ -147,8 +206,12 @@ class PublishedEvents(Events):
     def check_published_priority(self) -> None:
         if not -99 <= min(self.priorities) <= max(self.priorities) <= 0:
             at = next(at for at, priority in enumerate(self.priorities) if not -99 <= priority <= 0)
-            self.refuse(at, "priority", f"priority {self.priorities[at]} is unknown",
-                        "0 = SCHED_OTHER, -1 … -99 = SCHED_FIFO 1 … 99")
+            self.refuse(
+                at,
+                "priority",
+                f"priority {self.priorities[at]} is unknown",
+                "0 = SCHED_OTHER, -1 … -99 = SCHED_FIFO 1 … 99",
+            )
 
     def window(self) -> int | None:
         """Start of the sentinel, where there is one."""
@@ -158,12 +221,21 @@ class PublishedEvents(Events):
         return self.starts[-1] + self.durations[-1] if self.rows else 0
 
     def checked(self, window_ns: int) -> list[tuple]:
-        """The six columns of Noisebook's format; of the kind only this is known: real-time means an interrupt."""
+        """The six columns of Noisebook's format; of the kind only this is known: real-time means an
+        interrupt.
+        """
         policy = ["SCHED_FIFO" if priority else "SCHED_OTHER" for priority in self.priorities]
         self.check_order(self.starts, self.durations)
-        kept = [(start, duration, name, -priority, "irq" if priority else "thread", "published")
-                for start, duration, priority, name in zip(self.starts, self.durations, self.priorities, policy) if duration]
+        kept = [
+            (start, duration, name, -priority, "irq" if priority else "thread", "published")
+            for start, duration, priority, name in zip(
+                self.starts, self.durations, self.priorities, policy
+            )
+            if duration
+        ]
         if kept and kept[-1][0] >= window_ns:
             at = next(at for at, start in enumerate(self.starts) if start >= window_ns)
-            self.refuse(at, "start_ns", f"begins at {self.starts[at]}, after the window of {window_ns} ns")
+            self.refuse(
+                at, "start_ns", f"begins at {self.starts[at]}, after the window of {window_ns} ns"
+            )
         return list(zip(*kept))

@@ -1,8 +1,10 @@
-"""Noise configs from files: Noisebook's own format and the published injector's, checked so that they can be replayed.
+"""Noise configs from files: Noisebook's own format and the published injector's, checked so that
+they can be replayed.
 
-Owns what a file must be like, to the rules of `noise_config.schema.json` (tests hold the two in agreement) and those that a
-schema can't express. There are two ways to the same config: events read as columns (`_lists.py`), and any JSON, event by event. The
-first one takes only what is in order; what it does not take, the second one reads, or names file, CPU, event and field of what is wrong.
+Owns what a file must be like, to the rules of `noise_config.schema.json` (tests hold the two in
+agreement) and those that a schema can't express. There are two ways to the same config: events read
+as columns (`_lists.py`), and any JSON, event by event. The first one takes only what is in order;
+what it does not take, the second one reads, or names file, CPU, event and field of what is wrong.
 """
 
 import gc
@@ -42,10 +44,20 @@ def read_config(path: Path) -> Parts:
         document = _parse(_text(data, path), path)
         if isinstance(document, dict) and ("format" in document or "cpus" in document):
             return _own(document, path)
-        if isinstance(document, dict) and document and all(CPU_NAME.fullmatch(name) for name in document):
+        if (
+            isinstance(document, dict)
+            and document
+            and all(CPU_NAME.fullmatch(name) for name in document)
+        ):
             return _published(document, path)
-    raise InputError("not a noise config", where=path, why="neither Noisebook's format nor the published injector's",
-                     mend="a noise config is written by NoiseConfig.write; its schema is noise_config.schema.json")
+    raise InputError(
+        "not a noise config",
+        where=path,
+        why="neither Noisebook's format nor the published injector's",
+        mend=(
+            "a noise config is written by NoiseConfig.write; its schema is noise_config.schema.json"
+        ),
+    )
 
 
 @contextmanager
@@ -65,24 +77,35 @@ def _content(path: Path) -> bytes:
         data = path.read_bytes()
         return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"damaged gzip: {error}", where=path, mend="get the file again, it is probably cut short") from None
+        raise InputError(
+            f"damaged gzip: {error}",
+            where=path,
+            mend="get the file again, it is probably cut short",
+        ) from None
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the file: {getattr(error, 'strerror', None) or error}", where=path) from None
+        raise InputError(
+            f"cannot read the file: {getattr(error, 'strerror', None) or error}", where=path
+        ) from None
 
 
 def _text(data: bytes, path: Path) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError("the file is not UTF-8 text", where=f"{path}, byte {error.start}") from None
+        raise InputError(
+            "the file is not UTF-8 text", where=f"{path}, byte {error.start}"
+        ) from None
 
 
 def _parse(text: str, path: Path) -> object:
     try:
         return json.loads(text, object_pairs_hook=_without_doubles)
     except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}", where=f"{path}, line {error.lineno}, column {error.colno}",
-                         mend="get the file again, it is probably damaged or cut short") from None
+        raise InputError(
+            f"not JSON: {error.msg}",
+            where=f"{path}, line {error.lineno}, column {error.colno}",
+            mend="get the file again, it is probably damaged or cut short",
+        ) from None
     except (RecursionError, ValueError) as error:
         raise InputError(f"not usable JSON: {error}", where=path) from None
 
@@ -91,20 +114,29 @@ def _without_doubles(pairs: list[tuple[str, object]]) -> dict:
     value = dict(pairs)
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)!r} occurs twice in one object")
+        raise ValueError(
+            f"the name {next(name for name in names if names.count(name) > 1)!r} occurs twice in"
+            " one object"
+        )
     return value
 
 
-# Noisebook's own format -------------------------------------------------------------------------------------------------
+# Noisebook's own format
+# -------------------------------------------------------------------------------------------------
+
 
 def _own(document: dict, path: Path) -> Parts:
     _check_frame(document, path)
     window_ns = document["window_ns"]
     cpus = sorted(document["cpus"], key=int)
     with_intensity = len(document["columns"]) > len(COLUMNS)
-    lists = [Events(document["cpus"][cpu], cpu, path).checked(window_ns, with_intensity) for cpu in cpus]
+    lists = [
+        Events(document["cpus"][cpu], cpu, path).checked(window_ns, with_intensity) for cpu in cpus
+    ]
     if not any(map(len, lists)):
-        raise InputError("an empty config: no event on any CPU", where=path, why="there is nothing to inject")
+        raise InputError(
+            "an empty config: no event on any CPU", where=path, why="there is nothing to inject"
+        )
     provenance = _plain(document["provenance"], path)
     return tuple(map(int, cpus)), window_ns, provenance, _table(cpus, lists)
 
@@ -117,58 +149,101 @@ def _plain(provenance: dict, path: Path) -> dict:
 
 
 def _check_frame(document: dict, path: Path) -> None:
-    """The frame of the document. Only if it is wrong is the schema asked why: to import its checker takes a second."""
+    """The frame of the document. Only if it is wrong is the schema asked why: to import its checker
+    takes a second.
+    """
     if not _frame_is_right(document):
         raise _explained(document, path)
 
 
 def _frame_is_right(document: dict) -> bool:
     cpus = document.get("cpus")
-    return (set(document) == {"format", "provenance", "window_ns", "columns", "cpus"} and document["format"] == FORMAT
-            and isinstance(document["provenance"], dict) and document["columns"] in (list(COLUMNS), [*COLUMNS, INTENSITY])
-            and type(document["window_ns"]) is int and 1 <= document["window_ns"] <= LARGEST_NS
-            and isinstance(cpus, dict) and len(cpus) > 0 and all(CPU_NAME.fullmatch(name) for name in cpus))
+    return (
+        set(document) == {"format", "provenance", "window_ns", "columns", "cpus"}
+        and document["format"] == FORMAT
+        and isinstance(document["provenance"], dict)
+        and document["columns"] in (list(COLUMNS), [*COLUMNS, INTENSITY])
+        and type(document["window_ns"]) is int
+        and 1 <= document["window_ns"] <= LARGEST_NS
+        and isinstance(cpus, dict)
+        and len(cpus) > 0
+        and all(CPU_NAME.fullmatch(name) for name in cpus)
+    )
 
 
 def _explained(document: dict, path: Path) -> InputError:
-    """What the schema says is wrong with the frame (the lists of events left out: these are checked by column)."""
+    """What the schema says is wrong with the frame (the lists of events left out: these are checked
+    by column).
+    """
     cpus = document.get("cpus")
     frame = {**document, "cpus": dict.fromkeys(cpus, [])} if isinstance(cpus, dict) else document
     error = schema_error(json.loads(SCHEMA.read_text(encoding="utf-8")), frame)
     if error is None:  # to a schema 1.0 is a whole number, and "0\n" ends after the 0
         odd = "window_ns" if type(document["window_ns"]) is not int else "cpus"
-        return InputError(f"not a whole number: {shortened(repr(document[odd]))}", where=f"{path}, {odd}")
-    meaning = error.schema.get("description", "the frame of the file") if isinstance(error.schema, dict) else "the file"
-    return InputError(shortened(error.message), where=", ".join(map(str, [path, *error.absolute_path])),
-                      mend=f"see {SCHEMA.name}: {shortened(meaning)}")
+        return InputError(
+            f"not a whole number: {shortened(repr(document[odd]))}", where=f"{path}, {odd}"
+        )
+    meaning = (
+        error.schema.get("description", "the frame of the file")
+        if isinstance(error.schema, dict)
+        else "the file"
+    )
+    return InputError(
+        shortened(error.message),
+        where=", ".join(map(str, [path, *error.absolute_path])),
+        mend=f"see {SCHEMA.name}: {shortened(meaning)}",
+    )
 
 
 def _table(cpus: list[str], lists: list[list[tuple]]) -> pd.DataFrame:
-    columns = [[value for events in lists if events for value in events[at]] for at in range(max(map(len, lists)))]
+    columns = [
+        [value for events in lists if events for value in events[at]]
+        for at in range(max(map(len, lists)))
+    ]
     source, sources = _coded(columns[5], sorted(set(columns[5])))
-    cpu = np.repeat([int(name) for name in cpus], [len(events[0]) if events else 0 for events in lists])
+    cpu = np.repeat(
+        [int(name) for name in cpus], [len(events[0]) if events else 0 for events in lists]
+    )
     intensity = [np.array(values, float) for values in columns[6:]]  # of null: NaN
-    return config_table(Columns(cpu, np.array(columns[0], np.int64), np.array(columns[1], np.int64),
-                                _coded(columns[2], POLICY_NAMES)[0], np.array(columns[3], np.int64),
-                                _coded(columns[4], ALL_KINDS)[0], source, *intensity), list(sources))
+    return config_table(
+        Columns(
+            cpu,
+            np.array(columns[0], np.int64),
+            np.array(columns[1], np.int64),
+            _coded(columns[2], POLICY_NAMES)[0],
+            np.array(columns[3], np.int64),
+            _coded(columns[4], ALL_KINDS)[0],
+            source,
+            *intensity,
+        ),
+        list(sources),
+    )
 
 
-def _coded(values: list[str], names: list[str] | tuple[str, ...]) -> tuple[np.ndarray, list[str] | tuple[str, ...]]:
+def _coded(
+    values: list[str], names: list[str] | tuple[str, ...]
+) -> tuple[np.ndarray, list[str] | tuple[str, ...]]:
     place = {name: at for at, name in enumerate(names)}
     return np.fromiter(map(place.__getitem__, values), np.int64, len(values)), names
 
 
-# The published injector's format ----------------------------------------------------------------------------------------
+# The published injector's format
+# ----------------------------------------------------------------------------------------
+
 
 def _published(document: dict, path: Path) -> Parts:
     _refuse_without_priorities(document, path)
     cpus = sorted(document, key=int)
     entries = [PublishedEvents(document[cpu], cpu, path) for cpu in cpus]
     windows = [events.window() for events in entries]
-    window_ns = max(filter(None, windows), default=None) or max(events.last_end() for events in entries)
+    window_ns = max(filter(None, windows), default=None) or max(
+        events.last_end() for events in entries
+    )
     lists = [events.checked(max(window_ns, 1)) for events in entries]
     if not any(map(len, lists)):
-        raise InputError("an empty config: no event on any CPU", where=path, why="there is nothing to inject")
+        raise InputError(
+            "an empty config: no event on any CPU", where=path, why="there is nothing to inject"
+        )
     return tuple(map(int, cpus)), window_ns, {"format": "published injector"}, _table(cpus, lists)
 
 
@@ -176,13 +251,23 @@ def _refuse_without_priorities(document: dict, path: Path) -> None:
     for cpu, rows in document.items():
         row = rows[0] if isinstance(rows, list) and rows else None
         if isinstance(row, dict) or (isinstance(row, list) and len(row) == 2):
-            raise InputError("an old version of the published injector's format, without priorities", where=f"{path}, CPU {cpu}",
-                             why="whether an event is real-time noise or not decides what it does to the workload",
-                             mend="make it anew from the traces, or add a third field to each event: 0 = SCHED_OTHER, "
-                             "-1 = SCHED_FIFO 1")
+            raise InputError(
+                "an old version of the published injector's format, without priorities",
+                where=f"{path}, CPU {cpu}",
+                why=(
+                    "whether an event is real-time noise or not decides what it does to the"
+                    " workload"
+                ),
+                mend=(
+                    "make it anew from the traces, or add a third field to each event: 0 ="
+                    " SCHED_OTHER, -1 = SCHED_FIFO 1"
+                ),
+            )
 
 
-# The lists as columns ---------------------------------------------------------------------------------------------------
+# The lists as columns
+# --------------------------------------------------------------------------------------------------
+
 
 def _from_lists(data: bytes, path: Path) -> Parts | None:
     """The config, if its lists are such as `read_lists` takes and nothing is wrong with them."""
@@ -199,29 +284,56 @@ def _own_lists(lists: Lists, path: Path) -> Parts | None:
     document = _parse(_text(lists.frame, path), path)
     place = document.get("cpus")
     document["cpus"] = {str(cpu): [] for cpu in lists.cpus}
-    if place != json.loads(PLACE) or not _frame_is_right(document) or document["columns"] != list(COLUMNS):
+    if (
+        place != json.loads(PLACE)
+        or not _frame_is_right(document)
+        or document["columns"] != list(COLUMNS)
+    ):
         return None
     late = _last(lists.start_ns, lists.lengths).max() >= document["window_ns"]
     if lists.fractions or late or not _in_order(lists) or lists.duration_ns.min() < 1:
         return None
-    tails = Events([[at, 1, *tail] for at, tail in enumerate(lists.tails)], "", path).checked(len(lists.tails))
-    return tuple(lists.cpus.tolist()), document["window_ns"], _plain(document["provenance"], path), _lists_table(lists, *tails[2:])
+    tails = Events([[at, 1, *tail] for at, tail in enumerate(lists.tails)], "", path).checked(
+        len(lists.tails)
+    )
+    return (
+        tuple(lists.cpus.tolist()),
+        document["window_ns"],
+        _plain(document["provenance"], path),
+        _lists_table(lists, *tails[2:]),
+    )
 
 
 def _published_lists(lists: Lists) -> Parts | None:
-    if not all(len(tail) == 1 and type(tail[0]) is int and -99 <= tail[0] <= 0 for tail in lists.tails) or not _in_order(lists):
+    if not all(
+        len(tail) == 1 and type(tail[0]) is int and -99 <= tail[0] <= 0 for tail in lists.tails
+    ) or not _in_order(lists):
         return None
-    last_start, last_duration = _last(lists.start_ns, lists.lengths), _last(lists.duration_ns, lists.lengths)
+    last_start = _last(lists.start_ns, lists.lengths)
+    last_duration = _last(lists.duration_ns, lists.lengths)
     sentinels = last_start[last_duration == 0]
     window_ns = int(max(sentinels.max(initial=0), 0) or (last_start + last_duration).max())
     kept = lists.duration_ns > 0
     if not kept.any() or lists.start_ns[kept].max() >= window_ns:
         return None
-    lengths = np.bincount(np.repeat(np.arange(len(lists.cpus)), lists.lengths)[kept], minlength=len(lists.cpus))
-    events = replace(lists, lengths=lengths, start_ns=lists.start_ns[kept], duration_ns=lists.duration_ns[kept], tail=lists.tail[kept])
+    lengths = np.bincount(
+        np.repeat(np.arange(len(lists.cpus)), lists.lengths)[kept], minlength=len(lists.cpus)
+    )
+    events = replace(
+        lists,
+        lengths=lengths,
+        start_ns=lists.start_ns[kept],
+        duration_ns=lists.duration_ns[kept],
+        tail=lists.tail[kept],
+    )
     urgency = [-tail[0] for tail in lists.tails]
-    table = _lists_table(events, ["SCHED_FIFO" if one else "SCHED_OTHER" for one in urgency], urgency,
-                         ["irq" if one else "thread" for one in urgency], ["published"] * len(urgency))
+    table = _lists_table(
+        events,
+        ["SCHED_FIFO" if one else "SCHED_OTHER" for one in urgency],
+        urgency,
+        ["irq" if one else "thread" for one in urgency],
+        ["published"] * len(urgency),
+    )
     return tuple(lists.cpus.tolist()), window_ns, {"format": "published injector"}, table
 
 
@@ -238,10 +350,27 @@ def _last(column: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return column[np.cumsum(lengths)[lengths > 0] - 1]
 
 
-def _lists_table(lists: Lists, policy: list[str], priority: list[int], kind: list[str], source: list[str]) -> pd.DataFrame:
+def _lists_table(
+    lists: Lists, policy: list[str], priority: list[int], kind: list[str], source: list[str]
+) -> pd.DataFrame:
     """The table, from the fields of each tail."""
     codes, sources = _coded(source, sorted(set(source)))
-    fields = [_coded(policy, POLICY_NAMES)[0].astype(np.int8), np.array(priority, np.int16), _coded(kind, KINDS)[0].astype(np.int8), codes]
+    fields = [
+        _coded(policy, POLICY_NAMES)[0].astype(np.int8),
+        np.array(priority, np.int16),
+        _coded(kind, KINDS)[0].astype(np.int8),
+        codes,
+    ]
     policies, priorities, kinds, of_source = (field[lists.tail] for field in fields)
-    return config_table(Columns(np.repeat(lists.cpus, lists.lengths), lists.start_ns, lists.duration_ns, policies, priorities, kinds,
-                                of_source), sources)
+    return config_table(
+        Columns(
+            np.repeat(lists.cpus, lists.lengths),
+            lists.start_ns,
+            lists.duration_ns,
+            policies,
+            priorities,
+            kinds,
+            of_source,
+        ),
+        sources,
+    )

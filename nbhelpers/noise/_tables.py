@@ -1,6 +1,8 @@
-"""What the other modules ask of the events and runs tables: the columns, the finished runs, sources as whole numbers.
+"""What the other modules ask of the events and runs tables: the columns, the finished runs, sources
+as whole numbers.
 
-Owns the checks of what comes in; nothing here is per event in Python, so ten million rows take about a second.
+Owns the checks of what comes in; nothing here is per event in Python, so ten million rows take
+about a second.
 """
 
 from dataclasses import dataclass
@@ -18,12 +20,18 @@ def require_columns(table: pd.DataFrame, columns: tuple[str, ...], name: str) ->
     """Refuse a table that lacks one of the columns."""
     missing = [column for column in columns if column not in table.columns]
     if missing:
-        raise InputError(f"the {name} table lacks {', '.join(missing)}", where=f"columns: {', '.join(map(str, table.columns))}",
-                         mend=f"pass the {name} table as data/README.md describes it")
+        raise InputError(
+            f"the {name} table lacks {', '.join(missing)}",
+            where=f"columns: {', '.join(map(str, table.columns))}",
+            mend=f"pass the {name} table as data/README.md describes it",
+        )
 
 
-def whole_numbers(table: pd.DataFrame, column: str, name: str, lowest: int | None = 0) -> np.ndarray:
-    """A column as int64; an error names the first row that is missing, fractional, too small or beyond 2^62.
+def whole_numbers(
+    table: pd.DataFrame, column: str, name: str, lowest: int | None = 0
+) -> np.ndarray:
+    """A column as int64; an error names the first row that is missing, fractional, too small or
+    beyond 2^62.
 
     `lowest=None` allows negative values.
     """
@@ -35,7 +43,10 @@ def whole_numbers(table: pd.DataFrame, column: str, name: str, lowest: int | Non
     bad = (values < lowest) | (values > LARGEST_NS)
     if bad.any():
         at = int(np.argmax(bad))
-        raise InputError(f"{column} {values[at]} lies outside {lowest} … {LARGEST_NS}", where=f"{name} table, row {at}")
+        raise InputError(
+            f"{column} {values[at]} lies outside {lowest} … {LARGEST_NS}",
+            where=f"{name} table, row {at}",
+        )
     return values.astype(np.int64, copy=False)
 
 
@@ -53,33 +64,49 @@ def finished_seconds(runs: pd.DataFrame, column: str = "region_seconds") -> pd.S
 
     Parameters
     ----------
-    column : `region_seconds`, in which the noise was counted; a table without it has `seconds` only.
+    column
+        `region_seconds`, in which the noise was counted; a table without it has `seconds` only.
 
     Raises
     ------
-    InputError : no run finished, a run number occurs twice, or a length is not a positive number.
+    InputError
+        No run finished, a run number occurs twice, or a length is not a positive number.
     """
     column = column if column in runs.columns else "seconds"
     require_columns(runs, ("run", column), "runs")
     done = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
     if done.empty:
-        raise InputError("no finished run", where=f"{len(runs)} runs, none with status ok",
-                         why="there is no average and no worst case", mend="look at the column status of the runs table")
+        raise InputError(
+            "no finished run",
+            where=f"{len(runs)} runs, none with status ok",
+            why="there is no average and no worst case",
+            mend="look at the column status of the runs table",
+        )
     numbers = whole_numbers(done, "run", "runs", lowest=None)
-    seconds = pd.Series(pd.to_numeric(done[column], errors="coerce").to_numpy(dtype=float), index=numbers).sort_index()
+    seconds = pd.Series(
+        pd.to_numeric(done[column], errors="coerce").to_numpy(dtype=float), index=numbers
+    ).sort_index()
     twice = seconds.index[seconds.index.duplicated()]
     if len(twice):
-        raise InputError(f"run {twice[0]} occurs twice", where="runs table, column run",
-                         mend="pass the runs of one campaign, or number them anew")
+        raise InputError(
+            f"run {twice[0]} occurs twice",
+            where="runs table, column run",
+            mend="pass the runs of one campaign, or number them anew",
+        )
     bad = ~(np.isfinite(seconds) & (seconds > 0))
     if bad.any():
-        raise InputError(f"run {seconds.index[bad][0]} lasted {seconds[bad].iloc[0]} seconds", where=f"runs table, column {column}")
+        raise InputError(
+            f"run {seconds.index[bad][0]} lasted {seconds[bad].iloc[0]} seconds",
+            where=f"runs table, column {column}",
+        )
     return seconds
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Events as whole numbers: `code[i]` is the row of `names` (columns kind, source) that event i belongs to."""
+    """Events as whole numbers: `code[i]` is the row of `names` (columns kind, source) that event i
+    belongs to.
+    """
 
     code: np.ndarray
     names: pd.DataFrame
@@ -89,11 +116,17 @@ class Groups:
 
 
 def group_sources(kind: pd.Series, source: pd.Series) -> Groups:
-    """Number the unique pairs (kind, source) in alphabetical order, whatever order the rows come in."""
+    """Number the unique pairs (kind, source) in alphabetical order, whatever order the rows come
+    in.
+    """
     kind_code, kinds = coded(kind, "kind")
     unknown = sorted(set(kinds) - set(KINDS))
     if unknown:
-        raise InputError(f"unknown kind {unknown[0]!r}", where="events table, column kind", mend=f"kinds are {', '.join(KINDS)}")
+        raise InputError(
+            f"unknown kind {unknown[0]!r}",
+            where="events table, column kind",
+            mend=f"kinds are {', '.join(KINDS)}",
+        )
     source_code, sources = coded(source, "source")
     code, present = renumbered(kind_code * len(sources) + source_code, len(kinds) * len(sources))
     kind_of, source_of = np.divmod(present, max(len(sources), 1))
@@ -104,8 +137,8 @@ def group_sources(kind: pd.Series, source: pd.Series) -> Groups:
 def renumbered(key: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Give the values of `key` (0 ≤ key < size) that occur the numbers 0, 1, … in ascending order.
 
-    Returns the new numbers and the values they stand for. Memory is linear in the keys: a large `size` is sorted instead.
-    Few values get 16-bit numbers, which NumPy sorts by radix.
+    Returns the new numbers and the values they stand for. Memory is linear in the keys: a large
+    `size` is sorted instead. Few values get 16-bit numbers, which NumPy sorts by radix.
     """
     if size > 4 * len(key) + 65_536:
         present, code = np.unique(key, return_inverse=True)
@@ -117,11 +150,17 @@ def renumbered(key: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def coded(values: pd.Series, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Each value's place among the unique ones in alphabetical order, and these; names that aren't text become so."""
+    """Each value's place among the unique ones in alphabetical order, and these; names that aren't
+    text become so.
+    """
     codes, unique = pd.factorize(values)
     if (codes < 0).any():
-        raise InputError(f"an event without a {name}", where=f"events table, row {int(np.argmax(codes < 0))}")
+        raise InputError(
+            f"an event without a {name}", where=f"events table, row {int(np.argmax(codes < 0))}"
+        )
     # the name of a program may be any bytes; what isn't text is written as \\udcNN
-    names = np.array([str(value).encode("utf-8", "backslashreplace").decode() for value in unique], dtype=object)
+    names = np.array(
+        [str(value).encode("utf-8", "backslashreplace").decode() for value in unique], dtype=object
+    )
     names, rank = np.unique(names, return_inverse=True)
     return rank[codes], names

@@ -7,7 +7,15 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ._tables import EVENT_COLUMNS, Groups, finished_seconds, group_sources, renumbered, require_columns, whole_numbers
+from ._tables import (
+    EVENT_COLUMNS,
+    Groups,
+    finished_seconds,
+    group_sources,
+    renumbered,
+    require_columns,
+    whole_numbers,
+)
 
 
 def average_noise(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -15,10 +23,13 @@ def average_noise(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    events : noise events of any number of runs (columns run, kind, source, duration_ns; the machine's CPUs together).
-        Events of runs that did not finish, or that are not in `runs`, are passed over.
-    runs : runs table (run, seconds and, where there, status). Every finished run counts, one without any event as zero:
-        pass traced runs only.
+    events
+        Noise events of any number of runs (columns run, kind, source, duration_ns; the machine's
+        CPUs together). Events of runs that did not finish, or that are not in `runs`, are passed
+        over.
+    runs
+        Runs table (run, seconds and, where there, status). Every finished run counts, one without
+        any event as zero: pass traced runs only.
 
     Returns
     -------
@@ -33,21 +44,32 @@ def average_noise(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
     Raises
     ------
-    InputError : no finished run, a column is missing, or a value is not usable.
+    InputError
+        No finished run, a column is missing, or a value is not usable.
 
     Notes
     -----
-    Persson et al. (2025), section 4.2. The published code computes another duration, the sum per run:
-    see `delta_noise(method="compat")`.
+    Persson et al. (2025), section 4.2. The published code computes another duration, the sum per
+    run: see `delta_noise(method="compat")`.
 
     Examples
     --------
     Two runs of half a second; the timer struck 3 and 1 times: (3 / 0.5 + 1 / 0.5) / 2 = 4 Hz.
 
     >>> runs = pd.DataFrame({"run": [0, 1], "seconds": [0.5, 0.5], "status": "ok"})
-    >>> events = pd.DataFrame({"run": [0, 0, 0, 1], "cpu": 0, "kind": "irq", "source": "local_timer",
-    ...                        "start_ns": [0, 10_000, 20_000, 0], "duration_ns": [2000, 2000, 3000, 1000]})
-    >>> average_noise(events, runs)[["source", "frequency_hz", "duration_ns", "events"]].values.tolist()
+    >>> events = pd.DataFrame(
+    ...     {
+    ...         "run": [0, 0, 0, 1],
+    ...         "cpu": 0,
+    ...         "kind": "irq",
+    ...         "source": "local_timer",
+    ...         "start_ns": [0, 10_000, 20_000, 0],
+    ...         "duration_ns": [2000, 2000, 3000, 1000],
+    ...     }
+    ... )
+    >>> average_noise(events, runs)[
+    ...     ["source", "frequency_hz", "duration_ns", "events"]
+    ... ].values.tolist()
     [['local_timer', 4.0, 2000.0, 4]]
     """
     require_columns(events, EVENT_COLUMNS, "events")
@@ -57,17 +79,25 @@ def average_noise(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     duration = whole_numbers(events, "duration_ns", "events")
     count, frequency_hz, appeared = _counts(groups, run, seconds.to_numpy())
     mean_ns = np.bincount(groups.code, weights=duration, minlength=len(groups)) / count
-    table = groups.names.assign(frequency_hz=frequency_hz, duration_ns=mean_ns, events=count, runs=appeared)
+    table = groups.names.assign(
+        frequency_hz=frequency_hz, duration_ns=mean_ns, events=count, runs=appeared
+    )
     return _largest_first(table, len(seconds))
 
 
-def _counts(groups: Groups, run: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _counts(
+    groups: Groups, run: np.ndarray, seconds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Events, frequency and number of runs with an event, per source."""
-    cell, present = renumbered(groups.code.astype(np.int64) * len(seconds) + run, len(groups) * len(seconds))
+    cell, present = renumbered(
+        groups.code.astype(np.int64) * len(seconds) + run, len(groups) * len(seconds)
+    )
     source, run = np.divmod(present, len(seconds))
     in_cell = np.bincount(cell)
     count = np.bincount(groups.code, minlength=len(groups))
-    frequency_hz = np.bincount(source, weights=in_cell / seconds[run], minlength=len(groups)) / len(seconds)
+    frequency_hz = np.bincount(source, weights=in_cell / seconds[run], minlength=len(groups)) / len(
+        seconds
+    )
     return count, frequency_hz, np.bincount(source, minlength=len(groups))
 
 
@@ -84,8 +114,11 @@ def of_finished_runs(events: pd.DataFrame, seconds: pd.Series) -> tuple[pd.DataF
     codes, numbers = pd.factorize(whole_numbers(events, "run", "events", lowest=None))
     place = seconds.index.get_indexer(pd.Index(numbers))[codes]
     if (place < 0).all():
-        raise InputError("no event belongs to a finished run", where=f"{len(events)} events, {len(seconds)} finished runs",
-                         mend="pass the events and the runs of the same campaign")
+        raise InputError(
+            "no event belongs to a finished run",
+            where=f"{len(events)} events, {len(seconds)} finished runs",
+            mend="pass the events and the runs of the same campaign",
+        )
     if (place < 0).any():
         events, place = events[place >= 0], place[place >= 0]
     return events, place

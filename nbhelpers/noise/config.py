@@ -1,7 +1,9 @@
-"""The noise config: what the injector replays, on which CPU, when, for how long and with which policy.
+"""The noise config: what the injector replays, on which CPU, when, for how long and with which
+policy.
 
-Owns `NoiseConfig`: made of events, read from and written to files, summarised for a person. What a file may look like is in
-`_reading.py` and `noise_config.schema.json`, how overlapping events are combined in `_merge.py`.
+Owns `NoiseConfig`: made of events, read from and written to files, summarised for a person. What a
+file may look like is in `_reading.py` and `noise_config.schema.json`, how overlapping events are
+combined in `_merge.py`.
 """
 
 import html
@@ -22,35 +24,47 @@ from ._table import INTENSITY, config_table, plain_provenance, without_needless
 from ._vocabulary import LARGEST_CPU, LARGEST_NS
 
 # What an events table says of itself and of its making that is worth keeping in the config.
-KEPT_ATTRS = ("run", "seconds", "region_seconds", "method", "tracer", "clock", "removed_ns", "kept_ns", "removed_events", "reduced_events")
+KEPT_ATTRS = (
+    "run",
+    "seconds",
+    "region_seconds",
+    "method",
+    "tracer",
+    "clock",
+    "removed_ns",
+    "kept_ns",
+    "removed_events",
+    "reduced_events",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NoiseConfig:
-    """Noise to replay: for each CPU a sorted list of events that don't overlap (but for kinds that do more than occupy it).
+    """Noise to replay: for each CPU a sorted list of events that don't overlap (but for kinds that
+    do more than occupy it).
 
-    Made by `NoiseConfig.from_events` and `NoiseConfig.read`, never by hand.
+        Made by `NoiseConfig.from_events` and `NoiseConfig.read`, never by hand.
 
     Attributes
     ----------
-    cpus : the CPU numbers, ascending; one without events occurs here only.
-    window_ns : length of the replay. Every event begins inside; the last of a CPU may reach beyond.
-    provenance : where the noise comes from (plain JSON).
-    digest : 16 hexadecimal digits that name the noise: window, CPUs and events, not the provenance.
+        cpus : the CPU numbers, ascending; one without events occurs here only.
+        window_ns : length of the replay. Every event begins inside; the last of a CPU may reach beyond.
+        provenance : where the noise comes from (plain JSON).
+        digest : 16 hexadecimal digits that name the noise: window, CPUs and events, not the provenance.
 
     Examples
     --------
-    A thread of 100 µs into which a timer interrupt falls after 30 µs is cut there, and goes on after it:
+        A thread of 100 µs into which a timer interrupt falls after 30 µs is cut there, and goes on after it:
 
-    >>> events = pd.DataFrame({"run": 0, "cpu": 0, "kind": ["thread", "irq"], "source": ["kworker/0:1", "local_timer"],
-    ...                        "start_ns": [10_000, 40_000], "duration_ns": [100_000, 5_000]})
-    >>> config = NoiseConfig.from_events(events, window_ns=1_000_000)
-    >>> config.events()[["start_ns", "duration_ns", "policy", "source"]].values.tolist()
-    [[10000, 30000, 'SCHED_OTHER', 'kworker/0:1'], [40000, 5000, 'SCHED_FIFO', 'local_timer'], \
-[45000, 70000, 'SCHED_OTHER', 'kworker/0:1']]
-    >>> whole = NoiseConfig.from_events(events, merge="pessimistic", window_ns=1_000_000)
-    >>> whole.events()[["duration_ns", "policy"]].values.tolist()
-    [[105000, 'SCHED_FIFO']]
+        >>> events = pd.DataFrame({"run": 0, "cpu": 0, "kind": ["thread", "irq"], "source": ["kworker/0:1", "local_timer"],
+        ...                        "start_ns": [10_000, 40_000], "duration_ns": [100_000, 5_000]})
+        >>> config = NoiseConfig.from_events(events, window_ns=1_000_000)
+        >>> config.events()[["start_ns", "duration_ns", "policy", "source"]].values.tolist()
+        [[10000, 30000, 'SCHED_OTHER', 'kworker/0:1'], [40000, 5000, 'SCHED_FIFO', 'local_timer'], \
+    [45000, 70000, 'SCHED_OTHER', 'kworker/0:1']]
+        >>> whole = NoiseConfig.from_events(events, merge="pessimistic", window_ns=1_000_000)
+        >>> whole.events()[["duration_ns", "policy"]].values.tolist()
+        [[105000, 'SCHED_FIFO']]
     """
 
     cpus: tuple[int, ...]
@@ -59,16 +73,24 @@ class NoiseConfig:
     _table: pd.DataFrame
 
     @classmethod
-    def from_events(cls, events: pd.DataFrame, merge: str = "improved", window_ns: int | None = None,
-                    provenance: Mapping | None = None) -> "NoiseConfig":
+    def from_events(
+        cls,
+        events: pd.DataFrame,
+        merge: str = "improved",
+        window_ns: int | None = None,
+        provenance: Mapping | None = None,
+    ) -> "NoiseConfig":
         """Turn the noise events of one run into lists that can be replayed.
 
         Parameters
         ----------
-        events : noise events of one run (`delta_noise`, `signature_noise`, or a trace as it is). Interrupts are injected
-            with SCHED_FIFO (nmi and hardware 51, irq 50, softirq 49), threads with their own policy and priority where the
-            trace tells them, else SCHED_OTHER. Events of no length are left out.
-        merge : what becomes of events of a CPU that overlap. Durations are net, so they always add up.
+        events
+            Noise events of one run (`delta_noise`, `signature_noise`, or a trace as it is).
+            Interrupts are injected with SCHED_FIFO (nmi and hardware 51, irq 50, softirq 49),
+            threads with their own policy and priority where the trace tells them, else SCHED_OTHER.
+            Events of no length are left out.
+        merge
+            What becomes of events of a CPU that overlap. Durations are net, so they always add up.
 
             - "improved" (section 5.2 of the paper): interrupt noise is never merged with thread noise. Interrupts that
               overlap become one. A thread event is cut where an interrupt falls into it and goes on after it, until its pieces
@@ -77,26 +99,44 @@ class NoiseConfig:
             - "compat": the same by the published code: threads SCHED_OTHER 0, all else SCHED_FIFO 1, whatever the trace tells.
 
             A merged event has the kind and source of its longest part, and the policy of its most urgent one.
-        window_ns : length of the replay. None = `events.attrs["region_seconds"]` or `["seconds"]`, or else the end of the last event. What begins
-            later is left out; `provenance["beyond_window_ns"]` says how much that is.
-        provenance : what else to keep: anything that JSON can hold.
+        window_ns
+            Length of the replay. None = `events.attrs["region_seconds"]` or `["seconds"]`, or else
+            the end of the last event. What begins later is left out;
+            `provenance["beyond_window_ns"]` says how much that is.
+        provenance
+            What else to keep: anything that JSON can hold.
 
         Raises
         ------
-        InputError : no events are left to inject, events of several runs, an unknown word or an unusable value.
+        InputError
+            No events are left to inject, events of several runs, an unknown word or an unusable
+            value.
         """
         if merge not in _merge.MERGES:
-            raise InputError(f"unknown merge {merge!r}", mend=f"merge is one of {', '.join(_merge.MERGES)}")
+            raise InputError(
+                f"unknown merge {merge!r}", mend=f"merge is one of {', '.join(_merge.MERGES)}"
+            )
         _refuse_several_runs(events)
         columns, sources = _merge.from_table(events)
         if not len(columns):
-            raise InputError("nothing to inject: no event is left", where=f"{len(events)} events, none of any length",
-                             mend="take another run, delta_noise(…, run=NUMBER), or artificial noise, signature_noise(…)")
+            raise InputError(
+                "nothing to inject: no event is left",
+                where=f"{len(events)} events, none of any length",
+                mend=(
+                    "take another run, delta_noise(…, run=NUMBER), or artificial noise,"
+                    " signature_noise(…)"
+                ),
+            )
         lists = _merge.combine(columns, merge)
-        window_ns = _window(window_ns, events.attrs.get("region_seconds", events.attrs.get("seconds")), lists)
+        window_ns = _window(
+            window_ns, events.attrs.get("region_seconds", events.attrs.get("seconds")), lists
+        )
         inside = lists.take(lists.start_ns < window_ns)
         if not len(inside):
-            raise InputError("nothing to inject: all noise begins after the window", where=f"window of {window_ns} ns")
+            raise InputError(
+                "nothing to inject: all noise begins after the window",
+                where=f"window of {window_ns} ns",
+            )
         kept = {name: events.attrs[name] for name in KEPT_ATTRS if name in events.attrs}
         beyond_ns = int(lists.duration_ns.sum() - inside.duration_ns.sum())
         story = {**kept, "merge": merge, "beyond_window_ns": beyond_ns, **(provenance or {})}
@@ -105,44 +145,61 @@ class NoiseConfig:
 
     @classmethod
     def read(cls, path: str | Path) -> "NoiseConfig":
-        """Read a config: Noisebook's own format or the published injector's, plain or compressed (.gz).
+        """Read a config: Noisebook's own format or the published injector's, plain or compressed
+        (.gz).
 
         Raises
         ------
-        InputError : not such a file, or something in it can't be replayed; the error names CPU, event and field.
+        InputError
+            Not such a file, or something in it can't be replayed; the error names CPU, event and
+            field.
         """
         return cls(*read_config(Path(path)))
 
     def write(self, path: str | Path) -> Path:
-        """Write Noisebook's own format, an event a line; the same config gives the same bytes. A name in .gz is compressed."""
+        """Write Noisebook's own format, an event a line; the same config gives the same bytes. A
+        name in .gz is compressed.
+        """
         return files.write_text(path, _writing.own_text(self))
 
     def write_published(self, path: str | Path) -> Path:
-        """Write the published injector's format: `[start, duration, priority]`, and at the end of each CPU `[window, 0, 0]`.
+        """Write the published injector's format: `[start, duration, priority]`, and at the end of
+        each CPU `[window, 0, 0]`.
 
-        Policies other than SCHED_FIFO and SCHED_RR become 0 (SCHED_OTHER); nice values, kinds and sources are lost.
+        Policies other than SCHED_FIFO and SCHED_RR become 0 (SCHED_OTHER); nice values, kinds and
+        sources are lost.
         """
         return files.write_text(path, _writing.published_text(self))
 
     def events(self) -> pd.DataFrame:
-        """All events by CPU and start: cpu, event (place on the CPU), start_ns, duration_ns, policy, priority, kind, source.
+        """All events by CPU and start: cpu, event (place on the CPU), start_ns, duration_ns,
+        policy, priority, kind, source.
 
-        And intensity (NaN of events that occupy a CPU), if the config has other kinds of noise too: see `stressor_table`.
+        And intensity (NaN of events that occupy a CPU), if the config has other kinds of noise too:
+        see `stressor_table`.
         """
         return self._table.copy()
 
     def summary(self) -> pd.DataFrame:
-        """What will be injected, per CPU and class (kind and policy): `events`, `total_ms`, `share`, `longest_block_ms`.
+        """What will be injected, per CPU and class (kind and policy): `events`, `total_ms`,
+        `share`, `longest_block_ms`.
 
-        `share` is of the CPU's time in the window (noise that reaches beyond it not counted); `longest_block_ms` is the longest
-        stretch of events of the class that follow each other without a gap.
+        `share` is of the CPU's time in the window (noise that reaches beyond it not counted);
+        `longest_block_ms` is the longest stretch of events of the class that follow each other
+        without a gap.
         """
         keys = ["cpu", "kind", "policy"]
         inside_ns = np.minimum(self._table["duration_ns"], self.window_ns - self._table["start_ns"])
         groups = self._table.assign(inside_ns=inside_ns).groupby(keys, observed=True)
         blocks = self._blocks(keys).groupby(keys, observed=True)["duration_ns"].max()
-        table = pd.DataFrame({"events": groups.size(), "total_ms": groups["duration_ns"].sum() / 1e6,
-                              "share": groups["inside_ns"].sum() / self.window_ns, "longest_block_ms": blocks / 1e6})
+        table = pd.DataFrame(
+            {
+                "events": groups.size(),
+                "total_ms": groups["duration_ns"].sum() / 1e6,
+                "share": groups["inside_ns"].sum() / self.window_ns,
+                "longest_block_ms": blocks / 1e6,
+            }
+        )
         return table.reset_index().astype({"kind": str, "policy": str})
 
     def _blocks(self, keys: list[str]) -> pd.DataFrame:
@@ -154,7 +211,11 @@ class NoiseConfig:
         end = table["start_ns"] + table["duration_ns"]
         new = table["start_ns"] != end.shift(fill_value=-1)
         for key in keys:
-            values = table[key].cat.codes if isinstance(table[key].dtype, pd.CategoricalDtype) else table[key]
+            values = (
+                table[key].cat.codes
+                if isinstance(table[key].dtype, pd.CategoricalDtype)
+                else table[key]
+            )
             new = new | (values != values.shift(fill_value=-1))
         block = new.cumsum()
         return table.groupby(block).agg({**dict.fromkeys(keys, "first"), "duration_ns": "sum"})
@@ -164,94 +225,170 @@ class NoiseConfig:
 
         Parameters
         ----------
-        cpus_available : the CPU numbers that may be used, or how many there are (then 0, 1, …).
+        cpus_available
+            The CPU numbers that may be used, or how many there are (then 0, 1, …).
 
         Raises
         ------
-        InputError : the config has other CPUs; the message shows how to map them.
+        InputError
+            The config has other CPUs; the message shows how to map them.
         """
         count = isinstance(cpus_available, Integral)
-        available = sorted(range(int(cpus_available)) if count else {int(cpu) for cpu in cpus_available})
+        available = sorted(
+            range(int(cpus_available)) if count else {int(cpu) for cpu in cpus_available}
+        )
         missing = [cpu for cpu in self.cpus if cpu not in set(available)]
         if not missing:
             return self
         example = ", ".join(f"{old}: {new}" for old, new in zip(self._busiest(), available))
-        raise InputError(f"the noise config is for {len(self.cpus)} CPUs ({_ranges(self.cpus)}), "
-                         f"here are {len(available)} ({_ranges(available)})", where=f"CPU {missing[0]} of the config",
-                         why="noise of several CPUs on one would add up to something that never happened",
-                         mend=f"keep the busiest CPUs only: config.mapped({{{example}}}), or take a larger machine")
+        raise InputError(
+            f"the noise config is for {len(self.cpus)} CPUs ({_ranges(self.cpus)}), "
+            f"here are {len(available)} ({_ranges(available)})",
+            where=f"CPU {missing[0]} of the config",
+            why="noise of several CPUs on one would add up to something that never happened",
+            mend=(
+                f"keep the busiest CPUs only: config.mapped({{{example}}}), or take a larger"
+                " machine"
+            ),
+        )
 
     def _busiest(self) -> list[int]:
         total = self._table.groupby("cpu")["duration_ns"].sum().reindex(self.cpus, fill_value=0)
         return [int(cpu) for cpu in total.sort_values(ascending=False, kind="stable").index]
 
     def mapped(self, cpus: Mapping[int, int]) -> "NoiseConfig":
-        """The noise of the CPUs named, moved: `{old: new}`. Noise of CPUs that aren't named is left out.
+        """The noise of the CPUs named, moved: `{old: new}`. Noise of CPUs that aren't named is left
+        out.
 
         Raises
         ------
-        InputError : a CPU that the config doesn't have, or two that go to the same.
+        InputError
+            a CPU that the config doesn't have, or two that go to the same.
         """
         unknown = [old for old in cpus if old not in self.cpus]
         if unknown or not cpus:
-            raise InputError(f"the config has no CPU {unknown[0]}" if unknown else "no CPU would be left",
-                             where="argument cpus", mend=f"its CPUs are {_ranges(self.cpus)}")
-        if len(set(cpus.values())) < len(cpus) or any(not 0 <= int(new) <= LARGEST_CPU for new in cpus.values()):
-            raise InputError("two CPUs would become one, or a number is none of a CPU", where=f"mapping {dict(cpus)}",
-                             mend=f"name a different CPU (0 … {LARGEST_CPU}) for each")
+            raise InputError(
+                f"the config has no CPU {unknown[0]}" if unknown else "no CPU would be left",
+                where="argument cpus",
+                mend=f"its CPUs are {_ranges(self.cpus)}",
+            )
+        if len(set(cpus.values())) < len(cpus) or any(
+            not 0 <= int(new) <= LARGEST_CPU for new in cpus.values()
+        ):
+            raise InputError(
+                "two CPUs would become one, or a number is none of a CPU",
+                where=f"mapping {dict(cpus)}",
+                mend=f"name a different CPU (0 … {LARGEST_CPU}) for each",
+            )
         kept = self._table[self._table["cpu"].isin(list(cpus))]
-        table = kept.assign(cpu=kept["cpu"].map({old: int(new) for old, new in cpus.items()}).astype(np.int64))
+        table = kept.assign(
+            cpu=kept["cpu"].map({old: int(new) for old, new in cpus.items()}).astype(np.int64)
+        )
         table = table.sort_values(["cpu", "start_ns"], kind="stable", ignore_index=True)
         left_out = sorted(set(self.cpus) - set(cpus))
-        story = {**self.provenance, "mapped": {str(old): int(new) for old, new in cpus.items()}, "left_out_cpus": left_out}
+        story = {
+            **self.provenance,
+            "mapped": {str(old): int(new) for old, new in cpus.items()},
+            "left_out_cpus": left_out,
+        }
         table = without_needless(table)
         table["source"] = table["source"].cat.remove_unused_categories()
-        return NoiseConfig(tuple(sorted(int(new) for new in cpus.values())), self.window_ns, story, table)
+        return NoiseConfig(
+            tuple(sorted(int(new) for new in cpus.values())), self.window_ns, story, table
+        )
 
     @cached_property
     def digest(self) -> str:
         """Names the noise: window, CPUs and events."""
         table = self._table
-        numbers = [table[name].to_numpy().astype("<i8").tobytes() for name in ("cpu", "start_ns", "duration_ns", "priority")]
-        codes = [table[name].cat.codes.to_numpy().astype("<i8").tobytes() for name in ("policy", "kind", "source")]
-        numbers += [table[INTENSITY].to_numpy().astype("<f8").tobytes()] if INTENSITY in table.columns else []
-        words = files.to_json([[str(name) for name in table[column].cat.categories] for column in ("policy", "kind", "source")])
-        return files.digest(str(self.window_ns), str(self.cpus), words.encode("utf-8", "backslashreplace"), *numbers, *codes)
+        numbers = [
+            table[name].to_numpy().astype("<i8").tobytes()
+            for name in ("cpu", "start_ns", "duration_ns", "priority")
+        ]
+        codes = [
+            table[name].cat.codes.to_numpy().astype("<i8").tobytes()
+            for name in ("policy", "kind", "source")
+        ]
+        numbers += (
+            [table[INTENSITY].to_numpy().astype("<f8").tobytes()]
+            if INTENSITY in table.columns
+            else []
+        )
+        words = files.to_json(
+            [
+                [str(name) for name in table[column].cat.categories]
+                for column in ("policy", "kind", "source")
+            ]
+        )
+        return files.digest(
+            str(self.window_ns),
+            str(self.cpus),
+            words.encode("utf-8", "backslashreplace"),
+            *numbers,
+            *codes,
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, NoiseConfig):
             return NotImplemented
-        return (self.digest, self.provenance) == (other.digest, other.provenance) and self._table.equals(other._table)
+        return (self.digest, self.provenance) == (
+            other.digest,
+            other.provenance,
+        ) and self._table.equals(other._table)
 
     def __hash__(self) -> int:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        occupying = self._table[self._table[INTENSITY].isna()] if INTENSITY in self._table.columns else self._table
+        occupying = (
+            self._table[self._table[INTENSITY].isna()]
+            if INTENSITY in self._table.columns
+            else self._table
+        )
         total_ms = occupying["duration_ns"].to_numpy().sum(dtype=float) / 1e6
         share = total_ms / (len(self.cpus) * self.window_ns / 1e6)
         more = len(self._table) - len(occupying)
-        return (f"NoiseConfig({len(self.cpus)} CPUs, {len(occupying)} events, {total_ms:.3f} ms = {share:.2%} of "
-                f"{len(self.cpus)} × {self.window_ns / 1e6:.3f} ms{f', {more} events of other kinds' if more else ''}, {self.digest})")
+        return (
+            f"NoiseConfig({len(self.cpus)} CPUs, {len(occupying)} events, {total_ms:.3f} ms ="
+            f" {share:.2%} of {len(self.cpus)} × {self.window_ns / 1e6:.3f}"
+            f" ms{f', {more} events of other kinds' if more else ''}, {self.digest})"
+        )
 
     def _repr_html_(self) -> str:
         longest_ms = self._blocks(["cpu"])["duration_ns"].max() / 1e6
         table = self.summary().to_html(index=False, border=0, float_format="{:.4g}".format)
-        return f"<p>{html.escape(repr(self))}; longest stretch without a gap {longest_ms:.3f} ms</p>{table}"
+        return (
+            f"<p>{html.escape(repr(self))}; longest stretch without a gap {longest_ms:.3f}"
+            f" ms</p>{table}"
+        )
 
 
 def _refuse_several_runs(events: pd.DataFrame) -> None:
     if "run" in events.columns and events["run"].nunique() > 1:
-        raise InputError(f"events of {events['run'].nunique()} runs", where="events table, column run",
-                         why="one replay is one run", mend="choose one: delta_noise(events, average, runs, run=NUMBER)")
+        raise InputError(
+            f"events of {events['run'].nunique()} runs",
+            where="events table, column run",
+            why="one replay is one run",
+            mend="choose one: delta_noise(events, average, runs, run=NUMBER)",
+        )
 
 
 def _window(window_ns: int | None, seconds: float | None, lists: _merge.Columns) -> int:
     if window_ns is None:
         last_ns = int((lists.start_ns + lists.duration_ns).max())
-        window_ns = last_ns if seconds is None else round(seconds * 1e9) if np.isfinite(seconds) else seconds
+        window_ns = (
+            last_ns
+            if seconds is None
+            else round(seconds * 1e9)
+            if np.isfinite(seconds)
+            else seconds
+        )
     if not isinstance(window_ns, Integral) or not 1 <= window_ns <= LARGEST_NS:
-        raise InputError(f"the window is {window_ns!r}", where="window_ns", mend="pass a whole number of ns, 1 or more")
+        raise InputError(
+            f"the window is {window_ns!r}",
+            where="window_ns",
+            mend="pass a whole number of ns, 1 or more",
+        )
     return int(window_ns)
 
 

@@ -1,7 +1,9 @@
-"""Noise that does more than occupy a CPU, as events like those of a trace: memory, caches, files, network, interrupts.
+"""Noise that does more than occupy a CPU, as events like those of a trace: memory, caches, files,
+network, interrupts.
 
-Owns the building of such events: when, how long, how much, on which CPUs, alone or together with other noise. What each kind is and which
-generator of HPAS it covers is in `_vocabulary.py`, how it is made in injector_c/kinds*.c.
+Owns the building of such events: when, how long, how much, on which CPUs, alone or together with
+other noise. What each kind is and which generator of HPAS it covers is in `_vocabulary.py`, how it
+is made in injector_c/kinds*.c.
 """
 
 from collections.abc import Sequence
@@ -15,7 +17,20 @@ from .signature import _cpu_numbers, signature_noise
 
 STEPS = 20  # of a ramp
 SHORTEST_STEP_S = 0.005
-COLUMNS = ["run", "cpu", "kind", "source", "start_ns", "duration_ns", "end_ns", "policy", "priority", "pid", "interrupted", "intensity"]
+COLUMNS = [
+    "run",
+    "cpu",
+    "kind",
+    "source",
+    "start_ns",
+    "duration_ns",
+    "end_ns",
+    "policy",
+    "priority",
+    "pid",
+    "interrupted",
+    "intensity",
+]
 
 
 def stressor_table() -> pd.DataFrame:
@@ -23,33 +38,59 @@ def stressor_table() -> pd.DataFrame:
 
     Returns
     -------
-    One row a kind: `kind`, `unit` (of its intensity, and of what is achieved), `does`, `hpas` (the generator of HPAS that it covers; empty:
-    HPAS has none), `needs`.
+    One row a kind: `kind`, `unit` (of its intensity, and of what is achieved), `does`, `hpas` (the
+    generator of HPAS that it covers; empty: HPAS has none), `needs`.
 
     Notes
     -----
-    HPAS: Ates et al., HPAS: An HPC performance anomaly suite for reproducing performance variations, ICPP 2019. Its eight generators run for
-    whole seconds at a pace that is asked for; here every event has a start and a duration in ns and its achieved intensity in the log.
+    HPAS: Ates et al., HPAS: An HPC performance anomaly suite for reproducing performance
+    variations, ICPP 2019. Its eight generators run for whole seconds at a pace that is asked for;
+    here every event has a start and a duration in ns and its achieved intensity in the log.
     """
-    rows = [{"kind": kind, "unit": own.unit, "does": own.does, "hpas": own.hpas, "needs": own.needs} for kind, own in STRESSORS.items()]
+    rows = [
+        {"kind": kind, "unit": own.unit, "does": own.does, "hpas": own.hpas, "needs": own.needs}
+        for kind, own in STRESSORS.items()
+    ]
     return pd.DataFrame(rows)
 
 
-def stressor_noise(kind: str, intensity: float, seconds: float, cpus: Sequence[int], *, start_s: float = 0.0, duration_s: float | None = None,
-                   ramp_s: float = 0.0, policy: str = "SCHED_OTHER", priority: int = 0) -> pd.DataFrame:
-    """Noise of one kind on each CPU, from a start on, for a time, slowly or at once (as HPAS's start and duration).
+def stressor_noise(
+    kind: str,
+    intensity: float,
+    seconds: float,
+    cpus: Sequence[int],
+    *,
+    start_s: float = 0.0,
+    duration_s: float | None = None,
+    ramp_s: float = 0.0,
+    policy: str = "SCHED_OTHER",
+    priority: int = 0,
+) -> pd.DataFrame:
+    """Noise of one kind on each CPU, from a start on, for a time, slowly or at once (as HPAS's
+    start and duration).
 
     Parameters
     ----------
-    kind : a name of `stressor_table`.
-    intensity : how much, in the unit of the kind, on each CPU. More than the machine can do gives what it can: `achieved` in the log.
-    seconds : length of the window.
-    cpus : the CPUs that suffer. Noise of memory, files and the network comes from there, if the placement says so; interrupts go there.
-    start_s, duration_s : when it begins and how long it lasts; None: until the end of the window.
-    ramp_s : the intensity rises to its value for so long, in steps. Not for memory_hold: memory_leak is its ramp.
-    policy, priority : of the process that makes the noise. It is an ordinary one: while it works it shares its CPU with whoever
-        runs there, as any daemon does, so that noise of 1 GB/s also costs CPU time (`cpu_time_ns` in the log). With SCHED_FIFO it takes the
-        CPU whenever it has something to do.
+    kind
+        a name of `stressor_table`.
+    intensity
+        How much, in the unit of the kind, on each CPU. More than the machine can do gives what it
+        can: `achieved` in the log.
+    seconds
+        Length of the window.
+    cpus
+        The CPUs that suffer. Noise of memory, files and the network comes from there, if the
+        placement says so; interrupts go there.
+    start_s, duration_s
+        When it begins and how long it lasts; None: until the end of the window.
+    ramp_s
+        The intensity rises to its value for so long, in steps. Not for memory_hold: memory_leak is
+        its ramp.
+    policy, priority
+        Of the process that makes the noise. It is an ordinary one: while it works it shares its CPU
+        with whoever runs there, as any daemon does, so that noise of 1 GB/s also costs CPU time
+        (`cpu_time_ns` in the log). With SCHED_FIFO it takes the CPU whenever it has something to
+        do.
 
     Returns
     -------
@@ -57,11 +98,14 @@ def stressor_noise(kind: str, intensity: float, seconds: float, cpus: Sequence[i
 
     Raises
     ------
-    InputError : an unknown kind, an intensity that is none, times that don't fit in the window.
+    InputError
+        An unknown kind, an intensity that is none, times that don't fit in the window.
 
     Examples
     --------
-    >>> noise = stressor_noise("memory_read", 2e9, seconds=1.0, cpus=[0], start_s=0.2, duration_s=0.5)
+    >>> noise = stressor_noise(
+    ...     "memory_read", 2e9, seconds=1.0, cpus=[0], start_s=0.2, duration_s=0.5
+    ... )
     >>> noise[["start_ns", "duration_ns", "intensity"]].values.tolist()
     [[200000000.0, 500000000.0, 2000000000.0]]
     """
@@ -69,85 +113,169 @@ def stressor_noise(kind: str, intensity: float, seconds: float, cpus: Sequence[i
     start_ns, end_ns, window_ns = _times(seconds, start_s, duration_s)
     starts, shares = _ramp(kind, start_ns, end_ns, ramp_s)
     ends = np.append(starts[1:], end_ns)
-    parts = [pd.DataFrame({"cpu": np.int64(cpu), "start_ns": starts, "duration_ns": ends - starts, "end_ns": ends,
-                           "intensity": shares * float(intensity)}) for cpu in _cpu_numbers(cpus)]
-    return _events(pd.concat(parts, ignore_index=True), kind, intensity, policy, priority, window_ns / 1e9)
+    parts = [
+        pd.DataFrame(
+            {
+                "cpu": np.int64(cpu),
+                "start_ns": starts,
+                "duration_ns": ends - starts,
+                "end_ns": ends,
+                "intensity": shares * float(intensity),
+            }
+        )
+        for cpu in _cpu_numbers(cpus)
+    ]
+    return _events(
+        pd.concat(parts, ignore_index=True), kind, intensity, policy, priority, window_ns / 1e9
+    )
 
 
-def stressor_pattern(kind: str, intensity: float, *, policy: str = "SCHED_OTHER", priority: int = 0, **pattern) -> pd.DataFrame:
-    """Noise of one kind that comes and goes with a frequency: `signature_noise` with something else than the CPU's time.
+def stressor_pattern(
+    kind: str, intensity: float, *, policy: str = "SCHED_OTHER", priority: int = 0, **pattern
+) -> pd.DataFrame:
+    """Noise of one kind that comes and goes with a frequency: `signature_noise` with something else
+    than the CPU's time.
 
     Parameters
     ----------
-    kind, intensity, policy, priority : as of `stressor_noise`.
-    pattern : of `signature_noise`: frequency_hz, duration_us, seconds, cpus, distribution, phase, seed, ….
+    kind, intensity, policy, priority
+        As of `stressor_noise`.
+    pattern
+        Of `signature_noise`: frequency_hz, duration_us, seconds, cpus, distribution, phase, seed,
+        ….
 
     Examples
     --------
-    >>> noise = stressor_pattern("ipi", 10_000, frequency_hz=10, duration_us=5000, seconds=1.0, cpus=[0, 1], phase="random")
+    >>> noise = stressor_pattern(
+    ...     "ipi",
+    ...     10_000,
+    ...     frequency_hz=10,
+    ...     duration_us=5000,
+    ...     seconds=1.0,
+    ...     cpus=[0, 1],
+    ...     phase="random",
+    ... )
     >>> len(noise), set(noise["kind"])
     (20, {'ipi'})
     """
     _check(kind, intensity, policy, priority)
     times = signature_noise(**pattern)
-    return _events(times[["cpu", "start_ns", "duration_ns", "end_ns"]].assign(intensity=float(intensity)), kind, intensity, policy, priority,
-                   times.attrs["seconds"])
+    return _events(
+        times[["cpu", "start_ns", "duration_ns", "end_ns"]].assign(intensity=float(intensity)),
+        kind,
+        intensity,
+        policy,
+        priority,
+        times.attrs["seconds"],
+    )
 
 
 def combined_noise(*parts: pd.DataFrame) -> pd.DataFrame:
-    """Several tables of noise events on one time line, sorted by CPU and start; the window is the longest one.
+    """Several tables of noise events on one time line, sorted by CPU and start; the window is the
+    longest one.
 
-    Events of one kind that overlap on a CPU are refused when a config is made of them; different kinds may overlap, and each is then made
-    by a process of its own.
+    Events of one kind that overlap on a CPU are refused when a config is made of them; different
+    kinds may overlap, and each is then made by a process of its own.
 
     Raises
     ------
-    InputError : there is none, or they are of different runs.
+    InputError
+        There is none, or they are of different runs.
     """
     if not parts or len({run for part in parts for run in part["run"].unique()}) > 1:
-        raise InputError(f"{len(parts)} tables of noise cannot be combined", why="one replay is one run",
-                         mend="pass one table or more, all of one run: events.assign(run=0)")
-    events = pd.concat([part.assign(kind=part["kind"].astype(str)) for part in parts], ignore_index=True)
+        raise InputError(
+            f"{len(parts)} tables of noise cannot be combined",
+            why="one replay is one run",
+            mend="pass one table or more, all of one run: events.assign(run=0)",
+        )
+    events = pd.concat(
+        [part.assign(kind=part["kind"].astype(str)) for part in parts], ignore_index=True
+    )
     events = events.sort_values(["cpu", "start_ns"], kind="stable", ignore_index=True)
     windows = [part.attrs["seconds"] for part in parts if "seconds" in part.attrs]
-    events.attrs = {"clock": "none", "tracer": "combined", "lost": 0, **({"seconds": max(windows)} if windows else {})}
+    events.attrs = {
+        "clock": "none",
+        "tracer": "combined",
+        "lost": 0,
+        **({"seconds": max(windows)} if windows else {}),
+    }
     return events
 
 
-def _events(times: pd.DataFrame, kind: str, intensity: float, policy: str, priority: int, seconds: float) -> pd.DataFrame:
-    events = times.assign(run=0, kind=kind, source=f"{kind} {intensity:g} {STRESSORS[kind].unit}", policy=policy, priority=priority, pid=0,
-                          interrupted="workload")[COLUMNS]
+def _events(
+    times: pd.DataFrame, kind: str, intensity: float, policy: str, priority: int, seconds: float
+) -> pd.DataFrame:
+    events = times.assign(
+        run=0,
+        kind=kind,
+        source=f"{kind} {intensity:g} {STRESSORS[kind].unit}",
+        policy=policy,
+        priority=priority,
+        pid=0,
+        interrupted="workload",
+    )[COLUMNS]
     events.attrs = {"clock": "none", "tracer": "stressor", "lost": 0, "seconds": float(seconds)}
     return events
 
 
 def _check(kind: str, intensity: float, policy: str, priority: int) -> None:
     if kind not in STRESSORS:
-        raise InputError(f"unknown kind {kind!r}", mend=f"kind is one of {', '.join(STRESSOR_KINDS)}; see stressor_table()")
+        raise InputError(
+            f"unknown kind {kind!r}",
+            mend=f"kind is one of {', '.join(STRESSOR_KINDS)}; see stressor_table()",
+        )
     most = 1.0 if kind == "duty" else np.inf
-    if not isinstance(intensity, (int, float, np.number)) or not (np.isfinite(intensity) and 0 < intensity <= most):
-        raise InputError(f"the intensity of {kind} noise is {intensity!r}", where="intensity",
-                         mend="a share, more than 0, at most 1" if kind == "duty" else f"a positive number of {STRESSORS[kind].unit}")
+    if not isinstance(intensity, (int, float, np.number)) or not (
+        np.isfinite(intensity) and 0 < intensity <= most
+    ):
+        raise InputError(
+            f"the intensity of {kind} noise is {intensity!r}",
+            where="intensity",
+            mend=(
+                "a share, more than 0, at most 1"
+                if kind == "duty"
+                else f"a positive number of {STRESSORS[kind].unit}"
+            ),
+        )
     lowest, highest = POLICIES.get(policy, (1, 0))
     if not lowest <= priority <= highest:
-        raise InputError(f"policy {policy!r} with priority {priority}", mend=f"known policies: {', '.join(POLICIES)}; 1 … 99 for SCHED_FIFO and "
-                         "SCHED_RR, −20 … 19 for the others")
+        raise InputError(
+            f"policy {policy!r} with priority {priority}",
+            mend=(
+                f"known policies: {', '.join(POLICIES)}; 1 … 99 for SCHED_FIFO and "
+                "SCHED_RR, −20 … 19 for the others"
+            ),
+        )
 
 
 def _times(seconds: float, start_s: float, duration_s: float | None) -> tuple[int, int, int]:
     """Start, end and window in ns."""
     end_s = seconds if duration_s is None else start_s + duration_s
-    if not (np.isfinite([seconds, start_s, end_s]).all() and 0 <= start_s < end_s <= seconds <= LARGEST_NS / 1e9):
-        raise InputError(f"noise from {start_s} s to {end_s} s in a window of {seconds} s", mend="0 ≤ start_s < start_s + duration_s ≤ seconds")
+    if not (
+        np.isfinite([seconds, start_s, end_s]).all()
+        and 0 <= start_s < end_s <= seconds <= LARGEST_NS / 1e9
+    ):
+        raise InputError(
+            f"noise from {start_s} s to {end_s} s in a window of {seconds} s",
+            mend="0 ≤ start_s < start_s + duration_s ≤ seconds",
+        )
     return round(start_s * 1e9), round(end_s * 1e9), round(seconds * 1e9)
 
 
 def _ramp(kind: str, start_ns: int, end_ns: int, ramp_s: float) -> tuple[np.ndarray, np.ndarray]:
     """Starts of the steps, and the share of the intensity that each has: its mean over the step."""
     if ramp_s and STRESSORS[kind].unit == "bytes":
-        raise InputError(f"{kind} noise has no ramp", why="each step would free what the one before had taken", mend="memory_leak grows slowly")
+        raise InputError(
+            f"{kind} noise has no ramp",
+            why="each step would free what the one before had taken",
+            mend="memory_leak grows slowly",
+        )
     if not 0 <= ramp_s <= (end_ns - start_ns) / 1e9:
-        raise InputError(f"a ramp of {ramp_s} s", where="ramp_s", mend=f"0 to {(end_ns - start_ns) / 1e9:g} s, the length of the noise")
+        raise InputError(
+            f"a ramp of {ramp_s} s",
+            where="ramp_s",
+            mend=f"0 to {(end_ns - start_ns) / 1e9:g} s, the length of the noise",
+        )
     length_ns = round(ramp_s * 1e9)
     steps = max(min(STEPS, int(ramp_s / SHORTEST_STEP_S)), 1) if length_ns else 0
     edges = start_ns + np.round(np.arange(steps + 1) * (length_ns / max(steps, 1))).astype(np.int64)

@@ -1,6 +1,7 @@
 """The figure of an explanation: the distribution with its cutoff, and beside it the tree.
 
-Owns the drawing of the tree; the words in its nodes are rewritten, because scikit-learn's say "class" and "value".
+Owns the drawing of the tree; the words in its nodes are rewritten, because scikit-learn's say
+"class" and "value".
 """
 
 import re
@@ -22,12 +23,15 @@ NODE_LETTERS = 15  # a line of a node
 
 @or_blank
 def figure_attribution(explanation: Explanation, runs: pd.DataFrame, width_in: float = PAGE_IN):
-    """The distribution with the cutoff on the left, the tree that separates the slow runs on the right.
+    """The distribution with the cutoff on the left, the tree that separates the slow runs on the
+    right.
 
     Parameters
     ----------
-    explanation : of `explain(runs, …)`.
-    runs : the same runs table.
+    explanation
+        Of `explain(runs, …)`.
+    runs
+        The same runs table.
 
     Returns
     -------
@@ -45,7 +49,14 @@ def figure_attribution(explanation: Explanation, runs: pd.DataFrame, width_in: f
             _draw_tree(right, explanation, runs)
         else:
             words = explanation.summary.replace("; ", ";\n")
-            right.text(0.5, 0.5, textwrap.fill(words, 62), ha="center", va="center", transform=right.transAxes)
+            right.text(
+                0.5,
+                0.5,
+                textwrap.fill(words, 62),
+                ha="center",
+                va="center",
+                transform=right.transAxes,
+            )
     return figure
 
 
@@ -60,8 +71,13 @@ def _draw_runs(axes, explanation: Explanation, values: np.ndarray) -> None:
     found = explanation.cutoff.value is not None
     if np.isfinite(explanation.threshold):
         quartile = "lower quartile" if explanation.higher_is_better else "upper quartile"
-        axes.axvline(explanation.threshold, color="black", linestyle=(0, (3, 2)) if found else (0, (1, 2)), linewidth=0.9,
-                     label=f"{'cutoff' if found else quartile} {explanation.threshold:.4g}")
+        axes.axvline(
+            explanation.threshold,
+            color="black",
+            linestyle=(0, (3, 2)) if found else (0, (1, 2)),
+            linewidth=0.9,
+            label=f"{'cutoff' if found else quartile} {explanation.threshold:.4g}",
+        )
     axes.set_xlabel(Outcome(explanation.outcome, explanation.unit).label)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
 
@@ -84,7 +100,9 @@ def _counts(explanation: Explanation, values: np.ndarray) -> np.ndarray:
     """Fast and slow runs in each node."""
     paths = explanation.tree.decision_path(values)
     slow = explanation.labels.to_numpy()
-    return np.column_stack([np.asarray(paths[chosen].sum(axis=0)).ravel() for chosen in (~slow, slow)])
+    return np.column_stack(
+        [np.asarray(paths[chosen].sum(axis=0)).ravel() for chosen in (~slow, slow)]
+    )
 
 
 def _reword(box, explanation: Explanation, node: int, counts: np.ndarray) -> None:
@@ -95,13 +113,22 @@ def _reword(box, explanation: Explanation, node: int, counts: np.ndarray) -> Non
     if tree.children_left[node] < 0:
         text = tally
     else:
-        text = f"{_wrapped(explanation.features[tree.feature[node]])}\n≤ {tree.threshold[node]:.3g}?\n{tally}"
+        text = (
+            f"{_wrapped(explanation.features[tree.feature[node]])}\n≤"
+            f" {tree.threshold[node]:.3g}?\n{tally}"
+        )
     role = ROLES["slow" if is_slow else "fast"]
     box.set_text(text)
     box.set(fontsize=NODE_POINTS, linespacing=1.1)
     leaf = tree.children_left[node] < 0
-    box.get_bbox_patch().set(facecolor=role.colour if leaf else "white", alpha=1, edgecolor=role.colour, linewidth=1,
-                             linestyle=(0, (3, 1)) if is_slow else "-", boxstyle="round,pad=0.25")
+    box.get_bbox_patch().set(
+        facecolor=role.colour if leaf else "white",
+        alpha=1,
+        edgecolor=role.colour,
+        linewidth=1,
+        linestyle=(0, (3, 1)) if is_slow else "-",
+        boxstyle="round,pad=0.25",
+    )
 
 
 def _wrapped(name: str) -> str:

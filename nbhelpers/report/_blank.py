@@ -1,6 +1,7 @@
 """A figure for which there is nothing to draw is a figure that says why.
 
-Owns `NothingToDraw`, which a figure function raises inside, and the decorator that makes a picture of it.
+Owns `NothingToDraw`, which a figure function raises inside, and the decorator that makes a picture
+of it.
 """
 
 import textwrap

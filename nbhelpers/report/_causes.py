@@ -1,21 +1,29 @@
-"""The figure of the bench of known causes: how much each planted cause costs, and whether it was named."""
+"""The figure of the bench of known causes: how much each planted cause costs, and whether it was
+named.
+"""
 
 import pandas as pd
 
 from ._blank import NothingToDraw, or_blank
 from .style import PAGE_IN, ROLES, style
 
-_MARKS = {"the cause": ("baseline", "o", "the cause named first"), "its trail": ("traced", "D", "the culprit's trail named first"),
-          "something else": ("injected", "X", "something else named first"), "nothing": ("slow", "^", "nothing found")}
+_MARKS = {
+    "the cause": ("baseline", "o", "the cause named first"),
+    "its trail": ("traced", "D", "the culprit's trail named first"),
+    "something else": ("injected", "X", "something else named first"),
+    "nothing": ("slow", "^", "nothing found"),
+}
 
 
 @or_blank
 def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN):
-    """Run time with each cause over run time without, 95 % intervals; the marker says what the attribution named.
+    """Run time with each cause over run time without, 95 % intervals; the marker says what the
+    attribution named.
 
     Parameters
     ----------
-    scores : of `mitigate.score_causes`.
+    scores
+        Of `mitigate.score_causes`.
 
     Returns
     -------
@@ -32,9 +40,22 @@ def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN):
         for named, (role, marker, label) in _MARKS.items():
             rows = scores[scores["named"] == named]
             if len(rows):
-                gaps = [(rows["effect"] - rows["low"]).clip(lower=0), (rows["high"] - rows["effect"]).clip(lower=0)]
-                axes.errorbar(rows["effect"], rows.index, xerr=gaps, linestyle="none", marker=marker, markersize=5, color=ROLES[role].colour,
-                              capsize=2, linewidth=0.9, label=f"{label} ({len(rows)})")
+                gaps = [
+                    (rows["effect"] - rows["low"]).clip(lower=0),
+                    (rows["high"] - rows["effect"]).clip(lower=0),
+                ]
+                axes.errorbar(
+                    rows["effect"],
+                    rows.index,
+                    xerr=gaps,
+                    linestyle="none",
+                    marker=marker,
+                    markersize=5,
+                    color=ROLES[role].colour,
+                    capsize=2,
+                    linewidth=0.9,
+                    label=f"{label} ({len(rows)})",
+                )
         axes.set_yticks(scores.index, scores["cause"])
         axes.set_ylim(len(scores) - 0.5, -0.5)
         named = axes.secondary_yaxis("right")

@@ -1,4 +1,6 @@
-"""The figures of what a loop saw: when it lost the CPU and for how long (as in Hoefler et al. 2010), and how much work was left."""
+"""The figures of what a loop saw: when it lost the CPU and for how long (as in Hoefler et al.
+2010), and how much work was left.
+"""
 
 import itertools
 from collections.abc import Mapping
@@ -19,7 +21,8 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN):
 
     Parameters
     ----------
-    detours : `cpu`, `start_ns`, `duration_ns`; of at most four CPUs, those that lost most, a panel each.
+    detours
+        `cpu`, `start_ns`, `duration_ns`; of at most four CPUs, those that lost most, a panel each.
 
     Returns
     -------
@@ -31,7 +34,9 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN):
         raise NothingToDraw("no detour to draw", mend="record for longer: seconds=…")
     cpus = detours.groupby("cpu")["duration_ns"].sum().nlargest(SHOWN_CPUS).index.sort_values()
     with style():
-        figure, panels = plt.subplots(1, len(cpus), figsize=(width_in, 2.2), sharex=True, sharey=True, squeeze=False)
+        figure, panels = plt.subplots(
+            1, len(cpus), figsize=(width_in, 2.2), sharex=True, sharey=True, squeeze=False
+        )
         for axes, cpu in zip(panels[0], cpus):
             _draw(axes, detours[detours["cpu"] == cpu], cpu)
         panels[0][0].set_ylabel("length of the detour (µs)")
@@ -42,18 +47,32 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN):
 def _draw(axes, own: pd.DataFrame, cpu: int) -> None:
     role = ROLES["baseline"]
     lengths_us = own["duration_ns"] / 1e3
-    axes.scatter(own["start_ns"] / 1e9, lengths_us, s=4, marker=role.marker, color=role.colour, alpha=0.4, edgecolor="none", rasterized=len(own) > MANY)
+    axes.scatter(
+        own["start_ns"] / 1e9,
+        lengths_us,
+        s=4,
+        marker=role.marker,
+        color=role.colour,
+        alpha=0.4,
+        edgecolor="none",
+        rasterized=len(own) > MANY,
+    )
     axes.set_yscale("log")
-    axes.set_title(f"CPU {cpu}: {len(own)} detours, median {np.median(lengths_us):.1f} µs", loc="left")
+    axes.set_title(
+        f"CPU {cpu}: {len(own)} detours, median {np.median(lengths_us):.1f} µs", loc="left"
+    )
 
 
 @or_blank
 def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAGE_IN):
-    """Detours of several systems, or of one in several states, side by side on the same axes: quiet and loaded (as in Hoefler et al. 2010).
+    """Detours of several systems, or of one in several states, side by side on the same axes: quiet
+    and loaded (as in Hoefler et al. 2010).
 
     Parameters
     ----------
-    recordings : by name, detours with attrs `seconds` and perhaps `resolution_ns` (`record_detours`, `read_netgauge`); of each the CPU that lost most.
+    recordings
+        By name, detours with attrs `seconds` and perhaps `resolution_ns` (`record_detours`,
+        `read_netgauge`); of each the CPU that lost most.
 
     Returns
     -------
@@ -62,10 +81,23 @@ def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAG
     import matplotlib.pyplot as plt
 
     if not recordings or any(detours.empty for detours in recordings.values()):
-        raise NothingToDraw("no detour to draw", where=next((name for name, each in recordings.items() if each.empty), None), mend="record for longer")
+        raise NothingToDraw(
+            "no detour to draw",
+            where=next((name for name, each in recordings.items() if each.empty), None),
+            mend="record for longer",
+        )
     with style():
-        figure, panels = plt.subplots(1, len(recordings), figsize=(width_in, 2.2), sharey=True, squeeze=False, layout="constrained")
-        for axes, (name, detours), role in zip(panels[0], recordings.items(), itertools.cycle(("fast", "slow", "baseline"))):
+        figure, panels = plt.subplots(
+            1,
+            len(recordings),
+            figsize=(width_in, 2.2),
+            sharey=True,
+            squeeze=False,
+            layout="constrained",
+        )
+        for axes, (name, detours), role in zip(
+            panels[0], recordings.items(), itertools.cycle(("fast", "slow", "baseline"))
+        ):
             _draw_system(axes, name, detours, ROLES[role])
         panels[0][0].set_ylabel("length of the detour (µs)")
         figure.supxlabel("time since the loop began (s)", fontsize=8)
@@ -76,10 +108,25 @@ def _draw_system(axes, name: str, detours: pd.DataFrame, role: Role) -> None:
     seconds = detours.attrs.get("seconds", float(detours["end_ns"].max()) / 1e9)
     cpu = detours.groupby("cpu")["duration_ns"].sum().idxmax()
     own = detours[detours["cpu"] == cpu]
-    axes.scatter(own["start_ns"] / 1e9, own["duration_ns"] / 1e3, s=4, marker=role.marker, color=role.colour, alpha=0.4, edgecolor="none", rasterized=len(own) > MANY)
+    axes.scatter(
+        own["start_ns"] / 1e9,
+        own["duration_ns"] / 1e3,
+        s=4,
+        marker=role.marker,
+        color=role.colour,
+        alpha=0.4,
+        edgecolor="none",
+        rasterized=len(own) > MANY,
+    )
     axes.set_yscale("log")
-    resolution = f"resolution {detours.attrs['resolution_ns']:.3g} ns, " if "resolution_ns" in detours.attrs else ""
-    axes.set_title(f"{name}\n{resolution}overhead {own['duration_ns'].sum() / seconds / 1e9:.2%}", loc="left")
+    resolution = (
+        f"resolution {detours.attrs['resolution_ns']:.3g} ns, "
+        if "resolution_ns" in detours.attrs
+        else ""
+    )
+    axes.set_title(
+        f"{name}\n{resolution}overhead {own['duration_ns'].sum() / seconds / 1e9:.2%}", loc="left"
+    )
 
 
 @or_blank
@@ -88,11 +135,13 @@ def figure_quanta(samples: pd.DataFrame, width_in: float = PAGE_IN):
 
     Parameters
     ----------
-    samples : of `record_ftq` (`count`) or `record_fwq` (`duration_ns`).
+    samples
+        Of `record_ftq` (`count`) or `record_fwq` (`duration_ns`).
 
     Returns
     -------
-    matplotlib Figure. FTQ is drawn as the share of the best tenth's work, so that CPUs of different speed can be compared.
+    matplotlib Figure. FTQ is drawn as the share of the best tenth's work, so that CPUs of different
+    speed can be compared.
     """
     import matplotlib.pyplot as plt
 
@@ -101,8 +150,19 @@ def figure_quanta(samples: pd.DataFrame, width_in: float = PAGE_IN):
     values, label = _quanta(samples)
     role = ROLES["baseline"]
     with style():
-        figure, (course, distribution) = plt.subplots(1, 2, figsize=(width_in, 2.2), sharey=True, width_ratios=[3, 1], layout="constrained")
-        course.scatter(samples["start_ns"] / 1e9, values, s=4, marker=role.marker, color=role.colour, alpha=0.4, edgecolor="none", rasterized=len(samples) > MANY)
+        figure, (course, distribution) = plt.subplots(
+            1, 2, figsize=(width_in, 2.2), sharey=True, width_ratios=[3, 1], layout="constrained"
+        )
+        course.scatter(
+            samples["start_ns"] / 1e9,
+            values,
+            s=4,
+            marker=role.marker,
+            color=role.colour,
+            alpha=0.4,
+            edgecolor="none",
+            rasterized=len(samples) > MANY,
+        )
         course.set(xlabel="time since the loop began (s)", ylabel=label)
         distribution.hist(values, bins=60, orientation="horizontal", color=role.colour)
         distribution.set(xscale="log", xlabel="samples")
@@ -112,5 +172,7 @@ def figure_quanta(samples: pd.DataFrame, width_in: float = PAGE_IN):
 def _quanta(samples: pd.DataFrame) -> tuple[pd.Series, str]:
     if "duration_ns" in samples:
         return samples["duration_ns"] / 1e3, "time of a portion of work (µs)"
-    best = samples.groupby("cpu")["count"].transform(lambda counts: max(np.quantile(counts, 0.9), 1))
+    best = samples.groupby("cpu")["count"].transform(
+        lambda counts: max(np.quantile(counts, 0.9), 1)
+    )
     return samples["count"] / best, "work done (1 = undisturbed)"

@@ -10,19 +10,25 @@ from ..errors import InputError
 from ._blank import NothingToDraw, or_blank
 from .style import KINDS, PAGE_IN, ROLES, Role, style
 
-SOURCES = 12           # shown one by one; the rest as one line
-ROW_LABEL = 22         # letters of a source name
+SOURCES = 12  # shown one by one; the rest as one line
+ROW_LABEL = 22  # letters of a source name
 OTHER = Role("#CCCCCC", "|", "-", "")
 LANE_SHARE = {"softirq": 0.75, "thread": 0.5}  # of the lane's height; all other kinds fill it
-MANY = 3000            # marks from which a drawing is stored as pixels
+MANY = 3000  # marks from which a drawing is stored as pixels
 
 
 def _check(events: pd.DataFrame, columns: tuple[str, ...]) -> None:
     for column in columns:
         if column not in events.columns:
-            raise InputError(f"no column {column!r} in the events", mend=f"the table has: {', '.join(map(str, events.columns))}")
+            raise InputError(
+                f"no column {column!r} in the events",
+                mend=f"the table has: {', '.join(map(str, events.columns))}",
+            )
     if events.empty:
-        raise NothingToDraw("no noise event to draw", mend="look at the trace: it has no event within the timed region")
+        raise NothingToDraw(
+            "no noise event to draw",
+            mend="look at the trace: it has no event within the timed region",
+        )
 
 
 @or_blank
@@ -31,8 +37,11 @@ def figure_noise(noise: pd.DataFrame, title: str | None = None, width_in: float 
 
     Parameters
     ----------
-    noise : of `nbhelpers.trace.summary`: kind, source, events, cpu_share, p50_us, max_us; the most expensive first.
-    title : a short heading, e.g. to tell two such figures apart.
+    noise
+        Of `nbhelpers.trace.summary`: kind, source, events, cpu_share, p50_us, max_us; the most
+        expensive first.
+    title
+        a short heading, e.g. to tell two such figures apart.
 
     Returns
     -------
@@ -42,16 +51,32 @@ def figure_noise(noise: pd.DataFrame, title: str | None = None, width_in: float 
 
     noise = noise.reset_index() if "kind" in noise.index.names else noise
     _check(noise, ("kind", "source", "events", "cpu_share", "p50_us", "max_us"))
-    table = _with_rest(noise[["kind", "source", "events", "cpu_share", "p50_us", "max_us"]].astype({"kind": str, "source": str}))
+    table = _with_rest(
+        noise[["kind", "source", "events", "cpu_share", "p50_us", "max_us"]].astype(
+            {"kind": str, "source": str}
+        )
+    )
     rows = np.arange(len(table))
     with style():
-        figure, (left, right) = plt.subplots(1, 2, figsize=(width_in, 1.0 + 0.19 * len(table)), sharey=True)
+        figure, (left, right) = plt.subplots(
+            1, 2, figsize=(width_in, 1.0 + 0.19 * len(table)), sharey=True
+        )
         for row, entry in zip(rows, table.itertuples()):
             role = _kind(entry.kind)
-            left.barh(row, 100 * entry.cpu_share, height=0.7, color=role.colour, hatch=role.hatch, edgecolor="white", linewidth=0)
+            left.barh(
+                row,
+                100 * entry.cpu_share,
+                height=0.7,
+                color=role.colour,
+                hatch=role.hatch,
+                edgecolor="white",
+                linewidth=0,
+            )
             right.plot([entry.p50_us, entry.max_us], [row, row], color=role.colour, linewidth=0.9)
             right.plot(entry.max_us, row, color=role.colour, marker=role.marker, linestyle="none")
-            right.plot(entry.p50_us, row, color=role.colour, marker="|", markersize=7, linestyle="none")
+            right.plot(
+                entry.p50_us, row, color=role.colour, marker="|", markersize=7, linestyle="none"
+            )
         left.set_yticks(rows, [_short(entry.source) for entry in table.itertuples()])
         left.set_ylim(len(table) - 0.5, -0.5)
         left.set_xlabel("share of CPU time (%)")
@@ -69,8 +94,14 @@ def _with_rest(table: pd.DataFrame) -> pd.DataFrame:
     if len(table) <= SOURCES + 1:
         return table
     rest = table.iloc[SOURCES:]
-    total = {"kind": "", "source": f"{len(rest)} other sources", "events": rest["events"].sum(), "cpu_share": rest["cpu_share"].sum(),
-             "p50_us": np.average(rest["p50_us"], weights=rest["events"]), "max_us": rest["max_us"].max()}
+    total = {
+        "kind": "",
+        "source": f"{len(rest)} other sources",
+        "events": rest["events"].sum(),
+        "cpu_share": rest["cpu_share"].sum(),
+        "p50_us": np.average(rest["p50_us"], weights=rest["events"]),
+        "max_us": rest["max_us"].max(),
+    }
     return pd.concat([table.head(SOURCES), pd.DataFrame([total])], ignore_index=True)
 
 
@@ -87,7 +118,15 @@ def _kind_legend(figure, kinds: pd.Series, bars: bool) -> None:
     from matplotlib.patches import Patch
 
     present = [kind for kind in KINDS if kind in set(map(str, kinds))]
-    handles = [Patch(facecolor=KINDS[kind].colour, hatch=KINDS[kind].hatch if bars else None, edgecolor="white", label=kind) for kind in present]
+    handles = [
+        Patch(
+            facecolor=KINDS[kind].colour,
+            hatch=KINDS[kind].hatch if bars else None,
+            edgecolor="white",
+            label=kind,
+        )
+        for kind in present
+    ]
     figure.legend(handles=handles, loc="outside upper right", ncols=5)
 
 
@@ -97,13 +136,15 @@ def figure_timeline(source: object, log: pd.DataFrame | None = None, width_in: f
 
     Parameters
     ----------
-    source : a NoiseConfig (anything with a method `events()`) or an events table of one run.
-    log : injection log of its replay.
+    source
+        a NoiseConfig (anything with a method `events()`) or an events table of one run.
+    log
+        Injection log of its replay.
 
     Returns
     -------
-    matplotlib Figure. Events are drawn no thinner than a hair line, so short ones look longer than they are. Softirqs fill three
-    quarters of a lane's height, threads half, all others the whole.
+    matplotlib Figure. Events are drawn no thinner than a hair line, so short ones look longer than
+    they are. Softirqs fill three quarters of a lane's height, threads half, all others the whole.
     """
     import matplotlib.pyplot as plt
 
@@ -111,7 +152,9 @@ def figure_timeline(source: object, log: pd.DataFrame | None = None, width_in: f
     _check(planned, ("cpu", "start_ns", "duration_ns"))
     cpus = sorted(planned["cpu"].unique())
     with style():
-        figure, axes = plt.subplots(figsize=(width_in, 0.75 + (0.34 if log is None else 0.5) * len(cpus)))
+        figure, axes = plt.subplots(
+            figsize=(width_in, 0.75 + (0.34 if log is None else 0.5) * len(cpus))
+        )
         for lane, cpu in enumerate(cpus):
             own = planned[planned["cpu"] == cpu]
             _draw_lane(axes, own, lane - 0.4, 0.8 if log is None else 0.36)
@@ -122,7 +165,9 @@ def figure_timeline(source: object, log: pd.DataFrame | None = None, width_in: f
         axes.set_xlabel("time since the start of the timed region (ms)")
         _label_lanes(axes, cpus, log is not None)
         axes.grid(axis="y", visible=False)
-        _kind_legend(figure, planned["kind"] if "kind" in planned else pd.Series(dtype=str), bars=False)
+        _kind_legend(
+            figure, planned["kind"] if "kind" in planned else pd.Series(dtype=str), bars=False
+        )
     return figure
 
 
@@ -142,42 +187,71 @@ def _label_lanes(axes, cpus: list, is_pair: bool) -> None:
 
 
 def _achieved(log: pd.DataFrame) -> pd.DataFrame:
-    """Events as they were injected; those not reached are left out. The kind is the log's if it has one."""
+    """Events as they were injected; those not reached are left out. The kind is the log's if it has
+    one.
+    """
     reached = log[log["outcome"].isin(["injected", "late", "truncated", "cut"])]
     return reached.assign(duration_ns=reached["end_ns"] - reached["start_ns"])
 
 
 def _draw_lane(axes, events: pd.DataFrame, bottom: float, height: float) -> None:
-    kinds = events["kind"].astype(str) if "kind" in events else pd.Series("hardware", index=events.index)
+    kinds = (
+        events["kind"].astype(str)
+        if "kind" in events
+        else pd.Series("hardware", index=events.index)
+    )
     for kind, own in events.groupby(kinds):
         ends = own["end_ns"] if "end_ns" in own else own["start_ns"] + own["duration_ns"]
         tall = height * LANE_SHARE.get(kind, 1)
         starts = own["start_ns"].to_numpy(float) / 1e6
         widths = ends.to_numpy(float) / 1e6 - starts
-        axes.broken_barh(list(zip(starts, widths)), (bottom + height - tall, tall), facecolor=_kind(kind).colour, edgecolor=_kind(kind).colour,
-                         linewidth=0.25, rasterized=len(own) > MANY)
+        axes.broken_barh(
+            list(zip(starts, widths)),
+            (bottom + height - tall, tall),
+            facecolor=_kind(kind).colour,
+            edgecolor=_kind(kind).colour,
+            linewidth=0.25,
+            rasterized=len(own) > MANY,
+        )
 
 
-FELT_ROWS = {"planned": ("baseline", "planned", "-"), "injected": ("injected", "injected\n(its own log)", (0, (4, 2))),
-             "felt": ("disturbed", "felt by\na program", (0, (1, 1)))}  # row of the figure: role of its colour, label, dash
+FELT_ROWS = {
+    "planned": ("baseline", "planned", "-"),
+    "injected": ("injected", "injected\n(its own log)", (0, (4, 2))),
+    "felt": ("disturbed", "felt by\na program", (0, (1, 1))),
+}  # row of the figure: role of its colour, label, dash
 
 
 @or_blank
-def figure_felt(log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None = None, around_ms: tuple[float, float] | None = None, width_in: float = PAGE_IN):
-    """Planned and injected noise of a CPU on a time line, above what a program that only reads the clock felt there.
+def figure_felt(
+    log: pd.DataFrame,
+    gaps: pd.DataFrame,
+    cpu: int | None = None,
+    around_ms: tuple[float, float] | None = None,
+    width_in: float = PAGE_IN,
+):
+    """Planned and injected noise of a CPU on a time line, above what a program that only reads the
+    clock felt there.
 
     Parameters
     ----------
-    log : injection log of one run, with the column `took_ns`: what each event took (`nbhelpers.inject.Felt.drawn`).
-    gaps : when the program was without its CPU: `cpu`, `start_ns`, `duration_ns`, from the same zero.
-    cpu : which; None: the one with the most planned noise.
-    around_ms : begin and end of the part that the right half enlarges; None: around an event of the upper middle size.
+    log
+        Injection log of one run, with the column `took_ns`: what each event took
+        (`nbhelpers.inject.Felt.drawn`).
+    gaps
+        When the program was without its CPU: `cpu`, `start_ns`, `duration_ns`, from the same zero.
+    cpu
+        Which; None: the one with the most planned noise.
+    around_ms
+        Begin and end of the part that the right half enlarges; None: around an event of the upper
+        middle size.
 
     Returns
     -------
-    matplotlib Figure: above, when the CPU was taken (pale: interruptions that meet no injected event, the machine's own); below, how much
-    of it was lost so far, without the pale ones. Where the three lines lie on each other, the replay took what it was to take, when it was
-    to, and the program felt just that.
+    matplotlib Figure: above, when the CPU was taken (pale: interruptions that meet no injected
+    event, the machine's own); below, how much of it was lost so far, without the pale ones. Where
+    the three lines lie on each other, the replay took what it was to take, when it was to, and the
+    program felt just that.
     """
     import matplotlib.pyplot as plt
 
@@ -185,7 +259,14 @@ def figure_felt(log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None = None, a
     whole = (0.0, 1.02 * float(max(spans["planned"][:, 1].max(), spans["injected"][:, 1].max())))
     zoom = around_ms or _part_to_enlarge(shown)
     with style():
-        figure, panels = plt.subplots(2, 2, figsize=(width_in, 3.3), height_ratios=[1.15, 1], sharex="col", width_ratios=[1.5, 1])
+        figure, panels = plt.subplots(
+            2,
+            2,
+            figsize=(width_in, 3.3),
+            height_ratios=[1.15, 1],
+            sharex="col",
+            width_ratios=[1.5, 1],
+        )
         for (upper, lower), limits in zip(panels.T, (whole, zoom)):
             _draw_spans(upper, spans, limits)
             _draw_lost(lower, spans, limits)
@@ -194,35 +275,68 @@ def figure_felt(log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None = None, a
         panels[0, 0].axvspan(*zoom, color="#DDDDDD", linewidth=0, zorder=0)
         panels[0, 0].set_title(f"CPU {cpu}: when it was taken away", loc="left")
         panels[0, 1].set_title("the grey part, enlarged", loc="left")
-        panels[0, 0].set_yticks(range(len(FELT_ROWS)), [label for _, label, _ in FELT_ROWS.values()])
+        panels[0, 0].set_yticks(
+            range(len(FELT_ROWS)), [label for _, label, _ in FELT_ROWS.values()]
+        )
         panels[0, 1].set_yticks(range(len(FELT_ROWS)), [""] * len(FELT_ROWS))
         panels[1, 0].set_ylabel("time lost so far (ms)")
         panels[1, 0].legend(loc="upper left")
     return figure
 
 
-def _felt_spans(log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None) -> tuple[int, dict[str, np.ndarray], np.ndarray]:
-    """(begin, end, time lost in it) in ms of what was planned, injected and felt on a CPU, and felt without injection; the planned ones to show."""
-    _check(log, ("ran_on", "policy", "replay_start_ns", "replayed_ns", "taken_ns", "end_ns", "took_ns", "outcome"))
+def _felt_spans(
+    log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None
+) -> tuple[int, dict[str, np.ndarray], np.ndarray]:
+    """(begin, end, time lost in it) in ms of what was planned, injected and felt on a CPU, and felt
+    without injection; the planned ones to show.
+    """
+    _check(
+        log,
+        (
+            "ran_on",
+            "policy",
+            "replay_start_ns",
+            "replayed_ns",
+            "taken_ns",
+            "end_ns",
+            "took_ns",
+            "outcome",
+        ),
+    )
     done = log[log["outcome"].isin(["injected", "late", "truncated", "cut"])]
     if done.empty:
-        raise NothingToDraw("no event was injected", where="injection log", mend="look at the column outcome")
+        raise NothingToDraw(
+            "no event was injected", where="injection log", mend="look at the column outcome"
+        )
     cpu = int(done.groupby("ran_on")["replayed_ns"].sum().idxmax()) if cpu is None else cpu
     done, own = done[done["ran_on"] == cpu].sort_values("taken_ns"), gaps[gaps["cpu"] == cpu]
     gap_end = own["start_ns"] + own["duration_ns"]
-    begun = np.searchsorted(done["taken_ns"], gap_end) - np.searchsorted(np.sort(done["end_ns"]), own["start_ns"])
+    begun = np.searchsorted(done["taken_ns"], gap_end) - np.searchsorted(
+        np.sort(done["end_ns"]), own["start_ns"]
+    )
     met = begun > 0  # more events have begun by the gap's end than had ended by its beginning
     planned_end = done["replay_start_ns"] + done["replayed_ns"]
-    spans = {"planned": (done["replay_start_ns"], planned_end, done["replayed_ns"]), "injected": (done["taken_ns"], done["end_ns"], done["took_ns"]),
-             "felt": (own["start_ns"][met], gap_end[met], own["duration_ns"][met]), "other": (own["start_ns"][~met], gap_end[~met], own["duration_ns"][~met])}
-    columns = {name: np.column_stack([np.asarray(part, float) / 1e6 for part in parts]) for name, parts in spans.items()}
+    spans = {
+        "planned": (done["replay_start_ns"], planned_end, done["replayed_ns"]),
+        "injected": (done["taken_ns"], done["end_ns"], done["took_ns"]),
+        "felt": (own["start_ns"][met], gap_end[met], own["duration_ns"][met]),
+        "other": (own["start_ns"][~met], gap_end[~met], own["duration_ns"][~met]),
+    }
+    columns = {
+        name: np.column_stack([np.asarray(part, float) / 1e6 for part in parts])
+        for name, parts in spans.items()
+    }
     realtime = ~done["policy"].isin(["SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE"]).to_numpy()
     return cpu, columns, columns["planned"][realtime] if realtime.any() else columns["planned"]
 
 
 def _part_to_enlarge(planned: np.ndarray) -> tuple[float, float]:
-    """A window of some lengths of an event of the upper middle size; an interrupt if there is one, since it comes when it is to."""
-    begin, end, length = planned[np.argsort(planned[:, 2], kind="stable")[int(0.7 * (len(planned) - 1))]]
+    """A window of some lengths of an event of the upper middle size; an interrupt if there is one,
+    since it comes when it is to.
+    """
+    begin, end, length = planned[
+        np.argsort(planned[:, 2], kind="stable")[int(0.7 * (len(planned) - 1))]
+    ]
     margin = max(length, 0.15)
     return float(begin - margin), float(end + 1.5 * margin)
 
@@ -232,8 +346,16 @@ def _draw_spans(axes, spans: dict[str, np.ndarray], limits: tuple[float, float])
     for name, (row, role) in ({"other": rows["felt"]} | rows).items():
         shown = spans[name][(spans[name][:, 1] >= limits[0]) & (spans[name][:, 0] <= limits[1])]
         colour = ROLES[role].colour
-        axes.broken_barh([(begin, end - begin) for begin, end, _ in shown], (row - 0.4, 0.8), facecolor=colour, edgecolor=colour, linewidth=0.3,
-                         zorder=2, rasterized=len(shown) > MANY, alpha=0.25 if name == "other" else 1)
+        axes.broken_barh(
+            [(begin, end - begin) for begin, end, _ in shown],
+            (row - 0.4, 0.8),
+            facecolor=colour,
+            edgecolor=colour,
+            linewidth=0.3,
+            zorder=2,
+            rasterized=len(shown) > MANY,
+            alpha=0.25 if name == "other" else 1,
+        )
     axes.set_ylim(len(FELT_ROWS) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
@@ -245,14 +367,26 @@ def _draw_lost(axes, spans: dict[str, np.ndarray], limits: tuple[float, float]) 
         times, lost = _lost(spans[name])
         grid = np.unique(np.concatenate([np.clip(times, *limits), limits]))
         values = np.interp(grid, times, lost) if len(times) else np.zeros(len(grid))
-        axes.plot(grid, values - values[0], color=ROLES[role].colour, linestyle=dash, linewidth=2.4 if name == "planned" else 1.3, label=name,
-                  alpha=0.5 if name == "planned" else 1)
+        axes.plot(
+            grid,
+            values - values[0],
+            color=ROLES[role].colour,
+            linestyle=dash,
+            linewidth=2.4 if name == "planned" else 1.3,
+            label=name,
+            alpha=0.5 if name == "planned" else 1,
+        )
 
 
 def _lost(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the line of lost time; each span's is spread evenly over it, and spans may overlap."""
+    """Corners of the line of lost time; each span's is spread evenly over it, and spans may
+    overlap.
+    """
     begin, end = spans[:, 0], np.maximum(spans[:, 1], spans[:, 0] + 1e-6)
-    edges, steps = np.concatenate([begin, end]), np.concatenate([spans[:, 2] / (end - begin), -spans[:, 2] / (end - begin)])
+    edges = np.concatenate([begin, end])
+    steps = np.concatenate([spans[:, 2] / (end - begin), -spans[:, 2] / (end - begin)])
     order = np.argsort(edges, kind="stable")
     edges, slopes = edges[order], np.cumsum(steps[order])
-    return edges, np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(edges))]) if len(edges) else edges
+    return edges, (
+        np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(edges))]) if len(edges) else edges
+    )

@@ -1,6 +1,8 @@
-"""How a trace becomes a replay, drawn of real traces and configs: figures 3 to 6 of Persson et al. 2025.
+"""How a trace becomes a replay, drawn of real traces and configs: figures 3 to 6 of Persson et al.
+2025.
 
-Owns the sample of a trace, the subtraction of average noise on a time line, the config file, and what the injector makes of it.
+Owns the sample of a trace, the subtraction of average noise on a time line, the config file, and
+what the injector makes of it.
 """
 
 import json
@@ -13,37 +15,55 @@ from ._blank import NothingToDraw, or_blank
 from ._noise import _draw_lane, _kind_legend
 from .style import PAGE_IN, ROLES, SMALL_POINTS, style
 
-MOST_CPUS = 8        # drawn one by one
-_PART_MS = 60.0      # of a run, around what is left of its worst event
-_LINE_IN = 0.145     # height of a line of the file
+MOST_CPUS = 8  # drawn one by one
+_PART_MS = 60.0  # of a run, around what is left of its worst event
+_LINE_IN = 0.145  # height of a line of the file
 _ACTIONS = {"SCHED_FIFO": "real-time", "SCHED_RR": "real-time"}
 
 
 def trace_sample(events: pd.DataFrame, rows: int = 7) -> pd.DataFrame:
-    """Some events of a trace as the paper's figure 3 prints them: one of each kind and source, the first ones, in the order of time.
+    """Some events of a trace as the paper's figure 3 prints them: one of each kind and source, the
+    first ones, in the order of time.
 
     Parameters
     ----------
-    events : of one run: `cpu`, `kind`, `source`, `start_ns`, `duration_ns`.
+    events
+        Of one run: `cpu`, `kind`, `source`, `start_ns`, `duration_ns`.
 
     Returns
     -------
-    `cpu`, `event_type`, `source`, `start_seconds` (since the start of the timed region), `duration_ns`.
+    `cpu`, `event_type`, `source`, `start_seconds` (since the start of the timed region),
+    `duration_ns`.
     """
-    first = events.sort_values(["start_ns", "cpu"], kind="stable").drop_duplicates(["kind", "source"]).head(rows)
-    table = pd.DataFrame({"cpu": first["cpu"], "event_type": first["kind"].astype(str) + "_noise", "source": first["source"].astype(str),
-                         "start_seconds": first["start_ns"] / 1e9, "duration_ns": first["duration_ns"]}).reset_index(drop=True)
+    first = (
+        events.sort_values(["start_ns", "cpu"], kind="stable")
+        .drop_duplicates(["kind", "source"])
+        .head(rows)
+    )
+    table = pd.DataFrame(
+        {
+            "cpu": first["cpu"],
+            "event_type": first["kind"].astype(str) + "_noise",
+            "source": first["source"].astype(str),
+            "start_seconds": first["start_ns"] / 1e9,
+            "duration_ns": first["duration_ns"],
+        }
+    ).reset_index(drop=True)
     return because(table, why_empty(events) or "the trace has no event")
 
 
 @or_blank
 def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: float = PAGE_IN):
-    """The worst trace, what of it is average noise, what is left to be injected, and an ordinary run with it (Persson et al. 2025, figure 4).
+    """The worst trace, what of it is average noise, what is left to be injected, and an ordinary
+    run with it (Persson et al. 2025, figure 4).
 
     Parameters
     ----------
-    lanes : of `nbhelpers.studies.trace_lanes`: `lane` (its label, in order), `cpu`, `kind`, `start_ns`, `duration_ns`, `left` (bool: the lane of what is left).
-    cpu : which; None: the one with the longest event that is left.
+    lanes
+        Of `nbhelpers.studies.trace_lanes`: `lane` (its label, in order), `cpu`, `kind`, `start_ns`,
+        `duration_ns`, `left` (bool: the lane of what is left).
+    cpu
+        Which; None: the one with the longest event that is left.
 
     Returns
     -------
@@ -53,11 +73,21 @@ def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: fl
 
     left = lanes[lanes["left"]]
     if left.empty:
-        raise NothingToDraw("nothing is left of the trace", why="all of its noise is average noise", mend="take another run")
-    longest = left.loc[left["duration_ns"].idxmax()] if cpu is None else left[left["cpu"] == cpu].nlargest(1, "duration_ns").iloc[0]
+        raise NothingToDraw(
+            "nothing is left of the trace",
+            why="all of its noise is average noise",
+            mend="take another run",
+        )
+    longest = (
+        left.loc[left["duration_ns"].idxmax()]
+        if cpu is None
+        else left[left["cpu"] == cpu].nlargest(1, "duration_ns").iloc[0]
+    )
     own = lanes[lanes["cpu"] == longest["cpu"]]
-    names, end_ms = list(dict.fromkeys(lanes["lane"])), float((own["start_ns"] + own["duration_ns"]).max()) / 1e6
-    middle, half = (longest["start_ns"] + longest["duration_ns"] / 2) / 1e6, max(_PART_MS, 3 * longest["duration_ns"] / 1e6) / 2
+    names = list(dict.fromkeys(lanes["lane"]))
+    end_ms = float((own["start_ns"] + own["duration_ns"]).max()) / 1e6
+    middle = (longest["start_ns"] + longest["duration_ns"] / 2) / 1e6
+    half = max(_PART_MS, 3 * longest["duration_ns"] / 1e6) / 2
     part = (max(0.0, middle - half), min(end_ms, middle + half))
     with style():
         figure, panels = plt.subplots(2, 1, figsize=(width_in, 0.9 + 0.5 * len(names)))
@@ -69,7 +99,9 @@ def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: fl
             axes.tick_params(axis="y", length=0)
             axes.grid(axis="y", visible=False)
         panels[0].axvspan(*part, color="#DDDDDD", linewidth=0, zorder=0)
-        panels[0].set_title(f"CPU {longest['cpu']}: the whole run; below, the grey part", loc="left")
+        panels[0].set_title(
+            f"CPU {longest['cpu']}: the whole run; below, the grey part", loc="left"
+        )
         panels[1].set_xlabel("time since the start of the timed region (ms)")
         _kind_legend(figure, own["kind"], bars=False)
     return figure
@@ -81,7 +113,10 @@ def figure_config(config: object, events: int = 3, width_in: float = PAGE_IN):
 
     Parameters
     ----------
-    config : NoiseConfig. events : of each CPU that are shown.
+    config
+        NoiseConfig.
+    events
+        Of each CPU that are shown.
     """
     import matplotlib.pyplot as plt
 
@@ -91,27 +126,55 @@ def figure_config(config: object, events: int = 3, width_in: float = PAGE_IN):
         axes.set(xlim=(0, 1), ylim=(len(lines) - 0.4, -0.8))
         axes.axis("off")
         for row, (text, said) in enumerate(lines):
-            axes.text(0.0, row, text, family="DejaVu Sans Mono", fontsize=SMALL_POINTS - 0.5, va="center")
+            axes.text(
+                0.0, row, text, family="DejaVu Sans Mono", fontsize=SMALL_POINTS - 0.5, va="center"
+            )
             if said:
-                axes.annotate(said, (0.665, row), (0.70, row), va="center", fontsize=SMALL_POINTS, color=ROLES["baseline"].colour,
-                              arrowprops={"arrowstyle": "-", "color": ROLES["baseline"].colour, "linewidth": 0.6})
+                axes.annotate(
+                    said,
+                    (0.665, row),
+                    (0.70, row),
+                    va="center",
+                    fontsize=SMALL_POINTS,
+                    color=ROLES["baseline"].colour,
+                    arrowprops={
+                        "arrowstyle": "-",
+                        "color": ROLES["baseline"].colour,
+                        "linewidth": 0.6,
+                    },
+                )
     return figure
 
 
 def _excerpt(config: object, events: int) -> list[tuple[str, str]]:
     """Lines of the file, each with what it is; what is left out stands as …"""
-    table, columns = config.events(), ["start_ns", "duration_ns", "policy", "priority", "kind", "source"]
-    lines = [('{"format": "noisebook noise config 1",', "which format"), (' "provenance": {…},', "run, traces and method it is made of"),
-             (f' "window_ns": {config.window_ns},', "length of the recorded run"), (f' "columns": {json.dumps(columns)},', "what the numbers are"),
-             (' "cpus": {', "")]
+    table = config.events()
+    columns = ["start_ns", "duration_ns", "policy", "priority", "kind", "source"]
+    lines = [
+        ('{"format": "noisebook noise config 1",', "which format"),
+        (' "provenance": {…},', "run, traces and method it is made of"),
+        (f' "window_ns": {config.window_ns},', "length of the recorded run"),
+        (f' "columns": {json.dumps(columns)},', "what the numbers are"),
+        (' "cpus": {', ""),
+    ]
     cpus = sorted(table["cpu"].unique())
     for cpu in cpus[:2]:
         own = table[table["cpu"] == cpu]
-        rows = [json.dumps([int(value) if isinstance(value, Integral) else str(value) for value in row]) for row in own[columns].head(events).itertuples(index=False, name=None)]
+        rows = [
+            json.dumps([int(value) if isinstance(value, Integral) else str(value) for value in row])
+            for row in own[columns].head(events).itertuples(index=False, name=None)
+        ]
         starts = [f'  "{cpu}": [', *["   " + " " * len(str(cpu)) + "    "] * (len(rows) - 1)]
-        said = ["a list a CPU, in the order of time", *["start, length, how it is scheduled, what it was"] * (len(rows) > 1), *[""] * max(len(rows) - 2, 0)]
+        said = [
+            "a list a CPU, in the order of time",
+            *["start, length, how it is scheduled, what it was"] * (len(rows) > 1),
+            *[""] * max(len(rows) - 2, 0),
+        ]
         ends = [","] * (len(rows) - 1) + [", …]," if len(own) > events else "],"]
-        lines += [(start + row + end, note if cpu == cpus[0] or number == 0 and note else "") for number, (start, row, end, note) in enumerate(zip(starts, rows, ends, said))]
+        lines += [
+            (start + row + end, note if cpu == cpus[0] or number == 0 and note else "")
+            for number, (start, row, end, note) in enumerate(zip(starts, rows, ends, said))
+        ]
         if cpu == cpus[0] and len(own) > events:
             lines[-1] = (lines[-1][0], f"… {len(own)} events in all")
     return lines + [("  … }}" if len(cpus) > 2 else " }}", f"{len(cpus)} CPUs")]
@@ -119,11 +182,13 @@ def _excerpt(config: object, events: int) -> list[tuple[str, str]]:
 
 @or_blank
 def figure_replay(config: object, width_in: float = PAGE_IN):
-    """How the injector works a config off: a process a CPU and urgency, one start for all, each event at its time (Persson et al. 2025, figure 6).
+    """How the injector works a config off: a process a CPU and urgency, one start for all, each
+    event at its time (Persson et al. 2025, figure 6).
 
     Parameters
     ----------
-    config : NoiseConfig with at least one event.
+    config
+        NoiseConfig with at least one event.
 
     Returns
     -------
@@ -136,9 +201,19 @@ def figure_replay(config: object, width_in: float = PAGE_IN):
         raise NothingToDraw("no event to be injected", where="noise config")
     urgency = table["policy"].astype(str).map(_ACTIONS).fillna("ordinary")
     shown = sorted(table["cpu"].unique())[:MOST_CPUS]
-    lanes = [(f"CPU {cpu}, {what}", own) for (cpu, what), own in table.groupby([table["cpu"], urgency]) if cpu in shown]
+    lanes = [
+        (f"CPU {cpu}, {what}", own)
+        for (cpu, what), own in table.groupby([table["cpu"], urgency])
+        if cpu in shown
+    ]
     with style():
-        figure, (left, right) = plt.subplots(1, 2, figsize=(width_in, 0.8 + 0.3 * (len(lanes) + 1)), width_ratios=[1, 1.35], sharey=True)
+        figure, (left, right) = plt.subplots(
+            1,
+            2,
+            figsize=(width_in, 0.8 + 0.3 * (len(lanes) + 1)),
+            width_ratios=[1, 1.35],
+            sharey=True,
+        )
         _draw_processes(left, config, lanes, len(table["cpu"].unique()) - len(shown))
         _draw_schedule(right, config, lanes)
         _kind_legend(figure, table["kind"], bars=False)
@@ -148,14 +223,44 @@ def figure_replay(config: object, width_in: float = PAGE_IN):
 def _draw_processes(axes, config: object, lanes: list, hidden: int) -> None:
     """The file, and an arrow to each process with what it has to do."""
     middle = (len(lanes)) / 2
-    box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": "black", "linewidth": 0.6}
-    axes.text(0.0, middle, f"noise config\n{len(config.events())} events\n{config.window_ns / 1e6:.0f} ms", ha="left", va="center", bbox=box)
+    box = {
+        "boxstyle": "round,pad=0.4",
+        "facecolor": "white",
+        "edgecolor": "black",
+        "linewidth": 0.6,
+    }
+    axes.text(
+        0.0,
+        middle,
+        f"noise config\n{len(config.events())} events\n{config.window_ns / 1e6:.0f} ms",
+        ha="left",
+        va="center",
+        bbox=box,
+    )
     for row, (name, own) in enumerate(lanes, start=1):
-        axes.annotate("", (0.42, row), (0.30, middle), arrowprops={"arrowstyle": "->", "linewidth": 0.6, "color": "#555555"})
-        axes.text(0.44, row, f"{name}: {len(own)} events, {own['duration_ns'].sum() / 1e6:.2f} ms", va="center", fontsize=SMALL_POINTS)
+        axes.annotate(
+            "",
+            (0.42, row),
+            (0.30, middle),
+            arrowprops={"arrowstyle": "->", "linewidth": 0.6, "color": "#555555"},
+        )
+        axes.text(
+            0.44,
+            row,
+            f"{name}: {len(own)} events, {own['duration_ns'].sum() / 1e6:.2f} ms",
+            va="center",
+            fontsize=SMALL_POINTS,
+        )
     axes.text(0.44, 0, "the program, at its barrier", va="center", fontsize=SMALL_POINTS)
     if hidden:
-        axes.text(0.44, len(lanes) + 0.7, f"and {hidden} more CPUs", va="center", fontsize=SMALL_POINTS, color="#555555")
+        axes.text(
+            0.44,
+            len(lanes) + 0.7,
+            f"and {hidden} more CPUs",
+            va="center",
+            fontsize=SMALL_POINTS,
+            color="#555555",
+        )
     axes.set(xlim=(0, 1.15), ylim=(len(lanes) + 0.9, -0.7))
     axes.axis("off")
 
@@ -168,9 +273,12 @@ def _draw_schedule(axes, config: object, lanes: list) -> None:
         axes.axhline(row, color="#DDDDDD", linewidth=0.4)
         _draw_lane(axes, own, row - 0.35, 0.7)
     axes.axvline(0, color=ROLES["injected"].colour, linestyle="--")
-    axes.set_title("one start for all, then each sleeps until its next event", loc="left", fontsize=SMALL_POINTS)
+    axes.set_title(
+        "one start for all, then each sleeps until its next event",
+        loc="left",
+        fontsize=SMALL_POINTS,
+    )
     axes.set(xlabel="time since the start (ms)", xlim=(-0.02 * end_ms, end_ms))
     axes.grid(visible=False)
     axes.tick_params(axis="y", left=False, labelleft=False)
     axes.spines["left"].set_visible(False)
-

@@ -1,4 +1,5 @@
-"""How runs with many repetitions are drawn: strips, extremes, coefficients of variation, and panels that say why they are empty.
+"""How runs with many repetitions are drawn: strips, extremes, coefficients of variation, and panels
+that say why they are empty.
 
 Owns nothing that is saved; the figures are in `_runtime.py`.
 """
@@ -14,9 +15,9 @@ from .style import ROLES, Role
 KERNELS = ("copy", "mul", "add", "triad", "dot")
 SCHEDULES = {"static": "st", "dynamic": "dy", "guided": "gd"}
 _LINES = tuple(ROLES.values())
-_WIDE = 20.0         # a panel whose values span more is logarithmic
+_WIDE = 20.0  # a panel whose values span more is logarithmic
 _LABEL_POINTS = 8.5  # least distance of two labels at the end of lines
-_MANY = 3000         # points from which a drawing is stored as pixels
+_MANY = 3000  # points from which a drawing is stored as pixels
 
 
 def roles():
@@ -27,15 +28,38 @@ def roles():
 
 
 def label_ends(figure, axes, names: list[str], ends: list[tuple[float, str]]) -> None:
-    """Names beside the ends of their lines, moved apart so that all can be read, each joined to its end."""
+    """Names beside the ends of their lines, moved apart so that all can be read, each joined to its
+    end.
+    """
     figure.draw_without_rendering()
     box = axes.get_window_extent()
     height, last = box.height * 72 / figure.dpi, max(line.get_xdata()[-1] for line in axes.lines)
-    places = np.array([(axes.transData.transform((last, value))[1] - box.y0) * 72 / figure.dpi for value, _ in ends])
+    places = np.array(
+        [
+            (axes.transData.transform((last, value))[1] - box.y0) * 72 / figure.dpi
+            for value, _ in ends
+        ]
+    )
     for number, place in apart(places, _LABEL_POINTS, height).items():
         value, colour = ends[number]
-        axes.annotate(names[number], (last, value), xytext=(1.05, place / height), textcoords="axes fraction", color=colour, va="center", fontsize="small",
-                      annotation_clip=False, arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 3, "relpos": (0, 0.5)})
+        axes.annotate(
+            names[number],
+            (last, value),
+            xytext=(1.05, place / height),
+            textcoords="axes fraction",
+            color=colour,
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.4,
+                "shrinkA": 0,
+                "shrinkB": 3,
+                "relpos": (0, 0.5),
+            },
+        )
 
 
 def apart(places: np.ndarray, distance: float, height: float) -> dict[int, float]:
@@ -48,7 +72,9 @@ def apart(places: np.ndarray, distance: float, height: float) -> dict[int, float
 
 
 def plain(axis) -> None:
-    """Numbers as one writes them, also on a logarithmic axis; with few decades the steps between are labelled too."""
+    """Numbers as one writes them, also on a logarithmic axis; with few decades the steps between
+    are labelled too.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     low, high = sorted(axis.get_view_interval())
@@ -65,7 +91,9 @@ def suite_of(benchmark: str) -> str:
 
 
 def in_order(benchmarks: pd.Series) -> list[str]:
-    """Those that are there: kernels and constructs in the order of their suites, others as they come."""
+    """Those that are there: kernels and constructs in the order of their suites, others as they
+    come.
+    """
     present = dict.fromkeys(benchmarks)
     known = [name for name in (*KERNELS, *CONSTRUCTS) if name in present]
     return known + [name for name in present if name not in known]
@@ -79,22 +107,47 @@ def title(own: pd.DataFrame, suite: str) -> str:
 def draw_extremes(axes, own: pd.DataFrame, by: str) -> None:
     """Clusters of `by`; within each the benchmarks, within these the runs."""
     benchmarks = in_order(own["benchmark"])
-    groups, parts = (benchmarks, 1) if by == "benchmark" else (list(dict.fromkeys(own[by])), len(benchmarks))
+    groups, parts = (
+        (benchmarks, 1) if by == "benchmark" else (list(dict.fromkeys(own[by])), len(benchmarks))
+    )
     for (benchmark, role), part in zip(zip(benchmarks, roles()), range(len(benchmarks))):
         for place, group in enumerate(groups):
             rows = own[(own["benchmark"] == benchmark) & (own[by] == group)].sort_values("round")
             at = within(place, part % parts, parts, len(rows))
-            axes.vlines(at, rows["min_normalised"], rows["max_normalised"], color=role.colour, linewidth=0.8)
+            axes.vlines(
+                at, rows["min_normalised"], rows["max_normalised"], color=role.colour, linewidth=0.8
+            )
             for end in ("min_normalised", "max_normalised"):
-                axes.plot(at, rows[end], linestyle="none", marker=role.marker, markersize=2.4, markeredgewidth=0, color=role.colour,
-                          label=benchmark if place == 0 and end == "min_normalised" and by != "benchmark" and len(benchmarks) > 1 else None)
+                axes.plot(
+                    at,
+                    rows[end],
+                    linestyle="none",
+                    marker=role.marker,
+                    markersize=2.4,
+                    markeredgewidth=0,
+                    color=role.colour,
+                    label=(
+                        benchmark
+                        if place == 0
+                        and end == "min_normalised"
+                        and by != "benchmark"
+                        and len(benchmarks) > 1
+                        else None
+                    ),
+                )
     axes.axhline(1, color="black", linewidth=0.6)
     axes.set_xticks(range(len(groups)), groups, rotation=45 if len(groups) > 7 else 0)
     axes.set_xlim(-0.5, len(groups) - 0.5)
     axes.grid(axis="x", visible=False)
     wide(axes, own[["min_normalised", "max_normalised"]].to_numpy())
     if axes.get_legend_handles_labels()[1]:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=5, handletextpad=0.1, columnspacing=0.8)
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.24),
+            ncols=5,
+            handletextpad=0.1,
+            columnspacing=0.8,
+        )
 
 
 def within(place: int, part: int, parts: int, count: int) -> np.ndarray:
@@ -117,9 +170,25 @@ def draw_repetitions(axes, own: pd.DataFrame, title: str, seed: int = 0) -> None
     """A strip a run, the run's mean as a dash."""
     role, number = ROLES["baseline"], own["run"].rank(method="dense")
     jitter = np.random.default_rng(seed).uniform(-0.28, 0.28, len(own))
-    axes.scatter(number + jitter, own["value_us"], s=2.5, alpha=0.45, color=role.colour, linewidth=0, rasterized=len(own) > _MANY)
+    axes.scatter(
+        number + jitter,
+        own["value_us"],
+        s=2.5,
+        alpha=0.45,
+        color=role.colour,
+        linewidth=0,
+        rasterized=len(own) > _MANY,
+    )
     means = own["value_us"].groupby(number).mean()
-    axes.plot(means.index, means, linestyle="none", marker="_", markersize=8, color="black", markeredgewidth=1.3)
+    axes.plot(
+        means.index,
+        means,
+        linestyle="none",
+        marker="_",
+        markersize=8,
+        color="black",
+        markeredgewidth=1.3,
+    )
     axes.set(title=title, ylabel="time (µs)", xlabel="run")
     axes.set_xticks(means.index, [f"{index:.0f}" for index in means.index])
     axes.grid(axis="x", visible=False)
@@ -133,7 +202,15 @@ def draw_cv(axes, runs: pd.DataFrame, title: str) -> None:
     jitter = np.random.default_rng(0).uniform(-0.2, 0.2, len(runs))
     axes.scatter(at + jitter, 100 * runs["cv"], s=7, alpha=0.6, color=role.colour, linewidth=0)
     middle = runs.groupby("benchmark")["cv"].median().reindex(names)
-    axes.plot(range(len(names)), 100 * middle, linestyle="none", marker="_", markersize=9, color="black", markeredgewidth=1.3)
+    axes.plot(
+        range(len(names)),
+        100 * middle,
+        linestyle="none",
+        marker="_",
+        markersize=9,
+        color="black",
+        markeredgewidth=1.3,
+    )
     axes.set(title=title, ylabel="CV of a run (%)")
     axes.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor")
     axes.grid(axis="x", visible=False)
@@ -144,7 +221,15 @@ def say(row, config: str, missing: str) -> None:
     """Panels that the machine can't fill say why."""
     for number, axes in enumerate(row):
         axes.set_title(config)
-        axes.text(0.5, 0.5, textwrap.fill(missing, 26) if number == 1 or len(row) < 3 else "", transform=axes.transAxes, ha="center", va="center", color="#555555")
+        axes.text(
+            0.5,
+            0.5,
+            textwrap.fill(missing, 26) if number == 1 or len(row) < 3 else "",
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+            color="#555555",
+        )
         axes.tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
         axes.set_facecolor("#F5F5F5")
         axes.grid(visible=False)
@@ -162,9 +247,26 @@ def draw_strips(axes, own: pd.DataFrame, label: str, ylabel: str) -> None:
     for (place, reserved), rows in own.groupby(["place", "reserved"]):
         role, at = side(reserved), places.index(place) + (0.2 if reserved else -0.2)
         jitter = np.random.default_rng(0).uniform(-0.15, 0.15, len(rows))
-        axes.scatter(at + jitter, rows["value"], s=3, marker=role.marker, color=role.colour, alpha=0.4, linewidth=0, rasterized=len(rows) > _MANY)
-        axes.text(at, 1.0, f"{100 * rows['value'].std() / rows['value'].mean():.0f}", transform=axes.get_xaxis_transform(), ha="center", va="bottom",
-                  fontsize="x-small", color=role.colour)
+        axes.scatter(
+            at + jitter,
+            rows["value"],
+            s=3,
+            marker=role.marker,
+            color=role.colour,
+            alpha=0.4,
+            linewidth=0,
+            rasterized=len(rows) > _MANY,
+        )
+        axes.text(
+            at,
+            1.0,
+            f"{100 * rows['value'].std() / rows['value'].mean():.0f}",
+            transform=axes.get_xaxis_transform(),
+            ha="center",
+            va="bottom",
+            fontsize="x-small",
+            color=role.colour,
+        )
     axes.axhline(1, color="black", linewidth=0.6)
     axes.set_xticks(range(len(places)), places)
     axes.set(xlabel=label, ylabel=ylabel, xlim=(-0.6, len(places) - 0.4))

@@ -1,21 +1,37 @@
 """How a column is headed and printed: the unit stands in its name, so the rule stands here once.
 
-`mean_us` is headed "mean (µs)", `cpu_share` "CPU" in per cent; the CSV keeps the names and the full precision.
+`mean_us` is headed "mean (µs)", `cpu_share` "CPU" in per cent; the CSV keeps the names and the full
+precision.
 """
 
 import math
 from collections.abc import Callable, Iterable
 
 UNITS = {  # ending: unit, how a number is printed, factor
-    "_percent": ("%", "{:.2f}", 1), "_share": ("%", "{:.3f}", 100), "_seconds": ("s", "{:.4f}", 1), "_hz": ("1/s", "{:.1f}", 1),
-    "_per_s": ("1/s", "{:.1f}", 1), "_mhz": ("MHz", "{:.0f}", 1), "_ms": ("ms", "{:.3f}", 1), "_us": ("µs", "{:.1f}", 1), "_ns": ("ns", "{:.0f}", 1),
-    "_s": ("s", "{:.4f}", 1), "_c": ("°C", "{:.1f}", 1),
+    "_percent": ("%", "{:.2f}", 1),
+    "_share": ("%", "{:.3f}", 100),
+    "_seconds": ("s", "{:.4f}", 1),
+    "_hz": ("1/s", "{:.1f}", 1),
+    "_per_s": ("1/s", "{:.1f}", 1),
+    "_mhz": ("MHz", "{:.0f}", 1),
+    "_ms": ("ms", "{:.3f}", 1),
+    "_us": ("µs", "{:.1f}", 1),
+    "_ns": ("ns", "{:.0f}", 1),
+    "_s": ("s", "{:.4f}", 1),
+    "_c": ("°C", "{:.1f}", 1),
 }
-WHOLE = {"share": ("share (%)", "{:.2f}", 100), "seconds": ("run time (s)", "{:.4f}", 1), "p_value": ("p", "{:.3f}", 1), "p_holm": ("p (Holm)", "{:.3f}", 1),
-         "p_corrected": ("p, corrected", "{:.3f}", 1)}
+WHOLE = {
+    "share": ("share (%)", "{:.2f}", 100),
+    "seconds": ("run time (s)", "{:.4f}", 1),
+    "p_value": ("p", "{:.3f}", 1),
+    "p_holm": ("p (Holm)", "{:.3f}", 1),
+    "p_corrected": ("p, corrected", "{:.3f}", 1),
+}
 _LEAST = 1e-4  # smaller ones are only said to be so
 _MOST_DECIMALS = 4
-_WIDE = 1000  # columns whose largest number is so many times the smallest have no decimals in common
+_WIDE = (
+    1000  # columns whose largest number is so many times the smallest have no decimals in common
+)
 
 
 def heading(column: str) -> str:
@@ -27,11 +43,15 @@ def heading(column: str) -> str:
 
 
 def numbers(column: str, values: Iterable[object]) -> Callable[[float], str]:
-    """How the numbers of a column are printed for a reader: by its unit, else with the decimals that give the smallest four digits."""
+    """How the numbers of a column are printed for a reader: by its unit, else with the decimals
+    that give the smallest four digits.
+    """
     unit, text, factor = WHOLE[column] if column in WHOLE else _unit(column)[1:]
     if unit:
         return lambda value: _printed(value * factor, text)
-    plain = _in_common([abs(value) for value in values if isinstance(value, float) and math.isfinite(value)])
+    plain = _in_common(
+        [abs(value) for value in values if isinstance(value, float) and math.isfinite(value)]
+    )
     return lambda value: _printed(value, plain) if value else "0"
 
 
@@ -55,7 +75,12 @@ def _unit(column: str) -> tuple[str, str, str, float]:
     base, published = column.removesuffix(" (published)"), column.endswith(" (published)")
     for ending, (unit, text, factor) in UNITS.items():
         if base.endswith(ending):
-            return _words(base.removesuffix(ending)) + (", published" if published else ""), unit, text, factor
+            return (
+                _words(base.removesuffix(ending)) + (", published" if published else ""),
+                unit,
+                text,
+                factor,
+            )
     return _words(base) + (", published" if published else ""), "", "", 1
 
 

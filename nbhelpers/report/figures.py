@@ -1,4 +1,5 @@
-"""All figures of Noisebook: one function a figure, tables in, a matplotlib Figure at print size out.
+"""All figures of Noisebook: one function a figure, tables in, a matplotlib Figure at print size
+out.
 
 Owns nothing but the list; `save_figure` puts a figure on disk with its caption and data.
 """
@@ -16,5 +17,36 @@ from ._stopping import figure_stopping
 from ._studies import figure_findings, figure_mitigations
 from ._worst import figure_excess
 
-__all__ = ["figure_config", "figure_replay", "figure_subtraction", "trace_sample", "figure_clock", "figure_extremes", "figure_reserved", "figure_scaling", "figure_sides", "figure_findings", "figure_mitigations", "figure_curves", "figure_dots", "figure_overheads", "figure_ranks", "figure_attribution", "figure_causes", "figure_classes", "figure_compare", "figure_detours", "figure_distribution", "figure_factor", "figure_excess", "figure_felt", "figure_stopping",
-           "figure_noise", "figure_planted", "figure_quanta", "figure_systems", "figure_quantile_shift", "figure_timeline"]
+__all__ = [
+    "figure_config",
+    "figure_replay",
+    "figure_subtraction",
+    "trace_sample",
+    "figure_clock",
+    "figure_extremes",
+    "figure_reserved",
+    "figure_scaling",
+    "figure_sides",
+    "figure_findings",
+    "figure_mitigations",
+    "figure_curves",
+    "figure_dots",
+    "figure_overheads",
+    "figure_ranks",
+    "figure_attribution",
+    "figure_causes",
+    "figure_classes",
+    "figure_compare",
+    "figure_detours",
+    "figure_distribution",
+    "figure_factor",
+    "figure_excess",
+    "figure_felt",
+    "figure_stopping",
+    "figure_noise",
+    "figure_planted",
+    "figure_quanta",
+    "figure_systems",
+    "figure_quantile_shift",
+    "figure_timeline",
+]

@@ -1,6 +1,8 @@
-"""An attribution whose cutoff can be dragged: distribution, tree, factors and what is known of the first follow it.
+"""An attribution whose cutoff can be dragged: distribution, tree, factors and what is known of the
+first follow it.
 
-Owns the view of one cutoff, the slider in JupyterLab, and its twin for pages: a few views made beforehand, behind a plain slider.
+Owns the view of one cutoff, the slider in JupyterLab, and its twin for pages: a few views made
+beforehand, behind a plain slider.
 """
 
 import base64
@@ -23,8 +25,10 @@ SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)  # of the runs below the cutoff, 
 MOST_FACTORS = 5
 STATIC = "NOISEBOOK_STATIC"  # set where nobody is there to drag
 _COLUMNS = ["factor", "direction", "slow_median", "fast_median", "separation"]
-_SHOW = ("var views=this.parentNode.querySelectorAll('[data-view]');"
-         "for(var i=0;i&lt;views.length;i++)views[i].style.display=(i==this.value)?'':'none'")
+_SHOW = (
+    "var views=this.parentNode.querySelectorAll('[data-view]');"
+    "for(var i=0;i&lt;views.length;i++)views[i].style.display=(i==this.value)?'':'none'"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +37,12 @@ class Exploration:
 
     Attributes
     ----------
-    runs : runs table. outcome, exclude, seed : as of `attribute.explain`.
-    start : the cutoff to begin with.
+    runs
+        Runs table.
+    outcome, exclude, seed
+        As of `attribute.explain`.
+    start
+        The cutoff to begin with.
     """
 
     runs: pd.DataFrame = field(repr=False)
@@ -45,24 +53,43 @@ class Exploration:
 
     def explanation(self, cutoff: float) -> Explanation:
         """The attribution at a cutoff, without a null: for looking around, nothing is claimed."""
-        return explain(self.runs, self.outcome, float(cutoff), self.exclude, self.seed, permutations=0)
+        return explain(
+            self.runs, self.outcome, float(cutoff), self.exclude, self.seed, permutations=0
+        )
 
     def view(self, cutoff: float) -> str:
         """HTML of a cutoff: the figure, the first factors, what is known of the first of them."""
         found = self.explanation(cutoff)
-        said = f"Cutoff {cutoff:.4g}: {int(found.labels.sum())} of {len(found.labels)} runs are slow."
+        said = (
+            f"Cutoff {cutoff:.4g}: {int(found.labels.sum())} of {len(found.labels)} runs are slow."
+        )
         if found.factors.empty:
             return f"<p>{said} {html.escape(found.summary)}</p>"
-        table = found.factors[_COLUMNS].head(MOST_FACTORS).to_html(float_format=lambda value: f"{value:.4g}", border=0)
-        return f"<p>{said} Balanced accuracy on unseen runs: {found.accuracy:.2f} (0.5 is guessing).</p>{_picture(found, self.runs)}{table}{_known(found)}"
+        table = (
+            found.factors[_COLUMNS]
+            .head(MOST_FACTORS)
+            .to_html(float_format=lambda value: f"{value:.4g}", border=0)
+        )
+        return (
+            f"<p>{said} Balanced accuracy on unseen runs: {found.accuracy:.2f} (0.5 is"
+            f" guessing).</p>{_picture(found, self.runs)}{table}{_known(found)}"
+        )
 
     def widget(self):
         """The slider with its view, for a running JupyterLab (ipywidgets VBox)."""
         import ipywidgets
 
         low, high = self._range()
-        slider = ipywidgets.FloatSlider(self.start, min=low, max=high, step=(high - low) / 200, readout_format=".4g", description="cutoff",
-                                        continuous_update=False, layout=ipywidgets.Layout(width="90%"))
+        slider = ipywidgets.FloatSlider(
+            self.start,
+            min=low,
+            max=high,
+            step=(high - low) / 200,
+            readout_format=".4g",
+            description="cutoff",
+            continuous_update=False,
+            layout=ipywidgets.Layout(width="90%"),
+        )
         shown = ipywidgets.HTML(self.view(slider.value))
         slider.observe(lambda change: setattr(shown, "value", self.view(change["new"])), "value")
         return ipywidgets.VBox([slider, shown])
@@ -71,10 +98,16 @@ class Exploration:
         """HTML that needs no kernel: views of a few cutoffs behind a plain slider."""
         cutoffs = sorted({self.start, *self._values().quantile(SHARES)})
         at = cutoffs.index(self.start)
-        views = "".join(f'<div data-view="{number}"{"" if number == at else hidden}>{self.view(cutoff)}</div>'
-                        for number, cutoff in enumerate(cutoffs) for hidden in [' style="display:none"'])
-        return (f'<div><label>cutoff, {cutoffs[0]:.4g} to {cutoffs[-1]:.4g} </label><input type="range" min="0" max="{len(cutoffs) - 1}" '
-                f'value="{at}" style="width:60%" oninput="{_SHOW}">{views}</div>')
+        views = "".join(
+            f'<div data-view="{number}"{"" if number == at else hidden}>{self.view(cutoff)}</div>'
+            for number, cutoff in enumerate(cutoffs)
+            for hidden in [' style="display:none"']
+        )
+        return (
+            f'<div><label>cutoff, {cutoffs[0]:.4g} to {cutoffs[-1]:.4g} </label><input type="range"'
+            f' min="0" max="{len(cutoffs) - 1}" value="{at}" style="width:60%"'
+            f' oninput="{_SHOW}">{views}</div>'
+        )
 
     def _ipython_display_(self) -> None:
         from IPython.display import HTML, display
@@ -86,18 +119,28 @@ class Exploration:
 
     def _range(self) -> tuple[float, float]:
         """So that about four runs lie on either side."""
-        low, high = np.sort(self._values().to_numpy())[[min(3, len(self.runs) - 1), max(-5, -len(self.runs))]]
+        low, high = np.sort(self._values().to_numpy())[
+            [min(3, len(self.runs) - 1), max(-5, -len(self.runs))]
+        ]
         low, high = float(min(low, high, self.start)), float(max(low, high, self.start))
         return low, high if high > low else 1.01 * low
 
 
-def explore(runs: pd.DataFrame, outcome: str | None = None, exclude: Iterable[str] = (), seed: int = 0, start: float | None = None) -> Exploration:
+def explore(
+    runs: pd.DataFrame,
+    outcome: str | None = None,
+    exclude: Iterable[str] = (),
+    seed: int = 0,
+    start: float | None = None,
+) -> Exploration:
     """Look around in an attribution by dragging its cutoff.
 
     Parameters
     ----------
-    runs, outcome, exclude, seed : as of `attribute.explain`; only finished runs count.
-    start : the cutoff to begin with; None: the upper quartile.
+    runs, outcome, exclude, seed
+        As of `attribute.explain`; only finished runs count.
+    start
+        The cutoff to begin with; None: the upper quartile.
 
     Returns
     -------
@@ -105,15 +148,26 @@ def explore(runs: pd.DataFrame, outcome: str | None = None, exclude: Iterable[st
 
     Raises
     ------
-    InputError : fewer than two runs, or no such column.
+    InputError
+        Fewer than two runs, or no such column.
     """
     outcome = outcome_of(runs, outcome).name
     if outcome not in runs:
-        raise InputError(f"no column {outcome!r} to explore", mend=f"the table has: {', '.join(map(str, runs.columns))}")
+        raise InputError(
+            f"no column {outcome!r} to explore",
+            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+        )
     kept = runs[runs["status"] == "ok"] if "status" in runs else runs
     if len(kept) < 2:
-        raise InputError(f"{len(kept)} finished run(s)", mend="at least two, so that some lie on either side of a cutoff")
-    start = float(kept[outcome].quantile(0.75)) if start is None or not np.isfinite(start) else float(start)
+        raise InputError(
+            f"{len(kept)} finished run(s)",
+            mend="at least two, so that some lie on either side of a cutoff",
+        )
+    start = (
+        float(kept[outcome].quantile(0.75))
+        if start is None or not np.isfinite(start)
+        else float(start)
+    )
     return Exploration(kept, outcome, tuple(exclude), seed, start)
 
 
@@ -124,7 +178,10 @@ def _picture(found: Explanation, runs: pd.DataFrame) -> str:
     figure.savefig(drawn, format="png", dpi=110, metadata={"Software": None})
     plt.close(figure)
     code = base64.b64encode(drawn.getvalue()).decode()
-    return f'<img alt="distribution with the cutoff, and the tree" src="data:image/png;base64,{code}" style="max-width:100%">'
+    return (
+        f'<img alt="distribution with the cutoff, and the tree" src="data:image/png;base64,{code}"'
+        ' style="max-width:100%">'
+    )
 
 
 def _known(found: Explanation) -> str:

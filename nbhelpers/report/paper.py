@@ -1,6 +1,7 @@
 """The paper: tables and figures of all stages in order, numbered, with the provenance of the data.
 
-Owns the numbering and the provenance block; what stands in a table or figure was saved by the stage that made it.
+Owns the numbering and the provenance block; what stands in a table or figure was saved by the stage
+that made it.
 """
 
 import html
@@ -16,9 +17,12 @@ class Numbered:
 
     Attributes
     ----------
-    label : such as "Table 1" or "Figure 2".
-    record : the Table or Figure.
-    stage : the subfolder that it was found in, "" if none.
+    label
+        Such as "Table 1" or "Figure 2".
+    record
+        The Table or Figure.
+    stage
+        The subfolder that it was found in, "" if none.
     """
 
     label: str
@@ -65,13 +69,18 @@ class Paper:
 def collect(folder: str | Path) -> Paper:
     """Number the tables and figures that the stages saved under a folder.
 
-    They come by subfolder (a stage's number begins its name) and, within one, in the order they were first saved in.
+    They come by subfolder (a stage's number begins its name) and, within one, in the order they
+    were first saved in.
     """
     folder, counts, items = Path(folder), {"Table": 0, "Figure": 0}, []
     for record in records(folder):
         kind = type(record).__name__
         counts[kind] += 1
-        items.append(Numbered(f"{kind} {counts[kind]}", record, "/".join(record.folder.relative_to(folder).parts)))
+        items.append(
+            Numbered(
+                f"{kind} {counts[kind]}", record, "/".join(record.folder.relative_to(folder).parts)
+            )
+        )
     return Paper(tuple(items))
 
 
@@ -80,15 +89,27 @@ def provenance_html(provenance: dict, title: str = "Provenance of the data") -> 
 
     Parameters
     ----------
-    provenance : names and values (text, numbers, lists, dicts), as `nbhelpers.machine.provenance` gives them.
+    provenance
+        Names and values (text, numbers, lists, dicts), as `nbhelpers.machine.provenance` gives
+        them.
     """
-    rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in _flat(provenance))
-    return f'<details class="noisebook provenance"><summary>{html.escape(title)}</summary><table>{rows}</table></details>'
+    rows = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+        for name, value in _flat(provenance)
+    )
+    return (
+        '<details class="noisebook'
+        f' provenance"><summary>{html.escape(title)}</summary><table>{rows}</table></details>'
+    )
 
 
 def _flat(value: object, name: str = "") -> list[tuple[str, str]]:
     if isinstance(value, dict) and value:
-        return [pair for key, inner in value.items() for pair in _flat(inner, f"{name} / {key}" if name else str(key))]
+        return [
+            pair
+            for key, inner in value.items()
+            for pair in _flat(inner, f"{name} / {key}" if name else str(key))
+        ]
     if isinstance(value, list | tuple):
         return [(name, ", ".join(map(str, value)) or "none")]
     return [(name, "none" if value in (None, "", {}) else str(value))]

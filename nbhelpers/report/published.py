@@ -1,6 +1,7 @@
 """Numbers of the papers, as they were printed.
 
-Owns the reading of data/published; the first lines of each file name its paper, DOI, table and caption.
+Owns the reading of data/published; the first lines of each file name its paper, DOI, table and
+caption.
 """
 
 import difflib
@@ -19,7 +20,8 @@ def published(name: str) -> pd.DataFrame:
 
     Parameters
     ----------
-    name : such as ``"persson2025-table3"``.
+    name
+        Such as ``"persson2025-table3"``.
 
     Returns
     -------
@@ -27,14 +29,18 @@ def published(name: str) -> pd.DataFrame:
 
     Raises
     ------
-    InputError : there is no such table; the message names the nearest.
+    InputError
+        There is no such table; the message names the nearest.
     """
     path = FOLDER / f"{name}.csv"
     if not path.is_file():
         known = published_names()
         near = difflib.get_close_matches(name, known, 1)
-        raise InputError(f"no published table {name!r}", where=FOLDER,
-                         mend=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}")
+        raise InputError(
+            f"no published table {name!r}",
+            where=FOLDER,
+            mend=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}",
+        )
     frame = pd.read_csv(path, comment="#")
     frame.attrs.update(_header(path))
     return frame
@@ -46,7 +52,11 @@ def published_names() -> list[str]:
 
 
 def _header(path: Path) -> dict:
-    lines = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    lines = [
+        line[1:].strip()
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("#")
+    ]
     pairs = [tuple(line.split(": ", 1)) for line in lines if ": " in line]
     fields = {name: value for name, value in pairs if name != "note"}
     return {**fields, "notes": [value for name, value in pairs if name == "note"]}

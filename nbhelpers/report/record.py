@@ -1,6 +1,8 @@
-"""Figures and tables on disk: the same data give the same bytes, and each shows itself in a notebook.
+"""Figures and tables on disk: the same data give the same bytes, and each shows itself in a
+notebook.
 
-Owns the files NAME.pdf, .svg, .png, .csv, .tex, .html and the record NAME.json that the paper is collected from.
+Owns the files NAME.pdf, .svg, .png, .csv, .tex, .html and the record NAME.json that the paper is
+collected from.
 """
 
 import base64
@@ -25,8 +27,11 @@ TABLE_FORMAT = "noisebook table 1"
 EXACT = "%.10g"
 NO_ROWS = "No rows: "  # before the reason
 LONG_TEXT = 24  # characters; a column of such text is not squeezed to a word a line
-_NO_DATES = {"pdf": {"CreationDate": None, "Producer": None, "Creator": None}, "svg": {"Date": None, "Creator": None},
-             "png": {"Software": None}}
+_NO_DATES = {
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+}
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,12 @@ class Figure:
 
     Attributes
     ----------
-    name, caption, folder : as saved.
-    width_in : width in inches at print size.
-    order : place among the figures and tables of its folder.
+    name, caption, folder
+        As saved.
+    width_in
+        Width in inches at print size.
+    order
+        Place among the figures and tables of its folder.
     """
 
     name: str
@@ -53,11 +61,15 @@ class Figure:
         return self.to_html()
 
     def to_html(self, label: str = "") -> str:
-        """The picture, embedded, with its caption beneath; `label` (such as "Figure 3") comes before the caption."""
+        """The picture, embedded, with its caption beneath; `label` (such as "Figure 3") comes
+        before the caption.
+        """
         data = base64.b64encode((self.folder / f"{self.name}.png").read_bytes()).decode()
-        return (f'<figure class="noisebook" id="{self.name}"><img alt="{html.escape(self.caption)}" '
-                f'style="width:{self.width_in}in;max-width:100%" src="data:image/png;base64,{data}">'
-                f"<figcaption>{_labelled(label, self.caption)}</figcaption></figure>")
+        return (
+            f'<figure class="noisebook" id="{self.name}"><img alt="{html.escape(self.caption)}" '
+            f'style="width:{self.width_in}in;max-width:100%" src="data:image/png;base64,{data}">'
+            f"<figcaption>{_labelled(label, self.caption)}</figcaption></figure>"
+        )
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,8 @@ class Table:
 
     Attributes
     ----------
-    name, caption, folder, order : as in `Figure`.
+    name, caption, folder, order
+        As in `Figure`.
     """
 
     name: str
@@ -90,28 +103,41 @@ class Table:
     def to_html(self, label: str = "") -> str:
         """The table with its caption above; `label` (such as "Table 1") comes before the caption."""
         body = (self.folder / f"{self.name}.html").read_text(encoding="utf-8")
-        return (f'<figure class="noisebook" id="{self.name}"><figcaption>{_labelled(label, self.caption)}</figcaption>'
-                f"{body}</figure>")
+        return (
+            '<figure class="noisebook"'
+            f' id="{self.name}"><figcaption>{_labelled(label, self.caption)}</figcaption>'
+            f"{body}</figure>"
+        )
 
 
 def _labelled(label: str, caption: str) -> str:
     return (f"<b>{html.escape(label)}.</b> " if label else "") + html.escape(caption)
 
 
-def save_figure(figure: object, name: str, caption: str, data: pd.DataFrame, folder: str | Path) -> Figure:
-    """Save a matplotlib figure as PDF, SVG and PNG (200 dpi), its data as CSV, and its caption as JSON.
+def save_figure(
+    figure: object, name: str, caption: str, data: pd.DataFrame, folder: str | Path
+) -> Figure:
+    """Save a matplotlib figure as PDF, SVG and PNG (200 dpi), its data as CSV, and its caption as
+    JSON.
 
     Parameters
     ----------
-    figure : matplotlib Figure at its print size; closed afterwards, so that a notebook shows it once.
-    name : file name without ending: letters, digits, ``-``, ``_``.
-    caption : one or more sentences; never drawn into the figure.
-    data : what is drawn, one row a mark; without rows the CSV has the reason (`nbhelpers.empty`) in their place.
-    folder : made if missing.
+    figure
+        Matplotlib Figure at its print size; closed afterwards, so that a notebook shows it once.
+    name
+        File name without ending: letters, digits, ``-``, ``_``.
+    caption
+        One or more sentences; never drawn into the figure.
+    data
+        What is drawn, one row a mark; without rows the CSV has the reason (`nbhelpers.empty`) in
+        their place.
+    folder
+        Made if missing.
 
     Raises
     ------
-    InputError : the name is not a file name, or that of a table in the folder.
+    InputError
+        The name is not a file name, or that of a table in the folder.
     """
     import matplotlib.pyplot as plt
 
@@ -122,8 +148,16 @@ def save_figure(figure: object, name: str, caption: str, data: pd.DataFrame, fol
             write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
     plt.close(figure)
     write_atomically(folder / f"{name}.csv", _csv(data, why_empty(data) or UNKNOWN))
-    record = Figure(name, caption, folder, round(float(figure.get_figwidth()), 3), _order(folder, name))
-    content = {"format": FIGURE_FORMAT, "name": name, "caption": caption, "width_in": record.width_in, "order": record.order}
+    record = Figure(
+        name, caption, folder, round(float(figure.get_figwidth()), 3), _order(folder, name)
+    )
+    content = {
+        "format": FIGURE_FORMAT,
+        "name": name,
+        "caption": caption,
+        "width_in": record.width_in,
+        "order": record.order,
+    }
     write_json(folder / f"{name}.json", content)
     return record
 
@@ -134,24 +168,41 @@ def _drawn(figure: object, kind: str, metadata: dict) -> bytes:
     return buffer.getvalue()
 
 
-def save_table(frame: pd.DataFrame, name: str, caption: str, folder: str | Path, published: pd.DataFrame | None = None,
-               formats: Mapping[str, str] | None = None, why: str = "") -> Table:
-    """Save a table as CSV (10 significant digits), LaTeX (booktabs) and HTML, ours beside the published value.
+def save_table(
+    frame: pd.DataFrame,
+    name: str,
+    caption: str,
+    folder: str | Path,
+    published: pd.DataFrame | None = None,
+    formats: Mapping[str, str] | None = None,
+    why: str = "",
+) -> Table:
+    """Save a table as CSV (10 significant digits), LaTeX (booktabs) and HTML, ours beside the
+    published value.
 
     Parameters
     ----------
-    frame : the table; a named index becomes columns. Where it has no rows, all three files say why: `why`, or the reason that the table
-        carries (`nbhelpers.empty.because`).
-    name, caption, folder : as in `save_figure`.
-    published : table of `published(...)`: rows are matched by the text columns that both have, and beside each number column that
-        both have comes one named ``COLUMN (published)``. The caption then names the paper and its table.
-    formats : for a column, how it is printed in LaTeX and HTML, such as ``{"seconds": "{:.3f}", "increase": "{:+.1%}"}``;
-        other numbers are printed by the unit in the column's name, or with four significant digits of the column's smallest.
-    why : the reason why there may be no rows: what is missing, and the command that gets it.
+    frame
+        The table; a named index becomes columns. Where it has no rows, all three files say why:
+        `why`, or the reason that the table carries (`nbhelpers.empty.because`).
+    name, caption, folder
+        As in `save_figure`.
+    published
+        Table of `published(...)`: rows are matched by the text columns that both have, and beside
+        each number column that both have comes one named ``COLUMN (published)``. The caption then
+        names the paper and its table.
+    formats
+        For a column, how it is printed in LaTeX and HTML, such as ``{"seconds": "{:.3f}",
+        "increase": "{:+.1%}"}``; other numbers are printed by the unit in the column's name, or
+        with four significant digits of the column's smallest.
+    why
+        The reason why there may be no rows: what is missing, and the command that gets it.
 
     Raises
     ------
-    InputError : the name is not a file name or that of a figure in the folder, a format is for no column, or nothing matches the published table.
+    InputError
+        The name is not a file name or that of a figure in the folder, a format is for no column, or
+        nothing matches the published table.
     """
     folder, formats = _checked(name, folder), dict(formats or {})
     _refuse_other_kind(folder, name, Table)
@@ -160,13 +211,18 @@ def save_table(frame: pd.DataFrame, name: str, caption: str, folder: str | Path,
     frame = frame if len(frame.columns) else pd.DataFrame(columns=["result"])
     _check_formats(formats, frame)
     if published is not None:
-        frame, caption, formats = _beside(frame, published), _citing(caption, published), _doubled(formats)
+        frame = _beside(frame, published)
+        caption = _citing(caption, published)
+        formats = _doubled(formats)
     shown = _printed(frame, formats)
     write_atomically(folder / f"{name}.csv", _csv(frame, why))
     write_atomically(folder / f"{name}.tex", _latex(shown, frame, name, caption, why))
     write_atomically(folder / f"{name}.html", _fragment(shown, frame, why))
     record = Table(name, caption, folder, _order(folder, name))
-    write_json(folder / f"{name}.json", {"format": TABLE_FORMAT, "name": name, "caption": caption, "order": record.order})
+    write_json(
+        folder / f"{name}.json",
+        {"format": TABLE_FORMAT, "name": name, "caption": caption, "order": record.order},
+    )
     return record
 
 
@@ -187,18 +243,27 @@ def _checked(name: str, folder: str | Path) -> Path:
 
 
 def records(folder: str | Path) -> list[Figure | Table]:
-    """The figures and tables saved under a folder, by subfolder and then in the order they were first saved in."""
+    """The figures and tables saved under a folder, by subfolder and then in the order they were
+    first saved in.
+    """
     folder = Path(folder)
-    loaded = [_load(path) for path in sorted(folder.rglob("*.json")) if path.with_suffix(".csv").exists()]
+    loaded = [
+        _load(path) for path in sorted(folder.rglob("*.json")) if path.with_suffix(".csv").exists()
+    ]
     found = [record for record in loaded if record is not None]
-    return sorted(found, key=lambda record: (record.folder.relative_to(folder).parts, record.order, record.name))
+    return sorted(
+        found,
+        key=lambda record: (record.folder.relative_to(folder).parts, record.order, record.name),
+    )
 
 
 def _load(path: Path) -> Figure | Table | None:
     content = read_json(path)
     kind = content.get("format") if isinstance(content, dict) else None
     if kind == FIGURE_FORMAT:
-        return Figure(content["name"], content["caption"], path.parent, content["width_in"], content["order"])
+        return Figure(
+            content["name"], content["caption"], path.parent, content["width_in"], content["order"]
+        )
     if kind == TABLE_FORMAT:
         return Table(content["name"], content["caption"], path.parent, content["order"])
     return None
@@ -209,7 +274,11 @@ def _refuse_other_kind(folder: Path, name: str, kind: type) -> None:
     path = folder / f"{name}.json"
     saved = _load(path) if path.exists() else None
     if saved is not None and not isinstance(saved, kind):
-        raise InputError(f"a {type(saved).__name__.lower()} is saved under the name {name!r} already", where=path, mend="choose another name")
+        raise InputError(
+            f"a {type(saved).__name__.lower()} is saved under the name {name!r} already",
+            where=path,
+            mend="choose another name",
+        )
 
 
 def _order(folder: Path, name: str) -> int:
@@ -221,7 +290,10 @@ def _order(folder: Path, name: str) -> int:
 def _check_formats(formats: dict[str, str], frame: pd.DataFrame) -> None:
     for column in formats:
         if column not in frame.columns:
-            raise InputError(f"a format for {column!r}, which is not a column", mend=f"columns: {', '.join(map(str, frame.columns))}")
+            raise InputError(
+                f"a format for {column!r}, which is not a column",
+                mend=f"columns: {', '.join(map(str, frame.columns))}",
+            )
 
 
 def _beside(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
@@ -231,24 +303,43 @@ def _beside(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     if not len(frame):
         return frame
     if not keys or not numbers:
-        raise InputError("nothing to match with the published table", where=f"shared columns: {shared}",
-                         mend="name a text column (benchmark, config, …) and a number column as in the published table")
-    theirs = published[keys + numbers].rename(columns={column: f"{column} (published)" for column in numbers})
+        raise InputError(
+            "nothing to match with the published table",
+            where=f"shared columns: {shared}",
+            mend=(
+                "name a text column (benchmark, config, …) and a number column as in the published"
+                " table"
+            ),
+        )
+    theirs = published[keys + numbers].rename(
+        columns={column: f"{column} (published)" for column in numbers}
+    )
     if theirs.duplicated(keys).any():
-        raise InputError(f"the published table has several rows for the same {', '.join(keys)}", mend="select rows of it first")
+        raise InputError(
+            f"the published table has several rows for the same {', '.join(keys)}",
+            mend="select rows of it first",
+        )
     merged = frame.merge(theirs, on=keys, how="left", validate="many_to_one")
-    order = [name for column in frame.columns for name in (column, f"{column} (published)") if name in merged.columns]
+    order = [
+        name
+        for column in frame.columns
+        for name in (column, f"{column} (published)")
+        if name in merged.columns
+    ]
     return merged[order]
 
 
 def _is_number(ours: pd.Series, theirs: pd.Series) -> bool:
-    """A column in which nothing was measured has no type of its own: then the published one decides."""
+    """A column in which nothing was measured has no type of its own: then the published one
+    decides.
+    """
     numeric = pd.api.types.is_numeric_dtype
     return numeric(ours) or (ours.isna().all() and numeric(theirs))
 
 
 def _citing(caption: str, published: pd.DataFrame) -> str:
-    paper, place = published.attrs.get("paper"), published.attrs.get("place") or f"table {published.attrs.get('table')}"
+    paper = published.attrs.get("paper")
+    place = published.attrs.get("place") or f"table {published.attrs.get('table')}"
     return f"{caption} Published values: {paper}, {place}." if paper else caption
 
 
@@ -258,7 +349,9 @@ def _doubled(formats: dict[str, str]) -> dict[str, str]:
 
 def _printed(frame: pd.DataFrame, formats: dict[str, str]) -> pd.DataFrame:
     columns = {column: _cells(frame[column], formats.get(column)) for column in frame.columns}
-    return pd.DataFrame(columns, columns=frame.columns, dtype=object).rename(columns=lambda column: heading(str(column)))
+    return pd.DataFrame(columns, columns=frame.columns, dtype=object).rename(
+        columns=lambda column: heading(str(column))
+    )
 
 
 def _cells(values: pd.Series, text: str | None) -> list[str]:
@@ -280,12 +373,25 @@ def _cell(value: object, number: Callable[[float], str], text: str | None) -> st
 
 def _latex(shown: pd.DataFrame, frame: pd.DataFrame, name: str, caption: str, why: str) -> str:
     """booktabs; needs \\usepackage{booktabs}."""
-    align = "".join("r" if pd.api.types.is_numeric_dtype(frame[column]) else "l" for column in frame.columns)
+    align = "".join(
+        "r" if pd.api.types.is_numeric_dtype(frame[column]) else "l" for column in frame.columns
+    )
     reason = rf"\multicolumn{{{len(align)}}}{{p{{0.9\linewidth}}}}{{{_tex(NO_ROWS + why)}}} \\"
     rows = [_tex_row(row) for row in shown.itertuples(index=False)] or [reason]
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_tex(caption)}}}", rf"\label{{tab:{name}}}",
-             rf"\begin{{tabular}}{{{align}}}", r"\toprule", _tex_row(map(str, shown.columns)), r"\midrule",
-             *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_tex(caption)}}}",
+        rf"\label{{tab:{name}}}",
+        rf"\begin{{tabular}}{{{align}}}",
+        r"\toprule",
+        _tex_row(map(str, shown.columns)),
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -293,8 +399,19 @@ def _tex_row(cells: object) -> str:
     return " & ".join(_tex(cell) for cell in cells) + r" \\"
 
 
-_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "−": "$-$", "±": r"$\pm$",
-        "×": r"$\times$", "µ": r"$\mu$", "≤": r"$\leq$", "≥": r"$\geq$", **{sign: f"\\{sign}" for sign in "&%$#_{}"}}
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    "−": "$-$",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "µ": r"$\mu$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
 
 
 def _tex(text: object) -> str:
@@ -302,14 +419,34 @@ def _tex(text: object) -> str:
 
 
 def _fragment(shown: pd.DataFrame, frame: pd.DataFrame, why: str) -> str:
-    kinds = ["number" if pd.api.types.is_numeric_dtype(frame[column]) else "text" for column in frame.columns]
-    align = {"number": "text-align: right", "text": "text-align: left"}  # inline: JupyterLab has no style sheet of ours
-    head = "".join(f'<th class="{kind}" style="{align[kind]}{_width(cells)}">{html.escape(str(column))}</th>' for kind, (column, cells) in zip(kinds, shown.items()))
-    rows = ["".join(f'<td class="{kind}" style="{align[kind]}">{html.escape(str(cell))}</td>' for kind, cell in zip(kinds, row))
-            for row in shown.itertuples(index=False)]
-    reason = f'<tr><td colspan="{len(kinds)}" style="{align["text"]}">{html.escape(NO_ROWS + why)}</td></tr>'
+    kinds = [
+        "number" if pd.api.types.is_numeric_dtype(frame[column]) else "text"
+        for column in frame.columns
+    ]
+    align = {
+        "number": "text-align: right",
+        "text": "text-align: left",
+    }  # inline: JupyterLab has no style sheet of ours
+    head = "".join(
+        f'<th class="{kind}" style="{align[kind]}{_width(cells)}">{html.escape(str(column))}</th>'
+        for kind, (column, cells) in zip(kinds, shown.items())
+    )
+    rows = [
+        "".join(
+            f'<td class="{kind}" style="{align[kind]}">{html.escape(str(cell))}</td>'
+            for kind, cell in zip(kinds, row)
+        )
+        for row in shown.itertuples(index=False)
+    ]
+    reason = (
+        f'<tr><td colspan="{len(kinds)}"'
+        f' style="{align["text"]}">{html.escape(NO_ROWS + why)}</td></tr>'
+    )
     body = "\n".join(f"<tr>{row}</tr>" for row in rows) or reason
-    return f'<table class="noisebook">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n'
+    return (
+        "<table"
+        f' class="noisebook">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n'
+    )
 
 
 def _width(cells: pd.Series) -> str:

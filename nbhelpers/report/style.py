@@ -1,6 +1,8 @@
-"""How figures look: sizes, colours with fixed roles, and a second channel for whoever can't tell colours apart.
+"""How figures look: sizes, colours with fixed roles, and a second channel for whoever can't tell
+colours apart.
 
-Owns every visual constant; nothing is changed at import, a figure asks for the style while it is drawn.
+Owns every visual constant; nothing is changed at import, a figure asks for the style while it is
+drawn.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,25 +10,52 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 COLUMN_IN = 3.33  # width of a column of a two-column paper
-PAGE_IN = 7.0     # width of its text
-POINTS = 8        # size of all text but tick and node labels
+PAGE_IN = 7.0  # width of its text
+POINTS = 8  # size of all text but tick and node labels
 SMALL_POINTS = 7
 
 RC = {
-    "font.family": "DejaVu Sans", "font.size": POINTS, "axes.titlesize": POINTS, "axes.labelsize": POINTS,
-    "xtick.labelsize": SMALL_POINTS, "ytick.labelsize": SMALL_POINTS, "legend.fontsize": SMALL_POINTS, "figure.titlesize": POINTS,
-    "figure.dpi": 100, "savefig.dpi": 200, "figure.constrained_layout.use": True, "figure.facecolor": "white",
-    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6, "axes.grid": True, "axes.axisbelow": True,
-    "grid.color": "#DDDDDD", "grid.linewidth": 0.4, "lines.linewidth": 1.2, "lines.markersize": 4, "patch.linewidth": 0.6,
-    "hatch.linewidth": 0.4, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 2.5, "ytick.major.size": 2.5,
-    "legend.frameon": False, "legend.handlelength": 1.8, "svg.hashsalt": "noisebook", "svg.fonttype": "path", "pdf.fonttype": 42,
+    "font.family": "DejaVu Sans",
+    "font.size": POINTS,
+    "axes.titlesize": POINTS,
+    "axes.labelsize": POINTS,
+    "xtick.labelsize": SMALL_POINTS,
+    "ytick.labelsize": SMALL_POINTS,
+    "legend.fontsize": SMALL_POINTS,
+    "figure.titlesize": POINTS,
+    "figure.dpi": 100,
+    "savefig.dpi": 200,
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "white",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.4,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4,
+    "patch.linewidth": 0.6,
+    "hatch.linewidth": 0.4,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.8,
+    "svg.hashsalt": "noisebook",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
     "axes.formatter.useoffset": False,
 }
 
 
 @dataclass(frozen=True)
 class Role:
-    """How one kind of data is drawn: a colour (Okabe and Ito 2008) and marker, dash and hatch beside it."""
+    """How one kind of data is drawn: a colour (Okabe and Ito 2008) and marker, dash and hatch
+    beside it.
+    """
 
     colour: str
     marker: str
@@ -49,12 +78,19 @@ KINDS = {
     "thread": Role("#0072B2", "o", "-.", "\\\\\\\\"),
     "hardware": Role("#999999", "X", ":", "xxxx"),
 }
-_ALIASES = {"undisturbed": "baseline", "replayed": "injected", "tracing": "traced", "untraced": "baseline"}
+_ALIASES = {
+    "undisturbed": "baseline",
+    "replayed": "injected",
+    "tracing": "traced",
+    "untraced": "baseline",
+}
 _OTHERS = ("baseline", "injected", "traced", "disturbed", "slow", "fast")
 
 
 def roles_of(names: Iterable[object]) -> dict[object, Role]:
-    """A role for each name: its own if it has one, the first free one otherwise, in the order of the names."""
+    """A role for each name: its own if it has one, the first free one otherwise, in the order of
+    the names.
+    """
     names = list(dict.fromkeys(names))
     own = {name: _ALIASES.get(str(name), str(name)) for name in names}
     fixed = {name: role for name, role in own.items() if role in ROLES}

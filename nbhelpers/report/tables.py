@@ -1,4 +1,5 @@
-"""Tables that a study has and no single part owns: the cost of looking, the accuracy of a replay, what a page rests on.
+"""Tables that a study has and no single part owns: the cost of looking, the accuracy of a replay,
+what a page rests on.
 
 Pure: tables in, tables out. Intervals are 95 % bootstrap intervals.
 """
@@ -17,39 +18,82 @@ from .published import published
 
 
 def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.DataFrame:
-    """Table 1 of Persson et al. 2025: average execution time without and with tracing; theirs, then ours with the interval.
+    """Table 1 of Persson et al. 2025: average execution time without and with tracing; theirs, then
+    ours with the interval.
 
     Parameters
     ----------
-    comparison : of untraced (before) with traced runs (after).
-    benchmark : its name for the table.
-    runs : of each.
+    comparison
+        Of untraced (before) with traced runs (after).
+    benchmark
+        Its name for the table.
+    runs
+        Of each.
     """
     mean = comparison.table.loc["mean"]
-    ours = {"benchmark": f"this study: {benchmark}", "runs": runs, "off_seconds": mean["before"], "on_seconds": mean["after"],
-            "increase_percent": 100 * (mean["ratio"] - 1), "low_percent": 100 * (mean["low"] - 1), "high_percent": 100 * (mean["high"] - 1)}
-    theirs = published("persson2025-table1").rename(columns={"tracing_off_seconds": "off_seconds", "tracing_on_seconds": "on_seconds"})
+    ours = {
+        "benchmark": f"this study: {benchmark}",
+        "runs": runs,
+        "off_seconds": mean["before"],
+        "on_seconds": mean["after"],
+        "increase_percent": 100 * (mean["ratio"] - 1),
+        "low_percent": 100 * (mean["low"] - 1),
+        "high_percent": 100 * (mean["high"] - 1),
+    }
+    theirs = published("persson2025-table1").rename(
+        columns={"tracing_off_seconds": "off_seconds", "tracing_on_seconds": "on_seconds"}
+    )
     theirs["benchmark"] = "Persson et al. 2025: " + theirs["benchmark"]
-    return pd.concat([theirs, pd.DataFrame([ours])], ignore_index=True)[list(ours)].astype({"runs": "Int64"})
+    return pd.concat([theirs, pd.DataFrame([ours])], ignore_index=True)[list(ours)].astype(
+        {"runs": "Int64"}
+    )
 
 
-def accuracy_table(anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame, label: str) -> pd.DataFrame:
-    """Table 7 of Persson et al. 2025: |mean of the replayed runs / anomaly − 1|; theirs, then ours with the interval and the baseline.
+def accuracy_table(
+    anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame, label: str
+) -> pd.DataFrame:
+    """Table 7 of Persson et al. 2025: |mean of the replayed runs / anomaly − 1|; theirs, then ours
+    with the interval and the baseline.
 
-    The row of the baseline is the control: without any noise the program is so far from the anomaly already.
+    The row of the baseline is the control: without any noise the program is so far from the anomaly
+    already.
     """
-    rows = [_accuracy(f"this study: {label}, replayed", anomaly_seconds, injected), _accuracy(f"this study: {label}, not disturbed", anomaly_seconds, baseline)]
+    rows = [
+        _accuracy(f"this study: {label}, replayed", anomaly_seconds, injected),
+        _accuracy(f"this study: {label}, not disturbed", anomaly_seconds, baseline),
+    ]
     theirs = published("persson2025-table7")
-    names = "Persson et al. 2025: " + theirs["benchmark"] + " " + theirs["config"] + "-" + theirs["model"] + theirs["smt"].map({"on": " SMT"}).fillna("")
-    return pd.concat([pd.DataFrame({"configuration": names, "accuracy_percent": theirs["accuracy_percent"]}), pd.DataFrame(rows)], ignore_index=True).astype({"runs": "Int64"})
+    names = (
+        "Persson et al. 2025: "
+        + theirs["benchmark"]
+        + " "
+        + theirs["config"]
+        + "-"
+        + theirs["model"]
+        + theirs["smt"].map({"on": " SMT"}).fillna("")
+    )
+    return pd.concat(
+        [
+            pd.DataFrame({"configuration": names, "accuracy_percent": theirs["accuracy_percent"]}),
+            pd.DataFrame(rows),
+        ],
+        ignore_index=True,
+    ).astype({"runs": "Int64"})
 
 
 def _accuracy(label: str, anomaly_seconds: float, runs: pd.DataFrame) -> dict:
     """The anomaly is one run, a constant; only the mean of the runs has an interval."""
     low, high = bootstrap_interval(runs["seconds"], "mean")
     ratio = runs["seconds"].mean() / anomaly_seconds
-    return {"configuration": label, "accuracy_percent": 100 * abs(ratio - 1), "runs": len(runs), "mean_seconds": runs["seconds"].mean(),
-            "ratio": ratio, "low": low / anomaly_seconds, "high": high / anomaly_seconds}
+    return {
+        "configuration": label,
+        "accuracy_percent": 100 * abs(ratio - 1),
+        "runs": len(runs),
+        "mean_seconds": runs["seconds"].mean(),
+        "ratio": ratio,
+        "low": low / anomaly_seconds,
+        "high": high / anomaly_seconds,
+    }
 
 
 class Provenance:
@@ -62,12 +106,17 @@ class Provenance:
         return f"Provenance of {len(self.stages)} stages"
 
     def _repr_html_(self) -> str:
-        return "".join(provenance_html(provenance, title=f"Stage {stage}") for stage, provenance in self.stages.items())
+        return "".join(
+            provenance_html(provenance, title=f"Stage {stage}")
+            for stage, provenance in self.stages.items()
+        )
 
 
 def found_html(sentences: Iterable[str]) -> str:
     """Sentences with ``**bold**`` parts as an HTML list."""
-    items = (re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(sentence)) for sentence in sentences)
+    items = (
+        re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(sentence)) for sentence in sentences
+    )
     return "<ul class='found'>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
 
 
@@ -75,10 +124,17 @@ class Findings:
     """What the stages found, in their own words; shows itself in a notebook."""
 
     def __init__(self, results: str | Path):
-        self.stages = {path.parent.name: read_json(path) for path in sorted(Path(results).glob("*/found.json"))}
+        self.stages = {
+            path.parent.name: read_json(path) for path in sorted(Path(results).glob("*/found.json"))
+        }
 
     def __repr__(self) -> str:
-        return "\n".join(f"{stage}: {' '.join(sentences)}" for stage, sentences in self.stages.items())
+        return "\n".join(
+            f"{stage}: {' '.join(sentences)}" for stage, sentences in self.stages.items()
+        )
 
     def _repr_html_(self) -> str:
-        return "".join(f"<h3>{escape(stage)}</h3>{found_html(sentences)}" for stage, sentences in self.stages.items())
+        return "".join(
+            f"<h3>{escape(stage)}</h3>{found_html(sentences)}"
+            for stage, sentences in self.stages.items()
+        )

@@ -10,6 +10,32 @@ from .replicates import Replicates, replicate
 from .result import Result
 from .schedule import ANY, CALC, RECV, SEND, Schedule, ScheduleError
 
-__all__ = ["ANY", "CALC", "Deadlock", "Detours", "Evaluation", "LogGOPS", "Noise", "RECV", "Replicates", "Result", "SEND", "Schedule", "ScheduleError",
-           "at_scale", "evaluate", "network", "networks", "pareto", "periodic", "poisson", "read_detours", "replicate", "signature", "simulate",
-           "spread_over", "traces_of", "with_handshakes"]
+__all__ = [
+    "ANY",
+    "CALC",
+    "Deadlock",
+    "Detours",
+    "Evaluation",
+    "LogGOPS",
+    "Noise",
+    "RECV",
+    "Replicates",
+    "Result",
+    "SEND",
+    "Schedule",
+    "ScheduleError",
+    "at_scale",
+    "evaluate",
+    "network",
+    "networks",
+    "pareto",
+    "periodic",
+    "poisson",
+    "read_detours",
+    "replicate",
+    "signature",
+    "simulate",
+    "spread_over",
+    "traces_of",
+    "with_handshakes",
+]

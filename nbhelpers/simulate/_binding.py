@@ -1,6 +1,8 @@
-"""Schedules, networks and noise as the C side's structs. Owns nothing but the translation: the arrays stay NumPy's.
+"""Schedules, networks and noise as the C side's structs. Owns nothing but the translation: the
+arrays stay NumPy's.
 
-Each function returns a struct and keeps what it points to alive in `KEEP` as long as the struct lives.
+Each function returns a struct and keeps what it points to alive in `KEEP` as long as the struct
+lives.
 """
 
 from weakref import WeakKeyDictionary
@@ -21,7 +23,9 @@ KEEP: WeakKeyDictionary = WeakKeyDictionary()
 def mode_number(mode: str) -> int:
     """The mode as C knows it."""
     if mode not in MODES:
-        raise InputError(f"there is no mode {mode!r}", mend="mode='exact' (the default) or mode='compat'")
+        raise InputError(
+            f"there is no mode {mode!r}", mend="mode='exact' (the default) or mode='compat'"
+        )
     return MODES[mode]
 
 
@@ -29,7 +33,10 @@ def bind_network(network: LogGOPS, mode: str) -> object:
     """`struct nb_network *` in the mode's unit."""
     ffi, _ = _c()
     L, o, g, G, O, S = network.picoseconds() if mode == "exact" else network.nanoseconds()
-    return ffi.new("struct nb_network *", {"mode": mode_number(mode), "L": L, "o": o, "g": g, "G": G, "O": O, "S": S})
+    return ffi.new(
+        "struct nb_network *",
+        {"mode": mode_number(mode), "L": L, "o": o, "g": g, "G": G, "O": O, "S": S},
+    )
 
 
 def bind_noise(noise: Noise | None, mode: str) -> object:
@@ -39,13 +46,25 @@ def bind_noise(noise: Noise | None, mode: str) -> object:
         return ffi.NULL
     tables = noise.tables(mode)
     tables["hint"] = _hints(tables)
-    types = {"detour": "int64_t[]", "first": "int64_t[]", "period": "int64_t[]", "free": "int64_t[]", "phase": "int64_t[]",
-             "rank_trace": "int32_t[]", "hint": "int32_t[]"}
-    return _struct("struct nb_noise *", {key: ffi.from_buffer(ctype, tables[key]) for key, ctype in types.items()})
+    types = {
+        "detour": "int64_t[]",
+        "first": "int64_t[]",
+        "period": "int64_t[]",
+        "free": "int64_t[]",
+        "phase": "int64_t[]",
+        "rank_trace": "int32_t[]",
+        "hint": "int32_t[]",
+    }
+    return _struct(
+        "struct nb_noise *",
+        {key: ffi.from_buffer(ctype, tables[key]) for key, ctype in types.items()},
+    )
 
 
 def _hints(tables: dict[str, np.ndarray]) -> np.ndarray:
-    """Where a rank's first look-up begins, int32[P]: as if its detours came evenly, which spares most of the search."""
+    """Where a rank's first look-up begins, int32[P]: as if its detours came evenly, which spares
+    most of the search.
+    """
     trace, count = tables["rank_trace"], np.diff(tables["first"])
     place = tables["phase"] % tables["period"][trace] / tables["period"][trace]
     return (place * count[trace]).astype(np.int32)
@@ -54,17 +73,29 @@ def _hints(tables: dict[str, np.ndarray]) -> np.ndarray:
 def bind_schedule(schedule: Schedule) -> object:
     """`struct nb_schedule *`; the schedule must have been checked."""
     ffi, _ = _c()
-    fields = {"ranks": schedule.ranks, "operations": len(schedule), "cpus": schedule.cpus, "nics": schedule.nics,
-              "rank_start": ffi.from_buffer("int64_t[]", schedule.rank_start), "kind": ffi.from_buffer("uint8_t[]", schedule.kind),
-              "peer": ffi.from_buffer("int32_t[]", schedule.peer)}
-    columns = {name: ffi.from_buffer(getattr(schedule, name)) for name in ("size", "tag", "cpu", "nic")}
+    fields = {
+        "ranks": schedule.ranks,
+        "operations": len(schedule),
+        "cpus": schedule.cpus,
+        "nics": schedule.nics,
+        "rank_start": ffi.from_buffer("int64_t[]", schedule.rank_start),
+        "kind": ffi.from_buffer("uint8_t[]", schedule.kind),
+        "peer": ffi.from_buffer("int32_t[]", schedule.peer),
+    }
+    columns = {
+        name: ffi.from_buffer(getattr(schedule, name)) for name in ("size", "tag", "cpu", "nic")
+    }
     for name, data in columns.items():
         array = getattr(schedule, name)
         fields[name] = {"data": data, "width": array.itemsize, "stride": int(len(array) > 1)}
     for name in ("done", "begun"):
         start, local = getattr(schedule, f"{name}_start"), getattr(schedule, f"{name}_op")
         if len(local):
-            fields |= {f"{name}_start": ffi.from_buffer(start), f"{name}_width": start.itemsize, f"{name}_op": ffi.from_buffer("int32_t[]", local)}
+            fields |= {
+                f"{name}_start": ffi.from_buffer(start),
+                f"{name}_width": start.itemsize,
+                f"{name}_op": ffi.from_buffer("int32_t[]", local),
+            }
     return _struct("struct nb_schedule *", fields, columns)
 
 
@@ -73,18 +104,29 @@ def check_range(schedule: Schedule, network: LogGOPS, mode: str) -> None:
 
     Raises
     ------
-    InputError : an operation of more than 2^62 ps (53 days), or more operations than 32-bit numbers can name.
+    InputError
+        An operation of more than 2^62 ps (53 days), or more operations than 32-bit numbers can
+        name.
     """
     if schedule.events >= 2**32:
-        raise InputError(f"{schedule.events} events in one schedule", where=schedule.name, why="the engine numbers them with 32 bits")
+        raise InputError(
+            f"{schedule.events} events in one schedule",
+            where=schedule.name,
+            why="the engine numbers them with 32 bits",
+        )
     scale = 1000 if mode == "exact" else 1
     per_byte = max(network.G, network.O, 1.0)
     if float(schedule.size.max(initial=0)) * scale * per_byte < _LONGEST_PS:
         return
     is_calc = schedule.kind == CALC
-    cost = schedule.column("size") * np.where(is_calc, float(scale), scale * max(network.G, network.O))
+    cost = schedule.column("size") * np.where(
+        is_calc, float(scale), scale * max(network.G, network.O)
+    )
     if cost.max(initial=0) >= _LONGEST_PS:
-        raise InputError("an operation is too long for 64-bit times", where=f"{schedule.name}: {schedule.where(int(np.argmax(cost)))}")
+        raise InputError(
+            "an operation is too long for 64-bit times",
+            where=f"{schedule.name}: {schedule.where(int(np.argmax(cost)))}",
+        )
 
 
 def _struct(ctype: str, fields: dict, *also: object) -> object:
@@ -96,4 +138,5 @@ def _struct(ctype: str, fields: dict, *also: object) -> object:
 
 def _c() -> tuple:
     from ._simulator import ffi, lib
+
     return ffi, lib

@@ -1,6 +1,8 @@
-"""How patterns become schedules: one template for all ranks, or operations appended to many ranks at a time.
+"""How patterns become schedules: one template for all ranks, or operations appended to many ranks
+at a time.
 
-Nothing here loops over ranks. Numbers of operations are counted within their rank; −1 stands for "no such operation".
+Nothing here loops over ranks. Numbers of operations are counted within their rank; −1 stands for
+"no such operation".
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,11 +18,15 @@ Numbers = np.ndarray | int
 def checked(ranks: int, *sizes: int, root: int = 0, least: int = 1) -> int:
     """The number of ranks, if it is one, and if the sizes and the root are possible."""
     if int(ranks) != ranks or not least <= ranks < 2**31:
-        raise InputError(f"a pattern for {ranks} ranks", why=f"it takes at least {least}, and fewer than 2^31")
+        raise InputError(
+            f"a pattern for {ranks} ranks", why=f"it takes at least {least}, and fewer than 2^31"
+        )
     if any(size < 0 for size in sizes):
         raise InputError(f"a negative size: {min(sizes)}")
     if not 0 <= root < ranks:
-        raise InputError(f"the root {root} does not exist", why=f"there are {ranks} ranks, 0 to {ranks - 1}")
+        raise InputError(
+            f"the root {root} does not exist", why=f"there are {ranks} ranks, 0 to {ranks - 1}"
+        )
     return int(ranks)
 
 
@@ -46,21 +52,37 @@ def shares(bytes: int, parts: int) -> np.ndarray:
 
 
 def around(ranks: int, shifts: Sequence[int]) -> np.ndarray:
-    """(rank + shift) mod ranks for all ranks and shifts (−ranks < shift < ranks): int32[ranks, shifts]."""
+    """(rank + shift) mod ranks for all ranks and shifts (−ranks < shift < ranks): int32[ranks,
+    shifts].
+    """
     steps = np.asarray(shifts, np.int64) % ranks
     peers = np.add.outer(np.arange(ranks, dtype=np.int32), steps.astype(np.int32), dtype=np.int32)
     np.subtract(peers, np.int32(ranks), out=peers, where=(peers >= ranks) | (peers < 0))
     return peers
 
 
-def uniform(name: str, kinds: Sequence[int], peer: np.ndarray, size: Numbers, requires: Iterable[tuple[int, int]], tag: Numbers = 0) -> Schedule:
+def uniform(
+    name: str,
+    kinds: Sequence[int],
+    peer: np.ndarray,
+    size: Numbers,
+    requires: Iterable[tuple[int, int]],
+    tag: Numbers = 0,
+) -> Schedule:
     """A schedule in which every rank has the same operations and dependencies.
 
     Parameters
     ----------
-    kinds : [k], the operations of a rank. peer : int32[P, k]; becomes part of the schedule.
-    size : one number, [k], or [P, k]. tag : one number or [k].
-    requires : (operation, needed), numbers within the rank, in file order.
+    kinds
+        [k], the operations of a rank.
+    peer
+        int32[P, k]; becomes part of the schedule.
+    size
+        One number, [k], or [P, k].
+    tag
+        One number or [k].
+    requires
+        (operation, needed), numbers within the rank, in file order.
     """
     ranks, count = peer.shape
     edges = np.array(list(requires), np.int32).reshape(-1, 2)
@@ -73,10 +95,19 @@ def uniform(name: str, kinds: Sequence[int], peer: np.ndarray, size: Numbers, re
         done_start = np.empty(ranks * count + 1, np.int32 if total < 2**31 else np.int64)
         done_start[-1] = total
         first = np.arange(ranks, dtype=done_start.dtype) * done_start.dtype.type(len(edges))
-        np.add(first[:, None], starts.astype(done_start.dtype), out=done_start[:-1].reshape(peer.shape))
+        np.add(
+            first[:, None], starts.astype(done_start.dtype), out=done_start[:-1].reshape(peer.shape)
+        )
         done = {"done_start": done_start, "done_op": np.tile(edges[:, 0], ranks)}
-    return Schedule(np.arange(ranks + 1, dtype=np.int64) * count, kind, peer.reshape(-1), size=_column(size, peer.shape),
-                    tag=_column(tag, peer.shape, np.int32), name=name, **done)
+    return Schedule(
+        np.arange(ranks + 1, dtype=np.int64) * count,
+        kind,
+        peer.reshape(-1),
+        size=_column(size, peer.shape),
+        tag=_column(tag, peer.shape, np.int32),
+        name=name,
+        **done,
+    )
 
 
 def _column(values: Numbers, shape: tuple[int, int], dtype: type | None = None) -> np.ndarray:
@@ -88,12 +119,14 @@ def _column(values: Numbers, shape: tuple[int, int], dtype: type | None = None) 
 
 
 class Building:
-    """A schedule under construction: each call appends one operation to every one of some ranks, and returns their numbers.
+    """A schedule under construction: each call appends one operation to every one of some ranks,
+    and returns their numbers.
 
     Parameters of the calls
     -----------------------
-    ranks : int[n], each at most once. to, source, size, ns, tag : [n] or one number for all.
-    after : numbers of operations (as returned before, [n]; −1: none) that have to be done first, or a tuple of several such.
+    ranks : int[n], each at most once. to, source, size, ns, tag : [n] or one number for all. after
+    : numbers of operations (as returned before, [n]; −1: none) that have to be done first, or a
+    tuple of several such.
     """
 
     def __init__(self, ranks: int, name: str):
@@ -101,11 +134,25 @@ class Building:
         self.counts = np.zeros(ranks, np.int64)
         self._pieces, self._edges = [], []
 
-    def send(self, ranks: np.ndarray, to: Numbers, size: Numbers, after: tuple | Numbers = -1, tag: Numbers = 0) -> np.ndarray:
+    def send(
+        self,
+        ranks: np.ndarray,
+        to: Numbers,
+        size: Numbers,
+        after: tuple | Numbers = -1,
+        tag: Numbers = 0,
+    ) -> np.ndarray:
         """Append a send to every one of the ranks."""
         return self._append(SEND, ranks, to, size, after, tag)
 
-    def recv(self, ranks: np.ndarray, source: Numbers, size: Numbers, after: tuple | Numbers = -1, tag: Numbers = 0) -> np.ndarray:
+    def recv(
+        self,
+        ranks: np.ndarray,
+        source: Numbers,
+        size: Numbers,
+        after: tuple | Numbers = -1,
+        tag: Numbers = 0,
+    ) -> np.ndarray:
         """Append a receive to every one of the ranks."""
         return self._append(RECV, ranks, source, size, after, tag)
 
@@ -113,24 +160,38 @@ class Building:
         """Append a computation of some ns to every one of the ranks."""
         return self._append(CALC, ranks, 0, ns, after, 0)
 
-    def combine(self, ranks: np.ndarray, received: np.ndarray, size: Numbers, ns_per_byte: float) -> np.ndarray:
-        """The reduction of what was received: the numbers of the calculations, or of the receives themselves where it takes no time."""
+    def combine(
+        self, ranks: np.ndarray, received: np.ndarray, size: Numbers, ns_per_byte: float
+    ) -> np.ndarray:
+        """The reduction of what was received: the numbers of the calculations, or of the receives
+        themselves where it takes no time.
+        """
         if not ns_per_byte:
             return received
-        return self.calc(ranks, np.rint(np.asarray(size) * ns_per_byte).astype(np.int64), after=received)
+        return self.calc(
+            ranks, np.rint(np.asarray(size) * ns_per_byte).astype(np.int64), after=received
+        )
 
     def burst(self, kind: Numbers, rank: int, peers: np.ndarray, size: Numbers) -> np.ndarray:
         """Append many operations, of one kind or of [n] kinds, to a single rank: one a peer."""
         numbers = self.counts[rank] + np.arange(len(peers))
-        self._pieces.append((np.full(len(peers), rank, np.int32), numbers.astype(np.int32), kind, peers, size, 0))
+        self._pieces.append(
+            (np.full(len(peers), rank, np.int32), numbers.astype(np.int32), kind, peers, size, 0)
+        )
         self.counts[rank] += len(peers)
         return numbers
 
     def need(self, ranks: np.ndarray, operations: Numbers, needed: Numbers) -> None:
-        """In every one of the ranks, an operation (−1: none) waits for the end of another (−1: none)."""
+        """In every one of the ranks, an operation (−1: none) waits for the end of another (−1:
+        none).
+        """
         ranks, operations, needed = np.broadcast_arrays(ranks, operations, needed)
         real = (operations >= 0) & (needed >= 0)
-        parts = (ranks, operations, needed) if real.all() else (part[real] for part in (ranks, operations, needed))
+        parts = (
+            (ranks, operations, needed)
+            if real.all()
+            else (part[real] for part in (ranks, operations, needed))
+        )
         self._edges.append(tuple(np.asarray(part, np.int32) for part in parts))
 
     def schedule(self) -> Schedule:
@@ -138,7 +199,9 @@ class Building:
         start = np.cumsum(self.counts) - self.counts
         count = int(self.counts.sum())
         kind, peer = np.empty(count, np.uint8), np.empty(count, np.int32)
-        size, tag = (self._empty(count, column, dtype) for column, dtype in ((4, np.int64), (5, np.int32)))
+        size, tag = (
+            self._empty(count, column, dtype) for column, dtype in ((4, np.int64), (5, np.int32))
+        )
         self._pieces.reverse()
         while self._pieces:
             ranks, numbers, *values = self._pieces.pop()
@@ -146,12 +209,23 @@ class Building:
             for column, value in zip((kind, peer, size, tag), values, strict=True):
                 if isinstance(column, np.ndarray):
                     column[at] = value
-        return Schedule.from_arrays(self.counts, kind, peer, size, tag=tag, requires=self._requires(start, count), name=self.name)
+        return Schedule.from_arrays(
+            self.counts,
+            kind,
+            peer,
+            size,
+            tag=tag,
+            requires=self._requires(start, count),
+            name=self.name,
+        )
 
     def _empty(self, count: int, column: int, dtype: type) -> Numbers:
         """Room for a column, or the number that all its entries are."""
         given = [piece[column] for piece in self._pieces]
-        if all(np.ndim(value) == 0 for value in given) and len({int(value) for value in given}) <= 1:
+        if (
+            all(np.ndim(value) == 0 for value in given)
+            and len({int(value) for value in given}) <= 1
+        ):
             return int(given[0]) if given else 0
         return np.empty(count, dtype)
 
@@ -166,7 +240,15 @@ class Building:
             operation[part], needed[part] = (start[ranks] + end for end in ends)
         return (operation, needed) if total else None
 
-    def _append(self, kind: int, ranks: np.ndarray, peers: Numbers, size: Numbers, after: tuple | Numbers, tag: Numbers) -> np.ndarray:
+    def _append(
+        self,
+        kind: int,
+        ranks: np.ndarray,
+        peers: Numbers,
+        size: Numbers,
+        after: tuple | Numbers,
+        tag: Numbers,
+    ) -> np.ndarray:
         numbers = self.counts[ranks].astype(np.int32)
         self._pieces.append((np.asarray(ranks, np.int32), numbers, kind, peers, size, tag))
         self.counts[ranks] += 1

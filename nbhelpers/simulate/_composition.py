@@ -1,7 +1,9 @@
-"""Schedules from schedules: one after the other, in a loop with computation, overlapped, on other ranks.
+"""Schedules from schedules: one after the other, in a loop with computation, overlapped, on other
+ranks.
 
-Between two parts, every rank has a calculation that waits for all that the rank has to do in the part before, and that all its
-first operations of the next part wait for. Each part gets tags of its own, so that no message strays into another part.
+Between two parts, every rank has a calculation that waits for all that the rank has to do in the
+part before, and that all its first operations of the next part wait for. Each part gets tags of its
+own, so that no message strays into another part.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +23,12 @@ class _Part:
     """What the composition needs to know of a schedule, once, however often it is repeated."""
 
     schedule: Schedule
-    counts: np.ndarray   # operations of each rank
-    rank: np.ndarray     # of each operation
-    place: np.ndarray    # its number within the rank
-    first: np.ndarray    # operations that wait for nothing
-    last: np.ndarray     # operations whose end nothing waits for
-    tags: int            # 1 + the largest tag
+    counts: np.ndarray  # operations of each rank
+    rank: np.ndarray  # of each operation
+    place: np.ndarray  # its number within the rank
+    first: np.ndarray  # operations that wait for nothing
+    last: np.ndarray  # operations whose end nothing waits for
+    tags: int  # 1 + the largest tag
 
     @classmethod
     def of(cls, schedule: Schedule) -> "_Part":
@@ -37,31 +39,60 @@ class _Part:
             waits[schedule.edges(which)[0]] = True
         needed = np.zeros(len(schedule), bool)
         needed[schedule.edges()[1]] = True
-        return cls(schedule, counts, rank, np.arange(len(schedule)) - schedule.rank_start[rank], np.flatnonzero(~waits),
-                   np.flatnonzero(~needed), 1 + max(0, int(schedule.tag.max(initial=0))))
+        return cls(
+            schedule,
+            counts,
+            rank,
+            np.arange(len(schedule)) - schedule.rank_start[rank],
+            np.flatnonzero(~waits),
+            np.flatnonzero(~needed),
+            1 + max(0, int(schedule.tag.max(initial=0))),
+        )
 
 
-def compose(parts: Sequence[Schedule], compute_ns: Sequence[Numbers | None], *, overlap: bool = False, early_receives: bool = False,
-            join: bool = False, name: str = "composition") -> Schedule:
+def compose(
+    parts: Sequence[Schedule],
+    compute_ns: Sequence[Numbers | None],
+    *,
+    overlap: bool = False,
+    early_receives: bool = False,
+    join: bool = False,
+    name: str = "composition",
+) -> Schedule:
     """Computation 0, part 0, computation 1, part 1, …
 
     Parameters
     ----------
-    parts : all for the same number of ranks; the same one may stand here many times.
-    compute_ns : before each part, a number, or int[P], ns; None: nothing, which only the first may be.
-    overlap : a computation waits only for the one before it, so that communication goes on meanwhile (MPI_Iallreduce); implies `join`.
-    early_receives : receives that begin a part are posted when the computation before it begins (MPI_Irecv before computing).
-    join : at the end, every rank has a calculation of 0 ns that waits for all.
+    parts
+        All for the same number of ranks; the same one may stand here many times.
+    compute_ns
+        Before each part, a number, or int[P], ns; None: nothing, which only the first may be.
+    overlap
+        a computation waits only for the one before it, so that communication goes on meanwhile
+        (MPI_Iallreduce); implies `join`.
+    early_receives
+        Receives that begin a part are posted when the computation before it begins (MPI_Irecv
+        before computing).
+    join
+        At the end, every rank has a calculation of 0 ns that waits for all.
     """
     _check_parts(parts, compute_ns)
     known = {id(part): _Part.of(part) for part in parts}
     parts = [known[id(part)] for part in parts]
-    begin = [np.zeros(parts[0].schedule.ranks, np.int64)]  # where each part begins within each rank, its computation included
+    begin = [
+        np.zeros(parts[0].schedule.ranks, np.int64)
+    ]  # where each part begins within each rank, its computation included
     for part, ns in zip(parts, compute_ns, strict=True):
         begin.append(begin[-1] + part.counts + (ns is not None))
     counts = begin[-1] + (join or overlap)
     start = np.cumsum(counts) - counts
-    weaving = _Weaving(start, int(counts.sum()), any(len(part.schedule.begun_op) for part in parts) or early_receives, overlap, early_receives)
+    weaving = _Weaving(
+        start,
+        int(counts.sum()),
+        any(len(part.schedule.begun_op) for part in parts) or early_receives,
+        overlap,
+        early_receives,
+    )
     for part, ns, offset in zip(parts, compute_ns, begin, strict=False):
         weaving.add(part, ns, offset)
     if join or overlap:
@@ -73,14 +104,25 @@ def _check_parts(parts: Sequence[Schedule], compute_ns: Sequence[Numbers | None]
     if not parts:
         raise InputError("nothing to compose", why="at least one schedule is needed")
     if len({part.ranks for part in parts}) > 1:
-        raise InputError("schedules for different numbers of ranks", where=", ".join(sorted({repr(part) for part in parts})),
-                         why="their parts are done by the same ranks, one after the other", mend="`embed` places a schedule among more ranks")
+        raise InputError(
+            "schedules for different numbers of ranks",
+            where=", ".join(sorted({repr(part) for part in parts})),
+            why="their parts are done by the same ranks, one after the other",
+            mend="`embed` places a schedule among more ranks",
+        )
     if len(compute_ns) != len(parts):
-        raise InputError(f"{len(compute_ns)} computations for {len(parts)} parts", why="there is one before each")
+        raise InputError(
+            f"{len(compute_ns)} computations for {len(parts)} parts", why="there is one before each"
+        )
     if any(ns is not None and np.shape(ns) not in ((), (parts[0].ranks,)) for ns in compute_ns):
-        raise InputError("computations of the wrong shape", why=f"a number is needed, or one for each of the {parts[0].ranks} ranks")
+        raise InputError(
+            "computations of the wrong shape",
+            why=f"a number is needed, or one for each of the {parts[0].ranks} ranks",
+        )
     if any(ns is None for ns in compute_ns[1:]):
-        raise InputError("no computation between two parts", why="it is what orders them", mend="give 0 ns")
+        raise InputError(
+            "no computation between two parts", why="it is what orders them", mend="give 0 ns"
+        )
     if any(np.min(ns) < 0 for ns in compute_ns if ns is not None):
         raise InputError("a computation of negative length")
 
@@ -88,14 +130,16 @@ def _check_parts(parts: Sequence[Schedule], compute_ns: Sequence[Numbers | None]
 class _Weaving:
     """The arrays of a composition while its parts are laid down."""
 
-    def __init__(self, start: np.ndarray, count: int, begun: bool, overlap: bool, early_receives: bool):
+    def __init__(
+        self, start: np.ndarray, count: int, begun: bool, overlap: bool, early_receives: bool
+    ):
         self.start, self.overlap, self.early = start, overlap, early_receives
         self.kind, self.peer = np.full(count, CALC, np.uint8), np.zeros(count, np.int32)
         self.size, self.tag = np.zeros(count, np.int64), np.zeros(count, np.int32)
         self.cpu, self.nic = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
         self.needs = {"requires": [], "irequires": []}
-        self.calc = None       # of each rank: the calculation before the part
-        self.open = []         # per part: (rank, operation) of those whose end is not waited for yet
+        self.calc = None  # of each rank: the calculation before the part
+        self.open = []  # per part: (rank, operation) of those whose end is not waited for yet
         self.tags = 0
 
     def add(self, part: _Part, ns: Numbers | None, offset: np.ndarray) -> None:
@@ -106,7 +150,11 @@ class _Weaving:
         for column in ("kind", "peer", "size", "cpu", "nic"):
             getattr(self, column)[at] = getattr(part.schedule, column)
         tag = part.schedule.column("tag")
-        self.tag[at] = np.where((tag == ANY) | (part.schedule.kind == CALC), tag, tag + self.tags) if self.tags else tag
+        self.tag[at] = (
+            np.where((tag == ANY) | (part.schedule.kind == CALC), tag, tag + self.tags)
+            if self.tags
+            else tag
+        )
         self.tags += part.tags
         for which, needs in self.needs.items():
             operation, needed = part.schedule.edges(which)
@@ -116,12 +164,20 @@ class _Weaving:
         self.open.append((part.rank[part.last], at[part.last]))
 
     def _begin(self, part: _Part, at: np.ndarray) -> None:
-        early = (part.schedule.kind[part.first] == RECV) if self.early else np.zeros(len(part.first), bool)
+        early = (
+            (part.schedule.kind[part.first] == RECV)
+            if self.early
+            else np.zeros(len(part.first), bool)
+        )
         for which, chosen in (("requires", ~early), ("irequires", early)):
-            self.needs[which].append((at[part.first[chosen]], self.calc[part.rank[part.first[chosen]]]))
+            self.needs[which].append(
+                (at[part.first[chosen]], self.calc[part.rank[part.first[chosen]]])
+            )
 
     def calculate(self, ns: Numbers, offset: np.ndarray, everything: bool) -> None:
-        """A calculation in every rank; it waits for everything that is open, and for the last one where nothing else is in between."""
+        """A calculation in every rank; it waits for everything that is open, and for the last one
+        where nothing else is in between.
+        """
         at = self.start + offset
         self.size[at] = ns
         between = np.zeros(len(at), bool)
@@ -140,41 +196,90 @@ class _Weaving:
         edges = {}
         dtype = np.int32 if len(self.kind) < 2**31 else np.int64
         for which, needs in self.needs.items():
-            edges[which] = tuple(np.concatenate([side.astype(dtype) for side in sides]) for sides in zip(*needs, strict=True)) if needs else None
-        return Schedule.from_arrays(counts, self.kind, self.peer, self.size, tag=self.tag, cpu=self.cpu, nic=self.nic, name=name, **edges)
+            edges[which] = (
+                tuple(
+                    np.concatenate([side.astype(dtype) for side in sides])
+                    for sides in zip(*needs, strict=True)
+                )
+                if needs
+                else None
+            )
+        return Schedule.from_arrays(
+            counts,
+            self.kind,
+            self.peer,
+            self.size,
+            tag=self.tag,
+            cpu=self.cpu,
+            nic=self.nic,
+            name=name,
+            **edges,
+        )
 
 
 def sequence(*parts: Schedule, gap_ns: Numbers = 0) -> Schedule:
-    """Schedules one after the other: a rank begins the next when its own part of the last is done (and after `gap_ns`, one number or int[P])."""
+    """Schedules one after the other: a rank begins the next when its own part of the last is done
+    (and after `gap_ns`, one number or int[P]).
+    """
     return compose(parts, [None] + [gap_ns] * (len(parts) - 1), name="sequence")
 
 
 def repeat(schedule: Schedule, times: int, gap_ns: Numbers = 0) -> Schedule:
-    """A schedule again and again, as a benchmark does: consecutive calls overlap where the pattern lets them."""
+    """A schedule again and again, as a benchmark does: consecutive calls overlap where the pattern
+    lets them.
+    """
     at_least(1, times=times)
     return replace(sequence(*[schedule] * times, gap_ns=gap_ns), name=f"{times} x {schedule.name}")
 
 
-def loop(body: Schedule, iterations: int, compute_ns: np.ndarray | int, *, early_receives: bool = False, join: bool = False) -> Schedule:
+def loop(
+    body: Schedule,
+    iterations: int,
+    compute_ns: np.ndarray | int,
+    *,
+    early_receives: bool = False,
+    join: bool = False,
+) -> Schedule:
     """Computation, body, computation, body, …: a bulk-synchronous program.
 
     Parameters
     ----------
-    compute_ns : one number, int[P] (each rank its own) or int[iterations, P].
-    early_receives, join : see `compose`.
+    compute_ns
+        One number, int[P] (each rank its own) or int[iterations, P].
+    early_receives, join
+        See `compose`.
     """
     grain = list(compute_ns) if np.ndim(compute_ns) == 2 else [compute_ns] * iterations
-    return compose([body] * iterations, grain, early_receives=early_receives, join=join, name=f"{iterations} x (computation, {body.name})")
+    return compose(
+        [body] * iterations,
+        grain,
+        early_receives=early_receives,
+        join=join,
+        name=f"{iterations} x (computation, {body.name})",
+    )
 
 
-def rotate_root(pattern: Callable[..., Schedule], ranks: int, bytes: int, times: int, gap_ns: Numbers = 0, **options: object) -> Schedule:
-    """A pattern with a root `times` times, with the roots 0, 1, 2, …: what benchmarks do against pipelining.
+def rotate_root(
+    pattern: Callable[..., Schedule],
+    ranks: int,
+    bytes: int,
+    times: int,
+    gap_ns: Numbers = 0,
+    **options: object,
+) -> Schedule:
+    """A pattern with a root `times` times, with the roots 0, 1, 2, …: what benchmarks do against
+    pipelining.
 
-    Hoefler, Schneider, Lumsdaine, "LogGP in Theory and Practice", Simulation Modelling Practice and Theory 17(9), 2009.
+    Hoefler, Schneider, Lumsdaine, "LogGP in Theory and Practice", Simulation Modelling Practice and
+    Theory 17(9), 2009.
     """
     at_least(1, times=times)
     turns = [pattern(ranks, bytes, root=root, **options) for root in range(min(times, ranks))]
-    return compose([turns[i % ranks] for i in range(times)], [None] + [gap_ns] * (times - 1), name=f"{times} x {turns[0].name}, root rotated")
+    return compose(
+        [turns[i % ranks] for i in range(times)],
+        [None] + [gap_ns] * (times - 1),
+        name=f"{times} x {turns[0].name}, root rotated",
+    )
 
 
 def compute(ranks: int, ns: np.ndarray | int) -> Schedule:
@@ -190,16 +295,24 @@ def idle(ranks: int) -> Schedule:
 
 
 def chained_dissemination(ranks: int, bytes: int = 10_000, times: int = 5) -> Schedule:
-    """Disseminations that follow each other rank by rank (Schedgen's chained_dissem: 5 of 10,000 bytes)."""
+    """Disseminations that follow each other rank by rank (Schedgen's chained_dissem: 5 of 10,000
+    bytes).
+    """
     return replace(repeat(dissemination(ranks, bytes), times), name="chained dissemination")
 
 
-def training_step(allreduces: Sequence[Schedule], forward_ns: int, backward_ns: Sequence[int]) -> Schedule:
-    """A step of data-parallel training (the shape of Schedgen's resnet): forward, then backward layer by layer, gradients reduced meanwhile.
+def training_step(
+    allreduces: Sequence[Schedule], forward_ns: int, backward_ns: Sequence[int]
+) -> Schedule:
+    """A step of data-parallel training (the shape of Schedgen's resnet): forward, then backward
+    layer by layer, gradients reduced meanwhile.
 
     Parameters
     ----------
-    allreduces : one a bucket of gradients, in the order in which they become ready; backward_ns : the computation before each.
+    allreduces
+        One a bucket of gradients, in the order in which they become ready.
+    backward_ns
+        The computation before each.
     """
     grains = [forward_ns * (bucket == 0) + ns for bucket, ns in enumerate(backward_ns)]
     return compose(allreduces, grains, overlap=True, name="training step")
@@ -209,7 +322,10 @@ def renumber(schedule: Schedule, new: np.ndarray) -> Schedule:
     """The same schedule with rank r called new[r], a permutation of 0 … P − 1."""
     new = np.asarray(new)
     if not np.array_equal(np.sort(new), np.arange(schedule.ranks)):
-        raise InputError("not a permutation of the ranks", why=f"every number from 0 to {schedule.ranks - 1} has to occur once")
+        raise InputError(
+            "not a permutation of the ranks",
+            why=f"every number from 0 to {schedule.ranks - 1} has to occur once",
+        )
     return embed(schedule, new, schedule.ranks)
 
 
@@ -219,28 +335,64 @@ def shift_ranks(schedule: Schedule, by: int) -> Schedule:
 
 
 def embed(schedule: Schedule, members: np.ndarray, ranks: int) -> Schedule:
-    """A schedule among more ranks, as in a sub-communicator: its rank r is rank members[r] of `ranks`; the others do nothing."""
+    """A schedule among more ranks, as in a sub-communicator: its rank r is rank members[r] of
+    `ranks`; the others do nothing.
+    """
     members = np.asarray(members, np.int64)
-    if len(members) != schedule.ranks or len(np.unique(members)) != len(members) or members.min() < 0 or members.max() >= ranks:
-        raise InputError(f"{schedule.ranks} different ranks below {ranks} are needed, one for each of the schedule")
+    if (
+        len(members) != schedule.ranks
+        or len(np.unique(members)) != len(members)
+        or members.min() < 0
+        or members.max() >= ranks
+    ):
+        raise InputError(
+            f"{schedule.ranks} different ranks below {ranks} are needed, one for each of the"
+            " schedule"
+        )
     counts = np.zeros(ranks, np.int64)
     counts[members] = np.diff(schedule.rank_start)
     moved = ranges(schedule.rank_start[:-1][order := np.argsort(members)], counts[members[order]])
-    peer = np.where((schedule.kind == CALC) | (schedule.peer == ANY), schedule.peer, members[schedule.peer])[moved].astype(np.int32)
-    columns = {name: values[moved] if len(values := getattr(schedule, name)) > 1 else values for name in ("size", "tag", "cpu", "nic")}
+    peer = np.where(
+        (schedule.kind == CALC) | (schedule.peer == ANY), schedule.peer, members[schedule.peer]
+    )[moved].astype(np.int32)
+    columns = {
+        name: values[moved] if len(values := getattr(schedule, name)) > 1 else values
+        for name in ("size", "tag", "cpu", "nic")
+    }
     place = np.empty(len(schedule), np.int64)
     place[moved] = np.arange(len(moved))
-    edges = {which: tuple(place[side] for side in schedule.edges(which)) for which in ("requires", "irequires")}
-    return Schedule.from_arrays(counts, schedule.kind[moved], peer, name=schedule.name, **columns, **edges)
+    edges = {
+        which: tuple(place[side] for side in schedule.edges(which))
+        for which in ("requires", "irequires")
+    }
+    return Schedule.from_arrays(
+        counts, schedule.kind[moved], peer, name=schedule.name, **columns, **edges
+    )
 
 
 def beside(*schedules: Schedule) -> Schedule:
     """Schedules at the same time, each on ranks of its own: those of the first come first."""
     total = sum(schedule.ranks for schedule in schedules)
     begins = np.cumsum([0] + [schedule.ranks for schedule in schedules])
-    placed = [embed(schedule, np.arange(begin, begin + schedule.ranks), total) for schedule, begin in zip(schedules, begins, strict=False)]
+    placed = [
+        embed(schedule, np.arange(begin, begin + schedule.ranks), total)
+        for schedule, begin in zip(schedules, begins, strict=False)
+    ]
     offsets = np.cumsum([0] + [len(schedule) for schedule in placed])
-    columns = {name: np.concatenate([schedule.column(name) for schedule in placed]) for name in ("kind", "peer", "size", "tag", "cpu", "nic")}
-    edges = {which: tuple(np.concatenate([side + offset for side, offset in zip(sides, offsets, strict=False)])
-                          for sides in zip(*(schedule.edges(which) for schedule in placed), strict=True)) for which in ("requires", "irequires")}
-    return Schedule.from_arrays(sum(np.diff(schedule.rank_start) for schedule in placed), **columns, **edges, name=" beside ".join(s.name for s in schedules))
+    columns = {
+        name: np.concatenate([schedule.column(name) for schedule in placed])
+        for name in ("kind", "peer", "size", "tag", "cpu", "nic")
+    }
+    edges = {
+        which: tuple(
+            np.concatenate([side + offset for side, offset in zip(sides, offsets, strict=False)])
+            for sides in zip(*(schedule.edges(which) for schedule in placed), strict=True)
+        )
+        for which in ("requires", "irequires")
+    }
+    return Schedule.from_arrays(
+        sum(np.diff(schedule.rank_start) for schedule in placed),
+        **columns,
+        **edges,
+        name=" beside ".join(s.name for s in schedules),
+    )

@@ -1,4 +1,6 @@
-"""Between the C reader and writer of GOAL and a Schedule: columns without a copy, labels without a string each, ranks in order."""
+"""Between the C reader and writer of GOAL and a Schedule: columns without a copy, labels without a
+string each, ranks in order.
+"""
 
 from collections.abc import Sequence
 
@@ -14,7 +16,12 @@ _NONE = np.zeros(0, np.int32)
 class Labels(Sequence):
     """The labels of all operations, kept as one text; without one they are l1, l2, … in every rank."""
 
-    def __init__(self, rank_start: np.ndarray, start: np.ndarray | None = None, text: np.ndarray | None = None):
+    def __init__(
+        self,
+        rank_start: np.ndarray,
+        start: np.ndarray | None = None,
+        text: np.ndarray | None = None,
+    ):
         self.rank_start, self.start, self.text = rank_start, start, text
 
     def __len__(self) -> int:
@@ -28,7 +35,9 @@ class Labels(Sequence):
         operation = int(operation) % len(self)
         if self.start is None:
             return f"l{operation + 1 - int(self.rank_start[np.searchsorted(self.rank_start, operation, side='right') - 1])}"
-        return self.text[self.start[operation]:self.start[operation + 1]].tobytes().decode("ascii")
+        return (
+            self.text[self.start[operation] : self.start[operation + 1]].tobytes().decode("ascii")
+        )
 
     @property
     def complete(self) -> bool:
@@ -37,7 +46,9 @@ class Labels(Sequence):
 
 
 def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """starts[0], starts[0] + 1, … (counts[0] of them), starts[1], …: the places of many ranges, one after the other."""
+    """starts[0], starts[0] + 1, … (counts[0] of them), starts[1], …: the places of many ranges, one
+    after the other.
+    """
     ends = np.cumsum(counts)
     return np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
 
@@ -59,35 +70,57 @@ def taken(column: object, unsigned: bool = False) -> np.ndarray:
 def schedule_of(columns: object, name: str) -> Schedule:
     """The schedule that the C reader has collected, ranks in order."""
     rank, counts = taken(columns.rank), taken(columns.operations).astype(np.int64)
-    data = {field: taken(getattr(columns, field)) for field in ("kind", "peer", "tag", "cpu", "nic", "line", "done_op", "begun_op")}
+    data = {
+        field: taken(getattr(columns, field))
+        for field in ("kind", "peer", "tag", "cpu", "nic", "line", "done_op", "begun_op")
+    }
     data["size"] = taken(columns.size, unsigned=True)
     for field in ("done", "begun"):
-        data[f"{field}_start"] = taken(getattr(columns, f"{field}_start")) if len(data[f"{field}_op"]) else _NONE
-    names = (taken(columns.label_start), taken(columns.label_text)) if columns.label_start.count > 1 else None
+        data[f"{field}_start"] = (
+            taken(getattr(columns, f"{field}_start")) if len(data[f"{field}_op"]) else _NONE
+        )
+    names = (
+        (taken(columns.label_start), taken(columns.label_text))
+        if columns.label_start.count > 1
+        else None
+    )
     if not np.array_equal(rank, np.arange(len(rank))):
         counts, data, names = _in_order(rank, counts, data, names)
     rank_start = np.concatenate([[0], np.cumsum(counts)])
-    label = () if names and len(names[0]) == 1 else Labels(rank_start, *(names or ()))  # () where no operation has one
+    label = (
+        () if names and len(names[0]) == 1 else Labels(rank_start, *(names or ()))
+    )  # () where no operation has one
     return Schedule(rank_start, **data, label=label, name=name)
 
 
 def _in_order(rank: np.ndarray, counts: np.ndarray, data: dict, names: tuple | None) -> tuple:
     order = np.argsort(rank, kind="stable")
     moved = ranges((np.cumsum(counts) - counts)[order], counts[order])
-    result = {field: values[moved] if len(values) > 1 else values for field, values in data.items() if not field.startswith(("done", "begun"))}
+    result = {
+        field: values[moved] if len(values) > 1 else values
+        for field, values in data.items()
+        if not field.startswith(("done", "begun"))
+    }
     for field in ("done", "begun"):
-        result[f"{field}_start"], result[f"{field}_op"] = _lists(data[f"{field}_start"], data[f"{field}_op"], moved)
+        result[f"{field}_start"], result[f"{field}_op"] = _lists(
+            data[f"{field}_start"], data[f"{field}_op"], moved
+        )
     if names and len(names[0]) > 1:
         names = _lists(*names, moved)
     return counts[order], result, names
 
 
-def _lists(start: np.ndarray, values: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _lists(
+    start: np.ndarray, values: np.ndarray, moved: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Lists of values (list i is values[start[i]:start[i + 1]]), in another order."""
     if not len(start):
         return start, values
     counts = np.diff(start)[moved]
-    return np.concatenate([[0], np.cumsum(counts)]).astype(start.dtype), values[ranges(start[moved], counts)]
+    return (
+        np.concatenate([[0], np.cumsum(counts)]).astype(start.dtype),
+        values[ranges(start[moved], counts)],
+    )
 
 
 def view_of(schedule: Schedule) -> tuple[object, list]:
@@ -102,10 +135,20 @@ def view_of(schedule: Schedule) -> tuple[object, list]:
     view.ranks = schedule.ranks
     view.rank_start = pointer(schedule.rank_start, "int64_t *")
     view.size, view.size_width = pointer(schedule.size, "void *"), schedule.size.itemsize
-    for field, ctype in (("kind", "uint8_t *"), ("peer", "int32_t *"), ("tag", "int32_t *"), ("cpu", "uint8_t *"), ("nic", "uint8_t *")):
+    for field, ctype in (
+        ("kind", "uint8_t *"),
+        ("peer", "int32_t *"),
+        ("tag", "int32_t *"),
+        ("cpu", "uint8_t *"),
+        ("nic", "uint8_t *"),
+    ):
         setattr(view, field, pointer(getattr(schedule, field), ctype))
     for field in ("size", "tag", "cpu", "nic"):
-        setattr(view, f"{field}_step", len(getattr(schedule, field)) == len(schedule) and len(schedule) > 1)
+        setattr(
+            view,
+            f"{field}_step",
+            len(getattr(schedule, field)) == len(schedule) and len(schedule) > 1,
+        )
     for field in ("done", "begun"):
         start, operations = getattr(schedule, f"{field}_start"), getattr(schedule, f"{field}_op")
         if len(operations):

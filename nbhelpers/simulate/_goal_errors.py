@@ -1,4 +1,6 @@
-"""What is said about a GOAL file that cannot be read: the number of the C reader's problem ─► what, where, why, what to do."""
+"""What is said about a GOAL file that cannot be read: the number of the C reader's problem ─► what,
+where, why, what to do.
+"""
 
 from pathlib import Path
 
@@ -6,42 +8,109 @@ from .schedule import ScheduleError
 
 _LIMITS = "sizes must stay below 2^63, tags below 2^31, ranks below 2^31, cpu and nic below 256"
 _PROBLEMS = {
-    "NO_NUM_RANKS": ("'{word}' where `num_ranks` and a number belong", "every schedule begins with it", "is it a GOAL file?"),
-    "TWO_NUM_RANKS": ("a second `num_ranks`", None, "one file holds one schedule: write the second to a file of its own"),
+    "NO_NUM_RANKS": (
+        "'{word}' where `num_ranks` and a number belong",
+        "every schedule begins with it",
+        "is it a GOAL file?",
+    ),
+    "TWO_NUM_RANKS": (
+        "a second `num_ranks`",
+        None,
+        "one file holds one schedule: write the second to a file of its own",
+    ),
     "NO_RANKS": ("a schedule of 0 ranks", None, None),
-    "RANK_RANGE": ("rank {place} does not exist", "there are {ranks} ranks, 0 to {last}", "mend `num_ranks` or the rank"),
-    "RANK_TWICE": ("a second block of rank {rank}", "the first begins in line {place}", "put all operations of a rank into one block"),
-    "RANK_MISSING": ("no block for rank {rank}", "the file may be cut off: {ranks} ranks are promised", "a rank that does nothing is written `rank {rank} {{ }}`"),
-    "OUTSIDE_RANK": ("'{word}' outside of any rank", "operations and dependencies belong into `rank N {{ … }}`", None),
+    "RANK_RANGE": (
+        "rank {place} does not exist",
+        "there are {ranks} ranks, 0 to {last}",
+        "mend `num_ranks` or the rank",
+    ),
+    "RANK_TWICE": (
+        "a second block of rank {rank}",
+        "the first begins in line {place}",
+        "put all operations of a rank into one block",
+    ),
+    "RANK_MISSING": (
+        "no block for rank {rank}",
+        "the file may be cut off: {ranks} ranks are promised",
+        "a rank that does nothing is written `rank {rank} {{ }}`",
+    ),
+    "OUTSIDE_RANK": (
+        "'{word}' outside of any rank",
+        "operations and dependencies belong into `rank N {{ … }}`",
+        None,
+    ),
     "INSIDE_RANK": ("a rank begins inside rank {rank}", None, "close rank {rank} with `}}` first"),
-    "UNEXPECTED": ("'{word}' was not expected here", "a line holds `[label:] send N b to R`, `recv N b from R`, `calc N`, each with its tag, cpu and nic, "
-                   "or `label requires label`, `label irequires label`", None),
+    "UNEXPECTED": (
+        "'{word}' was not expected here",
+        (
+            "a line holds `[label:] send N b to R`, `recv N b from R`, `calc N`, each with its tag,"
+            " cpu and nic, or `label requires label`, `label irequires label`"
+        ),
+        None,
+    ),
     "NOT_A_NUMBER": ("'{word}' where a number belongs", None, None),
-    "NEGATIVE": ("'{word}': a negative number", "only `from -1` (anybody) and a receive's `tag -1` (any tag) are", None),
+    "NEGATIVE": (
+        "'{word}': a negative number",
+        "only `from -1` (anybody) and a receive's `tag -1` (any tag) are",
+        None,
+    ),
     "OVERFLOW": ("'{word}' is too large", _LIMITS, None),
     "PEER_RANGE": ("the peer {place} does not exist", "there are {ranks} ranks, 0 to {last}", None),
     "OPTION_TWICE": ("a second '{word}' for the same operation", None, None),
     "OPTION_OF_CALC": ("a calculation has no '{word}'", "it takes only `cpu N`", None),
-    "LABEL_TWICE": ("the label '{word}' is used twice in rank {rank}", "it is first used in line {place}: a dependency on it would be ambiguous", "rename one of them"),
-    "LABEL_UNKNOWN": ("rank {rank} has no operation '{word}'", "labels belong to their rank; ranks wait for each other by messages only", None),
+    "LABEL_TWICE": (
+        "the label '{word}' is used twice in rank {rank}",
+        "it is first used in line {place}: a dependency on it would be ambiguous",
+        "rename one of them",
+    ),
+    "LABEL_UNKNOWN": (
+        "rank {rank} has no operation '{word}'",
+        "labels belong to their rank; ranks wait for each other by messages only",
+        None,
+    ),
     "LABEL_KEYWORD": ("'{word}' as a label", "it is a word of the language", "call it otherwise"),
     "NEEDS_ITSELF": ("'{word}' depends on itself", "it would never start", None),
-    "CYCLE": ("a cycle of dependencies: operation {place} waits for itself", "none of its operations would ever start", None),
-    "OPEN_RANK": ("rank {rank} is not closed", "the file ends before its `}}`: it may be cut off", None),
-    "OPEN_COMMENT": ("a comment is not closed", "everything after it would be lost", "end it with `*/`"),
+    "CYCLE": (
+        "a cycle of dependencies: operation {place} waits for itself",
+        "none of its operations would ever start",
+        None,
+    ),
+    "OPEN_RANK": (
+        "rank {rank} is not closed",
+        "the file ends before its `}}`: it may be cut off",
+        None,
+    ),
+    "OPEN_COMMENT": (
+        "a comment is not closed",
+        "everything after it would be lost",
+        "end it with `*/`",
+    ),
     "TOO_MANY": ("too many {word}", "at most 2^31 − 1 can be numbered", None),
     "LONG_LINE": ("a line of more than a million characters", "it is hardly a GOAL text", None),
     "SHORT": ("the file ends within {word}", "it is cut off", None),
-    "DAMAGED": ("{word}", "at byte {place}: the file is cut off or damaged", "write it again from its text"),
-    "INVALIDATED": ("a binary that a simulation has used up", "the reference's --save-mem counts down the dependencies inside the file", "write it again from its text"),
+    "DAMAGED": (
+        "{word}",
+        "at byte {place}: the file is cut off or damaged",
+        "write it again from its text",
+    ),
+    "INVALIDATED": (
+        "a binary that a simulation has used up",
+        "the reference's --save-mem counts down the dependencies inside the file",
+        "write it again from its text",
+    ),
 }
 
 
-def refusal(problem: str, path: Path, *, word: str, line: int, rank: int, place: int, ranks: int) -> Exception:
+def refusal(
+    problem: str, path: Path, *, word: str, line: int, rank: int, place: int, ranks: int
+) -> Exception:
     """The error for a problem of the C reader, by its name without GOAL_."""
     if problem == "NO_MEMORY":
         return MemoryError(f"{path} needs more memory than there is")
     texts = _PROBLEMS[problem]
-    filled = [text and text.format(word=word, rank=rank, place=place, ranks=ranks, last=ranks - 1) for text in texts]
+    filled = [
+        text and text.format(word=word, rank=rank, place=place, ranks=ranks, last=ranks - 1)
+        for text in texts
+    ]
     where = ", ".join([str(path)] + [f"line {line}"] * (line > 0) + [f"rank {rank}"] * (rank >= 0))
     return ScheduleError(filled[0], where=where, why=filled[1], mend=filled[2])

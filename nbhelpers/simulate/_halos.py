@@ -1,4 +1,6 @@
-"""Patterns on a grid of ranks: halo exchanges in one to three dimensions, wavefronts. Rank = x + nx (y + ny z)."""
+"""Patterns on a grid of ranks: halo exchanges in one to three dimensions, wavefronts. Rank = x + nx
+(y + ny z).
+"""
 
 from collections.abc import Sequence
 from itertools import product
@@ -15,7 +17,11 @@ def grid(ranks: int, dimensions: int) -> tuple[int, ...]:
     """A shape for `ranks` that is as close to a cube as its divisors allow, the largest side first."""
     shape, left = [], checked(ranks)
     for dimension in range(dimensions, 0, -1):
-        side = max(d for d in range(1, round(left ** (1 / dimension)) + 1) if left % d == 0) if dimension > 1 else left
+        side = (
+            max(d for d in range(1, round(left ** (1 / dimension)) + 1) if left % d == 0)
+            if dimension > 1
+            else left
+        )
         shape.append(side)
         left //= side
     return tuple(sorted(shape, reverse=True))
@@ -29,7 +35,9 @@ def _coordinates(shape: Sequence[int]) -> list[np.ndarray]:
     return coordinates
 
 
-def _neighbour(shape: Sequence[int], offset: Sequence[int], periodic: bool) -> tuple[np.ndarray, np.ndarray]:
+def _neighbour(
+    shape: Sequence[int], offset: Sequence[int], periodic: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """The rank one step away in a direction, and which ranks have one."""
     there, real, stride = np.zeros(prod(shape), np.int64), np.ones(prod(shape), bool), 1
     for side, step, at in zip(shape, offset, _coordinates(shape), strict=True):
@@ -44,23 +52,46 @@ def _neighbour(shape: Sequence[int], offset: Sequence[int], periodic: bool) -> t
 
 def _directions(dimensions: int, points: int | None) -> list[tuple[int, ...]]:
     """Along the axes first (+x, −x, +y, …), then the diagonals."""
-    axes = [tuple(sign * (axis == a) for a in range(dimensions)) for axis in range(dimensions) for sign in (1, -1)]
+    axes = [
+        tuple(sign * (axis == a) for a in range(dimensions))
+        for axis in range(dimensions)
+        for sign in (1, -1)
+    ]
     if points in (None, 2 * dimensions + 1):
         return axes
     if points != 3**dimensions:
-        raise InputError(f"no stencil of {points} points in {dimensions} dimensions", why=f"there are {2 * dimensions + 1} and {3**dimensions}")
-    return axes + [offset for offset in product((-1, 0, 1), repeat=dimensions) if sum(map(abs, offset)) > 1]
+        raise InputError(
+            f"no stencil of {points} points in {dimensions} dimensions",
+            why=f"there are {2 * dimensions + 1} and {3**dimensions}",
+        )
+    return axes + [
+        offset for offset in product((-1, 0, 1), repeat=dimensions) if sum(map(abs, offset)) > 1
+    ]
 
 
-def halo(shape: Sequence[int], bytes: int | Sequence[int], points: int | None = None, periodic: bool = True, diagonal_bytes: int = 8) -> Schedule:
-    """Every rank exchanges its halo with its neighbours on a grid, all receives posted first, nothing waiting (MPI_Irecv, MPI_Isend).
+def halo(
+    shape: Sequence[int],
+    bytes: int | Sequence[int],
+    points: int | None = None,
+    periodic: bool = True,
+    diagonal_bytes: int = 8,
+) -> Schedule:
+    """Every rank exchanges its halo with its neighbours on a grid, all receives posted first,
+    nothing waiting (MPI_Irecv, MPI_Isend).
 
     Parameters
     ----------
-    shape : ranks along each of one to three axes.
-    bytes : of a face, one number or one an axis; diagonal_bytes : of an edge or corner.
-    points : of the stencil: 5 (default) or 9 in two dimensions, 7 (default) or 27 in three.
-    periodic : the grid closes upon itself. Along an axis of one rank nothing is exchanged; across two, both messages are.
+    shape
+        Ranks along each of one to three axes.
+    bytes
+        Of a face, one number or one an axis.
+    diagonal_bytes
+        Of an edge or corner.
+    points
+        Of the stencil: 5 (default) or 9 in two dimensions, 7 (default) or 27 in three.
+    periodic
+        The grid closes upon itself. Along an axis of one rank nothing is exchanged; across two,
+        both messages are.
 
     A periodic grid (all sides > 1) takes P (points − 1) messages; an open one 2 Σ_axes P (n − 1) / n along its axes.
     """
@@ -69,35 +100,62 @@ def halo(shape: Sequence[int], bytes: int | Sequence[int], points: int | None = 
     build = Building(checked(prod(shape)), f"halo on {' x '.join(map(str, shape))}")
     faces = np.broadcast_to(bytes, len(shape))
     directions = _directions(len(shape), points)
-    sizes = [int(faces[np.flatnonzero(offset)[0]]) if sum(map(abs, offset)) == 1 else diagonal_bytes for offset in directions]
+    sizes = [
+        int(faces[np.flatnonzero(offset)[0]]) if sum(map(abs, offset)) == 1 else diagonal_bytes
+        for offset in directions
+    ]
     found = [_neighbour(shape, offset, periodic) for offset in directions]
     for kind in (build.recv, build.send):
-        for tag, (offset, size, (there, real)) in enumerate(zip(directions, sizes, found, strict=True)):
+        for tag, (offset, size, (there, real)) in enumerate(
+            zip(directions, sizes, found, strict=True)
+        ):
             opposite = directions.index(tuple(-step for step in offset))
-            kind(np.flatnonzero(real), there[real], size, tag=opposite if kind == build.recv else tag)
+            kind(
+                np.flatnonzero(real), there[real], size, tag=opposite if kind == build.recv else tag
+            )
     return build.schedule()
 
 
-def sweep(shape: Sequence[int], bytes: int | Sequence[int], blocks: int, compute_ns: np.ndarray | int,
-          corners: Sequence[tuple[int, ...]] | None = None) -> Schedule:
-    """Wavefronts over a grid of ranks (Sweep3D, KBA): from each corner in turn, block after block, blocking messages.
+def sweep(
+    shape: Sequence[int],
+    bytes: int | Sequence[int],
+    blocks: int,
+    compute_ns: np.ndarray | int,
+    corners: Sequence[tuple[int, ...]] | None = None,
+) -> Schedule:
+    """Wavefronts over a grid of ranks (Sweep3D, KBA): from each corner in turn, block after block,
+    blocking messages.
 
     Parameters
     ----------
-    shape : ranks along two (or one, or three) axes. bytes : of a message, one number or one an axis.
-    blocks : computations of each rank a corner: it receives from upstream along each axis, computes, sends downstream.
-    compute_ns : of a block, one number or int[P].
-    corners : where the wavefronts start, 0 or 1 an axis; default: every corner twice, as the eight octants of a three-dimensional
-        problem divided among a two-dimensional grid.
+    shape
+        Ranks along two (or one, or three) axes.
+    bytes
+        Of a message, one number or one an axis.
+    blocks
+        Computations of each rank a corner: it receives from upstream along each axis, computes,
+        sends downstream.
+    compute_ns
+        Of a block, one number or int[P].
+    corners
+        Where the wavefronts start, 0 or 1 an axis; default: every corner twice, as the eight
+        octants of a three-dimensional problem divided among a two-dimensional grid.
 
     corners · blocks · Σ_axes P (n − 1) / n messages. From one corner the last rank ends after (Σ (n − 1) + blocks) steps.
     """
     build = Building(checked(prod(shape)), f"sweep over {' x '.join(map(str, shape))}")
-    corners = [corner for corner in product((0, 1), repeat=len(shape)) for _ in range(2)] if corners is None else corners
+    corners = (
+        [corner for corner in product((0, 1), repeat=len(shape)) for _ in range(2)]
+        if corners is None
+        else corners
+    )
     sizes, rank = np.broadcast_to(bytes, len(shape)), np.arange(prod(shape))
     last = [np.full(len(rank), -1, np.int32)]
     for corner in corners:
-        axes = [tuple((1 - 2 * corner[axis]) * (axis == a) for a in range(len(shape))) for axis in range(len(shape))]
+        axes = [
+            tuple((1 - 2 * corner[axis]) * (axis == a) for a in range(len(shape)))
+            for axis in range(len(shape))
+        ]
         down = [_neighbour(shape, offset, False) for offset in axes]
         up = [_neighbour(shape, [-step for step in offset], False) for offset in axes]
         for _ in range(blocks):
@@ -105,13 +163,25 @@ def sweep(shape: Sequence[int], bytes: int | Sequence[int], blocks: int, compute
     return build.schedule()
 
 
-def _step(build: Building, rank: np.ndarray, up: list, down: list, sizes: np.ndarray, compute_ns: np.ndarray | int, last: list) -> list:
+def _step(
+    build: Building,
+    rank: np.ndarray,
+    up: list,
+    down: list,
+    sizes: np.ndarray,
+    compute_ns: np.ndarray | int,
+    last: list,
+) -> list:
     def on(kind: object, places: tuple, size: int, after: list) -> np.ndarray:
         there, real = places
         numbers = np.full(len(rank), -1, np.int32)
-        numbers[real] = kind(rank[real], there[real], int(size), after=tuple(before[real] for before in after))
+        numbers[real] = kind(
+            rank[real], there[real], int(size), after=tuple(before[real] for before in after)
+        )
         return numbers
 
     received = [on(build.recv, places, size, last) for places, size in zip(up, sizes, strict=True)]
     computed = build.calc(rank, compute_ns, after=(*received, *last))
-    return [computed] + [on(build.send, places, size, [computed]) for places, size in zip(down, sizes, strict=True)]
+    return [computed] + [
+        on(build.send, places, size, [computed]) for places, size in zip(down, sizes, strict=True)
+    ]

@@ -1,4 +1,6 @@
-"""The critical path of a simulation, the detours that lie on it, and time lines: out of the engine's record."""
+"""The critical path of a simulation, the detours that lie on it, and time lines: out of the
+engine's record.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,16 @@ def follow(record: Record, result: Result, rank: int) -> pd.DataFrame:
         begins, clean = int(record.begin[node]), cost.clean(node, via)
         rows.append((node, begins, leaves, via, clean, leaves - begins - clean))
         via, node, leaves = int(record.via[node]), int(record.cause[node]), begins
-    nodes, begin, end, vias, clean, noise = (np.array(part) for part in (zip(*rows[::-1]) if rows else [[]] * 6))
+    nodes, begin, end, vias, clean, noise = (
+        np.array(part) for part in (zip(*rows[::-1]) if rows else [[]] * 6)
+    )
     return _named(result, nodes.astype(np.int64), n).assign(
-        begin_ns=begin * result.unit_ns, end_ns=end * result.unit_ns, via=[VIA[v] for v in vias],
-        clean_ns=clean * result.unit_ns, noise_ns=noise * result.unit_ns)
+        begin_ns=begin * result.unit_ns,
+        end_ns=end * result.unit_ns,
+        via=[VIA[v] for v in vias],
+        clean_ns=clean * result.unit_ns,
+        noise_ns=noise * result.unit_ns,
+    )
 
 
 def _named(result: Result, nodes: np.ndarray, n: int) -> pd.DataFrame:
@@ -49,12 +57,16 @@ def _named(result: Result, nodes: np.ndarray, n: int) -> pd.DataFrame:
 
 
 class _Costs:
-    """What an operation costs without noise, in the engine's unit: simulator_c/model.h once more, for the few on a path."""
+    """What an operation costs without noise, in the engine's unit: simulator_c/model.h once more,
+    for the few on a path.
+    """
 
     def __init__(self, result: Result):
         network = result.network
         self.schedule, self.exact = result.schedule, result.mode == "exact"
-        self.L, self.o, self.g, self.G, self.O, _ = network.picoseconds() if self.exact else network.nanoseconds()
+        self.L, self.o, self.g, self.G, self.O, _ = (
+            network.picoseconds() if self.exact else network.nanoseconds()
+        )
 
     def clean(self, node: int, via: int) -> int:
         """From the begin of a node to when it lets the next one go on, by `via`."""
@@ -68,10 +80,16 @@ class _Costs:
             return 0
         if node >= len(self.schedule):
             return self.o + max(self.bytes(size, self.O), self.bytes(size, self.G), key=_unsigned)
-        return size * (1000 if self.exact else 1) if kind == CALC else self.o + self.bytes(size, self.O)
+        return (
+            size * (1000 if self.exact else 1)
+            if kind == CALC
+            else self.o + self.bytes(size, self.O)
+        )
 
     def bytes(self, size: int, cost: float) -> int:
-        """(size − 1) × cost; an empty message costs nothing, or one byte less than nothing in `compat`."""
+        """(size − 1) × cost; an empty message costs nothing, or one byte less than nothing in
+        `compat`.
+        """
         return round(max(size - 1, 0) * cost) if self.exact else (size - 1) * int(cost)
 
 
@@ -80,7 +98,7 @@ def _unsigned(value: int) -> int:
     return value % 2**64
 
 
-# --- the detours ------------------------------------------------------------------------------------------------------------
+# --- the detours ----------------------------------------------------------------------------------
 
 
 def struck(path: pd.DataFrame, result: Result) -> pd.DataFrame:
@@ -89,9 +107,21 @@ def struck(path: pd.DataFrame, result: Result) -> pd.DataFrame:
     for step in path[path["noise_ns"] > 0].itertuples():
         found = _hits(result, step)
         lost = sum(overlap for *_, overlap in found)
-        rows += [(step.rank, source, start, duration, step.noise_ns * overlap / lost if lost else 0.0, step.what, step.op)
-                 for source, start, duration, overlap in found]
-    return pd.DataFrame(rows, columns=["rank", "source", "start_ns", "duration_ns", "path_ns", "what", "op"])
+        rows += [
+            (
+                step.rank,
+                source,
+                start,
+                duration,
+                step.noise_ns * overlap / lost if lost else 0.0,
+                step.what,
+                step.op,
+            )
+            for source, start, duration, overlap in found
+        ]
+    return pd.DataFrame(
+        rows, columns=["rank", "source", "start_ns", "duration_ns", "path_ns", "what", "op"]
+    )
 
 
 def _hits(result: Result, step: tuple) -> list[tuple]:
@@ -101,7 +131,9 @@ def _hits(result: Result, step: tuple) -> list[tuple]:
     if result.mode == "compat":
         return _counted(trace, step.begin_ns, step.clean_ns if step.what == "calc" else o, phase_ns)
     found = []
-    if step.what != "calc":     # mostly o alone is what noise put off: the rest is the network's time, or absorbed
+    if (
+        step.what != "calc"
+    ):  # mostly o alone is what noise put off: the rest is the network's time, or absorbed
         found = _overlaps(trace, step.begin_ns, step.begin_ns + o + step.noise_ns, phase_ns)
     if sum(overlap for *_, overlap in found) < step.noise_ns - 1e-3:
         found = _overlaps(trace, step.begin_ns, step.end_ns, phase_ns)
@@ -126,16 +158,29 @@ def _overlaps(trace: Detours, begin_ns: float, end_ns: float, phase_ns: float) -
 
 
 def _counted(trace: Detours, begin_ns: float, length_ns: float, phase_ns: float) -> list[tuple]:
-    """The same by the reference's rule: the rest of the last detour begun before, then all of each that begins within."""
+    """The same by the reference's rule: the rest of the last detour begun before, then all of each
+    that begins within.
+    """
     table, period, _ = trace.compat_table
     place = (begin_ns + phase_ns) % (period - length_ns)
     k, found = 0, []
     if place > table[0, 0]:
         k = int(np.searchsorted(table[:, 0], place, side="right")) - 1
         left = table[k].sum() - place
-        found += [(_source(trace, k), begin_ns + table[k, 0] - place, float(table[k, 1]), float(left))] if left > 0 else []
+        found += (
+            [(_source(trace, k), begin_ns + table[k, 0] - place, float(table[k, 1]), float(left))]
+            if left > 0
+            else []
+        )
     while (k := k + 1) < len(table) and table[k, 0] < place + length_ns:
-        found.append((_source(trace, k), begin_ns + table[k, 0] - place, float(table[k, 1]), float(table[k, 1])))
+        found.append(
+            (
+                _source(trace, k),
+                begin_ns + table[k, 0] - place,
+                float(table[k, 1]),
+                float(table[k, 1]),
+            )
+        )
     return found
 
 
@@ -143,10 +188,12 @@ def _source(trace: Detours, k: int) -> str:
     return trace.sources[trace.source[k]] if len(trace.source) else trace.name
 
 
-# --- time lines ---------------------------------------------------------------------------------------------------------------
+# --- time lines -----------------------------------------------------------------------------------
 
 
-def timeline(record: Record, result: Result, ranks: np.ndarray | None, detours: bool) -> pd.DataFrame:
+def timeline(
+    record: Record, result: Result, ranks: np.ndarray | None, detours: bool
+) -> pd.DataFrame:
     """See `Result.timeline`."""
     schedule, n = result.schedule, len(result.schedule)
     chosen = np.arange(schedule.ranks) if ranks is None else np.unique(np.asarray(ranks))
@@ -155,16 +202,24 @@ def timeline(record: Record, result: Result, ranks: np.ndarray | None, detours: 
     works = np.flatnonzero(schedule.kind != RECV)
     cost = _Costs(result)
     sent = np.isin(owner[sends], chosen) & np.isin(schedule.peer[sends], chosen)
-    parts = [_rows(result, record, works[np.isin(owner[works], chosen)], owner, cost),
-             _rows(result, record, n + sends[np.isin(schedule.peer[sends], chosen)], owner, cost),
-             _messages(result, record, sends[sent], owner, cost)]
+    parts = [
+        _rows(result, record, works[np.isin(owner[works], chosen)], owner, cost),
+        _rows(result, record, n + sends[np.isin(schedule.peer[sends], chosen)], owner, cost),
+        _messages(result, record, sends[sent], owner, cost),
+    ]
     if detours and result.noise is not None:
         parts.append(_all_detours(result, chosen))
-    table = pd.concat([part for part in parts if len(part)], ignore_index=True) if any(map(len, parts)) else parts[0]
+    table = (
+        pd.concat([part for part in parts if len(part)], ignore_index=True)
+        if any(map(len, parts))
+        else parts[0]
+    )
     return table.sort_values(["rank", "start_ns"], kind="stable", ignore_index=True)
 
 
-def _rows(result: Result, record: Record, nodes: np.ndarray, owner: np.ndarray, cost: _Costs) -> pd.DataFrame:
+def _rows(
+    result: Result, record: Record, nodes: np.ndarray, owner: np.ndarray, cost: _Costs
+) -> pd.DataFrame:
     schedule, n, unit = result.schedule, len(result.schedule), result.unit_ns
     op = np.where(nodes < n, nodes, nodes - n)
     begin, end = record.begin[nodes].astype(np.int64), record.end[nodes].astype(np.int64)
@@ -172,24 +227,47 @@ def _rows(result: Result, record: Record, nodes: np.ndarray, owner: np.ndarray, 
     is_send = schedule.kind[op] == SEND
     peer = np.where(nodes >= n, owner[op], np.where(is_send, schedule.peer[op], -1))
     return _named(result, nodes, n).assign(
-        cpu=schedule.column("cpu")[op], start_ns=begin * unit, end_ns=end * unit, peer=peer,
-        size=schedule.column("size")[op].astype(np.int64), noise_ns=(end - begin - clean) * unit, source="")[_COLUMNS]
+        cpu=schedule.column("cpu")[op],
+        start_ns=begin * unit,
+        end_ns=end * unit,
+        peer=peer,
+        size=schedule.column("size")[op].astype(np.int64),
+        noise_ns=(end - begin - clean) * unit,
+        source="",
+    )[_COLUMNS]
 
 
-def _messages(result: Result, record: Record, sends: np.ndarray, owner: np.ndarray, cost: _Costs) -> pd.DataFrame:
+def _messages(
+    result: Result, record: Record, sends: np.ndarray, owner: np.ndarray, cost: _Costs
+) -> pd.DataFrame:
     arrival = record.arrival[sends].astype(np.int64)
     schedule = result.schedule
-    return pd.DataFrame({"rank": owner[sends], "cpu": schedule.column("cpu")[sends], "what": "message", "start_ns": (arrival - cost.L) * result.unit_ns,
-                         "end_ns": arrival * result.unit_ns, "op": sends - schedule.rank_start[owner[sends]], "peer": schedule.peer[sends],
-                         "size": schedule.column("size")[sends].astype(np.int64), "noise_ns": 0.0, "source": ""})[_COLUMNS]
+    return pd.DataFrame(
+        {
+            "rank": owner[sends],
+            "cpu": schedule.column("cpu")[sends],
+            "what": "message",
+            "start_ns": (arrival - cost.L) * result.unit_ns,
+            "end_ns": arrival * result.unit_ns,
+            "op": sends - schedule.rank_start[owner[sends]],
+            "peer": schedule.peer[sends],
+            "size": schedule.column("size")[sends].astype(np.int64),
+            "noise_ns": 0.0,
+            "source": "",
+        }
+    )[_COLUMNS]
 
 
 def _all_detours(result: Result, ranks: np.ndarray) -> pd.DataFrame:
     noise, rows = result.noise, []
     for rank in ranks[noise.rank_trace[ranks] != NOISELESS]:
         trace = noise.traces[noise.rank_trace[rank]]
-        for source, start, duration, _ in _overlaps(trace, 0.0, float(result.finish_ns[rank]), float(noise.phase_ns[rank])):
-            rows.append((rank, 0, "detour", max(start, 0.0), start + duration, -1, -1, 0, 0.0, source))
+        for source, start, duration, _ in _overlaps(
+            trace, 0.0, float(result.finish_ns[rank]), float(noise.phase_ns[rank])
+        ):
+            rows.append(
+                (rank, 0, "detour", max(start, 0.0), start + duration, -1, -1, 0, 0.0, source)
+            )
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 

@@ -1,7 +1,8 @@
-"""Patterns with a root: broadcasts, reductions, scatters and gathers over trees, rings and directly.
+"""Patterns with a root: broadcasts, reductions, scatters and gathers over trees, rings and
+directly.
 
-A root other than 0 changes places with rank 0, as in the reference's generator. L, o, g, G, O, S of closed forms: LogGOPS, s bytes, P ranks,
-h = 2o + L + (s − 1) max(G, O), eager messages.
+A root other than 0 changes places with rank 0, as in the reference's generator. L, o, g, G, O, S of
+closed forms: LogGOPS, s bytes, P ranks, h = 2o + L + (s − 1) max(G, O), eager messages.
 """
 
 import numpy as np
@@ -18,7 +19,8 @@ def _places(ranks: int, root: int) -> np.ndarray:
 
 
 def knomial_bcast(ranks: int, bytes: int, radix: int = 2, root: int = 0) -> Schedule:
-    """Broadcast over a k-nomial tree: in round j whoever has the data sends it to radix − 1 places, radix^j apart.
+    """Broadcast over a k-nomial tree: in round j whoever has the data sends it to radix − 1 places,
+    radix^j apart.
 
     P − 1 messages, ceil(log_radix P) rounds.
     """
@@ -37,12 +39,18 @@ def knomial_bcast(ranks: int, bytes: int, radix: int = 2, root: int = 0) -> Sche
 
 
 def binomial_bcast(ranks: int, bytes: int, root: int = 0) -> Schedule:
-    """Broadcast over a binomial tree (Schedgen's binomialtreebcast): ends at log2(P) h for a power of two and h ≥ max(o + (s−1)O, g + (s−1)G)."""
+    """Broadcast over a binomial tree (Schedgen's binomialtreebcast): ends at log2(P) h for a power
+    of two and h ≥ max(o + (s−1)O, g + (s−1)G).
+    """
     return knomial_bcast(ranks, bytes, 2, root)
 
 
-def knomial_reduce(ranks: int, bytes: int, radix: int = 2, root: int = 0, ns_per_byte: float = 0.0) -> Schedule:
-    """Reduction over a k-nomial tree, the broadcast turned round; combining what was received takes `ns_per_byte`."""
+def knomial_reduce(
+    ranks: int, bytes: int, radix: int = 2, root: int = 0, ns_per_byte: float = 0.0
+) -> Schedule:
+    """Reduction over a k-nomial tree, the broadcast turned round; combining what was received takes
+    `ns_per_byte`.
+    """
     ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
     build = Building(ranks, "binomial reduction" if radix == 2 else f"{radix}-nomial reduction")
     sent = np.full(ranks, -1, np.int32)
@@ -53,11 +61,20 @@ def knomial_reduce(ranks: int, bytes: int, radix: int = 2, root: int = 0, ns_per
     for step in steps:
         for digit in range(1, radix):
             places = np.arange(max(0, min(step, ranks - digit * step)))
-            _reduce_into(build, real[places], real[places + digit * step], bytes, sent[places], ns_per_byte)
+            _reduce_into(
+                build, real[places], real[places + digit * step], bytes, sent[places], ns_per_byte
+            )
     return build.schedule()
 
 
-def _reduce_into(build: Building, ranks: np.ndarray, sources: np.ndarray, bytes: int, sent: np.ndarray, ns_per_byte: float) -> None:
+def _reduce_into(
+    build: Building,
+    ranks: np.ndarray,
+    sources: np.ndarray,
+    bytes: int,
+    sent: np.ndarray,
+    ns_per_byte: float,
+) -> None:
     received = build.recv(ranks, sources, bytes)
     build.need(ranks, sent, build.combine(ranks, received, bytes, ns_per_byte))
 
@@ -68,7 +85,9 @@ def binomial_reduce(ranks: int, bytes: int, root: int = 0, ns_per_byte: float = 
 
 
 def kary_bcast(ranks: int, bytes: int, arity: int = 2, root: int = 0) -> Schedule:
-    """Broadcast over a complete k-ary tree: place v sends to places k v + 1 to k v + k. P − 1 messages."""
+    """Broadcast over a complete k-ary tree: place v sends to places k v + 1 to k v + k. P − 1
+    messages.
+    """
     ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
     at_least(1, arity=arity)
     build = Building(ranks, f"{arity}-ary broadcast")
@@ -86,7 +105,9 @@ def binary_bcast(ranks: int, bytes: int, root: int = 0) -> Schedule:
     return kary_bcast(ranks, bytes, 2, root)
 
 
-def kary_reduce(ranks: int, bytes: int, arity: int = 2, root: int = 0, ns_per_byte: float = 0.0) -> Schedule:
+def kary_reduce(
+    ranks: int, bytes: int, arity: int = 2, root: int = 0, ns_per_byte: float = 0.0
+) -> Schedule:
     """Reduction over a complete k-ary tree."""
     ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
     at_least(1, arity=arity)
@@ -96,7 +117,9 @@ def kary_reduce(ranks: int, bytes: int, arity: int = 2, root: int = 0, ns_per_by
     sent[places] = build.send(real[places], real[(places - 1) // arity], bytes)
     for child in range(1, arity + 1):
         places = np.arange(max(0, -(-(ranks - child) // arity)))
-        _reduce_into(build, real[places], real[places * arity + child], bytes, sent[places], ns_per_byte)
+        _reduce_into(
+            build, real[places], real[places * arity + child], bytes, sent[places], ns_per_byte
+        )
     return build.schedule()
 
 
@@ -125,7 +148,9 @@ def _star(ranks: int, bytes: int, root: int, roots_kind: int, name: str) -> Sche
 
 
 def linear_barrier(ranks: int) -> Schedule:
-    """Everybody tells rank 0, then rank 0 tells everybody (Schedgen's linbarrier): 2 (P − 1) messages of 1 byte."""
+    """Everybody tells rank 0, then rank 0 tells everybody (Schedgen's linbarrier): 2 (P − 1)
+    messages of 1 byte.
+    """
     build = Building(checked(ranks), "linear barrier")
     all_came = build.calc(np.array([0]), 0)
     others = np.arange(1, ranks, dtype=np.int32)
@@ -138,7 +163,9 @@ def linear_barrier(ranks: int) -> Schedule:
 
 
 def binomial_scatter(ranks: int, bytes: int, root: int = 0) -> Schedule:
-    """Scatter of `bytes` to each rank over a binomial tree: a subtree's blocks travel in one message; P − 1 messages, ceil(log2 P) rounds."""
+    """Scatter of `bytes` to each rank over a binomial tree: a subtree's blocks travel in one
+    message; P − 1 messages, ceil(log2 P) rounds.
+    """
     ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
     build = Building(ranks, "binomial scatter")
     got = np.full(ranks, -1, np.int32)
@@ -158,7 +185,12 @@ def binomial_gather(ranks: int, bytes: int, root: int = 0) -> Schedule:
     for step in reversed(_descending(ranks)):
         parents = np.arange(0, ranks - step, 2 * step)
         sizes = np.minimum(step, ranks - (parents + step)) * bytes
-        build.send(real[parents + step], real[parents], sizes, after=tuple(numbers[parents + step] for numbers in received))
+        build.send(
+            real[parents + step],
+            real[parents],
+            sizes,
+            after=tuple(numbers[parents + step] for numbers in received),
+        )
         received.append(np.full(ranks, -1, np.int32))
         received[-1][parents] = build.recv(real[parents], real[parents + step], sizes)
     return build.schedule()
@@ -169,7 +201,8 @@ def _descending(ranks: int) -> list[int]:
 
 
 def pipelined_ring(ranks: int, bytes: int, segment: int, in_turn: bool = False) -> Schedule:
-    """Broadcast along the chain 0, 1, …, P − 1 in segments (Schedgen's pipelinedring; with `in_turn`, pipelinedringdep).
+    """Broadcast along the chain 0, 1, …, P − 1 in segments (Schedgen's pipelinedring; with
+    `in_turn`, pipelinedringdep).
 
     in_turn : a rank receives the next segment only once it has sent the last one.
     """
@@ -186,7 +219,9 @@ def pipelined_ring(ranks: int, bytes: int, segment: int, in_turn: bool = False) 
 
 
 def double_ring(ranks: int, bytes: int) -> Schedule:
-    """A message goes round the ring from rank 0 in each direction (Schedgen's doublering): 2 P messages."""
+    """A message goes round the ring from rank 0 in each direction (Schedgen's doublering): 2 P
+    messages.
+    """
     build = Building(checked(ranks, bytes, least=2), "double ring")
     rank = np.arange(ranks, dtype=np.int32)
     for step in (1, -1):

@@ -21,12 +21,17 @@ class Detours:
 
     Parameters
     ----------
-    start_ns, duration_ns : float64[K], sorted by start, both 0 or more; detours may overlap.
-    period_ns : after how long the trace begins anew. None: at the start of the last detour (that one then falls onto the next period's
-        beginning), which is the reference simulator's rule.
-    source : int32[K], index into `sources`, or empty: not known.
-    sources : the names of the sources of noise.
-    name : for titles and errors.
+    start_ns, duration_ns
+        float64[K], sorted by start, both 0 or more; detours may overlap.
+    period_ns
+        After how long the trace begins anew. None: at the start of the last detour (that one then
+        falls onto the next period's beginning), which is the reference simulator's rule.
+    source
+        int32[K], index into `sources`, or empty: not known.
+    sources
+        The names of the sources of noise.
+    name
+        For titles and errors.
     """
 
     start_ns: np.ndarray
@@ -37,35 +42,73 @@ class Detours:
     name: str = "detours"
 
     def __post_init__(self) -> None:
-        start, duration = (np.ascontiguousarray(part, np.float64) for part in (self.start_ns, self.duration_ns))
+        start, duration = (
+            np.ascontiguousarray(part, np.float64) for part in (self.start_ns, self.duration_ns)
+        )
         if start.shape != duration.shape or start.ndim != 1:
-            raise InputError(f"{start.shape} starts for {duration.shape} durations of detours", where=self.name)
+            raise InputError(
+                f"{start.shape} starts for {duration.shape} durations of detours", where=self.name
+            )
         if not len(start):
-            raise InputError("a trace without detours", where=self.name, mend="leave the noise away, or the rank out of `noisy`")
-        if not (np.isfinite(start).all() and np.isfinite(duration).all() and start.min() >= 0 and duration.min() >= 0):
-            raise InputError("a detour begins before 0, or lasts less than nothing", where=self.name)
+            raise InputError(
+                "a trace without detours",
+                where=self.name,
+                mend="leave the noise away, or the rank out of `noisy`",
+            )
+        if not (
+            np.isfinite(start).all()
+            and np.isfinite(duration).all()
+            and start.min() >= 0
+            and duration.min() >= 0
+        ):
+            raise InputError(
+                "a detour begins before 0, or lasts less than nothing", where=self.name
+            )
         if (np.diff(start) < 0).any():
             order = np.argsort(start, kind="stable")
             start, duration = start[order], duration[order]
-            object.__setattr__(self, "source", np.asarray(self.source)[order] if len(self.source) else self.source)
+            object.__setattr__(
+                self, "source", np.asarray(self.source)[order] if len(self.source) else self.source
+            )
         period = float(start[-1] if self.period_ns is None else self.period_ns)
         if not (period >= 1 and start[-1] <= period < 9e15):
-            raise InputError(f"a trace can't be repeated every {period:g} ns", where=self.name,
-                             why=f"it must be at least 1 ns and not end before the last detour begins ({start[-1]:g} ns)", mend="give period_ns")
+            raise InputError(
+                f"a trace can't be repeated every {period:g} ns",
+                where=self.name,
+                why=(
+                    "it must be at least 1 ns and not end before the last detour begins"
+                    f" ({start[-1]:g} ns)"
+                ),
+                mend="give period_ns",
+            )
         for key, value in (("start_ns", start), ("duration_ns", duration), ("period_ns", period)):
             object.__setattr__(self, key, value)
 
     @classmethod
-    def from_table(cls, table: pd.DataFrame, period_ns: float | None = None, name: str = "detours") -> "Detours":
-        """From a table with `start_ns`, `duration_ns` and perhaps `source`: noise events of one CPU and run, or detours.
+    def from_table(
+        cls, table: pd.DataFrame, period_ns: float | None = None, name: str = "detours"
+    ) -> "Detours":
+        """From a table with `start_ns`, `duration_ns` and perhaps `source`: noise events of one CPU
+        and run, or detours.
 
-        `period_ns`: None = what `attrs["seconds"]` says, and the reference's rule if it says nothing.
+        `period_ns`: None = what `attrs["seconds"]` says, and the reference's rule if it says
+        nothing.
         """
         if period_ns is None and "seconds" in table.attrs:
             period_ns = max(float(table.attrs["seconds"]) * 1e9, float(table["start_ns"].max()))
-        codes, sources = pd.factorize(table["source"], sort=True) if "source" in table else (np.zeros(0, np.int32), ())
-        return cls(table["start_ns"].to_numpy(float), table["duration_ns"].to_numpy(float), period_ns,
-                   np.asarray(codes, np.int32), tuple(map(str, sources)), name)
+        codes, sources = (
+            pd.factorize(table["source"], sort=True)
+            if "source" in table
+            else (np.zeros(0, np.int32), ())
+        )
+        return cls(
+            table["start_ns"].to_numpy(float),
+            table["duration_ns"].to_numpy(float),
+            period_ns,
+            np.asarray(codes, np.int32),
+            tuple(map(str, sources)),
+            name,
+        )
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -78,9 +121,11 @@ class Detours:
 
     @cached_property
     def exact_table(self) -> tuple[np.ndarray, int, int]:
-        """(int64[M, 2]: start of each stretch of lost time and noise-free time before it in the period; period; noise-free time of it), in ps.
+        """(int64[M, 2]: start of each stretch of lost time and noise-free time before it in the
+        period; period; noise-free time of it), in ps.
 
-        Detours that overlap or touch are one stretch; what reaches beyond the period's end continues at its beginning.
+        Detours that overlap or touch are one stretch; what reaches beyond the period's end
+        continues at its beginning.
         """
         period = round(self.period_ns * 1000)
         start = np.rint(self.start_ns * 1000).astype(np.int64)
@@ -96,16 +141,27 @@ class Detours:
         return np.ascontiguousarray(np.column_stack([start, before])), period, free
 
     def _never_free(self) -> None:
-        raise InputError("the detours leave no time at all to compute", where=self.name, why="no operation would ever end")
+        raise InputError(
+            "the detours leave no time at all to compute",
+            where=self.name,
+            why="no operation would ever end",
+        )
 
     @cached_property
     def compat_table(self) -> tuple[np.ndarray, int, int]:
-        """(int64[K, 2]: start and duration of each detour; period; 0), in whole ns, as the reference simulator reads a trace."""
-        rounded = np.floor(np.column_stack([self.start_ns, self.duration_ns]) + 0.5).astype(np.int64)
+        """(int64[K, 2]: start and duration of each detour; period; 0), in whole ns, as the
+        reference simulator reads a trace.
+        """
+        rounded = np.floor(np.column_stack([self.start_ns, self.duration_ns]) + 0.5).astype(
+            np.int64
+        )
         return np.ascontiguousarray(rounded), int(np.floor(self.period_ns + 0.5)), 0
 
     def __repr__(self) -> str:
-        return f"Detours({self.name}: {len(self)} in {self.period_ns / 1e9:g} s, {100 * self.overhead:.3g} % lost)"
+        return (
+            f"Detours({self.name}: {len(self)} in {self.period_ns / 1e9:g} s,"
+            f" {100 * self.overhead:.3g} % lost)"
+        )
 
 
 def _unrolled(start: np.ndarray, end: np.ndarray, period: int) -> tuple[np.ndarray, np.ndarray]:
@@ -125,29 +181,37 @@ def _united(start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     start, end = start[keep][order], np.maximum.accumulate(end[keep][order])
     first = np.ones(len(start), bool)
     first[1:] = start[1:] > end[:-1]
-    last = np.append(first[1:], True)[:len(start)]
+    last = np.append(first[1:], True)[: len(start)]
     return start[first], end[last]
 
 
-# --- where traces come from -----------------------------------------------------------------------------------------------
+# --- where traces come from -----------------------------------------------------------------------
 
 
 def read_detours(path: str | Path, period_ns: float | None = None) -> Detours:
-    """A trace in the format of Netgauge's selfish detour: '#' lines, then start and duration in ns on each line; plain or .gz.
+    """A trace in the format of Netgauge's selfish detour: '#' lines, then start and duration in ns
+    on each line; plain or .gz.
 
     Raises
     ------
-    InputError : the file is missing, or a line is not two numbers; the message names the line.
+    InputError
+        The file is missing, or a line is not two numbers; the message names the line.
     """
     path = Path(path)
     try:
-        with (gzip.open(path, "rt") if path.suffix == ".gz" else open(path)) as file:
-            rows = [(number, line.split()) for number, line in enumerate(file, start=1) if line.strip() and not line.lstrip().startswith("#")]
+        with gzip.open(path, "rt") if path.suffix == ".gz" else open(path) as file:
+            rows = [
+                (number, line.split())
+                for number, line in enumerate(file, start=1)
+                if line.strip() and not line.lstrip().startswith("#")
+            ]
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the trace: {error}", where=path) from None
     for number, row in rows:
         if len(row) < 2 or not (_is_number(row[0]) and _is_number(row[1])):
-            raise InputError("a detour needs a start and a duration, both in ns", where=f"{path}, line {number}")
+            raise InputError(
+                "a detour needs a start and a duration, both in ns", where=f"{path}, line {number}"
+            )
     values = np.array([row[:2] for _, row in rows], float).reshape(-1, 2)
     return Detours(values[:, 0], values[:, 1], period_ns, name=path.name)
 
@@ -160,28 +224,56 @@ def _is_number(text: str) -> bool:
 
 
 def periodic(frequency_hz: float, duration_us: float) -> Detours:
-    """One detour every 1/frequency: the regular noise of injection studies (1000 Hz × 100 µs takes 10 %)."""
+    """One detour every 1/frequency: the regular noise of injection studies (1000 Hz × 100 µs takes
+    10 %).
+    """
     _positive(frequency_hz=frequency_hz, duration_us=duration_us)
-    return Detours(np.zeros(1), np.array([duration_us * 1e3]), 1e9 / frequency_hz, np.zeros(1, np.int32), (f"{frequency_hz:g} Hz x {duration_us:g} us",),
-                   f"{frequency_hz:g} Hz x {duration_us:g} us")
+    return Detours(
+        np.zeros(1),
+        np.array([duration_us * 1e3]),
+        1e9 / frequency_hz,
+        np.zeros(1, np.int32),
+        (f"{frequency_hz:g} Hz x {duration_us:g} us",),
+        f"{frequency_hz:g} Hz x {duration_us:g} us",
+    )
 
 
 def poisson(rate_hz: float, duration_us: float, seconds: float = 10.0, seed: int = 0) -> Detours:
-    """Detours of one length at random moments, `rate_hz` a second on average; the trace repeats after `seconds`."""
+    """Detours of one length at random moments, `rate_hz` a second on average; the trace repeats
+    after `seconds`.
+    """
     _positive(rate_hz=rate_hz, duration_us=duration_us, seconds=seconds)
     start = _moments(rate_hz, seconds, np.random.default_rng(seed))
-    return Detours(start, np.full(len(start), duration_us * 1e3), seconds * 1e9, np.zeros(len(start), np.int32),
-                   (f"poisson {rate_hz:g} Hz x {duration_us:g} us",), f"poisson {rate_hz:g} Hz x {duration_us:g} us")
+    return Detours(
+        start,
+        np.full(len(start), duration_us * 1e3),
+        seconds * 1e9,
+        np.zeros(len(start), np.int32),
+        (f"poisson {rate_hz:g} Hz x {duration_us:g} us",),
+        f"poisson {rate_hz:g} Hz x {duration_us:g} us",
+    )
 
 
-def pareto(rate_hz: float, shortest_us: float, alpha: float, longest_us: float | None = None, seconds: float = 10.0, seed: int = 0) -> Detours:
-    """Detours at random moments whose length has a Pareto tail: P(longer than x) = (shortest / x)^alpha.
+def pareto(
+    rate_hz: float,
+    shortest_us: float,
+    alpha: float,
+    longest_us: float | None = None,
+    seconds: float = 10.0,
+    seed: int = 0,
+) -> Detours:
+    """Detours at random moments whose length has a Pareto tail: P(longer than x) = (shortest /
+    x)^alpha.
 
-    `longest_us` bounds the lengths (the distribution is truncated there, not clipped); needed for alpha ≤ 1, whose mean is infinite.
+    `longest_us` bounds the lengths (the distribution is truncated there, not clipped); needed for
+    alpha ≤ 1, whose mean is infinite.
     """
     _positive(rate_hz=rate_hz, shortest_us=shortest_us, alpha=alpha, seconds=seconds)
     if longest_us is None and alpha <= 1:
-        raise InputError(f"a Pareto distribution with alpha = {alpha:g} has no mean", mend="give longest_us, or alpha above 1")
+        raise InputError(
+            f"a Pareto distribution with alpha = {alpha:g} has no mean",
+            mend="give longest_us, or alpha above 1",
+        )
     if longest_us is not None and not longest_us > shortest_us:
         raise InputError(f"longest_us = {longest_us:g} is not above shortest_us = {shortest_us:g}")
     rng = np.random.default_rng(seed)
@@ -189,17 +281,25 @@ def pareto(rate_hz: float, shortest_us: float, alpha: float, longest_us: float |
     beyond = 0.0 if longest_us is None else (shortest_us / longest_us) ** alpha
     duration_us = shortest_us * (1 - rng.random(len(start)) * (1 - beyond)) ** (-1 / alpha)
     name = f"pareto {rate_hz:g} Hz, {shortest_us:g} us, alpha {alpha:g}"
-    return Detours(start, duration_us * 1e3, seconds * 1e9, np.zeros(len(start), np.int32), (name,), name)
+    return Detours(
+        start, duration_us * 1e3, seconds * 1e9, np.zeros(len(start), np.int32), (name,), name
+    )
 
 
-def signature(parts: Sequence[Detours], period_ns: float | None = None, name: str | None = None) -> Detours:
-    """Several sources of noise on one CPU: a timer, a daemon, what was recorded; the sources stay distinguishable.
+def signature(
+    parts: Sequence[Detours], period_ns: float | None = None, name: str | None = None
+) -> Detours:
+    """Several sources of noise on one CPU: a timer, a daemon, what was recorded; the sources stay
+    distinguishable.
 
-    The result repeats after `period_ns` (default: the longest part's period, or 10 s, whichever is longer), each part as often as it fits in.
+    The result repeats after `period_ns` (default: the longest part's period, or 10 s, whichever is
+    longer), each part as often as it fits in.
     """
     if not parts:
         raise InputError("a signature needs at least one part")
-    period = max([part.period_ns for part in parts] + [1e10]) if period_ns is None else float(period_ns)
+    period = (
+        max([part.period_ns for part in parts] + [1e10]) if period_ns is None else float(period_ns)
+    )
     starts, durations, codes, names = [], [], [], []
     for part in parts:
         repeats = np.arange(max(1, int(np.ceil(period / part.period_ns)))) * part.period_ns
@@ -210,8 +310,14 @@ def signature(parts: Sequence[Detours], period_ns: float | None = None, name: st
         durations.append(np.tile(part.duration_ns, len(repeats))[inside])
         codes.append(len(names) + np.tile(code, len(repeats))[inside])
         names += part.sources or (part.name,)
-    return Detours(np.concatenate(starts), np.concatenate(durations), period, np.concatenate(codes).astype(np.int32), tuple(names),
-                   name or " + ".join(part.name for part in parts))
+    return Detours(
+        np.concatenate(starts),
+        np.concatenate(durations),
+        period,
+        np.concatenate(codes).astype(np.int32),
+        tuple(names),
+        name or " + ".join(part.name for part in parts),
+    )
 
 
 def _moments(rate_hz: float, seconds: float, rng: np.random.Generator) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The simulator's front door: a schedule, a network and noise in, a result out.
 
-Owns `simulate` and what is said when a schedule can't be carried out; the engine itself is simulator_c/engine.c.
+Owns `simulate` and what is said when a schedule can't be carried out; the engine itself is
+simulator_c/engine.c.
 """
 
 from collections.abc import Sequence
@@ -19,21 +20,38 @@ ALL_EAGER = 2**62  # S that no message is above
 
 
 class Deadlock(ScheduleError):
-    """A schedule that stops before all is done: unmatched messages or receives, or operations that wait for each other in a circle."""
+    """A schedule that stops before all is done: unmatched messages or receives, or operations that
+    wait for each other in a circle.
+    """
 
 
-def simulate(schedule: Schedule, network: LogGOPS = LogGOPS(), noise: Noise | Detours | Sequence[Detours] | None = None, *,
-             phases_ns: np.ndarray | None = None, cosched: bool = False, seed: int = 0, mode: str = "exact",
-             critical_path: bool = False, handshakes: bool = False) -> Result:
-    """Carry out a schedule in the LogGOPS model, with or without noise, and say when each rank is done.
+def simulate(
+    schedule: Schedule,
+    network: LogGOPS = LogGOPS(),
+    noise: Noise | Detours | Sequence[Detours] | None = None,
+    *,
+    phases_ns: np.ndarray | None = None,
+    cosched: bool = False,
+    seed: int = 0,
+    mode: str = "exact",
+    critical_path: bool = False,
+    handshakes: bool = False,
+) -> Result:
+    """Carry out a schedule in the LogGOPS model, with or without noise, and say when each rank is
+    done.
 
     Parameters
     ----------
-    schedule : P ranks; see `Schedule`, `read_goal` and the patterns.
-    network : LogGOPS parameters.
-    noise : where it strikes whom (`Noise`), or a trace for all ranks, or one trace a rank; None: none.
-    phases_ns, cosched, seed : for traces that are not yet on ranks; see `Noise.on_ranks`.
-    mode : "exact" or "compat".
+    schedule
+        P ranks; see `Schedule`, `read_goal` and the patterns.
+    network
+        LogGOPS parameters.
+    noise
+        Where it strikes whom (`Noise`), or a trace for all ranks, or one trace a rank; None: none.
+    phases_ns, cosched, seed
+        For traces that are not yet on ranks; see `Noise.on_ranks`.
+    mode
+        "exact" or "compat".
 
         exact : whole picoseconds. A calculation, and the overhead o + (s − 1) O of a send or a reception, occupy the CPU until noise has left them
         that much time: a detour counts wherever it strikes, also in time that another has added. A message leaves when the sender's o is
@@ -50,19 +68,24 @@ def simulate(schedule: Schedule, network: LogGOPS = LogGOPS(), noise: Noise | De
         In both, a message is taken when it arrives, whether a receive is posted or not, a receive costs nothing of its own, and what waits for
         a CPU or NIC goes in the order of its creation. A send of more than S bytes is done when the message is matched: the data
         travel at once, and the acknowledgement costs nothing (unless `handshakes`).
-    critical_path : keep what happened when, and because of what: `Result.path`, `Result.culprits` and `Result.timeline` need it. 50 bytes
-        an operation.
-    handshakes : a message of more than S bytes is announced and called for, by messages of its own (`with_handshakes`); the result's schedule has them.
+    critical_path
+        Keep what happened when, and because of what: `Result.path`, `Result.culprits` and
+        `Result.timeline` need it. 50 bytes an operation.
+    handshakes
+        a message of more than S bytes is announced and called for, by messages of its own
+        (`with_handshakes`); the result's schedule has them.
 
     Raises
     ------
-    Deadlock : not everything could be carried out; the message names the rank, the operation and the line.
-    InputError : numbers that don't fit each other, or the mode.
+    Deadlock
+        Not everything could be carried out; the message names the rank, the operation and the line.
+    InputError
+        Numbers that don't fit each other, or the mode.
 
     Notes
     -----
-    Hoefler, Schneider, Lumsdaine: LogGOPSim, LSAP 2010; Hoefler, Schneider, Lumsdaine: Characterizing the influence of system noise on
-    large-scale applications by simulation, SC 2010.
+    Hoefler, Schneider, Lumsdaine: LogGOPSim, LSAP 2010; Hoefler, Schneider, Lumsdaine:
+    Characterizing the influence of system noise on large-scale applications by simulation, SC 2010.
 
     Examples
     --------
@@ -84,7 +107,9 @@ def simulate(schedule: Schedule, network: LogGOPS = LogGOPS(), noise: Noise | De
     return Result(finish * unit, noise_ns, schedule, network, noise, mode, record)
 
 
-def _on_ranks(noise: object, ranks: int, phases_ns: np.ndarray | None, cosched: bool, seed: int) -> Noise | None:
+def _on_ranks(
+    noise: object, ranks: int, phases_ns: np.ndarray | None, cosched: bool, seed: int
+) -> Noise | None:
     if noise is None:
         return None
     if not isinstance(noise, Noise):
@@ -92,26 +117,54 @@ def _on_ranks(noise: object, ranks: int, phases_ns: np.ndarray | None, cosched: 
     if noise.ranks != ranks:
         raise InputError(f"noise on {noise.ranks} ranks for a schedule of {ranks}")
     if phases_ns is not None:
-        raise InputError("the noise has phases already", mend="give a trace, or set the phases in Noise.on_ranks")
+        raise InputError(
+            "the noise has phases already", mend="give a trace, or set the phases in Noise.on_ranks"
+        )
     return noise
 
 
-def _run(schedule: Schedule, network: LogGOPS, noise: Noise | None, mode: str, record: Record | None, finish: np.ndarray,
-         injected: np.ndarray | None) -> None:
+def _run(
+    schedule: Schedule,
+    network: LogGOPS,
+    noise: Noise | None,
+    mode: str,
+    record: Record | None,
+    finish: np.ndarray,
+    injected: np.ndarray | None,
+) -> None:
     from ._simulator import ffi, lib
+
     outcome = ffi.new("struct nb_outcome *")
-    pointers = [ffi.from_buffer("uint64_t[]", finish), ffi.NULL if injected is None else ffi.from_buffer("uint64_t[]", injected)]
+    pointers = [
+        ffi.from_buffer("uint64_t[]", finish),
+        ffi.NULL if injected is None else ffi.from_buffer("uint64_t[]", injected),
+    ]
     outcome.finish, outcome.noise = pointers
-    bound = [bind_schedule(schedule), bind_network(network, mode), bind_noise(noise, mode), ffi.NULL if record is None else record.bind()]
+    bound = [
+        bind_schedule(schedule),
+        bind_network(network, mode),
+        bind_noise(noise, mode),
+        ffi.NULL if record is None else record.bind(),
+    ]
     stop = lib.nb_simulate(*bound, outcome)
     if stop == lib.NB_STOP_MEMORY:
         raise MemoryError(f"no memory for simulating {schedule!r}")
     if stop == lib.NB_STOP_TIME:
-        raise InputError("simulated time has left 64 bits", where=_where(schedule, outcome.stopped_at),
-                         why="exact counts picoseconds up to 53 days, compat nanoseconds up to 146 years")
+        raise InputError(
+            "simulated time has left 64 bits",
+            where=_where(schedule, outcome.stopped_at),
+            why="exact counts picoseconds up to 53 days, compat nanoseconds up to 146 years",
+        )
     if stop == lib.NB_STOP_LONG:
-        raise InputError("an operation is as long as its rank's noise trace", where=_where(schedule, outcome.stopped_at),
-                         why="the reference simulator reads beyond its trace there, so compat has nothing to be equal to", mend="use mode='exact'")
+        raise InputError(
+            "an operation is as long as its rank's noise trace",
+            where=_where(schedule, outcome.stopped_at),
+            why=(
+                "the reference simulator reads beyond its trace there, so compat has nothing to be"
+                " equal to"
+            ),
+            mend="use mode='exact'",
+        )
     if stop == lib.NB_STOP_STUCK:
         raise _deadlock(schedule, outcome, lib)
 
@@ -120,26 +173,50 @@ def _where(schedule: Schedule, operation: int) -> str:
     return f"{schedule.name}: {schedule.where(operation)}" if operation >= 0 else schedule.name
 
 
-# --- why nothing can happen any more --------------------------------------------------------------------------------------
+# --- why nothing can happen any more --------------------------------------------------------------
 
 
 def _deadlock(schedule: Schedule, outcome: object, lib: object) -> Deadlock:
     """The error that names the root of it: a circle, else a message or a receive without a partner."""
-    left = {why: [outcome.stuck[i] for i in range(outcome.stuck_count) if outcome.stuck_why[i] == why]
-            for why in (lib.NB_NEVER_RECEIVED, lib.NB_WAITS_FOR_MESSAGE, lib.NB_NEVER_STARTED)}
-    receives, messages, unstarted = left[lib.NB_WAITS_FOR_MESSAGE], left[lib.NB_NEVER_RECEIVED], left[lib.NB_NEVER_STARTED]
-    counts = f"{outcome.unmatched} receives, {outcome.unreceived} messages and {outcome.unstarted} operations are left over"
+    left = {
+        why: [outcome.stuck[i] for i in range(outcome.stuck_count) if outcome.stuck_why[i] == why]
+        for why in (lib.NB_NEVER_RECEIVED, lib.NB_WAITS_FOR_MESSAGE, lib.NB_NEVER_STARTED)
+    }
+    receives = left[lib.NB_WAITS_FOR_MESSAGE]
+    messages = left[lib.NB_NEVER_RECEIVED]
+    unstarted = left[lib.NB_NEVER_STARTED]
+    counts = (
+        f"{outcome.unmatched} receives, {outcome.unreceived} messages and {outcome.unstarted}"
+        " operations are left over"
+    )
     circle = _circle(schedule) if unstarted else []
     if circle:
-        chain = " requires ".join(f"operation {op - int(schedule.rank_start[schedule.rank_of(np.asarray(op))])}" for op in [*circle, circle[0]])
-        return Deadlock("operations that wait for each other in a circle", where=_where(schedule, circle[0]), why=f"{chain}; {counts}")
+        chain = " requires ".join(
+            f"operation {op - int(schedule.rank_start[schedule.rank_of(np.asarray(op))])}"
+            for op in [*circle, circle[0]]
+        )
+        return Deadlock(
+            "operations that wait for each other in a circle",
+            where=_where(schedule, circle[0]),
+            why=f"{chain}; {counts}",
+        )
     if receives:
-        return Deadlock("a receive that no message ever matches", where=_where(schedule, receives[0]),
-                        why=_partner(schedule, receives[0], messages) + counts, mend="compare the peers, the tags and the numbers of sends and receives")
+        return Deadlock(
+            "a receive that no message ever matches",
+            where=_where(schedule, receives[0]),
+            why=_partner(schedule, receives[0], messages) + counts,
+            mend="compare the peers, the tags and the numbers of sends and receives",
+        )
     if messages:
-        return Deadlock("a message that is never received", where=_where(schedule, messages[0]), why=counts,
-                        mend="compare the peers, the tags and the numbers of sends and receives")
-    return Deadlock("an operation that never starts", where=_where(schedule, unstarted[0]), why=counts)
+        return Deadlock(
+            "a message that is never received",
+            where=_where(schedule, messages[0]),
+            why=counts,
+            mend="compare the peers, the tags and the numbers of sends and receives",
+        )
+    return Deadlock(
+        "an operation that never starts", where=_where(schedule, unstarted[0]), why=counts
+    )
 
 
 def _partner(schedule: Schedule, receive: int, messages: list[int]) -> str:
@@ -151,12 +228,19 @@ def _partner(schedule: Schedule, receive: int, messages: list[int]) -> str:
     sends = np.flatnonzero((schedule.kind == SEND) & (schedule.peer == rank))
     source = int(schedule.peer[receive])
     same = sends if source < 0 else sends[schedule.rank_of(sends) == source]
-    return f"{len(same)} sends to rank {rank}" + ("" if source < 0 else f" from rank {source}") + " are in the schedule; "
+    return (
+        f"{len(same)} sends to rank {rank}"
+        + ("" if source < 0 else f" from rank {source}")
+        + " are in the schedule; "
+    )
 
 
 def _circle(schedule: Schedule) -> list[int]:
-    """Operations, each of which needs the next, and the last the first; [] if there is no such circle."""
+    """Operations, each of which needs the next, and the last the first; [] if there is no such
+    circle.
+    """
     from ._simulator import ffi, lib
+
     rest = np.zeros(len(schedule), np.uint8)
     if not lib.nb_schedule_unsorted(bind_schedule(schedule), ffi.from_buffer("uint8_t[]", rest)):
         return []
@@ -170,5 +254,4 @@ def _circle(schedule: Schedule) -> list[int]:
     while at not in seen:
         seen[at] = len(seen)
         at = needed_by[at]
-    return list(seen)[seen[at]:]
-
+    return list(seen)[seen[at] :]

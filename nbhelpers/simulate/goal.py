@@ -1,7 +1,9 @@
-"""GOAL files: the text (ours, the reference simulator's, hand-written) and the reference's binary, packed or not, read and written.
+"""GOAL files: the text (ours, the reference simulator's, hand-written) and the reference's binary,
+packed or not, read and written.
 
-Owns what is done with files; the grammar is in simulator_c/goal_text.c, the messages in _goal_errors.py. A text is read as a stream:
-beside the schedule itself, only a piece of it and the labels of one rank are in memory.
+Owns what is done with files; the grammar is in simulator_c/goal_text.c, the messages in
+_goal_errors.py. A text is read as a stream: beside the schedule itself, only a piece of it and the
+labels of one rank are in memory.
 """
 
 import gzip
@@ -26,33 +28,46 @@ from .schedule import Schedule, ScheduleError
 _PIECE_BYTES = 1 << 20
 _WRITE_BYTES = 8 << 20
 _MAGICS = {(4223).to_bytes(8, "little"), (2342).to_bytes(8, "little")}
-_PROBLEM_NAMES = {number: name.removeprefix("GOAL_") for number, name in ffi.typeof("enum goal_problem").elements.items()}
+_PROBLEM_NAMES = {
+    number: name.removeprefix("GOAL_")
+    for number, name in ffi.typeof("enum goal_problem").elements.items()
+}
 
 
 def read_goal(path: str | Path) -> Schedule:
-    """Read a schedule from GOAL text or from the reference's binary, gzipped or not; which it is shows in its first bytes.
+    """Read a schedule from GOAL text or from the reference's binary, gzipped or not; which it is
+    shows in its first bytes.
 
-    Text: the dialect of the reference (Hoefler, Schneider, Lumsdaine, "LogGOPSim", LSAP 2010), with labels in any order, forward references,
-    rank blocks in any order, options (tag, cpu, nic) in any order, and comments (`//` and `/* */`) wherever a blank may stand. `schedule.line`
-    has the line of each operation, `schedule.label` its label. A 0 stands for the peer and the tag of a calculation.
+    Text: the dialect of the reference (Hoefler, Schneider, Lumsdaine, "LogGOPSim", LSAP 2010), with
+    labels in any order, forward references, rank blocks in any order, options (tag, cpu, nic) in
+    any order, and comments (`//` and `/* */`) wherever a blank may stand. `schedule.line` has the
+    line of each operation, `schedule.label` its label. A 0 stands for the peer and the tag of a
+    calculation.
 
     Raises
     ------
-    ScheduleError : the file, the line, the rank, and what is wrong: unknown or doubled labels, peers and ranks that do not exist, ranks without a block,
-        negative or too large numbers, cycles of dependencies, anything unexpected, files that are cut off or damaged.
-    InputError : the file cannot be read.
+    ScheduleError
+        The file, the line, the rank, and what is wrong: unknown or doubled labels, peers and ranks
+        that do not exist, ranks without a block, negative or too large numbers, cycles of
+        dependencies, anything unexpected, files that are cut off or damaged.
+    InputError
+        The file cannot be read.
     """
     path = Path(path)
     try:
         with open(path, "rb", buffering=0) as file:
             packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
-            with gzip.GzipFile(fileobj=file) if packed else open(file.fileno(), "rb", closefd=False) as content:
+            with (
+                gzip.GzipFile(fileobj=file) if packed else open(file.fileno(), "rb", closefd=False)
+            ) as content:
                 return _read(content, path, packed)
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror or error}", where=path) from None
     except (EOFError, zlib.error):
-        raise ScheduleError("a damaged archive", where=path, why="it is cut off or not gzip's") from None
+        raise ScheduleError(
+            "a damaged archive", where=path, why="it is cut off or not gzip's"
+        ) from None
 
 
 def _read(content: BinaryIO, path: Path, packed: bool) -> Schedule:
@@ -60,13 +75,25 @@ def _read(content: BinaryIO, path: Path, packed: bool) -> Schedule:
     if reader == ffi.NULL:
         raise MemoryError(path)
     head = content.read(8)
-    problem = _read_binary(reader, content, packed) if head in _MAGICS else _read_text(reader, head, content)
+    problem = (
+        _read_binary(reader, content, packed)
+        if head in _MAGICS
+        else _read_text(reader, head, content)
+    )
     columns = lib.nb_goal_columns(reader)
     if problem:
         error = lib.nb_goal_error(reader)
         word = ffi.string(error.word).decode("ascii", "backslashreplace")
         word = "".join(char if char.isprintable() else repr(char)[1:-1] for char in word)
-        raise refusal(_PROBLEM_NAMES[problem], path, word=word, line=error.line, rank=error.rank, place=error.place, ranks=columns.ranks)
+        raise refusal(
+            _PROBLEM_NAMES[problem],
+            path,
+            word=word,
+            line=error.line,
+            rank=error.rank,
+            place=error.place,
+            ranks=columns.ranks,
+        )
     return schedule_of(columns, str(path))
 
 
@@ -80,7 +107,9 @@ def _read_text(reader: object, head: bytes, content: BinaryIO) -> int:
 
 
 def _read_binary(reader: object, content: BinaryIO, packed: bool) -> int:
-    """Binaries are mapped, since their ranks may lie anywhere; a packed one is unpacked to an unnamed file first."""
+    """Binaries are mapped, since their ranks may lie anywhere; a packed one is unpacked to an
+    unnamed file first.
+    """
     if not packed:
         return _read_mapped(reader, content)
     with tempfile.TemporaryFile() as unpacked:
@@ -91,16 +120,21 @@ def _read_binary(reader: object, content: BinaryIO, packed: bool) -> int:
 
 
 def _read_mapped(reader: object, file: BinaryIO) -> int:
-    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, ffi.from_buffer("uint8_t[]", data) as memory:
+    with (
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ffi.from_buffer("uint8_t[]", data) as memory,
+    ):
         return lib.nb_goal_read_binary(reader, memory, len(data))
 
 
 def write_goal(schedule: Schedule, path: str | Path, *, binary: bool | None = None) -> Path:
-    """Write a schedule as GOAL text, or as the reference's binary; packed if the name ends in `.gz`, whole or not at all.
+    """Write a schedule as GOAL text, or as the reference's binary; packed if the name ends in
+    `.gz`, whole or not at all.
 
     Parameters
     ----------
-    binary : None: by the name, which ends in `.bin` or `.bin.gz` for a binary.
+    binary
+        None: by the name, which ends in `.bin` or `.bin.gz` for a binary.
 
     Labels that were read are written again if every operation has one, else they are l1, l2, … in each rank. A rank's dependencies follow its
     operations, grouped by the operation that is needed: their order in that group is what decides which operation is released first.
@@ -118,9 +152,15 @@ def write_goal(schedule: Schedule, path: str | Path, *, binary: bool | None = No
 @contextmanager
 def _packed(path: Path) -> Iterator[BinaryIO]:
     """A file as of `written`; what is written is compressed where its name ends in .gz."""
-    with written(path) as file:
-        with gzip.GzipFile("", "wb", 1, file, mtime=0) if path.suffix == ".gz" else open(file.fileno(), "wb", 0, closefd=False) as packer:
-            yield packer
+    with (
+        written(path) as file,
+        (
+            gzip.GzipFile("", "wb", 1, file, mtime=0)
+            if path.suffix == ".gz"
+            else open(file.fileno(), "wb", 0, closefd=False)
+        ) as packer,
+    ):
+        yield packer
 
 
 def _text_pieces(schedule: Schedule, view: object) -> Iterator[memoryview]:
@@ -129,14 +169,18 @@ def _text_pieces(schedule: Schedule, view: object) -> Iterator[memoryview]:
     memory = ffi.from_buffer("char[]", text)
     place = ffi.new("struct goal_place *", (0, -1, 0))
     while place.rank < schedule.ranks:
-        yield memoryview(text)[:lib.nb_goal_print(view, place, memory, len(text))]
+        yield memoryview(text)[: lib.nb_goal_print(view, place, memory, len(text))]
 
 
 def _binary_pieces(schedule: Schedule, view: object) -> Iterator[bytes | memoryview]:
     lengths = np.zeros(schedule.ranks, np.int64)
     _need_memory(lib.nb_goal_binary_lengths(view, ffi.from_buffer("int64_t[]", lengths)))
     ends = 6 + 16 * schedule.ranks + np.cumsum(lengths)
-    yield (4223).to_bytes(8, "little") + schedule.ranks.to_bytes(4, "little") + bytes([schedule.cpus - 1, schedule.nics - 1])
+    yield (
+        (4223).to_bytes(8, "little")
+        + schedule.ranks.to_bytes(4, "little")
+        + bytes([schedule.cpus - 1, schedule.nics - 1])
+    )
     yield np.stack([ends - lengths, ends], 1).astype("<u8").tobytes()
     for low, high in _portions(ends - lengths, ends):
         piece = bytearray(int(ends[high - 1] - (ends - lengths)[low]))

@@ -1,6 +1,8 @@
-"""Regular collectives on up to millions of ranks, evaluated without a schedule: `evaluate("dissemination", ranks=1_000_000)`.
+"""Regular collectives on up to millions of ranks, evaluated without a schedule:
+`evaluate("dissemination", ranks=1_000_000)`.
 
-Owns the face of simulator_c/implicit.c: the patterns' names and steps, the checks, the result; equal to the engine wherever both can do it.
+Owns the face of simulator_c/implicit.c: the patterns' names and steps, the checks, the result;
+equal to the engine wherever both can do it.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,8 +16,12 @@ from ._building import rounds_of
 from .network import LogGOPS
 from .noise import Noise
 
-KEEP_HISTORY_FROM = 0.05  # detours that a rank meets; above, ties are so likely that a first attempt without a history is mostly in vain
-CALM_BELOW = 0.5  # detours that all ranks meet together; above, the order of the rounds does not hold, unless noise strikes all at once
+# detours that a rank meets; above, ties are so likely that a first attempt without a history is
+# mostly in vain
+KEEP_HISTORY_FROM = 0.05
+# detours that all ranks meet together; above, the order of the rounds does not hold, unless noise
+# strikes all at once
+CALM_BELOW = 0.5
 BLOCKING, FREELY, ORDERED = 0, 1, 2
 SHIFT, XOR, BCAST, REDUCE, SCATTER, GATHER, ALLTOALL, HALO = range(8)
 
@@ -26,8 +32,15 @@ class Evaluation:
 
     Parameters
     ----------
-    finish_ns : float64[P]; when each rank's CPU was done. noise_ns : float64[P]; by how much noise lengthened what the CPU did.
-    messages : how many were exchanged. ties : 1 if a history of all events was kept, to tell the order of those that happen in the same moment.
+    finish_ns
+        float64[P]; when each rank's CPU was done.
+    noise_ns
+        float64[P]; by how much noise lengthened what the CPU did.
+    messages
+        How many were exchanged.
+    ties
+        1 if a history of all events was kept, to tell the order of those that happen in the same
+        moment.
     """
 
     pattern: str
@@ -44,9 +57,10 @@ class Evaluation:
         return len(self.finish_ns)
 
     def __repr__(self) -> str:
-        return (f"Evaluation({self.pattern} on {self.ranks} ranks: {self.makespan_ns:.0f} ns, {self.messages} messages, "
-                f"noise {self.noise_ns.mean():.0f} ns a rank)")
-
+        return (
+            f"Evaluation({self.pattern} on {self.ranks} ranks: {self.makespan_ns:.0f} ns,"
+            f" {self.messages} messages, noise {self.noise_ns.mean():.0f} ns a rank)"
+        )
 
     @property
     def makespan_ns(self) -> float:
@@ -68,36 +82,65 @@ class _Shape:
     first: int = 0
 
 
-def evaluate(pattern: str, ranks: int, network: LogGOPS = LogGOPS(), noise: Noise | None = None, *, bytes: int | Sequence[int] = 1,
-             repetitions: int = 1, compute_ns: int | np.ndarray | None = None, root: int = 0, rotate_root: bool = False, radix: int = 2,
-             shape: Sequence[int] | None = None, periodic: bool = True) -> Evaluation:
-    """Simulate a regular pattern, or a loop of them with computation between, without its messages ever lying in memory together.
+def evaluate(
+    pattern: str,
+    ranks: int,
+    network: LogGOPS = LogGOPS(),
+    noise: Noise | None = None,
+    *,
+    bytes: int | Sequence[int] = 1,
+    repetitions: int = 1,
+    compute_ns: int | np.ndarray | None = None,
+    root: int = 0,
+    rotate_root: bool = False,
+    radix: int = 2,
+    shape: Sequence[int] | None = None,
+    periodic: bool = True,
+) -> Evaluation:
+    """Simulate a regular pattern, or a loop of them with computation between, without its messages
+    ever lying in memory together.
 
-    Every rank ends when it does in the engine, to the picosecond: the same as `simulate(patterns.PATTERN(...))` in the mode `exact`, and with
-    repetitions the same as of `patterns.repeat` (without `compute_ns`), `patterns.loop` (with it) and `patterns.rotate_root`.
+    Every rank ends when it does in the engine, to the picosecond: the same as
+    `simulate(patterns.PATTERN(...))` in the mode `exact`, and with repetitions the same as of
+    `patterns.repeat` (without `compute_ns`), `patterns.loop` (with it) and `patterns.rotate_root`.
 
     Parameters
     ----------
-    pattern : a name of `PATTERNS`, which are those of the functions in `patterns`.
-    ranks : P; for "halo" the product of `shape`.
-    network : L, o, g, G, O, S; o + L must be above 0.
-    noise : on these ranks, or None.
-    bytes : as of the function in `patterns` ("halo": one number, or one an axis).
-    repetitions : how often, one after the other; a rank begins the next when its own part of the last is done.
-    compute_ns : calculation of each rank before each repetition, whole ns: a number, int[P], or int[repetitions, P]. None: none before the first.
-    root, rotate_root : of patterns with a root; rotating, repetition i has the root i.
-    radix : of the k-nomial trees.
-    shape, periodic : of "halo": ranks along each of one to three axes, and whether the grid closes upon itself.
+    pattern
+        a name of `PATTERNS`, which are those of the functions in `patterns`.
+    ranks
+        P; for "halo" the product of `shape`.
+    network
+        L, o, g, G, O, S; o + L must be above 0.
+    noise
+        On these ranks, or None.
+    bytes
+        As of the function in `patterns` ("halo": one number, or one an axis).
+    repetitions
+        How often, one after the other; a rank begins the next when its own part of the last is
+        done.
+    compute_ns
+        Calculation of each rank before each repetition, whole ns: a number, int[P], or
+        int[repetitions, P]. None: none before the first.
+    root, rotate_root
+        Of patterns with a root; rotating, repetition i has the root i.
+    radix
+        Of the k-nomial trees.
+    shape, periodic
+        Of "halo": ranks along each of one to three axes, and whether the grid closes upon itself.
 
     Raises
     ------
-    InputError : a number that makes no sense, messages above S (a rendezvous reaches back in time; the engine can do it), o + L of 0.
+    InputError
+        a number that makes no sense, messages above S (a rendezvous reaches back in time; the
+        engine can do it), o + L of 0.
 
     Notes
     -----
-    A window of o + L is evaluated at a time, rank after rank: no message can arrive within the window in which it is sent. Without noise, or with
-    little or co-scheduled noise, exchanges round the ring (dissemination, rings, Bruck) take two passes over the ranks a round, if no message comes before its
-    receiver's own send.
+    A window of o + L is evaluated at a time, rank after rank: no message can arrive within the
+    window in which it is sent. Without noise, or with little or co-scheduled noise, exchanges round
+    the ring (dissemination, rings, Bruck) take two passes over the ranks a round, if no message
+    comes before its receiver's own send.
 
     Examples
     --------
@@ -105,57 +148,117 @@ def evaluate(pattern: str, ranks: int, network: LogGOPS = LogGOPS(), noise: Nois
     55.0
     """
     _check(pattern, ranks, repetitions, root, rotate_root, radix, shape, periodic)
-    made = _PATTERNS[pattern](int(ranks), _sizes(bytes, len(shape) if shape else 1), tuple(shape or ()))
+    made = _PATTERNS[pattern](
+        int(ranks), _sizes(bytes, len(shape) if shape else 1), tuple(shape or ())
+    )
     if max(made.bytes, default=0) > network.S and ranks > 1:
-        raise InputError(f"messages of {max(made.bytes)} bytes are above S = {network.S}", why="a rendezvous reaches back to the sender at once",
-                         mend="let the engine do it, or send eagerly: network.with_(S=2**40)")
+        raise InputError(
+            f"messages of {max(made.bytes)} bytes are above S = {network.S}",
+            why="a rendezvous reaches back to the sender at once",
+            mend="let the engine do it, or send eagerly: network.with_(S=2**40)",
+        )
     if network.picoseconds()[0] + network.picoseconds()[1] <= 0 and ranks > 1:
-        raise InputError("o + L is 0: a message arrives in the moment it is sent", why="then no rank can be evaluated before the others",
-                         mend="let the engine do it")
+        raise InputError(
+            "o + L is 0: a message arrives in the moment it is sent",
+            why="then no rank can be evaluated before the others",
+            mend="let the engine do it",
+        )
     if len(made.step) * int(repetitions) >= 2**32 - 2:
-        raise InputError(f"{repetitions} repetitions of '{pattern}' on {ranks} ranks", why="rounds are counted in 32 bits")
+        raise InputError(
+            f"{repetitions} repetitions of '{pattern}' on {ranks} ranks",
+            why="rounds are counted in 32 bits",
+        )
     if noise is not None and noise.ranks != ranks:
         raise InputError(f"noise on {noise.ranks} ranks for a pattern on {ranks}")
-    numbers = _expected(noise, network, len(made.step) * int(repetitions)) | {"ranks": int(ranks), "repetitions": int(repetitions), "root": int(root), "rotate": bool(rotate_root), "radix": int(radix), "periodic": bool(periodic)}
-    finish, lost, job = _run(made, numbers, _compute(compute_ns, int(ranks), int(repetitions)), network, noise)
+    numbers = _expected(noise, network, len(made.step) * int(repetitions)) | {
+        "ranks": int(ranks),
+        "repetitions": int(repetitions),
+        "root": int(root),
+        "rotate": bool(rotate_root),
+        "radix": int(radix),
+        "periodic": bool(periodic),
+    }
+    finish, lost, job = _run(
+        made, numbers, _compute(compute_ns, int(ranks), int(repetitions)), network, noise
+    )
     unit = UNIT_NS["exact"]
-    return Evaluation(pattern, finish * unit, np.zeros(int(ranks)) if lost is None else lost * unit, int(job.messages), int(job.ties), network, noise)
+    return Evaluation(
+        pattern,
+        finish * unit,
+        np.zeros(int(ranks)) if lost is None else lost * unit,
+        int(job.messages),
+        int(job.ties),
+        network,
+        noise,
+    )
 
 
 def _expected(noise: Noise | None, network: LogGOPS, rounds: int) -> dict[str, bool]:
-    """By the detours that begin on a rank while it goes through its rounds undisturbed, about: what is tried first. The result is the same."""
+    """By the detours that begin on a rank while it goes through its rounds undisturbed, about: what
+    is tried first. The result is the same.
+    """
     if noise is None:
         return {"keep": False, "calm": False}
     a_ns = [len(trace) / trace.period_ns for trace in noise.traces]
     met = rounds * (2 * network.o + network.L) * sum(a_ns) / len(a_ns)
-    return {"keep": met > KEEP_HISTORY_FROM, "calm": noise.cosched or met * noise.ranks < CALM_BELOW}
+    return {
+        "keep": met > KEEP_HISTORY_FROM,
+        "calm": noise.cosched or met * noise.ranks < CALM_BELOW,
+    }
 
 
-def _run(made: _Shape, numbers: dict, compute: np.ndarray | None, network: LogGOPS, noise: Noise | None) -> tuple:
+def _run(
+    made: _Shape, numbers: dict, compute: np.ndarray | None, network: LogGOPS, noise: Noise | None
+) -> tuple:
     from ._simulator import ffi, lib
 
     ranks = numbers["ranks"]
-    arrays = {"step": np.array(made.step, np.uint32), "bytes": np.array(made.bytes, np.int64), "finish": np.empty(ranks, np.uint64)}
+    arrays = {
+        "step": np.array(made.step, np.uint32),
+        "bytes": np.array(made.bytes, np.int64),
+        "finish": np.empty(ranks, np.uint64),
+    }
     if noise is not None:
         arrays["noise"] = np.empty(ranks, np.uint64)
     if compute is not None:
         arrays["compute_ns"] = compute
-        numbers |= {"compute_ranks": int(compute.shape[1] > 1), "compute_repetitions": compute.shape[1] if compute.shape[0] > 1 else 0}
-    pointers = {name: ffi.from_buffer(f"{array.dtype}_t[]", array) for name, array in arrays.items()}
-    job = ffi.new("struct nb_implicit *", {"pattern": made.pattern, "order": made.order, "rounds": len(made.step), "dims": list(made.dims), "parts": made.parts,
-                                           "total": made.total, "first": made.first, **numbers, **pointers})
+        numbers |= {
+            "compute_ranks": int(compute.shape[1] > 1),
+            "compute_repetitions": compute.shape[1] if compute.shape[0] > 1 else 0,
+        }
+    pointers = {
+        name: ffi.from_buffer(f"{array.dtype}_t[]", array) for name, array in arrays.items()
+    }
+    job = ffi.new(
+        "struct nb_implicit *",
+        {
+            "pattern": made.pattern,
+            "order": made.order,
+            "rounds": len(made.step),
+            "dims": list(made.dims),
+            "parts": made.parts,
+            "total": made.total,
+            "first": made.first,
+            **numbers,
+            **pointers,
+        },
+    )
     net, struck = bind_network(network, "exact"), bind_noise(noise, "exact")
     stop = lib.nb_implicit_evaluate(job, net, struck)
     if stop == lib.NB_IMPLICIT_MEMORY:
-        raise MemoryError(f"the messages on their way between {ranks} ranks did not fit into memory")
+        raise MemoryError(
+            f"the messages on their way between {ranks} ranks did not fit into memory"
+        )
     if stop == lib.NB_IMPLICIT_TIME:
-        raise InputError("simulated time has left 64 bits", why="picoseconds are counted up to 53 days")
+        raise InputError(
+            "simulated time has left 64 bits", why="picoseconds are counted up to 53 days"
+        )
     if stop:
         raise RuntimeError(f"{made} with {numbers} did not come to its end; please report it")
     return arrays["finish"], arrays.get("noise"), job
 
 
-# --- the patterns: what is in a round -------------------------------------------------------------------------------------
+# --- the patterns: what is in a round -------------------------------------------------------------
 
 
 def _shifts(ranks: int, hops: Sequence[int], sizes: Sequence[int], order: int) -> _Shape:
@@ -167,15 +270,25 @@ def _hops(ranks: int) -> list[int]:
 
 
 def _dissemination(order: int, size: int | None = None) -> Callable[..., _Shape]:
-    return lambda ranks, sizes, _: _shifts(ranks, _hops(ranks), [sizes[0] if size is None else size] * rounds_of(ranks), order)
+    return lambda ranks, sizes, _: _shifts(
+        ranks, _hops(ranks), [sizes[0] if size is None else size] * rounds_of(ranks), order
+    )
 
 
 def _ring(rounds: int, first: int) -> Callable[..., _Shape]:
     """`rounds` times round the ring but one step, with a share of the bytes in each message."""
+
     def made(ranks: int, sizes: Sequence[int], _: tuple) -> _Shape:
         count = rounds * (ranks - 1)
         shape = _shifts(ranks, [1] * count, [-(-sizes[0] // ranks)] * count, FREELY)
-        return shape if sizes[0] % ranks == 0 else _Shape(SHIFT, FREELY, shape.step, shape.bytes, parts=ranks, total=sizes[0], first=first)
+        return (
+            shape
+            if sizes[0] % ranks == 0
+            else _Shape(
+                SHIFT, FREELY, shape.step, shape.bytes, parts=ranks, total=sizes[0], first=first
+            )
+        )
+
     return made
 
 
@@ -186,13 +299,19 @@ def _bruck_alltoall(ranks: int, sizes: Sequence[int], _: tuple) -> _Shape:
 
 def _pairwise(ranks: int, sizes: Sequence[int], _: tuple) -> _Shape:
     steps = list(range(1, ranks)) or [0]
-    return _Shape(XOR if ranks & (ranks - 1) == 0 else SHIFT, BLOCKING, steps, [sizes[0]] * len(steps))
+    return _Shape(
+        XOR if ranks & (ranks - 1) == 0 else SHIFT, BLOCKING, steps, [sizes[0]] * len(steps)
+    )
 
 
-def _with_guests(ranks: int, masks: Sequence[int], sizes: Sequence[int], size: int, **chunks: int) -> _Shape:
+def _with_guests(
+    ranks: int, masks: Sequence[int], sizes: Sequence[int], size: int, **chunks: int
+) -> _Shape:
     guests = ranks & (ranks - 1) != 0
     edge, at_edge = ([0], [size]) if guests else ([], [])
-    return _Shape(XOR, ORDERED, [*edge, *masks, *edge] or [0], [*at_edge, *sizes, *at_edge] or [0], **chunks)
+    return _Shape(
+        XOR, ORDERED, [*edge, *masks, *edge] or [0], [*at_edge, *sizes, *at_edge] or [0], **chunks
+    )
 
 
 def _recursive_doubling(ranks: int, sizes: Sequence[int], _: tuple) -> _Shape:
@@ -217,52 +336,127 @@ def _halo(_: int, sizes: Sequence[int], shape: tuple) -> _Shape:
 
 
 _PATTERNS = {
-    "dissemination": _dissemination(FREELY), "barrier": _dissemination(ORDERED, 1),
-    "ring_allreduce": _ring(2, 0), "ring_reduce_scatter": _ring(1, -1),
-    "ring_allgather": lambda ranks, sizes, _: _shifts(ranks, [1] * (ranks - 1), [sizes[0]] * (ranks - 1), FREELY),
-    "bruck_allgather": lambda ranks, sizes, _: _shifts(ranks, [-hop for hop in _hops(ranks)], [min(hop, ranks - hop) * sizes[0] for hop in _hops(ranks)], ORDERED),
-    "bruck_alltoall": _bruck_alltoall, "pairwise_alltoall": _pairwise, "linear_alltoall": _plain(ALLTOALL),
-    "recursive_doubling_allreduce": _recursive_doubling, "rabenseifner_allreduce": _rabenseifner,
-    "binomial_bcast": _plain(BCAST, 2), "knomial_bcast": _plain(BCAST, 2), "binomial_reduce": _plain(REDUCE, 2), "knomial_reduce": _plain(REDUCE, 2),
-    "scatter": _plain(SCATTER), "gather": _plain(GATHER), "halo": _halo,
+    "dissemination": _dissemination(FREELY),
+    "barrier": _dissemination(ORDERED, 1),
+    "ring_allreduce": _ring(2, 0),
+    "ring_reduce_scatter": _ring(1, -1),
+    "ring_allgather": lambda ranks, sizes, _: _shifts(
+        ranks, [1] * (ranks - 1), [sizes[0]] * (ranks - 1), FREELY
+    ),
+    "bruck_allgather": lambda ranks, sizes, _: _shifts(
+        ranks,
+        [-hop for hop in _hops(ranks)],
+        [min(hop, ranks - hop) * sizes[0] for hop in _hops(ranks)],
+        ORDERED,
+    ),
+    "bruck_alltoall": _bruck_alltoall,
+    "pairwise_alltoall": _pairwise,
+    "linear_alltoall": _plain(ALLTOALL),
+    "recursive_doubling_allreduce": _recursive_doubling,
+    "rabenseifner_allreduce": _rabenseifner,
+    "binomial_bcast": _plain(BCAST, 2),
+    "knomial_bcast": _plain(BCAST, 2),
+    "binomial_reduce": _plain(REDUCE, 2),
+    "knomial_reduce": _plain(REDUCE, 2),
+    "scatter": _plain(SCATTER),
+    "gather": _plain(GATHER),
+    "halo": _halo,
 }
-_ROOTED = ("binomial_bcast", "knomial_bcast", "binomial_reduce", "knomial_reduce", "scatter", "gather")
+_ROOTED = (
+    "binomial_bcast",
+    "knomial_bcast",
+    "binomial_reduce",
+    "knomial_reduce",
+    "scatter",
+    "gather",
+)
 PATTERNS = tuple(_PATTERNS)
 
 
-# --- from what a caller says to numbers that fit --------------------------------------------------------------------------
+# --- from what a caller says to numbers that fit --------------------------------------------------
 
 
-def _check(pattern: str, ranks: int, repetitions: int, root: int, rotate_root: bool, radix: int, shape: Sequence[int] | None, periodic: bool) -> None:
+def _check(
+    pattern: str,
+    ranks: int,
+    repetitions: int,
+    root: int,
+    rotate_root: bool,
+    radix: int,
+    shape: Sequence[int] | None,
+    periodic: bool,
+) -> None:
     if pattern not in _PATTERNS:
-        raise InputError(f"there is no implicit pattern '{pattern}'", mend="one of: " + ", ".join(PATTERNS) + "; or let the engine do it: simulate(patterns....)")
-    for name, value, low, high in (("ranks", ranks, 1, 2**30), ("repetitions", repetitions, 1, 2**31 - 1), ("radix", radix, 2, 2**16), ("root", root, 0, ranks - 1)):
+        raise InputError(
+            f"there is no implicit pattern '{pattern}'",
+            mend="one of: "
+            + ", ".join(PATTERNS)
+            + "; or let the engine do it: simulate(patterns....)",
+        )
+    for name, value, low, high in (
+        ("ranks", ranks, 1, 2**30),
+        ("repetitions", repetitions, 1, 2**31 - 1),
+        ("radix", radix, 2, 2**16),
+        ("root", root, 0, ranks - 1),
+    ):
         if isinstance(value, bool) or int(value) != value or not low <= value <= high:
-            raise InputError(f"{name} = {value!r}", where=pattern, why=f"it must be a whole number from {low} to {high}")
+            raise InputError(
+                f"{name} = {value!r}",
+                where=pattern,
+                why=f"it must be a whole number from {low} to {high}",
+            )
     if (root or rotate_root) and pattern not in _ROOTED:
         raise InputError(f"'{pattern}' has no root", mend="one of: " + ", ".join(_ROOTED))
     if radix != 2 and not pattern.startswith("knomial"):
         raise InputError(f"'{pattern}' has no radix", mend="knomial_bcast or knomial_reduce")
     if (pattern == "halo") != (shape is not None):
-        raise InputError("a halo needs the shape of its grid" if pattern == "halo" else f"'{pattern}' has no shape", mend="shape=(nx, ny, nz)")
-    if shape is not None and (not 1 <= len(shape) <= 3 or min(shape) < 1 or int(np.prod(shape)) != ranks):
-        raise InputError(f"the shape {tuple(shape)} is not one of {ranks} ranks", mend="one to three numbers with that product")
+        raise InputError(
+            (
+                "a halo needs the shape of its grid"
+                if pattern == "halo"
+                else f"'{pattern}' has no shape"
+            ),
+            mend="shape=(nx, ny, nz)",
+        )
+    if shape is not None and (
+        not 1 <= len(shape) <= 3 or min(shape) < 1 or int(np.prod(shape)) != ranks
+    ):
+        raise InputError(
+            f"the shape {tuple(shape)} is not one of {ranks} ranks",
+            mend="one to three numbers with that product",
+        )
 
 
 def _sizes(bytes: int | Sequence[int], axes: int) -> list[int]:
     sizes = np.broadcast_to(np.asarray(bytes), (axes,))
     if sizes.dtype.kind not in "iu" or (sizes < 0).any() or (sizes >= 2**40).any():
-        raise InputError(f"messages of {bytes} bytes", why="a size is a whole number from 0 to 2^40")
+        raise InputError(
+            f"messages of {bytes} bytes", why="a size is a whole number from 0 to 2^40"
+        )
     return sizes.tolist()
 
 
-def _compute(compute_ns: int | np.ndarray | None, ranks: int, repetitions: int) -> np.ndarray | None:
+def _compute(
+    compute_ns: int | np.ndarray | None, ranks: int, repetitions: int
+) -> np.ndarray | None:
     """[1 or repetitions, 1 or P] in whole ns, or None."""
     if compute_ns is None:
         return None
     given = np.asarray(compute_ns)
     if given.shape not in ((), (ranks,), (repetitions, ranks)):
-        raise InputError(f"compute_ns of shape {given.shape}", mend=f"one number, ({ranks},) or ({repetitions}, {ranks})")
-    if given.dtype.kind not in "iuf" or not np.isfinite(given).all() or (given < 0).any() or (given > 1e15).any() or (given != np.rint(given)).any():
-        raise InputError("compute_ns must be whole ns, 0 or more, at most 11 days", mend="round it: np.rint(compute_ns)")
+        raise InputError(
+            f"compute_ns of shape {given.shape}",
+            mend=f"one number, ({ranks},) or ({repetitions}, {ranks})",
+        )
+    if (
+        given.dtype.kind not in "iuf"
+        or not np.isfinite(given).all()
+        or (given < 0).any()
+        or (given > 1e15).any()
+        or (given != np.rint(given)).any()
+    ):
+        raise InputError(
+            "compute_ns must be whole ns, 0 or more, at most 11 days",
+            mend="round it: np.rint(compute_ns)",
+        )
     return np.ascontiguousarray(np.atleast_2d(given), np.int64)

@@ -1,4 +1,5 @@
-"""The network's seven numbers: LogGOPS parameters in ns, ns a byte and bytes, and those of real machines.
+"""The network's seven numbers: LogGOPS parameters in ns, ns a byte and bytes, and those of real
+machines.
 
 Owns the record, its checks, and the reading of data/knowledge/networks.yml.
 """
@@ -23,8 +24,19 @@ class LogGOPS:
 
     Parameters
     ----------
-    L : latency, ns. o : overhead of the CPU for a message, at each end, ns. g : gap between messages on a NIC, ns.
-    G : gap a byte, ns. O : overhead of the CPU a byte, ns. S : largest message sent eagerly, bytes; the send of a larger one is done only when it is received.
+    L
+        Latency, ns.
+    o
+        Overhead of the CPU for a message, at each end, ns.
+    g
+        Gap between messages on a NIC, ns.
+    G
+        Gap a byte, ns.
+    O
+        Overhead of the CPU a byte, ns.
+    S
+        Largest message sent eagerly, bytes; the send of a larger one is done only when it is
+        received.
 
     `exact` simulates whole picoseconds; `compat` needs whole nanoseconds.
     """
@@ -39,8 +51,16 @@ class LogGOPS:
     def __post_init__(self) -> None:
         for name in ("L", "o", "g", "G", "O"):
             value = getattr(self, name)
-            if not (isinstance(value, (int, float)) and math.isfinite(value) and 0 <= value <= _LONGEST_NS):
-                raise InputError(f"{name} = {value!r} is no time", where="LogGOPS", why="ns (G and O: ns a byte), 0 or more, at most 1000 s")
+            if not (
+                isinstance(value, (int, float))
+                and math.isfinite(value)
+                and 0 <= value <= _LONGEST_NS
+            ):
+                raise InputError(
+                    f"{name} = {value!r} is no time",
+                    where="LogGOPS",
+                    why="ns (G and O: ns a byte), 0 or more, at most 1000 s",
+                )
         if isinstance(self.S, bool) or int(self.S) != self.S or not 0 <= self.S < 2**63:
             raise InputError(f"S = {self.S!r} is no number of bytes", where="LogGOPS")
 
@@ -49,28 +69,48 @@ class LogGOPS:
         return replace(self, **changes)
 
     def scaled(self, **factors: float) -> "LogGOPS":
-        """The same network with some parameters multiplied: ten times faster is `scaled(L=0.1, g=0.1, G=0.1)`."""
+        """The same network with some parameters multiplied: ten times faster is `scaled(L=0.1,
+        g=0.1, G=0.1)`.
+        """
         unknown = set(factors) - {f.name for f in fields(self)}
         if unknown:
-            raise InputError(f"LogGOPS has no parameter '{min(unknown)}'", mend="L, o, g, G, O or S")
-        return replace(self, **{name: getattr(self, name) * factor for name, factor in factors.items()})
+            raise InputError(
+                f"LogGOPS has no parameter '{min(unknown)}'", mend="L, o, g, G, O or S"
+            )
+        return replace(
+            self, **{name: getattr(self, name) * factor for name, factor in factors.items()}
+        )
 
     def picoseconds(self) -> tuple[int, int, int, float, float, int]:
-        """L, o, g in whole ps; G, O in ps a byte (not rounded: the product with the bytes is); S in bytes."""
-        return (round(self.L * 1000), round(self.o * 1000), round(self.g * 1000), self.G * 1000.0, self.O * 1000.0, int(self.S))
+        """L, o, g in whole ps; G, O in ps a byte (not rounded: the product with the bytes is); S in
+        bytes.
+        """
+        return (
+            round(self.L * 1000),
+            round(self.o * 1000),
+            round(self.g * 1000),
+            self.G * 1000.0,
+            self.O * 1000.0,
+            int(self.S),
+        )
 
     def nanoseconds(self) -> tuple[int, int, int, int, int, int]:
         """L, o, g, G, O, S as whole numbers, for the mode `compat`.
 
         Raises
         ------
-        InputError : a parameter is not whole, or beyond what the reference's 32-bit numbers hold.
+        InputError
+            a parameter is not whole, or beyond what the reference's 32-bit numbers hold.
         """
         for name in ("L", "o", "g", "G", "O"):
             value = getattr(self, name)
             if value != int(value) or value >= 2**31:
-                raise InputError(f"{name} = {value} ns can't be simulated in the mode 'compat'", where="LogGOPS",
-                                 why="the reference simulator knows whole nanoseconds below 2^31 only", mend="use mode='exact'")
+                raise InputError(
+                    f"{name} = {value} ns can't be simulated in the mode 'compat'",
+                    where="LogGOPS",
+                    why="the reference simulator knows whole nanoseconds below 2^31 only",
+                    mend="use mode='exact'",
+                )
         return tuple(int(getattr(self, name)) for name in ("L", "o", "g", "G", "O", "S"))
 
 
@@ -79,16 +119,23 @@ def network(name: str) -> LogGOPS:
 
     Raises
     ------
-    InputError : there is no such machine; the message lists those there are.
+    InputError
+        There is no such machine; the message lists those there are.
     """
     known = _known()
     if name not in known:
-        raise InputError(f"no network '{name}' is known", where=KNOWLEDGE, mend="one of: " + ", ".join(sorted(known)))
+        raise InputError(
+            f"no network '{name}' is known",
+            where=KNOWLEDGE,
+            mend="one of: " + ", ".join(sorted(known)),
+        )
     return LogGOPS(**{key: known[name][key] for key in "LogGOS"})
 
 
 def networks() -> pd.DataFrame:
-    """All known networks: L, o, g (ns), G, O (ns a byte), S (bytes), system, status (published, measured, unverified) and source; by name."""
+    """All known networks: L, o, g (ns), G, O (ns a byte), S (bytes), system, status (published,
+    measured, unverified) and source; by name.
+    """
     return pd.DataFrame.from_dict(_known(), orient="index").rename_axis("network")
 
 

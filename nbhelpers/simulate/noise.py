@@ -1,6 +1,8 @@
-"""Noise on simulated ranks: a trace of detours for all or for each, repeated for ever, at a phase of each rank's own.
+"""Noise on simulated ranks: a trace of detours for all or for each, repeated for ever, at a phase
+of each rank's own.
 
-Owns the spreading of traces over ranks and the draw of their phases; simulator_c/noise.h says what noise does to an operation.
+Owns the spreading of traces over ranks and the draw of their phases; simulator_c/noise.h says what
+noise does to an operation.
 """
 
 from collections.abc import Sequence
@@ -11,22 +13,37 @@ import numpy as np
 from ..errors import InputError
 from .detours import Detours, pareto, periodic, poisson, read_detours, signature
 
-__all__ = ["Detours", "NOISELESS", "Noise", "pareto", "periodic", "poisson", "read_detours", "signature"]
+__all__ = [
+    "Detours",
+    "NOISELESS",
+    "Noise",
+    "pareto",
+    "periodic",
+    "poisson",
+    "read_detours",
+    "signature",
+]
 
 NOISELESS = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Noise:
-    """Which trace strikes which rank, and where in it the rank begins. Build it with `Noise.on_ranks`.
+    """Which trace strikes which rank, and where in it the rank begins. Build it with
+    `Noise.on_ranks`.
 
     Parameters
     ----------
-    traces : the distinct traces.
-    rank_trace : int32[P]; index into `traces`, NOISELESS (−1) for a rank without noise.
-    phase_ns : int64[P]; at simulated time t a rank is at t + phase of its trace (modulo the period).
-    seed : of the phases; None if they were given.
-    cosched : whether all ranks begin at the same place.
+    traces
+        The distinct traces.
+    rank_trace
+        int32[P]; index into `traces`, NOISELESS (−1) for a rank without noise.
+    phase_ns
+        int64[P]; at simulated time t a rank is at t + phase of its trace (modulo the period).
+    seed
+        Of the phases; None if they were given.
+    cosched
+        Whether all ranks begin at the same place.
     """
 
     traces: tuple[Detours, ...]
@@ -36,35 +53,62 @@ class Noise:
     cosched: bool = False
 
     @classmethod
-    def on_ranks(cls, trace: Detours | Sequence[Detours], ranks: int, seed: int = 0, cosched: bool = False,
-                 phases_ns: np.ndarray | None = None, noisy: Sequence[int] | np.ndarray | None = None,
-                 which: np.ndarray | None = None) -> "Noise":
+    def on_ranks(
+        cls,
+        trace: Detours | Sequence[Detours],
+        ranks: int,
+        seed: int = 0,
+        cosched: bool = False,
+        phases_ns: np.ndarray | None = None,
+        noisy: Sequence[int] | np.ndarray | None = None,
+        which: np.ndarray | None = None,
+    ) -> "Noise":
         """Spread a trace, or several, over ranks.
 
         Parameters
         ----------
-        trace : one for all, or a sequence: one a rank, or any number with `which`.
-        ranks : P.
-        seed : of the phases: a Mersenne Twister's first draw is the co-scheduled phase, the next P the ranks' own (the reference's order).
-        cosched : all ranks take the first draw: noise strikes everywhere at once.
-        phases_ns : [P] or one number, instead of draws.
-        noisy : the ranks that have noise, as numbers or as bool[P]; None = all. A rank's phase doesn't depend on which others are noisy.
-        which : int[P], which of the traces each rank has; −1 for none.
+        trace
+            One for all, or a sequence: one a rank, or any number with `which`.
+        ranks
+            P.
+        seed
+            Of the phases: a Mersenne Twister's first draw is the co-scheduled phase, the next P the
+            ranks' own (the reference's order).
+        cosched
+            All ranks take the first draw: noise strikes everywhere at once.
+        phases_ns
+            [P] or one number, instead of draws.
+        noisy
+            The ranks that have noise, as numbers or as bool[P]; None = all. A rank's phase doesn't
+            depend on which others are noisy.
+        which
+            int[P], which of the traces each rank has; −1 for none.
 
         Raises
         ------
-        InputError : numbers that don't fit each other.
+        InputError
+            Numbers that don't fit each other.
         """
         traces = (trace,) if isinstance(trace, Detours) else tuple(trace)
         rank_trace = _assigned(traces, ranks, which, _noisy(noisy, ranks))
         if phases_ns is None:
             return cls(traces, rank_trace, _drawn(traces, rank_trace, seed, cosched), seed, cosched)
-        given = np.broadcast_to(np.asarray(phases_ns), (ranks,)) if np.ndim(phases_ns) == 0 else np.asarray(phases_ns)
+        given = (
+            np.broadcast_to(np.asarray(phases_ns), (ranks,))
+            if np.ndim(phases_ns) == 0
+            else np.asarray(phases_ns)
+        )
         if given.shape != (ranks,):
             raise InputError(f"{len(given)} phases for {ranks} ranks")
         if not np.isfinite(given).all() or given.min() < 0:
             raise InputError("a phase must be 0 ns or more", where=f"rank {int(np.argmin(given))}")
-        return cls(traces, rank_trace, np.ascontiguousarray(given, np.int64), None, bool((given == given[0]).all()))
+        return cls(
+            traces,
+            rank_trace,
+            np.ascontiguousarray(given, np.int64),
+            None,
+            bool((given == given[0]).all()),
+        )
 
     @property
     def ranks(self) -> int:
@@ -73,25 +117,45 @@ class Noise:
 
     def with_seed(self, seed: int) -> "Noise":
         """The same noise with phases drawn anew: another replicate. The traces' tables are shared."""
-        return replace(self, seed=seed, phase_ns=_drawn(self.traces, self.rank_trace, seed, self.cosched))
+        return replace(
+            self, seed=seed, phase_ns=_drawn(self.traces, self.rank_trace, seed, self.cosched)
+        )
 
     def tables(self, mode: str = "exact") -> dict[str, np.ndarray]:
-        """What `struct nb_noise` points to, in the mode's unit (exact: ps, compat: ns): detour [K, 2], first [T + 1], period [T], free [T], rank_trace [P], phase [P].
+        """What `struct nb_noise` points to, in the mode's unit (exact: ps, compat: ns): detour [K,
+        2], first [T + 1], period [T], free [T], rank_trace [P], phase [P].
 
         Keep the dictionary alive as long as C reads it.
         """
-        parts = [trace.exact_table if mode == "exact" else trace.compat_table for trace in self.traces]
+        parts = [
+            trace.exact_table if mode == "exact" else trace.compat_table for trace in self.traces
+        ]
         scale = 1000 if mode == "exact" else 1
         lengths = [len(part[0]) for part in parts]
-        return {"detour": parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts]),
-                "first": np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
-                "period": np.array([part[1] for part in parts], np.int64), "free": np.array([part[2] for part in parts], np.int64),
-                "rank_trace": np.ascontiguousarray(self.rank_trace, np.int32), "phase": np.ascontiguousarray(self.phase_ns, np.int64) * scale}
+        return {
+            "detour": (
+                parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
+            ),
+            "first": np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
+            "period": np.array([part[1] for part in parts], np.int64),
+            "free": np.array([part[2] for part in parts], np.int64),
+            "rank_trace": np.ascontiguousarray(self.rank_trace, np.int32),
+            "phase": np.ascontiguousarray(self.phase_ns, np.int64) * scale,
+        }
 
     def __repr__(self) -> str:
         noisy = int((self.rank_trace != NOISELESS).sum())
-        phases = "co-scheduled" if self.cosched else f"seed {self.seed}" if self.seed is not None else "phases given"
-        return f"Noise({', '.join(trace.name for trace in self.traces[:3])} on {noisy} of {self.ranks} ranks, {phases})"
+        phases = (
+            "co-scheduled"
+            if self.cosched
+            else f"seed {self.seed}"
+            if self.seed is not None
+            else "phases given"
+        )
+        return (
+            f"Noise({', '.join(trace.name for trace in self.traces[:3])} on {noisy} of {self.ranks}"
+            f" ranks, {phases})"
+        )
 
 
 def _noisy(noisy: Sequence[int] | np.ndarray | None, ranks: int) -> np.ndarray:
@@ -100,30 +164,52 @@ def _noisy(noisy: Sequence[int] | np.ndarray | None, ranks: int) -> np.ndarray:
     chosen = np.asarray(noisy)
     if chosen.dtype == bool and chosen.shape == (ranks,):
         return chosen
-    if chosen.ndim != 1 or (chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= ranks)):
+    if chosen.ndim != 1 or (
+        chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= ranks)
+    ):
         raise InputError(f"`noisy` must be ranks of 0 to {ranks - 1}, or a bool for each")
     mask = np.zeros(ranks, bool)
     mask[chosen.astype(np.int64)] = True
     return mask
 
 
-def _assigned(traces: tuple[Detours, ...], ranks: int, which: np.ndarray | None, noisy: np.ndarray) -> np.ndarray:
+def _assigned(
+    traces: tuple[Detours, ...], ranks: int, which: np.ndarray | None, noisy: np.ndarray
+) -> np.ndarray:
     if which is None:
         if len(traces) not in (1, ranks):
-            raise InputError(f"{len(traces)} traces for {ranks} ranks", mend="give one for all, one a rank, or `which`")
+            raise InputError(
+                f"{len(traces)} traces for {ranks} ranks",
+                mend="give one for all, one a rank, or `which`",
+            )
         chosen = np.zeros(ranks, np.int32) if len(traces) == 1 else np.arange(ranks, dtype=np.int32)
     else:
         chosen = np.asarray(which)
-        if chosen.shape != (ranks,) or chosen.dtype.kind not in "iu" or chosen.min() < NOISELESS or chosen.max() >= len(traces):
-            raise InputError(f"`which` must name one of {len(traces)} traces (or −1) for each of {ranks} ranks")
+        if (
+            chosen.shape != (ranks,)
+            or chosen.dtype.kind not in "iu"
+            or chosen.min() < NOISELESS
+            or chosen.max() >= len(traces)
+        ):
+            raise InputError(
+                f"`which` must name one of {len(traces)} traces (or −1) for each of {ranks} ranks"
+            )
     return np.where(noisy, chosen, NOISELESS).astype(np.int32)
 
 
-def _drawn(traces: tuple[Detours, ...], rank_trace: np.ndarray, seed: int, cosched: bool) -> np.ndarray:
-    """phase = trunc(draw / (2^32 − 1) × period); the generator and the order of the draws are the reference simulator's."""
+def _drawn(
+    traces: tuple[Detours, ...], rank_trace: np.ndarray, seed: int, cosched: bool
+) -> np.ndarray:
+    """phase = trunc(draw / (2^32 − 1) × period); the generator and the order of the draws are the
+    reference simulator's.
+    """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
         raise InputError(f"the seed must be a whole number below 2^32, not {seed!r}")
-    draws = np.random.RandomState(seed).randint(0, 2**32, size=1 if cosched else 1 + len(rank_trace), dtype=np.uint64)
+    draws = np.random.RandomState(seed).randint(
+        0, 2**32, size=1 if cosched else 1 + len(rank_trace), dtype=np.uint64
+    )
     share = (draws[0] if cosched else draws[1:]) / 4294967295.0
     periods = np.array([trace.compat_table[1] for trace in traces], float)
-    return np.where(rank_trace == NOISELESS, 0, np.trunc(share * periods[rank_trace])).astype(np.int64)
+    return np.where(rank_trace == NOISELESS, 0, np.trunc(share * periods[rank_trace])).astype(
+        np.int64
+    )

@@ -1,4 +1,5 @@
-"""What a simulation says: when each rank ended, what noise it had, what lay on the critical path and who is to blame.
+"""What a simulation says: when each rank ended, what noise it had, what lay on the critical path
+and who is to blame.
 
 Owns the result and the record of what happened; the path itself is followed in _path.py.
 """
@@ -21,9 +22,11 @@ NO_NODE = 2**32 - 1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Record:
-    """What happened, in the engine's unit: node i is operation i, node N + i is the reception of the message of send i.
+    """What happened, in the engine's unit: node i is operation i, node N + i is the reception of
+    the message of send i.
 
-    begin, end: uint64[2N]; arrival: uint64[N]; cause: uint32[2N]; via: uint8[2N] (enum nb_via in simulator_c/engine.h); last: uint32[P]; last_via: uint8[P].
+    begin, end: uint64[2N]; arrival: uint64[N]; cause: uint32[2N]; via: uint8[2N] (enum nb_via in
+    simulator_c/engine.h); last: uint32[P]; last_via: uint8[P].
     """
 
     begin: np.ndarray
@@ -39,15 +42,33 @@ class Record:
         """Room for what a schedule will do."""
         n = len(schedule)
         if n >= 2**31:
-            raise InputError(f"the critical path of {n} operations can't be kept", where=schedule.name, why="nodes are numbered with 32 bits")
+            raise InputError(
+                f"the critical path of {n} operations can't be kept",
+                where=schedule.name,
+                why="nodes are numbered with 32 bits",
+            )
         zeros = np.zeros
-        return cls(zeros(2 * n, np.uint64), zeros(2 * n, np.uint64), zeros(n, np.uint64), np.full(2 * n, NO_NODE, np.uint32),
-                   zeros(2 * n, np.uint8), zeros(schedule.ranks, np.uint32), zeros(schedule.ranks, np.uint8))
+        return cls(
+            zeros(2 * n, np.uint64),
+            zeros(2 * n, np.uint64),
+            zeros(n, np.uint64),
+            np.full(2 * n, NO_NODE, np.uint32),
+            zeros(2 * n, np.uint8),
+            zeros(schedule.ranks, np.uint32),
+            zeros(schedule.ranks, np.uint8),
+        )
 
     def bind(self) -> object:
         """`struct nb_record *`."""
         from ._simulator import ffi
-        return _struct("struct nb_record *", {name: ffi.from_buffer(f"{array.dtype}_t[]", array) for name, array in vars(self).items()})
+
+        return _struct(
+            "struct nb_record *",
+            {
+                name: ffi.from_buffer(f"{array.dtype}_t[]", array)
+                for name, array in vars(self).items()
+            },
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,10 +77,15 @@ class Result:
 
     Parameters
     ----------
-    finish_ns : float64[P]; when each rank ended.
-    noise_ns : float64[P]; by how much noise lengthened what each rank's CPUs did (what it absorbed while waiting isn't in it).
-    schedule, network, noise, mode : what was simulated.
-    record : what happened when, if it was asked for (`critical_path=True`).
+    finish_ns
+        float64[P]; when each rank ended.
+    noise_ns
+        float64[P]; by how much noise lengthened what each rank's CPUs did (what it absorbed while
+        waiting isn't in it).
+    schedule, network, noise, mode
+        What was simulated.
+    record
+        What happened when, if it was asked for (`critical_path=True`).
     """
 
     finish_ns: np.ndarray
@@ -89,6 +115,7 @@ class Result:
     def ideal(self) -> "Result":
         """The same without noise (simulated when first asked for)."""
         from .engine import simulate
+
         return self if self.noise is None else simulate(self.schedule, self.network, mode=self.mode)
 
     @property
@@ -98,59 +125,88 @@ class Result:
 
     @property
     def amplification(self) -> float:
-        """Delay of the whole over the mean noise of a rank: below 1 noise was absorbed, above 1 it was amplified. NaN without noise."""
+        """Delay of the whole over the mean noise of a rank: below 1 noise was absorbed, above 1 it
+        was amplified. NaN without noise.
+        """
         mean = float(self.noise_ns.mean())
         return (self.makespan_ns - self.ideal.makespan_ns) / mean if mean > 0 else float("nan")
 
     def path(self, rank: int | None = None) -> pd.DataFrame:
-        """What the end of a rank (default: of the last) had to wait for, from the beginning: the critical path.
+        """What the end of a rank (default: of the last) had to wait for, from the beginning: the
+        critical path.
 
-        Columns: `rank`, `op` (number in the rank; of a reception: of the send, in the sender's rank), `what` (calc, send, recv, reception),
-        `begin_ns`, `end_ns` (when it let the next go on), `via` (by what: cpu, send gap, receive gap, network, rendezvous, done, begun),
-        `clean_ns` (how long that would have taken without noise), `noise_ns` (the rest). end_ns of a row is begin_ns of the next.
+        Columns: `rank`, `op` (number in the rank; of a reception: of the send, in the sender's
+        rank), `what` (calc, send, recv, reception), `begin_ns`, `end_ns` (when it let the next go
+        on), `via` (by what: cpu, send gap, receive gap, network, rendezvous, done, begun),
+        `clean_ns` (how long that would have taken without noise), `noise_ns` (the rest). end_ns of
+        a row is begin_ns of the next.
 
         Raises
         ------
-        InputError : simulated without critical_path=True.
+        InputError
+            Simulated without critical_path=True.
         """
         return _path.follow(self._recorded(), self, self.last_rank if rank is None else rank)
 
     def struck(self, rank: int | None = None) -> pd.DataFrame:
-        """The detours on the critical path: `rank`, `source`, `start_ns` (simulated time), `duration_ns`, `path_ns` (what it added to the path), `what`, `op`."""
+        """The detours on the critical path: `rank`, `source`, `start_ns` (simulated time),
+        `duration_ns`, `path_ns` (what it added to the path), `what`, `op`.
+        """
         return _path.struck(self.path(rank), self)
 
     def culprits(self, by: tuple[str, ...] = ("rank", "source")) -> pd.DataFrame:
-        """Who is to blame for the slow-down: the noise on the critical path by rank and source, the largest first.
+        """Who is to blame for the slow-down: the noise on the critical path by rank and source, the
+        largest first.
 
-        Columns: those of `by`, `detours` (how many lie on the path), `path_ns` (what they added to it), `share` (of all noise on the path) and
-        `caused_ns`: that share of the delay against `ideal`. The two sums differ when the path without its noise is shorter than the ideal critical
-        path (the difference was absorbed: caused < path) or longer (messages piled up behind a detour: caused > path).
+        Columns: those of `by`, `detours` (how many lie on the path), `path_ns` (what they added to
+        it), `share` (of all noise on the path) and `caused_ns`: that share of the delay against
+        `ideal`. The two sums differ when the path without its noise is shorter than the ideal
+        critical path (the difference was absorbed: caused < path) or longer (messages piled up
+        behind a detour: caused > path).
         """
         hits = self.struck()
-        table = hits.groupby(list(by), as_index=False, observed=True).agg(detours=("path_ns", "size"), path_ns=("path_ns", "sum"))
-        table = table[table["path_ns"] > 0].sort_values("path_ns", ascending=False, kind="stable", ignore_index=True)
+        table = hits.groupby(list(by), as_index=False, observed=True).agg(
+            detours=("path_ns", "size"), path_ns=("path_ns", "sum")
+        )
+        table = table[table["path_ns"] > 0].sort_values(
+            "path_ns", ascending=False, kind="stable", ignore_index=True
+        )
         share = table["path_ns"] / table["path_ns"].sum()
-        return table.assign(share=share, caused_ns=share * (self.makespan_ns - self.ideal.makespan_ns))
+        return table.assign(
+            share=share, caused_ns=share * (self.makespan_ns - self.ideal.makespan_ns)
+        )
 
     def by_rank(self) -> pd.DataFrame:
-        """A row a rank: `finish_ns`, `ideal_ns`, `delay_ns`, `noise_ns` (injected) and, if recorded, `path_ns`: the part of it on the critical path."""
+        """A row a rank: `finish_ns`, `ideal_ns`, `delay_ns`, `noise_ns` (injected) and, if
+        recorded, `path_ns`: the part of it on the critical path.
+        """
         ideal_ns = self.ideal.finish_ns
-        table = pd.DataFrame({"rank": np.arange(self.schedule.ranks), "finish_ns": self.finish_ns, "ideal_ns": ideal_ns,
-                              "delay_ns": self.finish_ns - ideal_ns, "noise_ns": self.noise_ns})
+        table = pd.DataFrame(
+            {
+                "rank": np.arange(self.schedule.ranks),
+                "finish_ns": self.finish_ns,
+                "ideal_ns": ideal_ns,
+                "delay_ns": self.finish_ns - ideal_ns,
+                "noise_ns": self.noise_ns,
+            }
+        )
         if self.record is not None:
             on_path = self.path().groupby("rank")["noise_ns"].sum()
             table["path_ns"] = table["rank"].map(on_path).fillna(0.0)
         return table
 
     def timeline(self, ranks: np.ndarray | None = None, detours: bool = True) -> pd.DataFrame:
-        """Everything that took time, for drawing: `rank`, `cpu`, `what`, `start_ns`, `end_ns`, `op`, `peer`, `size`, `noise_ns`, `source`.
+        """Everything that took time, for drawing: `rank`, `cpu`, `what`, `start_ns`, `end_ns`,
+        `op`, `peer`, `size`, `noise_ns`, `source`.
 
-        `what` is calc, send, reception (CPU occupied at the receiver), message (between the sender, `rank`, and the receiver, `peer`: on the wire, first
-        byte) or detour (time lost, whatever the CPU did). `ranks` : only those; messages between them. For small cases: a row an event.
+        `what` is calc, send, reception (CPU occupied at the receiver), message (between the sender,
+        `rank`, and the receiver, `peer`: on the wire, first byte) or detour (time lost, whatever
+        the CPU did). `ranks` : only those; messages between them. For small cases: a row an event.
 
         Raises
         ------
-        InputError : simulated without critical_path=True.
+        InputError
+            Simulated without critical_path=True.
         """
         return _path.timeline(self._recorded(), self, ranks, detours)
 
@@ -166,4 +222,7 @@ class Result:
 
     def __repr__(self) -> str:
         noise = "no noise" if self.noise is None else repr(self.noise)
-        return f"Result({self.schedule.name}: {self.schedule.ranks} ranks end at {self.makespan_ns / 1e3:.6g} us or before, {noise}, {self.mode})"
+        return (
+            f"Result({self.schedule.name}: {self.schedule.ranks} ranks end at"
+            f" {self.makespan_ns / 1e3:.6g} us or before, {noise}, {self.mode})"
+        )

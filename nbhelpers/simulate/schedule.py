@@ -1,6 +1,8 @@
-"""A GOAL schedule: what every rank sends, receives and computes, and what has to wait for what; flat arrays, no objects.
+"""A GOAL schedule: what every rank sends, receives and computes, and what has to wait for what;
+flat arrays, no objects.
 
-Owns the arrays (operations by rank, in file order), their building, their checks, and how an operation is named in an error.
+Owns the arrays (operations by rank, in file order), their building, their checks, and how an
+operation is named in an error.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,30 +21,46 @@ _NONE = np.zeros(0, np.int32)
 
 
 class ScheduleError(InputError):
-    """A schedule that cannot be simulated: the message names the rank, the operation and, where there is one, the line."""
+    """A schedule that cannot be simulated: the message names the rank, the operation and, where
+    there is one, the line.
+    """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Schedule:
     """All operations of all ranks. N operations on P ranks; build it with `from_arrays`.
 
-    A column that is the same for every operation may have length 1 (`size`, `tag`, `cpu` and `nic` usually do): `column` gives it in full.
+    A column that is the same for every operation may have length 1 (`size`, `tag`, `cpu` and `nic`
+    usually do): `column` gives it in full.
 
     Parameters
     ----------
-    rank_start : int64[P + 1]; the operations of rank r are rank_start[r] to rank_start[r + 1], in file order.
-    kind : uint8[N]; SEND (1), RECV (2), CALC (3).
-    peer : int32[N]; destination of a send, source of a receive (ANY = −1: whoever comes); of no meaning for a calculation.
-    size : uint32 or int64, [N] or [1]; bytes, or ns of a calculation.
-    tag : int32, [N] or [1]; ANY for any tag (receives only).
-    cpu, nic : uint8, [N] or [1].
-    done_start, done_op : who may start when an operation is *done* (`requires`): those that operation i releases are
-        done_op[done_start[i]:done_start[i + 1]], numbers within the rank, in the file order of the dependencies. int32 or int64 [N + 1],
-        int32[E]. Both empty when there is none.
-    begun_start, begun_op : the same for who may start once an operation has *begun* (`irequires`).
-    line : int32[N] or empty; the line of the file each operation stands in (0: not known).
-    label : the label of each operation, or empty.
-    name : what it is, for errors and titles: a file, a pattern.
+    rank_start
+        int64[P + 1]; the operations of rank r are rank_start[r] to rank_start[r + 1], in file
+        order.
+    kind
+        uint8[N]; SEND (1), RECV (2), CALC (3).
+    peer
+        int32[N]; destination of a send, source of a receive (ANY = −1: whoever comes); of no
+        meaning for a calculation.
+    size
+        uint32 or int64, [N] or [1]; bytes, or ns of a calculation.
+    tag
+        int32, [N] or [1]; ANY for any tag (receives only).
+    cpu, nic
+        uint8, [N] or [1].
+    done_start, done_op
+        Who may start when an operation is *done* (`requires`): those that operation i releases are
+        done_op[done_start[i]:done_start[i + 1]], numbers within the rank, in the file order of the
+        dependencies. int32 or int64 [N + 1], int32[E]. Both empty when there is none.
+    begun_start, begun_op
+        The same for who may start once an operation has *begun* (`irequires`).
+    line
+        int32[N] or empty; the line of the file each operation stands in (0: not known).
+    label
+        The label of each operation, or empty.
+    name
+        What it is, for errors and titles: a file, a pattern.
     """
 
     rank_start: np.ndarray
@@ -61,38 +79,74 @@ class Schedule:
     name: str = "schedule"
 
     @classmethod
-    def from_arrays(cls, counts: np.ndarray, kind: np.ndarray, peer: np.ndarray, size: np.ndarray | int, *,
-                    tag: np.ndarray | int = 0, cpu: np.ndarray | int = 0, nic: np.ndarray | int = 0,
-                    requires: Edges | None = None, irequires: Edges | None = None, line: np.ndarray | None = None,
-                    label: Sequence[str] = (), name: str = "schedule") -> "Schedule":
-        """Build a schedule from arrays in rank order; nothing is copied that is already as it has to be.
+    def from_arrays(
+        cls,
+        counts: np.ndarray,
+        kind: np.ndarray,
+        peer: np.ndarray,
+        size: np.ndarray | int,
+        *,
+        tag: np.ndarray | int = 0,
+        cpu: np.ndarray | int = 0,
+        nic: np.ndarray | int = 0,
+        requires: Edges | None = None,
+        irequires: Edges | None = None,
+        line: np.ndarray | None = None,
+        label: Sequence[str] = (),
+        name: str = "schedule",
+    ) -> "Schedule":
+        """Build a schedule from arrays in rank order; nothing is copied that is already as it has
+        to be.
 
         Parameters
         ----------
-        counts : int[P]; operations of each rank.
-        kind, peer : [N]; see the class. size, tag, cpu, nic : [N] or one number for all.
-        requires, irequires : (operation, needed), each int[E], numbers in the whole schedule (rank_start[rank] + number in the rank), in file
-            order: `operation` may start when `needed` is done (requires) or has begun (irequires).
+        counts
+            int[P]; operations of each rank.
+        kind, peer
+            [N]; see the class.
+        size, tag, cpu, nic
+            [N] or one number for all.
+        requires, irequires
+            (operation, needed), each int[E], numbers in the whole schedule (rank_start[rank] +
+            number in the rank), in file order: `operation` may start when `needed` is done
+            (requires) or has begun (irequires).
 
         Raises
         ------
-        ScheduleError : see `validate`.
+        ScheduleError
+            See `validate`.
         """
         rank_start = np.concatenate([[0], np.cumsum(np.asarray(counts, np.int64))])
         n = int(rank_start[-1])
-        columns = dict(kind=_integers("kind", kind, np.uint8), peer=_integers("peer", peer, np.int32), size=_sizes(size),
-                       tag=_compact(_integers("tag", tag, np.int32)), cpu=_compact(_integers("cpu", cpu, np.uint8)),
-                       nic=_compact(_integers("nic", nic, np.uint8)))
+        columns = dict(
+            kind=_integers("kind", kind, np.uint8),
+            peer=_integers("peer", peer, np.int32),
+            size=_sizes(size),
+            tag=_compact(_integers("tag", tag, np.int32)),
+            cpu=_compact(_integers("cpu", cpu, np.uint8)),
+            nic=_compact(_integers("nic", nic, np.uint8)),
+        )
         for key, column in columns.items():
             if column.shape != (n,) and not (column.shape == (1,) and key not in ("kind", "peer")):
-                raise ScheduleError(f"the column '{key}' has {len(column)} entries for {n} operations", where=name)
+                raise ScheduleError(
+                    f"the column '{key}' has {len(column)} entries for {n} operations", where=name
+                )
         done = _group(requires, rank_start, name)
         begun = _group(irequires, rank_start, name)
-        schedule = cls(rank_start, **columns, done_start=done[0], done_op=done[1], begun_start=begun[0], begun_op=begun[1],
-                       line=_NONE if line is None else _integers("line", line, np.int32), label=label, name=name)
+        schedule = cls(
+            rank_start,
+            **columns,
+            done_start=done[0],
+            done_op=done[1],
+            begun_start=begun[0],
+            begun_op=begun[1],
+            line=_NONE if line is None else _integers("line", line, np.int32),
+            label=label,
+            name=name,
+        )
         return schedule.validate()
 
-    # --- what is in it ----------------------------------------------------------------------------------------------------
+    # --- what is in it ----------------------------------------------------------------------------
 
     @property
     def ranks(self) -> int:
@@ -137,40 +191,71 @@ class Schedule:
         return np.searchsorted(self.rank_start, operations, side="right") - 1
 
     def edges(self, which: str = "requires") -> Edges:
-        """(operation, needed) of every `requires` or `irequires`, numbers in the whole schedule, ordered by `needed`."""
-        start, local = (self.done_start, self.done_op) if which == "requires" else (self.begun_start, self.begun_op)
+        """(operation, needed) of every `requires` or `irequires`, numbers in the whole schedule,
+        ordered by `needed`.
+        """
+        start, local = (
+            (self.done_start, self.done_op)
+            if which == "requires"
+            else (self.begun_start, self.begun_op)
+        )
         if not len(local):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         needed = np.repeat(np.arange(len(self), dtype=np.int64), np.diff(start))
         return local + self.rank_start[self.rank_of(needed)], needed
 
     def table(self, rank: int | None = None) -> pd.DataFrame:
-        """The operations of one rank, or of all, as a table: rank, op (number in the rank), kind, peer, size, tag, cpu, nic."""
-        low, high = (0, len(self)) if rank is None else (int(self.rank_start[rank]), int(self.rank_start[rank + 1]))
+        """The operations of one rank, or of all, as a table: rank, op (number in the rank), kind,
+        peer, size, tag, cpu, nic.
+        """
+        low, high = (
+            (0, len(self))
+            if rank is None
+            else (int(self.rank_start[rank]), int(self.rank_start[rank + 1]))
+        )
         at = np.arange(low, high)
         ranks = self.rank_of(at)
-        columns = {name: self.column(name)[low:high] for name in ("peer", "size", "tag", "cpu", "nic")}
+        columns = {
+            name: self.column(name)[low:high] for name in ("peer", "size", "tag", "cpu", "nic")
+        }
         kinds = pd.Categorical.from_codes(self.kind[low:high] - 1, list(KIND_NAMES.values()))
-        return pd.DataFrame({"rank": ranks, "op": at - self.rank_start[ranks], "kind": kinds} | columns)
+        return pd.DataFrame(
+            {"rank": ranks, "op": at - self.rank_start[ranks], "kind": kinds} | columns
+        )
 
     def where(self, operation: int) -> str:
-        """An operation as a person would look for it: "rank 3, operation 5 (label l5, line 17): recv 8 b from 2 tag 0"."""
+        """An operation as a person would look for it: "rank 3, operation 5 (label l5, line 17):
+        recv 8 b from 2 tag 0".
+        """
         rank = int(self.rank_of(np.asarray(operation)))
-        notes = [f"label {self.label[operation]}"] if len(self.label) and self.label[operation] else []
+        notes = (
+            [f"label {self.label[operation]}"] if len(self.label) and self.label[operation] else []
+        )
         notes += [f"line {self.line[operation]}"] if len(self.line) and self.line[operation] else []
-        return (f"rank {rank}, operation {operation - int(self.rank_start[rank])}"
-                + (f" ({', '.join(notes)})" if notes else "") + f": {self._statement(operation)}")
+        return (
+            f"rank {rank}, operation {operation - int(self.rank_start[rank])}"
+            + (f" ({', '.join(notes)})" if notes else "")
+            + f": {self._statement(operation)}"
+        )
 
     def _statement(self, operation: int) -> str:
-        kind, peer, size, tag = (int(self.column(name)[operation]) for name in ("kind", "peer", "size", "tag"))
+        kind, peer, size, tag = (
+            int(self.column(name)[operation]) for name in ("kind", "peer", "size", "tag")
+        )
         if kind == CALC:
             return f"calc {size}"
-        return f"{KIND_NAMES.get(kind, '?')} {size}b {'to' if kind == SEND else 'from'} {peer} tag {tag}"
+        return (
+            f"{KIND_NAMES.get(kind, '?')} {size}b {'to' if kind == SEND else 'from'} {peer} tag"
+            f" {tag}"
+        )
 
     def __repr__(self) -> str:
-        return f"Schedule({self.name}: {self.ranks} ranks, {len(self)} operations, {self.messages} messages)"
+        return (
+            f"Schedule({self.name}: {self.ranks} ranks, {len(self)} operations, {self.messages}"
+            " messages)"
+        )
 
-    # --- changing and checking --------------------------------------------------------------------------------------------
+    # --- changing and checking --------------------------------------------------------------------
 
     def with_sizes(self, size: np.ndarray | int) -> "Schedule":
         """The same schedule with other sizes (bytes, or ns for calculations), [N] or one number."""
@@ -181,8 +266,10 @@ class Schedule:
 
         Raises
         ------
-        ScheduleError : no rank; an unknown kind; a peer that does not exist; a send to ANY, or with tag ANY; a negative size; a dependency
-            that leaves its rank or names itself. Cycles and messages without a partner come to light in `simulate`.
+        ScheduleError
+            No rank; an unknown kind; a peer that does not exist; a send to ANY, or with tag ANY; a
+            negative size; a dependency that leaves its rank or names itself. Cycles and messages
+            without a partner come to light in `simulate`.
         """
         if self.ranks < 1:
             raise ScheduleError("a schedule needs at least one rank", where=self.name)
@@ -195,31 +282,63 @@ class Schedule:
 
     def _faults(self) -> Iterator[tuple[np.ndarray, str, str | None]]:
         sends = self.kind == SEND
-        yield (self.kind < SEND) | (self.kind > CALC), "an operation of unknown kind", "only send (1), recv (2) and calc (3) exist"
+        yield (
+            (self.kind < SEND) | (self.kind > CALC),
+            "an operation of unknown kind",
+            "only send (1), recv (2) and calc (3) exist",
+        )
         yield sends & (self.peer < 0), "a send needs a destination", None
-        yield (self.kind != CALC) & (self.peer >= self.ranks), "the peer does not exist", f"there are {self.ranks} ranks, 0 to {self.ranks - 1}"
-        yield (self.kind == RECV) & (self.peer < ANY), "the peer does not exist", f"there are {self.ranks} ranks, and −1 for any"
+        yield (
+            (self.kind != CALC) & (self.peer >= self.ranks),
+            "the peer does not exist",
+            f"there are {self.ranks} ranks, 0 to {self.ranks - 1}",
+        )
+        yield (
+            (self.kind == RECV) & (self.peer < ANY),
+            "the peer does not exist",
+            f"there are {self.ranks} ranks, and −1 for any",
+        )
         if self.tag.min(initial=0) < 0:
-            yield sends & (self.tag < 0), "a send needs a tag of its own", "only a receive can take any tag"
+            yield (
+                sends & (self.tag < 0),
+                "a send needs a tag of its own",
+                "only a receive can take any tag",
+            )
         if self.size.dtype.kind == "i" and self.size.min(initial=0) < 0:
             yield np.broadcast_to(self.size < 0, self.kind.shape), "a negative size", None
 
     def _check_edges(self, start: np.ndarray, local: np.ndarray) -> None:
         if not len(start) and not len(local):
             return
-        if len(start) != len(self) + 1 or start[0] != 0 or start[-1] != len(local) or (np.diff(start) < 0).any():
-            raise ScheduleError("the dependencies' index does not fit the operations", where=self.name)
+        if (
+            len(start) != len(self) + 1
+            or start[0] != 0
+            or start[-1] != len(local)
+            or (np.diff(start) < 0).any()
+        ):
+            raise ScheduleError(
+                "the dependencies' index does not fit the operations", where=self.name
+            )
         lib, ffi = _c()
-        bad = lib.nb_schedule_bad_edge(_pointer(self.rank_start, "int64_t"), self.ranks, ffi.from_buffer(start), start.itemsize,
-                                       _pointer(local, "int32_t"))
+        bad = lib.nb_schedule_bad_edge(
+            _pointer(self.rank_start, "int64_t"),
+            self.ranks,
+            ffi.from_buffer(start),
+            start.itemsize,
+            _pointer(local, "int32_t"),
+        )
         if bad >= 0:
-            self._refuse(int(bad), "a dependency on itself, or on an operation that the rank does not have", None)
+            self._refuse(
+                int(bad),
+                "a dependency on itself, or on an operation that the rank does not have",
+                None,
+            )
 
     def _refuse(self, operation: int, what: str, why: str | None) -> None:
         raise ScheduleError(what, where=f"{self.name}: {self.where(operation)}", why=why)
 
 
-# --- from what a caller has to what the engine wants ----------------------------------------------------------------------
+# --- from what a caller has to what the engine wants ----------------------------------------------
 
 
 def _integers(name: str, values: np.ndarray | int, dtype: type) -> np.ndarray:
@@ -231,7 +350,10 @@ def _integers(name: str, values: np.ndarray | int, dtype: type) -> np.ndarray:
         raise ScheduleError(f"the column '{name}' must hold whole numbers, not {array.dtype}")
     limits = np.iinfo(dtype)
     if array.size and (array.min() < limits.min or array.max() > limits.max):
-        raise ScheduleError(f"the column '{name}' goes from {array.min()} to {array.max()}", why=f"it must lie in {limits.min} to {limits.max}")
+        raise ScheduleError(
+            f"the column '{name}' goes from {array.min()} to {array.max()}",
+            why=f"it must lie in {limits.min} to {limits.max}",
+        )
     return np.ascontiguousarray(array, dtype)
 
 
@@ -259,23 +381,42 @@ def _group(edges: Edges | None, rank_start: np.ndarray, name: str) -> Edges:
     wide = np.int32 if n < 2**31 else np.int64
     operation, needed = (_integers("dependencies", part, wide) for part in edges)
     if len(operation) != len(needed):
-        raise ScheduleError(f"{len(operation)} operations, but {len(needed)} that they need", where=name)
+        raise ScheduleError(
+            f"{len(operation)} operations, but {len(needed)} that they need", where=name
+        )
     if min(operation.min(), needed.min()) < 0 or max(operation.max(), needed.max()) >= n:
-        raise ScheduleError("a dependency names an operation that does not exist", where=name, why=f"there are {n} operations")
+        raise ScheduleError(
+            "a dependency names an operation that does not exist",
+            where=name,
+            why=f"there are {n} operations",
+        )
     start = np.zeros(n + 1, np.int32 if len(operation) < 2**31 else np.int64)
     local = np.empty(len(operation), np.int32)
     lib, ffi = _c()
-    bad = lib.nb_schedule_group(_pointer(rank_start, "int64_t"), len(rank_start) - 1, len(operation), ffi.from_buffer(operation),
-                                ffi.from_buffer(needed), wide().itemsize, ffi.from_buffer(start), start.itemsize, _pointer(local, "int32_t"))
+    bad = lib.nb_schedule_group(
+        _pointer(rank_start, "int64_t"),
+        len(rank_start) - 1,
+        len(operation),
+        ffi.from_buffer(operation),
+        ffi.from_buffer(needed),
+        wide().itemsize,
+        ffi.from_buffer(start),
+        start.itemsize,
+        _pointer(local, "int32_t"),
+    )
     if bad >= 0:
         rank = np.searchsorted(rank_start, [operation[bad], needed[bad]], side="right") - 1
-        raise ScheduleError(f"an operation of rank {rank[0]} depends on one of rank {rank[1]}", where=f"{name}, dependency {bad}",
-                            why="ranks wait for each other by messages only")
+        raise ScheduleError(
+            f"an operation of rank {rank[0]} depends on one of rank {rank[1]}",
+            where=f"{name}, dependency {bad}",
+            why="ranks wait for each other by messages only",
+        )
     return start, local
 
 
 def _c() -> tuple:
     from ._simulator import ffi, lib
+
     return lib, ffi
 
 

@@ -1,4 +1,6 @@
-"""What the figures of Cui et al. 2023 and of Persson et al. 2025, section 3, are drawn of: pure functions of repetitions and their statistics."""
+"""What the figures of Cui et al. 2023 and of Persson et al. 2025, section 3, are drawn of: pure
+functions of repetitions and their statistics.
+"""
 
 from collections.abc import Mapping
 
@@ -6,29 +8,56 @@ import pandas as pd
 
 from .design import Design
 
-_RANK = {"TP-S": 0, "TP": 1, "TP-M": 2}  # of configurations of as many threads: a thread a core first, two a core last
+_RANK = {
+    "TP-S": 0,
+    "TP": 1,
+    "TP-M": 2,
+}  # of configurations of as many threads: a thread a core first, two a core last
 
 
 def thread_scaling(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of pinned threads, of each number of threads those of one configuration: a thread a core as long as there are cores (figures 1 to 3).
+    """The rows of pinned threads, of each number of threads those of one configuration: a thread a
+    core as long as there are cores (figures 1 to 3).
 
     Parameters
     ----------
-    table : `config` and `threads`, of `run_statistics` or `repetitions`, of one compiler.
+    table
+        `config` and `threads`, of `run_statistics` or `repetitions`, of one compiler.
     """
     pinned = table[table["config"].str.fullmatch(r"TP(-[SM]T\d+)?")]
     configs = pinned[["threads", "config"]].drop_duplicates()
-    first = configs.assign(rank=configs["config"].str[:4].map(_RANK)).sort_values(["threads", "rank", "config"]).drop_duplicates("threads")
-    return pinned[pinned["config"].isin(first["config"])].sort_values("threads", kind="stable", ignore_index=True)
+    first = (
+        configs.assign(rank=configs["config"].str[:4].map(_RANK))
+        .sort_values(["threads", "rank", "config"])
+        .drop_duplicates("threads")
+    )
+    return pinned[pinned["config"].isin(first["config"])].sort_values(
+        "threads", kind="stable", ignore_index=True
+    )
 
 
 def smt_sides(design: Design) -> dict[str, str]:
-    """The two rows of figure 5, a thread a core and two: configuration -> why it is not there ("": it is)."""
-    counts = sorted((int(name[5:]) for name in design.chosen if name.startswith("TP-MT") and f"TP-ST{name[5:]}" in design.chosen), reverse=True)
+    """The two rows of figure 5, a thread a core and two: configuration -> why it is not there ("":
+    it is).
+    """
+    counts = sorted(
+        (
+            int(name[5:])
+            for name in design.chosen
+            if name.startswith("TP-MT") and f"TP-ST{name[5:]}" in design.chosen
+        ),
+        reverse=True,
+    )
     if counts:
         return {f"TP-ST{counts[0]}": "", f"TP-MT{counts[0]}": ""}
-    absent = next((one.missing for one in design.listed if one.name.startswith("TP-MT")), "") or "no such pair was measured"
-    return {"TP": "" if "TP" in design.chosen else "TP was not measured", "two threads a core": absent}
+    absent = (
+        next((one.missing for one in design.listed if one.name.startswith("TP-MT")), "")
+        or "no such pair was measured"
+    )
+    return {
+        "TP": "" if "TP" in design.chosen else "TP was not measured",
+        "two threads a core": absent,
+    }
 
 
 def node_sides(design: Design) -> dict[str, str]:
@@ -37,15 +66,22 @@ def node_sides(design: Design) -> dict[str, str]:
     if set(names) <= set(design.chosen):
         return dict.fromkeys(names, "")
     listed = {one.name: one.missing for one in design.listed}
-    return {"TP": "" if "TP" in design.chosen else "TP was not measured", names[1]: listed.get(names[1], "") or "not measured"}
+    return {
+        "TP": "" if "TP" in design.chosen else "TP was not measured",
+        names[1]: listed.get(names[1], "") or "not measured",
+    }
 
 
 def reserved_sides(repeated: pd.DataFrame, house: Mapping[str, int]) -> pd.DataFrame:
-    """Repetitions of configurations without and with a core left to the system (Persson et al. 2025, figures 1 and 2).
+    """Repetitions of configurations without and with a core left to the system (Persson et al.
+    2025, figures 1 and 2).
 
     Parameters
     ----------
-    repeated : of `repetitions`. house : configuration -> cores that it leaves free (`cores_left`).
+    repeated
+        Of `repetitions`.
+    house
+        Configuration -> cores that it leaves free (`cores_left`).
 
     Returns
     -------
@@ -56,6 +92,8 @@ def reserved_sides(repeated: pd.DataFrame, house: Mapping[str, int]) -> pd.DataF
 
 
 def cores_left(design: Design) -> dict[str, int]:
-    """How many CPUs each measured configuration leaves to the system, on purpose or because it has fewer threads."""
+    """How many CPUs each measured configuration leaves to the system, on purpose or because it has
+    fewer threads.
+    """
     usable = max((len(one.cpus) + len(one.house) for one in design.listed), default=0)
     return {name: usable - len(design.configuration(name).cpus) for name in design.chosen}

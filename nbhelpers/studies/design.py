@@ -1,6 +1,8 @@
-"""What a study runs: programs × models × configurations, decided for a machine and kept with its data.
+"""What a study runs: programs × models × configurations, decided for a machine and kept with its
+data.
 
-Owns `design.json` beside the data, so that recorded data are read on any machine. What comes to the machine is added to the design.
+Owns `design.json` beside the data, so that recorded data are read on any machine. What comes to the
+machine is added to the design.
 """
 
 import json
@@ -16,7 +18,14 @@ from ..files import put_aside, to_json, write_json
 from ..machine import topology
 from ..measure import sized
 from ..measure.once import readable
-from ..workloads import Configuration, Workload, compilers, configuration_table, configurations, existing
+from ..workloads import (
+    Configuration,
+    Workload,
+    compilers,
+    configuration_table,
+    configurations,
+    existing,
+)
 from ..workloads import sycl as sycl_programs
 
 PROGRAMS = ("nbody", "stream", "minife")
@@ -31,8 +40,9 @@ _FORMAT = "noisebook design 1"
 class Design:
     """What a study runs on one machine.
 
-    `listed`: all configurations of the study, those that do not exist with the reason; `chosen`: the names of those that are measured; `models`:
-    those that are measured; `absent`: model -> why it is not; `workloads`: (program, model) -> the program in its size, not placed yet.
+    `listed`: all configurations of the study, those that do not exist with the reason; `chosen`:
+    the names of those that are measured; `models`: those that are measured; `absent`: model -> why
+    it is not; `workloads`: (program, model) -> the program in its size, not placed yet.
     """
 
     listed: tuple[Configuration, ...]
@@ -47,8 +57,11 @@ class Design:
 
     def placed(self) -> dict[tuple[str, str, str], Workload]:
         """(program, model, configuration) -> the workload in its place."""
-        return {(program, model, name): self.configuration(name).of(workload)
-                for (program, model), workload in self.workloads.items() for name in self.chosen}
+        return {
+            (program, model, name): self.configuration(name).of(workload)
+            for (program, model), workload in self.workloads.items()
+            for name in self.chosen
+        }
 
     def table(self) -> pd.DataFrame:
         """`configuration_table` with `measured`."""
@@ -56,44 +69,88 @@ class Design:
         return table.assign(measured=table["name"].isin(self.chosen))
 
     def __repr__(self) -> str:
-        return f"Design({len(self.workloads)} programs: {', '.join(self.models)}; {', '.join(self.chosen)})"
+        return (
+            f"Design({len(self.workloads)} programs: {', '.join(self.models)};"
+            f" {', '.join(self.chosen)})"
+        )
 
 
-def kept_design(folder: str | Path, names: Sequence[str], target_seconds: float, programs: Sequence[str] = PROGRAMS,
-                models: Sequence[str] = MODELS, families: Collection[str] = ("mitigation",), measure: bool = True,
-                options: Mapping[str, Mapping] | None = None) -> Design:
+def kept_design(
+    folder: str | Path,
+    names: Sequence[str],
+    target_seconds: float,
+    programs: Sequence[str] = PROGRAMS,
+    models: Sequence[str] = MODELS,
+    families: Collection[str] = ("mitigation",),
+    measure: bool = True,
+    options: Mapping[str, Mapping] | None = None,
+) -> Design:
     """The design of a study on this machine, kept for those who only read its data.
 
     Parameters
     ----------
-    folder : of the study's data. names : of the configurations to measure, those that exist here; empty: all that do.
-    target_seconds : run length to which each OpenMP program is sized; its SYCL twin has the same size.
-    programs : of `nbhelpers.measure.sized`. models : omp, sycl, or compilers; one that is not installed is left out, with the reason.
-    families : of configurations. measure : False: nothing is decided or sized, the folder must hold it. options : of the programs, by name.
+    folder
+        Of the study's data.
+    names
+        Of the configurations to measure, those that exist here; empty: all that do.
+    target_seconds
+        Run length to which each OpenMP program is sized; its SYCL twin has the same size.
+    programs
+        Of `nbhelpers.measure.sized`.
+    models
+        Omp, sycl, or compilers; one that is not installed is left out, with the reason.
+    families
+        Of configurations.
+    measure
+        False: nothing is decided or sized, the folder must hold it.
+    options
+        Of the programs, by name.
 
     Raises
     ------
-    InputError : a name that is no configuration; nothing was kept and `measure` is False.
+    InputError
+        a name that is no configuration; nothing was kept and `measure` is False.
     """
     folder, options = Path(folder), dict(options or {})
     kept = _kept(folder / "design.json", names, models, families, measure)
     listed = tuple(_configuration(record) for record in kept["configurations"])
-    workloads = {(program, model): _sized(folder, program, model, target_seconds, measure, options.get(program, {}))
-                 for program in programs for model in kept["models"]}
+    workloads = {
+        (program, model): _sized(
+            folder, program, model, target_seconds, measure, options.get(program, {})
+        )
+        for program in programs
+        for model in kept["models"]
+    }
     return Design(listed, tuple(kept["chosen"]), tuple(kept["models"]), kept["absent"], workloads)
 
 
-def _kept(path: Path, names: Sequence[str], models: Sequence[str], families: Collection[str], measure: bool) -> dict:
-    """What is on disk; where it may be measured, as this machine would have it now: what came to it is added, what is gone is left out."""
+def _kept(
+    path: Path,
+    names: Sequence[str],
+    models: Sequence[str],
+    families: Collection[str],
+    measure: bool,
+) -> dict:
+    """What is on disk; where it may be measured, as this machine would have it now: what came to it
+    is added, what is gone is left out.
+    """
     kept = readable(path, "design of a study", measure)
     if kept and kept.get("format") != _FORMAT:
         if not measure:
-            raise InputError("not the design of a study", where=path, mend="take the recorded campaign as it came: git checkout data/recorded")
+            raise InputError(
+                "not the design of a study",
+                where=path,
+                mend="take the recorded campaign as it came: git checkout data/recorded",
+            )
         put_aside(path, "not the design of a study")
         kept = {}
     if not measure:
         if not kept:
-            raise InputError("this study was not recorded", where=path, mend="measure it: make paper PROFILE=quick")
+            raise InputError(
+                "this study was not recorded",
+                where=path,
+                mend="measure it: make paper PROFILE=quick",
+            )
         return kept
     decided = json.loads(to_json(_decided(names, models, families)))  # as it will be read back
     if decided != kept:
@@ -104,24 +161,48 @@ def _kept(path: Path, names: Sequence[str], models: Sequence[str], families: Col
 def _decided(names: Sequence[str], models: Sequence[str], families: Collection[str]) -> dict:
     listed = configurations(topology(), os.sched_getaffinity(0), families)
     absent = {model: reason for model in models if (reason := absence(model))}
-    return {"format": _FORMAT, "configurations": [asdict(one) for one in listed], "chosen": [one.name for one in existing(listed, names)],
-            "models": [model for model in models if model not in absent], "absent": absent}
+    return {
+        "format": _FORMAT,
+        "configurations": [asdict(one) for one in listed],
+        "chosen": [one.name for one in existing(listed, names)],
+        "models": [model for model in models if model not in absent],
+        "absent": absent,
+    }
 
 
 def absence(model: str) -> str:
     """Why the programs of a model, or compiler, cannot be run here; "" if they can."""
     if model == "sycl":
-        return "" if sycl_programs.available() else "the SYCL programs are not installed (an optional extra: make sycl)"
-    return f"the programs are not built with {model}" if model in COMPILERS and model not in compilers() else ""
+        return (
+            ""
+            if sycl_programs.available()
+            else "the SYCL programs are not installed (an optional extra: make sycl)"
+        )
+    return (
+        f"the programs are not built with {model}"
+        if model in COMPILERS and model not in compilers()
+        else ""
+    )
 
 
 def _configuration(record: dict) -> Configuration:
-    return Configuration(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
+    return Configuration(
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in record.items()
+        }
+    )
 
 
-def _sized(folder: Path, program: str, model: str, target_seconds: float, measure: bool, options: Mapping) -> Workload:
+def _sized(
+    folder: Path, program: str, model: str, target_seconds: float, measure: bool, options: Mapping
+) -> Workload:
     """Of the size that was found for OpenMP: twins must do the same work to be compared."""
     wanted = target_seconds if measure else None
     path = folder / f"{program}.json"
     workload = sized(program, path, wanted, measure=measure, **options)
-    return workload if model == "omp" else sized(program, path, wanted, measure=measure, model=model, **options)
+    return (
+        workload
+        if model == "omp"
+        else sized(program, path, wanted, measure=measure, model=model, **options)
+    )

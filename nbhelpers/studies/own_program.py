@@ -1,7 +1,8 @@
-"""Why one's own program does not take the same time twice: measured, traced, replayed, explained, treated.
+"""Why one's own program does not take the same time twice: measured, traced, replayed, explained,
+treated.
 
-Owns the order of these steps, how a given time is divided among them, and the verdicts in plain words.
-Every step keeps its data in one folder, so that the same call goes on where it stopped.
+Owns the order of these steps, how a given time is divided among them, and the verdicts in plain
+words. Every step keeps its data in one folder, so that the same call goes on where it stopped.
 """
 
 import math
@@ -30,10 +31,10 @@ from ..progress import readable
 from ..trace import Tracer, read_traces, summary
 from ..workloads import Report, Workload, program
 
-SECONDS = 300.0           # what a study takes unless it is told otherwise
-LEAST_RUNS = 90           # lengths of a run that it needs
+SECONDS = 300.0  # what a study takes unless it is told otherwise
+LEAST_RUNS = 90  # lengths of a run that it needs
 TRACED, REPLAYED, TREATED = 0.22, 0.18, 0.6  # shares of the time
-ROUNDS = (5, 40)          # of a campaign: at least, at most
+ROUNDS = (5, 40)  # of a campaign: at least, at most
 CANNOT = "cannot tell here"
 QUESTIONS = {
     "spread": "How much do the runs differ?",
@@ -47,29 +48,49 @@ QUESTIONS = {
 _UNIT = re.compile(r"[^\s()\[\]\\|?+*^$]*")
 
 
-def described_program(command: str | Sequence[str] = "", *, shell: str | bool = "", description: str = "",
-                      region: str = "", lines: Sequence[str] = (), seconds: str = "",
-                      reports: Sequence[str] = (), outcome: str = "", threads: int = 0,
-                      timeout_s: float = 0) -> Workload:
-    """`program`, from plain texts and numbers, as a command line or a notebook's parameters give them.
+def described_program(
+    command: str | Sequence[str] = "",
+    *,
+    shell: str | bool = "",
+    description: str = "",
+    region: str = "",
+    lines: Sequence[str] = (),
+    seconds: str = "",
+    reports: Sequence[str] = (),
+    outcome: str = "",
+    threads: int = 0,
+    timeout_s: float = 0,
+) -> Workload:
+    """`program`, from plain texts and numbers, as a command line or a notebook's parameters give
+    them.
 
     What is empty or 0 counts as not given.
 
     Parameters
     ----------
-    command : words, or one string of them.
-    shell : a line for /bin/sh in place of the command; or True: the command is one.
-    description : name of a known program, or the path of a .yml file.
-    region : kind of the timed region.
-    lines : the two patterns of printed lines between which it is timed.
-    seconds : pattern of the time that it prints, with a group `seconds`.
-    reports : each ``NAME=REGEX[:UNIT[:higher|lower]]``; see `report_of`.
-    outcome : name of what runs are judged by.
-    threads, timeout_s : see `program`.
+    command
+        Words, or one string of them.
+    shell
+        a line for /bin/sh in place of the command; or True: the command is one.
+    description
+        Name of a known program, or the path of a .yml file.
+    region
+        Kind of the timed region.
+    lines
+        The two patterns of printed lines between which it is timed.
+    seconds
+        Pattern of the time that it prints, with a group `seconds`.
+    reports
+        Each ``NAME=REGEX[:UNIT[:higher|lower]]``; see `report_of`.
+    outcome
+        Name of what runs are judged by.
+    threads, timeout_s
+        See `program`.
 
     Raises
     ------
-    InputError, RunError : see `program`.
+    InputError, RunError
+        See `program`.
 
     Examples
     --------
@@ -79,13 +100,24 @@ def described_program(command: str | Sequence[str] = "", *, shell: str | bool = 
     if shell and command and not isinstance(shell, bool):
         raise InputError("both a command and a shell line were given", mend="give one of them")
     if lines and len(lines) != 2:
-        raise InputError(f"{len(lines)} patterns of lines were given; a region has two",
-                         mend="the line that opens it, and the line that closes it")
+        raise InputError(
+            f"{len(lines)} patterns of lines were given; a region has two",
+            mend="the line that opens it, and the line that closes it",
+        )
     line = shell if isinstance(shell, str) else ""
-    given = {"description": description, "region": tuple(lines) or region, "seconds": seconds,
-             "reports": tuple(map(report_of, reports)), "outcome": outcome, "threads": threads,
-             "timeout_s": timeout_s, "shell": bool(shell)}
-    return program(line or command or None, **{name: value for name, value in given.items() if value})
+    given = {
+        "description": description,
+        "region": tuple(lines) or region,
+        "seconds": seconds,
+        "reports": tuple(map(report_of, reports)),
+        "outcome": outcome,
+        "threads": threads,
+        "timeout_s": timeout_s,
+        "shell": bool(shell),
+    }
+    return program(
+        line or command or None, **{name: value for name, value in given.items() if value}
+    )
 
 
 def report_of(text: str) -> Report:
@@ -96,7 +128,8 @@ def report_of(text: str) -> Report:
 
     Raises
     ------
-    InputError : there is no name or no pattern, or `Report` refuses them.
+    InputError
+        There is no name or no pattern, or `Report` refuses them.
 
     Examples
     --------
@@ -105,8 +138,10 @@ def report_of(text: str) -> Report:
     """
     name, equals, rest = text.partition("=")
     if not (name and equals and rest):
-        raise InputError(f"'{text}' is no report", mend=r"NAME=REGEX:UNIT:higher, such as "
-                                                        r"'rate=rate: (?P<value>[0-9.]+):MB/s:higher'")
+        raise InputError(
+            f"'{text}' is no report",
+            mend=r"NAME=REGEX:UNIT:higher, such as " r"'rate=rate: (?P<value>[0-9.]+):MB/s:higher'",
+        )
     pattern, direction = rest, "lower"
     if rest.rpartition(":")[2] in ("higher", "lower"):
         pattern, _, direction = rest.rpartition(":")
@@ -117,7 +152,8 @@ def report_of(text: str) -> Report:
 
 
 def own_folder(workload: Workload) -> Path:
-    """Where the study of a program is kept unless it is told otherwise: one folder for each command.
+    """Where the study of a program is kept unless it is told otherwise: one folder for each
+    command.
 
     Examples
     --------
@@ -134,11 +170,16 @@ class Plan:
 
     Parameters
     ----------
-    run_seconds : one run, with its start and end.
-    seconds : all that is measured.
-    traced : rounds of a run with tracing and one without.
-    replayed : rounds of a run with the worst run's noise and one without.
-    treated_seconds : for finding the cause and trying what may help.
+    run_seconds
+        One run, with its start and end.
+    seconds
+        All that is measured.
+    traced
+        Rounds of a run with tracing and one without.
+    replayed
+        Rounds of a run with the worst run's noise and one without.
+    treated_seconds
+        For finding the cause and trying what may help.
     """
 
     run_seconds: float
@@ -149,20 +190,35 @@ class Plan:
 
     def table(self) -> pd.DataFrame:
         """One row a step: step, runs, seconds (at most)."""
-        rows = [("measure and trace", 2 * self.traced, 2 * self.traced * self.run_seconds),
-                ("replay the worst run's noise", 2 * self.replayed, 2 * self.replayed * self.run_seconds),
-                ("look for the cause, try what may help", None, self.treated_seconds)]
+        rows = [
+            ("measure and trace", 2 * self.traced, 2 * self.traced * self.run_seconds),
+            (
+                "replay the worst run's noise",
+                2 * self.replayed,
+                2 * self.replayed * self.run_seconds,
+            ),
+            ("look for the cause, try what may help", None, self.treated_seconds),
+        ]
         return pd.DataFrame(rows, columns=["step", "runs", "seconds"]).astype({"runs": "Int64"})
 
     def sentences(self) -> list[str]:
         """What will be done, and how long each part takes."""
         runs = self.run_seconds
-        return [f"A run takes {readable(runs)}. Measuring takes {readable(self.seconds)} at most, "
-                "analysing some seconds more.",
-                f"1. measure and trace: 2 × {self.traced} runs, {readable(2 * self.traced * runs)}",
+        return [
+            (
+                f"A run takes {readable(runs)}. Measuring takes {readable(self.seconds)} at most, "
+                "analysing some seconds more."
+            ),
+            f"1. measure and trace: 2 × {self.traced} runs, {readable(2 * self.traced * runs)}",
+            (
                 f"2. replay the worst run's noise: 2 × {self.replayed} runs, "
-                f"{readable(2 * self.replayed * runs)}",
-                f"3. look for the cause and try what may help: {readable(self.treated_seconds)} at most"]
+                f"{readable(2 * self.replayed * runs)}"
+            ),
+            (
+                f"3. look for the cause and try what may help: {readable(self.treated_seconds)} at"
+                " most"
+            ),
+        ]
 
 
 def plan_of(run_seconds: float, seconds: float = 0, runs: int = 0) -> Plan:
@@ -170,12 +226,17 @@ def plan_of(run_seconds: float, seconds: float = 0, runs: int = 0) -> Plan:
 
     Parameters
     ----------
-    run_seconds : of one run. seconds : in all; 0: five minutes, or more where runs are long.
-    runs : rounds of the first two steps; 0: what the time allows.
+    run_seconds
+        Of one run.
+    seconds
+        In all; 0: five minutes, or more where runs are long.
+    runs
+        Rounds of the first two steps; 0: what the time allows.
 
     Raises
     ------
-    InputError : the time is too short for anything to be seen.
+    InputError
+        The time is too short for anything to be seen.
 
     Examples
     --------
@@ -184,12 +245,16 @@ def plan_of(run_seconds: float, seconds: float = 0, runs: int = 0) -> Plan:
     """
     least = LEAST_RUNS * run_seconds
     if seconds and seconds < least:
-        raise InputError(f"{seconds:g} s are too short: a run takes {readable(run_seconds)}",
-                         why="fewer runs show nothing of how they vary",
-                         mend=f"give at least {math.ceil(least)} s, or a smaller problem")
+        raise InputError(
+            f"{seconds:g} s are too short: a run takes {readable(run_seconds)}",
+            why="fewer runs show nothing of how they vary",
+            mend=f"give at least {math.ceil(least)} s, or a smaller problem",
+        )
     seconds = seconds or max(SECONDS, least)
-    traced, replayed = (runs or int(min(max(share * seconds / (2 * run_seconds), ROUNDS[0]), ROUNDS[1]))
-                        for share in (TRACED, REPLAYED))
+    traced, replayed = (
+        runs or int(min(max(share * seconds / (2 * run_seconds), ROUNDS[0]), ROUNDS[1]))
+        for share in (TRACED, REPLAYED)
+    )
     return Plan(run_seconds, seconds, traced, replayed, TREATED * seconds)
 
 
@@ -199,12 +264,18 @@ class Verdict:
 
     Parameters
     ----------
-    question : as it is asked.
-    answer : yes, no, or "cannot tell here"; empty where the answer is a number.
-    sentence : the answer in words; where it cannot be told, why.
-    value, low, high : the number and its 95 % interval; None: there is none.
-    unit : of these.
-    n : runs that it rests on.
+    question
+        As it is asked.
+    answer
+        Yes, no, or "cannot tell here"; empty where the answer is a number.
+    sentence
+        The answer in words; where it cannot be told, why.
+    value, low, high
+        The number and its 95 % interval; None: there is none.
+    unit
+        Of these.
+    n
+        Runs that it rests on.
     """
 
     question: str
@@ -224,9 +295,11 @@ class Verdicts(list):
     """Some verdicts; show themselves in a notebook."""
 
     def _repr_html_(self) -> str:
-        return "".join(f"<p><strong>{escape(verdict.question)}</strong> "
-                       f"{escape(verdict.answer + ': ' if verdict.answer else '')}{escape(verdict.sentence)}</p>"
-                       for verdict in self)
+        return "".join(
+            f"<p><strong>{escape(verdict.question)}</strong> "
+            f"{escape(verdict.answer + ': ' if verdict.answer else '')}{escape(verdict.sentence)}</p>"
+            for verdict in self
+        )
 
 
 @dataclass(frozen=True)
@@ -235,13 +308,20 @@ class Traced:
 
     Parameters
     ----------
-    runs : finished runs; `cell` is untraced or traced.
-    events : noise events of the traced ones.
-    noise : by source; see `trace.summary`.
-    tracing : traced against untraced runs.
-    delta : what the slowest traced run suffered beyond the average.
-    config : `delta` as a noise config; None: nothing was left.
-    own : whether the program itself was traced, and not a loop in its place.
+    runs
+        Finished runs; `cell` is untraced or traced.
+    events
+        Noise events of the traced ones.
+    noise
+        By source; see `trace.summary`.
+    tracing
+        Traced against untraced runs.
+    delta
+        What the slowest traced run suffered beyond the average.
+    config
+        `delta` as a noise config; None: nothing was left.
+    own
+        Whether the program itself was traced, and not a loop in its place.
     """
 
     runs: pd.DataFrame
@@ -269,12 +349,18 @@ class OwnProgram:
 
     Parameters
     ----------
-    workload : the program.
-    folder : keeps everything; None: see `own_folder`.
-    seconds : that measuring may take; 0: five minutes, or more where runs are long.
-    runs : rounds of the first two steps; 0: what the time allows.
-    risk : the highest of a mitigation that is tried: none, low or high.
-    seed : of random orders and of resampling.
+    workload
+        The program.
+    folder
+        Keeps everything; None: see `own_folder`.
+    seconds
+        That measuring may take; 0: five minutes, or more where runs are long.
+    runs
+        Rounds of the first two steps; 0: what the time allows.
+    risk
+        The highest of a mitigation that is tried: none, low or high.
+    seed
+        Of random orders and of resampling.
 
     Examples
     --------
@@ -283,8 +369,15 @@ class OwnProgram:
     OwnProgram(sleep: folder)
     """
 
-    def __init__(self, workload: Workload, folder: str | Path | None = None, seconds: float = 0,
-                 runs: int = 0, risk: str = "low", seed: int = 1):
+    def __init__(
+        self,
+        workload: Workload,
+        folder: str | Path | None = None,
+        seconds: float = 0,
+        runs: int = 0,
+        risk: str = "low",
+        seed: int = 1,
+    ):
         self.workload, self.folder = workload, Path(folder or own_folder(workload))
         self.seconds, self.runs, self.risk, self.seed = seconds, runs, risk, seed
 
@@ -314,8 +407,11 @@ class OwnProgram:
         tracer = Tracer(folder / "traces")
         ran = tracer.stand_in(self.workload)
         cells = [Cell("untraced", ran), Cell("traced", ran, attachments=[tracer])]
-        runs = finished(Campaign(folder, cells, runs=self.plan.traced, seed=self.seed,
-                                 attachments=metrics("all")).run())
+        runs = finished(
+            Campaign(
+                folder, cells, runs=self.plan.traced, seed=self.seed, attachments=metrics("all")
+            ).run()
+        )
         own = runs[runs["cell"] == "traced"]
         events = read_traces(folder / "traces", own)
         delta = delta_noise(events, average_noise(events, own), own) if len(events) else events
@@ -323,26 +419,39 @@ class OwnProgram:
         if config is not None:
             config.write(self.folder / "worst-run.json")
         tracing = compare(runs[runs["cell"] == "untraced"], own, seed=self.seed)
-        return Traced(runs, events, summary(events, own), tracing, delta, config, ran is self.workload)
+        return Traced(
+            runs, events, summary(events, own), tracing, delta, config, ran is self.workload
+        )
 
     @cached_property
     def replayed(self) -> pd.DataFrame:
-        """Step 2: runs with the slowest run's noise, and without, in turn; `cell` is injected or baseline.
+        """Step 2: runs with the slowest run's noise, and without, in turn; `cell` is injected or
+        baseline.
 
         Raises
         ------
-        InputError : nothing is left to replay.
+        InputError
+            Nothing is left to replay.
         """
         config = self.config
         folder = self.folder / "replayed" / config.digest
-        return finished(injection_campaign(folder, self.workload, config, runs=self.plan.replayed,
-                                           seed=self.seed + 1).run())
+        return finished(
+            injection_campaign(
+                folder, self.workload, config, runs=self.plan.replayed, seed=self.seed + 1
+            ).run()
+        )
 
     @cached_property
     def treatments(self) -> Treatments:
         """Steps 3 and 4: what separates slow runs, and what helps."""
-        return autopilot(self.workload, self.plan.treated_seconds, folder=self.folder / "treated",
-                         risk=self.risk, seed=self.seed, general=True)
+        return autopilot(
+            self.workload,
+            self.plan.treated_seconds,
+            folder=self.folder / "treated",
+            risk=self.risk,
+            seed=self.seed,
+            general=True,
+        )
 
     # ---- the verdicts ----
 
@@ -351,7 +460,8 @@ class OwnProgram:
 
         Parameters
         ----------
-        each : called with each of them as soon as it is known.
+        each
+            Called with each of them as soon as it is known.
 
         Notes
         -----
@@ -375,10 +485,13 @@ class OwnProgram:
 
         Parameters
         ----------
-        about : spread, noise, tracing, replay, anomaly, cause or remedy.
+        about
+            Spread, noise, tracing, replay, anomaly, cause or remedy.
         """
         if about not in QUESTIONS:
-            raise InputError(f"there is no question about '{about}'", mend=f"one of {', '.join(QUESTIONS)}")
+            raise InputError(
+                f"there is no question about '{about}'", mend=f"one of {', '.join(QUESTIONS)}"
+            )
         return self._answers[about]
 
     def show(self, *about: str) -> "Verdicts":
@@ -387,8 +500,10 @@ class OwnProgram:
 
     def sentences(self, *about: str) -> list[str]:
         """Answers as sentences; see `verdict`."""
-        return [f"{verdict.question} **{verdict.answer or 'Measured'}**: {verdict.sentence}"
-                for verdict in map(self.verdict, about)]
+        return [
+            f"{verdict.question} **{verdict.answer or 'Measured'}**: {verdict.sentence}"
+            for verdict in map(self.verdict, about)
+        ]
 
     @property
     def config(self) -> NoiseConfig:
@@ -396,7 +511,8 @@ class OwnProgram:
 
         Raises
         ------
-        InputError : nothing is left.
+        InputError
+            Nothing is left.
         """
         if self.traced.config is None:
             raise InputError("the slowest run suffered no more than the average")
@@ -407,14 +523,17 @@ class OwnProgram:
         """What the slowest traced run is judged by; None where a loop was traced in its place."""
         if not self.traced.own:
             return None
-        return float(self.traced.runs.set_index("run").loc[self.traced.delta.attrs["run"], self._judged.name])
+        return float(
+            self.traced.runs.set_index("run").loc[self.traced.delta.attrs["run"], self._judged.name]
+        )
 
     def missing(self, step: str) -> str:
         """Why a step cannot be done here; empty: it can, and its data are there now.
 
         Parameters
         ----------
-        step : traced, config, replayed or treatments.
+        step
+            Traced, config, replayed or treatments.
         """
         try:
             getattr(self, step)
@@ -436,14 +555,25 @@ class OwnProgram:
             return Verdict(question, CANNOT, f"because {error.what}.{mend}")
 
     def _spread(self, question: str) -> Verdict:
-        """Of the program itself: where a loop was traced in its place, of the runs without replayed noise."""
+        """Of the program itself: where a loop was traced in its place, of the runs without replayed
+        noise.
+        """
         runs = self._undisturbed()
         row = summarise(runs.assign(cell="all")).iloc[0]
         values = runs[self._judged.name]
-        return Verdict(question, "", f"by {percent(row.cv)} of the mean (standard deviation), 95 % interval "
-                       f"{percent(row.cv_low)} to {percent(row.cv_high)}, n = {len(values)}. Median "
-                       f"{self._number(values.median())}, from {self._number(values.min())} to "
-                       f"{self._number(values.max())}.", row.cv, row.cv_low, row.cv_high, "of the mean", len(values))
+        return Verdict(
+            question,
+            "",
+            f"by {percent(row.cv)} of the mean (standard deviation), 95 % interval "
+            f"{percent(row.cv_low)} to {percent(row.cv_high)}, n = {len(values)}. Median "
+            f"{self._number(values.median())}, from {self._number(values.min())} to "
+            f"{self._number(values.max())}.",
+            row.cv,
+            row.cv_low,
+            row.cv_high,
+            "of the mean",
+            len(values),
+        )
 
     def _undisturbed(self) -> pd.DataFrame:
         try:
@@ -459,11 +589,25 @@ class OwnProgram:
         low, high = bootstrap_interval(shares, "mean", self.seed)
         first = self.traced.noise.index[0] if len(self.traced.noise) else None
         most = f" Most is {first[1]} ({first[0]})." if first and self.traced.own else ""
-        instead = "" if self.traced.own else (" Measured by a loop in place of your program, which cannot be "
-                                              f"traced here: see {places.how_to('doctor')}.")
-        return Verdict(question, "", f"{percent(shares.mean())}, 95 % interval {percent(low)} to {percent(high)}, "
-                       f"n = {len(shares)} runs.{most}{instead}", float(shares.mean()), low, high, "of CPU time",
-                       len(shares))
+        instead = (
+            ""
+            if self.traced.own
+            else (
+                " Measured by a loop in place of your program, which cannot be "
+                f"traced here: see {places.how_to('doctor')}."
+            )
+        )
+        return Verdict(
+            question,
+            "",
+            f"{percent(shares.mean())}, 95 % interval {percent(low)} to {percent(high)}, "
+            f"n = {len(shares)} runs.{most}{instead}",
+            float(shares.mean()),
+            low,
+            high,
+            "of CPU time",
+            len(shares),
+        )
 
     def _tracing(self, question: str) -> Verdict:
         if not self.traced.own:
@@ -474,25 +618,47 @@ class OwnProgram:
         runs = self.replayed
         of_loop = "" if self.traced.own else " The noise is that of the loop's worst run."
         baseline, injected = (runs[runs["cell"] == name] for name in ("baseline", "injected"))
-        return self._change(question, compare(baseline, injected, seed=self.seed), "the replay",
-                            len(injected), of_loop)
+        return self._change(
+            question,
+            compare(baseline, injected, seed=self.seed),
+            "the replay",
+            len(injected),
+            of_loop,
+        )
 
     def _anomaly(self, question: str) -> Verdict:
         if not self.traced.own:
             return self._untraceable(question)
         worst = float(self._judged.costs([self.slowest_value])[0])
-        costs = {cell: self._judged.costs(own[self._judged.name]) for cell, own in self.replayed.groupby("cell")}
+        costs = {
+            cell: self._judged.costs(own[self._judged.name])
+            for cell, own in self.replayed.groupby("cell")
+        }
         ratio = mean_ratio(costs["injected"], worst, seed=self.seed)
         explained = ratio.low <= 1 <= ratio.high
-        rest = "" if explained else f" Undisturbed runs take × {costs['baseline'].mean() / worst:.3f}."
-        return Verdict(question, "yes" if explained else "no", f"the replay takes × {ratio.value:.3f} of the slowest "
-                       f"run ({self._number(self.slowest_value)}), 95 % interval {ratio.low:.3f} to {ratio.high:.3f}, "
-                       f"n = {ratio.count}; × 1 would be as slow.{rest}", ratio.value, ratio.low, ratio.high,
-                       "of the slowest run", ratio.count)
+        rest = (
+            "" if explained else f" Undisturbed runs take × {costs['baseline'].mean() / worst:.3f}."
+        )
+        return Verdict(
+            question,
+            "yes" if explained else "no",
+            f"the replay takes × {ratio.value:.3f} of the slowest run"
+            f" ({self._number(self.slowest_value)}), 95 % interval {ratio.low:.3f} to"
+            f" {ratio.high:.3f}, n = {ratio.count}; × 1 would be as slow.{rest}",
+            ratio.value,
+            ratio.low,
+            ratio.high,
+            "of the slowest run",
+            ratio.count,
+        )
 
     def _untraceable(self, question: str) -> Verdict:
-        return Verdict(question, CANNOT, "because a program cannot be traced on this machine by this user. "
-                                         f"What to do: {places.how_to('doctor')}.")
+        return Verdict(
+            question,
+            CANNOT,
+            "because a program cannot be traced on this machine by this user. "
+            f"What to do: {places.how_to('doctor')}.",
+        )
 
     def _cause(self, question: str) -> Verdict:
         found = self.treatments.explanation
@@ -501,24 +667,55 @@ class OwnProgram:
             return Verdict(question, "no", f"{found.summary} n = {n}.", n=n)
         names = [explain_factor(name).name for name in self.treatments.factors.index[:2]]
         known = f" That points to: {', '.join(names)}." if names else ""
-        return Verdict(question, "yes", f"{found.summary}{known} n = {n}.", found.accuracy, *found.accuracy_interval,
-                       "balanced accuracy", n)
+        return Verdict(
+            question,
+            "yes",
+            f"{found.summary}{known} n = {n}.",
+            found.accuracy,
+            *found.accuracy_interval,
+            "balanced accuracy",
+            n,
+        )
 
     def _remedy(self, question: str) -> Verdict:
         report = self.treatments
         if report.tried.empty:
-            reasons = "; ".join(f"{row['name']}: {row['reason']}" for _, row in report.left_out.head(3).iterrows())
-            return Verdict(question, CANNOT, f"because nothing could be tried ({reasons or 'nothing is known to help'}).")
+            reasons = "; ".join(
+                f"{row['name']}: {row['reason']}" for _, row in report.left_out.head(3).iterrows()
+            )
+            return Verdict(
+                question,
+                CANNOT,
+                f"because nothing could be tried ({reasons or 'nothing is known to help'}).",
+            )
         if not report.helped:
             least, most = report.tried["runs"].min(), report.tried["runs"].max()
-            return Verdict(question, "no", f"of {len(report.tried)} tried none is shown to help "
-                           f"({', '.join(report.tried['name'])}; n = {least} to {most} rounds each).", n=int(least))
+            return Verdict(
+                question,
+                "no",
+                f"of {len(report.tried)} tried none is shown to help "
+                f"({', '.join(report.tried['name'])}; n = {least} to {most} rounds each).",
+                n=int(least),
+            )
         best = report.tried.loc[report.helped[0]]
-        again = f" Measured again: {report.confirmed.verdict}" if report.confirmed else " It was not measured again."
-        return Verdict(question, "yes", f"“{best['name']}”: the mean is × {best['mean_ratio']:.3f}, 95 % interval "
-                       f"{best['mean_low']:.3f} to {best['mean_high']:.3f}, the standard deviation × "
-                       f"{best['sd_ratio']:.3f}, n = {best['runs']} rounds.{again}{_by_hand(report.helped[0])}",
-                       best["mean_ratio"], best["mean_low"], best["mean_high"], "of the mean", int(best["runs"]))
+        again = (
+            f" Measured again: {report.confirmed.verdict}"
+            if report.confirmed
+            else " It was not measured again."
+        )
+        return Verdict(
+            question,
+            "yes",
+            f"“{best['name']}”: the mean is × {best['mean_ratio']:.3f}, 95 % interval "
+            f"{best['mean_low']:.3f} to {best['mean_high']:.3f}, the standard deviation × "
+            f"{best['sd_ratio']:.3f}, n = {best['runs']}"
+            f" rounds.{again}{_by_hand(report.helped[0])}",
+            best["mean_ratio"],
+            best["mean_low"],
+            best["mean_high"],
+            "of the mean",
+            int(best["runs"]),
+        )
 
     # ---- words ----
 
@@ -529,18 +726,42 @@ class OwnProgram:
     def headline(self) -> str:
         """The answer to the title of the page, in one sentence."""
         spread, cause, remedy = (self.verdict(name) for name in ("spread", "cause", "remedy"))
-        differ = f"The runs differ by {percent(spread.value)} (n = {spread.n})" if spread.n else "How much the runs differ cannot be told"
-        named = {"yes": "something that was counted separates the slow ones", "no": "nothing that was counted separates the slow ones"}
+        differ = (
+            f"The runs differ by {percent(spread.value)} (n = {spread.n})"
+            if spread.n
+            else "How much the runs differ cannot be told"
+        )
+        named = {
+            "yes": "something that was counted separates the slow ones",
+            "no": "nothing that was counted separates the slow ones",
+        }
         helped = {"yes": "a remedy helps", "no": "no remedy is shown to help"}
-        return f"{differ}; {named.get(cause.answer, 'why cannot be told here')}; {helped.get(remedy.answer, 'what helps cannot be told here')}."
+        return (
+            f"{differ}; {named.get(cause.answer, 'why cannot be told here')};"
+            f" {helped.get(remedy.answer, 'what helps cannot be told here')}."
+        )
 
-    def _change(self, question: str, comparison: Comparison, what: str, n: int, more: str = "") -> Verdict:
+    def _change(
+        self, question: str, comparison: Comparison, what: str, n: int, more: str = ""
+    ) -> Verdict:
         mean = comparison.table.loc["mean"]
         answer = {"worse": "yes", "better": "no, the contrary"}.get(comparison.better, "no")
-        seen = "" if answer != "no" else " No change is shown by so many runs, which does not prove that there is none."
-        return Verdict(question, answer, f"with {what} the mean {self._judged.name} is × {mean.ratio:.4f}, 95 % interval "
-                       f"{mean.low:.4f} to {mean.high:.4f}, n = {n} runs each.{seen}{more}", mean.ratio, mean.low,
-                       mean.high, "of the mean", n)
+        seen = (
+            ""
+            if answer != "no"
+            else " No change is shown by so many runs, which does not prove that there is none."
+        )
+        return Verdict(
+            question,
+            answer,
+            f"with {what} the mean {self._judged.name} is × {mean.ratio:.4f}, 95 % interval "
+            f"{mean.low:.4f} to {mean.high:.4f}, n = {n} runs each.{seen}{more}",
+            mean.ratio,
+            mean.low,
+            mean.high,
+            "of the mean",
+            n,
+        )
 
     def _number(self, value: float) -> str:
         return f"{value:.4g} {self._judged.unit}".strip()

@@ -1,6 +1,8 @@
-"""The study of Persson et al. 2025, sections 3 and 5: programs × models × configurations, undisturbed and under replayed worst cases.
+"""The study of Persson et al. 2025, sections 3 and 5: programs × models × configurations,
+undisturbed and under replayed worst cases.
 
-Owns its two campaigns (traced baseline; undisturbed and injected, interleaved) and the choice of the worst traces; the tables are next door.
+Owns its two campaigns (traced baseline; undisturbed and injected, interleaved) and the choice of
+the worst traces; the tables are next door.
 """
 
 from collections.abc import Mapping
@@ -19,7 +21,11 @@ from ..trace import Tracer, read_traces
 from .design import Design
 
 TRACED, UNTRACED, UNDISTURBED = "traced", "untraced", "undisturbed"
-MODES = {"improved": ("improved", "roam"), "pessimistic": ("pessimistic", "roam"), "faithful": ("improved", "faithful")}
+MODES = {
+    "improved": ("improved", "roam"),
+    "pessimistic": ("pessimistic", "roam"),
+    "faithful": ("improved", "faithful"),
+}
 MODE = "improved"  # under which all configurations are compared: that of section 5.2
 KEYS = ["program", "model", "config"]
 
@@ -35,7 +41,9 @@ class WorstTrace:
     run: int
     seconds: float
     configs: Mapping[str, NoiseConfig]
-    steal_ms: float = float("nan")  # of the machine's CPU time, taken by the hypervisor during that run
+    steal_ms: float = float(
+        "nan"
+    )  # of the machine's CPU time, taken by the hypervisor during that run
     planted: bool = False  # the run was disturbed on purpose: nbhelpers.studies.persson_fairness
 
     @property
@@ -44,18 +52,25 @@ class WorstTrace:
         return f"planted-{self.model}" if self.planted else f"#{self.number}"
 
 
-def baseline_campaign(folder: str | Path, design: Design, runs: int, seed: int = 0, frozen: bool = False) -> Campaign:
-    """Every program, model and configuration traced (Persson et al. 2025, sec. 5.1), and each program and model untraced in the first configuration.
+def baseline_campaign(
+    folder: str | Path, design: Design, runs: int, seed: int = 0, frozen: bool = False
+) -> Campaign:
+    """Every program, model and configuration traced (Persson et al. 2025, sec. 5.1), and each
+    program and model untraced in the first configuration.
 
     At the level without a kernel tracer nothing is traced: the runs show the baseline only.
     """
     folder, cells = Path(folder), []
-    tracer = [] if frozen or doctor().capabilities.tracer == "detours" else [Tracer(folder / "traces")]
+    tracer = (
+        [] if frozen or doctor().capabilities.tracer == "detours" else [Tracer(folder / "traces")]
+    )
     for key, workload in design.placed().items():
         cells.append(Cell(_cell(*key, TRACED), workload, attachments=tracer))
         if key[2] == design.chosen[0]:
             cells.append(Cell(_cell(*key, UNTRACED), workload))
-    return Campaign(folder, cells, runs=runs, seed=seed, frozen=frozen, attachments=_with_every_run(frozen))
+    return Campaign(
+        folder, cells, runs=runs, seed=seed, frozen=frozen, attachments=_with_every_run(frozen)
+    )
 
 
 def _cell(program: str, model: str, config: str, noise: str, mode: str = "") -> str:
@@ -67,32 +82,64 @@ def _with_every_run(frozen: bool) -> tuple:
 
 
 def labelled(runs: pd.DataFrame) -> pd.DataFrame:
-    """Finished runs with `program`, `trace` (traced, untraced, undisturbed, #1, …) and `mode` from the cell's name."""
+    """Finished runs with `program`, `trace` (traced, untraced, undisturbed, #1, …) and `mode` from
+    the cell's name.
+    """
     data = finished(runs)
     parts = data["cell"].str.extract(r"^(?P<program>\S+) \S+ \S+ (?P<trace>\S+) ?(?P<mode>.*)$")
     return data.assign(**{name: parts[name] for name in parts})
 
 
-def worst_traces(folder: str | Path, runs: pd.DataFrame, fallback: str | Path | None = None, count: int = 1, each_model: bool = False) -> list[WorstTrace]:
-    """Of each program the runs that were furthest above the mean of their own configuration, with their delta under each merge.
+def worst_traces(
+    folder: str | Path,
+    runs: pd.DataFrame,
+    fallback: str | Path | None = None,
+    count: int = 1,
+    each_model: bool = False,
+) -> list[WorstTrace]:
+    """Of each program the runs that were furthest above the mean of their own configuration, with
+    their delta under each merge.
 
     Parameters
     ----------
-    folder : of the baseline campaign. runs : its runs (`labelled`). count : worst traces a program.
-    each_model : so many of each of its models; then every model is replayed its own traces and the other's (the paper's question of fairness, sec. 5.2).
-    fallback : a noise config to take for all programs where nothing was traced, or no trace has anything left to replay.
+    folder
+        Of the baseline campaign.
+    runs
+        Its runs (`labelled`).
+    count
+        Worst traces a program.
+    each_model
+        So many of each of its models; then every model is replayed its own traces and the other's
+        (the paper's question of fairness, sec. 5.2).
+    fallback
+        a noise config to take for all programs where nothing was traced, or no trace has anything
+        left to replay.
 
     Raises
     ------
-    InputError : no trace, and no fallback.
+    InputError
+        No trace, and no fallback.
     """
     traced = runs[runs["trace"] == TRACED]
-    groups = [group for _, group in traced.groupby(["program", "model"] if each_model else ["program"])]
+    groups = [
+        group for _, group in traced.groupby(["program", "model"] if each_model else ["program"])
+    ]
     found = [worst for own in groups for worst in _worst_of(Path(folder) / "traces", own, count)]
-    found = [replace(worst, number=sum(other.program == worst.program for other in found[:place]) + 1) for place, worst in enumerate(found)]
-    missing = [program for program in traced["program"].unique() if program not in {worst.program for worst in found}]
+    found = [
+        replace(worst, number=sum(other.program == worst.program for other in found[:place]) + 1)
+        for place, worst in enumerate(found)
+    ]
+    missing = [
+        program
+        for program in traced["program"].unique()
+        if program not in {worst.program for worst in found}
+    ]
     if missing and fallback is None:
-        raise InputError(f"there is no trace to replay for {', '.join(missing)}", where=folder, mend="trace more runs, or give a fallback config")
+        raise InputError(
+            f"there is no trace to replay for {', '.join(missing)}",
+            where=folder,
+            mend="trace more runs, or give a fallback config",
+        )
     return found + [_fallback(program, NoiseConfig.read(fallback)) for program in missing]
 
 
@@ -107,18 +154,35 @@ def _worst_of(folder: Path, own: pd.DataFrame, count: int) -> list[WorstTrace]:
         configs = trace_configs(folder, own[own["run"] == row.run], int(row.run), cell, folder)
         if configs:
             steal_ms = 1e3 * getattr(row, "steal_s", float("nan"))
-            worst.append(WorstTrace(row.program, row.model, row.config, len(worst) + 1, int(row.run), float(row.seconds), configs, steal_ms))
+            worst.append(
+                WorstTrace(
+                    row.program,
+                    row.model,
+                    row.config,
+                    len(worst) + 1,
+                    int(row.run),
+                    float(row.seconds),
+                    configs,
+                    steal_ms,
+                )
+            )
         if len(worst) == count:
             break
     return worst
 
 
-def trace_configs(folder: Path, runs: pd.DataFrame, run: int, cell: pd.DataFrame, cell_folder: Path) -> dict[str, NoiseConfig]:
-    """A run's noise less what its configuration has on average, under each merge; empty if nothing is left.
+def trace_configs(
+    folder: Path, runs: pd.DataFrame, run: int, cell: pd.DataFrame, cell_folder: Path
+) -> dict[str, NoiseConfig]:
+    """A run's noise less what its configuration has on average, under each merge; empty if nothing
+    is left.
 
     Parameters
     ----------
-    folder, runs : of the run's trace. cell : the traced runs of its configuration, with their traces in `cell_folder`.
+    folder, runs
+        Of the run's trace.
+    cell
+        The traced runs of its configuration, with their traces in `cell_folder`.
     """
     events = read_traces(folder, runs)
     if not (events["run"] == run).any():
@@ -126,47 +190,90 @@ def trace_configs(folder: Path, runs: pd.DataFrame, run: int, cell: pd.DataFrame
     delta = delta_noise(events, average_noise(read_traces(cell_folder, cell), cell), runs, run=run)
     if not (delta["duration_ns"] > 0).any():
         return {}
-    return {merge: NoiseConfig.from_events(delta, merge=merge) for merge in {merge for merge, _ in MODES.values()}}
+    return {
+        merge: NoiseConfig.from_events(delta, merge=merge)
+        for merge in {merge for merge, _ in MODES.values()}
+    }
 
 
 def _fallback(program: str, config: NoiseConfig) -> WorstTrace:
     seconds = float(config.provenance.get("seconds", config.window_ns / 1e9))
-    return WorstTrace(program, "none", "none", 1, -1, seconds, {merge: config for merge, _ in MODES.values()})
+    return WorstTrace(
+        program, "none", "none", 1, -1, seconds, {merge: config for merge, _ in MODES.values()}
+    )
 
 
-def injected_campaign(folder: str | Path, design: Design, worst: list[WorstTrace], runs: int, seed: int = 0, frozen: bool = False) -> Campaign:
-    """Each program, model and configuration undisturbed and under its program's worst traces (sec. 5.2), all in random order.
+def injected_campaign(
+    folder: str | Path,
+    design: Design,
+    worst: list[WorstTrace],
+    runs: int,
+    seed: int = 0,
+    frozen: bool = False,
+) -> Campaign:
+    """Each program, model and configuration undisturbed and under its program's worst traces (sec.
+    5.2), all in random order.
 
-    The configuration that a trace came from is injected under every mode: the pessimistic merge, the improved one, and
-    the improved one with interrupts kept on their CPUs (`MODES`). `worst` holds natural traces and planted ones alike.
+    The configuration that a trace came from is injected under every mode: the pessimistic merge,
+    the improved one, and the improved one with interrupts kept on their CPUs (`MODES`). `worst`
+    holds natural traces and planted ones alike.
     """
     cells, placed = [], design.placed()
     for (program, model, config), workload in placed.items():
         cells.append(Cell(_cell(program, model, config, UNDISTURBED), workload))
         for trace in (trace for trace in worst if trace.program == program):
             source = (trace.model, trace.config) == (model, config)
-            cells += [(trace, mode, (program, model, config), workload) for mode in (MODES if source else (MODE,))]
+            cells += [
+                (trace, mode, (program, model, config), workload)
+                for mode in (MODES if source else (MODE,))
+            ]
     injectors: dict[tuple, list] = {}
-    ready = [cell if isinstance(cell, Cell) else _injected(*cell, injectors, frozen) for cell in cells]
+    ready = [
+        cell if isinstance(cell, Cell) else _injected(*cell, injectors, frozen) for cell in cells
+    ]
     noises = [cell.noise for cell in ready]
-    return Campaign(Path(folder) / digest(*noises), ready, runs=runs, seed=seed, frozen=frozen, attachments=_with_every_run(frozen))
+    return Campaign(
+        Path(folder) / digest(*noises),
+        ready,
+        runs=runs,
+        seed=seed,
+        frozen=frozen,
+        attachments=_with_every_run(frozen),
+    )
 
 
-def _injected(trace: WorstTrace, mode: str, key: tuple[str, str, str], workload, injectors: dict, frozen: bool) -> Cell:
+def _injected(
+    trace: WorstTrace, mode: str, key: tuple[str, str, str], workload, injectors: dict, frozen: bool
+) -> Cell:
     """One injector a trace and mode, whichever configurations it accompanies."""
     merge, placement = MODES[mode]
     config = trace.configs[merge]
     known = (trace.program, trace.label, mode)
     if known not in injectors:
         injectors[known] = [] if frozen else [Injector(config, placement)]
-    return Cell(_cell(*key, trace.label, mode), workload, noise=config.digest, attachments=injectors[known])
+    return Cell(
+        _cell(*key, trace.label, mode), workload, noise=config.digest, attachments=injectors[known]
+    )
 
 
 def describe_traces(worst: list[WorstTrace]) -> pd.DataFrame:
-    """One row a worst trace: `program`, `model`, `config`, `trace`, `run`, `anomaly_seconds`, `steal_ms` during it, and what the improved merge replays: `events`, `noise_ms`."""
+    """One row a worst trace: `program`, `model`, `config`, `trace`, `run`, `anomaly_seconds`,
+    `steal_ms` during it, and what the improved merge replays: `events`, `noise_ms`.
+    """
     rows = []
     for trace in worst:
         events = trace.configs[MODES[MODE][0]].events()
-        rows.append({"program": trace.program, "model": trace.model, "config": trace.config, "trace": trace.label, "run": trace.run,
-                     "anomaly_seconds": trace.seconds, "steal_ms": trace.steal_ms, "events": len(events), "noise_ms": events["duration_ns"].sum() / 1e6})
+        rows.append(
+            {
+                "program": trace.program,
+                "model": trace.model,
+                "config": trace.config,
+                "trace": trace.label,
+                "run": trace.run,
+                "anomaly_seconds": trace.seconds,
+                "steal_ms": trace.steal_ms,
+                "events": len(events),
+                "noise_ms": events["duration_ns"].sum() / 1e6,
+            }
+        )
     return pd.DataFrame(rows)

@@ -1,4 +1,5 @@
-"""Answers to the questions of fairness: contrasts of slowdowns over pairs of runs of the same round, each with its interval and what steal changes.
+"""Answers to the questions of fairness: contrasts of slowdowns over pairs of runs of the same
+round, each with its interval and what steal changes.
 
 Pure: labelled runs in, tables and sentences out. "Cannot be seen here" is an answer.
 """
@@ -16,12 +17,27 @@ from .persson import MODE, UNDISTURBED, WorstTrace
 from .persson_fairness import FIXED, SCALED
 
 DIFFERENT, SAME, UNSEEN = "differs", "same to within 5 %", "cannot be seen here"
-_COLUMNS = ["question", "comparison", "answer", "effect_percent", "low_percent", "high_percent", "adjusted_percent", "pairs"]
+_COLUMNS = [
+    "question",
+    "comparison",
+    "answer",
+    "effect_percent",
+    "low_percent",
+    "high_percent",
+    "adjusted_percent",
+    "pairs",
+]
 BIAS = "own trace against the other model's, OpenMP and SYCL together"
-LONGER_FIXED, LONGER_SCALED = "twice as long, noise of fixed length", "twice as long, noise as long as the run"
-NO_LENGTHS = "no disturbance was planted and traced, or the profile asks for no runs of two lengths (length_runs)"
-GAP_FIXED, GAP_SCALED = "SYCL / OpenMP, noise of fixed length", "SYCL / OpenMP, noise as long as the run"
-ADDED, GAP_ADDED = "what the fixed length makes of twice as long", "what the fixed length makes of SYCL / OpenMP"
+LONGER_FIXED = "twice as long, noise of fixed length"
+LONGER_SCALED = "twice as long, noise as long as the run"
+NO_LENGTHS = (
+    "no disturbance was planted and traced, or the profile asks for no runs of two lengths"
+    " (length_runs)"
+)
+GAP_FIXED = "SYCL / OpenMP, noise of fixed length"
+GAP_SCALED = "SYCL / OpenMP, noise as long as the run"
+ADDED = "what the fixed length makes of twice as long"
+GAP_ADDED = "what the fixed length makes of SYCL / OpenMP"
 
 
 def crossing_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFrame:
@@ -29,22 +45,34 @@ def crossing_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.Data
 
     Parameters
     ----------
-    runs : of `injected_campaign`, labelled. worst : the traces; the planted ones if there are any, for they differ in nothing but the traced program.
+    runs
+        Of `injected_campaign`, labelled.
+    worst
+        The traces; the planted ones if there are any, for they differ in nothing but the traced
+        program.
 
     Returns
     -------
-    One row a comparison of slowdowns (log ratios, a pair of runs each, of the same program, configuration and round): `question`, `comparison`,
-    `answer`, `effect_percent` with its 95 % interval (Student), `adjusted_percent` (the effect where steal is the same), `pairs`.
+    One row a comparison of slowdowns (log ratios, a pair of runs each, of the same program,
+    configuration and round): `question`, `comparison`, `answer`, `effect_percent` with its 95 %
+    interval (Student), `adjusted_percent` (the effect where steal is the same), `pairs`.
     """
     source = {(trace.program, trace.label): trace.model for trace in _crossed(worst)}
     noisy = runs[runs["mode"] == MODE]
-    noisy = noisy.assign(noise_kind=[source.get(key) for key in zip(noisy["program"], noisy["trace"])]).dropna(subset="noise_kind")
+    noisy = noisy.assign(
+        noise_kind=[source.get(key) for key in zip(noisy["program"], noisy["trace"])]
+    ).dropna(subset="noise_kind")
     calm = runs[runs["trace"] == UNDISTURBED].assign(noise_kind=UNDISTURBED)
     costs = _costs(pd.concat([noisy, calm]), ["program", "config", "round"], ["model"])
-    omp, sycl = {("omp", "omp"): 1.0, ("omp", "sycl"): -1.0}, {("sycl", "sycl"): 1.0, ("sycl", "omp"): -1.0}
-    rows = {"OpenMP: own trace against SYCL's": omp, "SYCL: own trace against OpenMP's": sycl, BIAS: {key: weight / 2 for key, weight in {**omp, **sycl}.items()},
-            "SYCL / OpenMP under traces of OpenMP": {("sycl", "omp"): 1.0, ("omp", "omp"): -1.0},
-            "SYCL / OpenMP under traces of SYCL": {("sycl", "sycl"): 1.0, ("omp", "sycl"): -1.0}}
+    omp = {("omp", "omp"): 1.0, ("omp", "sycl"): -1.0}
+    sycl = {("sycl", "sycl"): 1.0, ("sycl", "omp"): -1.0}
+    rows = {
+        "OpenMP: own trace against SYCL's": omp,
+        "SYCL: own trace against OpenMP's": sycl,
+        BIAS: {key: weight / 2 for key, weight in {**omp, **sycl}.items()},
+        "SYCL / OpenMP under traces of OpenMP": {("sycl", "omp"): 1.0, ("omp", "omp"): -1.0},
+        "SYCL / OpenMP under traces of SYCL": {("sycl", "sycl"): 1.0, ("omp", "sycl"): -1.0},
+    }
     return _table("whose trace disturbs whom", costs, rows)
 
 
@@ -54,17 +82,37 @@ def _crossed(worst: Collection[WorstTrace]) -> list[WorstTrace]:
 
 
 def length_table(runs: pd.DataFrame | None) -> pd.DataFrame:
-    """Does a longer run look more resilient only because the noise has a fixed length? Columns as of `crossing_table`.
+    """Does a longer run look more resilient only because the noise has a fixed length? Columns as
+    of `crossing_table`.
 
     Parameters
     ----------
-    runs : of `length_campaign`, `labelled_lengths`; None: there were none.
+    runs
+        Of `length_campaign`, `labelled_lengths`; None: there were none.
     """
     costs = None if runs is None else _costs(runs, ["program", "round"], ["model", "length"])
-    models = [] if runs is None else [model for model in PRINTED_MODELS if model in set(runs["model"])]
-    longer = {kind: {(model, length, kind): sign / len(models) for model in models for length, sign in (("x2", 1.0), ("x1", -1.0))} for kind in (FIXED, SCALED)}
-    gaps = {kind: {("sycl", "x1", kind): 1.0, ("omp", "x1", kind): -1.0} for kind in (FIXED, SCALED)}
-    rows = {LONGER_FIXED: longer[FIXED], LONGER_SCALED: longer[SCALED], ADDED: _less(longer), GAP_FIXED: gaps[FIXED], GAP_SCALED: gaps[SCALED], GAP_ADDED: _less(gaps)}
+    models = (
+        [] if runs is None else [model for model in PRINTED_MODELS if model in set(runs["model"])]
+    )
+    longer = {
+        kind: {
+            (model, length, kind): sign / len(models)
+            for model in models
+            for length, sign in (("x2", 1.0), ("x1", -1.0))
+        }
+        for kind in (FIXED, SCALED)
+    }
+    gaps = {
+        kind: {("sycl", "x1", kind): 1.0, ("omp", "x1", kind): -1.0} for kind in (FIXED, SCALED)
+    }
+    rows = {
+        LONGER_FIXED: longer[FIXED],
+        LONGER_SCALED: longer[SCALED],
+        ADDED: _less(longer),
+        GAP_FIXED: gaps[FIXED],
+        GAP_SCALED: gaps[SCALED],
+        GAP_ADDED: _less(gaps),
+    }
     return _table("fixed length of noise", costs, rows)
 
 
@@ -73,41 +121,103 @@ def _less(kinds: Mapping[str, Mapping]) -> dict:
 
 
 def length_cells(runs: pd.DataFrame | None) -> pd.DataFrame:
-    """What each cell of `length_campaign` took: `benchmark`, `model`, `length`, `noise`, `seconds`, `sd_ms`, `noise_percent` (injected CPU time of the run's length), `steal_ms`, `runs`."""
-    names = ["benchmark", "model", "length", "noise", "seconds", "sd_ms", "noise_percent", "steal_ms", "runs"]
+    """What each cell of `length_campaign` took: `benchmark`, `model`, `length`, `noise`, `seconds`,
+    `sd_ms`, `noise_percent` (injected CPU time of the run's length), `steal_ms`, `runs`.
+    """
+    names = [
+        "benchmark",
+        "model",
+        "length",
+        "noise",
+        "seconds",
+        "sd_ms",
+        "noise_percent",
+        "steal_ms",
+        "runs",
+    ]
     if runs is None:
         return because(pd.DataFrame(columns=names), NO_LENGTHS)
-    shares = 100 * runs.get("injected_ns", pd.Series(0.0, runs.index)).fillna(0) / 1e9 / region_seconds(runs)
+    shares = (
+        100
+        * runs.get("injected_ns", pd.Series(0.0, runs.index)).fillna(0)
+        / 1e9
+        / region_seconds(runs)
+    )
     steal = runs.get("steal_s", pd.Series(np.nan, runs.index))
-    grouped = runs.assign(share=shares, steal=steal).groupby(["program", "model", "length", "noise_kind"], sort=True)
-    table = grouped.agg(seconds=("seconds", "mean"), sd=("seconds", "std"), noise_percent=("share", "mean"), steal=("steal", "mean"), runs=("run", "size")).reset_index()
-    table = table.assign(benchmark=table["program"].map(BENCHMARKS), model=table["model"].map(PRINTED_MODELS), noise=table["noise_kind"], sd_ms=1e3 * table["sd"],
-                         steal_ms=1e3 * table["steal"])
+    grouped = runs.assign(share=shares, steal=steal).groupby(
+        ["program", "model", "length", "noise_kind"], sort=True
+    )
+    table = grouped.agg(
+        seconds=("seconds", "mean"),
+        sd=("seconds", "std"),
+        noise_percent=("share", "mean"),
+        steal=("steal", "mean"),
+        runs=("run", "size"),
+    ).reset_index()
+    table = table.assign(
+        benchmark=table["program"].map(BENCHMARKS),
+        model=table["model"].map(PRINTED_MODELS),
+        noise=table["noise_kind"],
+        sd_ms=1e3 * table["sd"],
+        steal_ms=1e3 * table["steal"],
+    )
     return table[names]
 
 
-def _costs(runs: pd.DataFrame, pair: list[str], within: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Log slowdown over the undisturbed run of the same round, and the difference in steal: a row a pair, a column a (…, noise_kind)."""
-    data = runs.assign(log=np.log(runs["seconds"]), steal=runs["steal_s"] if "steal_s" in runs else 0.0)
-    wide = data.pivot_table(index=pair, columns=[*within, "noise_kind"], values=["log", "steal"], aggfunc="mean", observed=True)
+def _costs(
+    runs: pd.DataFrame, pair: list[str], within: list[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Log slowdown over the undisturbed run of the same round, and the difference in steal: a row a
+    pair, a column a (…, noise_kind).
+    """
+    data = runs.assign(
+        log=np.log(runs["seconds"]), steal=runs["steal_s"] if "steal_s" in runs else 0.0
+    )
+    wide = data.pivot_table(
+        index=pair,
+        columns=[*within, "noise_kind"],
+        values=["log", "steal"],
+        aggfunc="mean",
+        observed=True,
+    )
     return tuple(_less_calm(wide[name]) for name in ("log", "steal"))
 
 
 def _less_calm(wide: pd.DataFrame) -> pd.DataFrame:
     calm = {name[:-1]: wide[name] for name in wide if name[-1] == UNDISTURBED}
-    return pd.DataFrame({name: wide[name] - calm[name[:-1]] for name in wide if name[-1] != UNDISTURBED and name[:-1] in calm})
+    return pd.DataFrame(
+        {
+            name: wide[name] - calm[name[:-1]]
+            for name in wide
+            if name[-1] != UNDISTURBED and name[:-1] in calm
+        }
+    )
 
 
-def _table(question: str, costs: tuple[pd.DataFrame, pd.DataFrame] | None, rows: Mapping[str, Mapping]) -> pd.DataFrame:
-    listed = [{"question": question, "comparison": name, **_contrast(costs, weights)} for name, weights in rows.items()]
+def _table(
+    question: str, costs: tuple[pd.DataFrame, pd.DataFrame] | None, rows: Mapping[str, Mapping]
+) -> pd.DataFrame:
+    listed = [
+        {"question": question, "comparison": name, **_contrast(costs, weights)}
+        for name, weights in rows.items()
+    ]
     return pd.DataFrame(listed, columns=_COLUMNS)
 
 
 def _contrast(costs: tuple[pd.DataFrame, pd.DataFrame] | None, weights: Mapping) -> dict:
-    nothing = {"answer": UNSEEN, "effect_percent": np.nan, "low_percent": np.nan, "high_percent": np.nan, "adjusted_percent": np.nan, "pairs": 0}
+    nothing = {
+        "answer": UNSEEN,
+        "effect_percent": np.nan,
+        "low_percent": np.nan,
+        "high_percent": np.nan,
+        "adjusted_percent": np.nan,
+        "pairs": 0,
+    }
     if costs is None or not weights or not set(weights) <= set(costs[0].columns):
         return nothing
-    effects, steal = (sum(weight * table[name] for name, weight in weights.items()) for table in costs)
+    effects, steal = (
+        sum(weight * table[name] for name, weight in weights.items()) for table in costs
+    )
     kept = effects.notna()
     effects, steal = effects[kept].to_numpy(), steal[kept].fillna(0).to_numpy()
     if len(effects) < FEWEST or not np.ptp(effects) > 0:
@@ -116,13 +226,22 @@ def _contrast(costs: tuple[pd.DataFrame, pd.DataFrame] | None, weights: Mapping)
 
     sample = DescrStatsW(effects)
     low, high = sample.tconfint_mean()
-    percent = {name: 100 * np.expm1(value) for name, value in (("effect_percent", sample.mean), ("low_percent", low), ("high_percent", high),
-                                                               ("adjusted_percent", at_equal_steal(effects, steal)))}
+    percent = {
+        name: 100 * np.expm1(value)
+        for name, value in (
+            ("effect_percent", sample.mean),
+            ("low_percent", low),
+            ("high_percent", high),
+            ("adjusted_percent", at_equal_steal(effects, steal)),
+        )
+    }
     return {"answer": answer(low, high), "pairs": len(effects)} | percent
 
 
 def answer(low: float, high: float) -> str:
-    """What an interval of log ratios says: the same if all of it lies within ± 5 %, different if 0 lies outside of it, in this order."""
+    """What an interval of log ratios says: the same if all of it lies within ± 5 %, different if 0
+    lies outside of it, in this order.
+    """
     if np.log(1 - MARGIN) < low and high < np.log(1 + MARGIN):
         return SAME
     return DIFFERENT if low > 0 or high < 0 else UNSEEN
@@ -130,12 +249,33 @@ def answer(low: float, high: float) -> str:
 
 def fairness_sentences(crossing: pd.DataFrame, lengths: pd.DataFrame) -> list[str]:
     """An answer to each of the two questions, in a sentence."""
-    bias, fixed, scaled, added, gap = _row(crossing, BIAS), *(_row(lengths, name) for name in (LONGER_FIXED, LONGER_SCALED, ADDED, GAP_ADDED))
-    told = {SAME: "**yes**, to within 5 %", DIFFERENT: "**no**", UNSEEN: "**cannot be seen here**"}[bias["answer"]]
-    why = UNSEEN if added["answer"] == UNSEEN else "yes" if added["answer"] == DIFFERENT and added["effect_percent"] < 0 else "no"
-    return [f"Do traces of SYCL treat SYCL as those of OpenMP treat OpenMP? {told}: under its own model's trace a program's slowdown factor differs from that under the other's by {_effect(bias)}.",
-            f"Does a longer run look more resilient because the noise has a fixed length? **{why}**: twice as long, its slowdown factor changes by {_effect(fixed)}; "
-            f"under noise as long as the run by {_effect(scaled)}. Of SYCL's slowdown against OpenMP's the fixed length makes {_effect(gap)}."]
+    bias, fixed, scaled, added, gap = (
+        _row(crossing, BIAS),
+        *(_row(lengths, name) for name in (LONGER_FIXED, LONGER_SCALED, ADDED, GAP_ADDED)),
+    )
+    told = {SAME: "**yes**, to within 5 %", DIFFERENT: "**no**", UNSEEN: "**cannot be seen here**"}[
+        bias["answer"]
+    ]
+    why = (
+        UNSEEN
+        if added["answer"] == UNSEEN
+        else "yes"
+        if added["answer"] == DIFFERENT and added["effect_percent"] < 0
+        else "no"
+    )
+    return [
+        (
+            f"Do traces of SYCL treat SYCL as those of OpenMP treat OpenMP? {told}: under its own"
+            " model's trace a program's slowdown factor differs from that under the other's by"
+            f" {_effect(bias)}."
+        ),
+        (
+            "Does a longer run look more resilient because the noise has a fixed length?"
+            f" **{why}**: twice as long, its slowdown factor changes by {_effect(fixed)}; under"
+            f" noise as long as the run by {_effect(scaled)}. Of SYCL's slowdown against OpenMP's"
+            f" the fixed length makes {_effect(gap)}."
+        ),
+    ]
 
 
 def _row(table: pd.DataFrame, comparison: str) -> pd.Series:
@@ -145,4 +285,7 @@ def _row(table: pd.DataFrame, comparison: str) -> pd.Series:
 def _effect(row: pd.Series) -> str:
     if np.isnan(row["effect_percent"]):
         return f"an unknown part ({row['pairs']} pairs of runs; at least {FEWEST} are needed)"
-    return f"{row['effect_percent']:+.1f} % ({row['low_percent']:+.1f} to {row['high_percent']:+.1f}; {row['pairs']} pairs)"
+    return (
+        f"{row['effect_percent']:+.1f} % ({row['low_percent']:+.1f} to {row['high_percent']:+.1f};"
+        f" {row['pairs']} pairs)"
+    )

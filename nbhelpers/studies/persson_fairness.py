@@ -1,7 +1,9 @@
-"""The questions of fairness of Persson et al. 2025, section 5.2: whose trace disturbs whom, and what a fixed length of noise does to longer runs.
+"""The questions of fairness of Persson et al. 2025, section 5.2: whose trace disturbs whom, and
+what a fixed length of noise does to longer runs.
 
-Owns the traces of planted disturbances (the same hogs beside each model, so that nothing but the traced program differs), noise repeated for as
-long as a program runs, and the campaign of programs of two lengths. The answers are in `persson_answers`.
+Owns the traces of planted disturbances (the same hogs beside each model, so that nothing but the
+traced program differs), noise repeated for as long as a program runs, and the campaign of programs
+of two lengths. The answers are in `persson_answers`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,17 +30,34 @@ FIXED, SCALED = "fixed", "scaled"
 LENGTHS = {"x1": 1.0, "x2": 2.0}
 
 
-def planted_traces(folder: str | Path, design: Design, baseline: pd.DataFrame, traces: str | Path, programs: Sequence[str], seed: int = 0,
-                   frozen: bool = False) -> list[WorstTrace]:
-    """One traced run of each program and model beside real-time hogs that follow one schedule a program, whatever the model.
+def planted_traces(
+    folder: str | Path,
+    design: Design,
+    baseline: pd.DataFrame,
+    traces: str | Path,
+    programs: Sequence[str],
+    seed: int = 0,
+    frozen: bool = False,
+) -> list[WorstTrace]:
+    """One traced run of each program and model beside real-time hogs that follow one schedule a
+    program, whatever the model.
 
-    An anomaly of known size where natural ones are too weak to show anything. What is replayed is made of the trace alone: its noise less what the
-    configuration has on average, as of any other trace.
+    An anomaly of known size where natural ones are too weak to show anything. What is replayed is
+    made of the trace alone: its noise less what the configuration has on average, as of any other
+    trace.
 
     Parameters
     ----------
-    folder : of this campaign. baseline : runs of `baseline_campaign`, labelled. traces : its folder of traces. programs : for which.
-    seed, frozen : of the campaign.
+    folder
+        Of this campaign.
+    baseline
+        Runs of `baseline_campaign`, labelled.
+    traces
+        Its folder of traces.
+    programs
+        For which.
+    seed, frozen
+        Of the campaign.
 
     Returns
     -------
@@ -46,41 +65,98 @@ def planted_traces(folder: str | Path, design: Design, baseline: pd.DataFrame, t
 
     Notes
     -----
-    The schedule lasts as long as the first model's run on average; in it each of at most four CPUs is taken for a quarter of the time, in
-    blocks of 1 to 20 ms.
+    The schedule lasts as long as the first model's run on average; in it each of at most four CPUs
+    is taken for a quarter of the time, in blocks of 1 to 20 ms.
     """
-    if "trace_events" not in baseline or not set(programs) & {program for program, _ in design.workloads}:
+    if "trace_events" not in baseline or not set(programs) & {
+        program for program, _ in design.workloads
+    }:
         return []
     place = design.configuration(design.chosen[0])
-    wanted = {key: place.of(workload) for key, workload in design.workloads.items() if key[0] in programs}
+    wanted = {
+        key: place.of(workload) for key, workload in design.workloads.items() if key[0] in programs
+    }
     schedules: dict[str, dict] = {}
     for key in wanted:
-        schedules.setdefault(key[0], _schedule(float(_own(baseline, key, design.chosen[0])["seconds"].mean()), place.cpus, seed + len(schedules)))
+        schedules.setdefault(
+            key[0],
+            _schedule(
+                float(_own(baseline, key, design.chosen[0])["seconds"].mean()),
+                place.cpus,
+                seed + len(schedules),
+            ),
+        )
     tracer = [] if frozen else [Tracer(Path(folder) / "traces")]
-    cells = [Cell(" ".join(key), workload, noise=digest(str(schedules[key[0]])), attachments=() if frozen else (_hog(schedules[key[0]]), *tracer))
-             for key, workload in wanted.items()]
-    runs = finished(Campaign(folder, cells, runs=1, seed=seed, frozen=frozen, attachments=_with_every_run(frozen)).run()).set_index("cell", drop=False)
-    found = [_trace(Path(folder) / "traces", runs.loc[[" ".join(key)]], key, baseline, Path(traces), design.chosen[0]) for key in wanted]
+    cells = [
+        Cell(
+            " ".join(key),
+            workload,
+            noise=digest(str(schedules[key[0]])),
+            attachments=() if frozen else (_hog(schedules[key[0]]), *tracer),
+        )
+        for key, workload in wanted.items()
+    ]
+    runs = finished(
+        Campaign(
+            folder, cells, runs=1, seed=seed, frozen=frozen, attachments=_with_every_run(frozen)
+        ).run()
+    ).set_index("cell", drop=False)
+    found = [
+        _trace(
+            Path(folder) / "traces",
+            runs.loc[[" ".join(key)]],
+            key,
+            baseline,
+            Path(traces),
+            design.chosen[0],
+        )
+        for key in wanted
+    ]
     return [trace for trace in found if trace.configs]
 
 
 def _schedule(seconds: float, cpus: Sequence[int], seed: int) -> dict[int, list[tuple[int, int]]]:
     chosen = sorted(cpus)[:MOST_CPUS]
-    return random_schedule(seconds, PLANTED_SHARE * len(chosen), chosen, seed, SHORTEST_MS, LONGEST_MS)
+    return random_schedule(
+        seconds, PLANTED_SHARE * len(chosen), chosen, seed, SHORTEST_MS, LONGEST_MS
+    )
 
 
 def _hog(schedule: Mapping) -> Hog:
     return Hog(schedule) if doctor().capabilities.fifo else Hog(schedule, priority=0)
 
 
-def _trace(folder: Path, run: pd.DataFrame, key: tuple[str, str], baseline: pd.DataFrame, traces: Path, config: str) -> WorstTrace:
-    configs = trace_configs(folder, run, int(run["run"].iloc[0]), _own(baseline, key, config), traces)
+def _trace(
+    folder: Path,
+    run: pd.DataFrame,
+    key: tuple[str, str],
+    baseline: pd.DataFrame,
+    traces: Path,
+    config: str,
+) -> WorstTrace:
+    configs = trace_configs(
+        folder, run, int(run["run"].iloc[0]), _own(baseline, key, config), traces
+    )
     steal = run["steal_s"].iloc[0] if "steal_s" in run else float("nan")
-    return WorstTrace(*key, config, 1, int(run["run"].iloc[0]), float(run["seconds"].iloc[0]), configs, 1e3 * steal, planted=True)
+    return WorstTrace(
+        *key,
+        config,
+        1,
+        int(run["run"].iloc[0]),
+        float(run["seconds"].iloc[0]),
+        configs,
+        1e3 * steal,
+        planted=True,
+    )
 
 
 def _own(baseline: pd.DataFrame, key: tuple[str, str], config: str) -> pd.DataFrame:
-    return baseline[(baseline["program"] == key[0]) & (baseline["model"] == key[1]) & (baseline["config"] == config) & (baseline["trace"] == TRACED)]
+    return baseline[
+        (baseline["program"] == key[0])
+        & (baseline["model"] == key[1])
+        & (baseline["config"] == config)
+        & (baseline["trace"] == TRACED)
+    ]
 
 
 def _with_every_run(frozen: bool) -> tuple:
@@ -93,32 +169,61 @@ def repeated(config: NoiseConfig, times: int) -> NoiseConfig:
     What reached beyond the window waits for the noise that comes next, as in the improved merge.
     """
     events = config.events().drop(columns="event").assign(run=0)
-    parts = [events.assign(start_ns=events["start_ns"] + number * config.window_ns) for number in range(times)]
+    parts = [
+        events.assign(start_ns=events["start_ns"] + number * config.window_ns)
+        for number in range(times)
+    ]
     story = {**config.provenance, "repeated": times}
-    return NoiseConfig.from_events(pd.concat(parts, ignore_index=True), window_ns=times * config.window_ns, provenance=story)
+    return NoiseConfig.from_events(
+        pd.concat(parts, ignore_index=True), window_ns=times * config.window_ns, provenance=story
+    )
 
 
-def longer_programs(folder: str | Path, design: Design, programs: Sequence[str], factor: float) -> dict[tuple[str, str], Workload]:
-    """The design's programs with about so many times the work, in its first configuration: (program, model) -> workload."""
+def longer_programs(
+    folder: str | Path, design: Design, programs: Sequence[str], factor: float
+) -> dict[tuple[str, str], Workload]:
+    """The design's programs with about so many times the work, in its first configuration:
+    (program, model) -> workload.
+    """
     place = design.configuration(design.chosen[0])
-    return {key: place.of(_grown(Path(folder) / f"{key[0]}.json", *key, factor)) for key in design.workloads if key[0] in programs}
+    return {
+        key: place.of(_grown(Path(folder) / f"{key[0]}.json", *key, factor))
+        for key in design.workloads
+        if key[0] in programs
+    }
 
 
 def _grown(path: Path, program: str, model: str, factor: float) -> Workload:
     known = sizing(program)
     make = partial(known.make, **({} if model == "omp" else {"model": model}))
-    return calibrated(lambda size, threads: make(round(size * factor ** (1 / known.exponent)), threads=threads), path, measure=False)
+    return calibrated(
+        lambda size, threads: make(round(size * factor ** (1 / known.exponent)), threads=threads),
+        path,
+        measure=False,
+    )
 
 
-def length_campaign(folder: str | Path, sizes: str | Path, design: Design, planted: Sequence[WorstTrace], runs: int, seed: int = 0,
-                    frozen: bool = False) -> Campaign | None:
-    """Each program and model in two lengths, undisturbed, under noise of fixed length and under noise as long as the run, all in random order.
+def length_campaign(
+    folder: str | Path,
+    sizes: str | Path,
+    design: Design,
+    planted: Sequence[WorstTrace],
+    runs: int,
+    seed: int = 0,
+    frozen: bool = False,
+) -> Campaign | None:
+    """Each program and model in two lengths, undisturbed, under noise of fixed length and under
+    noise as long as the run, all in random order.
 
-    The noise is that of the program's first planted trace, the same for every model and length (most of the paper's are of OpenMP, too).
+    The noise is that of the program's first planted trace, the same for every model and length
+    (most of the paper's are of OpenMP, too).
 
     Parameters
     ----------
-    sizes : the folder that keeps the programs' sizes. planted : of `planted_traces`; None is returned if there are none, or no runs.
+    sizes
+        The folder that keeps the programs' sizes.
+    planted
+        Of `planted_traces`; None is returned if there are none, or no runs.
     """
     noises = {}
     for trace in planted:
@@ -126,18 +231,38 @@ def length_campaign(folder: str | Path, sizes: str | Path, design: Design, plant
         noises.setdefault(trace.program, {FIXED: config, SCALED: repeated(config, REPEATS)})
     if not noises or not runs:
         return None
-    injectors = {(program, name): [] if frozen else [Injector(config)] for program, own in noises.items() for name, config in own.items()}
+    injectors = {
+        (program, name): [] if frozen else [Injector(config)]
+        for program, own in noises.items()
+        for name, config in own.items()
+    }
     cells = []
     for length, factor in LENGTHS.items():
         for key, workload in longer_programs(sizes, design, tuple(noises), factor).items():
             cells.append(Cell(f"{' '.join(key)} {length} {UNDISTURBED}", workload))
-            cells += [Cell(f"{' '.join(key)} {length} {name}", workload, noise=config.digest, attachments=injectors[key[0], name])
-                      for name, config in noises[key[0]].items()]
-    return Campaign(Path(folder) / digest(*(cell.noise for cell in cells)), cells, runs=runs, seed=seed, frozen=frozen, attachments=_with_every_run(frozen))
+            cells += [
+                Cell(
+                    f"{' '.join(key)} {length} {name}",
+                    workload,
+                    noise=config.digest,
+                    attachments=injectors[key[0], name],
+                )
+                for name, config in noises[key[0]].items()
+            ]
+    return Campaign(
+        Path(folder) / digest(*(cell.noise for cell in cells)),
+        cells,
+        runs=runs,
+        seed=seed,
+        frozen=frozen,
+        attachments=_with_every_run(frozen),
+    )
 
 
 def labelled_lengths(runs: pd.DataFrame) -> pd.DataFrame:
-    """Finished runs of `length_campaign` with `program`, `length` (x1, x2) and `noise_kind` (undisturbed, fixed, scaled)."""
+    """Finished runs of `length_campaign` with `program`, `length` (x1, x2) and `noise_kind`
+    (undisturbed, fixed, scaled).
+    """
     data = finished(runs)
     parts = data["cell"].str.extract(r"^(?P<program>\S+) \S+ (?P<length>\S+) (?P<noise_kind>\S+)$")
     return data.assign(**{name: parts[name] for name in parts})

@@ -1,6 +1,8 @@
-"""The tables of Persson et al. 2025 with our runs: pure functions of the labelled runs, each row with its interval and count.
+"""The tables of Persson et al. 2025 with our runs: pure functions of the labelled runs, each row
+with its interval and count.
 
-Column names and row labels are those of data/published, so that `save_table(…, published=…)` sets the printed value beside ours.
+Column names and row labels are those of data/published, so that `save_table(…, published=…)` sets
+the printed value beside ours.
 """
 
 from collections.abc import Collection
@@ -15,13 +17,19 @@ from .design import BENCHMARKS, PRINTED_MODELS
 from .persson import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
 
 _REPEATS = 2000
-NO_TRACER = "programs cannot be traced by this user or on this machine; run as root: sudo -E make paper"
-NO_ANOMALY = "no run of these programs was traced, so no replay has an anomaly of its own program to be compared with; run as root: sudo -E make paper"
+NO_TRACER = (
+    "programs cannot be traced by this user or on this machine; run as root: sudo -E make paper"
+)
+NO_ANOMALY = (
+    "no run of these programs was traced, so no replay has an anomaly of its own program to be"
+    " compared with; run as root: sudo -E make paper"
+)
 FEWEST_TO_ADJUST = 5  # runs a cell; with fewer a straight line through the steal fits anything
 
 
 def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Table 1: mean run time without and with tracing, of each program and model; 95 % bootstrap intervals. Empty where nothing was traced.
+    """Table 1: mean run time without and with tracing, of each program and model; 95 % bootstrap
+    intervals. Empty where nothing was traced.
 
     `steal_off_ms`, `steal_on_ms`: mean CPU time a run that the hypervisor gave to others.
     """
@@ -30,48 +38,106 @@ def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
     for (program, model, config), own in off.groupby(KEYS):
         on, own = same_epochs(_cell(runs, program, model, config, TRACED), own)
         if "trace_events" in on and on["trace_events"].notna().all():
-            rows.append({"benchmark": BENCHMARKS[program], "model": PRINTED_MODELS[model], "tracing_off_seconds": own["seconds"].mean(),
-                         "tracing_on_seconds": on["seconds"].mean(), **_increase(on, own), "steal_off_ms": _steal_ms(own), "steal_on_ms": _steal_ms(on), "runs": len(own)})
-    table = _typed(rows, ["benchmark", "model"], ["tracing_off_seconds", "tracing_on_seconds", "increase_percent", "low_percent", "high_percent",
-                                                  "steal_off_ms", "steal_on_ms", "runs"])
+            rows.append(
+                {
+                    "benchmark": BENCHMARKS[program],
+                    "model": PRINTED_MODELS[model],
+                    "tracing_off_seconds": own["seconds"].mean(),
+                    "tracing_on_seconds": on["seconds"].mean(),
+                    **_increase(on, own),
+                    "steal_off_ms": _steal_ms(own),
+                    "steal_on_ms": _steal_ms(on),
+                    "runs": len(own),
+                }
+            )
+    table = _typed(
+        rows,
+        ["benchmark", "model"],
+        [
+            "tracing_off_seconds",
+            "tracing_on_seconds",
+            "increase_percent",
+            "low_percent",
+            "high_percent",
+            "steal_off_ms",
+            "steal_on_ms",
+            "runs",
+        ],
+    )
     return because(table, NO_TRACER)
 
 
 def _typed(rows: list[dict], texts: list[str], numbers: list[str]) -> pd.DataFrame:
     """A table whose columns have their type even without a row."""
-    return pd.DataFrame(rows, columns=texts + numbers).astype(dict.fromkeys(texts, "str") | dict.fromkeys(numbers, "float64"))
+    return pd.DataFrame(rows, columns=texts + numbers).astype(
+        dict.fromkeys(texts, "str") | dict.fromkeys(numbers, "float64")
+    )
 
 
-def _cell(runs: pd.DataFrame, program: str, model: str, config: str, trace: str, mode: str | None = None) -> pd.DataFrame:
-    chosen = (runs["program"] == program) & (runs["model"] == model) & (runs["config"] == config) & (runs["trace"] == trace)
+def _cell(
+    runs: pd.DataFrame, program: str, model: str, config: str, trace: str, mode: str | None = None
+) -> pd.DataFrame:
+    chosen = (
+        (runs["program"] == program)
+        & (runs["model"] == model)
+        & (runs["config"] == config)
+        & (runs["trace"] == trace)
+    )
     return runs[chosen if mode is None else chosen & (runs["mode"] == mode)]
 
 
 def _increase(after: pd.DataFrame, before: pd.DataFrame) -> dict[str, float]:
     low, high = bootstrap_ratio(after["seconds"], before["seconds"])
     ratio = after["seconds"].mean() / before["seconds"].mean()
-    return {"increase_percent": 100 * (ratio - 1), "low_percent": 100 * (low - 1), "high_percent": 100 * (high - 1)}
+    return {
+        "increase_percent": 100 * (ratio - 1),
+        "low_percent": 100 * (low - 1),
+        "high_percent": 100 * (high - 1),
+    }
 
 
 def spread_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Table 2: standard deviation and coefficient of variation of the baseline, the mean over the programs; 95 % bootstrap intervals of the former.
+    """Table 2: standard deviation and coefficient of variation of the baseline, the mean over the
+    programs; 95 % bootstrap intervals of the former.
 
-    `model`, `config`, `sd_ms`, `low_ms`, `high_ms`, `cv_percent`, `steal_ms` (mean CPU time a run that the hypervisor gave to others), `programs`, `runs` (of each).
+    `model`, `config`, `sd_ms`, `low_ms`, `high_ms`, `cv_percent`, `steal_ms` (mean CPU time a run
+    that the hypervisor gave to others), `programs`, `runs` (of each).
     """
     baseline = runs[runs["trace"] == TRACED]
-    baseline = pd.concat(same_epochs(*(own for _, own in baseline.groupby(KEYS, sort=False))) or [baseline]).sort_index()
-    return pd.DataFrame([_spread(model, config, own) for (model, config), own in baseline.groupby(["model", "config"])])
+    baseline = pd.concat(
+        same_epochs(*(own for _, own in baseline.groupby(KEYS, sort=False))) or [baseline]
+    ).sort_index()
+    return pd.DataFrame(
+        [
+            _spread(model, config, own)
+            for (model, config), own in baseline.groupby(["model", "config"])
+        ]
+    )
 
 
 def _spread(model: str, config: str, own: pd.DataFrame) -> dict:
     samples = [group["seconds"].to_numpy() for _, group in own.groupby("program", sort=False)]
     random = np.random.default_rng(0)
-    draws = np.mean([random.choice(values, (_REPEATS, values.size)).std(axis=1, ddof=1) for values in samples], axis=0)
+    draws = np.mean(
+        [random.choice(values, (_REPEATS, values.size)).std(axis=1, ddof=1) for values in samples],
+        axis=0,
+    )
     low, high = np.quantile(draws, [0.025, 0.975])
     deviations = [values.std(ddof=1) for values in samples]
-    return {"model": PRINTED_MODELS[model], "config": config, "sd_ms": 1e3 * np.mean(deviations), "low_ms": 1e3 * low, "high_ms": 1e3 * high,
-            "cv_percent": 100 * np.mean([deviation / values.mean() for deviation, values in zip(deviations, samples)]), "steal_ms": _steal_ms(own),
-            "programs": len(samples), "runs": min(map(len, samples))}
+    return {
+        "model": PRINTED_MODELS[model],
+        "config": config,
+        "sd_ms": 1e3 * np.mean(deviations),
+        "low_ms": 1e3 * low,
+        "high_ms": 1e3 * high,
+        "cv_percent": (
+            100
+            * np.mean([deviation / values.mean() for deviation, values in zip(deviations, samples)])
+        ),
+        "steal_ms": _steal_ms(own),
+        "programs": len(samples),
+        "runs": min(map(len, samples)),
+    }
 
 
 def _steal_ms(own: pd.DataFrame) -> float:
@@ -79,60 +145,113 @@ def _steal_ms(own: pd.DataFrame) -> float:
 
 
 def slowdown_table(runs: pd.DataFrame, program: str | None = None) -> pd.DataFrame:
-    """Tables 3 to 5: mean run time under each worst trace, and its increase over the undisturbed runs of the same configuration.
+    """Tables 3 to 5: mean run time under each worst trace, and its increase over the undisturbed
+    runs of the same configuration.
 
     Parameters
     ----------
-    runs : of `injected_campaign`, labelled. program : nbody (table 3), stream (4) or minife (5); None: all.
+    runs
+        Of `injected_campaign`, labelled.
+    program
+        Nbody (table 3), stream (4) or minife (5); None: all.
 
     Returns
     -------
-    One row a program, model, trace and configuration: `benchmark`, `model`, `trace`, `config`, `seconds`, `increase_percent` with its 95 % bootstrap
-    interval, `adjusted_percent` (the increase with steal held fixed; missing for fewer than five runs a cell, or where steal does not vary),
-    `sd_ms` and `cv_percent` of the injected runs, `undisturbed_seconds`, `undisturbed_cv_percent`, `steal_ms`, `runs`.
+    One row a program, model, trace and configuration: `benchmark`, `model`, `trace`, `config`,
+    `seconds`, `increase_percent` with its 95 % bootstrap interval, `adjusted_percent` (the increase
+    with steal held fixed; missing for fewer than five runs a cell, or where steal does not vary),
+    `sd_ms` and `cv_percent` of the injected runs, `undisturbed_seconds`, `undisturbed_cv_percent`,
+    `steal_ms`, `runs`.
     """
     chosen = runs[(runs["mode"] == MODE) & ((runs["program"] == program) if program else True)]
-    rows = [_slowdown(program, model, config, trace, own, _cell(runs, program, model, config, UNDISTURBED))
-            for (program, model, trace, config), own in chosen.groupby(["program", "model", "trace", "config"], sort=False)]
+    rows = [
+        _slowdown(
+            program, model, config, trace, own, _cell(runs, program, model, config, UNDISTURBED)
+        )
+        for (program, model, trace, config), own in chosen.groupby(
+            ["program", "model", "trace", "config"], sort=False
+        )
+    ]
     order = {config: place for place, config in enumerate(runs["config"].unique())}
-    return pd.DataFrame(rows).sort_values("config", key=lambda names: names.map(order), kind="stable").sort_values(
-        ["benchmark", "model", "trace"], kind="stable", ignore_index=True)
+    return (
+        pd.DataFrame(rows)
+        .sort_values("config", key=lambda names: names.map(order), kind="stable")
+        .sort_values(["benchmark", "model", "trace"], kind="stable", ignore_index=True)
+    )
 
 
-def _slowdown(program: str, model: str, config: str, trace: str, own: pd.DataFrame, calm: pd.DataFrame) -> dict:
+def _slowdown(
+    program: str, model: str, config: str, trace: str, own: pd.DataFrame, calm: pd.DataFrame
+) -> dict:
     own, calm = same_epochs(own, calm)
     deviation, mean = own["seconds"].std(ddof=1), own["seconds"].mean()
-    return {"benchmark": BENCHMARKS[program], "model": PRINTED_MODELS[model], "trace": trace, "config": config, "seconds": mean, **_increase(own, calm),
-            "adjusted_percent": _adjusted(own, calm), "sd_ms": 1e3 * deviation, "cv_percent": 100 * deviation / mean,
-            "undisturbed_seconds": calm["seconds"].mean(), "undisturbed_cv_percent": 100 * calm["seconds"].std(ddof=1) / calm["seconds"].mean(),
-            "steal_ms": _steal_ms(own), "runs": len(own)}
+    return {
+        "benchmark": BENCHMARKS[program],
+        "model": PRINTED_MODELS[model],
+        "trace": trace,
+        "config": config,
+        "seconds": mean,
+        **_increase(own, calm),
+        "adjusted_percent": _adjusted(own, calm),
+        "sd_ms": 1e3 * deviation,
+        "cv_percent": 100 * deviation / mean,
+        "undisturbed_seconds": calm["seconds"].mean(),
+        "undisturbed_cv_percent": 100 * calm["seconds"].std(ddof=1) / calm["seconds"].mean(),
+        "steal_ms": _steal_ms(own),
+        "runs": len(own),
+    }
 
 
 def _adjusted(own: pd.DataFrame, calm: pd.DataFrame) -> float:
     both = pd.concat([own, calm])
-    if min(len(own), len(calm)) < FEWEST_TO_ADJUST or "steal_s" not in both or both["steal_s"].nunique() < 2:
+    if (
+        min(len(own), len(calm)) < FEWEST_TO_ADJUST
+        or "steal_s" not in both
+        or both["steal_s"].nunique() < 2
+    ):
         return np.nan
     effects = adjusted_effect(both, "trace", own["trace"].iloc[0], UNDISTURBED)
     return float(effects["effect_percent"].iloc[-1])
 
 
 def run_ratios(runs: pd.DataFrame) -> pd.DataFrame:
-    """Each injected run over the mean of the undisturbed runs of its configuration and epoch: `benchmark`, `model`, `config`, `trace`, `run`, `ratio`."""
+    """Each injected run over the mean of the undisturbed runs of its configuration and epoch:
+    `benchmark`, `model`, `config`, `trace`, `run`, `ratio`.
+    """
     keys = [*KEYS, "epoch"]
     runs = runs if "epoch" in runs else runs.assign(epoch=0)
     means = runs[runs["trace"] == UNDISTURBED].groupby(keys)["seconds"].mean()
     noisy = runs[runs["mode"] == MODE]
     noisy = noisy[pd.MultiIndex.from_frame(noisy[keys]).isin(means.index)]
-    ratio = noisy["seconds"].to_numpy() / means.reindex(pd.MultiIndex.from_frame(noisy[keys])).to_numpy()
-    return pd.DataFrame({"benchmark": noisy["program"].map(BENCHMARKS), "model": noisy["model"].map(PRINTED_MODELS), "config": noisy["config"],
-                         "trace": noisy["trace"], "run": noisy["run"], "ratio": ratio}).reset_index(drop=True)
+    ratio = (
+        noisy["seconds"].to_numpy()
+        / means.reindex(pd.MultiIndex.from_frame(noisy[keys])).to_numpy()
+    )
+    return pd.DataFrame(
+        {
+            "benchmark": noisy["program"].map(BENCHMARKS),
+            "model": noisy["model"].map(PRINTED_MODELS),
+            "config": noisy["config"],
+            "trace": noisy["trace"],
+            "run": noisy["run"],
+            "ratio": ratio,
+        }
+    ).reset_index(drop=True)
 
 
 def placement_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Where the kernel said that the threads were: `model`, `config`, `runs`, `placed` (runs in which all threads were as the configuration says), `threads_on`."""
+    """Where the kernel said that the threads were: `model`, `config`, `runs`, `placed` (runs in
+    which all threads were as the configuration says), `threads_on`.
+    """
     grouped = runs.groupby(["model", "config"])
-    return grouped.agg(runs=("run", "size"), placed=("placement_ok", lambda column: int((column == True).sum())),  # noqa: E712  (None: not known)
-                       threads_on=("placement", lambda column: " or ".join(sorted(set(column))))).reset_index()
+    return grouped.agg(
+        runs=("run", "size"),
+        placed=(
+            "placement_ok",
+            lambda column: int((column == True).sum()),
+        ),  # noqa: E712  (None: not known)
+        threads_on=("placement", lambda column: " or ".join(sorted(set(column)))),
+    ).reset_index()
 
 
 def resilience_table(slowdowns: pd.DataFrame, runs: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -140,17 +259,23 @@ def resilience_table(slowdowns: pd.DataFrame, runs: pd.DataFrame | None = None) 
 
     Parameters
     ----------
-    slowdowns : of `slowdown_table`, or the published tables. runs : those behind them, for the intervals.
+    slowdowns
+        Of `slowdown_table`, or the published tables.
+    runs
+        Those behind them, for the intervals.
 
     Returns
     -------
-    `noise` (natural or planted, where the rows name a trace), `model`, `config`, `increase_percent` with its 95 % bootstrap interval, `lowest_percent` and
-    `highest_percent` of the rows, `adjusted_percent` (with steal held fixed), `rows`.
+    `noise` (natural or planted, where the rows name a trace), `model`, `config`, `increase_percent`
+    with its 95 % bootstrap interval, `lowest_percent` and `highest_percent` of the rows,
+    `adjusted_percent` (with steal held fixed), `rows`.
     """
     keys = ["model", "config"]
     if "trace" in slowdowns:
         slowdowns, keys = slowdowns.assign(noise=_noise_of(slowdowns["trace"])), ["noise", *keys]
-    return pd.DataFrame([dict(zip(keys, key)) | _resilience(own, runs) for key, own in slowdowns.groupby(keys)])
+    return pd.DataFrame(
+        [dict(zip(keys, key)) | _resilience(own, runs) for key, own in slowdowns.groupby(keys)]
+    )
 
 
 def _noise_of(traces: pd.Series) -> pd.Series:
@@ -159,18 +284,41 @@ def _noise_of(traces: pd.Series) -> pd.Series:
 
 def _resilience(own: pd.DataFrame, runs: pd.DataFrame | None) -> dict:
     increase = own["increase_percent"]
-    interval = {} if runs is None else dict(zip(("low_percent", "high_percent"), np.quantile(_mean_draws(own, runs), [0.025, 0.975])))
-    adjusted = {"adjusted_percent": own["adjusted_percent"].mean()} if "adjusted_percent" in own else {}
-    return {"increase_percent": increase.mean(), **interval, "lowest_percent": increase.min(), "highest_percent": increase.max(), **adjusted, "rows": len(own)}
+    interval = (
+        {}
+        if runs is None
+        else dict(
+            zip(
+                ("low_percent", "high_percent"), np.quantile(_mean_draws(own, runs), [0.025, 0.975])
+            )
+        )
+    )
+    adjusted = (
+        {"adjusted_percent": own["adjusted_percent"].mean()} if "adjusted_percent" in own else {}
+    )
+    return {
+        "increase_percent": increase.mean(),
+        **interval,
+        "lowest_percent": increase.min(),
+        "highest_percent": increase.max(),
+        **adjusted,
+        "rows": len(own),
+    }
 
 
 def _mean_draws(own: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
-    """Resampled means of the rows' increases; rows of one configuration share its resampled undisturbed runs."""
-    random, programs, models = np.random.default_rng(0), {name: key for key, name in BENCHMARKS.items()}, {name: key for key, name in PRINTED_MODELS.items()}
+    """Resampled means of the rows' increases; rows of one configuration share its resampled
+    undisturbed runs.
+    """
+    random = np.random.default_rng(0)
+    programs = {name: key for key, name in BENCHMARKS.items()}
+    models = {name: key for key, name in PRINTED_MODELS.items()}
     calm, ratios = {}, []
     for row in own.itertuples():
         cell = programs[row.benchmark], models[row.model], row.config
-        noisy, quiet = same_epochs(_cell(runs, *cell, row.trace, MODE), _cell(runs, *cell, UNDISTURBED))
+        noisy, quiet = same_epochs(
+            _cell(runs, *cell, row.trace, MODE), _cell(runs, *cell, UNDISTURBED)
+        )
         key = *cell, tuple(quiet.index)
         if key not in calm:
             calm[key] = _resampled_means(quiet, random)
@@ -184,41 +332,81 @@ def _resampled_means(own: pd.DataFrame, random: np.random.Generator) -> np.ndarr
 
 
 def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFrame:
-    """Table 7: how far the replay of each worst trace is from the run that it was taken from, under each mode.
+    """Table 7: how far the replay of each worst trace is from the run that it was taken from, under
+    each mode.
 
     Parameters
     ----------
-    runs : of `injected_campaign`, labelled. worst : the traces; those that come from no configuration of the study are left out.
+    runs
+        Of `injected_campaign`, labelled.
+    worst
+        The traces; those that come from no configuration of the study are left out.
 
     Returns
     -------
-    `benchmark`, `model`, `config`, `trace`, `mode`, `accuracy_percent` (|mean / anomaly − 1|), `ratio` with its 95 % bootstrap interval,
-    `undisturbed_percent` (the same of the undisturbed runs: the control), `anomaly_seconds`, `excess_ms` (over the undisturbed mean), `unexplained_share` (of the
-    excess, what the replay of its kernel events does not bring back; beyond 1: the replay was faster than no noise at all, by chance; missing where there is no
-    excess) with its 95 % bootstrap interval, `anomaly_steal_ms` and `steal_ms` (what the hypervisor took during the anomaly, and of a replay on average), `runs`.
+    `benchmark`, `model`, `config`, `trace`, `mode`, `accuracy_percent` (|mean / anomaly − 1|),
+    `ratio` with its 95 % bootstrap interval, `undisturbed_percent` (the same of the undisturbed
+    runs: the control), `anomaly_seconds`, `excess_ms` (over the undisturbed mean),
+    `unexplained_share` (of the excess, what the replay of its kernel events does not bring back;
+    beyond 1: the replay was faster than no noise at all, by chance; missing where there is no
+    excess) with its 95 % bootstrap interval, `anomaly_steal_ms` and `steal_ms` (what the hypervisor
+    took during the anomaly, and of a replay on average), `runs`.
     """
     rows = [_replay(trace, mode, runs) for trace in worst for mode in MODES if trace.run >= 0]
-    table = _typed(rows, ["benchmark", "model", "config", "trace", "mode"],
-                   ["accuracy_percent", "ratio", "low", "high", "undisturbed_percent", "anomaly_seconds", "excess_ms", "unexplained_share", "unexplained_low",
-                    "unexplained_high", "anomaly_steal_ms", "steal_ms", "runs"])
+    table = _typed(
+        rows,
+        ["benchmark", "model", "config", "trace", "mode"],
+        [
+            "accuracy_percent",
+            "ratio",
+            "low",
+            "high",
+            "undisturbed_percent",
+            "anomaly_seconds",
+            "excess_ms",
+            "unexplained_share",
+            "unexplained_low",
+            "unexplained_high",
+            "anomaly_steal_ms",
+            "steal_ms",
+            "runs",
+        ],
+    )
     return because(table, NO_ANOMALY)
 
 
 def _replay(trace: WorstTrace, mode: str, runs: pd.DataFrame) -> dict:
     key = trace.program, trace.model, trace.config
-    replayed, undisturbed = same_epochs(_cell(runs, *key, trace.label, mode), _cell(runs, *key, UNDISTURBED))
+    replayed, undisturbed = same_epochs(
+        _cell(runs, *key, trace.label, mode), _cell(runs, *key, UNDISTURBED)
+    )
     own, calm = replayed["seconds"], undisturbed["seconds"]
     low, high = (bound / trace.seconds for bound in bootstrap_interval(own, "mean"))
     ratio = own.mean() / trace.seconds
-    return {"benchmark": BENCHMARKS[trace.program], "model": PRINTED_MODELS[trace.model], "config": trace.config, "trace": trace.label, "mode": mode,
-            "accuracy_percent": 100 * abs(ratio - 1), "ratio": ratio, "low": low, "high": high, "undisturbed_percent": 100 * abs(calm.mean() / trace.seconds - 1),
-            "anomaly_seconds": trace.seconds, "excess_ms": 1e3 * (trace.seconds - calm.mean()), **_unexplained(trace.seconds, replayed, undisturbed),
-            "anomaly_steal_ms": trace.steal_ms, "steal_ms": _steal_ms(replayed), "runs": len(own)}
+    return {
+        "benchmark": BENCHMARKS[trace.program],
+        "model": PRINTED_MODELS[trace.model],
+        "config": trace.config,
+        "trace": trace.label,
+        "mode": mode,
+        "accuracy_percent": 100 * abs(ratio - 1),
+        "ratio": ratio,
+        "low": low,
+        "high": high,
+        "undisturbed_percent": 100 * abs(calm.mean() / trace.seconds - 1),
+        "anomaly_seconds": trace.seconds,
+        "excess_ms": 1e3 * (trace.seconds - calm.mean()),
+        **_unexplained(trace.seconds, replayed, undisturbed),
+        "anomaly_steal_ms": trace.steal_ms,
+        "steal_ms": _steal_ms(replayed),
+        "runs": len(own),
+    }
 
 
 def _unexplained(anomaly: float, replayed: pd.DataFrame, calm: pd.DataFrame) -> dict[str, float]:
     """The anomaly is one run, a constant; the interval is of the two means."""
-    names, excess = ("unexplained_share", "unexplained_low", "unexplained_high"), anomaly - calm["seconds"].mean()
+    names = ("unexplained_share", "unexplained_low", "unexplained_high")
+    excess = anomaly - calm["seconds"].mean()
     if excess <= 0:
         return dict.fromkeys(names, np.nan)
     random = np.random.default_rng(0)
@@ -228,19 +416,33 @@ def _unexplained(anomaly: float, replayed: pd.DataFrame, calm: pd.DataFrame) -> 
 
 
 def merge_table(replays: pd.DataFrame) -> pd.DataFrame:
-    """The accuracies of `replay_table` with a column a mode: `benchmark`, `model`, `config`, `trace`, `pessimistic_percent`, `improved_percent`, `faithful_percent`."""
+    """The accuracies of `replay_table` with a column a mode: `benchmark`, `model`, `config`,
+    `trace`, `pessimistic_percent`, `improved_percent`, `faithful_percent`.
+    """
     columns = [f"{mode}_percent" for mode in ("pessimistic", "improved", "faithful")]
     named = replays.assign(mode=replays["mode"] + "_percent")
-    table = named.pivot(index=["benchmark", "model", "config", "trace"], columns="mode", values="accuracy_percent").reindex(columns=columns).astype(float)
+    table = (
+        named.pivot(
+            index=["benchmark", "model", "config", "trace"],
+            columns="mode",
+            values="accuracy_percent",
+        )
+        .reindex(columns=columns)
+        .astype(float)
+    )
     return because(table.rename_axis(columns=None).reset_index(), NO_ANOMALY)
 
 
 def as_published(table: pd.DataFrame, benchmark: str | None = None) -> pd.DataFrame:
-    """The rows of a published table that ours can stand beside: for tables 3 to 5 those of the platform without SMT and its first trace, for table 7 those without SMT.
+    """The rows of a published table that ours can stand beside: for tables 3 to 5 those of the
+    platform without SMT and its first trace, for table 7 those without SMT.
 
     Parameters
     ----------
-    table : of `published`. benchmark : only this one's.
+    table
+        Of `published`.
+    benchmark
+        Only this one's.
     """
     rows = pd.Series(True, index=table.index)
     if "platform" in table:
@@ -248,6 +450,10 @@ def as_published(table: pd.DataFrame, benchmark: str | None = None) -> pd.DataFr
     elif "smt" in table:
         rows &= table["smt"] != "on"
     kept = table[rows & ((table["benchmark"] == benchmark) if benchmark else True)]
-    kept = kept.drop(columns=[name for name in ("platform", "smt", "noise_config", "printed_minus") if name in kept])
+    kept = kept.drop(
+        columns=[
+            name for name in ("platform", "smt", "noise_config", "printed_minus") if name in kept
+        ]
+    )
     kept.attrs = dict(table.attrs)
     return kept

@@ -1,6 +1,8 @@
-"""Brings osnoise start times (`trace_clock_local`) to the clock of the trace's time stamps, CPU by CPU.
+"""Brings osnoise start times (`trace_clock_local`) to the clock of the trace's time stamps, CPU by
+CPU.
 
-The two differ by an offset and a rate; an interrupt that nothing interrupted ties them: it ends when its line is stamped.
+The two differ by an offset and a rate; an interrupt that nothing interrupted ties them: it ends
+when its line is stamped.
 """
 
 from dataclasses import dataclass
@@ -9,24 +11,39 @@ import numpy as np
 
 from ._table import KINDS
 
-_PIECE = 50  # interrupts to a piece: the clocks' rates differ, so a long trace gets an offset that moves
+_PIECE = (
+    50  # interrupts to a piece: the clocks' rates differ, so a long trace gets an offset that moves
+)
 _PIECES = 64
-_LOW = 0.1  # all errors but the rounding (±0.5 µs) make the difference larger, so a low quantile is near the truth
+# all errors but the rounding (±0.5 µs) make the difference larger, so a low quantile is near the
+# truth
+_LOW = 0.1
 
 
 @dataclass(frozen=True)
 class StartClock:
-    """Offset of a CPU's time stamps to its start times, ns, at points in (start) time: {cpu: (at_ns, offset_ns)}."""
+    """Offset of a CPU's time stamps to its start times, ns, at points in (start) time: {cpu:
+    (at_ns, offset_ns)}.
+    """
 
     points: dict
 
     @classmethod
     def fit(cls, columns: dict) -> "StartClock":
-        """Estimate from the un-nested interrupts: offset = TIMESTAMP − start − duration, a low quantile a piece of the trace."""
+        """Estimate from the un-nested interrupts: offset = TIMESTAMP − start − duration, a low
+        quantile a piece of the trace.
+        """
         difference = columns["stamp_ns"] - columns["start_ns"] - columns["duration_ns"]
         irq = columns["kind"] == KINDS.index("irq")
-        return cls({int(cpu): _offsets(columns["start_ns"][irq & (columns["cpu"] == cpu)], difference[irq & (columns["cpu"] == cpu)])
-                    for cpu in np.unique(columns["cpu"][irq])})
+        return cls(
+            {
+                int(cpu): _offsets(
+                    columns["start_ns"][irq & (columns["cpu"] == cpu)],
+                    difference[irq & (columns["cpu"] == cpu)],
+                )
+                for cpu in np.unique(columns["cpu"][irq])
+            }
+        )
 
     def offsets(self, cpu: np.ndarray, start_ns: np.ndarray) -> np.ndarray:
         """Offset of each event, ns; a CPU without an interrupt takes the median of the others."""
@@ -43,4 +60,6 @@ def _offsets(start_ns: np.ndarray, difference: np.ndarray) -> tuple[np.ndarray, 
     order = np.argsort(start_ns, kind="stable")
     pieces = np.array_split(order, min(max(1, len(order) // _PIECE), _PIECES))
     at_ns = np.array([start_ns[piece[len(piece) // 2]] for piece in pieces])
-    return at_ns, np.array([int(np.quantile(difference[piece], _LOW, method="lower")) for piece in pieces])
+    return at_ns, np.array(
+        [int(np.quantile(difference[piece], _LOW, method="lower")) for piece in pieces]
+    )

@@ -16,11 +16,13 @@ _CHUNK = 1 << 22
 
 
 def read_trace(path: str | Path) -> bytes:
-    """The content of a trace file, unpacked if it is gzip (told by its first bytes, not by its name).
+    """The content of a trace file, unpacked if it is gzip (told by its first bytes, not by its
+    name).
 
     Raises
     ------
-    InputError : missing, unreadable, a damaged archive, or larger than 4 GiB.
+    InputError
+        Missing, unreadable, a damaged archive, or larger than 4 GiB.
     """
     try:
         with open(path, "rb") as file:
@@ -28,9 +30,16 @@ def read_trace(path: str | Path) -> bytes:
             file.seek(0)
             return _read_all(gzip.GzipFile(fileobj=file) if packed else file, path)
     except EOFError:
-        raise InputError("a truncated archive", where=path, why="the end of the trace is missing", mend="record the run again") from None
+        raise InputError(
+            "a truncated archive",
+            where=path,
+            why="the end of the trace is missing",
+            mend="record the run again",
+        ) from None
     except (zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"a damaged archive: {error}", where=path, mend="record the run again") from None
+        raise InputError(
+            f"a damaged archive: {error}", where=path, mend="record the run again"
+        ) from None
     except OSError as error:
         raise InputError(f"cannot read the trace: {error.strerror or error}", where=path) from None
 
@@ -41,7 +50,11 @@ def _read_all(file, path: str | Path) -> bytes:
         parts.append(part)
         size += len(part)
         if size > LARGEST_BYTES:
-            raise InputError("the trace is larger than 4 GiB", where=path, mend="record shorter runs, or split the file by time")
+            raise InputError(
+                "the trace is larger than 4 GiB",
+                where=path,
+                mend="record shorter runs, or split the file by time",
+            )
     return b"".join(parts)
 
 
@@ -60,29 +73,42 @@ def parse_header(line: bytes, format_name: str, path: str | Path) -> dict:
 
     Raises
     ------
-    InputError : not JSON, or of another format or version.
+    InputError
+        Not JSON, or of another format or version.
     """
     try:
         header = json.loads(line)
     except (ValueError, RecursionError):
-        raise InputError("the header is not JSON", where=f"{path}, line 1", why="the file is damaged", mend="record the run again") from None
+        raise InputError(
+            "the header is not JSON",
+            where=f"{path}, line 1",
+            why="the file is damaged",
+            mend="record the run again",
+        ) from None
     if not isinstance(header, dict) or header.get("format") != format_name:
         found = header.get("format") if isinstance(header, dict) else type(header).__name__
         raise InputError(f"expected '{format_name}', found {found!r}", where=f"{path}, line 1")
     return header
 
 
-def header_integer(header: dict, key: str, path: str | Path, low: int = 0, high: int = 1 << 62) -> int:
+def header_integer(
+    header: dict, key: str, path: str | Path, low: int = 0, high: int = 1 << 62
+) -> int:
     """An integer of a header, within bounds, or an error that names the field."""
     value = header.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InputError(f"'{key}' must be an integer from {low} to {high}, found {value!r}", where=f"{path}, header")
+        raise InputError(
+            f"'{key}' must be an integer from {low} to {high}, found {value!r}",
+            where=f"{path}, header",
+        )
     return value
 
 
 def header_integers(header: dict, key: str, path: str | Path) -> list[int]:
     """A list of non-negative integers of a header (process ids), or an error that names the field."""
     values = header.get(key, [])
-    if not isinstance(values, list) or any(isinstance(v, bool) or not isinstance(v, int) or not 0 <= v < 1 << 32 for v in values):
+    if not isinstance(values, list) or any(
+        isinstance(v, bool) or not isinstance(v, int) or not 0 <= v < 1 << 32 for v in values
+    ):
         raise InputError(f"'{key}' must be a list of process ids", where=f"{path}, header")
     return values

@@ -1,6 +1,8 @@
-"""Event formats: where the fields of a tracepoint lie in its record, from the kernel's own description.
+"""Event formats: where the fields of a tracepoint lie in its record, from the kernel's own
+description.
 
-Owns the reading of events/SYSTEM/NAME/format and the extraction of fields from many records at once.
+Owns the reading of events/SYSTEM/NAME/format and the extraction of fields from many records at
+once.
 """
 
 import re
@@ -18,12 +20,16 @@ _LARGEST_RECORD = 4096
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a record: offset and size in bytes; `located` fields hold offset and length of a text."""
+    """One field of a record: offset and size in bytes; `located` fields hold offset and length of a
+    text.
+    """
 
     offset: int
     size: int
     signed: bool
-    located: str  # "", "data" (offset from the record) or "relative" (offset from the end of the field)
+    located: (
+        str  # "", "data" (offset from the record) or "relative" (offset from the end of the field)
+    )
 
 
 @dataclass(frozen=True)
@@ -40,19 +46,32 @@ class EventFormat:
 
         Raises
         ------
-        InputError : no ID, or fields outside of any record.
+        InputError
+            No ID, or fields outside of any record.
         """
         number = _ID.search(text)
-        fields = {_name(declared): _field(declared, offset, size, signed) for declared, offset, size, signed in _FIELD.findall(text)
-                  if len(offset) < 6 and len(size) < 6}
-        if not number or len(number[1]) > 5 or "common_pid" not in fields or any(f.offset + f.size > _LARGEST_RECORD for f in fields.values()):
+        fields = {
+            _name(declared): _field(declared, offset, size, signed)
+            for declared, offset, size, signed in _FIELD.findall(text)
+            if len(offset) < 6 and len(size) < 6
+        }
+        if (
+            not number
+            or len(number[1]) > 5
+            or "common_pid" not in fields
+            or any(f.offset + f.size > _LARGEST_RECORD for f in fields.values())
+        ):
             raise InputError(f"the format of the event {name} is not understood", where=where)
         return cls(name, int(number[1]), fields)
 
     def field(self, name: str, where: object = None) -> Field:
         """A field, or an error that names the event."""
         if name not in self.fields:
-            raise InputError(f"the event {self.name} has no field '{name}'", where=where, why="this kernel's format is not known to Noisebook")
+            raise InputError(
+                f"the event {self.name} has no field '{name}'",
+                where=where,
+                why="this kernel's format is not known to Noisebook",
+            )
         return self.fields[name]
 
 
@@ -61,40 +80,74 @@ def _name(declared: str) -> str:
 
 
 def _field(declared: str, offset: str, size: str, signed: str) -> Field:
-    located = "data" if declared.startswith("__data_loc") else "relative" if declared.startswith("__rel_loc") else ""
+    located = (
+        "data"
+        if declared.startswith("__data_loc")
+        else "relative"
+        if declared.startswith("__rel_loc")
+        else ""
+    )
     return Field(int(offset), int(size), signed == "1", located)
 
 
-def integers(data: np.ndarray, at: np.ndarray, size: np.ndarray, field: Field, where: object = None) -> np.ndarray:
+def integers(
+    data: np.ndarray, at: np.ndarray, size: np.ndarray, field: Field, where: object = None
+) -> np.ndarray:
     """An integer field of many records as int64.
 
     Parameters
     ----------
-    data : uint8, the buffer; at, size : where each record begins and how long it is.
+    data
+        uint8, the buffer.
+    at, size
+        Where each record begins and how long it is.
     """
     if field.size not in (1, 2, 4, 8) or (size < field.offset + field.size).any():
-        raise InputError("a record shorter than its format says", where=where, why="the trace is damaged", mend="record the run again")
+        raise InputError(
+            "a record shorter than its format says",
+            where=where,
+            why="the trace is damaged",
+            mend="record the run again",
+        )
     kind = f"<{'i' if field.signed else 'u'}{field.size}"
-    if field.size <= 4 and field.offset % field.size == 0 and len(data) % 4 == 0:  # records begin at multiples of 4 bytes
+    if (
+        field.size <= 4 and field.offset % field.size == 0 and len(data) % 4 == 0
+    ):  # records begin at multiples of 4 bytes
         return data.view(kind)[(at + field.offset) // field.size].astype(np.int64)
     return _windows(data, at + field.offset, field.size).view(kind).ravel().astype(np.int64)
 
 
-def texts(data: np.ndarray, at: np.ndarray, size: np.ndarray, field: Field, where: object = None) -> pd.Categorical:
-    """A text field of many records: a fixed array of characters, or one located elsewhere in the record."""
+def texts(
+    data: np.ndarray, at: np.ndarray, size: np.ndarray, field: Field, where: object = None
+) -> pd.Categorical:
+    """A text field of many records: a fixed array of characters, or one located elsewhere in the
+    record.
+    """
     if field.located:
         return _located_texts(data, at, size, field, where)
     if (size < field.offset + field.size).any():
-        raise InputError("a record shorter than its format says", where=where, why="the trace is damaged", mend="record the run again")
+        raise InputError(
+            "a record shorter than its format says",
+            where=where,
+            why="the trace is damaged",
+            mend="record the run again",
+        )
     return _as_texts(_windows(data, at + field.offset, field.size))
 
 
-def _located_texts(data: np.ndarray, at: np.ndarray, size: np.ndarray, field: Field, where: object) -> pd.Categorical:
+def _located_texts(
+    data: np.ndarray, at: np.ndarray, size: np.ndarray, field: Field, where: object
+) -> pd.Categorical:
     place = integers(data, at, size, Field(field.offset, 4, False, ""), where)
     begin = (place & 0xFFFF) + (field.offset + 4 if field.located == "relative" else 0)
     length = place >> 16
     if (begin + length > size).any():
-        raise InputError("a text outside of its record", where=where, why="the trace is damaged", mend="record the run again")
+        raise InputError(
+            "a text outside of its record",
+            where=where,
+            why="the trace is damaged",
+            mend="record the run again",
+        )
     if not len(at):
         return _as_texts(np.zeros((0, 1), np.uint8))
     width = int(length.max(initial=1)) or 1

@@ -20,13 +20,27 @@ from .osnoise import FORMAT as OSNOISE_FORMAT
 from .osnoise import HEADER as OSNOISE_HEADER
 from .tracepoints import write_tracepoints
 
-EVENTS = ("irq/irq_handler_entry", "irq/irq_handler_exit", "irq_vectors/*_entry", "irq_vectors/*_exit", "nmi/nmi_handler",
-          "sched/sched_switch", "sched/sched_wakeup", "sched/sched_process_fork", "sched/sched_stat_runtime")
-SOFTIRQ_EVENTS = ("irq/softirq_entry", "irq/softirq_exit")  # on PREEMPT_RT softirqs are threads and are seen as such
+EVENTS = (
+    "irq/irq_handler_entry",
+    "irq/irq_handler_exit",
+    "irq_vectors/*_entry",
+    "irq_vectors/*_exit",
+    "nmi/nmi_handler",
+    "sched/sched_switch",
+    "sched/sched_wakeup",
+    "sched/sched_process_fork",
+    "sched/sched_stat_runtime",
+)
+SOFTIRQ_EVENTS = (
+    "irq/softirq_entry",
+    "irq/softirq_exit",
+)  # on PREEMPT_RT softirqs are threads and are seen as such
 
 
 class KernelRecorder(Attachment, ABC):
-    """What the two kernel tracers have in common: an instance while the campaign lasts, recording while a run lasts."""
+    """What the two kernel tracers have in common: an instance while the campaign lasts, recording
+    while a run lasts.
+    """
 
     suffix = ""
 
@@ -41,7 +55,9 @@ class KernelRecorder(Attachment, ABC):
         return f"{type(self).__name__}({self.folder})"
 
     def before(self, workload: Workload) -> None:
-        """Attach to the events now: patching the kernel takes some 10 ms, and must not reach into the run."""
+        """Attach to the events now: patching the kernel takes some 10 ms, and must not reach into
+        the run.
+        """
         if self._instance is None:
             self._instance = Instance(self.suffix, buffer_kib=self.buffer_kib)
             self.notes = (*self.notes, *self._instance.repaired)
@@ -49,13 +65,16 @@ class KernelRecorder(Attachment, ABC):
         self._attach(self._instance)
 
     def armed(self, pid: int) -> None:
-        # Threads are listed after recording began: one that is created meanwhile is in the list or in the trace.
+        # Threads are listed after recording began: one that is created meanwhile is in the list or
+        # in the trace.
         self._on_ns = time.monotonic_ns()
         self._instance.start()
         self._pids, self._harness = threads_of(pid) | {pid}, _own_threads()
 
     def after(self, run: dict) -> dict:
-        """Stop, save, detach: a run without tracing, measured in turn with this one, finds the kernel as it was."""
+        """Stop, save, detach: a run without tracing, measured in turn with this one, finds the
+        kernel as it was.
+        """
         self._instance.stop()
         off_ns = time.monotonic_ns()
         stats = self._instance.stats()
@@ -63,8 +82,11 @@ class KernelRecorder(Attachment, ABC):
         header = self._header(run, off_ns, stats, lost)
         path = self._save(self.folder / f"run-{run['run']:06d}.{self.suffix}.gz", header)
         self._detach(self._instance)
-        columns = {"trace_events": sum(account.get("entries", 0) for account in stats.values()), "trace_lost": lost,
-                   "trace_bytes": path.stat().st_size}
+        columns = {
+            "trace_events": sum(account.get("entries", 0) for account in stats.values()),
+            "trace_lost": lost,
+            "trace_bytes": path.stat().st_size,
+        }
         return columns | (_failed(lost, path) if lost and run.get("status") == "ok" else {})
 
     def close(self) -> None:
@@ -77,12 +99,26 @@ class KernelRecorder(Attachment, ABC):
             instance.close()
 
     def _header(self, run: dict, off_ns: int, stats: dict, lost: int) -> dict:
-        start_ns, end_ns = (run.get(name) or spare for name, spare in (("start_ns", self._on_ns), ("end_ns", off_ns)))
-        return {"run": int(run["run"]), "workload": run.get("workload", ""), "status": run.get("status", ""), "clock": "mono",
-                "on_ns": self._on_ns, "off_ns": off_ns, "start_ns": int(start_ns), "end_ns": int(end_ns),
-                "workload_pids": sorted(self._pids), "excluded_pids": sorted(self._harness | _own_threads()), "lost": lost,
-                "stats": {str(cpu): account for cpu, account in stats.items()}, "kernel": " ".join(platform.uname()[i] for i in (0, 2, 3, 4)),
-                "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
+        start_ns, end_ns = (
+            run.get(name) or spare
+            for name, spare in (("start_ns", self._on_ns), ("end_ns", off_ns))
+        )
+        return {
+            "run": int(run["run"]),
+            "workload": run.get("workload", ""),
+            "status": run.get("status", ""),
+            "clock": "mono",
+            "on_ns": self._on_ns,
+            "off_ns": off_ns,
+            "start_ns": int(start_ns),
+            "end_ns": int(end_ns),
+            "workload_pids": sorted(self._pids),
+            "excluded_pids": sorted(self._harness | _own_threads()),
+            "lost": lost,
+            "stats": {str(cpu): account for cpu, account in stats.items()},
+            "kernel": " ".join(platform.uname()[i] for i in (0, 2, 3, 4)),
+            "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+        }
 
     def _prepare(self, instance: Instance) -> None:
         """Once, when the instance is new."""
@@ -117,11 +153,17 @@ class TracepointRecorder(KernelRecorder):
         instance.enable(self._events)
 
     def _save(self, path: Path, header: dict) -> Path:
-        return write_tracepoints(path, header | {"formats": self._formats, "header_page": self._header_page}, self._instance.drain())
+        return write_tracepoints(
+            path,
+            header | {"formats": self._formats, "header_page": self._header_page},
+            self._instance.drain(),
+        )
 
 
 class OsnoiseRecorder(KernelRecorder):
-    """Records with the kernel's osnoise tracer, in the mode that only watches (NO_OSNOISE_WORKLOAD), as text."""
+    """Records with the kernel's osnoise tracer, in the mode that only watches
+    (NO_OSNOISE_WORKLOAD), as text.
+    """
 
     suffix = "osnoise"
     _watching: settings.Change | None = None
@@ -129,12 +171,17 @@ class OsnoiseRecorder(KernelRecorder):
     def _prepare(self, instance: Instance) -> None:
         options = instance.root / "osnoise/options"
         if not options.exists():
-            raise Unavailable("this kernel has no osnoise tracer that only watches", where=options,
-                              why="the option NO_OSNOISE_WORKLOAD is of Linux 6.2", mend='use Tracer(…, source="tracepoints")')
+            raise Unavailable(
+                "this kernel has no osnoise tracer that only watches",
+                where=options,
+                why="the option NO_OSNOISE_WORKLOAD is of Linux 6.2",
+                mend='use Tracer(…, source="tracepoints")',
+            )
         self._watching = settings.flagged(options, "NO_OSNOISE_WORKLOAD")
 
     def _attach(self, instance: Instance) -> None:
-        # Switching recording on re-initialises the tracer, so its accounting begins anew with each run.
+        # Switching recording on re-initialises the tracer, so its accounting begins anew with each
+        # run.
         instance.write("current_tracer", "osnoise")
         instance.enable(["osnoise/*", "sched/sched_process_fork"])
 
@@ -153,7 +200,13 @@ class OsnoiseRecorder(KernelRecorder):
 
 
 def _failed(lost: int, path: Path) -> dict:
-    return {"status": "lost events", "message": f"the kernel lost {lost} events of the trace {path.name}; give Tracer a larger buffer_kib"}
+    return {
+        "status": "lost events",
+        "message": (
+            f"the kernel lost {lost} events of the trace {path.name}; give Tracer a larger"
+            " buffer_kib"
+        ),
+    }
 
 
 def _own_threads() -> set[int]:

@@ -1,7 +1,8 @@
 """Decodes pages of the kernel's ring buffer, as `trace_pipe_raw` gives them, all pages at once.
 
-Owns the binary layout (Linux: include/linux/ring_buffer.h, kernel/trace/ring_buffer.c). Events of a page must be walked one
-after the other, because each says how long it is; so step k walks the k-th event of every page together, in NumPy.
+Owns the binary layout (Linux: include/linux/ring_buffer.h, kernel/trace/ring_buffer.c). Events of a
+page must be walked one after the other, because each says how long it is; so step k walks the k-th
+event of every page together, in NumPy.
 """
 
 import re
@@ -15,7 +16,9 @@ from ._table import LARGEST_NS
 _MISSED = 1 << 31  # of the commit word: events are missing before this page
 _LONG, _PADDING, _EXTEND, _STAMP = 0, 29, 30, 31  # type_len: 1..28 is the data's length in words
 _DELTA_BITS = 27
-_STAMP_TOP = np.int64(0xF << 59)  # an absolute stamp has 59 bits; the rest (but the sign) comes from the time before it
+_STAMP_TOP = np.int64(
+    0xF << 59
+)  # an absolute stamp has 59 bits; the rest (but the sign) comes from the time before it
 _FIELD = re.compile(r"field:\s*[^;]*?(\w+);\s*offset:(\d+);\s*size:(\d+);")
 
 
@@ -34,14 +37,27 @@ class PageLayout:
 
         Raises
         ------
-        InputError : a field is missing, or the sizes make no sense.
+        InputError
+            a field is missing, or the sizes make no sense.
         """
-        fields = {name: (int(offset), int(size)) for name, offset, size in _FIELD.findall(text) if len(offset) < 8 and len(size) < 8}
+        fields = {
+            name: (int(offset), int(size))
+            for name, offset, size in _FIELD.findall(text)
+            if len(offset) < 8 and len(size) < 8
+        }
         if not {"timestamp", "commit", "data"} <= set(fields) or fields["timestamp"] != (0, 8):
-            raise InputError("the description of the ring buffer's pages (header_page) is not understood", where=where)
+            raise InputError(
+                "the description of the ring buffer's pages (header_page) is not understood",
+                where=where,
+            )
         (commit, commit_bytes), (data, data_bytes) = fields["commit"], fields["data"]
         layout = cls(commit, commit_bytes, data, data + data_bytes)
-        sensible = commit == 8 and commit_bytes in (4, 8) and data == 8 + commit_bytes and 512 <= layout.page_bytes <= 1 << 22
+        sensible = (
+            commit == 8
+            and commit_bytes in (4, 8)
+            and data == 8 + commit_bytes
+            and 512 <= layout.page_bytes <= 1 << 22
+        )
         if not sensible or layout.page_bytes % 8:
             raise InputError("the ring buffer's pages have an unknown layout", where=where)
         return layout
@@ -49,7 +65,9 @@ class PageLayout:
 
 @dataclass(frozen=True)
 class Records:
-    """Every event of a buffer in the order it was written: its time, and where in the bytes its data lie."""
+    """Every event of a buffer in the order it was written: its time, and where in the bytes its
+    data lie.
+    """
 
     time_ns: np.ndarray
     offset: np.ndarray
@@ -61,27 +79,45 @@ def decode_pages(data: np.ndarray, layout: PageLayout, where: object = None) -> 
 
     Parameters
     ----------
-    data : uint8, shape (pages × page_bytes).
+    data
+        uint8, shape (pages × page_bytes).
 
     Raises
     ------
-    LostEvents : a page says that events are missing before it.
-    InputError : lengths that leave the page, or a part of a page.
+    LostEvents
+        a page says that events are missing before it.
+    InputError
+        Lengths that leave the page, or a part of a page.
     """
     if len(data) % layout.page_bytes:
-        raise InputError("a truncated trace: the last page is not whole", where=where, mend="record the run again")
+        raise InputError(
+            "a truncated trace: the last page is not whole",
+            where=where,
+            mend="record the run again",
+        )
     pages = data.reshape(-1, layout.page_bytes)
-    commit = pages[:, layout.commit_offset:layout.commit_offset + 4].copy().view("<u4").ravel()
+    commit = pages[:, layout.commit_offset : layout.commit_offset + 4].copy().view("<u4").ravel()
     if missed := np.flatnonzero(commit & _MISSED).tolist():
-        raise LostEvents("the kernel lost events", where=f"{where}, page {missed[0]}", why="durations around each gap would be wrong",
-                         mend="record again with a larger buffer: Tracer(…, buffer_kib=16384)")
+        raise LostEvents(
+            "the kernel lost events",
+            where=f"{where}, page {missed[0]}",
+            why="durations around each gap would be wrong",
+            mend="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
+        )
     used = (commit & 0x3FFFFFFF).astype(np.int64)
     if (used > layout.page_bytes - layout.data_offset).any() or (used % 4).any():
-        raise InputError("a page claims more data than it has", where=where, why="the trace is damaged", mend="record the run again")
+        raise InputError(
+            "a page claims more data than it has",
+            where=where,
+            why="the trace is damaged",
+            mend="record the run again",
+        )
     return _walk(data, pages[:, :8].copy().view("<i8").ravel(), used, layout, where)
 
 
-def _walk(data: np.ndarray, time_ns: np.ndarray, used: np.ndarray, layout: PageLayout, where: object) -> Records:
+def _walk(
+    data: np.ndarray, time_ns: np.ndarray, used: np.ndarray, layout: PageLayout, where: object
+) -> Records:
     words = data.view("<u4")
     first = np.arange(len(used), dtype=np.int64) * layout.page_bytes + layout.data_offset
     page, position, end, time_ns = np.arange(len(used)), first, first + used, time_ns.copy()
@@ -100,22 +136,48 @@ def _walk(data: np.ndarray, time_ns: np.ndarray, used: np.ndarray, layout: PageL
     return Records(times[order], offset[order], size[order])
 
 
-def _step(words: np.ndarray, page: np.ndarray, position: np.ndarray, end: np.ndarray, time_ns: np.ndarray, where: object) -> tuple:
-    """One event of every page that has one left: the next positions and times, and the events with data."""
+def _step(
+    words: np.ndarray,
+    page: np.ndarray,
+    position: np.ndarray,
+    end: np.ndarray,
+    time_ns: np.ndarray,
+    where: object,
+) -> tuple:
+    """One event of every page that has one left: the next positions and times, and the events with
+    data.
+    """
     word = words[position >> 2].astype(np.int64)
     kind, delta = word & 31, word >> 5
     next_word = words[np.minimum((position >> 2) + 1, len(words) - 1)].astype(np.int64)
     length = np.where(kind <= 28, kind * 4 + 4, 8)
     length = np.where((kind == _LONG) | (kind == _PADDING), next_word + 4, length)
-    length = np.where((kind == _PADDING) & (delta == 0), end - position, length)  # the rest of the page is empty
+    length = np.where(
+        (kind == _PADDING) & (delta == 0), end - position, length
+    )  # the rest of the page is empty
     length = (length + 3) & ~3
-    if (bad := (length < 8) & ~((kind == _PADDING) & (delta == 0)) | (length > end - position)).any():
-        raise InputError("an event that leaves its page", where=f"{where}, page {page[np.flatnonzero(bad)[0]]}", why="the trace is damaged",
-                         mend="record the run again")
+    if (
+        bad := (length < 8) & ~((kind == _PADDING) & (delta == 0)) | (length > end - position)
+    ).any():
+        raise InputError(
+            "an event that leaves its page",
+            where=f"{where}, page {page[np.flatnonzero(bad)[0]]}",
+            why="the trace is damaged",
+            mend="record the run again",
+        )
     extended = (next_word << _DELTA_BITS) | delta
-    time_ns = np.where(kind == _STAMP, _absolute(extended, time_ns), time_ns + np.where(kind == _EXTEND, extended, delta))
+    time_ns = np.where(
+        kind == _STAMP,
+        _absolute(extended, time_ns),
+        time_ns + np.where(kind == _EXTEND, extended, delta),
+    )
     if ((time_ns < 0) | (time_ns >= LARGEST_NS)).any():
-        raise InputError("an impossible time", where=where, why="the trace is damaged", mend="record the run again")
+        raise InputError(
+            "an impossible time",
+            where=where,
+            why="the trace is damaged",
+            mend="record the run again",
+        )
     real = kind < _PADDING
     begin = position + np.where(kind == _LONG, 8, 4)
     record = (page[real], time_ns[real], begin[real], (position + length - begin)[real])
@@ -123,7 +185,9 @@ def _step(words: np.ndarray, page: np.ndarray, position: np.ndarray, end: np.nda
 
 
 def _absolute(stamp: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """The kernel's rb_fix_abs_ts(): the five top bits come from the time before, one more if the stamp went round."""
+    """The kernel's rb_fix_abs_ts(): the five top bits come from the time before, one more if the
+    stamp went round.
+    """
     top = before & _STAMP_TOP
     fixed = stamp | top
     return np.where((top != 0) & (fixed < before), fixed + (np.int64(1) << 59), fixed)

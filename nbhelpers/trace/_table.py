@@ -1,4 +1,5 @@
-"""The one events table that every tracer feeds: its columns, its clipping to the timed region, its scheduling policies.
+"""The one events table that every tracer feeds: its columns, its clipping to the timed region, its
+scheduling policies.
 
 Owns the mapping from a kernel event to the policy and priority that a replay of it must have.
 """
@@ -9,44 +10,81 @@ import numpy as np
 import pandas as pd
 
 KINDS = ("nmi", "irq", "softirq", "thread", "hardware")
-POLICIES = ("", "SCHED_OTHER", "SCHED_FIFO", "SCHED_RR", "SCHED_BATCH", "SCHED_IDLE", "SCHED_DEADLINE")
+POLICIES = (
+    "",
+    "SCHED_OTHER",
+    "SCHED_FIFO",
+    "SCHED_RR",
+    "SCHED_BATCH",
+    "SCHED_IDLE",
+    "SCHED_DEADLINE",
+)
 INTERRUPTED = ("workload", "idle", "other")
 
-# Interrupts are replayed as SCHED_FIFO (Persson et al. 2025, section 4.2). The kernel's order of preemption is kept:
-# NMI (and hardware) over interrupt over softirq over ordinary real-time threads, whose priorities are mostly below 49.
+# Interrupts are replayed as SCHED_FIFO (Persson et al. 2025, section 4.2). The kernel's order of
+# preemption is kept:
+# NMI (and hardware) over interrupt over softirq over ordinary real-time threads, whose priorities
+# are mostly below 49.
 REPLAY_PRIORITY = {"nmi": 51, "irq": 50, "softirq": 49, "hardware": 51}
 
 NO_PID = -1  # interrupts belong to no process
 LARGEST_NS = 1 << 62  # 146 years: any greater time in a trace is damage
 
 _INTEGERS = ("run", "cpu", "start_ns", "duration_ns", "end_ns", "priority", "pid")
-COLUMNS = ("run", "cpu", "kind", "source", "start_ns", "duration_ns", "end_ns", "policy", "priority", "pid", "interrupted")
+COLUMNS = (
+    "run",
+    "cpu",
+    "kind",
+    "source",
+    "start_ns",
+    "duration_ns",
+    "end_ns",
+    "policy",
+    "priority",
+    "pid",
+    "interrupted",
+)
 
 
 def noise_events(columns: dict, **attrs: object) -> pd.DataFrame:
-    """Build an events table, sorted by start, from arrays of equal length; `attrs` become the table's own.
+    """Build an events table, sorted by start, from arrays of equal length; `attrs` become the
+    table's own.
 
-    Categorical columns keep ten million events small; `kind`, `policy` and `interrupted` know all their values.
+    Categorical columns keep ten million events small; `kind`, `policy` and `interrupted` know all
+    their values.
     """
-    table = pd.DataFrame({name: np.asarray(columns[name], dtype=np.int64) for name in _INTEGERS if name in columns})
+    table = pd.DataFrame(
+        {name: np.asarray(columns[name], dtype=np.int64) for name in _INTEGERS if name in columns}
+    )
     table["run"] = columns.get("run", 0)
     table["kind"] = _categories(columns["kind"], KINDS)
     table["policy"] = _categories(columns["policy"], POLICIES)
     table["interrupted"] = _categories(columns["interrupted"], INTERRUPTED)
-    source = columns["source"] if isinstance(columns["source"], pd.Categorical) else pd.Categorical(columns["source"])
+    source = (
+        columns["source"]
+        if isinstance(columns["source"], pd.Categorical)
+        else pd.Categorical(columns["source"])
+    )
     table["source"] = unite_texts([source.remove_unused_categories()])
-    table = table[list(COLUMNS)].sort_values(["start_ns", "cpu", "end_ns"], kind="stable", ignore_index=True)
+    table = table[list(COLUMNS)].sort_values(
+        ["start_ns", "cpu", "end_ns"], kind="stable", ignore_index=True
+    )
     table.attrs = {"lost": 0, **attrs}
     return table
 
 
 def _categories(values: Iterable, known: tuple[str, ...]) -> pd.Categorical:
-    return values if isinstance(values, pd.Categorical) else pd.Categorical(values, categories=known)
+    return (
+        values if isinstance(values, pd.Categorical) else pd.Categorical(values, categories=known)
+    )
 
 
 def unite_texts(parts: list[pd.Categorical]) -> pd.Categorical:
     """Concatenate categorical columns of texts; categories are united and sorted."""
-    texts = [pd.Categorical.from_codes(part.codes, categories=pd.Index(part.categories, dtype="str")) for part in parts]
+    texts = [
+        pd.Categorical.from_codes(part.codes, categories=pd.Index(part.categories, dtype="str"))
+        for part in parts
+    ]
     return pd.api.types.union_categoricals(texts, sort_categories=True)
 
 
@@ -58,8 +96,8 @@ def empty_events(**attrs: object) -> pd.DataFrame:
 def clip_to_window(events: pd.DataFrame, start_ns: int, end_ns: int) -> pd.DataFrame:
     """Keep what overlaps [start, end) and count times from its start.
 
-    An event that reaches over an edge keeps the part inside; its net duration shrinks in proportion to its extent, because
-    where in the event the nested noise lay is not kept.
+    An event that reaches over an edge keeps the part inside; its net duration shrinks in proportion
+    to its extent, because where in the event the nested noise lay is not kept.
     """
     inside = events[(events["end_ns"] > start_ns) & (events["start_ns"] < end_ns)].copy()
     begin, end = inside["start_ns"].clip(lower=start_ns), inside["end_ns"].clip(upper=end_ns)
@@ -68,13 +106,17 @@ def clip_to_window(events: pd.DataFrame, start_ns: int, end_ns: int) -> pd.DataF
     share = (end - begin).to_numpy()[cut] / np.maximum(extent, 1)
     duration = inside["duration_ns"].to_numpy().copy()
     duration[cut] = np.rint(duration[cut] * share).astype(np.int64)
-    inside["start_ns"], inside["end_ns"], inside["duration_ns"] = begin - start_ns, end - start_ns, duration
+    inside["start_ns"] = begin - start_ns
+    inside["end_ns"] = end - start_ns
+    inside["duration_ns"] = duration
     inside.attrs = events.attrs
     return inside.reset_index(drop=True)
 
 
 def join_events(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """One table of many, categories united; the attributes of the first stay, but `cpus` are those of all, and counts are sums."""
+    """One table of many, categories united; the attributes of the first stay, but `cpus` are those
+    of all, and counts are sums.
+    """
     full = [table for table in tables if len(table)]
     if not full:
         return tables[0].copy() if tables else empty_events()
@@ -83,18 +125,27 @@ def join_events(tables: list[pd.DataFrame]) -> pd.DataFrame:
     joined["source"] = sources
     joined = joined[list(COLUMNS)]
     cpus = sorted(set().union(*(table.attrs.get("cpus", ()) for table in tables)))
-    sums = {name: sum(table.attrs.get(name, 0) for table in tables) for name in ("mended", "ambiguous_ns")}
+    sums = {
+        name: sum(table.attrs.get(name, 0) for table in tables)
+        for name in ("mended", "ambiguous_ns")
+    }
     joined.attrs = tables[0].attrs | {"cpus": cpus} | sums
     return joined
 
 
 def policy_of(kernel_priority: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Policy code (index into POLICIES) and priority of threads, from the `prio` that sched_switch prints.
+    """Policy code (index into POLICIES) and priority of threads, from the `prio` that sched_switch
+    prints.
 
-    The kernel's scale: below 0 deadline, 0..98 real-time 99..1, 100..139 fair with nice −20..19. FIFO and RR look
-    alike in it, and so do fair, batch and idle; the stopper threads (migration/N) show as 0, above every other.
+    The kernel's scale: below 0 deadline, 0..98 real-time 99..1, 100..139 fair with nice −20..19.
+    FIFO and RR look alike in it, and so do fair, batch and idle; the stopper threads (migration/N)
+    show as 0, above every other.
     """
     prio = np.asarray(kernel_priority, dtype=np.int64)
-    fifo, fair, deadline = (POLICIES.index(f"SCHED_{name}") for name in ("FIFO", "OTHER", "DEADLINE"))
+    fifo, fair, deadline = (
+        POLICIES.index(f"SCHED_{name}") for name in ("FIFO", "OTHER", "DEADLINE")
+    )
     code = np.select([prio < 0, prio < 100], [deadline, fifo], fair)
-    return code, np.select([prio < 0, prio < 100], [0, np.clip(99 - prio, 1, 99)], np.clip(prio - 120, -20, 19))
+    return code, np.select(
+        [prio < 0, prio < 100], [0, np.clip(99 - prio, 1, 99)], np.clip(prio - 120, -20, 19)
+    )

@@ -1,6 +1,8 @@
-"""A tracefs instance of our own: private buffers and events, so that nobody's tracing is disturbed, and it goes when we go.
+"""A tracefs instance of our own: private buffers and events, so that nobody's tracing is disturbed,
+and it goes when we go.
 
-Owns the knobs of tracefs that a recording needs; the folder itself is made, and removed after a crash, by `machine.settings`.
+Owns the knobs of tracefs that a recording needs; the folder itself is made, and removed after a
+crash, by `machine.settings`.
 """
 
 import os
@@ -20,13 +22,21 @@ def tracefs_root() -> Path:
 
     Raises
     ------
-    Unavailable : not mounted, or not readable by this user.
+    Unavailable
+        Not mounted, or not readable by this user.
     """
     for folder in MOUNT_POINTS:
         if os.access(folder / "instances", os.W_OK):
             return folder
-    raise Unavailable("tracefs cannot be used", where=MOUNT_POINTS[0], why="the kernel's own noise cannot be recorded",
-                      mend='run as root; if it is not mounted: mount -t tracefs nodev /sys/kernel/tracing; without: Tracer(…, source="detours")')
+    raise Unavailable(
+        "tracefs cannot be used",
+        where=MOUNT_POINTS[0],
+        why="the kernel's own noise cannot be recorded",
+        mend=(
+            "run as root; if it is not mounted: mount -t tracefs nodev /sys/kernel/tracing;"
+            ' without: Tracer(…, source="detours")'
+        ),
+    )
 
 
 class Instance:
@@ -34,9 +44,12 @@ class Instance:
 
     Parameters
     ----------
-    purpose : last word of the folder's name below tracefs' `instances`; the rest tells whose it is.
-    clock : `trace_clock`; mono is the clock that programs read as CLOCK_MONOTONIC.
-    buffer_kib : size of each CPU's buffer. When it is full the newest events are dropped and counted.
+    purpose
+        Last word of the folder's name below tracefs' `instances`; the rest tells whose it is.
+    clock
+        `trace_clock`; mono is the clock that programs read as CLOCK_MONOTONIC.
+    buffer_kib
+        Size of each CPU's buffer. When it is full the newest events are dropped and counted.
 
     Attributes
     ----------
@@ -55,7 +68,12 @@ class Instance:
             self._pin = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             self.path = self.root / "instances" / kernel.owned_name(purpose)
             self._changes.append(settings.made_folder(self.path))
-            for file, value in (("tracing_on", 0), ("options/overwrite", 0), ("trace_clock", clock), ("buffer_size_kb", buffer_kib)):
+            for file, value in (
+                ("tracing_on", 0),
+                ("options/overwrite", 0),
+                ("trace_clock", clock),
+                ("buffer_size_kb", buffer_kib),
+            ):
                 self.write(file, value)
         except BaseException:
             self.close()
@@ -70,7 +88,9 @@ class Instance:
             with open(self.path / file, "w") as knob:
                 knob.write(str(value))
         except OSError as error:
-            raise Unavailable(f"tracefs does not take {value!r}: {error.strerror}", where=self.path / file) from None
+            raise Unavailable(
+                f"tracefs does not take {value!r}: {error.strerror}", where=self.path / file
+            ) from None
 
     def read(self, file: str) -> str:
         """The text of a file of the instance."""
@@ -79,10 +99,19 @@ class Instance:
     def existing(self, events: Iterable[str]) -> list[str]:
         """Those of the events (SYSTEM/NAME, * allowed) that this kernel has, sorted."""
         folder = self.path / "events"
-        return sorted({str(found.relative_to(folder)) for event in events for found in folder.glob(event) if (found / "enable").exists()})
+        return sorted(
+            {
+                str(found.relative_to(folder))
+                for event in events
+                for found in folder.glob(event)
+                if (found / "enable").exists()
+            }
+        )
 
     def enable(self, events: Iterable[str]) -> None:
-        """Record these events and no others; one write for all, because each one patches the running kernel."""
+        """Record these events and no others; one write for all, because each one patches the
+        running kernel.
+        """
         self.write("set_event", "\n".join(event.replace("/", ":") for event in events))
 
     def start(self) -> None:
@@ -91,7 +120,9 @@ class Instance:
         self.write("tracing_on", 1)
 
     def stop(self) -> None:
-        """End recording; what was recorded can be read now, without a reader having disturbed the run."""
+        """End recording; what was recorded can be read now, without a reader having disturbed the
+        run.
+        """
         self.write("tracing_on", 0)
 
     def cpus(self) -> list[int]:

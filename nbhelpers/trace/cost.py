@@ -13,7 +13,8 @@ from ..errors import RunError
 from ._tracefs import Instance
 
 _ROUND_TRIPS = 2000
-# Two processes on one CPU hand a byte to and fro, so every round trip is two switches. It runs in a process of its own: pinning and
+# Two processes on one CPU hand a byte to and fro, so every round trip is two switches. It runs in a
+# process of its own: pinning and
 # forking are no business of the caller's.
 _PING_PONG = """
 import os, sys, time
@@ -36,29 +37,43 @@ for line in sys.stdin:
 
 
 def event_costs_ns(blocks: int = 20, cpu: int | None = None) -> np.ndarray:
-    """Direct cost of one recorded event in ns, once for each pair of blocks (with and without recording, in random order).
+    """Direct cost of one recorded event in ns, once for each pair of blocks (with and without
+    recording, in random order).
 
-    A block is 2000 round trips of a byte between two processes on one CPU, that is 4000 switches, each a `sched_switch` event. The cost
-    holds all there is between two events: probe, clock, reservation, copy.
+    A block is 2000 round trips of a byte between two processes on one CPU, that is 4000 switches,
+    each a `sched_switch` event. The cost holds all there is between two events: probe, clock,
+    reservation, copy.
 
     Parameters
     ----------
-    blocks : number of pairs. cpu : where; None: the last of those allowed.
+    blocks
+        Number of pairs.
+    cpu
+        Where; None: the last of those allowed.
 
     Raises
     ------
-    Unavailable : tracefs cannot be used.
+    Unavailable
+        Tracefs cannot be used.
     """
     cpu = max(os.sched_getaffinity(0)) if cpu is None else cpu
     instance = Instance("cost", buffer_kib=8192)
     try:
         events = ["sched/sched_switch"]
-        with subprocess.Popen([sys.executable, "-I", "-S", "-c", _PING_PONG, str(cpu), str(_ROUND_TRIPS)], stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, text=True) as player:
+        with subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _PING_PONG, str(cpu), str(_ROUND_TRIPS)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as player:
             try:
                 _block_ns(player)
-                order = np.random.default_rng(0).permuted(np.tile([False, True], (blocks, 1)), axis=1)
-                return np.array([_pair_cost_ns(player, instance, events, pair) for pair in order.tolist()])
+                order = np.random.default_rng(0).permuted(
+                    np.tile([False, True], (blocks, 1)), axis=1
+                )
+                return np.array(
+                    [_pair_cost_ns(player, instance, events, pair) for pair in order.tolist()]
+                )
             finally:
                 player.stdin.close()
     finally:
@@ -66,11 +81,15 @@ def event_costs_ns(blocks: int = 20, cpu: int | None = None) -> np.ndarray:
 
 
 def event_cost_ns(blocks: int = 20) -> float:
-    """Direct cost of one recorded event in ns, the median of `event_costs_ns`; × events a second it is the share of a CPU that recording takes."""
+    """Direct cost of one recorded event in ns, the median of `event_costs_ns`; × events a second it
+    is the share of a CPU that recording takes.
+    """
     return float(np.median(event_costs_ns(blocks)))
 
 
-def _pair_cost_ns(player: subprocess.Popen, instance: Instance, events: list[str], recorded_in: list[bool]) -> float:
+def _pair_cost_ns(
+    player: subprocess.Popen, instance: Instance, events: list[str], recorded_in: list[bool]
+) -> float:
     spent_ns, count = {}, 0
     for recorded in recorded_in:
         if recorded:
@@ -79,7 +98,10 @@ def _pair_cost_ns(player: subprocess.Popen, instance: Instance, events: list[str
         spent_ns[recorded] = _block_ns(player)
         if recorded:
             instance.stop()
-            count = sum(account["entries"] + account["overrun"] + account["dropped events"] for account in instance.stats().values())
+            count = sum(
+                account["entries"] + account["overrun"] + account["dropped events"]
+                for account in instance.stats().values()
+            )
             instance.enable(())
     return (spent_ns[True] - spent_ns[False]) / max(count, 1)
 

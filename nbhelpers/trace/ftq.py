@@ -1,6 +1,8 @@
-"""Work in a fixed time (FTQ) and time of a fixed work (FWQ): the loop `workloads/ftq.c` and Netgauge's files of them.
+"""Work in a fixed time (FTQ) and time of a fixed work (FWQ): the loop `workloads/ftq.c` and
+Netgauge's files of them.
 
-Owns the loop's file format. Where the detour loop tells each interruption, these tell what is left for a program.
+Owns the loop's file format. Where the detour loop tells each interruption, these tell what is left
+for a program.
 """
 
 from collections.abc import Collection
@@ -15,79 +17,150 @@ from ._files import read_trace
 from .detours import run_loop
 
 _MAGIC = b"nbquanta"
-_HEADER = np.dtype([("magic", "S8"), ("version", "u4"), ("threads", "u4"), ("start_ns", "i8"), ("end_ns", "i8"), ("quantum_ns", "i8"), ("fixed_work", "i8")])
-_THREAD = np.dtype([("cpu", "i4"), ("finished", "i4"), ("count", "i8"), ("begin_ns", "i8"), ("end_ns", "i8"), ("units", "i8"),
-                    ("unit_ns", "f8"), ("resolution_ns", "f8")])
+_HEADER = np.dtype(
+    [
+        ("magic", "S8"),
+        ("version", "u4"),
+        ("threads", "u4"),
+        ("start_ns", "i8"),
+        ("end_ns", "i8"),
+        ("quantum_ns", "i8"),
+        ("fixed_work", "i8"),
+    ]
+)
+_THREAD = np.dtype(
+    [
+        ("cpu", "i4"),
+        ("finished", "i4"),
+        ("count", "i8"),
+        ("begin_ns", "i8"),
+        ("end_ns", "i8"),
+        ("units", "i8"),
+        ("unit_ns", "f8"),
+        ("resolution_ns", "f8"),
+    ]
+)
 _SAMPLE = np.dtype([("start_ns", "i8"), ("value", "i8")])
 
 
-def record_ftq(seconds: float, quantum_us: float = 1000, cpus: Collection[int] | None = None) -> pd.DataFrame:
-    """How much work fits into each fixed quantum of time, on each CPU (fixed time quantum; Sottile and Minnich 2004, Cluster).
+def record_ftq(
+    seconds: float, quantum_us: float = 1000, cpus: Collection[int] | None = None
+) -> pd.DataFrame:
+    """How much work fits into each fixed quantum of time, on each CPU (fixed time quantum; Sottile
+    and Minnich 2004, Cluster).
 
     Parameters
     ----------
-    seconds : how long it takes.
-    quantum_us : length of a quantum, 10 µs to 1 s. Quanta lie on a grid: one that an interruption covers whole counts 0.
-    cpus : where to look; None: all that this process may use.
+    seconds
+        How long it takes.
+    quantum_us
+        Length of a quantum, 10 µs to 1 s. Quanta lie on a grid: one that an interruption covers
+        whole counts 0.
+    cpus
+        Where to look; None: all that this process may use.
 
     Returns
     -------
-    samples : `cpu`, `sample`, `start_ns` (from the loop's start), `count` (units of some 100 ns); attrs `kind` ("ftq"), `quantum_ns`, `unit_ns`
-        (of the first CPU, undisturbed), `resolution_ns`, `overhead`: share of the work that was not done, compared with the best tenth of the quanta.
+    samples : `cpu`, `sample`, `start_ns` (from the loop's start), `count` (units of some 100 ns);
+    attrs `kind` ("ftq"), `quantum_ns`, `unit_ns`
+        (of the first CPU, undisturbed), `resolution_ns`, `overhead`: share of the work that was not
+        done, compared with the best tenth of the quanta.
 
     Raises
     ------
-    RunError : the program is not built, or failed.
+    RunError
+        The program is not built, or failed.
     """
     return _record("ftq", seconds, quantum_us, cpus)
 
 
-def record_fwq(seconds: float, quantum_us: float = 1000, cpus: Collection[int] | None = None) -> pd.DataFrame:
+def record_fwq(
+    seconds: float, quantum_us: float = 1000, cpus: Collection[int] | None = None
+) -> pd.DataFrame:
     """How long each portion of a fixed work takes, on each CPU (fixed work quantum).
 
     Parameters
     ----------
-    seconds : length of an undisturbed run, so it takes that and the noise.
-    quantum_us : how long a portion takes undisturbed.
-    cpus : as in `record_ftq`.
+    seconds
+        Length of an undisturbed run, so it takes that and the noise.
+    quantum_us
+        How long a portion takes undisturbed.
+    cpus
+        As in `record_ftq`.
 
     Returns
     -------
-    samples : `cpu`, `sample`, `start_ns`, `duration_ns`; attrs as in `record_ftq`, but `overhead` is the share of the time beyond the fastest portion.
+    samples : `cpu`, `sample`, `start_ns`, `duration_ns`; attrs as in `record_ftq`, but `overhead`
+    is the share of the time beyond the fastest portion.
 
     Raises
     ------
-    RunError : the program is not built, or failed.
+    RunError
+        The program is not built, or failed.
     """
     return _record("fwq", seconds, quantum_us, cpus)
 
 
-def _record(kind: str, seconds: float, quantum_us: float, cpus: Collection[int] | None) -> pd.DataFrame:
-    content, _ = run_loop("ftq", seconds, cpus, ["--mode", kind, "--quantum", repr(float(quantum_us))])
+def _record(
+    kind: str, seconds: float, quantum_us: float, cpus: Collection[int] | None
+) -> pd.DataFrame:
+    content, _ = run_loop(
+        "ftq", seconds, cpus, ["--mode", kind, "--quantum", repr(float(quantum_us))]
+    )
     return _parse(content)
 
 
 def _parse(content: bytes) -> pd.DataFrame:
     if len(content) < _HEADER.itemsize or content[:8] != _MAGIC:
-        raise InputError("not a file of the loop ftq", why="the file is damaged or truncated", mend="record it again")
+        raise InputError(
+            "not a file of the loop ftq",
+            why="the file is damaged or truncated",
+            mend="record it again",
+        )
     header = np.frombuffer(content, _HEADER, 1)[0]
     begin = _HEADER.itemsize + int(header["threads"]) * _THREAD.itemsize
     if header["version"] != 1 or len(content) < begin:
-        raise InputError("a header that makes no sense", why="the file is damaged or truncated", mend="record it again")
+        raise InputError(
+            "a header that makes no sense",
+            why="the file is damaged or truncated",
+            mend="record it again",
+        )
     threads = np.frombuffer(content, _THREAD, int(header["threads"]), _HEADER.itemsize)
     if len(content) - begin != int(threads["count"].sum()) * _SAMPLE.itemsize:
-        raise InputError("the samples are not as many as the header says", why="the file is damaged or truncated", mend="record it again")
+        raise InputError(
+            "the samples are not as many as the header says",
+            why="the file is damaged or truncated",
+            mend="record it again",
+        )
     samples = np.frombuffer(content, _SAMPLE, -1, begin)
     kind = "fwq" if header["fixed_work"] else "ftq"
-    table = _table(kind, np.repeat(threads["cpu"], threads["count"]), np.concatenate([np.arange(count) for count in threads["count"]]),
-                   samples["start_ns"], samples["value"])
-    table.attrs |= {"quantum_ns": int(header["quantum_ns"]), "unit_ns": float(threads["unit_ns"][0]), "resolution_ns": float(threads["resolution_ns"].max())}
+    table = _table(
+        kind,
+        np.repeat(threads["cpu"], threads["count"]),
+        np.concatenate([np.arange(count) for count in threads["count"]]),
+        samples["start_ns"],
+        samples["value"],
+    )
+    table.attrs |= {
+        "quantum_ns": int(header["quantum_ns"]),
+        "unit_ns": float(threads["unit_ns"][0]),
+        "resolution_ns": float(threads["resolution_ns"].max()),
+    }
     return table
 
 
-def _table(kind: str, cpu: np.ndarray, sample: np.ndarray, start_ns: np.ndarray, value: np.ndarray) -> pd.DataFrame:
+def _table(
+    kind: str, cpu: np.ndarray, sample: np.ndarray, start_ns: np.ndarray, value: np.ndarray
+) -> pd.DataFrame:
     name = {"ftq": "count", "fwq": "duration_ns"}[kind]
-    table = pd.DataFrame({"cpu": cpu.astype(np.int64), "sample": sample.astype(np.int64), "start_ns": start_ns.astype(np.int64), name: value.astype(np.int64)})
+    table = pd.DataFrame(
+        {
+            "cpu": cpu.astype(np.int64),
+            "sample": sample.astype(np.int64),
+            "start_ns": start_ns.astype(np.int64),
+            name: value.astype(np.int64),
+        }
+    )
     table.attrs = {"kind": kind, "overhead": _overhead(table, name)}
     return table
 
@@ -95,33 +168,42 @@ def _table(kind: str, cpu: np.ndarray, sample: np.ndarray, start_ns: np.ndarray,
 def _overhead(table: pd.DataFrame, name: str) -> float:
     """Mean over the CPUs, each against its own undisturbed samples, for CPUs differ in speed.
 
-    A count may exceed what fits into a quantum, for the unit that reaches over its end counts in it: so not the greatest but the best tenth.
+    A count may exceed what fits into a quantum, for the unit that reaches over its end counts in
+    it: so not the greatest but the best tenth.
     """
     shares = []
     for _, values in table.groupby("cpu")[name]:
         mean = float(values.mean())
         best = float(np.quantile(values, 0.9)) if name == "count" else float(values.min())
-        shares.append(1 - (mean / best if name == "count" else best / mean) if mean > 0 and best > 0 else 1.0)
+        shares.append(
+            1 - (mean / best if name == "count" else best / mean) if mean > 0 and best > 0 else 1.0
+        )
     return max(0.0, float(np.mean(shares))) if shares else 0.0
 
 
 def write_quanta(samples: pd.DataFrame, path: str | Path, cpu: int | None = None) -> Path:
-    """Write the samples of a CPU as Netgauge's `-e ftq` and `-e fwq` do: sample number, tab, count or whole microseconds.
+    """Write the samples of a CPU as Netgauge's `-e ftq` and `-e fwq` do: sample number, tab, count
+    or whole microseconds.
 
     Parameters
     ----------
-    samples : of `record_ftq`, `record_fwq` or `read_quanta`.
-    cpu : whose; None: the only one.
+    samples
+        Of `record_ftq`, `record_fwq` or `read_quanta`.
+    cpu
+        Whose; None: the only one.
 
     Raises
     ------
-    InputError : several CPUs and none chosen, or no sample of that CPU.
+    InputError
+        Several CPUs and none chosen, or no sample of that CPU.
     """
     own = one_cpu(samples, cpu)
     kind, noun = ("fwq", "us") if "duration_ns" in own else ("ftq", "count")
     values = np.rint(own["duration_ns"] / 1e3).astype(np.int64) if kind == "fwq" else own["count"]
     head = f"# {kind}: sample, {noun}\n# quantum: {samples.attrs.get('quantum_ns', 0) / 1e3:g} us\n"
-    return write_atomically(path, head + "".join(f"{sample}\t{value}\n" for sample, value in zip(own["sample"], values)))
+    return write_atomically(
+        path, head + "".join(f"{sample}\t{value}\n" for sample, value in zip(own["sample"], values))
+    )
 
 
 def one_cpu(table: pd.DataFrame, cpu: int | None) -> pd.DataFrame:
@@ -129,24 +211,37 @@ def one_cpu(table: pd.DataFrame, cpu: int | None) -> pd.DataFrame:
 
     Raises
     ------
-    InputError : several CPUs and none chosen, or no row of that CPU.
+    InputError
+        Several CPUs and none chosen, or no row of that CPU.
     """
     there = sorted(int(each) for each in table["cpu"].unique())
     if cpu is None and len(there) > 1:
-        raise InputError(f"measurements of {len(there)} CPUs", why="the format holds one", mend=f"choose one: cpu={there[0]}")
+        raise InputError(
+            f"measurements of {len(there)} CPUs",
+            why="the format holds one",
+            mend=f"choose one: cpu={there[0]}",
+        )
     if not there or (cpu is not None and cpu not in there):
-        raise InputError(f"nothing was measured on CPU {cpu}" if cpu is not None else "there is no measurement",
-                         mend=f"choose of {there}" if there else "record for longer")
+        raise InputError(
+            f"nothing was measured on CPU {cpu}" if cpu is not None else "there is no measurement",
+            mend=f"choose of {there}" if there else "record for longer",
+        )
     return table[table["cpu"] == (there[0] if cpu is None else cpu)]
 
 
-def read_quanta(path: str | Path, kind: str, quantum_us: float = 1000, cpu: int = 0) -> pd.DataFrame:
-    """Read the two columns that Netgauge's `-e ftq` or `-e fwq`, or `write_quanta`, wrote; plain or .gz.
+def read_quanta(
+    path: str | Path, kind: str, quantum_us: float = 1000, cpu: int = 0
+) -> pd.DataFrame:
+    """Read the two columns that Netgauge's `-e ftq` or `-e fwq`, or `write_quanta`, wrote; plain or
+    .gz.
 
     Parameters
     ----------
-    kind : "ftq" (counts) or "fwq" (microseconds); the files do not say it.
-    quantum_us : as it was recorded. Start times are not in the file: those of FTQ follow from it, those of FWQ from the durations.
+    kind
+        "ftq" (counts) or "fwq" (microseconds); the files do not say it.
+    quantum_us
+        As it was recorded. Start times are not in the file: those of FTQ follow from it, those of
+        FWQ from the durations.
 
     Returns
     -------
@@ -154,13 +249,18 @@ def read_quanta(path: str | Path, kind: str, quantum_us: float = 1000, cpu: int 
 
     Raises
     ------
-    InputError : unreadable, or not two columns of whole numbers.
+    InputError
+        Unreadable, or not two columns of whole numbers.
     """
     if kind not in ("ftq", "fwq"):
         raise InputError(f"kind={kind!r}", mend='choose "ftq" or "fwq"')
     sample, value = _two_columns(path)
     value = value * 1000 if kind == "fwq" else value
-    start_ns = np.concatenate([[0], np.cumsum(value)[:-1]]) if kind == "fwq" else sample * int(quantum_us * 1e3)
+    start_ns = (
+        np.concatenate([[0], np.cumsum(value)[:-1]])
+        if kind == "fwq"
+        else sample * int(quantum_us * 1e3)
+    )
     table = _table(kind, np.full(sample.size, cpu), sample, start_ns, value)
     table.attrs["quantum_ns"] = int(quantum_us * 1e3)
     return table
@@ -173,7 +273,9 @@ def _two_columns(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
             continue
         words = line.split()
         if len(words) != 2 or not all(word.isdigit() for word in words):
-            raise InputError(f"expected two whole numbers, found {line[:60]!r}", where=f"{path}, line {number}")
+            raise InputError(
+                f"expected two whole numbers, found {line[:60]!r}", where=f"{path}, line {number}"
+            )
         rows.append((int(words[0]), int(words[1])))
     if not rows:
         raise InputError("no sample", where=path)

@@ -1,6 +1,7 @@
 """A folder of osnoise traces that somebody else recorded, as runs and noise events.
 
-Owns the layout in which Persson et al. 2025 publish theirs: a trace a run, and a line ``Total Duration: X seconds`` beside or within it.
+Owns the layout in which Persson et al. 2025 publish theirs: a trace a run, and a line ``Total
+Duration: X seconds`` beside or within it.
 """
 
 import re
@@ -24,27 +25,50 @@ def read_given_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame, 
 
     Parameters
     ----------
-    folder : with one trace a run (any name; plain or .gz), as tracefs prints it. The line ``Total Duration: X seconds`` that the
-        program printed stands in a file NAME.benchout or NAME.out, or at the end of the trace.
-    workload : name (comm) of the program, whose own threads are not noise; the run begins with its first event (`window_from_workload`).
+    folder
+        With one trace a run (any name; plain or .gz), as tracefs prints it. The line ``Total
+        Duration: X seconds`` that the program printed stands in a file NAME.benchout or NAME.out,
+        or at the end of the trace.
+    workload
+        Name (comm) of the program, whose own threads are not noise; the run begins with its first
+        event (`window_from_workload`).
 
     Returns
     -------
-    runs : `run` (from 0, by name), `cell` ("traced"), `seconds`, `status` ("ok"), `trace` (the file). events : as of `read_traces`.
+    runs : `run` (from 0, by name), `cell` ("traced"), `seconds`, `status` ("ok"), `trace` (the
+    file). events : as of `read_traces`.
 
     Raises
     ------
-    InputError : no trace, no name, or one that cannot be read; the file is named. LostEvents : the kernel lost some.
+    InputError
+        No trace, no name, or one that cannot be read; the file is named. LostEvents : the kernel
+        lost some.
     """
-    paths = [path for path in sorted(Path(folder).glob("*")) if path.is_file() and path.suffix not in _NO_TRACES]
+    paths = [
+        path
+        for path in sorted(Path(folder).glob("*"))
+        if path.is_file() and path.suffix not in _NO_TRACES
+    ]
     if not paths or not workload:
-        raise InputError("no trace is here" if not paths else "the name of the program is missing", where=folder,
-                         why="its own threads must be told from noise", mend="give the folder with the files of tracefs' `trace`, and the program's name")
+        raise InputError(
+            "no trace is here" if not paths else "the name of the program is missing",
+            where=folder,
+            why="its own threads must be told from noise",
+            mend="give the folder with the files of tracefs' `trace`, and the program's name",
+        )
     rows, tables = [], []
     for run, path in enumerate(each(paths, "reading traces", "files")):
         window = window_from_workload(path, workload, _seconds_within(path))
         tables.append(read_osnoise(path, window=window, workload=workload, run=run))
-        rows.append({"run": run, "cell": "traced", "seconds": (window[1] - window[0]) / 1e9, "status": "ok", "trace": path.name})
+        rows.append(
+            {
+                "run": run,
+                "cell": "traced",
+                "seconds": (window[1] - window[0]) / 1e9,
+                "status": "ok",
+                "trace": path.name,
+            }
+        )
     return pd.DataFrame(rows), join_events(tables)
 
 

@@ -1,6 +1,7 @@
 """Noise events from the text of the kernel's osnoise tracer, exactly as tracefs prints it.
 
-Owns the traps of that text: see `read_osnoise`. Kernel sources: kernel/trace/trace_osnoise.c, include/trace/events/osnoise.h.
+Owns the traps of that text: see `read_osnoise`. Kernel sources: kernel/trace/trace_osnoise.c,
+include/trace/events/osnoise.h.
 """
 
 import re
@@ -14,17 +15,37 @@ import pandas as pd
 from ..errors import InputError, LostEvents
 from ._clock import StartClock
 from ._files import header_integer, header_integers, parse_header, read_trace
-from ._table import INTERRUPTED, KINDS, LARGEST_NS, NO_PID, POLICIES, REPLAY_PRIORITY, clip_to_window, noise_events
+from ._table import (
+    INTERRUPTED,
+    KINDS,
+    LARGEST_NS,
+    NO_PID,
+    POLICIES,
+    REPLAY_PRIORITY,
+    clip_to_window,
+    noise_events,
+)
 
 FORMAT = "noisebook osnoise 1"
 HEADER = b"# noisebook: "
 
-# COMM-PID (TGID) [CPU] flags TIMESTAMP: the rest. COMM has at most 16 characters, any of them; the CPU field is at least
+# COMM-PID (TGID) [CPU] flags TIMESTAMP: the rest. COMM has at most 16 characters, any of them; the
+# CPU field is at least
 # three digits wide; TGID and flags are there or not, by trace options.
-_PREFIX = re.compile(rb"\s*(.{1,16}?)-(\d+)\s+(?:\(\s*[-\d]+\)\s+)?\[(\d{1,9})\]\s+(?:([^\s:]{4,8})\s+)?(\d+)\.(\d{6}): (.*)", re.DOTALL)
-_NOISE = re.compile(rb"(nmi|irq|softirq|thread)_noise:(.*) start (\d+)\.(\d{9}) duration (\d+) ns\s*")
-_SAMPLE = re.compile(rb"sample_threshold: start (\d+)\.(\d{9}) duration (\d+) ns interferences? (\d+)\s*")
-_FORK = re.compile(rb"sched_process_fork: comm=.* pid=(\d{1,10}) child_comm=.* child_pid=(\d{1,10})\s*", re.DOTALL)
+_PREFIX = re.compile(
+    rb"\s*(.{1,16}?)-(\d+)\s+(?:\(\s*[-\d]+\)\s+)?\[(\d{1,9})\]\s+(?:([^\s:]{4,8})\s+)?(\d+)\.(\d{6}):"
+    rb" (.*)",
+    re.DOTALL,
+)
+_NOISE = re.compile(
+    rb"(nmi|irq|softirq|thread)_noise:(.*) start (\d+)\.(\d{9}) duration (\d+) ns\s*"
+)
+_SAMPLE = re.compile(
+    rb"sample_threshold: start (\d+)\.(\d{9}) duration (\d+) ns interferences? (\d+)\s*"
+)
+_FORK = re.compile(
+    rb"sched_process_fork: comm=.* pid=(\d{1,10}) child_comm=.* child_pid=(\d{1,10})\s*", re.DOTALL
+)
 _LOST = re.compile(rb"CPU:\d+ \[LOST (?:(\d+) )?EVENTS\]")
 _WRITTEN = re.compile(rb"# entries-in-buffer/entries-written: (\d+)/(\d+)")
 _TOTAL = re.compile(r"Total Duration:\s*([0-9.eE+-]+)\s*seconds")
@@ -47,44 +68,68 @@ class _Lines:
     forks: list = field(default_factory=list)  # (parent, child), in the order of the lines
 
 
-def read_osnoise(path: str | Path, window: tuple[int, int] | None = None, workload: str | Collection[int] | None = None,
-                 run: int = 0, window_clock: str = "start") -> pd.DataFrame:
+def read_osnoise(
+    path: str | Path,
+    window: tuple[int, int] | None = None,
+    workload: str | Collection[int] | None = None,
+    run: int = 0,
+    window_clock: str = "start",
+) -> pd.DataFrame:
     """Read a trace of the osnoise tracer (text of tracefs' `trace`, plain or gzip) as noise events.
 
     Parameters
     ----------
-    path : the trace. Our own files carry window, clock and the workload's process ids; for them the other arguments are optional.
-    window : begin and end of the timed region, ns. None: times count from the first event and nothing is clipped.
-    workload : whose threads are not noise: process ids, or a name (comm) where no ids are known. A name may be wrong:
-        a program that starts others, or renames its threads, is better told by ids; their children are added, as far as the trace
-        holds the forks (ours does).
-    run : number of the run, for the column `run`.
-    window_clock : "start" if the window is in the clock of the events' start (`trace_clock_local`), "timestamp" if it is in the
-        `trace_clock` of the lines' time stamps; then starts are moved to that clock, CPU by CPU (see `StartClock`).
+    path
+        The trace. Our own files carry window, clock and the workload's process ids; for them the
+        other arguments are optional.
+    window
+        Begin and end of the timed region, ns. None: times count from the first event and nothing is
+        clipped.
+    workload
+        Whose threads are not noise: process ids, or a name (comm) where no ids are known. A name
+        may be wrong: a program that starts others, or renames its threads, is better told by ids;
+        their children are added, as far as the trace holds the forks (ours does).
+    run
+        Number of the run, for the column `run`.
+    window_clock
+        "start" if the window is in the clock of the events' start (`trace_clock_local`),
+        "timestamp" if it is in the `trace_clock` of the lines' time stamps; then starts are moved
+        to that clock, CPU by CPU (see `StartClock`).
 
     Returns
     -------
-    events : the events table of CONTRIBUTING.md. Policies of threads are unknown ("") to osnoise, and priorities 0.
-        A `sample_threshold` that no counted event explains is of kind hardware. `end_ns` is the line's time stamp, because
-        start + duration is not the end: the duration is net of nested noise.
+    events : the events table of CONTRIBUTING.md. Policies of threads are unknown ("") to osnoise,
+    and priorities 0.
+        A `sample_threshold` that no counted event explains is of kind hardware. `end_ns` is the
+        line's time stamp, because start + duration is not the end: the duration is net of nested
+        noise.
 
     Raises
     ------
-    LostEvents : the kernel lost events (`[LOST n EVENTS]`, or fewer entries in the buffer than were written).
-    InputError : anything else that is wrong, with file and line: an unreadable or truncated line, a duration that wrapped
-        to a negative value, a trace that the kernel itself calls tainted.
+    LostEvents
+        The kernel lost events (`[LOST n EVENTS]`, or fewer entries in the buffer than were
+        written).
+    InputError
+        Anything else that is wrong, with file and line: an unreadable or truncated line, a duration
+        that wrapped to a negative value, a trace that the kernel itself calls tainted.
 
     Notes
     -----
-    Left out: the idle task (pid 0), and events with start 0, which the tracer prints once a CPU when it is switched on, with the
-    time since boot as duration. Lines of other events are passed over.
+    Left out: the idle task (pid 0), and events with start 0, which the tracer prints once a CPU
+    when it is switched on, with the time since boot as duration. Lines of other events are passed
+    over.
     """
     if window_clock not in ("start", "timestamp"):
         raise InputError(f"window_clock must be 'start' or 'timestamp', not {window_clock!r}")
     header, text, first_line = _split_header(read_trace(path), path)
     if header:
-        window = window or (header_integer(header, "start_ns", path), header_integer(header, "end_ns", path))
-        workload = workload if workload is not None else header_integers(header, "workload_pids", path)
+        window = window or (
+            header_integer(header, "start_ns", path),
+            header_integer(header, "end_ns", path),
+        )
+        workload = (
+            workload if workload is not None else header_integers(header, "workload_pids", path)
+        )
         window_clock = "timestamp" if header.get("clock") == "mono" else "start"
         _refuse_recorded_loss(header, path)
     columns = _columns(_parse(text, path, first_line))
@@ -93,32 +138,52 @@ def read_osnoise(path: str | Path, window: tuple[int, int] | None = None, worklo
     return _events(columns, _checked_window(window, path), workload, excluded, run)
 
 
-def window_from_workload(path: str | Path, workload: str, seconds: float | None = None) -> tuple[int, int]:
-    """The timed region as the published method finds it (Persson et al. 2025, their released scripts): ns, in the events' clock.
+def window_from_workload(
+    path: str | Path, workload: str, seconds: float | None = None
+) -> tuple[int, int]:
+    """The timed region as the published method finds it (Persson et al. 2025, their released
+    scripts): ns, in the events' clock.
 
-    It begins at the earliest start of a `thread_noise` that carries the workload's name and lasts what the program printed. So it
-    includes the start of the process: the window lies early by that time. With process ids and a marked region (our own traces)
-    nothing of this is needed.
+    It begins at the earliest start of a `thread_noise` that carries the workload's name and lasts
+    what the program printed. So it includes the start of the process: the window lies early by that
+    time. With process ids and a marked region (our own traces) nothing of this is needed.
 
     Parameters
     ----------
-    path : the trace; beside it may lie `NAME.benchout` or `NAME.out` with a line `Total Duration: 2.17 seconds`.
-    workload : name (comm) of the workload, at most 15 characters of it are in a trace.
-    seconds : length of the region, if there is no such file.
+    path
+        The trace; beside it may lie `NAME.benchout` or `NAME.out` with a line `Total Duration: 2.17
+        seconds`.
+    workload
+        Name (comm) of the workload, at most 15 characters of it are in a trace.
+    seconds
+        Length of the region, if there is no such file.
 
     Raises
     ------
-    InputError : the workload is not in the trace, or its length is nowhere.
+    InputError
+        The workload is not in the trace, or its length is nowhere.
     """
     _, text, first_line = _split_header(read_trace(path), path)
     columns = _columns(_parse(text, path, first_line))
     own = (columns["kind"] == KINDS.index("thread")) & (columns["source"] == workload[:15])
     if not own.any():
-        names = sorted({name for name, kind in zip(columns["source"], columns["kind"]) if kind == KINDS.index("thread")})
-        raise InputError(f"no thread named '{workload[:15]}' in the trace", where=path,
-                         why="its first event tells when the workload began", mend=f"threads seen: {', '.join(names[:20])}")
+        names = sorted(
+            {
+                name
+                for name, kind in zip(columns["source"], columns["kind"])
+                if kind == KINDS.index("thread")
+            }
+        )
+        raise InputError(
+            f"no thread named '{workload[:15]}' in the trace",
+            where=path,
+            why="its first event tells when the workload began",
+            mend=f"threads seen: {', '.join(names[:20])}",
+        )
     start_ns = int(columns["start_ns"][own].min())
-    return start_ns, start_ns + round(1e9 * (_printed_seconds(Path(path)) if seconds is None else seconds))
+    return start_ns, start_ns + round(
+        1e9 * (_printed_seconds(Path(path)) if seconds is None else seconds)
+    )
 
 
 def _printed_seconds(path: Path) -> float:
@@ -126,8 +191,15 @@ def _printed_seconds(path: Path) -> float:
     for candidate in (base.with_suffix(".benchout"), base.with_suffix(".out")):
         if candidate.exists() and (found := _TOTAL.search(candidate.read_text(errors="replace"))):
             return _positive_seconds(found[1], candidate)
-    raise InputError("how long the workload ran is nowhere", where=path, why="the window of the trace needs its end",
-                     mend=f"give seconds=, or write 'Total Duration: X seconds' into {base.with_suffix('.benchout')}")
+    raise InputError(
+        "how long the workload ran is nowhere",
+        where=path,
+        why="the window of the trace needs its end",
+        mend=(
+            "give seconds=, or write 'Total Duration: X seconds' into"
+            f" {base.with_suffix('.benchout')}"
+        ),
+    )
 
 
 def _positive_seconds(text: str, path: Path) -> float:
@@ -144,13 +216,17 @@ def _split_header(text: bytes, path: str | Path) -> tuple[dict, bytes, int]:
     if not text.startswith(HEADER):
         return {}, text, 1
     line, _, rest = text.partition(b"\n")
-    return parse_header(line[len(HEADER):], FORMAT, path), rest, 2
+    return parse_header(line[len(HEADER) :], FORMAT, path), rest, 2
 
 
 def _refuse_recorded_loss(header: dict, path: str | Path) -> None:
     if lost := header_integer(header, "lost", path):
-        raise LostEvents(f"the kernel lost {lost} events", where=path, why="durations around each gap would be wrong",
-                         mend="record again with a larger buffer: Tracer(…, buffer_kib=16384)")
+        raise LostEvents(
+            f"the kernel lost {lost} events",
+            where=path,
+            why="durations around each gap would be wrong",
+            mend="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
+        )
 
 
 def _parse(text: bytes, path: str | Path, first_line: int) -> _Lines:
@@ -158,12 +234,20 @@ def _parse(text: bytes, path: str | Path, first_line: int) -> _Lines:
     lines, seen = _Lines(), False
     rows = text.split(b"\n")
     if text and rows.pop():
-        raise InputError("a truncated last line (no end of line)", where=f"{path}, line {first_line + len(rows)}",
-                         why="the end of the trace is missing", mend="record the run again")
+        raise InputError(
+            "a truncated last line (no end of line)",
+            where=f"{path}, line {first_line + len(rows)}",
+            why="the end of the trace is missing",
+            mend="record the run again",
+        )
     for number, row in enumerate(rows, start=first_line):
         seen |= _parse_line(row, lines, path, number)
     if not seen:
-        raise InputError("not a trace: neither a tracer's header nor an event", where=path, mend="give the text of tracefs' file `trace`")
+        raise InputError(
+            "not a trace: neither a tracer's header nor an event",
+            where=path,
+            mend="give the text of tracefs' file `trace`",
+        )
     return lines
 
 
@@ -176,7 +260,18 @@ def _parse_line(row: bytes, lines: _Lines, path: str | Path, number: int) -> boo
         _take(lines, found, noise, path, number)
     elif sample := _SAMPLE.fullmatch(found[7]):
         if sample[4] == b"0":  # otherwise the events that caused it are in the trace themselves
-            _append(lines, found, _HARDWARE, "hardware", NO_PID, sample[1], sample[2], sample[3], path, number)
+            _append(
+                lines,
+                found,
+                _HARDWARE,
+                "hardware",
+                NO_PID,
+                sample[1],
+                sample[2],
+                sample[3],
+                path,
+                number,
+            )
     elif fork := _FORK.fullmatch(found[7]):
         lines.forks.append((int(fork[1]), int(fork[2])))
     elif b"_noise:" in found[7][:15] or found[7].startswith(b"sample_threshold:"):
@@ -189,27 +284,44 @@ def _parse_line(row: bytes, lines: _Lines, path: str | Path, number: int) -> boo
 def _parse_remark(row: bytes, path: str | Path, number: int) -> bool:
     where = f"{path}, line {number}"
     if lost := _LOST.search(row):
-        raise LostEvents(f"the kernel lost {(lost[1] or b'').decode() or 'some'} events", where=where,
-                         why="durations around each gap would be wrong", mend="record again with a larger buffer (buffer_size_kb)")
+        raise LostEvents(
+            f"the kernel lost {(lost[1] or b'').decode() or 'some'} events",
+            where=where,
+            why="durations around each gap would be wrong",
+            mend="record again with a larger buffer (buffer_size_kb)",
+        )
     _refuse_taint(row, path, number)
     if row.startswith(b"#"):
         written = _WRITTEN.match(row)
         if written and int(written[1]) < int(written[2]):
-            raise LostEvents(f"only {written[1].decode()} of {written[2].decode()} events are left in the buffer", where=where,
-                             why="the oldest were overwritten", mend="record again with a larger buffer (buffer_size_kb)")
+            raise LostEvents(
+                f"only {written[1].decode()} of {written[2].decode()} events are left in the"
+                " buffer",
+                where=where,
+                why="the oldest were overwritten",
+                mend="record again with a larger buffer (buffer_size_kb)",
+            )
         return row.startswith((b"# tracer:", b"# entries-in-buffer"))
-    if row.strip() and not row.startswith(b"Total Duration:"):  # the published traces may end with what the program printed
+    if row.strip() and not row.startswith(
+        b"Total Duration:"
+    ):  # the published traces may end with what the program printed
         raise _damaged(row, path, number)
     return False
 
 
 def _refuse_taint(row: bytes, path: str | Path, number: int) -> None:
     if b"is tainted" in row or row.rstrip().endswith(b": Negative duration!"):
-        raise InputError(f"the kernel distrusts this trace: {_shown(row)}", where=f"{path}, line {number}", mend="discard the run and record it again")
+        raise InputError(
+            f"the kernel distrusts this trace: {_shown(row)}",
+            where=f"{path}, line {number}",
+            mend="discard the run and record it again",
+        )
 
 
 def _take(lines: _Lines, prefix: re.Match, noise: re.Match, path: str | Path, number: int) -> None:
-    """One *_noise line. The name goes to the last ':', because names hold ':' and ' ' and '/' themselves; NMIs have none."""
+    """One *_noise line. The name goes to the last ':', because names hold ':' and ' ' and '/'
+    themselves; NMIs have none.
+    """
     name, colon, ident = noise[2].strip().rpartition(b":")
     if noise[1] == b"nmi":
         name, ident = b"nmi", b"0"
@@ -220,9 +332,25 @@ def _take(lines: _Lines, prefix: re.Match, noise: re.Match, path: str | Path, nu
     _append(lines, prefix, _KIND[noise[1]], source, pid, noise[3], noise[4], noise[5], path, number)
 
 
-def _append(lines: _Lines, prefix: re.Match, kind: int, source: str, pid: int, seconds: bytes, nanoseconds: bytes, duration: bytes,
-            path: str | Path, number: int) -> None:
-    if len(seconds) > 10 or len(duration) > 19 or len(prefix[5]) > 10 or len(prefix[2]) > 10 or pid >= LARGEST_NS:
+def _append(
+    lines: _Lines,
+    prefix: re.Match,
+    kind: int,
+    source: str,
+    pid: int,
+    seconds: bytes,
+    nanoseconds: bytes,
+    duration: bytes,
+    path: str | Path,
+    number: int,
+) -> None:
+    if (
+        len(seconds) > 10
+        or len(duration) > 19
+        or len(prefix[5]) > 10
+        or len(prefix[2]) > 10
+        or pid >= LARGEST_NS
+    ):
         raise _impossible(prefix[0], duration, path, number)
     start_ns, duration_ns = int(seconds) * 1_000_000_000 + int(nanoseconds), int(duration)
     if start_ns == 0:
@@ -240,14 +368,21 @@ def _append(lines: _Lines, prefix: re.Match, kind: int, source: str, pid: int, s
 
 
 def _impossible(row: bytes, duration: bytes, path: str | Path, number: int) -> InputError:
-    return InputError(f"an impossible time: {_shown(row)}", where=f"{path}, line {number}",
-                      why="kernels before 6.1.192 and 6.2 let durations over 2.147 s wrap to negative values",
-                      mend="discard the run; a newer kernel has this mended")
+    return InputError(
+        f"an impossible time: {_shown(row)}",
+        where=f"{path}, line {number}",
+        why="kernels before 6.1.192 and 6.2 let durations over 2.147 s wrap to negative values",
+        mend="discard the run; a newer kernel has this mended",
+    )
 
 
 def _damaged(row: bytes, path: str | Path, number: int) -> InputError:
-    return InputError(f"a damaged line: {_shown(row)}", where=f"{path}, line {number}", why="an event would silently be missing",
-                      mend="record the run again")
+    return InputError(
+        f"a damaged line: {_shown(row)}",
+        where=f"{path}, line {number}",
+        why="an event would silently be missing",
+        mend="record the run again",
+    )
 
 
 def _shown(row: bytes) -> str:
@@ -263,52 +398,94 @@ def _columns(lines: _Lines) -> dict:
 
 def _checked_window(window: tuple[int, int] | None, path: str | Path) -> tuple[int, int] | None:
     if window is not None and not 0 <= window[0] < window[1] < LARGEST_NS:
-        raise InputError(f"the window {window} is empty or negative", where=path, why="times count from its begin", mend="give (begin_ns, end_ns)")
+        raise InputError(
+            f"the window {window} is empty or negative",
+            where=path,
+            why="times count from its begin",
+            mend="give (begin_ns, end_ns)",
+        )
     return window
 
 
 def _one_clock(columns: dict, window_clock: str, path: str | Path) -> dict:
     """Add `end_ns`, and bring start and end to the clock that is asked for.
 
-    The end is the line's time stamp, rounded to 1 µs and a probe late, hence never before start + net duration.
+    The end is the line's time stamp, rounded to 1 µs and a probe late, hence never before start +
+    net duration.
     """
     start_ns, stamp_ns = columns["start_ns"], columns["stamp_ns"]
     clock = StartClock.fit(columns)
     if clock.points:
         offset_ns = clock.offsets(columns["cpu"], start_ns)
-        start_ns, stamp_ns = (start_ns + offset_ns, stamp_ns) if window_clock == "timestamp" else (start_ns, stamp_ns - offset_ns)
+        start_ns, stamp_ns = (
+            (start_ns + offset_ns, stamp_ns)
+            if window_clock == "timestamp"
+            else (start_ns, stamp_ns - offset_ns)
+        )
     elif window_clock == "timestamp" and len(start_ns):
-        raise InputError("no interrupt in the trace", where=path, why="start times and time stamps cannot be brought to one clock",
-                         mend="record with trace_clock=local, or a longer run")
+        raise InputError(
+            "no interrupt in the trace",
+            where=path,
+            why="start times and time stamps cannot be brought to one clock",
+            mend="record with trace_clock=local, or a longer run",
+        )
     else:
         stamp_ns = start_ns
-    return columns | {"start_ns": start_ns, "end_ns": np.maximum(stamp_ns, start_ns + columns["duration_ns"])}
+    return columns | {
+        "start_ns": start_ns,
+        "end_ns": np.maximum(stamp_ns, start_ns + columns["duration_ns"]),
+    }
 
 
-def _events(columns: dict, window: tuple[int, int] | None, workload: str | Collection[int] | None, excluded: list[int],
-            run: int) -> pd.DataFrame:
+def _events(
+    columns: dict,
+    window: tuple[int, int] | None,
+    workload: str | Collection[int] | None,
+    excluded: list[int],
+    run: int,
+) -> pd.DataFrame:
     kind, pid = columns["kind"], columns["pid"]
     thread = kind == KINDS.index("thread")
     own_pids = _own_pids(columns, thread, workload)
     priority = np.array([REPLAY_PRIORITY.get(name, 0) for name in KINDS])
     policy = np.where(thread, POLICIES.index(""), POLICIES.index("SCHED_FIFO"))
     noise = ~(thread & np.isin(pid, [0, *own_pids, *excluded]))
-    events = noise_events({
-        "cpu": columns["cpu"][noise], "kind": pd.Categorical.from_codes(kind[noise], categories=KINDS), "source": columns["source"][noise],
-        "start_ns": columns["start_ns"][noise], "duration_ns": columns["duration_ns"][noise], "end_ns": columns["end_ns"][noise],
-        "policy": pd.Categorical.from_codes(policy[noise], categories=POLICIES), "priority": priority[kind[noise]], "pid": pid[noise],
-        "interrupted": pd.Categorical.from_codes(_interrupted(columns, thread, own_pids)[noise], categories=INTERRUPTED), "run": run,
-    }, clock="trace_clock_local", tracer="osnoise", cpus=np.unique(columns["cpu"]).tolist())
+    events = noise_events(
+        {
+            "cpu": columns["cpu"][noise],
+            "kind": pd.Categorical.from_codes(kind[noise], categories=KINDS),
+            "source": columns["source"][noise],
+            "start_ns": columns["start_ns"][noise],
+            "duration_ns": columns["duration_ns"][noise],
+            "end_ns": columns["end_ns"][noise],
+            "policy": pd.Categorical.from_codes(policy[noise], categories=POLICIES),
+            "priority": priority[kind[noise]],
+            "pid": pid[noise],
+            "interrupted": pd.Categorical.from_codes(
+                _interrupted(columns, thread, own_pids)[noise], categories=INTERRUPTED
+            ),
+            "run": run,
+        },
+        clock="trace_clock_local",
+        tracer="osnoise",
+        cpus=np.unique(columns["cpu"]).tolist(),
+    )
     if window is None and len(events):
         window = int(events["start_ns"].min()), 2 * LARGEST_NS - 1
     return clip_to_window(events, *window) if window else events
 
 
 def _interrupted(columns: dict, thread: np.ndarray, own_pids: np.ndarray) -> np.ndarray:
-    """Code of who was running. Interrupts: the line's own context. Threads: the workload or the idle task, whichever left the CPU last;
-    osnoise does not say whether the workload gave the CPU up by itself."""
-    role = np.select([np.isin(columns["context_pid"], own_pids), columns["context_pid"] == 0], [0, 1], 2)
-    role[thread] = np.select([np.isin(columns["pid"][thread], own_pids), columns["pid"][thread] == 0], [0, 1], 2)
+    """Code of who was running. Interrupts: the line's own context. Threads: the workload or the
+    idle task, whichever left the CPU last; osnoise does not say whether the workload gave the CPU
+    up by itself.
+    """
+    role = np.select(
+        [np.isin(columns["context_pid"], own_pids), columns["context_pid"] == 0], [0, 1], 2
+    )
+    role[thread] = np.select(
+        [np.isin(columns["pid"][thread], own_pids), columns["pid"][thread] == 0], [0, 1], 2
+    )
     for cpu in np.unique(columns["cpu"]):
         mine = np.flatnonzero(thread & (columns["cpu"] == cpu))
         mine = mine[np.argsort(columns["end_ns"][mine], kind="stable")]
@@ -317,8 +494,12 @@ def _interrupted(columns: dict, thread: np.ndarray, own_pids: np.ndarray) -> np.
     return role
 
 
-def _own_pids(columns: dict, thread: np.ndarray, workload: str | Collection[int] | None) -> np.ndarray:
-    """Process ids of the workload; by its name (the first 15 characters: the kernel keeps no more) only if no ids are given."""
+def _own_pids(
+    columns: dict, thread: np.ndarray, workload: str | Collection[int] | None
+) -> np.ndarray:
+    """Process ids of the workload; by its name (the first 15 characters: the kernel keeps no more)
+    only if no ids are given.
+    """
     if isinstance(workload, str):
         return np.unique(columns["pid"][thread & (columns["source"] == workload[:15])])
     pids = set(workload or ())

@@ -1,17 +1,64 @@
 """What can be run: our programs, anybody's command line, and where they are placed on the machine."""
 
 from ._cpus import format_cpu_list
-from .configurations import Configuration, configuration_table, configurations, environment_table, existing
+from .configurations import (
+    Configuration,
+    configuration_table,
+    configurations,
+    environment_table,
+    existing,
+)
 from .descriptions import Description, descriptions, find_description, read_description
 from .openmp import CONSTRUCTS, SCHEDULES, compilers, minife, nbody, schedbench, stream, syncbench
-from .programs import as_workload, binary_folder, elf_interpreter, program, program_path, takes_preload
+from .programs import (
+    as_workload,
+    binary_folder,
+    elf_interpreter,
+    program,
+    program_path,
+    takes_preload,
+)
 from .reader import Reader, Report, Table
 from .region import REGION_KINDS, Region, as_region
 from .sizing import Sizing, delay_steps, sizing
 from .workload import CONFIGS, MODELS, STARTS, Workload
 
-__all__ = ["CONFIGS", "CONSTRUCTS", "Configuration", "Description", "MODELS", "REGION_KINDS", "Reader", "Region", "Report",
-           "SCHEDULES", "STARTS", "Sizing", "Table", "Workload", "as_region", "as_workload", "binary_folder", "compilers",
-           "configuration_table", "configurations", "delay_steps", "descriptions", "elf_interpreter", "environment_table",
-           "existing", "find_description", "format_cpu_list", "minife", "nbody", "program", "program_path",
-           "read_description", "schedbench", "sizing", "stream", "syncbench", "takes_preload"]
+__all__ = [
+    "CONFIGS",
+    "CONSTRUCTS",
+    "Configuration",
+    "Description",
+    "MODELS",
+    "REGION_KINDS",
+    "Reader",
+    "Region",
+    "Report",
+    "SCHEDULES",
+    "STARTS",
+    "Sizing",
+    "Table",
+    "Workload",
+    "as_region",
+    "as_workload",
+    "binary_folder",
+    "compilers",
+    "configuration_table",
+    "configurations",
+    "delay_steps",
+    "descriptions",
+    "elf_interpreter",
+    "environment_table",
+    "existing",
+    "find_description",
+    "format_cpu_list",
+    "minife",
+    "nbody",
+    "program",
+    "program_path",
+    "read_description",
+    "schedbench",
+    "sizing",
+    "stream",
+    "syncbench",
+    "takes_preload",
+]

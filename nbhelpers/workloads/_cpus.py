@@ -15,7 +15,9 @@ def format_cpu_list(cpus: tuple[int, ...]) -> str:
     return ",".join(str(cpu) for cpu in cpus)
 
 
-def cores(cpus: tuple[int, ...], sysfs: str | Path = "/sys/devices/system/cpu") -> list[tuple[int, ...]]:
+def cores(
+    cpus: tuple[int, ...], sysfs: str | Path = "/sys/devices/system/cpu"
+) -> list[tuple[int, ...]]:
     """The given CPUs grouped by physical core, in the order of each core's first CPU."""
     grouped: dict[tuple[int, ...], list[int]] = {}
     for cpu in sorted(cpus):
@@ -31,15 +33,21 @@ def _siblings(cpu: int, sysfs: Path) -> tuple[int, ...]:
 
 
 def keep_house(cpus: tuple[int, ...], share: float, config: str) -> tuple[int, ...]:
-    """The CPUs that are left to the workload when `share` of the cores, and at least one, is kept for the system.
+    """The CPUs that are left to the workload when `share` of the cores, and at least one, is kept
+    for the system.
 
-    The first cores are kept: CPU 0 gets most interrupts, timers and unbound kernel work wherever nobody configured otherwise.
+    The first cores are kept: CPU 0 gets most interrupts, timers and unbound kernel work wherever
+    nobody configured otherwise.
     """
     by_core = cores(cpus)
     kept = max(1, math.floor(share * len(by_core) + 0.5))
     if kept >= len(by_core):
-        raise InputError(f"{config} needs at least 2 cores, and there is {len(by_core)}", where=f"CPUs {format_cpu_list(cpus)}",
-                         why="a housekeeping core is one that the workload does without", mend="use Rm or TP here")
+        raise InputError(
+            f"{config} needs at least 2 cores, and there is {len(by_core)}",
+            where=f"CPUs {format_cpu_list(cpus)}",
+            why="a housekeeping core is one that the workload does without",
+            mend="use Rm or TP here",
+        )
     return tuple(sorted(cpu for core in by_core[kept:] for cpu in core))
 
 

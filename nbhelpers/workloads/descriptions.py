@@ -1,4 +1,5 @@
-"""Descriptions of programs: what data/knowledge/programs/*.yml, or a file of one's own, says of each.
+"""Descriptions of programs: what data/knowledge/programs/*.yml, or a file of one's own, says of
+each.
 
 Owns the reading of these files, and finding out which variant a program at hand is. How a number is
 found in an output, `nbhelpers.measure` knows.
@@ -32,9 +33,12 @@ class Variant:
 
     Parameters
     ----------
-    probe : arguments that the program is tried with, once.
-    found, absent : patterns that its output must have, and must not have; None: whichever.
-    command : words, or the shell line as the only word, of this variant.
+    probe
+        Arguments that the program is tried with, once.
+    found, absent
+        Patterns that its output must have, and must not have; None: whichever.
+    command
+        Words, or the shell line as the only word, of this variant.
     """
 
     probe: tuple[str, ...]
@@ -49,14 +53,22 @@ class Description:
 
     Parameters
     ----------
-    name, title, source : what it is, and of which version this holds.
-    seen : "run": recorded from the program itself; "described": written after its documentation.
-    command : its words, or its shell line as the only word; {option} stands for an option.
-    shell : whether it is a shell line.
-    variants : other ways of starting it; the first whose probe agrees is taken.
-    options : their defaults.
-    model, env, region, outcome, timeout_s : see `program`.
-    reader : how its output is read.
+    name, title, source
+        What it is, and of which version this holds.
+    seen
+        "run": recorded from the program itself; "described": written after its documentation.
+    command
+        Its words, or its shell line as the only word; {option} stands for an option.
+    shell
+        Whether it is a shell line.
+    variants
+        Other ways of starting it; the first whose probe agrees is taken.
+    options
+        Their defaults.
+    model, env, region, outcome, timeout_s
+        See `program`.
+    reader
+        How its output is read.
     """
 
     name: str
@@ -82,18 +94,23 @@ class Description:
 
         Parameters
         ----------
-        options : those that differ from the defaults.
-        program : path of the program at hand, in place of the command's first word.
+        options
+            Those that differ from the defaults.
+        program
+            Path of the program at hand, in place of the command's first word.
 
         Raises
         ------
-        InputError : an option that it does not have.
+        InputError
+            An option that it does not have.
         """
         if unknown := set(options) - set(self.options):
             near = difflib.get_close_matches(min(unknown), self.options, 1)
-            raise InputError(f"'{min(unknown)}' is no option of the program '{self.name}'"
-                             + (f"; did you mean '{near[0]}'?" if near else ""),
-                             mend=f"options: {', '.join(self.options) or 'none'}")
+            raise InputError(
+                f"'{min(unknown)}' is no option of the program '{self.name}'"
+                + (f"; did you mean '{near[0]}'?" if near else ""),
+                mend=f"options: {', '.join(self.options) or 'none'}",
+            )
         values = {**self.options, **options}
         command = self.command
         for variant in self.variants:
@@ -120,7 +137,8 @@ def find_description(name: str | os.PathLike) -> Description:
 
     Raises
     ------
-    InputError : there is none, or the file is not one.
+    InputError
+        There is none, or the file is not one.
     """
     text = os.fspath(name)
     if os.sep in text or text.endswith((".yml", ".yaml")):
@@ -129,9 +147,10 @@ def find_description(name: str | os.PathLike) -> Description:
     if text in names:
         return read_description(FOLDER / f"{text}.yml")
     near = difflib.get_close_matches(text, names, 1)
-    raise InputError(f"no program '{text}' is described"
-                     + (f"; did you mean '{near[0]}'?" if near else ""),
-                     mend=f"choose from {', '.join(names)}, or give the path of a .yml file")
+    raise InputError(
+        f"no program '{text}' is described" + (f"; did you mean '{near[0]}'?" if near else ""),
+        mend=f"choose from {', '.join(names)}, or give the path of a .yml file",
+    )
 
 
 def read_description(path: str | os.PathLike) -> Description:
@@ -139,8 +158,9 @@ def read_description(path: str | os.PathLike) -> Description:
 
     Raises
     ------
-    InputError : no such file, not YAML, or not as data/knowledge/programs/program.schema.json has
-        it; the message names the field.
+    InputError
+        No such file, not YAML, or not as data/knowledge/programs/program.schema.json has it; the
+        message names the field.
     """
     import yaml
 
@@ -148,8 +168,9 @@ def read_description(path: str | os.PathLike) -> Description:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"cannot read the description of a program: {error.strerror}",
-                         where=path) from None
+        raise InputError(
+            f"cannot read the description of a program: {error.strerror}", where=path
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"the description of a program is not YAML: {error}", where=path) from None
     _check(content, path)
@@ -158,18 +179,32 @@ def read_description(path: str | os.PathLike) -> Description:
 
 def _description(name: str, content: dict) -> Description:
     return Description(
-        name, content.get("title", name), content.get("source", ""), content.get("seen", "described"),
-        _command(content), "shell" in content,
-        tuple(Variant(tuple(map(str, own["probe"])), own.get("found"), own.get("absent"),
-                      _command(own)) for own in content.get("variants", ())),
-        content.get("options", {}), content.get("model", "external"),
+        name,
+        content.get("title", name),
+        content.get("source", ""),
+        content.get("seen", "described"),
+        _command(content),
+        "shell" in content,
+        tuple(
+            Variant(
+                tuple(map(str, own["probe"])), own.get("found"), own.get("absent"), _command(own)
+            )
+            for own in content.get("variants", ())
+        ),
+        content.get("options", {}),
+        content.get("model", "external"),
         {key: str(value) for key, value in content.get("env", {}).items()},
-        _region(content.get("region")), _reader(name, content),
-        content.get("outcome", "seconds"), float(content.get("timeout_s", 120)))
+        _region(content.get("region")),
+        _reader(name, content),
+        content.get("outcome", "seconds"),
+        float(content.get("timeout_s", 120)),
+    )
 
 
 def _command(content: dict) -> tuple[str, ...]:
-    return (content["shell"],) if "shell" in content else tuple(map(str, content.get("command", ())))
+    return (
+        (content["shell"],) if "shell" in content else tuple(map(str, content.get("command", ())))
+    )
 
 
 def _region(value: object) -> Region | None:
@@ -180,25 +215,40 @@ def _region(value: object) -> Region | None:
 
 def _reader(name: str, content: dict) -> Reader:
     verification = content.get("verification", {})
-    tables = tuple(Table(own["row"], tuple(own["columns"].items()), own.get("section"))
-                   for own in content.get("tables", ()))
+    tables = tuple(
+        Table(own["row"], tuple(own["columns"].items()), own.get("section"))
+        for own in content.get("tables", ())
+    )
     series = tuple((own["name"], own["unit"], own["pattern"]) for own in content.get("series", ()))
-    return Reader(name, tuple(Report(**own) for own in content.get("reports", ())),
-                  verification.get("passed"), verification.get("failed"), tables, series,
-                  content.get("files", ()), content.get("fresh_folder", False))
+    return Reader(
+        name,
+        tuple(Report(**own) for own in content.get("reports", ())),
+        verification.get("passed"),
+        verification.get("failed"),
+        tables,
+        series,
+        content.get("files", ()),
+        content.get("fresh_folder", False),
+    )
 
 
 def _check(content: object, path: Path) -> None:
     """Against the schema, and that the command names no option that is not there."""
     if error := schema_error(_schema(), content):
-        raise InputError(f"not the description of a program: {error.message}",
-                         where=f"{path}, at {place_of(error)}",
-                         mend="compare with program.schema.json and the files beside it")
-    words = [word for own in (content, *content.get("variants", ())) for word in own.get("command", ())]
+        raise InputError(
+            f"not the description of a program: {error.message}",
+            where=f"{path}, at {place_of(error)}",
+            mend="compare with program.schema.json and the files beside it",
+        )
+    words = [
+        word for own in (content, *content.get("variants", ())) for word in own.get("command", ())
+    ]
     named = {name for word in words for name in _OPTION.findall(str(word))}
     if lacking := named - set(content.get("options", {})):
-        raise InputError(f"the command names an option '{min(lacking)}' without a default",
-                         where=f"{path}, at options")
+        raise InputError(
+            f"the command names an option '{min(lacking)}' without a default",
+            where=f"{path}, at options",
+        )
 
 
 @cache
@@ -222,9 +272,14 @@ def _said(program: str, arguments: tuple[str, ...]) -> str:
     """What a program answers; nothing if it does not in time."""
     with tempfile.TemporaryDirectory(prefix="noisebook-probe-") as folder:
         try:
-            done = subprocess.run([os.path.abspath(program) if os.sep in program else program, *arguments],
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=_PROBE_LIMIT_S,
-                                  stderr=subprocess.STDOUT, cwd=folder)
+            done = subprocess.run(
+                [os.path.abspath(program) if os.sep in program else program, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                timeout=_PROBE_LIMIT_S,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+            )
         except (OSError, subprocess.TimeoutExpired):
             return ""
     return done.stdout.decode(errors="replace")

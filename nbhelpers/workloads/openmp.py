@@ -1,6 +1,7 @@
 """Our OpenMP programs as workloads, built by each compiler that is here.
 
-Owns the constructors; the size that fits a machine is found with `sizing` and `nbhelpers.measure.sized`.
+Owns the constructors; the size that fits a machine is found with `sizing` and
+`nbhelpers.measure.sized`.
 """
 
 from collections.abc import Mapping
@@ -12,12 +13,25 @@ from .workload import Workload
 
 SCHEDULES = ("static", "dynamic", "guided")
 COMPILERS = ("gcc", "clang")
-CONSTRUCTS = ("parallel", "for", "parallel-for", "barrier", "single", "critical", "lock", "ordered", "atomic", "reduction")
+CONSTRUCTS = (
+    "parallel",
+    "for",
+    "parallel-for",
+    "barrier",
+    "single",
+    "critical",
+    "lock",
+    "ordered",
+    "atomic",
+    "reduction",
+)
 _UNBOUND = {"OMP_PROC_BIND": "false"}
 
 
 def compilers() -> dict[str, Path]:
-    """The compilers by which our OpenMP programs are built here, the default one first, and the folders of their programs."""
+    """The compilers by which our OpenMP programs are built here, the default one first, and the
+    folders of their programs.
+    """
     folder = binary_folder()
     found = {_compiler_of(folder) or "gcc": folder}
     for other in sorted(folder.glob("*/.compiler")):
@@ -33,19 +47,36 @@ def _compiler_of(folder: Path) -> str:
 
 
 def _program(name: str, compiler: str | None) -> tuple[str, str]:
-    """The name for tables and the file, which need not exist: recorded runs are read where nothing is built."""
+    """The name for tables and the file, which need not exist: recorded runs are read where nothing
+    is built.
+    """
     if compiler is None:
         return name, str(binary_folder() / name)
     if compiler not in COMPILERS:
-        raise InputError(f"there is no compiler '{compiler}'", where=name, mend=f"choose one of {', '.join(COMPILERS)}")
+        raise InputError(
+            f"there is no compiler '{compiler}'",
+            where=name,
+            mend=f"choose one of {', '.join(COMPILERS)}",
+        )
     return f"{name}-{compiler}", str(compilers().get(compiler, binary_folder() / compiler) / name)
 
 
-def _workload(name: str, options: Mapping[str, object], threads: int | None, timeout_s: float, compiler: str | None) -> Workload:
+def _workload(
+    name: str,
+    options: Mapping[str, object],
+    threads: int | None,
+    timeout_s: float,
+    compiler: str | None,
+) -> Workload:
     if threads is not None and int(threads) < 1:
         raise InputError(f"threads is {threads}; at least 1 is needed", where=name)
     label, program = _program(name, compiler)
-    words = [word for option, value in options.items() if value is not None for word in (f"--{option}", str(value))]
+    words = [
+        word
+        for option, value in options.items()
+        if value is not None
+        for word in (f"--{option}", str(value))
+    ]
     env = _UNBOUND | ({} if threads is None else {"OMP_NUM_THREADS": str(int(threads))})
     return Workload(label, "omp", (program, *words), env=env, timeout_s=timeout_s)
 
@@ -53,7 +84,9 @@ def _workload(name: str, options: Mapping[str, object], threads: int | None, tim
 def _whole(name: str, low: int, high: int, **values: int | None) -> None:
     for field, value in values.items():
         if value is not None and (int(value) != value or not low <= value <= high):
-            raise InputError(f"{field} is {value}; a whole number of {low} to {high} is needed", where=name)
+            raise InputError(
+                f"{field} is {value}; a whole number of {low} to {high} is needed", where=name
+            )
 
 
 def _model(name: str, model: str, compiler: str | None) -> bool:
@@ -61,45 +94,77 @@ def _model(name: str, model: str, compiler: str | None) -> bool:
     if model not in ("omp", "sycl"):
         raise InputError(f"there is no '{name}' of model '{model}'", mend='choose "omp" or "sycl"')
     if model == "sycl" and compiler is not None:
-        raise InputError(f"compiler='{compiler}' was asked of a SYCL program", where=name, why="its kernels are compiled by the SYCL runtime")
+        raise InputError(
+            f"compiler='{compiler}' was asked of a SYCL program",
+            where=name,
+            why="its kernels are compiled by the SYCL runtime",
+        )
     return model == "sycl"
 
 
-def nbody(bodies: int = 6400, steps: int = 20, threads: int | None = None, timeout_s: float = 60.0, *, compiler: str | None = None,
-          model: str = "omp") -> Workload:
+def nbody(
+    bodies: int = 6400,
+    steps: int = 20,
+    threads: int | None = None,
+    timeout_s: float = 60.0,
+    *,
+    compiler: str | None = None,
+    model: str = "omp",
+) -> Workload:
     """N-body: all pairs gravity in double precision, verified by its drift of energy and momentum.
 
     Parameters
     ----------
-    bodies, steps : the size; run time grows as bodies² × steps.
-    threads : None lets OpenMP take one a CPU.
-    timeout_s : see `Workload`.
-    compiler : "gcc" or "clang", with its own OpenMP runtime (the workload is then called nbody-gcc or nbody-clang); None: the default
-        one; see `compilers`.
-    model : "omp" or "sycl".
+    bodies, steps
+        The size; run time grows as bodies² × steps.
+    threads
+        None lets OpenMP take one a CPU.
+    timeout_s
+        See `Workload`.
+    compiler
+        "gcc" or "clang", with its own OpenMP runtime (the workload is then called nbody-gcc or
+        nbody-clang); None: the default one; see `compilers`.
+    model
+        "omp" or "sycl".
 
     Raises
     ------
-    InputError : a size or a compiler that cannot be.
+    InputError
+        a size or a compiler that cannot be.
     """
     if int(bodies) < 16 or int(steps) < 1 or (threads is not None and int(threads) < 1):
-        raise InputError(f"bodies={bodies}, steps={steps}, threads={threads}: at least 16 bodies, 1 step and 1 thread are needed")
+        raise InputError(
+            f"bodies={bodies}, steps={steps}, threads={threads}: at least 16 bodies, 1 step and 1"
+            " thread are needed"
+        )
     if _model("nbody", model, compiler):
         from . import sycl
 
         return sycl.nbody(int(bodies), int(steps), threads=threads, timeout_s=timeout_s)
-    return _workload("nbody", {"bodies": int(bodies), "steps": int(steps)}, threads, timeout_s, compiler)
+    return _workload(
+        "nbody", {"bodies": int(bodies), "steps": int(steps)}, threads, timeout_s, compiler
+    )
 
 
-def stream(repeats: int = 20, elements: int = 2**22, threads: int | None = None, timeout_s: float = 60.0, *, compiler: str | None = None,
-           model: str = "omp") -> Workload:
-    """BabelStream's five kernels (copy, mul, add, triad, dot; Deakin et al. 2018) on three arrays of doubles; every repetition's time is a series.
+def stream(
+    repeats: int = 20,
+    elements: int = 2**22,
+    threads: int | None = None,
+    timeout_s: float = 60.0,
+    *,
+    compiler: str | None = None,
+    model: str = "omp",
+) -> Workload:
+    """BabelStream's five kernels (copy, mul, add, triad, dot; Deakin et al. 2018) on three arrays
+    of doubles; every repetition's time is a series.
 
     Parameters
     ----------
-    repeats : of the five kernels, 1 to 10,000; run time grows in proportion.
-    elements : of an array; the paper's (Cui et al. 2023, sec. 4.2) is 2**25, 805 MB in all.
-    threads, timeout_s, compiler, model, errors : see `nbody`.
+    repeats
+        Of the five kernels, 1 to 10,000; run time grows in proportion.
+    elements
+        Of an array; the paper's (Cui et al. 2023, sec. 4.2) is 2**25, 805 MB in all. threads,
+        timeout_s, compiler, model, errors : see `nbody`.
     """
     _whole("stream", 1, 10_000, repeats=repeats)
     _whole("stream", 1, 2**31, elements=elements)
@@ -107,17 +172,29 @@ def stream(repeats: int = 20, elements: int = 2**22, threads: int | None = None,
         from . import sycl
 
         return sycl.stream(int(repeats), int(elements), threads=threads, timeout_s=timeout_s)
-    return _workload("stream", {"elements": int(elements), "repeats": int(repeats)}, threads, timeout_s, compiler)
+    return _workload(
+        "stream", {"elements": int(elements), "repeats": int(repeats)}, threads, timeout_s, compiler
+    )
 
 
-def minife(nx: int = 40, threads: int | None = None, timeout_s: float = 60.0, *, ny: int | None = None, nz: int | None = None,
-           compiler: str | None = None, model: str = "omp") -> Workload:
-    """A small finite-element application after miniFE: assembly with hexahedra, conjugate gradients; verified against the exact solution.
+def minife(
+    nx: int = 40,
+    threads: int | None = None,
+    timeout_s: float = 60.0,
+    *,
+    ny: int | None = None,
+    nz: int | None = None,
+    compiler: str | None = None,
+    model: str = "omp",
+) -> Workload:
+    """A small finite-element application after miniFE: assembly with hexahedra, conjugate
+    gradients; verified against the exact solution.
 
     Parameters
     ----------
-    nx, ny, nz : elements in each direction, 2 to 400; ny and nz default to nx. Run time grows as nx⁴; each iteration's time is a series.
-    threads, timeout_s, compiler, model, errors : see `nbody`.
+    nx, ny, nz
+        Elements in each direction, 2 to 400; ny and nz default to nx. Run time grows as nx⁴; each
+        iteration's time is a series. threads, timeout_s, compiler, model, errors : see `nbody`.
     """
     _whole("minife", 2, 400, nx=nx, ny=ny, nz=nz)
     if _model("minife", model, compiler):
@@ -127,51 +204,105 @@ def minife(nx: int = 40, threads: int | None = None, timeout_s: float = 60.0, *,
     return _workload("minife", {"nx": int(nx), "ny": ny, "nz": nz}, threads, timeout_s, compiler)
 
 
-def schedbench(iterations_per_thread: int = 8192, schedule: str = "dynamic", chunk: int = 1, threads: int | None = None,
-               timeout_s: float = 60.0, *, delay: int = 15_000, inner: int = 1, outer: int = 100, references: int = 10,
-               compiler: str | None = None) -> Workload:
-    """The cost of a loop's schedule by the method of EPCC's schedbench (Bull 1999), one schedule a run; each outer repetition's time is a series.
+def schedbench(
+    iterations_per_thread: int = 8192,
+    schedule: str = "dynamic",
+    chunk: int = 1,
+    threads: int | None = None,
+    timeout_s: float = 60.0,
+    *,
+    delay: int = 15_000,
+    inner: int = 1,
+    outer: int = 100,
+    references: int = 10,
+    compiler: str | None = None,
+) -> Workload:
+    """The cost of a loop's schedule by the method of EPCC's schedbench (Bull 1999), one schedule a
+    run; each outer repetition's time is a series.
 
-    The defaults are those of Cui et al. 2023, Table 1, where a step of the delay takes 1 ns: 12 s a run. Smaller ones: fewer
-    iterations, or a shorter delay.
+    The defaults are those of Cui et al. 2023, Table 1, where a step of the delay takes 1 ns: 12 s a
+    run. Smaller ones: fewer iterations, or a shorter delay.
 
     Parameters
     ----------
-    iterations_per_thread : of the loop; run time grows in proportion.
-    schedule : static, dynamic or guided.
-    chunk : 0: the schedule's own default.
-    delay : the work of an iteration, in steps: a count, so that all runs do the same; see `delay_steps`.
-    inner : loops a time.
-    outer : times.
-    references : times of one thread alone, before the timed region.
-    threads, timeout_s, compiler, errors : see `nbody`.
+    iterations_per_thread
+        Of the loop; run time grows in proportion.
+    schedule
+        Static, dynamic or guided.
+    chunk
+        0: the schedule's own default.
+    delay
+        The work of an iteration, in steps: a count, so that all runs do the same; see
+        `delay_steps`.
+    inner
+        Loops a time.
+    outer
+        Times.
+    references
+        Times of one thread alone, before the timed region. threads, timeout_s, compiler, errors :
+        see `nbody`.
     """
     if schedule not in SCHEDULES:
-        raise InputError(f"there is no schedule '{schedule}'", where="schedbench", mend=f"choose one of {', '.join(SCHEDULES)}")
+        raise InputError(
+            f"there is no schedule '{schedule}'",
+            where="schedbench",
+            mend=f"choose one of {', '.join(SCHEDULES)}",
+        )
     _whole("schedbench", 0, 1_000_000, chunk=chunk)
     _whole("schedbench", 1, 1_000_000, iterations_per_thread=iterations_per_thread, inner=inner)
     _check_repetitions("schedbench", delay, outer, references)
-    options = {"schedule": schedule, "chunk": int(chunk), "iterations-per-thread": int(iterations_per_thread), "delay": int(delay),
-               "inner": int(inner), "outer": int(outer), "references": int(references)}
+    options = {
+        "schedule": schedule,
+        "chunk": int(chunk),
+        "iterations-per-thread": int(iterations_per_thread),
+        "delay": int(delay),
+        "inner": int(inner),
+        "outer": int(outer),
+        "references": int(references),
+    }
     return _workload("schedbench", options, threads, timeout_s, compiler)
 
 
-def syncbench(inner: int = 1000, construct: str = "reduction", threads: int | None = None, timeout_s: float = 60.0, *, delay: int = 100,
-              outer: int = 100, references: int = 10, compiler: str | None = None) -> Workload:
-    """The cost of a construct by the method of EPCC's syncbench (Bull 1999), one construct a run; each outer repetition's time is a series.
+def syncbench(
+    inner: int = 1000,
+    construct: str = "reduction",
+    threads: int | None = None,
+    timeout_s: float = 60.0,
+    *,
+    delay: int = 100,
+    outer: int = 100,
+    references: int = 10,
+    compiler: str | None = None,
+) -> Workload:
+    """The cost of a construct by the method of EPCC's syncbench (Bull 1999), one construct a run;
+    each outer repetition's time is a series.
 
     Parameters
     ----------
-    inner : executions a time; run time grows in proportion. EPCC chooses it so that a time takes 1000 µs (its "test time").
-    construct : parallel, for, parallel-for, barrier, single, critical, lock, ordered, atomic or reduction.
-    delay : within the construct, in steps; see `delay_steps`. 0.1 µs in Cui et al. 2023, Table 1.
-    outer, references, threads, timeout_s, compiler, errors : see `schedbench`.
+    inner
+        Executions a time; run time grows in proportion. EPCC chooses it so that a time takes 1000
+        µs (its "test time").
+    construct
+        Parallel, for, parallel-for, barrier, single, critical, lock, ordered, atomic or reduction.
+    delay
+        Within the construct, in steps; see `delay_steps`. 0.1 µs in Cui et al. 2023, Table 1.
+        outer, references, threads, timeout_s, compiler, errors : see `schedbench`.
     """
     if construct not in CONSTRUCTS:
-        raise InputError(f"there is no construct '{construct}'", where="syncbench", mend=f"choose one of {', '.join(CONSTRUCTS)}")
+        raise InputError(
+            f"there is no construct '{construct}'",
+            where="syncbench",
+            mend=f"choose one of {', '.join(CONSTRUCTS)}",
+        )
     _whole("syncbench", 1, 10_000_000, inner=inner)
     _check_repetitions("syncbench", delay, outer, references)
-    options = {"construct": construct, "delay": int(delay), "inner": int(inner), "outer": int(outer), "references": int(references)}
+    options = {
+        "construct": construct,
+        "delay": int(delay),
+        "inner": int(inner),
+        "outer": int(outer),
+        "references": int(references),
+    }
     return _workload("syncbench", options, threads, timeout_s, compiler)
 
 

@@ -20,7 +20,10 @@ from .reader import Reader, Report
 from .region import Region, as_region
 from .workload import Workload
 
-_HOW_TO_BUILD = {"clang": "apt-get install clang libomp-dev && make env", "sycl": "make sycl ACCEPT_LICENCE=yes"}
+_HOW_TO_BUILD = {
+    "clang": "apt-get install clang libomp-dev && make env",
+    "sycl": "make sycl ACCEPT_LICENCE=yes",
+}
 
 
 def binary_folder() -> Path:
@@ -33,60 +36,102 @@ def program_path(name: str | Path) -> Path:
 
     Raises
     ------
-    RunError : it does not exist; the message says what was searched and what to do.
+    RunError
+        It does not exist; the message says what was searched and what to do.
     """
     path = Path(name)
     if path.is_relative_to(binary_folder()) and not path.is_file():
-        raise RunError(f"the program '{path.name}' is not built", where=path, mend=_HOW_TO_BUILD.get(path.parent.name, "make env"))
+        raise RunError(
+            f"the program '{path.name}' is not built",
+            where=path,
+            mend=_HOW_TO_BUILD.get(path.parent.name, "make env"),
+        )
     found = shutil.which(str(name))
     if found:
         return Path(found).absolute()
     if path.is_file():
-        raise RunError("the file is not executable", where=path, mend=f"chmod +x {shlex.quote(str(path))}")
+        raise RunError(
+            "the file is not executable", where=path, mend=f"chmod +x {shlex.quote(str(path))}"
+        )
     if os.sep in str(name):
         raise RunError("there is no such program", where=path.absolute())
-    raise RunError(f"no program '{name}' was found", where=f"PATH, that is {os.environ.get('PATH', '(not set)')}",
-                   mend="check the spelling, or give its path")
+    raise RunError(
+        f"no program '{name}' was found",
+        where=f"PATH, that is {os.environ.get('PATH', '(not set)')}",
+        mend="check the spelling, or give its path",
+    )
 
 
-def program(command: str | Sequence[str] | None = None, *, description: str | os.PathLike | None = None,
-            shell: bool = False, name: str | None = None, model: str | None = None,
-            region: Region | str | Sequence[str] | None = None, seconds: str | Report | None = None,
-            reports: Sequence[Report] = (), outcome: str | None = None,
-            files: str | Sequence[str] | None = None, threads: int | None = None,
-            env: Mapping[str, str] | None = None, timeout_s: float | None = None,
-            start: str | None = None, fresh_folder: bool | None = None, **options: object) -> Workload:
-    """Anybody's program, unchanged, as a workload: how it is started, where it is timed, what it reports.
+def program(
+    command: str | Sequence[str] | None = None,
+    *,
+    description: str | os.PathLike | None = None,
+    shell: bool = False,
+    name: str | None = None,
+    model: str | None = None,
+    region: Region | str | Sequence[str] | None = None,
+    seconds: str | Report | None = None,
+    reports: Sequence[Report] = (),
+    outcome: str | None = None,
+    files: str | Sequence[str] | None = None,
+    threads: int | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+    start: str | None = None,
+    fresh_folder: bool | None = None,
+    **options: object,
+) -> Workload:
+    """Anybody's program, unchanged, as a workload: how it is started, where it is timed, what it
+    reports.
 
     Parameters
     ----------
-    command : words; or one string, split into words as a shell splits it. With `shell` a real line of
-        /bin/sh, pipes and all. With a description the path of the program at hand, or its whole command.
-    description : name of a file of data/knowledge/programs (`descriptions`), or the path of a .yml
-        file of one's own. What is given here besides wins over it.
-    shell : whether `command` is a line for /bin/sh.
-    name : for tables; default: the description's, else the program's file name.
-    model : omp, sycl, mpi or external.
-    region : where its timed region begins and ends: a `Region`, the name of its kind, or a pair of
+    command
+        Words; or one string, split into words as a shell splits it. With `shell` a real line of
+        /bin/sh, pipes and all. With a description the path of the program at hand, or its whole
+        command.
+    description
+        Name of a file of data/knowledge/programs (`descriptions`), or the path of a .yml file of
+        one's own. What is given here besides wins over it.
+    shell
+        Whether `command` is a line for /bin/sh.
+    name
+        For tables; default: the description's, else the program's file name.
+    model
+        Omp, sycl, mpi or external.
+    region
+        Where its timed region begins and ends: a `Region`, the name of its kind, or a pair of
         patterns of lines that it prints. Default: the whole process.
-    seconds : regular expression with a group `seconds` for the time that the program prints, or a
+    seconds
+        Regular expression with a group `seconds` for the time that the program prints, or a
         `Report` of it. Default: the length of the region.
-    reports : further numbers that it reports.
-    outcome : which number runs are judged by: ``"seconds"``, or the name of a report.
-    files : name or globs of files that it writes, in which `seconds` and `reports` are sought, besides
+    reports
+        Further numbers that it reports.
+    outcome
+        Which number runs are judged by: ``"seconds"``, or the name of a report.
+    files
+        Name or globs of files that it writes, in which `seconds` and `reports` are sought, besides
         its output. A report by path or column without a file of its own stands in the first.
-    threads : OMP_NUM_THREADS, and the option {threads} of a description; None: the program's choice.
-    env : variables added to its environment.
-    timeout_s : it is killed when it takes longer; default 60.
-    start : "main" waits just before main() through a preload library; "exec" waits before the program
+    threads
+        OMP_NUM_THREADS, and the option {threads} of a description; None: the program's choice.
+    env
+        Variables added to its environment.
+    timeout_s
+        It is killed when it takes longer; default 60.
+    start
+        "main" waits just before main() through a preload library; "exec" waits before the program
         is executed, for scripts and statically linked programs; default: by looking at the file.
-    fresh_folder : each run in an empty folder of its own, deleted afterwards.
-    options : of the description, for example elements=2**25.
+    fresh_folder
+        Each run in an empty folder of its own, deleted afterwards.
+    options
+        Of the description, for example elements=2**25.
 
     Raises
     ------
-    RunError : the program does not exist, or cannot be executed on this machine.
-    InputError : what was given cannot be used; the message says what to write.
+    RunError
+        The program does not exist, or cannot be executed on this machine.
+    InputError
+        What was given cannot be used; the message says what to write.
 
     Examples
     --------
@@ -100,22 +145,37 @@ def program(command: str | Sequence[str] | None = None, *, description: str | os
     """
     known = None if description is None else find_description(description)
     if options and known is None:
-        raise InputError(f"'{min(options)}' is neither a keyword of program(...) nor an option",
-                         why="options are named by a description", mend=_instead(min(options)))
+        raise InputError(
+            f"'{min(options)}' is neither a keyword of program(...) nor an option",
+            why="options are named by a description",
+            mend=_instead(min(options)),
+        )
     if threads is not None and known is not None and "threads" in known.options:
         options["threads"] = int(threads)
     words = _words(command, shell, known, options)
-    chosen = (region if region is not None else known and known.region) or ("marks" if start == "mark" else "process")
+    chosen = (region if region is not None else known and known.region) or (
+        "marks" if start == "mark" else "process"
+    )
     chosen = as_region(chosen)
     model = model or (known.model if known else "external")
-    own_env = ({"OMP_PROC_BIND": "false"} if known and model == "omp" else {}) | dict(known.env if known else {})
+    own_env = ({"OMP_PROC_BIND": "false"} if known and model == "omp" else {}) | dict(
+        known.env if known else {}
+    )
     own_env |= {} if threads is None else {"OMP_NUM_THREADS": str(int(threads))}
     name = name or (known.name if known else _name_of(command, words))
     reader = _reader(name, known, seconds, reports, files, fresh_folder)
     limit = timeout_s if timeout_s is not None else known.timeout_s if known else 60.0
-    return Workload(name, model, words, env=own_env | dict(env or {}), reader=reader, region=chosen,
-                    start=start or _start(words[0], chosen), timeout_s=limit,
-                    outcome=outcome or (known.outcome if known else "seconds"))
+    return Workload(
+        name,
+        model,
+        words,
+        env=own_env | dict(env or {}),
+        reader=reader,
+        region=chosen,
+        start=start or _start(words[0], chosen),
+        timeout_s=limit,
+        outcome=outcome or (known.outcome if known else "seconds"),
+    )
 
 
 def as_workload(command: "Workload | str | Sequence[str] | None", **described: object) -> Workload:
@@ -123,26 +183,43 @@ def as_workload(command: "Workload | str | Sequence[str] | None", **described: o
 
     Raises
     ------
-    InputError : keywords beside a workload, which has its own. RunError : see `program`.
+    InputError
+        Keywords beside a workload, which has its own. RunError : see `program`.
     """
     described = {key: value for key, value in described.items() if value is not None}
     if not isinstance(command, Workload):
         return program(command, **described)
     if described:
-        raise InputError(f"{', '.join(sorted(described))} given beside a workload, which has its own",
-                         mend="give them to program(...) where the workload is made")
+        raise InputError(
+            f"{', '.join(sorted(described))} given beside a workload, which has its own",
+            mend="give them to program(...) where the workload is made",
+        )
     return command
 
 
-def _words(command: str | Sequence[str] | None, shell: bool, known: Description | None,
-           options: Mapping[str, object]) -> tuple[str, ...]:
+def _words(
+    command: str | Sequence[str] | None,
+    shell: bool,
+    known: Description | None,
+    options: Mapping[str, object],
+) -> tuple[str, ...]:
     """What is executed, its first word a path."""
     if command is None:
         if known is None or not known.command:
-            raise InputError("the command is empty" if known is None else
-                             f"the description '{known.name}' has no command", mend="give the command")
+            raise InputError(
+                (
+                    "the command is empty"
+                    if known is None
+                    else f"the description '{known.name}' has no command"
+                ),
+                mend="give the command",
+            )
         words = known.words(options)
-        return ("/bin/sh", "-c", words[0]) if known.shell else (str(_described(known, words[0])), *words[1:])
+        return (
+            ("/bin/sh", "-c", words[0])
+            if known.shell
+            else (str(_described(known, words[0])), *words[1:])
+        )
     if shell:
         return ("/bin/sh", "-c", _line(command))
     given = split_command(command) if isinstance(command, str) else [str(word) for word in command]
@@ -151,11 +228,18 @@ def _words(command: str | Sequence[str] | None, shell: bool, known: Description 
     path = runnable(program_path(given[0]))
     if known is None or len(given) > 1:
         if options:
-            raise InputError(f"options ({', '.join(options)}) and arguments ({' '.join(given[1:])}) were both given",
-                             where=known.name, mend="give the program alone with options, or its whole command line")
+            raise InputError(
+                f"options ({', '.join(options)}) and arguments ({' '.join(given[1:])}) were both"
+                " given",
+                where=known.name,
+                mend="give the program alone with options, or its whole command line",
+            )
         return (str(path), *given[1:])
     if known.shell:
-        raise InputError(f"'{known.name}' is a shell line, which takes no other program", mend="leave the command out")
+        raise InputError(
+            f"'{known.name}' is a shell line, which takes no other program",
+            mend="leave the command out",
+        )
     return known.words(options, str(path))
 
 
@@ -163,14 +247,21 @@ def _described(known: Description, word: str) -> Path:
     try:
         return runnable(program_path(word))
     except RunError as error:
-        raise RunError(error.what, where=error.where, why=error.why,
-                       mend=f"install it, or give its path: program('PATH', description='{known.name}')") from None
+        raise RunError(
+            error.what,
+            where=error.where,
+            why=error.why,
+            mend=f"install it, or give its path: program('PATH', description='{known.name}')",
+        ) from None
 
 
 def _line(command: str | Sequence[str]) -> str:
     if not isinstance(command, str):
-        raise InputError("a shell line is one string", where=" ".join(map(str, command)),
-                         mend="program('a | b', shell=True)")
+        raise InputError(
+            "a shell line is one string",
+            where=" ".join(map(str, command)),
+            mend="program('a | b', shell=True)",
+        )
     if not command.strip():
         raise InputError("the command is empty")
     return command
@@ -179,26 +270,55 @@ def _line(command: str | Sequence[str]) -> str:
 def _name_of(command: object, words: tuple[str, ...]) -> str:
     """The program's file name; of a shell line that of its first word."""
     if words[:2] == ("/bin/sh", "-c") and isinstance(command, str) and command == words[2]:
-        return Path(re.split(r"[\s|;&<>()]+", command.strip(), maxsplit=1)[0].strip("'\"")).name or "sh"
+        return (
+            Path(re.split(r"[\s|;&<>()]+", command.strip(), maxsplit=1)[0].strip("'\"")).name
+            or "sh"
+        )
     return Path(words[0]).name
 
 
-def _reader(name: str, known: Description | None, seconds: str | Report | None, reports: Sequence[Report],
-            files: str | Sequence[str] | None, fresh_folder: bool | None) -> Reader | None:
-    """What the description has, with what was given in its place; None where there is nothing to read."""
-    time = (Report("seconds", seconds, "s"),) if isinstance(seconds, str) else (seconds,) if seconds else ()
+def _reader(
+    name: str,
+    known: Description | None,
+    seconds: str | Report | None,
+    reports: Sequence[Report],
+    files: str | Sequence[str] | None,
+    fresh_folder: bool | None,
+) -> Reader | None:
+    """What the description has, with what was given in its place; None where there is nothing to
+    read.
+    """
+    time = (
+        (Report("seconds", seconds, "s"),)
+        if isinstance(seconds, str)
+        else (seconds,)
+        if seconds
+        else ()
+    )
     for own in (*time, *reports):
         if not isinstance(own, Report):
-            raise InputError(f"not a report: {own!r}", mend="Report('name', r'… (?P<value>[0-9.]+)', unit='MB/s', direction='higher')")
+            raise InputError(
+                f"not a report: {own!r}",
+                mend="Report('name', r'… (?P<value>[0-9.]+)', unit='MB/s', direction='higher')",
+            )
     if time and time[0].name != "seconds":
-        raise InputError(f"the report of the time is named '{time[0].name}'", mend="Report('seconds', …)")
+        raise InputError(
+            f"the report of the time is named '{time[0].name}'", mend="Report('seconds', …)"
+        )
     files = (files,) if isinstance(files, str) else tuple(files or ())
-    given = tuple(replace(own, file=files[0]) if files and own.pattern is None and own.file is None else own
-                  for own in (*time, *reports))
+    given = tuple(
+        replace(own, file=files[0]) if files and own.pattern is None and own.file is None else own
+        for own in (*time, *reports)
+    )
     base = known.reader if known else Reader(name)
     kept = tuple(own for own in base.reports if own.name not in {own.name for own in given})
-    made = replace(base, name=name, reports=(*kept, *given), files=files or base.files,
-                   fresh_folder=base.fresh_folder if fresh_folder is None else fresh_folder)
+    made = replace(
+        base,
+        name=name,
+        reports=(*kept, *given),
+        files=files or base.files,
+        fresh_folder=base.fresh_folder if fresh_folder is None else fresh_folder,
+    )
     return None if made == Reader(name) else made
 
 
@@ -217,7 +337,8 @@ def runnable(path: Path) -> Path:
 
     Raises
     ------
-    RunError : it was built for another architecture, or the interpreter of a script is not there.
+    RunError
+        It was built for another architecture, or the interpreter of a script is not there.
     """
     try:
         with open(path, "rb") as file:
@@ -225,13 +346,21 @@ def runnable(path: Path) -> Path:
     except OSError:  # one that may be executed and not be read
         return path
     if head[:4] == b"\x7fELF" and head[4:6] + head[18:20] != _own_machine():
-        raise RunError("the program was built for another kind of machine", where=path,
-                       why=f"this machine is {os.uname().machine}", mend=f"file {shlex.quote(str(path))}; build it here")
+        raise RunError(
+            "the program was built for another kind of machine",
+            where=path,
+            why=f"this machine is {os.uname().machine}",
+            mend=f"file {shlex.quote(str(path))}; build it here",
+        )
     if head[:2] == b"#!":
         interpreter = head[2:].split(b"\n")[0].split()[:1]
         if interpreter and not os.access(interpreter[0], os.X_OK):
-            raise RunError(f"the interpreter of the script is not here: {interpreter[0].decode(errors='replace')}",
-                           where=path, mend="correct its first line, or install the interpreter")
+            raise RunError(
+                "the interpreter of the script is not here:"
+                f" {interpreter[0].decode(errors='replace')}",
+                where=path,
+                mend="correct its first line, or install the interpreter",
+            )
     return path
 
 
@@ -248,20 +377,31 @@ def split_command(command: str) -> list[str]:
 
     Raises
     ------
-    InputError : quotes that do not close; or something that only a shell does, outside of quotes.
+    InputError
+        Quotes that do not close; or something that only a shell does, outside of quotes.
     """
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InputError(f"the command cannot be split into words: {error}", where=command) from None
+        raise InputError(
+            f"the command cannot be split into words: {error}", where=command
+        ) from None
     if operator := _shell_operator(command):
-        raise InputError(f"only a shell knows what '{operator}' means", where=command,
-                         why="without one it would be an argument of the program",
-                         mend=f"program({command!r}, shell=True), or noisebook run --shell {shlex.quote(command)}; "
-                              f"if it is an argument, quote it: '{operator}'")
+        raise InputError(
+            f"only a shell knows what '{operator}' means",
+            where=command,
+            why="without one it would be an argument of the program",
+            mend=(
+                f"program({command!r}, shell=True), or noisebook run --shell"
+                f" {shlex.quote(command)}; if it is an argument, quote it: '{operator}'"
+            ),
+        )
     if words and re.fullmatch(r"[A-Za-z_]\w*=.*", words[0]):
-        raise InputError("only a shell sets variables before a command", where=command,
-                         mend="env={…}, or shell=True")
+        raise InputError(
+            "only a shell sets variables before a command",
+            where=command,
+            mend="env={…}, or shell=True",
+        )
     return words
 
 
@@ -286,7 +426,9 @@ def _shell_operator(command: str) -> str | None:
 
 
 def takes_preload(path: str | Path) -> bool:
-    """Whether a program is loaded by the same dynamic loader as our preload library, and so can wait before its main()."""
+    """Whether a program is loaded by the same dynamic loader as our preload library, and so can
+    wait before its main().
+    """
     try:
         mode = os.stat(path).st_mode
         interpreter = elf_interpreter(path)
@@ -302,19 +444,22 @@ def _own_interpreter() -> str | None:
 
 
 def elf_interpreter(path: str | Path) -> str | None:
-    """The dynamic loader that a 64-bit ELF program names (PT_INTERP); None: static, or not such a program at all."""
+    """The dynamic loader that a 64-bit ELF program names (PT_INTERP); None: static, or not such a
+    program at all.
+    """
     with open(path, "rb") as file:
         header = file.read(64)
         if len(header) < 64 or header[:5] != b"\x7fELF\x02":
             return None
         order = "<" if header[5] == 1 else ">"
-        table_at, = struct.unpack_from(order + "Q", header, 32)
+        (table_at,) = struct.unpack_from(order + "Q", header, 32)
         entry_size, entries = struct.unpack_from(order + "HH", header, 54)
         file.seek(table_at)
         table = file.read(entry_size * entries)
         for at in range(0, len(table) - 55, entry_size or 56):
-            kind, = struct.unpack_from(order + "I", table, at)
-            offset, size = struct.unpack_from(order + "Q", table, at + 8)[0], struct.unpack_from(order + "Q", table, at + 32)[0]
+            (kind,) = struct.unpack_from(order + "I", table, at)
+            offset = struct.unpack_from(order + "Q", table, at + 8)[0]
+            size = struct.unpack_from(order + "Q", table, at + 32)[0]
             if kind == 3 and size <= 4096:
                 file.seek(offset)
                 return file.read(size).rstrip(b"\0").decode(errors="replace") or None

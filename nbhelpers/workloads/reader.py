@@ -1,4 +1,6 @@
-"""How the output of somebody else's program is read: data only, so that a campaign can write down by what its numbers were found."""
+"""How the output of somebody else's program is read: data only, so that a campaign can write down
+by what its numbers were found.
+"""
 
 import re
 from collections.abc import Mapping
@@ -19,22 +21,36 @@ class Report:
 
     Parameters
     ----------
-    name : column of the runs table, in small letters; ``seconds`` is the run time.
-    pattern : regular expression (^ and $ are a line's) with a group `value`, or one named as the report; the last match counts.
-    unit : such as ``"s"`` or ``"MB/s"``; of ``seconds``: s, ms, us, ns or min.
-    direction : "lower" or "higher", whichever is better; "neither": a fact such as a count of
-        iterations, by which no run is judged.
-    file : name or glob of the file that it stands in, written by the program; None: standard output, standard error and `Reader.files`.
-    path : in place of a pattern: the place in JSON or YAML, keys and numbers of items joined by dots, ``"results.total.seconds"``;
-        or a tuple of them, where keys have dots.
-    column : in place of a pattern: of a CSV table with a head.
-    row : of that table, from 0; −1 is the last.
-    where : pairs (column, text) that choose the row instead.
-    form : json, yaml or csv; None: by the file's ending; of an output, json for a path and csv for a column.
+    name
+        Column of the runs table, in small letters; ``seconds`` is the run time.
+    pattern
+        Regular expression (^ and $ are a line's) with a group `value`, or one named as the report;
+        the last match counts.
+    unit
+        Such as ``"s"`` or ``"MB/s"``; of ``seconds``: s, ms, us, ns or min.
+    direction
+        "lower" or "higher", whichever is better; "neither": a fact such as a count of iterations,
+        by which no run is judged.
+    file
+        Name or glob of the file that it stands in, written by the program; None: standard output,
+        standard error and `Reader.files`.
+    path
+        In place of a pattern: the place in JSON or YAML, keys and numbers of items joined by dots,
+        ``"results.total.seconds"``; or a tuple of them, where keys have dots.
+    column
+        In place of a pattern: of a CSV table with a head.
+    row
+        Of that table, from 0; −1 is the last.
+    where
+        Pairs (column, text) that choose the row instead.
+    form
+        Json, yaml or csv; None: by the file's ending; of an output, json for a path and csv for a
+        column.
 
     Raises
     ------
-    InputError : none or several of pattern, path and column; a pattern that is none, or lacks its group.
+    InputError
+        None or several of pattern, path and column; a pattern that is none, or lacks its group.
 
     Examples
     --------
@@ -59,25 +75,39 @@ class Report:
         pairs = self.where.items() if isinstance(self.where, Mapping) else self.where
         object.__setattr__(self, "where", tuple((str(key), str(text)) for key, text in pairs))
         if not _NAME.fullmatch(self.name):
-            raise InputError(f"'{self.name}' is no name of a report", why="it becomes a column",
-                             mend="small letters, digits and _, a letter first")
+            raise InputError(
+                f"'{self.name}' is no name of a report",
+                why="it becomes a column",
+                mend="small letters, digits and _, a letter first",
+            )
         if sum(place is not None for place in (self.pattern, self.path, self.column)) != 1:
-            raise InputError(f"where the report '{self.name}' stands is not said, or in two ways",
-                             mend="give one of pattern, path (JSON, YAML) and column (CSV)")
+            raise InputError(
+                f"where the report '{self.name}' stands is not said, or in two ways",
+                mend="give one of pattern, path (JSON, YAML) and column (CSV)",
+            )
         if self.name == "seconds" and (self.unit or "s") not in UNITS_S:
-            raise InputError(f"the unit of the time is '{self.unit}'",
-                             mend=f"choose one of {', '.join(UNITS_S)}")
+            raise InputError(
+                f"the unit of the time is '{self.unit}'", mend=f"choose one of {', '.join(UNITS_S)}"
+            )
         if self.form not in (None, *FORMS):
-            raise InputError(f"the form of the report '{self.name}' is '{self.form}'",
-                             mend=f"choose one of {', '.join(FORMS)}")
+            raise InputError(
+                f"the form of the report '{self.name}' is '{self.form}'",
+                mend=f"choose one of {', '.join(FORMS)}",
+            )
         if self.direction not in (*DIRECTIONS, NEITHER):
-            raise InputError(f"the direction of the report '{self.name}' is '{self.direction}'",
-                             mend=f"say which is better: {', '.join((*DIRECTIONS, NEITHER))}")
+            raise InputError(
+                f"the direction of the report '{self.name}' is '{self.direction}'",
+                mend=f"say which is better: {', '.join((*DIRECTIONS, NEITHER))}",
+            )
         if self.pattern is not None:
             _check_one_of(self.pattern, ("value", self.name), self.name)
 
     def __repr__(self) -> str:
-        return f"Report({self.name}: a fact)" if self.direction == NEITHER else f"Report({self.outcome})"
+        return (
+            f"Report({self.name}: a fact)"
+            if self.direction == NEITHER
+            else f"Report({self.outcome})"
+        )
 
     @property
     def outcome(self) -> Outcome:
@@ -93,8 +123,15 @@ class Report:
     def sought(self) -> str:
         """Where it stands, in words."""
         rows = ", ".join(f"{key} {text}" for key, text in self.where) or f"row {self.row}"
-        place = f"the pattern {self.pattern!r}" if self.pattern is not None else \
-            f"the path {self.path!r}" if self.path is not None else f"column {self.column!r}, {rows}"
+        place = (
+            f"the pattern {self.pattern!r}"
+            if self.pattern is not None
+            else (
+                f"the path {self.path!r}"
+                if self.path is not None
+                else f"column {self.column!r}, {rows}"
+            )
+        )
         return f"{place} in {f'the file {self.file}' if self.file else 'its output'}"
 
 
@@ -104,9 +141,13 @@ class Table:
 
     Parameters
     ----------
-    row : regular expression of a row (^ and $ are a line's) with named groups.
-    columns : pairs (group, column of the runs table); {name} and {section} stand for those groups, in small letters.
-    section : regular expression with a group `section`: a heading that holds for the rows after it.
+    row
+        Regular expression of a row (^ and $ are a line's) with named groups.
+    columns
+        Pairs (group, column of the runs table); {name} and {section} stand for those groups, in
+        small letters.
+    section
+        Regular expression with a group `section`: a heading that holds for the rows after it.
     """
 
     row: str
@@ -116,21 +157,33 @@ class Table:
 
 @dataclass(frozen=True)
 class Reader:
-    """How the output of a program is read; all patterns are regular expressions in which ^ and $ are a line's.
+    """How the output of a program is read; all patterns are regular expressions in which ^ and $
+    are a line's.
 
     Parameters
     ----------
-    name : of the program, for errors.
-    reports : its numbers; one named ``seconds`` is its own run time, in place of its timed region's.
-    passed : must be found, or the run is unverified; failed : must not be found.
-    tables : see `Table`.
-    series : triples (name, unit, pattern with a group `value`): every match is a value.
-    files : globs of files that the program writes, whose text is read after its output; only those that this run wrote.
-    fresh_folder : each run in an empty folder of its own, deleted afterwards.
+    name
+        Of the program, for errors.
+    reports
+        Its numbers; one named ``seconds`` is its own run time, in place of its timed region's.
+    passed
+        Must be found, or the run is unverified.
+    failed
+        Must not be found.
+    tables
+        See `Table`.
+    series
+        Triples (name, unit, pattern with a group `value`): every match is a value.
+    files
+        Globs of files that the program writes, whose text is read after its output; only those that
+        this run wrote.
+    fresh_folder
+        Each run in an empty folder of its own, deleted afterwards.
 
     Raises
     ------
-    InputError : a pattern that is none, or lacks its group; two reports of one name.
+    InputError
+        a pattern that is none, or lacks its group; two reports of one name.
     """
 
     name: str
@@ -153,10 +206,15 @@ class Reader:
             _check(pattern, groups, self.name)
 
     def _patterns(self) -> list[tuple[str | None, set[str]]]:
-        found = [(self.passed, set()), (self.failed, set())] + [(pattern, {"value"}) for _, _, pattern in self.series]
+        found = [(self.passed, set()), (self.failed, set())] + [
+            (pattern, {"value"}) for _, _, pattern in self.series
+        ]
         for table in self.tables:
             named = {"name"} if any("{name}" in column for _, column in table.columns) else set()
-            found += [(table.row, {group for group, _ in table.columns} | named), (table.section, {"section"})]
+            found += [
+                (table.row, {group for group, _ in table.columns} | named),
+                (table.section, {"section"}),
+            ]
         return found
 
     @property
@@ -171,19 +229,27 @@ class Reader:
 
 def _check_one_of(pattern: str, groups: tuple[str, ...], name: str) -> None:
     if not set(groups) & set(_groups(pattern, name)):
-        raise InputError(f"the pattern has no group named '{groups[-1]}'", where=f"{name}: {pattern}",
-                         mend=rf"mark what is to be read, for example: (?P<{groups[-1]}>[\d.]+)")
+        raise InputError(
+            f"the pattern has no group named '{groups[-1]}'",
+            where=f"{name}: {pattern}",
+            mend=rf"mark what is to be read, for example: (?P<{groups[-1]}>[\d.]+)",
+        )
 
 
 def _check(pattern: str | None, groups: set[str], name: str) -> None:
     lacking = groups - set(_groups(pattern, name)) if pattern is not None else None
     if lacking:
-        raise InputError(f"the pattern has no group named '{min(lacking)}'", where=f"{name}: {pattern}",
-                         mend=rf"mark what is to be read, for example: (?P<{min(lacking)}>[\d.]+)")
+        raise InputError(
+            f"the pattern has no group named '{min(lacking)}'",
+            where=f"{name}: {pattern}",
+            mend=rf"mark what is to be read, for example: (?P<{min(lacking)}>[\d.]+)",
+        )
 
 
 def _groups(pattern: str, name: str) -> list[str]:
     try:
         return list(re.compile(pattern, re.MULTILINE).groupindex)
     except re.error as error:
-        raise InputError(f"the pattern is not a regular expression: {error}", where=f"{name}: {pattern}") from None
+        raise InputError(
+            f"the pattern is not a regular expression: {error}", where=f"{name}: {pattern}"
+        ) from None

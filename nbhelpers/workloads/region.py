@@ -21,18 +21,20 @@ class Region:
 
     Parameters
     ----------
-    kind : by which means it is observed:
-        process: from the common start to the end of the process;
-        marks: `nb_region_begin()` and `nb_region_end()` of workloads/noisebook.h;
-        symbols: `noisebook_begin()` and `noisebook_end()`, which Noisebook's library provides;
-        lines: two lines that the program prints, time-stamped as they are written;
-        mpi: from the first end of MPI_Init to the last begin of MPI_Finalize of all ranks;
-        roi: lines `begin` and `end`, written to the file named by $NOISEBOOK_ROI.
-    begin, end : regular expressions of the two lines (kind "lines" only).
+    kind
+        By which means it is observed: process: from the common start to the end of the process;
+        marks: `nb_region_begin()` and `nb_region_end()` of workloads/noisebook.h; symbols:
+        `noisebook_begin()` and `noisebook_end()`, which Noisebook's library provides; lines: two
+        lines that the program prints, time-stamped as they are written; mpi: from the first end of
+        MPI_Init to the last begin of MPI_Finalize of all ranks; roi: lines `begin` and `end`,
+        written to the file named by $NOISEBOOK_ROI.
+    begin, end
+        Regular expressions of the two lines (kind "lines" only).
 
     Raises
     ------
-    InputError : no such kind; patterns that are missing, wrong or of no use.
+    InputError
+        No such kind; patterns that are missing, wrong or of no use.
 
     Examples
     --------
@@ -46,19 +48,26 @@ class Region:
 
     def __post_init__(self):
         if self.kind not in REGION_KINDS:
-            raise InputError(f"there is no kind of region '{self.kind}'",
-                             mend=f"choose one of {', '.join(REGION_KINDS)}")
+            raise InputError(
+                f"there is no kind of region '{self.kind}'",
+                mend=f"choose one of {', '.join(REGION_KINDS)}",
+            )
         patterns = (self.begin, self.end)
         if self.kind != "lines" and patterns != (None, None):
-            raise InputError(f"a region of kind '{self.kind}' has no patterns",
-                             mend='kind="lines" for a pair of lines that it prints')
+            raise InputError(
+                f"a region of kind '{self.kind}' has no patterns",
+                mend='kind="lines" for a pair of lines that it prints',
+            )
         if self.kind == "lines":
             for which, pattern in zip(("begin", "end"), patterns):
                 _check_line(which, pattern)
 
     def __repr__(self) -> str:
-        return f"Region({self.kind}: {self.begin!r} to {self.end!r})" if self.begin \
+        return (
+            f"Region({self.kind}: {self.begin!r} to {self.end!r})"
+            if self.begin
             else f"Region({self.kind})"
+        )
 
     @property
     def armed(self) -> bool:
@@ -80,7 +89,8 @@ def as_region(region: "Region | str | Sequence[str]") -> Region:
 
     Raises
     ------
-    InputError : neither of them.
+    InputError
+        Neither of them.
 
     Examples
     --------
@@ -93,19 +103,27 @@ def as_region(region: "Region | str | Sequence[str]") -> Region:
         return Region(region)
     if isinstance(region, Sequence) and len(region) == 2:
         return Region("lines", *region)
-    raise InputError(f"no region: {region!r}",
-                     mend="give a Region, a kind, or a pair (begin, end) of regular expressions")
+    raise InputError(
+        f"no region: {region!r}",
+        mend="give a Region, a kind, or a pair (begin, end) of regular expressions",
+    )
 
 
 def _check_line(which: str, pattern: str | None) -> None:
     if not isinstance(pattern, str) or not pattern:
-        raise InputError(f"the {which} of a region of kind 'lines' is missing",
-                         mend='Region("lines", begin="^Starting", end="^Time")')
+        raise InputError(
+            f"the {which} of a region of kind 'lines' is missing",
+            mend='Region("lines", begin="^Starting", end="^Time")',
+        )
     try:
         empty = re.compile(pattern, re.MULTILINE).match("")
     except re.error as error:
-        raise InputError(f"the {which} of the region is not a regular expression: {error}",
-                         where=pattern) from None
+        raise InputError(
+            f"the {which} of the region is not a regular expression: {error}", where=pattern
+        ) from None
     if empty:
-        raise InputError(f"the {which} of the region matches an empty text", where=pattern,
-                         why="it would be found everywhere")
+        raise InputError(
+            f"the {which} of the region matches an empty text",
+            where=pattern,
+            why="it would be found everywhere",
+        )

@@ -1,4 +1,6 @@
-"""What a program's size is, and how its time grows with it; how many steps a delay of given length takes."""
+"""What a program's size is, and how its time grows with it; how many steps a delay of given length
+takes.
+"""
 
 import re
 import subprocess
@@ -20,10 +22,14 @@ class Sizing:
 
     Parameters
     ----------
-    make : gives the workload of a size; takes `threads` and the program's own options by keyword.
-    meaning : what the size counts.
-    start : where a search begins.
-    exponent : run time grows as size**exponent.
+    make
+        Gives the workload of a size; takes `threads` and the program's own options by keyword.
+    meaning
+        What the size counts.
+    start
+        Where a search begins.
+    exponent
+        Run time grows as size**exponent.
     """
 
     make: Callable[..., Workload]
@@ -32,8 +38,13 @@ class Sizing:
     exponent: float
 
 
-SIZINGS = {"nbody": Sizing(nbody, "bodies", 4000, 2.0), "stream": Sizing(stream, "repeats", 20, 1.0), "minife": Sizing(minife, "nx", 30, 4.0),
-           "schedbench": Sizing(schedbench, "iterations_per_thread", 32, 1.0), "syncbench": Sizing(syncbench, "inner", 100, 1.0)}
+SIZINGS = {
+    "nbody": Sizing(nbody, "bodies", 4000, 2.0),
+    "stream": Sizing(stream, "repeats", 20, 1.0),
+    "minife": Sizing(minife, "nx", 30, 4.0),
+    "schedbench": Sizing(schedbench, "iterations_per_thread", 32, 1.0),
+    "syncbench": Sizing(syncbench, "inner", 100, 1.0),
+}
 
 
 def sizing(program: str) -> Sizing:
@@ -41,10 +52,13 @@ def sizing(program: str) -> Sizing:
 
     Raises
     ------
-    InputError : there is no such program.
+    InputError
+        There is no such program.
     """
     if program not in SIZINGS:
-        raise InputError(f"there is no program '{program}'", mend=f"choose one of {', '.join(SIZINGS)}")
+        raise InputError(
+            f"there is no program '{program}'", mend=f"choose one of {', '.join(SIZINGS)}"
+        )
     return SIZINGS[program]
 
 
@@ -53,13 +67,18 @@ def delay_steps(delay_us: float, path: str | PathLike | None = None) -> int:
 
     Parameters
     ----------
-    delay_us : at most 1e6.
-    path : a file that keeps what was measured, so that all runs of a campaign do the same work; None: measure (0.05 s).
+    delay_us
+        At most 1e6.
+    path
+        a file that keeps what was measured, so that all runs of a campaign do the same work; None:
+        measure (0.05 s).
 
     Raises
     ------
-    InputError : a delay that cannot be.
-    RunError : the program is not built, or failed.
+    InputError
+        a delay that cannot be.
+    RunError
+        The program is not built, or failed.
     """
     if not 0 < delay_us <= 1e6:
         raise InputError(f"delay_us is {delay_us}; above 0 and at most 1e6 is possible")
@@ -76,7 +95,11 @@ def _measured_step_ns() -> float:
     done = subprocess.run([program, "--calibrate", "1"], capture_output=True, text=True, timeout=60)
     found = re.search(r"^noisebook-delay: .*\bstep_ns=([\d.]+)", done.stdout, re.MULTILINE)
     if done.returncode or not found:
-        raise RunError("the length of a delay could not be measured", where=f"{program} --calibrate 1", why=done.stderr.strip() or done.stdout.strip())
+        raise RunError(
+            "the length of a delay could not be measured",
+            where=f"{program} --calibrate 1",
+            why=done.stderr.strip() or done.stdout.strip(),
+        )
     return float(found[1])
 
 

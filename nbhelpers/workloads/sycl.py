@@ -1,6 +1,8 @@
-"""Our SYCL programs as workloads: nbody, stream and minife on the CPU device, an optional extra (`make sycl`).
+"""Our SYCL programs as workloads: nbody, stream and minife on the CPU device, an optional extra
+(`make sycl`).
 
-Owns whether they are here, their constructors, and the variables by which the threads of a SYCL program are placed.
+Owns whether they are here, their constructors, and the variables by which the threads of a SYCL
+program are placed.
 """
 
 import os
@@ -26,8 +28,10 @@ class Availability:
 
     Parameters
     ----------
-    reason : one sentence, why not; empty where it can.
-    mend : the command that helps.
+    reason
+        One sentence, why not; empty where it can.
+    mend
+        The command that helps.
     """
 
     reason: str = ""
@@ -38,16 +42,30 @@ class Availability:
 
 
 def available() -> Availability:
-    """Whether the SYCL programs are built and their runtime, if they need one, is where they look for it; nothing is started."""
+    """Whether the SYCL programs are built and their runtime, if they need one, is where they look
+    for it; nothing is started.
+    """
     folder = binary_folder() / "sycl"
     missing = [name for name in PROGRAMS if not os.access(folder / name, os.X_OK)]
     if missing or not (folder / ".runtime").is_file():
-        return Availability(f"the SYCL programs are not built (no {', '.join(missing) or '.runtime'} in {folder})",
-                            INSTALL + "    (an optional extra: without ACCEPT_LICENCE=yes it shows the licence and its size)")
+        return Availability(
+            f"the SYCL programs are not built (no {', '.join(missing) or '.runtime'} in {folder})",
+            INSTALL
+            + "    (an optional extra: without ACCEPT_LICENCE=yes it shows the licence and its"
+            " size)",
+        )
     libraries = (folder / ".runtime").read_text().strip()
-    lost = [name for name in ("libsycl.so", "libsycl-jit.so", "libintelocl.so") if libraries and not (folder / libraries / name).exists()]
+    lost = [
+        name
+        for name in ("libsycl.so", "libsycl-jit.so", "libintelocl.so")
+        if libraries and not (folder / libraries / name).exists()
+    ]
     if lost:
-        return Availability(f"the SYCL runtime is not where the programs look for it (no {', '.join(lost)} in {(folder / libraries).resolve()})", INSTALL)
+        return Availability(
+            f"the SYCL runtime is not where the programs look for it (no {', '.join(lost)} in"
+            f" {(folder / libraries).resolve()})",
+            INSTALL,
+        )
     return Availability()
 
 
@@ -56,51 +74,82 @@ def require() -> None:
 
     Raises
     ------
-    Unavailable : they can't; the message says why and what to do.
+    Unavailable
+        They can't; the message says why and what to do.
     """
     here = available()
     if not here:
         raise Unavailable(here.reason, why="the SYCL columns stay empty", mend=here.mend)
 
 
-def nbody(bodies: int = 6400, steps: int = 20, *, threads: int | None = None, timeout_s: float = 60.0, local_size: int = 64) -> Workload:
+def nbody(
+    bodies: int = 6400,
+    steps: int = 20,
+    *,
+    threads: int | None = None,
+    timeout_s: float = 60.0,
+    local_size: int = 64,
+) -> Workload:
     """N-body with SYCL: the twin of the OpenMP program, of the same bodies, steps and checks.
 
     Parameters
     ----------
-    bodies, steps : the size; run time grows as bodies² × steps.
-    threads : that work at the same time; None: one a CPU.
-    timeout_s : see `Workload`.
-    local_size : work-items (bodies) a group, 16 to 1024: the device vectorises within a group.
+    bodies, steps
+        The size; run time grows as bodies² × steps.
+    threads
+        That work at the same time; None: one a CPU.
+    timeout_s
+        See `Workload`.
+    local_size
+        Work-items (bodies) a group, 16 to 1024: the device vectorises within a group.
 
     Raises
     ------
-    InputError : a number out of bounds. Whether the extra is installed shows when it runs; see `available`.
+    InputError
+        a number out of bounds. Whether the extra is installed shows when it runs; see `available`.
     """
-    _check("nbody", bodies=(bodies, 16, 10**6), steps=(steps, 1, 10**6), local_size=(local_size, 16, 1024))
+    _check(
+        "nbody",
+        bodies=(bodies, 16, 10**6),
+        steps=(steps, 1, 10**6),
+        local_size=(local_size, 16, 1024),
+    )
     return _workload("nbody", threads, timeout_s, bodies=bodies, steps=steps, local_size=local_size)
 
 
-def stream(repeats: int = 20, elements: int = 2**22, *, threads: int | None = None, timeout_s: float = 60.0) -> Workload:
-    """BabelStream's five kernels with SYCL, each repetition's time a series of the run; the paper's arrays have 2**25 elements.
+def stream(
+    repeats: int = 20, elements: int = 2**22, *, threads: int | None = None, timeout_s: float = 60.0
+) -> Workload:
+    """BabelStream's five kernels with SYCL, each repetition's time a series of the run; the paper's
+    arrays have 2**25 elements.
 
     Parameters
     ----------
-    repeats : of the five kernels; run time grows with it.
-    elements : of each of the three arrays of doubles.
-    threads, timeout_s, errors : see `nbody`.
+    repeats
+        Of the five kernels; run time grows with it.
+    elements
+        Of each of the three arrays of doubles. threads, timeout_s, errors : see `nbody`.
     """
     _check("stream", repeats=(repeats, 1, 10**4), elements=(elements, 1, 2**31))
     return _workload("stream", threads, timeout_s, elements=elements, repeats=repeats)
 
 
-def minife(nx: int = 40, *, ny: int | None = None, nz: int | None = None, threads: int | None = None, timeout_s: float = 60.0) -> Workload:
-    """Finite-element assembly and conjugate gradients with SYCL, both on the device; each iteration's time is a series of the run.
+def minife(
+    nx: int = 40,
+    *,
+    ny: int | None = None,
+    nz: int | None = None,
+    threads: int | None = None,
+    timeout_s: float = 60.0,
+) -> Workload:
+    """Finite-element assembly and conjugate gradients with SYCL, both on the device; each
+    iteration's time is a series of the run.
 
     Parameters
     ----------
-    nx, ny, nz : elements in each direction; ny and nz default to nx. Run time grows as nx⁴.
-    threads, timeout_s, errors : see `nbody`.
+    nx, ny, nz
+        Elements in each direction; ny and nz default to nx. Run time grows as nx⁴. threads,
+        timeout_s, errors : see `nbody`.
     """
     sizes = {"nx": nx, "ny": ny, "nz": nz}
     given = {name: size for name, size in sizes.items() if size is not None}
@@ -111,35 +160,62 @@ def minife(nx: int = 40, *, ny: int | None = None, nz: int | None = None, thread
 def _check(program: str, **bounds: tuple[int, int, int]) -> None:
     for name, (value, low, high) in bounds.items():
         if int(value) != value or not low <= value <= high:
-            raise InputError(f"{name} is {value}; it must be a whole number of {low} to {high}", where=f"the SYCL program {program}")
+            raise InputError(
+                f"{name} is {value}; it must be a whole number of {low} to {high}",
+                where=f"the SYCL program {program}",
+            )
 
 
 def _workload(program: str, threads: int | None, timeout_s: float, **options: int) -> Workload:
     if threads is not None:
         _check(program, threads=(threads, 1, 8192))
-    words = [word for name, value in options.items() for word in ("--" + name.replace("_", "-"), str(int(value)))]
+    words = [
+        word
+        for name, value in options.items()
+        for word in ("--" + name.replace("_", "-"), str(int(value)))
+    ]
     env = {_PLACES: ROAMING} | ({} if threads is None else {_THREADS: str(int(threads))})
-    return Workload(program, "sycl", (str(binary_folder() / "sycl" / program), *words), env=env, timeout_s=timeout_s)
+    return Workload(
+        program,
+        "sycl",
+        (str(binary_folder() / "sycl" / program), *words),
+        env=env,
+        timeout_s=timeout_s,
+    )
 
 
-def placed_env(env: Mapping[str, str], base: str, cpus: tuple[int, ...], ours: bool = True, sysfs: str | Path = "/sys/devices/system/cpu") -> dict[str, str]:
+def placed_env(
+    env: Mapping[str, str],
+    base: str,
+    cpus: tuple[int, ...],
+    ours: bool = True,
+    sysfs: str | Path = "/sys/devices/system/cpu",
+) -> dict[str, str]:
     """The environment of a SYCL program in a placement (Persson et al. 2025, sec. 5).
 
-    Intel's runtime pins (DPCPP_CPU_CU_AFFINITY=close, DPCPP_CPU_PLACES=cores) only a process that may use every CPU of the machine, and
-    unasked pins some threads of most runs. Our programs therefore place each thread themselves once they are warm: roaming
-    ones anywhere that the process may run, pinned ones as NOISEBOOK_PLACES says.
+    Intel's runtime pins (DPCPP_CPU_CU_AFFINITY=close, DPCPP_CPU_PLACES=cores) only a process that
+    may use every CPU of the machine, and unasked pins some threads of most runs. Our programs
+    therefore place each thread themselves once they are warm: roaming ones anywhere that the
+    process may run, pinned ones as NOISEBOOK_PLACES says.
 
     Parameters
     ----------
-    env : the environment so far; a number of threads in it is cut to the number of CPUs.
-    base : Rm or TP.
-    cpus : that the program may use.
-    ours : whether it is one of our programs; others can't be held to more than the runtime's own pinning.
-    sysfs : where the machine's cores are described.
+    env
+        The environment so far; a number of threads in it is cut to the number of CPUs.
+    base
+        Rm or TP.
+    cpus
+        That the program may use.
+    ours
+        Whether it is one of our programs; others can't be held to more than the runtime's own
+        pinning.
+    sysfs
+        Where the machine's cores are described.
 
     Raises
     ------
-    InputError : somebody else's program is to be pinned to a part of the machine.
+    InputError
+        Somebody else's program is to be pinned to a part of the machine.
     """
     env = {name: value for name, value in env.items() if name not in (*_PINNED, _PLACES)}
     threads = min(int(env.get(_THREADS, len(cpus))), len(cpus))
@@ -149,14 +225,23 @@ def placed_env(env: Mapping[str, str], base: str, cpus: tuple[int, ...], ours: b
     if base == "Rm":
         return env | {_PLACES: ROAMING}
     if not ours and not whole_machine:
-        raise InputError("Intel's SYCL runtime does not pin the threads of a program that is confined to some CPUs", where=f"CPUs {cpus}",
-                         mend="use TP, which takes the whole machine, or a program that includes workloads/sycl/placement.hpp")
+        raise InputError(
+            "Intel's SYCL runtime does not pin the threads of a program that is confined to some"
+            " CPUs",
+            where=f"CPUs {cpus}",
+            mend=(
+                "use TP, which takes the whole machine, or a program that includes"
+                " workloads/sycl/placement.hpp"
+            ),
+        )
     places = ":".join(",".join(map(str, place)) for place in _places(cpus, threads, sysfs))
     return env | {_PLACES: places} | (_PINNED if whole_machine else {})
 
 
 def _places(cpus: tuple[int, ...], threads: int, sysfs: str | Path) -> list[tuple[int, ...]]:
-    """A core a thread, the first cores first; where several share a core, a CPU each, those of a core side by side."""
+    """A core a thread, the first cores first; where several share a core, a CPU each, those of a
+    core side by side.
+    """
     by_core = cores(cpus, sysfs)
     places = by_core if threads <= len(by_core) else [(cpu,) for core in by_core for cpu in core]
     return places[:threads]

@@ -1,6 +1,8 @@
-"""What is run: a command with its environment, its place on the machine and the way its time is taken.
+"""What is run: a command with its environment, its place on the machine and the way its time is
+taken.
 
-Owns the `Workload` record and the placements Rm, TP, HK and HK2; the programs themselves are in `programs`.
+Owns the `Workload` record and the placements Rm, TP, HK and HK2; the programs themselves are in
+`programs`.
 """
 
 from collections.abc import Mapping
@@ -25,23 +27,38 @@ class Workload:
 
     Parameters
     ----------
-    name : what tables and figures call it.
-    model : omp, sycl, mpi or external.
-    command : the program and its arguments.
-    config : its placement, as in Persson et al. 2025, sec. 5 (Rm, RmHK, RmHK2, TP, TPHK, TPHK2); see `placed`.
-    env : variables added to the environment; a mapping is stored as sorted pairs.
-    start : where it waits for the common start: "mark" (the program's own timed region), "main" or "exec" (CONTRIBUTING.md).
-    cpus : the CPUs it is confined to; None: all.
-    timeout_s : it is killed when it takes longer, once to the start and once from there.
-    reader : how the output of somebody else's program is read; None: only the protocol line of ours.
-    region : where its timed region begins and ends, as a `Region` or what `as_region` takes; None: marks if start is
-        "mark", else the whole process. Kinds that wait where the region begins (marks, symbols, mpi) need start="mark".
-    outcome : which number runs are judged by: "seconds" (the program's own report if it has one, else
-        the region's length), or the name of a report of `reader`.
+    name
+        What tables and figures call it.
+    model
+        Omp, sycl, mpi or external.
+    command
+        The program and its arguments.
+    config
+        Its placement, as in Persson et al. 2025, sec. 5 (Rm, RmHK, RmHK2, TP, TPHK, TPHK2); see
+        `placed`.
+    env
+        Variables added to the environment; a mapping is stored as sorted pairs.
+    start
+        Where it waits for the common start: "mark" (the program's own timed region), "main" or
+        "exec" (CONTRIBUTING.md).
+    cpus
+        The CPUs it is confined to; None: all.
+    timeout_s
+        It is killed when it takes longer, once to the start and once from there.
+    reader
+        How the output of somebody else's program is read; None: only the protocol line of ours.
+    region
+        Where its timed region begins and ends, as a `Region` or what `as_region` takes; None: marks
+        if start is "mark", else the whole process. Kinds that wait where the region begins (marks,
+        symbols, mpi) need start="mark".
+    outcome
+        Which number runs are judged by: "seconds" (the program's own report if it has one, else the
+        region's length), or the name of a report of `reader`.
 
     Raises
     ------
-    InputError : a field that cannot be used.
+    InputError
+        a field that cannot be used.
     """
 
     name: str
@@ -58,18 +75,25 @@ class Workload:
 
     def __post_init__(self):
         pairs = self.env.items() if isinstance(self.env, Mapping) else self.env
-        object.__setattr__(self, "env", tuple(sorted((str(key), str(value)) for key, value in pairs)))
+        object.__setattr__(
+            self, "env", tuple(sorted((str(key), str(value)) for key, value in pairs))
+        )
         command = (self.command,) if isinstance(self.command, str) else self.command
         object.__setattr__(self, "command", tuple(str(word) for word in command))
         if self.cpus is not None:
             object.__setattr__(self, "cpus", tuple(sorted({int(cpu) for cpu in self.cpus})))
-        region = ("marks" if self.start == "mark" else "process") if self.region is None else self.region
+        region = (
+            ("marks" if self.start == "mark" else "process") if self.region is None else self.region
+        )
         object.__setattr__(self, "region", as_region(region))
         _check(self)
 
     def __repr__(self) -> str:
         words = " ".join(self.command)
-        return f"Workload({self.name}, {self.model}, {self.config}: {words if len(words) < 60 else words[:57] + '...'})"
+        return (
+            f"Workload({self.name}, {self.model}, {self.config}:"
+            f" {words if len(words) < 60 else words[:57] + '...'})"
+        )
 
     @property
     def judged(self) -> Outcome:
@@ -84,20 +108,28 @@ class Workload:
     def placed(self, config: str, cpus: tuple[int, ...] | None = None) -> "Workload":
         """The same workload in another placement (Persson et al. 2025, sec. 5).
 
-        Rm lets threads roam; TP pins them (OMP_PROC_BIND=close; OMP_PLACES=cores, or threads where several share a core); HK and HK2
-        keep 12.5 % and 25 % of the cores, at least one, free of the workload.
+        Rm lets threads roam; TP pins them (OMP_PROC_BIND=close; OMP_PLACES=cores, or threads where
+        several share a core); HK and HK2 keep 12.5 % and 25 % of the cores, at least one, free of
+        the workload.
 
         Parameters
         ----------
-        config : Rm, RmHK, RmHK2, TP, TPHK or TPHK2.
-        cpus : the CPUs to place it on, before housekeeping takes its part; None: all that this process may use.
+        config
+            Rm, RmHK, RmHK2, TP, TPHK or TPHK2.
+        cpus
+            The CPUs to place it on, before housekeeping takes its part; None: all that this process
+            may use.
 
         Raises
         ------
-        InputError : no such placement, too few cores, or pinning asked of something that is neither OpenMP, SYCL nor MPI.
+        InputError
+            No such placement, too few cores, or pinning asked of something that is neither OpenMP,
+            SYCL nor MPI.
         """
         if config not in CONFIGS:
-            raise InputError(f"there is no placement '{config}'", mend=f"choose one of {', '.join(CONFIGS)}")
+            raise InputError(
+                f"there is no placement '{config}'", mend=f"choose one of {', '.join(CONFIGS)}"
+            )
         base, house = config[:2], config[2:]
         available = usable_cpus() if cpus is None else tuple(sorted(set(cpus)))
         _check_available(available)
@@ -115,8 +147,13 @@ class Workload:
             return mpi.without_placement(env) | mpi.placed_env(base, cpus)
         if self.model != "omp":
             if base == "TP":
-                raise InputError(f"how to pin the threads of a program of model '{self.model}' is not known", where=self.name,
-                                 mend='say model="omp" if it is an OpenMP program, or give env and cpus yourself')
+                raise InputError(
+                    f"how to pin the threads of a program of model '{self.model}' is not known",
+                    where=self.name,
+                    mend=(
+                        'say model="omp" if it is an OpenMP program, or give env and cpus yourself'
+                    ),
+                )
             return env
         for name in ("OMP_PROC_BIND", "OMP_PLACES"):
             env.pop(name, None)
@@ -138,22 +175,47 @@ def _check(workload: Workload) -> None:
     where = f"workload '{workload.name}'"
     if not workload.command or not workload.command[0]:
         raise InputError("the command is empty", where=where)
-    for value, choices, field in ((workload.model, MODELS, "model"), (workload.start, STARTS, "start")):
+    for value, choices, field in (
+        (workload.model, MODELS, "model"),
+        (workload.start, STARTS, "start"),
+    ):
         if value not in choices:
-            raise InputError(f"{field} is '{value}'", where=where, mend=f"choose one of {', '.join(choices)}")
+            raise InputError(
+                f"{field} is '{value}'", where=where, mend=f"choose one of {', '.join(choices)}"
+            )
     if not 0 < workload.timeout_s <= 1e6:
-        raise InputError(f"timeout_s is {workload.timeout_s}; it must be above 0 and at most 1e6", where=where)
-    if any("\0" in text for text in (*workload.command, *(part for pair in workload.env for part in pair))):
+        raise InputError(
+            f"timeout_s is {workload.timeout_s}; it must be above 0 and at most 1e6", where=where
+        )
+    if any(
+        "\0" in text
+        for text in (*workload.command, *(part for pair in workload.env for part in pair))
+    ):
         raise InputError("a word of the command or the environment holds a zero byte", where=where)
     if any(not key or "=" in key for key, _ in workload.env):
         raise InputError("the name of an environment variable is empty or holds '='", where=where)
     if workload.region.armed != (workload.start == "mark"):
-        raise InputError(f"start is '{workload.start}' and the region is of kind '{workload.region.kind}'", where=where,
-                         why="the program waits either where its region begins (marks, symbols, mpi) or before it runs",
-                         mend='start="mark" for marks, symbols and mpi; start="main" or "exec" for process, lines and roi')
+        raise InputError(
+            f"start is '{workload.start}' and the region is of kind '{workload.region.kind}'",
+            where=where,
+            why=(
+                "the program waits either where its region begins (marks, symbols, mpi) or before"
+                " it runs"
+            ),
+            mend=(
+                'start="mark" for marks, symbols and mpi; start="main" or "exec" for process, lines'
+                " and roi"
+            ),
+        )
     if workload.outcome not in ("seconds", *_judgeable(workload)):
-        raise InputError(f"the outcome '{workload.outcome}' is no report of the program", where=where,
-                         mend=f"choose one of {', '.join(dict.fromkeys(('seconds', *_judgeable(workload))))}, or describe it: reports=[Report(…)]")
+        raise InputError(
+            f"the outcome '{workload.outcome}' is no report of the program",
+            where=where,
+            mend=(
+                f"choose one of {', '.join(dict.fromkeys(('seconds', *_judgeable(workload))))}, or"
+                " describe it: reports=[Report(…)]"
+            ),
+        )
     if workload.cpus is not None and (not workload.cpus or min(workload.cpus) < 0):
         raise InputError("cpus is empty or holds a negative number", where=where)
 
@@ -161,5 +223,8 @@ def _check(workload: Workload) -> None:
 def _check_available(cpus: tuple[int, ...]) -> None:
     strangers = set(cpus) - set(usable_cpus())
     if strangers or not cpus:
-        raise InputError(f"CPUs {format_cpu_list(tuple(sorted(strangers))) or '(none)'} cannot be used by this process",
-                         where=f"it may use {format_cpu_list(usable_cpus())}")
+        raise InputError(
+            f"CPUs {format_cpu_list(tuple(sorted(strangers))) or '(none)'} cannot be used by this"
+            " process",
+            where=f"it may use {format_cpu_list(usable_cpus())}",
+        )

@@ -14,7 +14,9 @@ def noise_campaign(random, runs=80, counters=12):
 
 
 def planted_campaign(random, runs=120, counters=12, copies=4, share=0.2):
-    """A cause that doubles in the slow runs, its noisy copies, counters of fixed work, consequences."""
+    """A cause that doubles in the slow runs, its noisy copies, counters of fixed work,
+    consequences.
+    """
     slow = random.random(runs) < share
     seconds = random.normal(0.4, 0.006, runs) + slow * random.uniform(0.1, 0.2, runs)
     table = _bookkeeping(seconds)
@@ -31,8 +33,15 @@ def planted_campaign(random, runs=120, counters=12, copies=4, share=0.2):
 
 def _bookkeeping(seconds):
     runs = len(seconds)
-    return {"run": np.arange(runs), "seconds": seconds, "wall_seconds": seconds + 0.01, "start_ns": np.arange(runs) * 10**9,
-            "user_s": 2 * seconds, "status": ["ok"] * runs, "always_two": [2] * runs}
+    return {
+        "run": np.arange(runs),
+        "seconds": seconds,
+        "wall_seconds": seconds + 0.01,
+        "start_ns": np.arange(runs) * 10**9,
+        "user_s": 2 * seconds,
+        "status": ["ok"] * runs,
+        "always_two": [2] * runs,
+    }
 
 
 @pytest.fixture

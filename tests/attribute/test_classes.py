@@ -16,7 +16,9 @@ def counts(classes):
     return classes.labels.value_counts(sort=False).to_dict()
 
 
-@pytest.mark.parametrize("how", ["cutoff", "modes", "right tail", "left tail", "outliers", "warm-up", "slow-down"])
+@pytest.mark.parametrize(
+    "how", ["cutoff", "modes", "right tail", "left tail", "outliers", "warm-up", "slow-down"]
+)
 def test_a_plain_sample_is_one_class_by_any_rule(how):
     single = [len(counts(classify(normal(seed), how, seed=seed))) == 1 for seed in range(8)]
     assert sum(single) >= 6
@@ -32,8 +34,15 @@ def test_three_modes_are_three_classes():
     assert classes.table(values)["median"].round(1).tolist() == [1.0, 1.2, 1.5]
 
 
-@pytest.mark.parametrize("sign, how, higher_is_better, name", [(1, "right tail", False, "slow tail"), (-1, "left tail", False, "fast tail"),
-                                                                (-1, "left tail", True, "slow tail"), (1, "right tail", True, "fast tail")])
+@pytest.mark.parametrize(
+    "sign, how, higher_is_better, name",
+    [
+        (1, "right tail", False, "slow tail"),
+        (-1, "left tail", False, "fast tail"),
+        (-1, "left tail", True, "slow tail"),
+        (1, "right tail", True, "fast tail"),
+    ],
+)
 def test_tails_on_either_side(sign, how, higher_is_better, name):
     values = normal(4)
     values[:12] += 0.05 + np.random.default_rng(1).exponential(0.03, 12)
@@ -51,7 +60,9 @@ def test_outliers_on_both_sides():
     assert classify(values, "outliers", higher_is_better=True).labels[70] == "slow outlier"
 
 
-@pytest.mark.parametrize("how, place, name", [("warm-up", slice(0, 15), "early"), ("slow-down", slice(160, 200), "late")])
+@pytest.mark.parametrize(
+    "how, place, name", [("warm-up", slice(0, 15), "early"), ("slow-down", slice(160, 200), "late")]
+)
 def test_warm_up_and_slow_down(how, place, name):
     values = normal(6)
     values[place] += 0.05
@@ -68,25 +79,46 @@ def test_quantiles_agree_with_pandas(how, parts):
     values = normal(7, 120)
     expected = pd.qcut(values, parts, labels=False)
     assert np.array_equal(classify(values, how).labels.cat.codes, expected)
-    assert np.array_equal(classify(values, how, higher_is_better=True).labels.cat.codes, parts - 1 - expected)
+    assert np.array_equal(
+        classify(values, how, higher_is_better=True).labels.cat.codes, parts - 1 - expected
+    )
 
 
 def test_thresholds_and_runs_by_hand():
     series = pd.Series([1.0, 2, 3, 4], index=[10, 11, 12, 13])
     assert classify(series, at=[3.5, 1.5]).labels.tolist() == ["fast", "medium", "medium", "slow"]
     assert classify(series, at=2).marked.tolist() == [False, False, True, True]
-    assert classify(series, at=2, higher_is_better=True).marked.tolist() == [True, False, False, False]
+    assert classify(series, at=2, higher_is_better=True).marked.tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]
     assert classify(series, runs=[11, 13]).marked.tolist() == [False, True, False, True]
-    assert classify(series, runs=[True, False, False, False]).marked.tolist() == [True, False, False, False]
+    assert classify(series, runs=[True, False, False, False]).marked.tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_the_automatic_cutoff_is_find_cutoffs():
     values = np.concatenate([normal(8), normal(9)[:50] + 0.1])
     cutoff = find_cutoff(values)
-    assert np.array_equal(classify(values).marked, cutoff.slow(values)) and classify(values).bounds == (cutoff.value,)
+    assert np.array_equal(classify(values).marked, cutoff.slow(values)) and classify(
+        values
+    ).bounds == (cutoff.value,)
 
 
-@pytest.mark.parametrize("arguments, words", [({"how": "mode"}, "choose from"), ({"at": 1, "runs": [0]}, "both"), ({"runs": [999]}, "no run 999")])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"how": "mode"}, "choose from"),
+        ({"at": 1, "runs": [0]}, "both"),
+        ({"runs": [999]}, "no run 999"),
+    ],
+)
 def test_mistakes_are_told(arguments, words):
     with pytest.raises(InputError, match=words):
         classify(normal(), **arguments)
@@ -94,4 +126,7 @@ def test_mistakes_are_told(arguments, words):
 
 def test_shows_itself():
     classes = classify(normal(), "median")
-    assert repr(classes) == "Classes(median: 100 fast, 100 slow)" and "100 slow" in classes._repr_html_()
+    assert (
+        repr(classes) == "Classes(median: 100 fast, 100 slow)"
+        and "100 slow" in classes._repr_html_()
+    )

@@ -4,7 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribute import adjusted_effect, STATISTICS, bootstrap_interval, bootstrap_ratio, compare, summarise
+from nbhelpers.attribute import (
+    STATISTICS,
+    adjusted_effect,
+    bootstrap_interval,
+    bootstrap_ratio,
+    compare,
+    summarise,
+)
 from nbhelpers.errors import InputError
 
 
@@ -17,13 +24,20 @@ def test_interval_of_the_mean_agrees_with_the_normal_one():
 
 def test_interval_covers_the_truth():
     random = np.random.default_rng(1)
-    covered = [low <= 5 <= high for low, high in (bootstrap_interval(random.normal(5, 1, 40), repeats=400) for _ in range(200))]
+    covered = [
+        low <= 5 <= high
+        for low, high in (
+            bootstrap_interval(random.normal(5, 1, 40), repeats=400) for _ in range(200)
+        )
+    ]
     assert 0.88 <= np.mean(covered) <= 0.985
 
 
 def test_interval_takes_a_function_and_is_reproducible():
     values = np.random.default_rng(2).exponential(1, 50)
-    assert bootstrap_interval(values, np.median, seed=5) == bootstrap_interval(values, "median", seed=5)
+    assert bootstrap_interval(values, np.median, seed=5) == bootstrap_interval(
+        values, "median", seed=5
+    )
     assert bootstrap_interval(values, level=0.5)[0] > bootstrap_interval(values, level=0.99)[0]
 
 
@@ -48,14 +62,23 @@ def test_unknown_statistic_is_refused():
 
 def test_comparison_agrees_with_pandas():
     random = np.random.default_rng(4)
-    before, after = pd.DataFrame({"seconds": random.normal(1, 0.1, 80)}), pd.DataFrame({"seconds": random.normal(0.8, 0.02, 80)})
+    before = pd.DataFrame({"seconds": random.normal(1, 0.1, 80)})
+    after = pd.DataFrame({"seconds": random.normal(0.8, 0.02, 80)})
     table = compare(before, after).table
-    expected = {"mean": pd.Series.mean, "median": pd.Series.median, "sd": pd.Series.std, "max": pd.Series.max,
-                "cv": lambda values: values.std() / values.mean(), "p95": lambda values: values.quantile(0.95)}
+    expected = {
+        "mean": pd.Series.mean,
+        "median": pd.Series.median,
+        "sd": pd.Series.std,
+        "max": pd.Series.max,
+        "cv": lambda values: values.std() / values.mean(),
+        "p95": lambda values: values.quantile(0.95),
+    }
     assert list(table.index) == list(STATISTICS)
     for name, function in expected.items():
         assert table.loc[name, "before"] == pytest.approx(function(before["seconds"]))
-        assert table.loc[name, "ratio"] == pytest.approx(function(after["seconds"]) / function(before["seconds"]))
+        assert table.loc[name, "ratio"] == pytest.approx(
+            function(after["seconds"]) / function(before["seconds"])
+        )
     assert (table["low"] <= table["ratio"]).all() and (table["ratio"] <= table["high"] + 1e-9).all()
 
 
@@ -69,7 +92,8 @@ def test_verdict_tells_a_gain_from_none():
 def test_verdict_warns_of_two_blocks():
     values = np.random.default_rng(6).normal(1, 0.02, 20)
     first = pd.DataFrame({"seconds": values, "start_ns": np.arange(20), "status": "ok"})
-    later, mixed = first.assign(start_ns=np.arange(20) + 100), first.assign(start_ns=np.arange(20) + 1)
+    later = first.assign(start_ns=np.arange(20) + 100)
+    mixed = first.assign(start_ns=np.arange(20) + 1)
     assert "drift" in compare(first, later).verdict
     assert "drift" not in compare(first, mixed).verdict
 
@@ -96,15 +120,33 @@ def test_summary_of_cells():
 
 
 def test_of_a_campaign_that_grew_only_what_was_measured_together_is_compared():
-    """The machine was twice as slow before the new cell came; neither few rounds nor many may take that for its doing."""
+    """The machine was twice as slow before the new cell came; neither few rounds nor many may take
+    that for its doing.
+    """
     for rounds in (3, 20):
         random = np.random.default_rng(rounds)
-        rows = [{"cell": cell, "epoch": epoch, "round": epoch * rounds + number, "start_ns": 100 * (epoch * rounds + number) + place,
-                 "status": "ok", "seconds": (2 - epoch) * (1 + 0.01 * random.standard_normal())}
-                for epoch in (0, 1) for number in range(rounds) for place, cell in enumerate(("a", "b", "new")[:2 + epoch])]
+        rows = [
+            {
+                "cell": cell,
+                "epoch": epoch,
+                "round": epoch * rounds + number,
+                "start_ns": 100 * (epoch * rounds + number) + place,
+                "status": "ok",
+                "seconds": (2 - epoch) * (1 + 0.01 * random.standard_normal()),
+            }
+            for epoch in (0, 1)
+            for number in range(rounds)
+            for place, cell in enumerate(("a", "b", "new")[: 2 + epoch])
+        ]
         runs = pd.DataFrame(rows)
         result = compare(runs[runs.cell == "a"], runs[runs.cell == "new"])
-        assert 0.97 < result.table.loc["mean", "ratio"] < 1.03 and result.measured_in == f"{rounds}-{2 * rounds - 1}"
-        assert compare(runs[runs.cell == "a"], runs[runs.cell == "b"]).measured_in == f"0-{2 * rounds - 1}"
+        assert (
+            0.97 < result.table.loc["mean", "ratio"] < 1.03
+            and result.measured_in == f"{rounds}-{2 * rounds - 1}"
+        )
+        assert (
+            compare(runs[runs.cell == "a"], runs[runs.cell == "b"]).measured_in
+            == f"0-{2 * rounds - 1}"
+        )
         effect = adjusted_effect(runs, "cell", "new", "a")
         assert abs(effect["effect_percent"].iloc[0]) < 3 and effect["runs"].iloc[0] == 2 * rounds

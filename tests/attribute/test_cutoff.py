@@ -65,7 +65,9 @@ def test_the_unit_does_not_matter():
     assert nanoseconds.value == pytest.approx(seconds.value * 1e9)
 
 
-@pytest.mark.parametrize("values, words", [([1.0] * 50, "same time"), ([1, 2, 3], "Only 3 runs"), ([], "Only 0 runs")])
+@pytest.mark.parametrize(
+    "values, words", [([1.0] * 50, "same time"), ([1, 2, 3], "Only 3 runs"), ([], "Only 0 runs")]
+)
 def test_what_cannot_be_split_is_one_class(values, words):
     cutoff = find_cutoff(values)
     assert (cutoff.value, cutoff.kind, cutoff.share_slow) == (None, "one class", 0.0)
@@ -98,9 +100,17 @@ def test_a_large_sample_is_thinned_but_counted_whole():
 def test_higher_is_better_is_the_mirror_image():
     for seed in range(4):
         random = np.random.default_rng(seed)
-        values = random.normal(1, 0.01, 200) + 0.1 * (random.random(200) < 0.2) if seed % 2 else np.r_[random.normal(1, 0.01, 190), 1.1 + random.exponential(0.1, 10)]
+        values = (
+            random.normal(1, 0.01, 200) + 0.1 * (random.random(200) < 0.2)
+            if seed % 2
+            else np.r_[random.normal(1, 0.01, 190), 1.1 + random.exponential(0.1, 10)]
+        )
         slow, low = find_cutoff(values, seed), find_cutoff(5 - values, seed, higher_is_better=True)
-        assert low.value == pytest.approx(5 - slow.value) and low.share_slow == slow.share_slow and low.kind == slow.kind
+        assert (
+            low.value == pytest.approx(5 - slow.value)
+            and low.share_slow == slow.share_slow
+            and low.kind == slow.kind
+        )
         assert np.array_equal(low.slow(5 - values), slow.slow(values))
 
 
@@ -113,10 +123,13 @@ def two_modes(share):
     def draw(random):
         slow = random.random(200) < share
         return random.normal(1, 0.01, 200) + 0.1 * slow, slow
+
     return draw
 
 
-@pytest.mark.parametrize("draw", [two_modes(0.5), two_modes(0.2), five_percent_tail], ids=["50/50", "80/20", "tail"])
+@pytest.mark.parametrize(
+    "draw", [two_modes(0.5), two_modes(0.2), five_percent_tail], ids=["50/50", "80/20", "tail"]
+)
 def test_the_labelled_share_is_within_two_points(draw):
     within = []
     for seed in range(8):

@@ -48,7 +48,10 @@ def test_labels_are_the_runs_above_the_cutoff(planted):
 
 def test_ties_between_copies_are_said(planted):
     explanation = explain(planted(np.random.default_rng(4)))
-    assert "can't tell it apart from" in explanation.summary and "5 counters move together" in explanation.summary
+    assert (
+        "can't tell it apart from" in explanation.summary
+        and "5 counters move together" in explanation.summary
+    )
 
 
 def test_the_variance_is_divided_among_the_factors():
@@ -56,10 +59,21 @@ def test_the_variance_is_divided_among_the_factors():
     places = random.permutation(400)
     one, two = places % 5 == 0, places // 5 % 5 == 0
     seconds = 1 + random.normal(0, 0.01, 400) + 0.2 * one + 0.1 * two
-    table = pd.DataFrame({"seconds": seconds, "one": one * 5 + random.normal(0, 0.3, 400), "two": two * 5 + random.normal(0, 0.3, 400)})
-    factors = explain(table.assign(**{f"noise{number}": random.normal(size=400) for number in range(6)}), cutoff=1.05).factors.set_index("factor")
+    table = pd.DataFrame(
+        {
+            "seconds": seconds,
+            "one": one * 5 + random.normal(0, 0.3, 400),
+            "two": two * 5 + random.normal(0, 0.3, 400),
+        }
+    )
+    factors = explain(
+        table.assign(**{f"noise{number}": random.normal(size=400) for number in range(6)}),
+        cutoff=1.05,
+    ).factors.set_index("factor")
     parts = np.var(0.2 * one), np.var(0.1 * two)
-    assert factors.loc[["one", "two"], "variance_share"].to_numpy() == pytest.approx(np.array(parts) / np.var(seconds), abs=0.05)
+    assert factors.loc[["one", "two"], "variance_share"].to_numpy() == pytest.approx(
+        np.array(parts) / np.var(seconds), abs=0.05
+    )
     assert factors["variance_share"].drop(["one", "two"]).isna().all()
 
 
@@ -70,7 +84,9 @@ def test_a_factor_too_weak_for_a_tree_is_found_by_its_ranks():
         slow = random.random(200) < 0.2
         counters = random.normal(size=(200, 20))
         counters[slow, 3] += 1.2
-        runs = pd.DataFrame(counters, columns=[f"c{number}" for number in range(20)]).assign(seconds=random.normal(1, 0.01, 200) + 0.1 * slow)
+        runs = pd.DataFrame(counters, columns=[f"c{number}" for number in range(20)]).assign(
+            seconds=random.normal(1, 0.01, 200) + 0.1 * slow
+        )
         explanation = explain(runs, seed=seed)
         found.append(explanation.found and explanation.factors.iloc[0]["factor"] == "c3")
     assert sum(found) >= 3
@@ -81,14 +97,19 @@ def drifting(seed, walk):
     random = np.random.default_rng(seed)
     steps = random.normal(size=(160, 9))
     columns = np.cumsum(steps, axis=0) if walk else steps + np.linspace(0, 4, 160)[:, None]
-    return pd.DataFrame(columns[:, 1:], columns=[f"c{number}" for number in range(8)]).assign(seconds=100 + columns[:, 0])
+    return pd.DataFrame(columns[:, 1:], columns=[f"c{number}" for number in range(8)]).assign(
+        seconds=100 + columns[:, 0]
+    )
 
 
 @pytest.mark.parametrize("walk", [True, False], ids=["random walks", "trends"])
 def test_common_drift_is_no_cause(walk):
     explained = [explain(drifting(seed, walk), seed=seed) for seed in range(3)]
     assert sum(explanation.found for explanation in explained) <= 1
-    assert all(explanation.order.found and "as the order matters" in explanation.summary for explanation in explained)
+    assert all(
+        explanation.order.found and "as the order matters" in explanation.summary
+        for explanation in explained
+    )
 
 
 def test_a_few_slow_runs_in_a_row_are_no_independent_evidence():
@@ -128,38 +149,63 @@ def test_higher_is_better_is_the_mirror_image(planted):
     runs = planted(np.random.default_rng(4))
     throughput = runs.assign(rate=1 / runs["seconds"]).drop(columns="seconds")
     explanation = explain(throughput, "rate", higher_is_better=True)
-    assert explanation.found and "cause_per_s" in explanation.factors.iloc[0]["members"] and explanation.factors.iloc[0]["direction"] == "higher"
+    assert (
+        explanation.found
+        and "cause_per_s" in explanation.factors.iloc[0]["members"]
+        and explanation.factors.iloc[0]["direction"] == "higher"
+    )
     assert "below" in explanation.summary and explanation.labels.sum() == explain(runs).labels.sum()
 
 
 def test_consequences_by_a_mapping(planted):
     runs = planted(np.random.default_rng(4))
-    _, excluded = predictors(runs, consequences={"cause": "it counts ticks", "user_s": False, "noise0": True})
-    assert excluded["cause_per_s"] == "a consequence: it counts ticks" and "by definition" in excluded["noise0_per_s"]
+    _, excluded = predictors(
+        runs, consequences={"cause": "it counts ticks", "user_s": False, "noise0": True}
+    )
+    assert (
+        excluded["cause_per_s"] == "a consequence: it counts ticks"
+        and "by definition" in excluded["noise0_per_s"]
+    )
     assert "follows the run time" in excluded["user_s"]
     assert "by definition" in predictors(runs, consequences=["noise0_per_s"])[1]["noise0_per_s"]
 
 
 def test_without_a_null_nothing_is_claimed(planted):
     explanation = explain(planted(np.random.default_rng(4)), permutations=0)
-    assert not explanation.found and np.isnan(explanation.p_value) and "nothing is claimed" in explanation.summary
+    assert (
+        not explanation.found
+        and np.isnan(explanation.p_value)
+        and "nothing is claimed" in explanation.summary
+    )
     assert explanation.tree is not None and "cause_per_s" in explanation.factors.iloc[0]["members"]
 
 
 def test_the_counters_can_place_the_cutoff(planted):
     runs = planted(np.random.default_rng(4))
     explanation = explain(runs, cutoff="search")
-    assert explanation.found and explanation.cutoff.kind == "searched" and "separates best" in explanation.summary
+    assert (
+        explanation.found
+        and explanation.cutoff.kind == "searched"
+        and "separates best" in explanation.summary
+    )
     assert explanation.labels.equals((runs["seconds"] > explanation.threshold).rename("slow"))
 
 
 def test_a_searched_cutoff_finds_no_story_in_noise(noise):
-    assert sum(explain(noise(np.random.default_rng(seed)), seed=seed, cutoff="search").found for seed in range(4)) <= 1
+    assert (
+        sum(
+            explain(noise(np.random.default_rng(seed)), seed=seed, cutoff="search").found
+            for seed in range(4)
+        )
+        <= 1
+    )
 
 
 def test_classes_are_explained(planted):
     runs = planted(np.random.default_rng(4))
-    explanation = explain(runs, cutoff=classify(runs["seconds"], runs=runs.index[runs["seconds"] > 0.45]))
+    explanation = explain(
+        runs, cutoff=classify(runs["seconds"], runs=runs.index[runs["seconds"] > 0.45])
+    )
     assert explanation.found and "by hand" in explanation.summary
     with pytest.raises(InputError, match="has no class"):
         explain(runs, cutoff=classify(runs["seconds"].head(50), "median"))
@@ -191,7 +237,9 @@ def test_fixed_work_over_a_longer_time_is_no_cause(with_totals):
         runs = {"seconds": seconds, "other": random.normal(size=100)}
         for number in range(12):
             total = random.poisson(200, 100)
-            runs |= {f"work{number}_per_s": total / seconds} | ({f"work{number}": total} if with_totals else {})
+            runs |= {f"work{number}_per_s": total / seconds} | (
+                {f"work{number}": total} if with_totals else {}
+            )
         kept, excluded = predictors(pd.DataFrame(runs))
         assert all(f"work{number}_per_s" in excluded for number in range(12))
         found.append(explain(pd.DataFrame(runs), seed=seed).found)
@@ -202,8 +250,17 @@ def test_work_that_is_partly_fixed_is_no_cause():
     random = np.random.default_rng(8)
     seconds = np.r_[random.normal(1, 0.01, 70), random.normal(1.5, 0.01, 30)]
     total = random.normal(100 + 100 * seconds, 3)
-    runs = pd.DataFrame({"seconds": seconds, "work": total, "work_per_s": total / seconds, "other": random.normal(size=100)})
-    assert {name: excluded[:16] for name, excluded in predictors(runs)[1].items()} == dict.fromkeys(["work", "work_per_s"], "its total rises ")
+    runs = pd.DataFrame(
+        {
+            "seconds": seconds,
+            "work": total,
+            "work_per_s": total / seconds,
+            "other": random.normal(size=100),
+        }
+    )
+    assert {name: excluded[:16] for name, excluded in predictors(runs)[1].items()} == dict.fromkeys(
+        ["work", "work_per_s"], "its total rises "
+    )
 
 
 def test_a_lack_that_slows_is_searched_as_a_total():
@@ -211,7 +268,16 @@ def test_a_lack_that_slows_is_searched_as_a_total():
     slow = random.random(100) < 0.3
     seconds = random.normal(1, 0.01, 100) + 0.3 * slow
     total = random.normal(100 - 50 * slow, 5)
-    explanation = explain(pd.DataFrame({"seconds": seconds, "hits": total, "hits_per_s": total / seconds, "other": random.normal(size=100)}))
+    explanation = explain(
+        pd.DataFrame(
+            {
+                "seconds": seconds,
+                "hits": total,
+                "hits_per_s": total / seconds,
+                "other": random.normal(size=100),
+            }
+        )
+    )
     assert explanation.factors.iloc[0][["factor", "direction"]].tolist() == ["hits", "lower"]
 
 
@@ -224,7 +290,9 @@ def test_missing_whole_numbers(planted):
 def test_a_consequence_of_unknown_name_is_recognised():
     random = np.random.default_rng(9)
     seconds = random.lognormal(0, 0.1, 60)
-    runs = pd.DataFrame({"seconds": seconds, "cycles_in_disguise": 3e9 * seconds * random.normal(1, 0.001, 60)})
+    runs = pd.DataFrame(
+        {"seconds": seconds, "cycles_in_disguise": 3e9 * seconds * random.normal(1, 0.001, 60)}
+    )
     assert "follows the run time" in predictors(runs)[1]["cycles_in_disguise"]
 
 
@@ -257,9 +325,14 @@ def test_a_cutoff_that_labels_nothing_says_so(noise):
 
 
 def test_one_class_falls_back_to_the_slowest_quarter_and_says_so(noise):
-    explanation = explain(noise(np.random.default_rng(0)), cutoff=Cutoff(None, "one class", 0.0, ""))
+    explanation = explain(
+        noise(np.random.default_rng(0)), cutoff=Cutoff(None, "one class", 0.0, "")
+    )
     assert explanation.labels.mean() == pytest.approx(0.25, abs=0.02)
-    assert "no class of slow runs" in explanation.summary and "Nothing among these" in explanation.summary
+    assert (
+        "no class of slow runs" in explanation.summary
+        and "Nothing among these" in explanation.summary
+    )
 
 
 def test_no_column_left(noise):
@@ -300,7 +373,9 @@ def test_shows_itself(planted):
 def test_groups_hold_what_moves_together():
     random = np.random.default_rng(1)
     base, other = random.normal(size=(2, 100))
-    table = pd.DataFrame({"a": base, "b": -base + 0.1 * random.normal(size=100), "c": np.exp(3 * base), "d": other})
+    table = pd.DataFrame(
+        {"a": base, "b": -base + 0.1 * random.normal(size=100), "c": np.exp(3 * base), "d": other}
+    )
     assert sorted(map(sorted, correlated_groups(table))) == [["a", "b", "c"], ["d"]]
     assert correlated_groups(table[["d"]]) == [["d"]]
 
@@ -310,14 +385,30 @@ def rivals(seed, swapped=False):
     random = np.random.default_rng(seed)
     slow = np.arange(80) % 4 == 0
     dose = random.uniform(0.5, 2, 80)
-    table = {"bystander": random.poisson(50, 80) + slow * (150 + random.lognormal(5, 1.2, 80)), "cause": random.poisson(50, 80) + 400 * slow * dose}
-    table = {name: table[name] for name in sorted(table, reverse=swapped)} | {f"noise{number}": random.poisson(100, 80) for number in range(4)}
-    return pd.DataFrame(table | {"seconds": 0.1 * (1 + 0.3 * slow * dose + 0.01 * random.standard_normal(80)), "run": np.arange(80)})
+    table = {
+        "bystander": random.poisson(50, 80) + slow * (150 + random.lognormal(5, 1.2, 80)),
+        "cause": random.poisson(50, 80) + 400 * slow * dose,
+    }
+    table = {name: table[name] for name in sorted(table, reverse=swapped)} | {
+        f"noise{number}": random.poisson(100, 80) for number in range(4)
+    }
+    return pd.DataFrame(
+        table
+        | {
+            "seconds": 0.1 * (1 + 0.3 * slow * dose + 0.01 * random.standard_normal(80)),
+            "run": np.arange(80),
+        }
+    )
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_of_counters_that_separate_equally_well_neither_wins_by_its_place_and_the_run_time_settles_it(swapped):
+def test_of_counters_that_separate_equally_well_neither_wins_by_its_place_and_the_run_time_settles_it(
+    swapped,
+):
     factors = explain(rivals(1, swapped), cutoff=0.11, seed=1).factors.set_index("factor")
     assert (factors.loc[["cause", "bystander"], "separation"] == 1).all()
     assert factors.loc[["cause", "bystander"], "root_share"].between(0.3, 0.7).all()
-    assert factors.index[:2].tolist() == ["cause", "bystander"] and factors["variance_share"].iloc[0] > factors["variance_share"].iloc[1]
+    assert (
+        factors.index[:2].tolist() == ["cause", "bystander"]
+        and factors["variance_share"].iloc[0] > factors["variance_share"].iloc[1]
+    )

@@ -10,12 +10,22 @@ from nbhelpers.errors import InputError
 
 
 def test_exchangeable_runs_have_no_order():
-    found = [time_order(np.random.default_rng(seed).normal(1, 0.1, 150), seed).found for seed in range(60)]
+    found = [
+        time_order(np.random.default_rng(seed).normal(1, 0.1, 150), seed).found
+        for seed in range(60)
+    ]
     assert sum(found) <= 3
 
 
-@pytest.mark.parametrize("kind, shape", [("warm-up", lambda n: np.arange(n) < 15), ("slow-down", lambda n: np.arange(n) >= 150),
-                                         ("drift", lambda n: np.linspace(0, 2, n)), ("phases", lambda n: (np.arange(n) // 25) % 2)])
+@pytest.mark.parametrize(
+    "kind, shape",
+    [
+        ("warm-up", lambda n: np.arange(n) < 15),
+        ("slow-down", lambda n: np.arange(n) >= 150),
+        ("drift", lambda n: np.linspace(0, 2, n)),
+        ("phases", lambda n: (np.arange(n) // 25) % 2),
+    ],
+)
 def test_the_kind_of_order(kind, shape):
     values = np.random.default_rng(1).normal(1, 0.2, 200) + shape(200)
     order = time_order(values)

@@ -7,8 +7,23 @@ from sklearn.mixture import GaussianMixture as Reference
 
 from nbhelpers.attribute import stopping
 from nbhelpers.attribute._shape import fit_mixture, shortest_interval
-from nbhelpers.attribute.stopping import (RULES, Adaptive, AllOf, AnyOf, BlockBootstrap, ConfidenceInterval, Count, Duration, KolmogorovSmirnov,
-                                          NarrowInterval, RareMode, RelativeStandardError, Rule, percentile_interval, replay)
+from nbhelpers.attribute.stopping import (
+    RULES,
+    Adaptive,
+    AllOf,
+    AnyOf,
+    BlockBootstrap,
+    ConfidenceInterval,
+    Count,
+    Duration,
+    KolmogorovSmirnov,
+    NarrowInterval,
+    RareMode,
+    RelativeStandardError,
+    Rule,
+    percentile_interval,
+    replay,
+)
 from nbhelpers.errors import InputError
 
 
@@ -33,14 +48,21 @@ def test_count_and_duration():
 
 def test_the_standard_error_stops_where_its_formula_does():
     values = normal()
-    expected = next(n for n in range(10, 600) if values[:n].std(ddof=1) / np.sqrt(n) <= 0.01 * values[:n].mean())
+    expected = next(
+        n for n in range(10, 600) if values[:n].std(ddof=1) / np.sqrt(n) <= 0.01 * values[:n].mean()
+    )
     assert replay(RelativeStandardError(0.01), values).runs == expected
 
 
 def test_the_confidence_interval_stops_where_students_does():
     values = normal(1)
-    halves = {n: t.ppf(0.975, n - 1) * values[:n].std(ddof=1) / np.sqrt(n) / values[:n].mean() for n in range(10, 600)}
-    assert replay(ConfidenceInterval(0.02), values).runs == next(n for n in halves if halves[n] <= 0.02)
+    halves = {
+        n: t.ppf(0.975, n - 1) * values[:n].std(ddof=1) / np.sqrt(n) / values[:n].mean()
+        for n in range(10, 600)
+    }
+    assert replay(ConfidenceInterval(0.02), values).runs == next(
+        n for n in halves if halves[n] <= 0.02
+    )
 
 
 def test_dependent_runs_count_for_less():
@@ -49,14 +71,21 @@ def test_dependent_runs_count_for_less():
     for place in range(1, 1500):
         values[place] = 0.9 * values[place - 1] + random.normal(0, 0.05)
     values += 1
-    plain, blocks = replay(ConfidenceInterval(0.03), values, every=5).runs, replay(BlockBootstrap(0.03), values, every=5).runs
+    plain = replay(ConfidenceInterval(0.03), values, every=5).runs
+    blocks = replay(BlockBootstrap(0.03), values, every=5).runs
     assert blocks > 3 * plain
 
 
 def test_a_percentile_interval_covers_whatever_the_distribution():
     random = np.random.default_rng(4)
-    for draw, truth in ((lambda: random.exponential(1, 500), -np.log(0.05)), (lambda: random.uniform(0, 1, 500), 0.95)):
-        covered = [low <= truth <= high for low, high in (percentile_interval(draw(), 0.95) for _ in range(400))]
+    for draw, truth in (
+        (lambda: random.exponential(1, 500), -np.log(0.05)),
+        (lambda: random.uniform(0, 1, 500), 0.95),
+    ):
+        covered = [
+            low <= truth <= high
+            for low, high in (percentile_interval(draw(), 0.95) for _ in range(400))
+        ]
         assert 0.93 <= np.mean(covered) <= 1
 
 
@@ -64,14 +93,23 @@ def test_the_percentile_interval_has_no_upper_end_of_few_runs():
     fewest = next(n for n in range(30, 1000) if percentile_interval(np.arange(float(n)), 0.99))
     assert fewest == 368  # 0.99 ** n <= 0.025
     assert "too few" in NarrowInterval("p99").decide(normal(count=300)).reason
-    assert next(n for n in range(30, 1000) if percentile_interval(np.arange(float(n)), 0.95)) == 72  # 0.95 ** n <= 0.025
+    assert (
+        next(n for n in range(30, 1000) if percentile_interval(np.arange(float(n)), 0.95)) == 72
+    )  # 0.95 ** n <= 0.025
 
 
-@pytest.mark.parametrize("weight, times, probability, runs", [(0.05, 1, 0.95, 59), (0.05, 2, 0.95, 93), (0.01, 3, 0.9, 531)])
+@pytest.mark.parametrize(
+    "weight, times, probability, runs",
+    [(0.05, 1, 0.95, 59), (0.05, 2, 0.95, 93), (0.01, 3, 0.9, 531)],
+)
 def test_a_rare_mode_would_have_been_seen(weight, times, probability, runs):
     rule = RareMode(weight, times, probability)
     assert rule.runs == runs == replay(rule, np.ones(1000)).runs
-    assert 1 - binom.cdf(times - 1, runs, weight) >= probability > 1 - binom.cdf(times - 1, runs - 1, weight)
+    assert (
+        1 - binom.cdf(times - 1, runs, weight)
+        >= probability
+        > 1 - binom.cdf(times - 1, runs - 1, weight)
+    )
 
 
 def test_the_rule_for_tails_has_seen_the_tail():
@@ -80,7 +118,7 @@ def test_the_rule_for_tails_has_seen_the_tail():
         random = np.random.default_rng(seed)
         values = random.normal(1, 0.01, 1500) * np.where(random.random(1500) < 0.05, 1.5, 1)
         stopped = replay(stopping.for_tails(0.15), values, every=10)
-        stops.append((values[:stopped.runs] > 1.25).sum())
+        stops.append((values[: stopped.runs] > 1.25).sum())
     assert np.mean(np.array(stops) >= 3) > 0.9
 
 
@@ -90,9 +128,20 @@ def test_halves_of_a_drifting_record_never_agree():
     assert replay(KolmogorovSmirnov(0.1), normal(), every=20).stopped
 
 
-@pytest.mark.parametrize("kind, values", [
-    ("constant", np.ones(100)), ("one mode", normal(2)), ("modes", np.where(np.random.default_rng(1).random(300) < 0.4, 2, 1) + 0.2 * (normal(3, count=300) - 1)),
-    ("dependent", 1 + 0.01 * np.cumsum(np.random.default_rng(2).normal(size=300))), ("tail", np.random.default_rng(0).lognormal(0, 0.8, 300))])
+@pytest.mark.parametrize(
+    "kind, values",
+    [
+        ("constant", np.ones(100)),
+        ("one mode", normal(2)),
+        (
+            "modes",
+            np.where(np.random.default_rng(1).random(300) < 0.4, 2, 1)
+            + 0.2 * (normal(3, count=300) - 1),
+        ),
+        ("dependent", 1 + 0.01 * np.cumsum(np.random.default_rng(2).normal(size=300))),
+        ("tail", np.random.default_rng(0).lognormal(0, 0.8, 300)),
+    ],
+)
 def test_the_adaptive_rule_names_the_kind(kind, values):
     assert Adaptive().decide(values).reason.startswith(kind)
 
@@ -108,7 +157,9 @@ def test_rules_combine():
 
 
 def test_a_record_that_ends_first_says_so():
-    assert replay(Count(50), normal(count=20)) == stopping.Replay(20, "the record ended first: 20 of 50 runs", False)
+    assert replay(Count(50), normal(count=20)) == stopping.Replay(
+        20, "the record ended first: 20 of 50 runs", False
+    )
     with pytest.raises(InputError, match="no runs"):
         replay(Count(), [])
 
@@ -119,7 +170,9 @@ def test_the_mixture_agrees_with_scikit_learns(share):
     values = np.where(random.random(400) < share, 1.5, 1.0) + random.normal(0, 0.03, 400)
     ours, theirs = fit_mixture(values, 4), Reference(2, random_state=0).fit(values[:, None])
     order = np.argsort(theirs.means_[:, 0])
-    assert np.allclose(ours.means, theirs.means_[order, 0], atol=1e-3) and np.allclose(ours.weights, theirs.weights_[order], atol=1e-3)
+    assert np.allclose(ours.means, theirs.means_[order, 0], atol=1e-3) and np.allclose(
+        ours.weights, theirs.weights_[order], atol=1e-3
+    )
     assert len(fit_mixture(random.normal(1, 0.1, 300), 4).weights) == 1
 
 

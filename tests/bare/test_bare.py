@@ -46,9 +46,10 @@ def test_only_what_the_readme_names_is_there(user, monkeypatch):
 
 def test_nothing_stays():
     def left():
-        return sorted(path.name for path in STORE.glob("run-*")), Path(
-            "/proc/self/mounts"
-        ).read_text()
+        return (
+            sorted(path.name for path in STORE.glob("run-*")),
+            Path("/proc/self/mounts").read_text(),
+        )
 
     before = left()
     assert bare("true").returncode == 0 and left() == before

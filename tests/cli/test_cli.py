@@ -1,4 +1,6 @@
-"""The command line: errors are one message, statuses are as documented, and what it measures is what the library measures."""
+"""The command line: errors are one message, statuses are as documented, and what it measures is
+what the library measures.
+"""
 
 import json
 import os
@@ -12,34 +14,50 @@ import pytest
 
 from nbhelpers.cli import DONE, PROGRAM_FAILED, REFUSED, STOPPED, main
 from nbhelpers.cli._parser import VERBS
-from nbhelpers.studies import described_program, plan_of, report_of
 from nbhelpers.errors import InputError
+from nbhelpers.studies import described_program, plan_of, report_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("words, said", [
-    (["wyh", "--", "true"], "did you mean why?"),
-    (["run", "--rnus", "3", "--", "true"], "did you mean --runs?"),
-    (["run", "--runs=many", "--", "true"], "invalid int value"),
-    (["run", "true"], "noisebook run [options] -- true"),
-    (["run"], "which program?"),
-    (["run", "--shell", "true", "--", "true"], "give one of them"),
-    (["doctor", "--", "true"], "takes no program"),
-    (["run", "--region", "mark", "--", "true"], "marks"),
-    (["run", "--report", "rate", "--", "true"], "NAME=REGEX"),
-    (["inject", "no-such-file.json", "--", "true"], "no-such-file.json"),
-    (["why", "--budget", "0.01", "--", "sleep", "0.01"], "too short"),
-])
-def test_what_cannot_be_done_is_one_message_and_status_2(words, said, capsys, tmp_path, monkeypatch, binaries):
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["wyh", "--", "true"], "did you mean why?"),
+        (["run", "--rnus", "3", "--", "true"], "did you mean --runs?"),
+        (["run", "--runs=many", "--", "true"], "invalid int value"),
+        (["run", "true"], "noisebook run [options] -- true"),
+        (["run"], "which program?"),
+        (["run", "--shell", "true", "--", "true"], "give one of them"),
+        (["doctor", "--", "true"], "takes no program"),
+        (["run", "--region", "mark", "--", "true"], "marks"),
+        (["run", "--report", "rate", "--", "true"], "NAME=REGEX"),
+        (["inject", "no-such-file.json", "--", "true"], "no-such-file.json"),
+        (["why", "--budget", "0.01", "--", "sleep", "0.01"], "too short"),
+    ],
+)
+def test_what_cannot_be_done_is_one_message_and_status_2(
+    words, said, capsys, tmp_path, monkeypatch, binaries
+):
     monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    assert main([*words[:1], *(["--folder", str(tmp_path / "kept")] if words[0] == "why" else []), *words[1:]]) == REFUSED
+    assert (
+        main(
+            [
+                *words[:1],
+                *(["--folder", str(tmp_path / "kept")] if words[0] == "why" else []),
+                *words[1:],
+            ]
+        )
+        == REFUSED
+    )
     told = capsys.readouterr()
     assert said in told.err and "Traceback" not in told.err and told.out == ""
 
 
-def test_a_program_that_does_not_exist_or_fails_has_a_status_of_its_own(capsys, tmp_path, monkeypatch, binaries):
+def test_a_program_that_does_not_exist_or_fails_has_a_status_of_its_own(
+    capsys, tmp_path, monkeypatch, binaries
+):
     monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path))
     assert main(["run", "--", "no-such-program"]) == PROGRAM_FAILED
     assert main(["run", "--", "false"]) == PROGRAM_FAILED
@@ -48,26 +66,63 @@ def test_a_program_that_does_not_exist_or_fails_has_a_status_of_its_own(capsys, 
 
 def test_a_run_is_told_in_words_and_as_json(capsys, tmp_path, monkeypatch, binaries):
     monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path))
-    words = ["run", "--runs", "3", "--folder", str(tmp_path / "kept"), "--report", "rate=(?P<value>[0-9]+) per s:1/s:higher", "--outcome", "rate",
-             "--shell", "echo 5 per s | cat"]
+    words = [
+        "run",
+        "--runs",
+        "3",
+        "--folder",
+        str(tmp_path / "kept"),
+        "--report",
+        "rate=(?P<value>[0-9]+) per s:1/s:higher",
+        "--outcome",
+        "rate",
+        "--shell",
+        "echo 5 per s | cat",
+    ]
     assert main(words) == DONE
     assert "echo, rate (1/s): mean 5" in capsys.readouterr().out
     assert main([*words, "--json"]) == DONE
     told = json.loads(capsys.readouterr().out)
     assert told["runs"] == 3 and told["mean"] == 5 and told["folder"] == str(tmp_path / "kept")
-    assert len((tmp_path / "kept/runs.jsonl").read_text().splitlines()) == 3, "the same command goes on, and nothing is missing"
+    assert len((tmp_path / "kept/runs.jsonl").read_text().splitlines()) == 3, (
+        "the same command goes on, and nothing is missing"
+    )
 
 
 def test_ctrl_c_keeps_what_was_measured_and_says_how_to_go_on(tmp_path, binaries):
     folder = tmp_path / "kept"
-    process = subprocess.Popen([sys.executable, "-m", "nbhelpers", "run", "--runs", "1000", "--folder", folder, "--", "sleep", "0.05"], text=True,
-                               stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(REPOSITORY), "NOISEBOOK_STATE": str(tmp_path / "state")})
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "nbhelpers",
+            "run",
+            "--runs",
+            "1000",
+            "--folder",
+            folder,
+            "--",
+            "sleep",
+            "0.05",
+        ],
+        text=True,
+        stderr=subprocess.PIPE,
+        env=os.environ
+        | {
+            "PYTHONPATH": str(REPOSITORY),
+            "NOISEBOOK_STATE": str(tmp_path / "state"),
+        },
+    )
     log, end = folder / "runs.jsonl", time.monotonic() + 60
     while not (log.exists() and log.read_text().count("\n") >= 2) and time.monotonic() < end:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == STOPPED and f"kept in {folder}; the same command goes on" in errors and "Traceback" not in errors
+    assert (
+        process.returncode == STOPPED
+        and f"kept in {folder}; the same command goes on" in errors
+        and "Traceback" not in errors
+    )
     assert log.read_text().count("\n") >= 2
 
 
@@ -88,8 +143,13 @@ def test_the_words_of_a_report():
 
 
 def test_a_description_in_plain_words_is_that_of_program():
-    mine = described_program("sleep 1", seconds=r"(?P<seconds>[0-9]+)", lines=["^a", "^b"], timeout_s=7, threads=2)
-    assert (mine.region.kind, mine.region.begin, mine.timeout_s) == ("lines", "^a", 7) and ("OMP_NUM_THREADS", "2") in mine.env
+    mine = described_program(
+        "sleep 1", seconds=r"(?P<seconds>[0-9]+)", lines=["^a", "^b"], timeout_s=7, threads=2
+    )
+    assert (mine.region.kind, mine.region.begin, mine.timeout_s) == ("lines", "^a", 7) and (
+        "OMP_NUM_THREADS",
+        "2",
+    ) in mine.env
     with pytest.raises(InputError, match="both"):
         described_program("true", shell="true")
     with pytest.raises(InputError, match="3 patterns"):
@@ -99,27 +159,68 @@ def test_a_description_in_plain_words_is_that_of_program():
 def test_the_plan_keeps_to_the_time_and_refuses_too_little():
     for run_s, seconds in ((0.02, 300), (1, 300), (3, 300), (10, 900)):
         plan = plan_of(run_s, seconds)
-        assert 2 * (plan.traced + plan.replayed) * run_s + plan.treated_seconds <= 1.05 * plan.seconds == 1.05 * seconds
+        assert (
+            2 * (plan.traced + plan.replayed) * run_s + plan.treated_seconds
+            <= 1.05 * plan.seconds
+            == 1.05 * seconds
+        )
         assert min(plan.traced, plan.replayed) >= 5
     with pytest.raises(InputError, match="too short"):
         plan_of(10, 300)
 
 
-HEAVY = ("pandas", "numpy", "scipy", "sklearn", "statsmodels", "matplotlib", "seaborn", "jsonschema", "pyarrow")
+HEAVY = (
+    "pandas",
+    "numpy",
+    "scipy",
+    "sklearn",
+    "statsmodels",
+    "matplotlib",
+    "seaborn",
+    "jsonschema",
+    "pyarrow",
+)
 
 
-@pytest.mark.parametrize("module, without", [
-    ("nbhelpers", HEAVY), ("nbhelpers.cli", HEAVY), ("nbhelpers.places", HEAVY),
-    ("nbhelpers.measure", ("scipy", "sklearn", "statsmodels", "matplotlib", "seaborn", "jsonschema")),
-    ("nbhelpers.inject", ("scipy", "sklearn", "statsmodels", "matplotlib", "seaborn", "jsonschema")),
-])
+@pytest.mark.parametrize(
+    "module, without",
+    [
+        ("nbhelpers", HEAVY),
+        ("nbhelpers.cli", HEAVY),
+        ("nbhelpers.places", HEAVY),
+        (
+            "nbhelpers.measure",
+            ("scipy", "sklearn", "statsmodels", "matplotlib", "seaborn", "jsonschema"),
+        ),
+        (
+            "nbhelpers.inject",
+            ("scipy", "sklearn", "statsmodels", "matplotlib", "seaborn", "jsonschema"),
+        ),
+    ],
+)
 def test_what_an_import_does_not_load(module, without):
     code = f"import sys, {module}; print([name for name in {without!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+    )
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
 def test_a_part_is_loaded_when_it_is_asked_for():
-    code = "import nbhelpers; print(nbhelpers.measure.__name__, 'measure' in dir(nbhelpers)); nbhelpers.meesure"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
-    assert done.stdout.split() == ["nbhelpers.measure", "True"] and "has no attribute 'meesure'" in done.stderr
+    code = (
+        "import nbhelpers; print(nbhelpers.measure.__name__, 'measure' in dir(nbhelpers));"
+        " nbhelpers.meesure"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+    )
+    assert (
+        done.stdout.split() == ["nbhelpers.measure", "True"]
+        and "has no attribute 'meesure'" in done.stderr
+    )

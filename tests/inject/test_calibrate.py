@@ -33,8 +33,15 @@ def measured(tmp_path_factory):
 def test_the_costs_of_this_machine_make_sense(measured):
     costs, _ = measured
     assert costs.measured and costs.n >= 100 and costs.cpu >= 0
-    assert 0 < costs.exit_us <= costs.exit_most_us and 0 <= costs.exit_per_wake <= 1 and 0 <= costs.exit_per_doubling_us < 20
-    assert costs.wake_us < costs.floor_us <= costs.shortest_us and 0 < costs.ordinary_floor_us <= costs.shortest_ordinary_us
+    assert (
+        0 < costs.exit_us <= costs.exit_most_us
+        and 0 <= costs.exit_per_wake <= 1
+        and 0 <= costs.exit_per_doubling_us < 20
+    )
+    assert (
+        costs.wake_us < costs.floor_us <= costs.shortest_us
+        and 0 < costs.ordinary_floor_us <= costs.shortest_ordinary_us
+    )
     for name, (low, high) in costs.intervals.items():
         assert low <= getattr(costs, name) <= high
 
@@ -48,20 +55,32 @@ def test_they_are_measured_once(measured, monkeypatch):
 
 @pytest.mark.parametrize("content", ["", "[]", '{"of": "another boot"}', "foreign"])
 @needs_realtime
-def test_what_was_kept_elsewhere_or_is_damaged_is_measured_anew(measured, content, monkeypatch, tmp_path):
+def test_what_was_kept_elsewhere_or_is_damaged_is_measured_anew(
+    measured, content, monkeypatch, tmp_path
+):
     costs, path = measured
     fresh = Calibration(wake_us=7.0, measured=True)
     kept = tmp_path / "kept.json"
-    kept.write_text(content if content != "foreign" else json.dumps(read_json(path) | {"of": "0" * 16}))
+    kept.write_text(
+        content if content != "foreign" else json.dumps(read_json(path) | {"of": "0" * 16})
+    )
     monkeypatch.setattr(module, "measure", lambda cpu: fresh)
     assert calibrate(kept) == fresh and calibrate(kept) == fresh
     assert read_json(kept)["calibration"]["wake_us"] == 7.0
 
 
 def test_without_permission_typical_numbers_are_used_and_nothing_is_kept(tmp_path):
-    script = f"from nbhelpers.inject import calibrate; c = calibrate({str(tmp_path / 'kept.json')!r}); assert not c.measured and c.exit_us > 0, c"
-    done = subprocess.run([sys.executable, "-c", WITHOUT_SYS_NICE, "-c", script], cwd=Path(__file__).parents[2], capture_output=True, text=True,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)))
+    script = (
+        f"from nbhelpers.inject import calibrate; c = calibrate({str(tmp_path / 'kept.json')!r});"
+        " assert not c.measured and c.exit_us > 0, c"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SYS_NICE, "-c", script],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
+    )
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "kept.json").exists()
 

@@ -35,13 +35,20 @@ run_once(program("sleep 30"), [injector, look])
 
 
 def start_owner():
-    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
     line = owner.stdout.readline()
     assert line, "the owner did not start"
     return owner, json.loads(line)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name
+)
 def test_death_of_the_owner_ends_all_and_restores_the_setting(number):
     owner, pids = start_owner()
     time.sleep(0.1)
@@ -71,12 +78,18 @@ for _ in range(5):
 def test_handlers_of_fork_that_libraries_register_do_no_harm(tmp_path):
     """Arrow's start its threads anew in a forked child, which has closed what they rest on."""
     (tmp_path / "wide.csv").write_text("a,b\n" + "1,2.5\n" * 200_000)
-    subprocess.run([sys.executable, "-c", AFTER_ARROW, tmp_path / "wide.csv"], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run(
+        [sys.executable, "-c", AFTER_ARROW, tmp_path / "wide.csv"],
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
 
 
 def test_death_of_the_supervisor_ends_the_injectors_and_fails_the_run():
     injector = Injector(make_config(LONG))
-    look = Look(lambda: (os.kill(injector._replay.pids[0], signal.SIGKILL), injector._replay.pids)[1])
+    look = Look(
+        lambda: (os.kill(injector._replay.pids[0], signal.SIGKILL), injector._replay.pids)[1]
+    )
     row = run_once(program("sleep 0.2"), [injector, look])
     injector.close()
     assert gone_within(look.seen, 1)
@@ -85,7 +98,9 @@ def test_death_of_the_supervisor_ends_the_injectors_and_fails_the_run():
 
 def test_death_of_an_injector_fails_the_run():
     injector = Injector(make_config(LONG))
-    look = Look(lambda: (os.kill(injector._replay.pids[1], signal.SIGKILL), injector._replay.pids)[1])
+    look = Look(
+        lambda: (os.kill(injector._replay.pids[1], signal.SIGKILL), injector._replay.pids)[1]
+    )
     row = run_once(program("sleep 0.2"), [injector, look])
     injector.close()
     assert gone_within(look.seen, 0)

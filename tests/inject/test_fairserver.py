@@ -1,4 +1,6 @@
-"""The fair server: read and lifted where debugfs allows it (an emulated PC), put back after any end; what it cut is told."""
+"""The fair server: read and lifted where debugfs allows it (an emulated PC), put back after any
+end; what it cut is told.
+"""
 
 import json
 import os
@@ -13,7 +15,14 @@ import pytest
 
 from nbhelpers.errors import SettingError
 from nbhelpers.inject import make_plan
-from nbhelpers.inject.fairserver import DEBUGFS, SINCE, FairServer, cuts, fair_server, fair_server_lifted
+from nbhelpers.inject.fairserver import (
+    DEBUGFS,
+    SINCE,
+    FairServer,
+    cuts,
+    fair_server,
+    fair_server_lifted,
+)
 from nbhelpers.inject.injector import may_realtime
 from nbhelpers.inject.log import make_log
 from nbhelpers.inject.replay import Replay
@@ -30,27 +39,52 @@ MS = 1_000_000
 
 def log_of(rows):
     """An injection log from (cpu, policy, start_ms, end_ms, cpu_time_ms, gap_ms)."""
-    table = pd.DataFrame(rows, columns=["cpu", "policy", "start_ns", "end_ns", "cpu_time_ns", "gap_ns"])
+    table = pd.DataFrame(
+        rows, columns=["cpu", "policy", "start_ns", "end_ns", "cpu_time_ns", "gap_ns"]
+    )
     for name in ("start_ns", "end_ns", "cpu_time_ns", "gap_ns"):
         table[name] = (table[name] * MS).astype(int)
-    return table.assign(ran_on=table["cpu"], event=table.groupby("cpu").cumcount(), outcome="injected")
+    return table.assign(
+        ran_on=table["cpu"], event=table.groupby("cpu").cumcount(), outcome="injected"
+    )
 
 
 def test_a_cut_is_a_long_gap_on_a_cpu_that_has_long_been_filled():
     server = FairServer(True, {0: (50 * MS, 1000 * MS), 1: (50 * MS, 1000 * MS)})
-    log = log_of([(0, "SCHED_FIFO", 0, 600, 600, 0.1), (0, "SCHED_RR", 600.5, 1100, 449.5, 50), (0, "SCHED_FIFO", 1110, 1300, 140, 50),
-                  (1, "SCHED_FIFO", 0, 1200, 1150, 50), (1, "SCHED_FIFO", 1200, 1300, 100, 0.2), (1, "SCHED_OTHER", 1300, 1400, 50, 50)])
+    log = log_of(
+        [
+            (0, "SCHED_FIFO", 0, 600, 600, 0.1),
+            (0, "SCHED_RR", 600.5, 1100, 449.5, 50),
+            (0, "SCHED_FIFO", 1110, 1300, 140, 50),
+            (1, "SCHED_FIFO", 0, 1200, 1150, 50),
+            (1, "SCHED_FIFO", 1200, 1300, 100, 0.2),
+            (1, "SCHED_OTHER", 1300, 1400, 50, 50),
+        ]
+    )
     found = cuts(log, server)
     assert found[["cpu", "event"]].values.tolist() == [[0, 1], [1, 0]]
-    assert found["lost_ns"].tolist() == [50 * MS, 50 * MS] and found["filled_ns"].tolist() == [1100 * MS, 1200 * MS]
-    assert cuts(log, FairServer(False, {})).empty and cuts(log, FairServer(True, {0: (0, 1000 * MS), 1: (0, 1000 * MS)})).empty
-    assert cuts(log, FairServer(True, {0: (0, 1000 * MS), 1: (50 * MS, 1000 * MS)}))["cpu"].tolist() == [1]
-    assert cuts(log, FairServer(True, {}))["cpu"].tolist() == [0, 1]  # unreadable: as the kernel usually has it
+    assert found["lost_ns"].tolist() == [50 * MS, 50 * MS] and found["filled_ns"].tolist() == [
+        1100 * MS,
+        1200 * MS,
+    ]
+    assert (
+        cuts(log, FairServer(False, {})).empty
+        and cuts(log, FairServer(True, {0: (0, 1000 * MS), 1: (0, 1000 * MS)})).empty
+    )
+    assert cuts(log, FairServer(True, {0: (0, 1000 * MS), 1: (50 * MS, 1000 * MS)}))[
+        "cpu"
+    ].tolist() == [1]
+    assert cuts(log, FairServer(True, {}))["cpu"].tolist() == [
+        0,
+        1,
+    ]  # unreadable: as the kernel usually has it
     assert cuts(log.iloc[:0], server).empty
 
 
 def debugfs_mounts():
-    return [line for line in Path("/proc/self/mounts").read_text().splitlines() if " debugfs " in line]
+    return [
+        line for line in Path("/proc/self/mounts").read_text().splitlines() if " debugfs " in line
+    ]
 
 
 def test_what_this_machine_has_is_told_and_nothing_stays_mounted():
@@ -58,7 +92,9 @@ def test_what_this_machine_has_is_told_and_nothing_stays_mounted():
     server = fair_server()
     assert debugfs_mounts() == mounts
     assert server.exists == (RELEASE >= SINCE) or server.budgets
-    assert bool(server.why) == (server.exists and not server.budgets) or (server.why and RELEASE < SINCE)
+    assert bool(server.why) == (server.exists and not server.budgets) or (
+        server.why and RELEASE < SINCE
+    )
     assert server.budget_ns(0)[1] > 0 and "FairServer(" in repr(server)
 
 
@@ -67,7 +103,11 @@ def test_where_it_cannot_be_lifted_it_says_so_and_changes_nothing():
     try:
         with fair_server_lifted() as changed:
             lifted = fair_server()
-            assert set(changed) == {str(DEBUGFS / f"sched/fair_server/cpu{cpu}/runtime") for cpu, (runtime, _) in server.budgets.items() if runtime}
+            assert set(changed) == {
+                str(DEBUGFS / f"sched/fair_server/cpu{cpu}/runtime")
+                for cpu, (runtime, _) in server.budgets.items()
+                if runtime
+            }
             assert all(runtime == 0 for runtime, _ in lifted.budgets.values())
     except SettingError as error:
         assert error.mend and error.where
@@ -75,12 +115,19 @@ def test_where_it_cannot_be_lifted_it_says_so_and_changes_nothing():
 
 
 @pytest.mark.skipif(not may_realtime(51), reason="SCHED_FIFO is not permitted here")
-@pytest.mark.skipif(CPU_COUNT < 2, reason="one CPU: an event of more than a second would be a full stop")
+@pytest.mark.skipif(
+    CPU_COUNT < 2, reason="one CPU: an event of more than a second would be a full stop"
+)
 @pytest.mark.skipif(RELEASE < SINCE, reason="a kernel before 6.12 has no fair server")
 def test_a_real_cut_is_reported():
-    """An ordinary program wants the CPU that an event fills for 1.3 s: it gets its 50 ms, and the report says so."""
+    """An ordinary program wants the CPU that an event fills for 1.3 s: it gets its 50 ms, and the
+    report says so.
+    """
     cpu = max(os.sched_getaffinity(0))
-    burner = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"], preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
+    burner = subprocess.Popen(
+        [sys.executable, "-S", "-c", "while True: pass"],
+        preexec_fn=lambda: os.sched_setaffinity(0, {cpu}),
+    )
     replay = Replay(make_plan(make_config([(cpu, "irq", 50, 1300)]), "origin"))
     try:
         with settings.changed({"/proc/sys/kernel/sched_rt_runtime_us": -1}):
@@ -98,7 +145,8 @@ def test_a_real_cut_is_reported():
         assert found["gap_ns"][0] > 25 * MS and found["lost_ns"][0] >= found["gap_ns"][0] * 0.9
 
 
-# In the emulated PC debugfs can be read and written. Its processor is too old for NumPy's wheels, which these modules need only for logs.
+# In the emulated PC debugfs can be read and written. Its processor is too old for NumPy's wheels,
+# which these modules need only for logs.
 GUEST = """
 import importlib.util, json, os, signal, subprocess, sys, time, types
 from unittest.mock import MagicMock
@@ -139,21 +187,56 @@ print(json.dumps(told))
 
 @pytest.mark.vm
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(RUN is None, reason="no emulated PC: set NOISEBOOK_OSNOISE_VM to the program that runs a command in it")
-@pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="qemu-system-x86_64 is not installed")
+@pytest.mark.skipif(
+    RUN is None,
+    reason="no emulated PC: set NOISEBOOK_OSNOISE_VM to the program that runs a command in it",
+)
+@pytest.mark.skipif(
+    shutil.which("qemu-system-x86_64") is None, reason="qemu-system-x86_64 is not installed"
+)
 def test_an_event_of_seconds_is_cut_with_the_server_and_not_without_and_all_is_put_back(tmp_path):
     (tmp_path / "job").mkdir()
     sources = [str(path) for path in sorted((REPOSITORY / "injector_c").glob("[!_]*.c"))]
-    subprocess.run(["cc", "-std=c11", "-O1", "-pthread", f"-I{REPOSITORY / 'injector_c'}", "-o", tmp_path / "hog", REPOSITORY / "tests/inject/fair_hog.c", *sources, "-lm"],
-                   check=True)
-    (tmp_path / "guest.py").write_text(GUEST.format(repository=str(REPOSITORY), hog=str(tmp_path / "hog")))
-    done = subprocess.run([RUN, "-s", "280", "--", f"umount /sys/kernel/debug; NOISEBOOK_STATE=/tmp/job/state {sys.executable} -B {tmp_path / 'guest.py'}"],
-                          env={**os.environ, "JOB": str(tmp_path / "job")}, capture_output=True, text=True)
+    subprocess.run(
+        [
+            "cc",
+            "-std=c11",
+            "-O1",
+            "-pthread",
+            f"-I{REPOSITORY / 'injector_c'}",
+            "-o",
+            tmp_path / "hog",
+            REPOSITORY / "tests/inject/fair_hog.c",
+            *sources,
+            "-lm",
+        ],
+        check=True,
+    )
+    (tmp_path / "guest.py").write_text(
+        GUEST.format(repository=str(REPOSITORY), hog=str(tmp_path / "hog"))
+    )
+    done = subprocess.run(
+        [
+            RUN,
+            "-s",
+            "280",
+            "--",
+            (
+                f"umount /sys/kernel/debug; NOISEBOOK_STATE=/tmp/job/state {sys.executable} -B"
+                f" {tmp_path / 'guest.py'}"
+            ),
+        ],
+        env={**os.environ, "JOB": str(tmp_path / "job")},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     told = json.loads(done.stdout.splitlines()[-1])
     usual = {"0": [50 * MS, 1000 * MS], "1": [50 * MS, 1000 * MS]}
     assert told["budgets"] == usual and told["before"] == "FairServer(50 of 1000 ms)"
-    assert len(told["changed"]) == 2 and {budget[0] for budget in [*told["during"].values(), *told["owner"].values()]} == {0}
+    assert len(told["changed"]) == 2 and {
+        budget[0] for budget in [*told["during"].values(), *told["owner"].values()]
+    } == {0}
     assert told["after"] == usual and told["after_kill"] == usual and told["state"] == ["lock"]
     assert told["mounts"] == told["mounts_after"] == told["mounts_after_kill"]
     assert 70 * MS < told["with"]["ordinary"] < 200 * MS, "two cuts of 50 ms in 2.5 s"

@@ -56,7 +56,11 @@ def test_the_hog_takes_its_cpu_exactly_on_schedule(tmp_path):
     hog = Hog({cpu: blocks})
     row, gaps = feel(tmp_path, cpu, hog)
     hog.close()
-    assert row["status"] == "ok" and row["hog_planned_ns"] == 35 * MS and row["hog_ns"] >= 0.7 * 35 * MS
+    assert (
+        row["status"] == "ok"
+        and row["hog_planned_ns"] == 35 * MS
+        and row["hog_ns"] >= 0.7 * 35 * MS
+    )
     for start, length in blocks:
         assert felt_within(gaps, start / MS, (start + length) / MS) >= 0.98 * length / MS, gaps
 
@@ -65,12 +69,21 @@ def test_the_hog_takes_its_cpu_exactly_on_schedule(tmp_path):
 def test_a_replay_takes_what_the_hog_took_and_both_together_take_more(tmp_path):
     cpu = CPU_COUNT - 1
     hog = Hog({cpu: [(80 * MS, 10 * MS), (150 * MS, 20 * MS)]})
-    injector = Injector(make_config([(cpu, "irq", 80, 10), (cpu, "irq", 150, 20), (cpu, "irq", 180, 7)]), "origin")
+    injector = Injector(
+        make_config([(cpu, "irq", 80, 10), (cpu, "irq", 150, 20), (cpu, "irq", 180, 7)]), "origin"
+    )
     row, gaps = feel(tmp_path, cpu, injector)
-    assert felt_within(gaps, 80, 90) >= 9.8 and felt_within(gaps, 150, 170) >= 19.6 and felt_within(gaps, 180, 187) >= 6.8
+    assert (
+        felt_within(gaps, 80, 90) >= 9.8
+        and felt_within(gaps, 150, 170) >= 19.6
+        and felt_within(gaps, 180, 187) >= 6.8
+    )
     row, gaps = feel(tmp_path, cpu, hog, injector)
     assert row["status"] == "ok" and row["injected_events"] == 3 and row["hog_ns"] > 0
-    assert felt_within(gaps, 80, 90) + felt_within(gaps, 150, 170) + felt_within(gaps, 180, 187) >= 36.2
+    assert (
+        felt_within(gaps, 80, 90) + felt_within(gaps, 150, 170) + felt_within(gaps, 180, 187)
+        >= 36.2
+    )
     hog.close()
     injector.close()
 
@@ -82,13 +95,24 @@ def test_hogs_die_with_the_run_and_a_failed_one_fails_it():
     assert run_once(program("sleep 0.05"), [hog, look])["status"] == "ok"
     assert len(look.seen) == CPU_COUNT and gone_within(look.seen, 0) and not hog.pids
     bad = Hog({CPU_COUNT - 1: [(0, MS)]})
-    bad._command = lambda cpu, blocks: ["/bin/sh", "-c", "printf r > /proc/self/fd/$NOISEBOOK_READY_FD; exit 3"]
+    bad._command = lambda cpu, blocks: [
+        "/bin/sh",
+        "-c",
+        "printf r > /proc/self/fd/$NOISEBOOK_READY_FD; exit 3",
+    ]
     assert run_once(program("sleep 0.1"), [bad])["status"] == "hog failed"
 
 
-@pytest.mark.parametrize("blocks, message", [
-    ([(0, LONGEST_NS + 1)], "at a stretch"), ([(0, LONGEST_NS // 2), (LONGEST_NS // 2 + 1000, LONGEST_NS)], "at a stretch"),
-    ([(10, 20), (15, 5)], "follow each other"), ([(10, 0)], "follow each other"), ([(-5, 3)], "follow each other")])
+@pytest.mark.parametrize(
+    "blocks, message",
+    [
+        ([(0, LONGEST_NS + 1)], "at a stretch"),
+        ([(0, LONGEST_NS // 2), (LONGEST_NS // 2 + 1000, LONGEST_NS)], "at a stretch"),
+        ([(10, 20), (15, 5)], "follow each other"),
+        ([(10, 0)], "follow each other"),
+        ([(-5, 3)], "follow each other"),
+    ],
+)
 def test_bad_schedules_are_refused(blocks, message):
     with pytest.raises(InputError, match=message):
         Hog({0: blocks})
@@ -103,5 +127,11 @@ def test_random_schedules_keep_their_promises(seconds, share, cpus, seed):
     Hog(schedule)  # in order, no overlap, short enough
     lengths = [length for blocks in schedule.values() for _, length in blocks]
     assert sum(lengths) == pytest.approx(share * seconds * 1e9, abs=cpus)
-    assert max(lengths) <= 60 * MS and all(length >= MS for blocks in schedule.values() for _, length in blocks[:-1])
-    assert all(start >= 0 and start + length <= seconds * 1e9 + 1 for blocks in schedule.values() for start, length in blocks)
+    assert max(lengths) <= 60 * MS and all(
+        length >= MS for blocks in schedule.values() for _, length in blocks[:-1]
+    )
+    assert all(
+        start >= 0 and start + length <= seconds * 1e9 + 1
+        for blocks in schedule.values()
+        for start, length in blocks
+    )

@@ -1,4 +1,6 @@
-"""Noise that does more than occupy a CPU: short real injections, and what the kernel counts of them."""
+"""Noise that does more than occupy a CPU: short real injections, and what the kernel counts of
+them.
+"""
 
 import contextlib
 import json
@@ -17,25 +19,48 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.inject import Rules, inject, make_plan
-from nbhelpers.inject.kinds import KindOptions, available_memory, cache_bytes, capacity, disk_kind, interrupt_counts, make_scratch, remove_scratch
+from nbhelpers.inject.kinds import (
+    KindOptions,
+    available_memory,
+    cache_bytes,
+    capacity,
+    disk_kind,
+    interrupt_counts,
+    make_scratch,
+    remove_scratch,
+)
 from nbhelpers.inject.log import make_log
 from nbhelpers.inject.replay import Replay
 from nbhelpers.machine import online_cpus
-from nbhelpers.noise import NoiseConfig, combined_noise, signature_noise, stressor_noise, stressor_table
+from nbhelpers.noise import (
+    NoiseConfig,
+    combined_noise,
+    signature_noise,
+    stressor_noise,
+    stressor_table,
+)
 
 from .helpers import gone_within
 
 REPOSITORY = Path(__file__).parents[2]
 CPU = online_cpus()[-1]
 MS, MIB = 10**6, 2**20
-PATIENT = Rules(give_up_ms=10_000, exit_cost_us=5, shortest_us=0)  # on a busy machine events come late; here they come all the same
-two_cpus = pytest.mark.skipif(len(online_cpus()) < 2, reason="interrupts of this kind come from a second CPU")
+PATIENT = Rules(
+    give_up_ms=10_000, exit_cost_us=5, shortest_us=0
+)  # on a busy machine events come late; here they come all the same
+two_cpus = pytest.mark.skipif(
+    len(online_cpus()) < 2, reason="interrupts of this kind come from a second CPU"
+)
 
 
 def statuses(pid: int, file: str) -> dict[str, int]:
     """The numbers of /proc/PID/io or status, in their unit."""
     lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
-    return {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if rest.split() and rest.split()[0].isdigit()}
+    return {
+        name: int(rest.split()[0])
+        for name, _, rest in (line.partition(":") for line in lines)
+        if rest.split() and rest.split()[0].isdigit()
+    }
 
 
 @contextlib.contextmanager
@@ -79,7 +104,9 @@ def finish(replay: Replay):
 
 
 def units(log, at: int = 0) -> float:
-    """How many units an event's achieved intensity stands for; it is counted from the planned start if that was met."""
+    """How many units an event's achieved intensity stands for; it is counted from the planned start
+    if that was met.
+    """
     row = log.iloc[at]
     begin = row["planned_start_ns"] if row["outcome"] == "injected" else row["start_ns"]
     return row["achieved"] * (row["end_ns"] - begin) / 1e9
@@ -88,8 +115,14 @@ def units(log, at: int = 0) -> float:
 @contextlib.contextmanager
 def busy(cpu: int):
     """A CPU that is not idle: an idle one that polls for work is told without an interrupt."""
-    process = subprocess.Popen([sys.executable, "-c", f"import os\nos.sched_setaffinity(0, [{cpu}])\nprint(flush=True)\nwhile True: pass"],
-                               stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"import os\nos.sched_setaffinity(0, [{cpu}])\nprint(flush=True)\nwhile True: pass",
+        ],
+        stdout=subprocess.PIPE,
+    )
     try:
         process.stdout.readline()
         yield
@@ -99,7 +132,9 @@ def busy(cpu: int):
         process.stdout.close()
 
 
-# CPU, memory, caches -----------------------------------------------------------------------------------------------------
+# CPU, memory, caches
+# --------------------------------------------------------------------------------------------------
+
 
 def test_a_duty_uses_its_share_of_a_cpu():
     with replayed(stressor_noise("duty", 0.2, 0.15, [CPU])) as replay:
@@ -109,11 +144,16 @@ def test_a_duty_uses_its_share_of_a_cpu():
     assert 0 < log["achieved"][0] < 0.21
 
 
-@pytest.mark.parametrize("kind", ["memory_read", "memory_write", "memory_stream", "cache_l1", "cache_l2", "cache_l3"])
+@pytest.mark.parametrize(
+    "kind", ["memory_read", "memory_write", "memory_stream", "cache_l1", "cache_l2", "cache_l3"]
+)
 def test_memory_moves_what_is_asked_and_no_more(kind):
     if kind.startswith("cache") and not cache_bytes()[int(kind[-1]) - 1]:
         pytest.skip(f"this machine tells of no {kind}")
-    noise = combined_noise(stressor_noise(kind, 20e6, 0.12, [CPU], duration_s=0.05), stressor_noise(kind, 1e15, 0.12, [CPU], start_s=0.06))
+    noise = combined_noise(
+        stressor_noise(kind, 20e6, 0.12, [CPU], duration_s=0.05),
+        stressor_noise(kind, 1e15, 0.12, [CPU], start_s=0.06),
+    )
     with replayed(noise) as replay:
         resident = statuses(replay.pids[1], "status")["VmRSS"] * 1024
         log = finish(replay)
@@ -126,7 +166,9 @@ def test_memory_moves_what_is_asked_and_no_more(kind):
 
 def test_memory_that_is_held_is_resident_and_given_back():
     asked = 48 * MIB
-    with replayed(stressor_noise("memory_hold", asked, 1.0, [CPU], start_s=0.01, duration_s=0.5)) as replay:
+    with replayed(
+        stressor_noise("memory_hold", asked, 1.0, [CPU], start_s=0.01, duration_s=0.5)
+    ) as replay:
         pid, before = replay.pids[1], statuses(replay.pids[1], "status")["RssAnon"] * 1024
         replay.release(time.monotonic_ns())
         most, limit = before, time.monotonic() + 10
@@ -154,15 +196,21 @@ def test_a_leak_grows():
 
 
 def test_no_lane_takes_more_than_it_may():
-    with replayed(stressor_noise("memory_hold", 64 * MIB, 0.1, [CPU]), options=KindOptions(memory_share=0.5)) as ready:
+    with replayed(
+        stressor_noise("memory_hold", 64 * MIB, 0.1, [CPU]), options=KindOptions(memory_share=0.5)
+    ) as ready:
         ready.close()
         ready.plan.events["intensity"] = 1e18  # past the checks: the C core has its own
         replay = Replay(ready.plan)
         replay._run.rules.limit_ns = 10**10
         from nbhelpers.inject import replay as module
+
         held = module.fill_options
         try:
-            module.fill_options = lambda run, *rest: (held(run, *rest), setattr(run.options, "memory_bytes", 8 * MIB))[0]
+            module.fill_options = lambda run, *rest: (
+                held(run, *rest),
+                setattr(run.options, "memory_bytes", 8 * MIB),
+            )[0]
             replay.start()
             replay.release(time.monotonic_ns())
             replay.wait(10)
@@ -172,13 +220,19 @@ def test_no_lane_takes_more_than_it_may():
     assert replay.log["achieved"][0] == 8 * MIB
 
 
-# Files and network -------------------------------------------------------------------------------------------------------
+# Files and network
+# --------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("kind, counter", [("io_write", "write_bytes"), ("io_read", "read_bytes"), ("io_sync", "wchar")])
+
+@pytest.mark.parametrize(
+    "kind, counter", [("io_write", "write_bytes"), ("io_read", "read_bytes"), ("io_sync", "wchar")]
+)
 def test_the_kernel_counts_the_bytes_that_a_file_moves(kind, counter, tmp_path):
     if disk_kind(tmp_path) in ("tmpfs", "ramfs"):
         pytest.skip("the folder for temporary files lies in memory")
-    with replayed(stressor_noise(kind, 20e6, 0.1, [CPU]), options=KindOptions(folder=tmp_path, file_mib=4)) as replay:
+    with replayed(
+        stressor_noise(kind, 20e6, 0.1, [CPU]), options=KindOptions(folder=tmp_path, file_mib=4)
+    ) as replay:
         folder = next(tmp_path.iterdir())
         before = statuses(replay.pids[1], "io")
         log = finish(replay)
@@ -186,13 +240,17 @@ def test_the_kernel_counts_the_bytes_that_a_file_moves(kind, counter, tmp_path):
         moved = after[counter] - before[counter]
         assert list(folder.iterdir()) == []  # the file has no name
     assert units(log) == pytest.approx(moved, rel=0.02) and moved >= 4096
-    assert kind == "io_read" or after["write_bytes"] - before["write_bytes"] >= moved  # through the cache whole folios count
+    assert (
+        kind == "io_read" or after["write_bytes"] - before["write_bytes"] >= moved
+    )  # through the cache whole folios count
     assert log["achieved"][0] < 20e6 * 1.1 + 512 * 1024 / 0.1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_metadata_noise_makes_and_removes_names(tmp_path):
-    with replayed(stressor_noise("io_metadata", 3000, 0.1, [CPU]), options=KindOptions(folder=tmp_path)) as replay:
+    with replayed(
+        stressor_noise("io_metadata", 3000, 0.1, [CPU]), options=KindOptions(folder=tmp_path)
+    ) as replay:
         folder = next(tmp_path.iterdir())
         before = folder.stat().st_mtime_ns
         log = finish(replay)
@@ -202,7 +260,11 @@ def test_metadata_noise_makes_and_removes_names(tmp_path):
 
 
 def loopback_bytes() -> int:
-    line = next(line for line in Path("/proc/net/dev").read_text().splitlines() if line.strip().startswith("lo:"))
+    line = next(
+        line
+        for line in Path("/proc/net/dev").read_text().splitlines()
+        if line.strip().startswith("lo:")
+    )
     return int(line.split(":")[1].split()[0])
 
 
@@ -215,7 +277,9 @@ def test_network_noise_goes_through_the_loopback_device():
     assert log["achieved"][0] <= 20e6 * 1.02
 
 
-@pytest.mark.parametrize("family, address", [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+@pytest.mark.parametrize(
+    "family, address", [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
+)
 def test_network_noise_reaches_an_address(family, address):
     with contextlib.ExitStack() as stack:
         receiver = stack.enter_context(socket.socket(family, socket.SOCK_DGRAM))
@@ -236,7 +300,9 @@ def test_network_noise_reaches_an_address(family, address):
     assert round(units(log)) >= received
 
 
-# Interrupts --------------------------------------------------------------------------------------------------------------
+# Interrupts
+# --------------------------------------------------------------------------------------------------
+
 
 def counted_while(replay: Replay, name: str) -> tuple[int, object]:
     """Interrupts on the CPU during a replay, and the log."""
@@ -285,7 +351,11 @@ def test_without_privilege_a_helper_takes_the_calls():
         pytest.skip("only root can become nobody")
     if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 1:
         pytest.skip("perf events of a CPU are open to everybody here")
-    replay = Replay(make_plan(NoiseConfig.from_events(stressor_noise("ipi", 500, 0.1, [CPU])), "origin", rules=PATIENT))
+    replay = Replay(
+        make_plan(
+            NoiseConfig.from_events(stressor_noise("ipi", 500, 0.1, [CPU])), "origin", rules=PATIENT
+        )
+    )
     read, write = os.pipe()
     before = interrupt_counts().loc[CPU, "CAL"]
     child = os.fork()
@@ -295,11 +365,21 @@ def test_without_privilege_a_helper_takes_the_calls():
             os.setgroups([])
             os.setresuid(65534, 65534, 65534)
             from nbhelpers.inject.kinds import kind_notes
+
             replay.start()
             replay.release(time.monotonic_ns())
             replay.wait(10)
             replay.close()
-            os.write(write, json.dumps([float(replay.log["achieved"][0]), len(kind_notes(replay.plan.events)), replay.problem()]).encode())
+            os.write(
+                write,
+                json.dumps(
+                    [
+                        float(replay.log["achieved"][0]),
+                        len(kind_notes(replay.plan.events)),
+                        replay.problem(),
+                    ]
+                ).encode(),
+            )
         finally:
             os._exit(0)
     os.waitpid(child, 0)
@@ -311,26 +391,38 @@ def test_without_privilege_a_helper_takes_the_calls():
     assert interrupt_counts().loc[CPU, "CAL"] - before >= 0.05 * achieved
 
 
-# Together ----------------------------------------------------------------------------------------------------------------
+# Together
+# --------------------------------------------------------------------------------------------------
+
 
 @two_cpus
 def test_kinds_overlap_on_one_cpu_each_in_a_lane_of_its_own():
-    noise = (signature_noise(100, 500, seconds=0.1, cpus=[CPU]), stressor_noise("memory_read", 50e6, 0.1, [CPU], start_s=0.01),
-             stressor_noise("ipi", 300, 0.1, [CPU], start_s=0.02, duration_s=0.06), stressor_noise("duty", 0.05, 0.1, [CPU], start_s=0.03))
+    noise = (
+        signature_noise(100, 500, seconds=0.1, cpus=[CPU]),
+        stressor_noise("memory_read", 50e6, 0.1, [CPU], start_s=0.01),
+        stressor_noise("ipi", 300, 0.1, [CPU], start_s=0.02, duration_s=0.06),
+        stressor_noise("duty", 0.05, 0.1, [CPU], start_s=0.03),
+    )
     with replayed(*noise) as replay:
         assert len(replay.plan.lanes) == 4 and set(replay.plan.lanes["cpu"]) == {CPU}
         log = finish(replay)
-    spans = log.groupby(log["kind"].astype(str)).agg(start=("start_ns", "min"), end=("end_ns", "max"))
+    spans = log.groupby(log["kind"].astype(str)).agg(
+        start=("start_ns", "min"), end=("end_ns", "max")
+    )
     assert set(spans.index) == {"thread", "memory_read", "ipi", "duty"}
     assert spans["start"].max() < spans["end"].min()
     stressing = log[log["kind"] != "thread"]
-    assert (stressing["achieved"] > 0).all() and (stressing["achieved"] <= 1.05 * stressing["intensity"]).all()
+    assert (stressing["achieved"] > 0).all() and (
+        stressing["achieved"] <= 1.05 * stressing["intensity"]
+    ).all()
     assert (log.loc[log["kind"] == "thread", "cpu_time_ns"] > 400_000).all()
 
 
 def test_a_workload_runs_under_a_config_from_a_file(tmp_path):
     config = NoiseConfig.from_events(stressor_noise("memory_read", 50e6, 0.2, [CPU], ramp_s=0.1))
-    done = inject(config.write(tmp_path / "noise.json"), "sleep 0.15", placement="origin", rules=PATIENT)
+    done = inject(
+        config.write(tmp_path / "noise.json"), "sleep 0.15", placement="origin", rules=PATIENT
+    )
     assert done.run["status"] == "ok"
     begun = done.log[done.log["outcome"].isin(["injected", "late"])]
     assert len(begun) and begun["intensity"].is_monotonic_increasing
@@ -338,8 +430,12 @@ def test_a_workload_runs_under_a_config_from_a_file(tmp_path):
 
 
 def test_a_stop_ends_every_kind_at_once(tmp_path):
-    kinds = [kind for kind in stressor_table()["kind"] if kind not in ("cache_l1", "cache_l2", "cache_l3", "memory_write", "memory_stream")
-             and (len(online_cpus()) > 1 or kind not in ("ipi", "tlb", "migrate"))]
+    kinds = [
+        kind
+        for kind in stressor_table()["kind"]
+        if kind not in ("cache_l1", "cache_l2", "cache_l3", "memory_write", "memory_stream")
+        and (len(online_cpus()) > 1 or kind not in ("ipi", "tlb", "migrate"))
+    ]
     noise = [stressor_noise(kind, 0.01 if kind == "duty" else 1000, 30, [CPU]) for kind in kinds]
     with replayed(*noise, options=KindOptions(folder=tmp_path, file_mib=1)) as replay:
         pids = replay.pids
@@ -352,7 +448,8 @@ def test_a_stop_ends_every_kind_at_once(tmp_path):
     assert set(replay.log["outcome"]) == {3}
 
 
-# Deaths ------------------------------------------------------------------------------------------------------------------
+# Deaths
+# --------------------------------------------------------------------------------------------------
 
 OWNER = """
 import json, sys, time
@@ -370,7 +467,12 @@ time.sleep(30)
 
 
 def start_owner(folder: Path):
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
     line = owner.stdout.readline()
     owner.stdout.close()
     assert line, "the owner did not start"
@@ -400,11 +502,16 @@ def test_what_the_death_of_everybody_leaves_is_removed_by_the_next(tmp_path):
     remove_scratch(folder)
 
 
-# Refusals ----------------------------------------------------------------------------------------------------------------
+# Refusals
+# --------------------------------------------------------------------------------------------------
+
 
 def refused(match: str, kind: str, intensity: float, **options):
     with pytest.raises(InputError, match=match):
-        make_plan(NoiseConfig.from_events(stressor_noise(kind, intensity, 0.1, [CPU])), kinds=KindOptions(**options))
+        make_plan(
+            NoiseConfig.from_events(stressor_noise(kind, intensity, 0.1, [CPU])),
+            kinds=KindOptions(**options),
+        )
 
 
 def test_what_the_machine_cannot_stand_is_refused(tmp_path):
@@ -422,7 +529,9 @@ def test_noise_of_a_disk_needs_one():
         pytest.skip("no /dev/shm in memory")
     refused("lies in memory", "io_read", 1e6, folder="/dev/shm")
     refused("lies in memory", "io_write", 1e6, folder="/dev/shm")
-    with replayed(stressor_noise("io_metadata", 300, 0.02, [CPU]), options=KindOptions(folder="/dev/shm")) as replay:
+    with replayed(
+        stressor_noise("io_metadata", 300, 0.02, [CPU]), options=KindOptions(folder="/dev/shm")
+    ) as replay:
         assert finish(replay)["achieved"][0] > 0
 
 
@@ -431,7 +540,9 @@ def test_the_file_system_of_a_folder_is_told_as_the_system_tells_it(tmp_path):
     if not found:
         pytest.skip("no findmnt to compare with")
     for folder in (tmp_path, "/", "/proc", "/dev/shm"):
-        told = subprocess.run([found, "-no", "FSTYPE", "--target", str(folder)], capture_output=True, text=True).stdout.split()
+        told = subprocess.run(
+            [found, "-no", "FSTYPE", "--target", str(folder)], capture_output=True, text=True
+        ).stdout.split()
         assert disk_kind(folder) == told[-1]
 
 
@@ -444,13 +555,19 @@ def test_caches_are_those_that_the_c_library_knows():
 
 def test_capacity_is_measured_in_the_units_of_the_table():
     table = capacity(("memory_read", "memory_hold", "timer"), seconds=0.03).set_index("kind")
-    assert table["unit"].to_dict() == {"memory_read": "bytes/s", "memory_hold": "bytes", "timer": "interrupts/s"}
+    assert table["unit"].to_dict() == {
+        "memory_read": "bytes/s",
+        "memory_hold": "bytes",
+        "timer": "interrupts/s",
+    }
     assert np.isfinite(table["achieved"]).all() and (table["achieved"] > 0).all()
     assert table.loc["memory_hold", "achieved"] <= available_memory() * 0.5
     assert table.loc["timer", "achieved"] <= 51_000
 
 
-# Sanitizers --------------------------------------------------------------------------------------------------------------
+# Sanitizers
+# --------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
@@ -459,16 +576,44 @@ def test_every_kind_is_clean(tmp_path, sanitizer):
     if not compiler:
         pytest.skip("no C compiler")
     (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
-    flags = ["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", f"-I{REPOSITORY / 'injector_c'}", "-fno-sanitize-recover=all", "-pthread",
-             f"-fsanitize={sanitizer}", "-o", str(tmp_path / "driver")]
-    if subprocess.run([compiler, *flags, str(tmp_path / "empty.c")], capture_output=True).returncode:
+    flags = [
+        "-std=c11",
+        "-O1",
+        "-g",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{REPOSITORY / 'injector_c'}",
+        "-fno-sanitize-recover=all",
+        "-pthread",
+        f"-fsanitize={sanitizer}",
+        "-o",
+        str(tmp_path / "driver"),
+    ]
+    if subprocess.run(
+        [compiler, *flags, str(tmp_path / "empty.c")], capture_output=True
+    ).returncode:
         pytest.skip(f"the compiler has no sanitizer '{sanitizer}'")
     if len(online_cpus()) < 2 or disk_kind(tmp_path) == "tmpfs":
         pytest.skip("the driver makes every kind: it needs two CPUs and a disk")
     sources = [str(path) for path in sorted((REPOSITORY / "injector_c").glob("[!_]*.c"))]
-    subprocess.run([compiler, *flags, *sources, str(REPOSITORY / "tests/inject/kinds_driver.c")], check=True)
-    reports = {f"{name}_OPTIONS": f"log_path={tmp_path}/report:die_after_fork=0" if name == "TSAN" else f"log_path={tmp_path}/report"
-               for name in ("ASAN", "UBSAN", "TSAN")}
-    done = subprocess.run([tmp_path / "driver", tmp_path / "scratch"], env=os.environ | reports, capture_output=True, text=True, timeout=120)
+    subprocess.run(
+        [compiler, *flags, *sources, str(REPOSITORY / "tests/inject/kinds_driver.c")], check=True
+    )
+    reports = {
+        f"{name}_OPTIONS": (
+            f"log_path={tmp_path}/report:die_after_fork=0"
+            if name == "TSAN"
+            else f"log_path={tmp_path}/report"
+        )
+        for name in ("ASAN", "UBSAN", "TSAN")
+    }
+    done = subprocess.run(
+        [tmp_path / "driver", tmp_path / "scratch"],
+        env=os.environ | reports,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     found = "".join(path.read_text() for path in tmp_path.glob("report*"))
     assert (done.returncode, done.stderr, found) == (0, "", "")

@@ -1,4 +1,6 @@
-"""Intervals against theory: Student's t by hand, the delta method for ratios, and coverage by simulation."""
+"""Intervals against theory: Student's t by hand, the delta method for ratios, and coverage by
+simulation.
+"""
 
 import numpy as np
 import pytest
@@ -18,10 +20,17 @@ def test_replay_ratio_agrees_with_the_delta_method_and_covers_the_truth():
     random = np.random.default_rng(7)
     disturbed, replayed = random.normal(0.5, 0.05, 80), random.normal(0.51, 0.05, 60)
     ratio = replay_ratio(disturbed, replayed)
-    error = ratio.value * np.hypot(disturbed.std() / disturbed.mean() / 80**0.5, replayed.std() / replayed.mean() / 60**0.5)
+    error = ratio.value * np.hypot(
+        disturbed.std() / disturbed.mean() / 80**0.5, replayed.std() / replayed.mean() / 60**0.5
+    )
     assert ratio.value == pytest.approx(replayed.mean() / disturbed.mean())
     assert ratio.high - ratio.low == pytest.approx(2 * 1.96 * error, rel=0.1)
-    hits = [replay_ratio(random.exponential(1, 40) + 1, random.exponential(1, 40) + 1, seed=i, repeats=400) for i in range(200)]
+    hits = [
+        replay_ratio(
+            random.exponential(1, 40) + 1, random.exponential(1, 40) + 1, seed=i, repeats=400
+        )
+        for i in range(200)
+    ]
     assert 0.88 <= np.mean([hit.low <= 1 <= hit.high for hit in hits]) <= 0.99
     assert replay_ratio(disturbed, replayed) == ratio
 

@@ -1,4 +1,6 @@
-"""The injector as a user would break it: kills in the middle of real-time noise, closed pipes, forks, exhausted limits, few privileges."""
+"""The injector as a user would break it: kills in the middle of real-time noise, closed pipes,
+forks, exhausted limits, few privileges.
+"""
 
 import json
 import os
@@ -67,7 +69,9 @@ run_once(program("sleep 30"), [injector, look])
 
 @needs_realtime
 def test_the_owner_is_killed_while_every_cpu_is_taken_with_real_time_priority():
-    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY
+    )
     pids = json.loads(owner.stdout.readline())
     time.sleep(0.02)
     begin = time.monotonic()
@@ -121,7 +125,9 @@ def test_a_workload_that_exceeds_its_time_is_killed_and_the_noise_with_it():
 def test_a_full_stop_is_refused_before_anything_is_started_or_set():
     before = descriptors()
     rows = [(cpu, "irq", 5, 800) for cpu in range(CPU_COUNT)]
-    with pytest.raises(InputError, match="every CPU of this machine with real-time priority for 800 ms") as caught:
+    with pytest.raises(
+        InputError, match="every CPU of this machine with real-time priority for 800 ms"
+    ) as caught:
         inject(make_config(rows), program("sleep 0.1"))
     assert "allow_full_stop" in caught.value.mend and descriptors() == before and put_back()
 
@@ -189,7 +195,10 @@ NOBODY = ["--reuid", "65534", "--regid", "65534", "--clear-groups"]
 WAYS = {  # setpriv's arguments -> may the injector use real-time priorities
     "root with CAP_SYS_NICE alone": (["--bounding-set=-all,+sys_nice", "--inh-caps=-all"], True),
     "another user": ([*NOBODY, "--inh-caps=-all"], False),
-    "another user with CAP_SYS_NICE alone": ([*NOBODY, "--inh-caps=-all,+sys_nice", "--ambient-caps=-all,+sys_nice"], True),
+    "another user with CAP_SYS_NICE alone": (
+        [*NOBODY, "--inh-caps=-all,+sys_nice", "--ambient-caps=-all,+sys_nice"],
+        True,
+    ),
 }
 
 
@@ -201,11 +210,25 @@ def run_as(arguments, program) -> str:
     python = [setpriv, *arguments, sys.executable, "-B", "-c"]
     if subprocess.run([*python, "import numpy"], cwd=REPOSITORY, capture_output=True).returncode:
         pytest.skip("the interpreter can't be used with these privileges")
-    with tempfile.TemporaryDirectory() as folder:  # pytest keeps its own folders closed to other users
+    with (
+        tempfile.TemporaryDirectory() as folder
+    ):  # pytest keeps its own folders closed to other users
         os.chmod(folder, 0o777)
-        environment = {**os.environ, "NOISEBOOK_STATE": f"{folder}/own", "HOME": folder, "TMPDIR": folder}
-        done = subprocess.run([*python, program], cwd=REPOSITORY, capture_output=True, text=True, env=environment, timeout=60,
-                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)))
+        environment = {
+            **os.environ,
+            "NOISEBOOK_STATE": f"{folder}/own",
+            "HOME": folder,
+            "TMPDIR": folder,
+        }
+        done = subprocess.run(
+            [*python, program],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=60,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
+        )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -214,7 +237,11 @@ def run_as(arguments, program) -> str:
 def test_cap_sys_nice_alone_suffices_and_without_it_noise_is_ordinary_and_says_so(way):
     arguments, realtime = WAYS[way]
     told = json.loads(run_as(arguments, DEGRADED))
-    assert told["status"] == "ok" and set(told["outcomes"]) <= {"injected", "late"} and told["cpu_time_ns"] > 4_000_000
+    assert (
+        told["status"] == "ok"
+        and set(told["outcomes"]) <= {"injected", "late"}
+        and told["cpu_time_ns"] > 4_000_000
+    )
     assert told["policies"] == (["SCHED_FIFO", "SCHED_OTHER"] if realtime else ["SCHED_OTHER"])
     assert any("SCHED_FIFO is not permitted" in note for note in told["notes"]) == (not realtime)
     if told["uid"]:
@@ -223,19 +250,31 @@ def test_cap_sys_nice_alone_suffices_and_without_it_noise_is_ordinary_and_says_s
 
 def test_no_process_left_to_fork_is_an_error_and_no_half_an_injection():
     told = run_as([*NOBODY, "--inh-caps=-all"], NO_PROCESSES).splitlines()
-    assert told[0] == "the injector failed to start: Resource temporarily unavailable" and told[1] == "no child"
+    assert (
+        told[0] == "the injector failed to start: Resource temporarily unavailable"
+        and told[1] == "no child"
+    )
 
 
 def test_errors_of_a_user_are_never_tracebacks(tmp_path):
     (tmp_path / "config.json").write_text("{}")
-    for config, workload in ((tmp_path / "missing.json", "true"), (tmp_path / "config.json", "true"), (make_config(SPARE), "no-such-program-here")):
+    for config, workload in (
+        (tmp_path / "missing.json", "true"),
+        (tmp_path / "config.json", "true"),
+        (make_config(SPARE), "no-such-program-here"),
+    ):
         with pytest.raises(NoisebookError):
             inject(config, workload)
 
 
 def test_the_limits_are_enforced_in_c_whatever_python_says():
     """A plan that got around Python's checks."""
-    for column, value in (("duration_ns", 10**12), ("start_ns", -1), ("priority", 99), ("policy", 6)):
+    for column, value in (
+        ("duration_ns", 10**12),
+        ("start_ns", -1),
+        ("priority", 99),
+        ("policy", 6),
+    ):
         replay = Replay(make_plan(make_config([(0, "irq", 2, 3)]), rules=Rules()))
         replay._columns[column][0] = value
         with pytest.raises(RunError, match="Invalid argument"):

@@ -1,6 +1,7 @@
 """Injection after injection: no process, no descriptor, no memory, no setting is left behind.
 
-A thousand in the C core always; through the API as many as fit into a test of seconds, or NOISEBOOK_SOAK=1000.
+A thousand in the C core always; through the API as many as fit into a test of seconds, or
+NOISEBOOK_SOAK=1000.
 """
 
 import gc
@@ -24,8 +25,12 @@ REPOSITORY = Path(__file__).parents[2]
 COUNT = int(os.environ.get("NOISEBOOK_SOAK", "32"))
 CPUS = online_cpus()[:2]
 PLACEMENTS = ["roam", "origin", "faithful", dict(zip(CPUS, reversed(CPUS)))]
-WORKLOADS = [program("true", start="exec"), program("sleep 0.004", start="exec"), program(["sh", "-c", "sleep 0.003 & exit 0"], start="exec"),
-             program("false", start="exec")]
+WORKLOADS = [
+    program("true", start="exec"),
+    program("sleep 0.004", start="exec"),
+    program(["sh", "-c", "sleep 0.003 & exit 0"], start="exec"),
+    program("false", start="exec"),
+]
 
 
 def test_a_thousand_injections_of_the_c_core(tmp_path):
@@ -33,8 +38,27 @@ def test_a_thousand_injections_of_the_c_core(tmp_path):
     if not compiler:
         pytest.skip("no C compiler")
     sources = sorted((REPOSITORY / "injector_c").glob("[!_]*.c"))
-    flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{REPOSITORY / 'injector_c'}"]
-    subprocess.run([compiler, *flags, "-o", tmp_path / "soak", REPOSITORY / "tests/inject/soak.c", *sources, "-lm"], check=True)
+    flags = [
+        "-std=c11",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-pthread",
+        f"-I{REPOSITORY / 'injector_c'}",
+    ]
+    subprocess.run(
+        [
+            compiler,
+            *flags,
+            "-o",
+            tmp_path / "soak",
+            REPOSITORY / "tests/inject/soak.c",
+            *sources,
+            "-lm",
+        ],
+        check=True,
+    )
     done = subprocess.run([tmp_path / "soak", "1000"], capture_output=True, text=True, timeout=200)
     assert (done.returncode, done.stderr) == (0, "")
     count, injected = map(int, done.stdout.split())
@@ -48,19 +72,32 @@ def shared_memories() -> int:
 
 def standing() -> dict:
     """What an injection might leave behind."""
-    return {"processes": children(), "descriptors": descriptors(), "shared memories": shared_memories(), "threads": threading.active_count(),
-            "throttling": put_back(),
-            "affinity": os.sched_getaffinity(0), "policy": os.sched_getscheduler(0), "nice": os.getpriority(os.PRIO_PROCESS, 0),
-            "journals": own_journals()}
+    return {
+        "processes": children(),
+        "descriptors": descriptors(),
+        "shared memories": shared_memories(),
+        "threads": threading.active_count(),
+        "throttling": put_back(),
+        "affinity": os.sched_getaffinity(0),
+        "policy": os.sched_getscheduler(0),
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "journals": own_journals(),
+    }
 
 
 def own_journals() -> list[str]:
-    return [name for name in os.listdir(settings.state_folder()) if name.startswith(f"{os.getpid()}-")]
+    return [
+        name for name in os.listdir(settings.state_folder()) if name.startswith(f"{os.getpid()}-")
+    ]
 
 
 def soak_config():
     """Real-time and ordinary events on two CPUs; the last one is never reached."""
-    rows = [(cpu, kind, 0.2 + 0.5 * at, 0.15) for cpu in CPUS for at, kind in enumerate(["irq", "thread", "softirq", "thread"])]
+    rows = [
+        (cpu, kind, 0.2 + 0.5 * at, 0.15)
+        for cpu in CPUS
+        for at, kind in enumerate(["irq", "thread", "softirq", "thread"])
+    ]
     return make_config(rows + [(CPUS[0], "irq", 500, 1)])
 
 

@@ -21,7 +21,11 @@ def write_tree(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def cpu_files(layout: dict[int, tuple[int, int, int]], governor: str | None = None, driver: str = "intel_cpufreq") -> dict[str, str]:
+def cpu_files(
+    layout: dict[int, tuple[int, int, int]],
+    governor: str | None = None,
+    driver: str = "intel_cpufreq",
+) -> dict[str, str]:
     """sysfs files of CPUs, given as cpu: (package, core_id, node)."""
     files = {"/sys/devices/system/cpu/online": ",".join(map(str, sorted(layout)))}
     nodes: dict[int, list[int]] = {}
@@ -32,18 +36,34 @@ def cpu_files(layout: dict[int, tuple[int, int, int]], governor: str | None = No
         files[f"{folder}/topology/physical_package_id"] = str(package)
         files[f"{folder}/topology/core_cpus_list"] = ",".join(map(str, mates))
         if governor:
-            files |= {f"{folder}/cpufreq/scaling_governor": governor, f"{folder}/cpufreq/scaling_driver": driver}
+            files |= {
+                f"{folder}/cpufreq/scaling_governor": governor,
+                f"{folder}/cpufreq/scaling_driver": driver,
+            }
         nodes.setdefault(node, []).append(cpu)
-    return files | {f"/sys/devices/system/node/node{node}/cpulist": ",".join(map(str, cpus)) for node, cpus in nodes.items()}
+    return files | {
+        f"/sys/devices/system/node/node{node}/cpulist": ",".join(map(str, cpus))
+        for node, cpus in nodes.items()
+    }
 
 
-SERVER = cpu_files({cpu: (cpu // 8 % 2, cpu % 8, cpu // 8 % 2) for cpu in range(32)}, governor="performance") | {
-    "/proc/cpuinfo": "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6134 CPU @ 3.20GHz\nflags\t\t: fpu vme ht constant_tsc",
+SERVER = cpu_files(
+    {cpu: (cpu // 8 % 2, cpu % 8, cpu // 8 % 2) for cpu in range(32)}, governor="performance"
+) | {
+    "/proc/cpuinfo": (
+        "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6134 CPU @ 3.20GHz\nflags\t\t: fpu vme"
+        " ht constant_tsc"
+    ),
     "/proc/meminfo": "MemTotal:       196608000 kB\nMemFree: 1 kB",
     "/proc/sys/kernel/osrelease": "6.8.0-45-generic",
     "/proc/sys/kernel/version": "#45-Ubuntu SMP PREEMPT_DYNAMIC Fri Aug 30 12:02:04 UTC 2024",
-    "/boot/config-6.8.0-45-generic": "CONFIG_HZ_250=y\nCONFIG_HZ=250\n# CONFIG_PREEMPT is not set\nCONFIG_PREEMPT_VOLUNTARY=y",
-    "/proc/cmdline": "BOOT_IMAGE=/vmlinuz root=UUID=1-2-3 ro nohz_full=1-7 isolcpus=domain,1-7 quiet mitigations=off -- nosmt",
+    "/boot/config-6.8.0-45-generic": (
+        "CONFIG_HZ_250=y\nCONFIG_HZ=250\n# CONFIG_PREEMPT is not set\nCONFIG_PREEMPT_VOLUNTARY=y"
+    ),
+    "/proc/cmdline": (
+        "BOOT_IMAGE=/vmlinuz root=UUID=1-2-3 ro nohz_full=1-7 isolcpus=domain,1-7 quiet"
+        " mitigations=off -- nosmt"
+    ),
     "/proc/self/status": "Name:\tpython\nCapEff:\t000001ffffffffff",
     "/proc/filesystems": "nodev\ttracefs\nnodev\tdebugfs\n\text4",
     "/proc/stat": "cpu  100 0 100 9800 0 0 0 0 0 0\ncpu0 1 0 1 98 0 0 0 0 0 0",
@@ -54,12 +74,19 @@ SERVER = cpu_files({cpu: (cpu // 8 % 2, cpu % 8, cpu // 8 % 2) for cpu in range(
     "/sys/devices/system/cpu/smt/control": "on",
     "/sys/devices/system/cpu/intel_pstate/no_turbo": "0",
     "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
-    "/sys/kernel/tracing/available_tracers": "timerlat osnoise hwlat blk function_graph function nop",
+    "/sys/kernel/tracing/available_tracers": (
+        "timerlat osnoise hwlat blk function_graph function nop"
+    ),
     "/sys/kernel/tracing/instances/.keep": "",
 }
 
-LAPTOP = cpu_files({cpu: (0, cpu // 2 * 4, 0) for cpu in range(4)}, governor="powersave", driver="intel_pstate") | {
-    "/proc/cpuinfo": "processor\t: 0\nmodel name\t: Intel(R) Core(TM) i5-8250U CPU @ 1.60GHz\nflags\t\t: fpu vme ht",
+LAPTOP = cpu_files(
+    {cpu: (0, cpu // 2 * 4, 0) for cpu in range(4)}, governor="powersave", driver="intel_pstate"
+) | {
+    "/proc/cpuinfo": (
+        "processor\t: 0\nmodel name\t: Intel(R) Core(TM) i5-8250U CPU @ 1.60GHz\nflags\t\t: fpu"
+        " vme ht"
+    ),
     "/proc/meminfo": "MemTotal:        8000000 kB",
     "/proc/sys/kernel/osrelease": "6.12.9-arch1-1",
     "/proc/sys/kernel/version": "#1 SMP PREEMPT_RT Tue Jan 7",
@@ -95,13 +122,21 @@ def state(tmp_path, monkeypatch):
 
 @pytest.fixture
 def python():
-    """Start Python on a program text in a session of its own; what is left of it at the end is killed."""
+    """Start Python on a program text in a session of its own; what is left of it at the end is
+    killed.
+    """
     started = []
 
     def start(text: str, *arguments: object) -> subprocess.Popen:
-        process = subprocess.Popen([sys.executable, "-c", text, *map(str, arguments)], stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-                                   env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
+        process = subprocess.Popen(
+            [sys.executable, "-c", text, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        )
         started.append(process)
         return process
 

@@ -31,7 +31,12 @@ def test_on_a_server_with_osnoise_nothing_is_replaced(server):
     report = doctor(server, ALL_WELL)
     assert report.replaced() == []
     can = report.capabilities
-    assert (can.tracer, can.fair_server, can.fifo, can.rt_throttling_liftable) == ("osnoise", "absent", True, True)
+    assert (can.tracer, can.fair_server, can.fifo, can.rt_throttling_liftable) == (
+        "osnoise",
+        "absent",
+        True,
+        True,
+    )
     assert (can.perf_software, can.perf_hardware, can.steal) == (True, True, False)
     assert {found.name for found in report.checks if found.state != "yes"} == {"SMT"}
     assert "Nothing of the full method is replaced" in report.text()
@@ -42,7 +47,10 @@ def test_without_osnoise_tracepoints_stand_in(server):
     assert doctor(server, ALL_WELL).capabilities.tracer == "detours"
     report = doctor(add_events(server), ALL_WELL)
     assert report.capabilities.tracer == "tracepoints"
-    assert check(report, "osnoise tracer").state == "no" and "CONFIG_OSNOISE_TRACER" in check(report, "osnoise tracer").mend
+    assert (
+        check(report, "osnoise tracer").state == "no"
+        and "CONFIG_OSNOISE_TRACER" in check(report, "osnoise tracer").mend
+    )
     assert check(report, "tracepoints").state == "yes"
     assert len(report.replaced()) == 1 and "ordinary tracepoints" in report.replaced()[0]
 
@@ -56,7 +64,10 @@ def test_unmounted_tracefs_counts_for_root_and_not_for_others(server):
 
 def test_the_laptop_user_gets_a_mend_for_everything(laptop):
     refused = Trial("no", "Operation not permitted", 1)
-    report = doctor(laptop, Trials(refused, Trial("limited", "counting in user space only"), refused, ALL_WELL.openmp))
+    report = doctor(
+        laptop,
+        Trials(refused, Trial("limited", "counting in user space only"), refused, ALL_WELL.openmp),
+    )
     can = report.capabilities
     assert (can.tracer, can.fifo, can.fair_server) == ("detours", False, "locked")
     assert can.rt_throttling_liftable and not can.perf_hardware and not can.perf_software
@@ -101,7 +112,10 @@ def test_an_empty_tree_has_a_report(tmp_path):
 @pytest.mark.parametrize("machine", ["here", "server", "laptop"])
 def test_the_report_is_complete_and_fits_a_terminal(machine, request):
     report = doctor() if machine == "here" else doctor(request.getfixturevalue(machine))
-    assert all(found.state in {"yes", "limited", "no"} and found.found and found.consequence for found in report.checks)
+    assert all(
+        found.state in {"yes", "limited", "no"} and found.found and found.consequence
+        for found in report.checks
+    )
     assert all(found.mend for found in report.checks if found.state == "no")
     text = report.text()
     assert max(map(len, text.splitlines())) <= 100
@@ -112,8 +126,17 @@ def test_the_report_is_complete_and_fits_a_terminal(machine, request):
 
 def test_this_machine_is_found_as_it_is():
     can = doctor().capabilities
-    allowed = subprocess.run([sys.executable, "-c", "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))"],
-                             capture_output=True).returncode == 0
+    allowed = (
+        subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))",
+            ],
+            capture_output=True,
+        ).returncode
+        == 0
+    )
     assert can.fifo == allowed
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
     tracers = Path("/sys/kernel/tracing/available_tracers")
@@ -123,8 +146,14 @@ def test_this_machine_is_found_as_it_is():
 
 
 def state_of_the_machine():
-    return [Path(path).read_text() for path in ("/proc/self/mounts", "/proc/sys/kernel/sched_rt_runtime_us",
-                                                "/proc/sys/kernel/perf_event_paranoid")] + [sorted(os.listdir("/sys/kernel"))]
+    return [
+        Path(path).read_text()
+        for path in (
+            "/proc/self/mounts",
+            "/proc/sys/kernel/sched_rt_runtime_us",
+            "/proc/sys/kernel/perf_event_paranoid",
+        )
+    ] + [sorted(os.listdir("/sys/kernel"))]
 
 
 def test_looking_changes_nothing_and_leaves_nothing_open():
@@ -136,30 +165,49 @@ def test_looking_changes_nothing_and_leaves_nothing_open():
 
 @as_root
 def test_it_works_for_nobody():
-    code = ("import dataclasses, json, os; from nbhelpers.machine import describe, doctor\n"
-            "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-            "report = doctor(); print(json.dumps([dataclasses.asdict(report.capabilities), report.text(), describe().digest,"
-            " len(report.replaced())]))")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/", check=True,
-                          env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
+    code = (
+        "import dataclasses, json, os; from nbhelpers.machine import describe,"
+        " doctor\nos.setgroups([]); os.setgid(65534); os.setuid(65534)\nreport = doctor();"
+        " print(json.dumps([dataclasses.asdict(report.capabilities), report.text(),"
+        " describe().digest, len(report.replaced())]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+    )
     can, text, digest, replaced = json.loads(done.stdout)
     assert (can["tracer"], can["fifo"]) == ("detours", False) and digest
     if can["rt_throttling_liftable"]:
-        assert "sched_rt_runtime_us is -1" in text  # lifted already by a measurement that runs beside this test
+        assert (
+            "sched_rt_runtime_us is -1" in text
+        )  # lifted already by a measurement that runs beside this test
     assert replaced >= 2 and "run as root" in text
 
 
 def in_a_mount_namespace(command: str) -> subprocess.CompletedProcess:
     if shutil.which("unshare") is None or not is_mounted("tracefs", "/sys/kernel/tracing"):
         pytest.skip("needs unshare(1) and a mounted tracefs")
-    return subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-ec", command, sys.executable], text=True,
-                          capture_output=True, env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
+    return subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-ec", command, sys.executable],
+        text=True,
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+    )
 
 
 @as_root
 def test_tracefs_that_nobody_mounted_is_looked_into_and_left_unmounted():
-    code = "from nbhelpers.machine import doctor; r = doctor(); print(r.capabilities.tracer, *r.checks[:2], sep='|')"
-    done = in_a_mount_namespace(f'umount /sys/kernel/tracing; "$0" -c "{code}"; grep -c tracefs /proc/self/mounts || true')
+    code = (
+        "from nbhelpers.machine import doctor; r = doctor(); print(r.capabilities.tracer,"
+        " *r.checks[:2], sep='|')"
+    )
+    done = in_a_mount_namespace(
+        f'umount /sys/kernel/tracing; "$0" -c "{code}"; grep -c tracefs /proc/self/mounts || true'
+    )
     tracer, osnoise, tracepoints = done.stdout.splitlines()[0].split("|")
     assert tracer == doctor().capabilities.tracer
     assert "tracers: " in osnoise and "not mounted" in tracepoints
@@ -167,6 +215,11 @@ def test_tracefs_that_nobody_mounted_is_looked_into_and_left_unmounted():
 
 
 def test_the_module_prints_the_report():
-    done = subprocess.run([sys.executable, "-m", "nbhelpers.machine.doctor"], capture_output=True, text=True, cwd=REPOSITORY)
+    done = subprocess.run(
+        [sys.executable, "-m", "nbhelpers.machine.doctor"],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+    )
     assert done.returncode == 0 and done.stderr == ""
     assert "osnoise tracer" in done.stdout and "real-time throttling" in done.stdout

@@ -109,9 +109,8 @@ def test_what_stands_on_a_mount_goes_before_the_mount_whoever_is_dropped_first(p
 
 @as_root
 def test_an_instance_in_use_keeps_its_mount_and_both_stay_in_the_journal(place, state):
-    mount, folder = settings.mounted("tracefs", place), settings.made_folder(
-        place / "instances" / kernel.owned_name("busy")
-    )
+    mount = settings.mounted("tracefs", place)
+    folder = settings.made_folder(place / "instances" / kernel.owned_name("busy"))
     with open(Path(folder.changes[0]["path"]) / "trace_pipe"):
         for change in (folder, mount):
             with pytest.warns(RuntimeWarning, match="not put back yet"):
@@ -144,9 +143,8 @@ def test_an_instance_is_removed_though_somebody_unmounted_tracefs(place, state):
 
 def test_nested_changes_that_end_in_the_wrong_order_end_at_the_first_value(tmp_path, state):
     (tmp_path / "knob").write_text("old\n")
-    outer, inner = settings.changed({tmp_path / "knob": "outer"}), settings.changed(
-        {tmp_path / "knob": "inner"}
-    )
+    outer = settings.changed({tmp_path / "knob": "outer"})
+    inner = settings.changed({tmp_path / "knob": "inner"})
     outer.restore()
     assert value(tmp_path / "knob") == "inner" and outer.in_force
     inner.restore()
@@ -157,10 +155,10 @@ def test_a_guardian_that_was_killed_is_replaced_at_the_next_change(tmp_path, sta
     for name in "ab":
         (tmp_path / name).write_text("old\n")
     process = python(
-        "import os, signal, sys, time; from nbhelpers.machine import settings\n"
-        "a = settings.changed({sys.argv[1] + '/a': 'new'})\n"
-        "os.kill(a._watched.process.pid, signal.SIGKILL); a._watched.process.wait()\n"
-        "b = settings.changed({sys.argv[1] + '/b': 'new'}); print('ready', flush=True); time.sleep(1000)",
+        "import os, signal, sys, time; from nbhelpers.machine import settings\na ="
+        " settings.changed({sys.argv[1] + '/a': 'new'})\nos.kill(a._watched.process.pid,"
+        " signal.SIGKILL); a._watched.process.wait()\nb = settings.changed({sys.argv[1] + '/b':"
+        " 'new'}); print('ready', flush=True); time.sleep(1000)",
         tmp_path,
     )
     assert (
@@ -211,8 +209,8 @@ def in_own_mounts(program: str, state: Path, folder: Path, mounted: bool) -> tup
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_an_interrupted_trace_leaves_no_instance_and_no_mount(tmp_path, state, how, mounted):
     program = (
-        TRACED
-        + f"print(tracer._recorder._instance.path.name, flush=True); os.kill(os.getpid(), signal.{how}); signal.pause()"
+        TRACED + "print(tracer._recorder._instance.path.name, flush=True); os.kill(os.getpid(),"
+        f" signal.{how}); signal.pause()"
     )
     status, output, count = in_own_mounts(program, state, tmp_path, mounted)
     name = output.strip()
@@ -228,13 +226,14 @@ def test_the_first_trace_after_all_were_killed_works_and_says_what_it_found(
     """ "this kernel has no such setting": the repair unmounted what the first look had found
     mounted.
     """
-    child = TRACED + (
-        "os.kill(tracer._recorder._instance._changes[-1]._watched.process.pid, signal.SIGKILL)\n"
+    child = (
+        TRACED
+        + "os.kill(tracer._recorder._instance._changes[-1]._watched.process.pid, signal.SIGKILL)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     program = (
-        f"import subprocess, sys\nassert subprocess.run([sys.executable, '-c', {child!r}, sys.argv[1]]).returncode == -9\n"
-        + TRACED
+        f"import subprocess, sys\nassert subprocess.run([sys.executable, '-c', {child!r},"
+        " sys.argv[1]]).returncode == -9\n" + TRACED
     )
     program += "print(*tracer.notes, sep='\\n'); tracer.close()"
     status, output, count = in_own_mounts(program, state, tmp_path, mounted)
@@ -270,7 +269,7 @@ def test_a_dozen_interruptions_of_traced_and_injected_runs_leave_nothing(binarie
         done.returncode == 0
         and "12 interruptions" in done.stdout
         and "0 with something left" in done.stdout
-    ), (done.stdout + done.stderr)
+    ), done.stdout + done.stderr
 
 
 # ---- without a journal ---------------------------------------------------------------------------
@@ -324,7 +323,8 @@ def test_a_control_group_without_owner_is_removed_and_one_of_the_living_stays(de
     living.mkdir()
     try:
         assert settings.repair() == [
-            f"removed: the control group {left}, left by process {kernel.owner_of(dead)['pid']}, which is dead"
+            f"removed: the control group {left}, left by process {kernel.owner_of(dead)['pid']},"
+            " which is dead"
         ]
         assert living.is_dir() and not left.exists()
     finally:

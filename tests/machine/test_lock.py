@@ -26,11 +26,13 @@ with measuring(exclusive=sys.argv[1] == "exclusive", doing="30_injection"):
 @pytest.fixture
 def holder(python, state):
     """Start a process that holds the lock."""
+
     def start(kind: str = "exclusive", also: str = "pass") -> subprocess.Popen:
         process = python(HOLDER % also, kind)
         line = process.stdout.readline()
         assert line == "held\n", process.stderr.read()
         return process
+
     return start
 
 
@@ -42,8 +44,15 @@ def free_for(exclusive: bool) -> bool:
         return False
 
 
-@pytest.mark.parametrize(("held", "exclusive", "free"), [
-    ("exclusive", True, False), ("exclusive", False, False), ("shared", True, False), ("shared", False, True)])
+@pytest.mark.parametrize(
+    ("held", "exclusive", "free"),
+    [
+        ("exclusive", True, False),
+        ("exclusive", False, False),
+        ("shared", True, False),
+        ("shared", False, True),
+    ],
+)
 def test_measuring_excludes_all_and_analyses_share(holder, held, exclusive, free):
     process = holder(held)
     assert free_for(exclusive) == free
@@ -53,7 +62,10 @@ def test_measuring_excludes_all_and_analyses_share(holder, held, exclusive, free
 
 def test_a_refusal_says_who_has_it_and_for_what(holder):
     process = holder()
-    with pytest.raises(Unavailable, match=rf"process {process.pid} \(30_injection\)"), measuring(wait=False):
+    with (
+        pytest.raises(Unavailable, match=rf"process {process.pid} \(30_injection\)"),
+        measuring(wait=False),
+    ):
         pass
 
 
@@ -71,7 +83,10 @@ def test_waiting_tells_once_and_goes_on_when_the_holder_ends(holder):
 
 def test_ctrl_c_ends_the_waiting(holder, python):
     holder()
-    waiting = python("from nbhelpers.machine import measuring\nwith measuring(on_wait=lambda m: print('waits', flush=True)): print('got it')")
+    waiting = python(
+        "from nbhelpers.machine import measuring\nwith measuring(on_wait=lambda m: print('waits',"
+        " flush=True)): print('got it')"
+    )
     assert waiting.stdout.readline() == "waits\n"
     waiting.send_signal(signal.SIGINT)
     out, error = waiting.communicate(timeout=30)
@@ -87,7 +102,9 @@ def test_the_death_of_the_holder_frees_the_lock(holder):
 
 def test_forked_children_do_not_keep_it(holder):
     """A worker that was forked inside the block and lives on must not hold up the next measurement."""
-    process = holder(also="import os, time; os.fork() or (os.close(1), os.close(2), time.sleep(1000))")
+    process = holder(
+        also="import os, time; os.fork() or (os.close(1), os.close(2), time.sleep(1000))"
+    )
     process.stdin.close()
     assert process.wait(timeout=30) == 0
     assert free_for(True)
@@ -104,10 +121,22 @@ def test_inside_the_block_we_and_our_children_have_it(state):
     code = "from nbhelpers.machine import measuring\nwith measuring(wait=False): print('inside')"
     with measuring():
         assert free_for(True) and free_for(False)
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(REPOSITORY)})
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        )
         assert done.stdout == "inside\n"
-        stranger = {name: text for name, text in os.environ.items() if name != lock.INHERITED} | {"PYTHONPATH": str(REPOSITORY)}
-        assert "Unavailable" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=stranger).stderr
+        stranger = {name: text for name, text in os.environ.items() if name != lock.INHERITED} | {
+            "PYTHONPATH": str(REPOSITORY)
+        }
+        assert (
+            "Unavailable"
+            in subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, env=stranger
+            ).stderr
+        )
     with measuring(exclusive=False), pytest.raises(Unavailable, match="shared"), measuring():
         pass
 
@@ -115,9 +144,11 @@ def test_inside_the_block_we_and_our_children_have_it(state):
 def test_those_who_wait_get_it_one_after_the_other(holder, python):
     """An overlap would show as two "in" in a row."""
     first = holder()
-    code = ("import os, sys\nfrom nbhelpers.machine import measuring\n"
-            "with measuring(on_wait=lambda m: print('waits', flush=True)):\n"
-            "    log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)\n    os.write(log, b'in '); os.write(log, b'out ')")
+    code = (
+        "import os, sys\nfrom nbhelpers.machine import measuring\nwith measuring(on_wait=lambda m:"
+        " print('waits', flush=True)):\n    log = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND |"
+        " os.O_CREAT)\n    os.write(log, b'in '); os.write(log, b'out ')"
+    )
     path = lock.lock_path().with_name("log")
     waiting = [python(code, path) for _ in range(3)]
     for process in waiting:
@@ -141,20 +172,31 @@ def test_a_thread_of_ours_waits_for_nobody_inside_the_block(state):
 @as_root
 @pytest.mark.parametrize("first", ["root", "nobody"])
 def test_users_share_one_lock(tmp_path, monkeypatch, first):
-    """In a folder like /tmp, each user can lock the file that the other made, whatever the umask was."""
+    """In a folder like /tmp, each user can lock the file that the other made, whatever the umask
+    was.
+    """
     monkeypatch.setattr(lock, "lock_path", lambda: tmp_path / "common" / "noisebook-measuring.lock")
     (tmp_path / "common").mkdir()
     (tmp_path / "common").chmod(0o1777)
     for parent in (tmp_path, *tmp_path.parents[:2]):
         parent.chmod(parent.stat().st_mode | 0o011)
-    code = ("import os, pathlib, sys; from nbhelpers.machine import lock; os.setgroups([]); os.setgid(65534); os.setuid(65534); os.umask(0o077)\n"
-            "lock.lock_path = lambda: pathlib.Path(sys.argv[1])\n"
-            "try:\n    with lock.measuring(wait=False): print('locked')\nexcept lock.Unavailable as e: print(e)")
+    code = (
+        "import os, pathlib, sys; from nbhelpers.machine import lock; os.setgroups([]);"
+        " os.setgid(65534); os.setuid(65534); os.umask(0o077)\nlock.lock_path = lambda:"
+        " pathlib.Path(sys.argv[1])\ntry:\n    with lock.measuring(wait=False):"
+        " print('locked')\nexcept lock.Unavailable as e: print(e)"
+    )
 
     def as_nobody() -> str:
-        return subprocess.run([sys.executable, "-c", code, lock.lock_path()], capture_output=True, text=True, cwd="/", check=True,
-                              env={name: text for name, text in os.environ.items() if name != lock.INHERITED}
-                              | {"PYTHONPATH": str(REPOSITORY)}).stdout
+        return subprocess.run(
+            [sys.executable, "-c", code, lock.lock_path()],
+            capture_output=True,
+            text=True,
+            cwd="/",
+            check=True,
+            env={name: text for name, text in os.environ.items() if name != lock.INHERITED}
+            | {"PYTHONPATH": str(REPOSITORY)},
+        ).stdout
 
     if first == "nobody":
         assert as_nobody() == "locked\n"

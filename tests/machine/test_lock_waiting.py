@@ -1,4 +1,6 @@
-"""What a wait for the measuring lock says: who holds it, what for, since when; after a change, and across users."""
+"""What a wait for the measuring lock says: who holds it, what for, since when; after a change, and
+across users.
+"""
 
 import fcntl
 import os
@@ -30,7 +32,9 @@ class Said:
     def end(self, line): print("over", flush=True)
 with reporting(Said()), lock.measuring(doing="the waiter"): pass
 """
-OUTSIDE = {name: text for name, text in os.environ.items() if name != lock.INHERITED} | {"PYTHONPATH": str(REPOSITORY)}
+OUTSIDE = {name: text for name, text in os.environ.items() if name != lock.INHERITED} | {
+    "PYTHONPATH": str(REPOSITORY)
+}
 
 
 def test_the_wait_names_the_holder_at_once_and_the_next_one_when_it_changes(holder, python):  # noqa: F811
@@ -39,7 +43,10 @@ def test_the_wait_names_the_holder_at_once_and_the_next_one_when_it_changes(hold
     second = python(HOLDER % "pass", "shared")
     third = python(WAITER)
     line = third.stdout.readline()
-    assert f"waiting: the machine is in use by process {first.pid} (30_injection)" in line and " since " in line
+    assert (
+        f"waiting: the machine is in use by process {first.pid} (30_injection)" in line
+        and " since " in line
+    )
     assert time.monotonic() - float(line.split()[0]) < 2
     third.send_signal(signal.SIGSTOP)  # of two that wait the kernel lets any go first
     first.stdin.close()
@@ -66,7 +73,12 @@ def test_a_wait_sleeps(holder, python):  # noqa: F811
 
 def _switches(pid: int) -> int:
     threads = Path(f"/proc/{pid}/task").iterdir()
-    rows = [line for thread in threads for line in (thread / "status").read_text().splitlines() if "ctxt_switches" in line]
+    rows = [
+        line
+        for thread in threads
+        for line in (thread / "status").read_text().splitlines()
+        if "ctxt_switches" in line
+    ]
     return sum(int(row.split()[1]) for row in rows)
 
 
@@ -92,29 +104,46 @@ def test_another_user_is_told_who_holds_it_even_where_nobody_could_sign(tmp_path
     path.chmod(0o644)
     with open(path, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        waiting = subprocess.Popen([sys.executable, "-c", WAITER, str(path)], stdout=subprocess.PIPE, text=True, env=OUTSIDE, cwd="/")
+        waiting = subprocess.Popen(
+            [sys.executable, "-c", WAITER, str(path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=OUTSIDE,
+            cwd="/",
+        )
         line = waiting.stdout.readline()
         assert f"process {os.getpid()} (" in line and "of root" in line and "older" not in line
     assert waiting.stdout.readline() == "over\n" and waiting.wait(timeout=30) == 0
 
 
 def test_a_kernels_list_of_locks_is_read(tmp_path):
-    """As Linux 6.1 prints it: holders of this file and of another, one who waits, one from another PID namespace."""
+    """As Linux 6.1 prints it: holders of this file and of another, one who waits, one from another
+    PID namespace.
+    """
     path = tmp_path / "lock"
     path.write_text("process 700 (stage 30-injection) of root since 10:41\n")
     file = path.stat()
     place = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
-    (tmp_path / "locks").write_text(f"1: POSIX  ADVISORY  WRITE 600 {place} 0 EOF\n2: FLOCK  ADVISORY  WRITE 700 {place} 0 EOF\n"
-                                    f"2: -> FLOCK  ADVISORY  WRITE 701 {place} 0 EOF\n3: FLOCK  ADVISORY  WRITE 800 fe:00:1 0 EOF\n"
-                                    f"4: FLOCK  ADVISORY  READ 0 {place} 0 EOF\n")
+    (tmp_path / "locks").write_text(
+        f"1: POSIX  ADVISORY  WRITE 600 {place} 0 EOF\n2: FLOCK  ADVISORY  WRITE 700 {place} 0"
+        f" EOF\n2: -> FLOCK  ADVISORY  WRITE 701 {place} 0 EOF\n3: FLOCK  ADVISORY  WRITE 800"
+        f" fe:00:1 0 EOF\n4: FLOCK  ADVISORY  READ 0 {place} 0 EOF\n"
+    )
     with open(path) as handle:
-        assert _holders.holder(handle.fileno(), tmp_path) == "process 700 (stage 30-injection) of root since 10:41"
+        assert (
+            _holders.holder(handle.fileno(), tmp_path)
+            == "process 700 (stage 30-injection) of root since 10:41"
+        )
         path.write_text("process 699 (an older one) since 10:02\n")
         (tmp_path / "700").mkdir()
         (tmp_path / "700/cmdline").write_bytes(b"python\0-m\0nbhelpers.stages\0")
-        assert _holders.holder(handle.fileno(), tmp_path).startswith("process 700 (python -m nbhelpers.stages) of ")
+        assert _holders.holder(handle.fileno(), tmp_path).startswith(
+            "process 700 (python -m nbhelpers.stages) of "
+        )
         (tmp_path / "locks").write_text("")
-        assert _holders.holder(handle.fileno(), tmp_path) == "process 699 (an older one) since 10:02"
+        assert (
+            _holders.holder(handle.fileno(), tmp_path) == "process 699 (an older one) since 10:02"
+        )
 
 
 @pytest.mark.usefixtures("state")

@@ -34,11 +34,15 @@ def repository(tmp_path):
 
 
 def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", folder, *arguments], check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def sha256(path: Path) -> str:
-    return subprocess.run(["sha256sum", path], check=True, capture_output=True, text=True).stdout[:16]
+    return subprocess.run(["sha256sum", path], check=True, capture_output=True, text=True).stdout[
+        :16
+    ]
 
 
 def test_the_commit_and_the_state_of_the_tree(repository):
@@ -70,20 +74,33 @@ def test_inputs_are_named_by_place_and_content(repository, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x.txt").write_text(name)
-    found = provenance(inputs=[tmp_path / "b/x.txt", repository / "data.csv", str(tmp_path / "a/x.txt")], repository=repository)["inputs"]
-    assert found == {"a/x.txt": sha256(tmp_path / "a/x.txt"), "b/x.txt": sha256(tmp_path / "b/x.txt"),
-                     "data.csv": sha256(repository / "data.csv")}
+    found = provenance(
+        inputs=[tmp_path / "b/x.txt", repository / "data.csv", str(tmp_path / "a/x.txt")],
+        repository=repository,
+    )["inputs"]
+    assert found == {
+        "a/x.txt": sha256(tmp_path / "a/x.txt"),
+        "b/x.txt": sha256(tmp_path / "b/x.txt"),
+        "data.csv": sha256(repository / "data.csv"),
+    }
 
 
 def test_the_environment_is_the_content_of_the_lock_file(repository):
     found = provenance(repository=repository)
     assert found["environment"] == sha256(repository / "requirements.lock")
-    assert found["packages"]["numpy"] == np.__version__ and found["packages"]["pandas"] == pd.__version__
+    assert (
+        found["packages"]["numpy"] == np.__version__
+        and found["packages"]["pandas"] == pd.__version__
+    )
     assert found["noisebook"] == nbhelpers.__version__
 
 
 def test_the_record_is_json_and_the_same_each_time(repository):
-    arguments = dict(parameters={"runs": np.int64(30), "path": Path("build"), "list": (1, 2.5, None)}, repository=repository, time=None)
+    arguments = dict(
+        parameters={"runs": np.int64(30), "path": Path("build"), "list": (1, 2.5, None)},
+        repository=repository,
+        time=None,
+    )
     found = provenance(**arguments)
     assert json.loads(json.dumps(found)) == found == provenance(**arguments)
     assert found["parameters"] == {"runs": 30, "path": "build", "list": [1, 2.5, None]}
@@ -99,7 +116,11 @@ def test_the_time_is_now_given_or_left_out(repository):
 def test_the_record_names_no_place(repository, tmp_path):
     (tmp_path / "x").write_text("")
     text = json.dumps(provenance({"a": 1}, [tmp_path / "x", repository / "data.csv"], repository))
-    assert str(tmp_path) not in text and str(REPOSITORY) not in text and f'"{socket.gethostname()}"' not in text
+    assert (
+        str(tmp_path) not in text
+        and str(REPOSITORY) not in text
+        and f'"{socket.gethostname()}"' not in text
+    )
     assert os.path.expanduser("~") not in text
 
 

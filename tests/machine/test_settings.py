@@ -1,4 +1,6 @@
-"""Settings under guard: on files, sysctls, tracefs and mounts, with owners that end in every way there is."""
+"""Settings under guard: on files, sysctls, tracefs and mounts, with owners that end in every way
+there is.
+"""
 
 import json
 import os
@@ -52,20 +54,31 @@ def gone(pid: int) -> bool:
 
 
 def write_by_hand(folder: Path, changes: list[dict], **owner: object) -> Path:
-    """A journal as a dead owner leaves it: the pid lived once, with another start time than whoever has it now."""
-    journal = {"format": guardian.FORMAT, "pid": os.getppid(), "started": -1, "boot": kernel.boot_id(), "changes": changes} | owner
+    """A journal as a dead owner leaves it: the pid lived once, with another start time than whoever
+    has it now.
+    """
+    journal = {
+        "format": guardian.FORMAT,
+        "pid": os.getppid(),
+        "started": -1,
+        "boot": kernel.boot_id(),
+        "changes": changes,
+    } | owner
     folder.mkdir(exist_ok=True)
     path = folder / f"{journal['pid']}-{len(journals(folder)):026d}.journal"
     path.write_text(json.dumps(journal))
     return path
 
 
-# ---- values -------------------------------------------------------------------------------------------------------
+# ---- values --------------------------------------------------------------------------------------
+
 
 @given(st.integers(0, 2**64 - 1))
 def test_a_mask_is_the_same_in_groups_and_with_zeros(mask):
     digits = f"{mask:016x}"
-    assert kernel.same(f"{mask:x}", f"{digits[:8]},{digits[8:]}") and kernel.same(f"{mask:X}\n", digits)
+    assert kernel.same(f"{mask:x}", f"{digits[:8]},{digits[8:]}") and kernel.same(
+        f"{mask:X}\n", digits
+    )
     assert not kernel.same(f"{mask:x}", f"{mask + 1:x}")
 
 
@@ -79,21 +92,38 @@ def test_lists_of_cpus_are_the_same_when_they_name_the_same(one, other):
     assert kernel.same(short, ",".join(map(str, sorted(other)))) == (one == other)
 
 
-@pytest.mark.parametrize(("one", "other", "equal"), [
-    ("always [madvise] never", "madvise", True), ("[local] global mono", "mono", False), ("1\n", "Y", True), ("N", "0", True),
-    ("950000", "950000\n", True), ("-1", "1", False), ("1 2", "1\t2\n", True), ("1,2", "12", False), ("", "0", False), ("10", "010", True),
-])
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ("always [madvise] never", "madvise", True),
+        ("[local] global mono", "mono", False),
+        ("1\n", "Y", True),
+        ("N", "0", True),
+        ("950000", "950000\n", True),
+        ("-1", "1", False),
+        ("1 2", "1\t2\n", True),
+        ("1,2", "12", False),
+        ("", "0", False),
+        ("10", "010", True),
+    ],
+)
 def test_what_the_kernel_shows_is_compared_by_its_meaning(one, other, equal):
     assert kernel.same(one, other) == equal == kernel.same(other, one)
 
 
-# ---- in one process -----------------------------------------------------------------------------------------------
+# ---- in one process ------------------------------------------------------------------------------
+
 
 def test_the_value_holds_inside_and_the_old_one_after(knob, state):
     with settings.changed({knob: "new"}) as change:
         assert value(knob) == "new"
         [made] = json.loads(journals(state)[0].read_text())["changes"]
-        assert made.pop("at") <= time.monotonic_ns() and made == {"kind": "write", "path": str(knob), "new": "new", "old": "old"}
+        assert made.pop("at") <= time.monotonic_ns() and made == {
+            "kind": "write",
+            "path": str(knob),
+            "new": "new",
+            "old": "old",
+        }
         pid = change._watched.process.pid
         assert not gone(pid) and os.getsid(pid) == pid != os.getsid(0)
     assert value(knob) == "old" and journals(state) == [] and gone(pid)
@@ -141,7 +171,10 @@ def test_changes_may_be_nested(knob):
 
 
 def test_a_value_that_somebody_else_set_meanwhile_stays_and_is_reported(knob, state):
-    with pytest.warns(RuntimeWarning, match="set by somebody else"), settings.changed({knob: "new"}) as change:
+    with (
+        pytest.warns(RuntimeWarning, match="set by somebody else"),
+        settings.changed({knob: "new"}) as change,
+    ):
         knob.write_text("theirs\n")
     assert value(knob) == "theirs" and journals(state) == []
     assert "'theirs'" in change.left[0] and "'old'" in change.left[0]
@@ -177,21 +210,27 @@ def test_without_a_guardian_nothing_is_changed(knob, state, monkeypatch):
     assert value(knob) == "old" and journals(state) == []
 
 
-# ---- owners that die ----------------------------------------------------------------------------------------------
+# ---- owners that die -----------------------------------------------------------------------------
+
 
 @pytest.fixture
 def owner(python, knob):
     """Start a process that holds the knob; returns it and the pid of its guardian."""
+
     def start(path: Path = knob, new: str = "new", also: str = "pass"):
         process = python(OWNER % also, path, new)
         line = process.stdout.readline()
         assert line, process.stderr.read()
         assert not kernel.same(path.read_text(), "old")
         return process, int(line)
+
     return start
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGSEGV])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGSEGV],
+)
 @pytest.mark.parametrize("whole_group", [False, True])
 def test_it_is_put_back_after_every_signal(owner, knob, state, number, whole_group):
     process, pid = owner()
@@ -209,7 +248,13 @@ def test_children_that_outlive_the_owner_do_not_keep_the_guardian_waiting(owner,
 
 
 def test_nested_changes_of_a_dead_owner_end_at_the_first_value(owner, knob):
-    process, pid = owner(new="outer", also="a = settings.changed({sys.argv[1]: 'inner'}); b = settings.changed({sys.argv[1]: 'inmost'})")
+    process, pid = owner(
+        new="outer",
+        also=(
+            "a = settings.changed({sys.argv[1]: 'inner'}); b = settings.changed({sys.argv[1]:"
+            " 'inmost'})"
+        ),
+    )
     assert value(knob) == "inmost"
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -235,7 +280,11 @@ def test_the_guardian_sleeps_without_waking_up(owner):
     _, pid = owner()
 
     def wake_ups() -> list[str]:
-        return [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "ctxt_switches" in line]
+        return [
+            line
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+            if "ctxt_switches" in line
+        ]
 
     def quiet() -> bool:
         before = wake_ups()
@@ -267,7 +316,7 @@ def test_both_killed_is_repaired_at_the_next_start(owner, knob, state):
     assert value(knob) == "old" and settings.repair() == [] and journals(state) == []
 
 
-# ---- shared by several --------------------------------------------------------------------------------------------
+# ---- shared by several ---------------------------------------------------------------------------
 
 SHARER = """
 import sys
@@ -282,11 +331,13 @@ change.restore()
 @pytest.fixture
 def sharer(python, knob):
     """Start a process that shares the knob; returns it and the pid of its guardian."""
+
     def start():
         process = python(SHARER, knob, "new")
         line = process.stdout.readline()
         assert line, process.stderr.read()
         return process, int(line)
+
     return start
 
 
@@ -300,10 +351,13 @@ def test_what_is_shared_in_a_process_is_put_back_by_the_last(knob, state, order)
     assert value(knob) == "old" and journals(state) == []
 
 
-@pytest.mark.parametrize(("reverse", "killed"), [(False, 0), (True, 0), (False, 1), (True, 2)],
-                         ids=["in order", "in reverse", "the first is killed", "the second is killed with its guardian"])
+@pytest.mark.parametrize(
+    ("reverse", "killed"),
+    [(False, 0), (True, 0), (False, 1), (True, 2)],
+    ids=["in order", "in reverse", "the first is killed", "the second is killed with its guardian"],
+)
 def test_what_processes_share_is_put_back_by_the_last(sharer, knob, state, killed, reverse):
-    ends = [sharer(), sharer()][::-1 if reverse else 1]
+    ends = [sharer(), sharer()][:: -1 if reverse else 1]
     (first, watch), (last, _) = ends
     if killed == 2:
         os.kill(watch, signal.SIGKILL)
@@ -321,7 +375,11 @@ def test_what_processes_share_is_put_back_when_all_are_killed(sharer, knob, stat
         process.kill()
     for process, _ in owners:
         process.wait()
-    assert eventually(lambda: all(gone(watch) for _, watch in owners)) and value(knob) == "old" and journals(state) == []
+    assert (
+        eventually(lambda: all(gone(watch) for _, watch in owners))
+        and value(knob) == "old"
+        and journals(state) == []
+    )
 
 
 def test_sharing_is_of_one_value_among_those_who_share(sharer, owner, knob):
@@ -336,7 +394,8 @@ def test_sharing_is_of_one_value_among_those_who_share(sharer, owner, knob):
 
 
 def test_sharers_leave_a_value_that_somebody_else_set_meanwhile(knob):
-    first, second = settings.changed({knob: "new"}, shared=True), settings.changed({knob: "new"}, shared=True)
+    first = settings.changed({knob: "new"}, shared=True)
+    second = settings.changed({knob: "new"}, shared=True)
     knob.write_text("theirs\n")
     first.restore()
     with pytest.warns(RuntimeWarning, match="set by somebody else"):
@@ -344,7 +403,9 @@ def test_sharers_leave_a_value_that_somebody_else_set_meanwhile(knob):
     assert value(knob) == "theirs"
 
 
-def test_a_shared_change_that_is_dropped_while_its_process_holds_the_journals_is_undone(knob, state):
+def test_a_shared_change_that_is_dropped_while_its_process_holds_the_journals_is_undone(
+    knob, state
+):
     change = settings.changed({knob: "new"}, shared=True)
     with guardian.locked(str(state)):
         del change
@@ -358,7 +419,8 @@ def test_without_the_folder_of_journals_it_is_still_put_back(knob, state):
     assert value(knob) == "old"
 
 
-# ---- journals left behind -----------------------------------------------------------------------------------------
+# ---- journals left behind ------------------------------------------------------------------------
+
 
 def change_of(knob: Path) -> dict:
     return {"kind": "write", "path": str(knob), "old": "old", "new": "new"}
@@ -398,8 +460,18 @@ def test_several_journals_are_undone_newest_first(knob, state):
     assert value(knob) == "old" and journals(state) == []
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": "other"}', '{"format": "noisebook journal 1"}',
-                                  '{"format": "noisebook journal 1", "boot": "BOOT", "pid": 1, "started": 0}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"format": "other"}',
+        '{"format": "noisebook journal 1"}',
+        '{"format": "noisebook journal 1", "boot": "BOOT", "pid": 1, "started": 0}',
+    ],
+)
 def test_a_damaged_journal_is_reported_and_stops_nothing(knob, state, text):
     state.mkdir()
     (state / "1-2.journal").write_text(text.replace("BOOT", kernel.boot_id()))
@@ -422,7 +494,8 @@ def test_the_journals_of_others_are_never_obeyed(knob, state):
     assert "belongs to another user" in settings.repair()[0] and value(knob) == "new"
 
 
-# ---- folders ------------------------------------------------------------------------------------------------------
+# ---- folders -------------------------------------------------------------------------------------
+
 
 def test_a_folder_is_made_and_removed(tmp_path, state):
     with settings.made_folder(tmp_path / "made"):
@@ -433,7 +506,9 @@ def test_a_folder_is_made_and_removed(tmp_path, state):
 def test_a_folder_that_somebody_else_makes_first_is_not_removed(tmp_path, state, monkeypatch):
     """Between our look and our mkdir: here, while the guardian starts."""
     start = _watch.start_guardian
-    monkeypatch.setattr(_watch, "start_guardian", lambda journal: (tmp_path / "made").mkdir() or start(journal))
+    monkeypatch.setattr(
+        _watch, "start_guardian", lambda journal: (tmp_path / "made").mkdir() or start(journal)
+    )
     with pytest.raises(SettingError, match="File exists"):
         settings.made_folder(tmp_path / "made")
     assert (tmp_path / "made").is_dir() and journals(state) == []
@@ -442,12 +517,15 @@ def test_a_folder_that_somebody_else_makes_first_is_not_removed(tmp_path, state,
 def test_a_folder_that_exists_is_not_taken_and_one_in_use_is_kept(tmp_path, state):
     with pytest.raises(SettingError, match="exists already"):
         settings.made_folder(tmp_path)
-    with pytest.warns(RuntimeWarning, match="put files into it"), settings.made_folder(tmp_path / "made"):
+    with (
+        pytest.warns(RuntimeWarning, match="put files into it"),
+        settings.made_folder(tmp_path / "made"),
+    ):
         (tmp_path / "made" / "file").write_text("theirs")
     assert (tmp_path / "made" / "file").exists()
 
 
-# ---- the real machine ---------------------------------------------------------------------------------------------
+# ---- the real machine ----------------------------------------------------------------------------
 
 needs_stack = pytest.mark.skipif(not os.access(STACK, os.W_OK), reason=f"needs a writable {STACK}")
 
@@ -487,18 +565,34 @@ def test_real_time_throttling_is_lifted_and_put_back(monkeypatch):
 
 @as_root
 def test_for_nobody_a_sysctl_is_refused_and_nothing_is_left(tmp_path):
-    code = ("import os; from nbhelpers.machine import settings; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-            "try: settings.changed({'/proc/sys/kernel/sched_rt_runtime_us': 940000})\nexcept settings.SettingError as e: print(e)\n"
-            "print(settings.state_folder())")
+    code = (
+        "import os; from nbhelpers.machine import settings; os.setgroups([]); os.setgid(65534);"
+        " os.setuid(65534)\ntry: settings.changed({'/proc/sys/kernel/sched_rt_runtime_us':"
+        " 940000})\nexcept settings.SettingError as e: print(e)\nprint(settings.state_folder())"
+    )
     tmp_path.chmod(0o777)
     folder = tmp_path / "own"
     for parent in tmp_path.parents[:2]:
         if parent != Path("/tmp"):
             parent.chmod(parent.stat().st_mode | 0o011)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/", check=True,
-                          env=os.environ | {"PYTHONPATH": str(REPOSITORY), "XDG_STATE_HOME": str(folder), "NOISEBOOK_STATE": ""})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd="/",
+        check=True,
+        env=os.environ
+        | {
+            "PYTHONPATH": str(REPOSITORY),
+            "XDG_STATE_HOME": str(folder),
+            "NOISEBOOK_STATE": "",
+        },
+    )
     assert "Permission denied" in done.stdout and "run as root" in done.stdout
-    assert done.stdout.splitlines()[-1] == str(folder / "noisebook") and journals(folder / "noisebook") == []
+    assert (
+        done.stdout.splitlines()[-1] == str(folder / "noisebook")
+        and journals(folder / "noisebook") == []
+    )
 
 
 @pytest.fixture
@@ -508,7 +602,12 @@ def tracing(tmp_path):
     place.mkdir()
     subprocess.run(["mount", "-t", "tracefs", "tracefs", place], check=True)
     yield place
-    assert eventually(lambda: not os.path.ismount(place) or subprocess.run(["umount", place], capture_output=True).returncode == 0)
+    assert eventually(
+        lambda: (
+            not os.path.ismount(place)
+            or subprocess.run(["umount", place], capture_output=True).returncode == 0
+        )
+    )
 
 
 @as_root
@@ -525,10 +624,13 @@ def test_a_tracefs_instance_is_removed_and_its_selection_put_back(tracing, state
 @as_root
 def test_a_tracefs_instance_is_removed_after_sigkill_of_everybody(tracing, python, state):
     folder = tracing / "instances" / f"noisebook-killed-{os.getpid()}"
-    process = python("import os, sys; from nbhelpers.machine import settings; change = settings.made_folder(sys.argv[1])\n"
-                     "clock = settings.changed({sys.argv[1] + '/trace_clock': 'mono'})\n"
-                     "reader = open(sys.argv[1] + '/per_cpu/cpu0/trace_pipe_raw', 'rb'); os.fork() and print('ready', flush=True); sys.stdin.read()",
-                     folder)
+    process = python(
+        "import os, sys; from nbhelpers.machine import settings; change ="
+        " settings.made_folder(sys.argv[1])\nclock = settings.changed({sys.argv[1] +"
+        " '/trace_clock': 'mono'})\nreader = open(sys.argv[1] + '/per_cpu/cpu0/trace_pipe_raw',"
+        " 'rb'); os.fork() and print('ready', flush=True); sys.stdin.read()",
+        folder,
+    )
     assert process.stdout.readline() == "ready\n" and folder.is_dir()
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -557,8 +659,11 @@ def test_a_mount_is_undone_at_the_end_and_after_sigkill(tmp_path, python, state)
             assert sum(kind == str(place) for _, kind, _ in kernel.mounts()) == 1
         assert (place / "available_tracers").exists()
     assert list(place.iterdir()) == []
-    process = python("import sys; from nbhelpers.machine import settings; m = settings.mounted('tracefs', sys.argv[1])\n"
-                     "print('ready', flush=True); sys.stdin.read()", place)
+    process = python(
+        "import sys; from nbhelpers.machine import settings; m = settings.mounted('tracefs',"
+        " sys.argv[1])\nprint('ready', flush=True); sys.stdin.read()",
+        place,
+    )
     assert process.stdout.readline() == "ready\n" and kernel.is_mounted("tracefs", str(place))
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -605,14 +710,22 @@ def tracefs_flags(state):
 def test_a_flag_is_set_and_unset(tracefs_flags):
     with settings.flagged(tracefs_flags, "nooverwrite") as change:
         assert "nooverwrite" in tracefs_flags.read_text().split() and change.changes
-        assert not settings.flagged(tracefs_flags, "nooverwrite").changes, "set already: nothing to undo"
+        assert not settings.flagged(tracefs_flags, "nooverwrite").changes, (
+            "set already: nothing to undo"
+        )
     assert "overwrite" in tracefs_flags.read_text().split()
 
 
 @as_root
 def test_a_flag_is_unset_after_sigkill_of_its_owner(tracefs_flags, state):
-    owner = subprocess.Popen([sys.executable, "-c", FLAG_OWNER, str(tracefs_flags), "nooverwrite"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             text=True, cwd=REPOSITORY, start_new_session=True)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", FLAG_OWNER, str(tracefs_flags), "nooverwrite"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+        start_new_session=True,
+    )
     guard = int(owner.stdout.readline())
     assert "nooverwrite" in tracefs_flags.read_text().split()
     os.killpg(owner.pid, signal.SIGKILL)

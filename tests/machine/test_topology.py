@@ -1,4 +1,6 @@
-"""Topology and kernel text: against the layout that a tree was written from, and against this machine's own /proc."""
+"""Topology and kernel text: against the layout that a tree was written from, and against this
+machine's own /proc.
+"""
 
 import os
 
@@ -34,10 +36,21 @@ def test_the_selected_word_is_found():
     assert chosen("[a] [b]") == "[a] [b]"
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data(), packages=st.integers(1, 3), cores=st.integers(1, 4), threads=st.integers(1, 4))
-def test_any_numbering_of_any_machine_is_understood(tmp_path_factory, data, packages, cores, threads):
-    places = [(package, core * 3, package) for package in range(packages) for core in range(cores) for _ in range(threads)]
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    data=st.data(), packages=st.integers(1, 3), cores=st.integers(1, 4), threads=st.integers(1, 4)
+)
+def test_any_numbering_of_any_machine_is_understood(
+    tmp_path_factory, data, packages, cores, threads
+):
+    places = [
+        (package, core * 3, package)
+        for package in range(packages)
+        for core in range(cores)
+        for _ in range(threads)
+    ]
     order = data.draw(st.permutations(range(len(places))))
     layout = {cpu * 2: places[place] for cpu, place in enumerate(order)}
     found = topology(write_tree(tmp_path_factory.mktemp("tree"), cpu_files(layout)))
@@ -45,9 +58,17 @@ def test_any_numbering_of_any_machine_is_understood(tmp_path_factory, data, pack
     assert (found.packages, found.cores, found.numa_nodes) == (packages, packages * cores, packages)
     for cpu in found.cpus:
         mates = {other for other, place in layout.items() if place == layout[cpu.cpu]}
-        assert {cpu.cpu, *cpu.siblings} == mates == {other.cpu for other in found.cpus if other.core == cpu.core}
+        assert (
+            {cpu.cpu, *cpu.siblings}
+            == mates
+            == {other.cpu for other in found.cpus if other.core == cpu.core}
+        )
         assert (cpu.package, cpu.numa) == layout[cpu.cpu][::2]
-    assert len(found.one_per_core) == found.cores == len({layout[cpu][:2] for cpu in found.one_per_core})
+    assert (
+        len(found.one_per_core)
+        == found.cores
+        == len({layout[cpu][:2] for cpu in found.one_per_core})
+    )
 
 
 def test_the_server_has_its_cores_once(server):
@@ -59,22 +80,36 @@ def test_the_server_has_its_cores_once(server):
 
 
 def test_this_machine_has_the_cpus_that_proc_stat_counts():
-    counted = [int(line.split()[0][3:]) for line in read("/proc/stat").splitlines() if line.startswith("cpu") and line[3].isdigit()]
+    counted = [
+        int(line.split()[0][3:])
+        for line in read("/proc/stat").splitlines()
+        if line.startswith("cpu") and line[3].isdigit()
+    ]
     assert [cpu.cpu for cpu in topology().cpus] == counted
     assert set(os.sched_getaffinity(0)) <= set(counted)
 
 
 def test_a_kernel_without_topology_files_has_a_core_a_cpu(tmp_path):
     found = topology(write_tree(tmp_path, {"/sys/devices/system/cpu/online": "0-2"}))
-    assert [(cpu.core, cpu.package, cpu.numa, cpu.siblings) for cpu in found.cpus] == [(n, 0, 0, ()) for n in range(3)]
+    assert [(cpu.core, cpu.package, cpu.numa, cpu.siblings) for cpu in found.cpus] == [
+        (n, 0, 0, ()) for n in range(3)
+    ]
     assert len(topology(tmp_path / "empty").cpus) == 1
 
 
 def test_smt_is_on_off_or_absent(server, tmp_path):
     smt = "/sys/devices/system/cpu/smt"
     assert smt_state(server) == "on"
-    assert smt_state(write_tree(tmp_path / "a", {f"{smt}/active": "0", f"{smt}/control": "forceoff"})) == "off"
-    assert smt_state(write_tree(tmp_path / "b", {f"{smt}/active": "0", f"{smt}/control": "notsupported"})) == "absent"
+    assert (
+        smt_state(write_tree(tmp_path / "a", {f"{smt}/active": "0", f"{smt}/control": "forceoff"}))
+        == "off"
+    )
+    assert (
+        smt_state(
+            write_tree(tmp_path / "b", {f"{smt}/active": "0", f"{smt}/control": "notsupported"})
+        )
+        == "absent"
+    )
     assert smt_state(write_tree(tmp_path / "c", cpu_files({0: (0, 0, 0), 1: (0, 0, 0)}))) == "on"
 
 

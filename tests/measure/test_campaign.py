@@ -17,7 +17,7 @@ import pytest
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.measure import Attachment, Campaign, Cell, calibrate, finished, measure
 from nbhelpers.measure._process import kill_marked
-from nbhelpers.workloads import program, nbody
+from nbhelpers.workloads import nbody, program
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -52,11 +52,17 @@ def pairs(table: pd.DataFrame) -> list[tuple[int, str]]:
 def test_every_round_has_every_cell_in_an_order_of_its_own(tmp_path):
     campaign = quick(tmp_path / "c", runs=20)
     table = campaign.run()
-    assert list(table["run"]) == list(range(60)) and (table.status == "ok").all() and table["began_unix_s"].is_monotonic_increasing
+    assert (
+        list(table["run"]) == list(range(60))
+        and (table.status == "ok").all()
+        and table["began_unix_s"].is_monotonic_increasing
+    )
     blocks = [tuple(block["cell"]) for _, block in table.groupby("round", sort=False)]
     assert all(sorted(block) == ["a", "b", "c"] for block in blocks) and len(set(blocks)) >= 4
     assert [tuple(cell.name for cell in campaign.order(number)) for number in range(20)] == blocks
-    assert blocks != [tuple(cell.name for cell in quick(None, seed=2).order(number)) for number in range(20)]
+    assert blocks != [
+        tuple(cell.name for cell in quick(None, seed=2).order(number)) for number in range(20)
+    ]
 
 
 def test_a_second_call_measures_nothing_and_more_runs_are_added(tmp_path):
@@ -78,16 +84,29 @@ def test_rounds_are_added_until_there_are_enough(tmp_path):
         asked.append(runs.groupby("cell").size().tolist())
         return len(asked) == 3
 
-    assert len(quick(tmp_path / "c", runs=2).run(enough=enough, most_runs=9)) == 12 and asked == [[2] * 3, [3] * 3, [4] * 3]
-    assert len(quick(tmp_path / "c", runs=2).run(enough=lambda runs: True, most_runs=9)) == 12, "what is there counts"
+    assert len(quick(tmp_path / "c", runs=2).run(enough=enough, most_runs=9)) == 12 and asked == [
+        [2] * 3,
+        [3] * 3,
+        [4] * 3,
+    ]
+    assert len(quick(tmp_path / "c", runs=2).run(enough=lambda runs: True, most_runs=9)) == 12, (
+        "what is there counts"
+    )
     assert len(quick(tmp_path / "c", runs=2).run(enough=lambda runs: False, most_runs=5)) == 15
-    assert len(quick(tmp_path / "c", runs=2, frozen=True).run(enough=lambda runs: False, most_runs=9)) == 15, "recorded runs are as many as they are"
+    assert (
+        len(quick(tmp_path / "c", runs=2, frozen=True).run(enough=lambda runs: False, most_runs=9))
+        == 15
+    ), "recorded runs are as many as they are"
 
 
 def test_progress_counts_finished_runs():
     seen = []
     quick(None, runs=2).run(lambda *state: seen.append(state))
-    assert [state[:2] for state in seen] == [(n, 6) for n in range(1, 7)] and seen[-1][2] == 0 and seen[0][2] > 0
+    assert (
+        [state[:2] for state in seen] == [(n, 6) for n in range(1, 7)]
+        and seen[-1][2] == 0
+        and seen[0][2] > 0
+    )
 
 
 def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
@@ -97,9 +116,14 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
         from nbhelpers.measure import *
         from nbhelpers.workloads import program
         cells = [Cell(name, program(["sh", "-c", "echo {{}} >> {marks}; setsid sleep 0.15".format(name)])) for name in "ab"]
-        Campaign({str(tmp_path / 'c')!r}, cells, 4, seed=5).run(lambda done, total, left: print(done, flush=True))
+        Campaign({str(tmp_path / "c")!r}, cells, 4, seed=5).run(lambda done, total, left: print(done, flush=True))
     """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
     while process.stdout.readline() != "3\n":
         pass
     while marks.read_text().count("\n") < 4:
@@ -108,13 +132,26 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     process.communicate()
     recorded = (tmp_path / "c" / "runs.jsonl").read_bytes()
     assert recorded.count(b"\n") == 3
-    (tmp_path / "c" / "runs.jsonl").write_bytes(recorded + b'{"run": 3, "status": "o')  # what a power cut may leave
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, cwd=REPOSITORY)
+    (tmp_path / "c" / "runs.jsonl").write_bytes(
+        recorded + b'{"run": 3, "status": "o'
+    )  # what a power cut may leave
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["4", "5", "6", "7", "8"]
     assert marks.read_text().count("\n") == 9  # eight runs and the one that was in flight
-    rows = [json.loads(line) for line in (tmp_path / "c" / "runs.jsonl").read_text().splitlines() if line.endswith("}")]
-    assert [row["run"] for row in rows] == list(range(8)) and Counter((r["round"], r["cell"]) for r in rows).most_common(1)[0][1] == 1
+    rows = [
+        json.loads(line)
+        for line in (tmp_path / "c" / "runs.jsonl").read_text().splitlines()
+        if line.endswith("}")
+    ]
+    assert [row["run"] for row in rows] == list(range(8)) and Counter(
+        (r["round"], r["cell"]) for r in rows
+    ).most_common(1)[0][1] == 1
 
 
 def test_what_a_killed_harness_left_running_is_found(tmp_path):
@@ -126,17 +163,31 @@ def test_what_a_killed_harness_left_running_is_found(tmp_path):
             def released(self, t0_ns): print(flush=True)
         Campaign({str(folder)!r}, [Cell("a", program(["sh", "-c", "test -e {tmp_path}/on || setsid sleep 65"]), attachments=[Tell()])], 1).run()
     """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
     process.stdout.readline()
     mark = Campaign(folder, LETTERS, 1)._store.mark
     living = []
     while not living:
-        living = [pid for pid in os.listdir("/proc") if pid.isdigit() and _command(pid) == b"sleep\x0065\x00"]
+        living = [
+            pid
+            for pid in os.listdir("/proc")
+            if pid.isdigit() and _command(pid) == b"sleep\x0065\x00"
+        ]
     process.kill()
     process.communicate()
     assert _command(living[0]), "it should outlive the harness, else this test shows nothing"
     (tmp_path / "on").touch()
-    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, stdout=subprocess.DEVNULL, cwd=REPOSITORY)
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        cwd=REPOSITORY,
+    )
     assert not _command(living[0]) and not kill_marked(f"{mark}.")
 
 
@@ -173,15 +224,25 @@ def test_frozen_never_measures(tmp_path):
     with pytest.raises(InputError, match="no campaign is recorded"):
         quick(None, frozen=True).run()
     recorded = quick(tmp_path, runs=2).run()
-    elsewhere = [replace(cell, workload=replace(cell.workload, command=("/gone/true",))) for cell in LETTERS]
+    elsewhere = [
+        replace(cell, workload=replace(cell.workload, command=("/gone/true",))) for cell in LETTERS
+    ]
     pd.testing.assert_frame_equal(quick(tmp_path, elsewhere, 2, frozen=True).run(), recorded)
     with pytest.raises(InputError, match="'a' has 2, 'b' has 2"):
         quick(tmp_path, runs=3, frozen=True).run()
     with pytest.raises(InputError, match="'d' is asked for and was not recorded"):
         quick(tmp_path, [*LETTERS, Cell("d", LETTERS[0].workload)], 2, frozen=True).run()
-    assert set(quick(tmp_path, LETTERS[:2], 2, frozen=True).run().cell) == {"a", "b"}, "what is not asked for is in no one's way"
+    assert set(quick(tmp_path, LETTERS[:2], 2, frozen=True).run().cell) == {
+        "a",
+        "b",
+    }, "what is not asked for is in no one's way"
     with pytest.raises(InputError, match="config"):
-        quick(tmp_path, [replace(LETTERS[0], workload=replace(LETTERS[0].workload, config="TP")), *LETTERS[1:]], 2, frozen=True).run()
+        quick(
+            tmp_path,
+            [replace(LETTERS[0], workload=replace(LETTERS[0].workload, config="TP")), *LETTERS[1:]],
+            2,
+            frozen=True,
+        ).run()
     assert len(quick(tmp_path).runs()) == 6
 
 
@@ -190,20 +251,36 @@ def test_failed_runs_are_recorded_and_tried_again(tmp_path):
     cell = Cell("f", program(["sh", "-c", f"test -e {flag} || {{ echo no flag >&2; exit 3; }}"]))
     with pytest.raises(RunError) as caught:
         quick(tmp_path / "c", [cell], 2, max_failures=3).run()
-    assert "3 times in a row" in str(caught.value) and "exit 3" in str(caught.value) and "no flag" in str(caught.value)
+    assert (
+        "3 times in a row" in str(caught.value)
+        and "exit 3" in str(caught.value)
+        and "no flag" in str(caught.value)
+    )
     flag.touch()
     table = quick(tmp_path / "c", [cell], 2, max_failures=3).run()
-    assert list(table.status) == ["exit 3"] * 3 + ["ok"] * 2 and list(table["run"]) == list(range(5))
+    assert list(table.status) == ["exit 3"] * 3 + ["ok"] * 2 and list(table["run"]) == list(
+        range(5)
+    )
     assert table.seconds.isna().tolist() == [True] * 3 + [False] * 2
     data = finished(table)
-    assert len(data) == 2 and data["start_ns"].dtype == "int64" and (data["end_ns"] > data["start_ns"]).all()
+    assert (
+        len(data) == 2
+        and data["start_ns"].dtype == "int64"
+        and (data["end_ns"] > data["start_ns"]).all()
+    )
 
 
 def test_nanoseconds_stay_exact_beside_failed_runs():
     from nbhelpers.measure import runs_table
+
     big = 2**60 + 1
-    rows = [{"run": 0, "status": "ok", "start_ns": big}, {"run": 1, "status": "timeout", "start_ns": None}]
-    assert runs_table(rows)["start_ns"][0] == big and finished(runs_table(rows))["start_ns"][0] == big
+    rows = [
+        {"run": 0, "status": "ok", "start_ns": big},
+        {"run": 1, "status": "timeout", "start_ns": None},
+    ]
+    assert (
+        runs_table(rows)["start_ns"][0] == big and finished(runs_table(rows))["start_ns"][0] == big
+    )
 
 
 def test_a_second_writer_is_refused(tmp_path):
@@ -226,10 +303,16 @@ def test_attachments_are_closed_whatever_happens(tmp_path):
     assert with_new_columns["z"].isna().sum() == 3 and with_new_columns["x"].isna().sum() == 3
     cell_only = Closes({"w": 1})
     table = quick(None, [*LETTERS[:1], replace(LETTERS[1], attachments=(cell_only,))], 1).run()
-    assert table.set_index("cell")["w"].isna().to_dict() == {"a": True, "b": False} and cell_only.closed == 1
+    assert (
+        table.set_index("cell")["w"].isna().to_dict() == {"a": True, "b": False}
+        and cell_only.closed == 1
+    )
 
 
-@pytest.mark.parametrize("options", [{"runs": 0}, {"seed": -1}, {"max_failures": 0}, {"cells": []}, {"cells": [LETTERS[0]] * 2}])
+@pytest.mark.parametrize(
+    "options",
+    [{"runs": 0}, {"seed": -1}, {"max_failures": 0}, {"cells": []}, {"cells": [LETTERS[0]] * 2}],
+)
 def test_arguments_that_cannot_be(options):
     with pytest.raises(InputError):
         quick(None, **options)
@@ -275,7 +358,10 @@ def test_calibrate_finds_the_size():
 
 
 def test_calibrate_is_not_led_astray_by_those_who_compete_for_the_cpus(binaries):
-    """Beside six busy processes a run takes four times as long; the size found is nearly the same as without them."""
+    """Beside six busy processes a run takes four times as long; the size found is nearly the same
+    as without them.
+    """
+
     def size(workload):
         return int(workload.command[workload.command.index("--bodies") + 1])
 
@@ -283,7 +369,10 @@ def test_calibrate_is_not_led_astray_by_those_who_compete_for_the_cpus(binaries)
         return nbody(bodies, threads=1)
 
     quiet = size(calibrate(make, 1000, target_seconds=0.05))
-    burn = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3 * os.cpu_count())]
+    burn = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(3 * os.cpu_count())
+    ]
     try:
         busy = size(calibrate(make, 1000, target_seconds=0.05))
     finally:

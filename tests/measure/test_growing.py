@@ -1,4 +1,6 @@
-"""A campaign grows: cells come and go, programs are built anew, the harness is killed at any moment, and nothing is lost."""
+"""A campaign grows: cells come and go, programs are built anew, the harness is killed at any
+moment, and nothing is lost.
+"""
 
 import json
 import os
@@ -43,7 +45,11 @@ def rounds(table, *names: str) -> set[int]:
 
 def everything(folder) -> list[dict]:
     """All runs ever recorded, those put aside too."""
-    return [row for path in [folder / "runs.jsonl", *sorted(folder.glob("aside/[!.]*/runs.jsonl"))] for row in read_records(path)]
+    return [
+        row
+        for path in [folder / "runs.jsonl", *sorted(folder.glob("aside/[!.]*/runs.jsonl"))]
+        for row in read_records(path)
+    ]
 
 
 def test_a_cell_that_appears_is_measured_beside_the_others_and_their_runs_are_kept(tmp_path):
@@ -52,7 +58,9 @@ def test_a_cell_that_appears_is_measured_beside_the_others_and_their_runs_are_ke
     assert table.iloc[:4].reset_index(drop=True).equals(first.reset_index(drop=True))
     assert rounds(table, "a", "b", "new") == {2, 3} and rounds(table, "a", "b") == {0, 1, 2, 3}
     assert table["epoch"].tolist() == [0] * 4 + [1] * 6 and not list(tmp_path.glob("aside"))
-    assert [len(own) for own in same_epochs(table[table.cell == "a"], table[table.cell == "new"])] == [2, 2]
+    assert [
+        len(own) for own in same_epochs(table[table.cell == "a"], table[table.cell == "new"])
+    ] == [2, 2]
     assert "'new' added" in table.attrs["notes"][0] and len(table.attrs["notes"]) == 1
     assert len(quick(tmp_path, [letter("a"), letter("b"), letter("new")]).run()) == 10
 
@@ -61,19 +69,29 @@ def test_only_what_it_is_compared_with_is_measured_again(tmp_path):
     cells = [letter("base"), letter("old", beside=("base",)), letter("new", beside=("base",))]
     quick(tmp_path, cells[:2]).run()
     table = quick(tmp_path, cells).run()
-    assert Counter(table["cell"]) == {"base": 4, "old": 2, "new": 2} and rounds(table, "base", "new") == {2, 3}
+    assert Counter(table["cell"]) == {"base": 4, "old": 2, "new": 2} and rounds(
+        table, "base", "new"
+    ) == {2, 3}
     more = quick(tmp_path, cells, runs=3).run()
-    assert len(rounds(more, "base", "old")) == len(rounds(more, "base", "new")) == 3 and len(more) == 11
+    assert (
+        len(rounds(more, "base", "old")) == len(rounds(more, "base", "new")) == 3
+        and len(more) == 11
+    )
 
 
 def test_a_cell_that_disappears_keeps_its_runs_and_comes_back_to_them(tmp_path):
     both = [letter("a"), letter("b")]
     quick(tmp_path, both).run()
-    assert set(quick(tmp_path, both[:1]).run()["cell"]) == {"a"} and set(recorded_runs(tmp_path)["cell"]) == {"a", "b"}
+    assert set(quick(tmp_path, both[:1]).run()["cell"]) == {"a"} and set(
+        recorded_runs(tmp_path)["cell"]
+    ) == {"a", "b"}
     table = quick(tmp_path, both[:1], runs=3).run()
     assert len(table) == 3 and "'b' not asked for any more" in table.attrs["notes"][0]
     table = quick(tmp_path, both, runs=3).run()
-    assert len(rounds(table, "a", "b")) == 3 and Counter(table["cell"]) == {"a": 4, "b": 3}, "one round was missing"
+    assert len(rounds(table, "a", "b")) == 3 and Counter(table["cell"]) == {
+        "a": 4,
+        "b": 3,
+    }, "one round was missing"
     assert not list(tmp_path.glob("aside"))
 
 
@@ -104,21 +122,45 @@ def aside(folder) -> list[Path]:
     return sorted(folder.glob("aside/*"))
 
 
-@pytest.mark.parametrize("change, why", [
-    (lambda cell, path: replace(cell, workload=program([str(path), "x"])), "another command"),
-    (lambda cell, path: replace(cell, workload=replace(cell.workload, env={"A": "1"})), "another environment"),
-    (lambda cell, path: replace(cell, workload=replace(cell.workload, cpus=(0,))), "another set of CPUs"),
-    (lambda cell, path: replace(cell, noise="abc"), "another noise"),
-    (lambda cell, path: path.write_text("#!/bin/sh\nexit 0 # rebuilt\n") and cell, "another build of the program")])
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        (lambda cell, path: replace(cell, workload=program([str(path), "x"])), "another command"),
+        (
+            lambda cell, path: replace(cell, workload=replace(cell.workload, env={"A": "1"})),
+            "another environment",
+        ),
+        (
+            lambda cell, path: replace(cell, workload=replace(cell.workload, cpus=(0,))),
+            "another set of CPUs",
+        ),
+        (lambda cell, path: replace(cell, noise="abc"), "another noise"),
+        (
+            lambda cell, path: path.write_text("#!/bin/sh\nexit 0 # rebuilt\n") and cell,
+            "another build of the program",
+        ),
+    ],
+)
 def test_runs_of_something_else_are_put_aside_and_measured_anew(tmp_path, script, change, why):
     cell, other, folder = Cell("p", program(str(script))), letter("other"), tmp_path / "c"
     before = quick(folder, [cell, other]).run()
     table = quick(folder, [change(cell, script), other]).run()
-    assert Counter(table["cell"]) == {"p": 2, "other": 4} and rounds(table, "p", "other") == {2, 3} and table["run"].is_unique
-    home, = aside(folder)
-    assert [row["run"] for row in read_records(home / "runs.jsonl")] == before.loc[before.cell == "p", "run"].tolist()
-    note, = table.attrs["notes"]
-    assert why in note and f"c/aside/{home.name}" in note and "2 runs of 'p' were put aside" in note and "\n" not in note
+    assert (
+        Counter(table["cell"]) == {"p": 2, "other": 4}
+        and rounds(table, "p", "other") == {2, 3}
+        and table["run"].is_unique
+    )
+    (home,) = aside(folder)
+    assert [row["run"] for row in read_records(home / "runs.jsonl")] == before.loc[
+        before.cell == "p", "run"
+    ].tolist()
+    (note,) = table.attrs["notes"]
+    assert (
+        why in note
+        and f"c/aside/{home.name}" in note
+        and "2 runs of 'p' were put aside" in note
+        and "\n" not in note
+    )
     assert json.loads((home / "campaign.json").read_text())["aside"] == {"p": why}
 
 
@@ -138,8 +180,15 @@ def test_what_an_attachment_does_is_part_of_what_the_runs_are_of(tmp_path):
     quick(tmp_path, [letter("a", attachments=accompanied("hog 1")), letter("b")]).run()
     assert len(everything(tmp_path)) == 4
     table = quick(tmp_path, [letter("a", attachments=accompanied("hog 2")), letter("b")]).run()
-    assert Counter(table["cell"]) == {"a": 2, "b": 4} and "another disturbance" in table.attrs["notes"][0]
-    table = quick(tmp_path, [letter("a", attachments=accompanied("hog 2")), letter("b")], attachments=accompanied("all")).run()
+    assert (
+        Counter(table["cell"]) == {"a": 2, "b": 4}
+        and "another disturbance" in table.attrs["notes"][0]
+    )
+    table = quick(
+        tmp_path,
+        [letter("a", attachments=accompanied("hog 2")), letter("b")],
+        attachments=accompanied("all"),
+    ).run()
     assert Counter(table["cell"]) == {"a": 2, "b": 2} and len(everything(tmp_path)) == 12
 
 
@@ -147,7 +196,9 @@ def test_records_of_before_there_were_epochs_go_on(tmp_path):
     cells = [letter("a"), letter("b")]
     quick(tmp_path, cells).run()
     rows = read_records(tmp_path / "runs.jsonl")
-    (tmp_path / "runs.jsonl").write_text("".join(json.dumps({k: v for k, v in row.items() if k != "epoch"}) + "\n" for row in rows))
+    (tmp_path / "runs.jsonl").write_text(
+        "".join(json.dumps({k: v for k, v in row.items() if k != "epoch"}) + "\n" for row in rows)
+    )
     known = json.loads((tmp_path / "campaign.json").read_text())
     del known["epochs"]
     (tmp_path / "campaign.json").write_text(json.dumps(known))
@@ -176,9 +227,13 @@ def test_series_and_files_of_runs_go_with_them(tmp_path):
     old = quick(tmp_path, cells(3), attachments=files).run()
     campaign = quick(tmp_path, cells(4), attachments=files)
     table, gone = campaign.run(), set(old.loc[old.cell == "s", "run"])
-    home, = aside(tmp_path)
-    assert {path.name for path in (home / "logs").iterdir()} == {f"run-{run:06d}.txt" for run in gone}
-    assert {path.name for path in (tmp_path / "logs").iterdir()} == {f"run-{run:06d}.txt" for run in table["run"]}
+    (home,) = aside(tmp_path)
+    assert {path.name for path in (home / "logs").iterdir()} == {
+        f"run-{run:06d}.txt" for run in gone
+    }
+    assert {path.name for path in (tmp_path / "logs").iterdir()} == {
+        f"run-{run:06d}.txt" for run in table["run"]
+    }
     assert set(campaign.series()["run"]) == set(table.loc[table.cell == "s", "run"])
     assert {one["run"] for one in read_records(home / "series.jsonl")} == gone
 
@@ -188,7 +243,9 @@ class Crash(BaseException):
 
 
 def crash_at(monkeypatch, countdown: int) -> None:
-    """The disk is written so many times; then comes a crash, before or after the next writing takes effect."""
+    """The disk is written so many times; then comes a crash, before or after the next writing takes
+    effect.
+    """
     real, left = os.replace, [countdown]
 
     def replace_file(source, target, **options):
@@ -219,8 +276,10 @@ def test_a_crash_in_the_midst_of_putting_aside_loses_nothing(tmp_path, monkeypat
     assert min(rounds(table, "p")) >= 2, "not beside runs of another time"
     assert Counter(row["run"] for row in everything(tmp_path)).most_common(1)[0][1] == 1
     assert sum("put aside" in note for note in table.attrs["notes"]) == 1
-    home, = aside(tmp_path)
-    assert {path.name for path in (home / "logs").iterdir()} == {f"run-{row['run']:06d}.txt" for row in read_records(home / "runs.jsonl")}
+    (home,) = aside(tmp_path)
+    assert {path.name for path in (home / "logs").iterdir()} == {
+        f"run-{row['run']:06d}.txt" for row in read_records(home / "runs.jsonl")
+    }
 
 
 _SCRIPT = """
@@ -234,15 +293,29 @@ _SCRIPT = """
 
 
 def test_killed_at_random_moments_while_it_grows(tmp_path):
-    """Real SIGKILLs of the harness, from its first import to the end of a campaign that changes every time."""
+    """Real SIGKILLs of the harness, from its first import to the end of a campaign that changes
+    every time.
+    """
     folder, dice, acknowledged, took = tmp_path / "c", random.Random(3), set(), 3.0
     for attempt in range(12):
-        words = [str(dice.randrange(2)), dice.choice(["ab", "abc", "bcd", "a"]), str(dice.randint(2, 4)), str(folder)]
+        words = [
+            str(dice.randrange(2)),
+            dice.choice(["ab", "abc", "bcd", "a"]),
+            str(dice.randint(2, 4)),
+            str(folder),
+        ]
         began = time.monotonic()
-        child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(_SCRIPT), *words], cwd=REPOSITORY,
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(_SCRIPT), *words],
+            cwd=REPOSITORY,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
-            _, complaint = child.communicate(timeout=None if attempt == 0 else dice.uniform(0.5, 1.0) * took)
+            _, complaint = child.communicate(
+                timeout=None if attempt == 0 else dice.uniform(0.5, 1.0) * took
+            )
             assert child.returncode == 0, complaint
             took = time.monotonic() - began
         except subprocess.TimeoutExpired:
@@ -251,8 +324,12 @@ def test_killed_at_random_moments_while_it_grows(tmp_path):
         present = [(row["run"], row["began_unix_s"]) for row in everything(folder)]
         assert acknowledged <= set(present)
         acknowledged |= set(present)
-    subprocess.run([sys.executable, "-c", textwrap.dedent(_SCRIPT), "1", "abcd", "3", str(folder)], cwd=REPOSITORY, check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_SCRIPT), "1", "abcd", "3", str(folder)],
+        cwd=REPOSITORY,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     table = finished(recorded_runs(folder))
     assert acknowledged <= {(row["run"], row["began_unix_s"]) for row in everything(folder)}
     _well_formed(folder, table, [letter(name) for name in "abcd"], 3)
@@ -262,29 +339,56 @@ def _well_formed(folder, table, cells, runs):
     """No cell twice in a round; each comparison has its rounds, within epochs, interleaved."""
     assert not table.duplicated(["round", "cell"]).any() and table["run"].is_unique
     assert (table.groupby("round")["epoch"].nunique() == 1).all()
-    assert table.sort_values("began_unix_s")["round"].is_monotonic_increasing, "a round was measured in one go"
+    assert table.sort_values("began_unix_s")["round"].is_monotonic_increasing, (
+        "a round was measured in one go"
+    )
     for one in cells:
         for other in cells:
             if one is other or (one.compared_with(other) and other.compared_with(one)):
                 assert len(rounds(table, one.name, other.name)) >= runs, (one.name, other.name)
-    assert Counter((row["run"], row["began_unix_s"]) for row in everything(folder)).most_common(1)[0][1] == 1
+    assert (
+        Counter((row["run"], row["began_unix_s"]) for row in everything(folder)).most_common(1)[0][
+            1
+        ]
+        == 1
+    )
 
 
 NAMES = "abcd"
-STEPS = st.tuples(st.sets(st.sampled_from(NAMES), min_size=1), st.integers(1, 3), st.sampled_from(["", "x"]),
-                  st.one_of(st.none(), st.integers(0, 25)), st.booleans())
+STEPS = st.tuples(
+    st.sets(st.sampled_from(NAMES), min_size=1),
+    st.integers(1, 3),
+    st.sampled_from(["", "x"]),
+    st.one_of(st.none(), st.integers(0, 25)),
+    st.booleans(),
+)
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=25,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
 @given(st.lists(STEPS, min_size=1, max_size=5))
-@example([({"b"}, 2, "x", 21, False), ({*"abcd"}, 1, "", 5, True), ({*"abcd"}, 3, "x", None, True)])  # crashed in the midst of putting aside
+@example(
+    [({"b"}, 2, "x", 21, False), ({*"abcd"}, 1, "", 5, True), ({*"abcd"}, 3, "x", None, True)]
+)  # crashed in the midst of putting aside
 def test_whatever_is_added_removed_changed_and_interrupted(binaries, steps):
-    """Random histories: cells come and go, more or fewer runs, another command, a crash at some writing to disk."""
+    """Random histories: cells come and go, more or fewer runs, another command, a crash at some
+    writing to disk.
+    """
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         folder, acknowledged = Path(place), set()
         for names, runs, version, crash, paired in steps:
-            cells = [letter(name, version if name in "ab" else "", beside=("a",) if paired and name != "a" and "a" in names else None)
-                     for name in sorted(names)]
+            cells = [
+                letter(
+                    name,
+                    version if name in "ab" else "",
+                    beside=("a",) if paired and name != "a" and "a" in names else None,
+                )
+                for name in sorted(names)
+            ]
             with patch.context() as crashing:
                 if crash is not None:
                     crash_at(crashing, crash)
@@ -304,10 +408,15 @@ def test_whatever_is_added_removed_changed_and_interrupted(binaries, steps):
 
 def test_the_plan_of_a_campaign_that_never_grew_is_every_cell_in_every_round():
     cells = [letter(name) for name in "abc"]
-    order = lambda number: cells[number % 3:] + cells[:number % 3]  # noqa: E731
+    order = lambda number: cells[number % 3 :] + cells[: number % 3]  # noqa: E731
     plan = missing_runs([], cells, 3, 0, order)
-    assert [(number, cell.name) for number, cell in plan] == [(n, cell.name) for n in range(3) for cell in order(n)]
-    assert [(n, cell.name) for n, cell in missing_runs([(0, "a"), (0, "c"), (1, "a")], cells, 2, 0, order)] == [(0, "b"), (1, "b"), (1, "c")]
+    assert [(number, cell.name) for number, cell in plan] == [
+        (n, cell.name) for n in range(3) for cell in order(n)
+    ]
+    assert [
+        (n, cell.name)
+        for n, cell in missing_runs([(0, "a"), (0, "c"), (1, "a")], cells, 2, 0, order)
+    ] == [(0, "b"), (1, "b"), (1, "c")]
 
 
 def test_a_recorded_campaign_still_refuses(tmp_path):

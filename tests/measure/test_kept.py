@@ -7,7 +7,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.files import append_record, read_json, write_json
 from nbhelpers.measure import Campaign, Cell, calibrated, recorded_runs
-from nbhelpers.workloads import program, nbody
+from nbhelpers.workloads import nbody, program
 
 
 def test_a_size_is_calibrated_once_and_kept(tmp_path, binaries):
@@ -32,7 +32,7 @@ def test_for_another_target_the_size_is_found_anew_and_the_old_one_put_aside(tmp
     path = tmp_path / "calibration.json"
     first = calibrated(nbody, path, target_seconds=0.01, size=500)
     assert calibrated(nbody, path, target_seconds=0.03) != first
-    note, = read_json(path)["notes"]
+    (note,) = read_json(path)["notes"]
     assert "calibrated for 0.01 s" in note and asides(path) == ["calibration.json"]
     with pytest.raises(InputError, match="calibrated for 0.03 s") as caught:
         calibrated(nbody, path, target_seconds=0.01, measure=False)
@@ -40,7 +40,9 @@ def test_for_another_target_the_size_is_found_anew_and_the_old_one_put_aside(tmp
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", "{", "null"])
-def test_a_damaged_calibration_is_put_aside_or_named_where_nothing_may_be_measured(tmp_path, binaries, content):
+def test_a_damaged_calibration_is_put_aside_or_named_where_nothing_may_be_measured(
+    tmp_path, binaries, content
+):
     path = tmp_path / "calibration.json"
     path.write_text(content)
     with pytest.raises(InputError, match="calibration.json|not the size"):
@@ -63,11 +65,15 @@ def test_a_size_found_in_a_slow_moment_is_found_again_before_anything_is_measure
     assert read_json(path)["size"] == 10, "a file of a moment ago is not looked at"
     aged(path)
     calibrated(a_sleep, path, target_seconds=0.04, size=10, exponent=1)
-    assert 30 <= read_json(path)["size"] <= 50 and "nothing was measured with it yet" in read_json(path)["notes"][0]
+    assert (
+        30 <= read_json(path)["size"] <= 50
+        and "nothing was measured with it yet" in read_json(path)["notes"][0]
+    )
 
 
 def _command_of(size):
     from nbhelpers.measure.kept import _command
+
     return {"command": _command(a_sleep(size))}
 
 
@@ -80,8 +86,10 @@ def test_once_there_are_runs_the_size_stays_and_a_note_says_what_they_take(tmp_p
     for _ in range(2):
         assert calibrated(a_sleep, path, target_seconds=0.04, exponent=1) == a_sleep(10)
         aged(path)
-    note, = read_json(path)["notes"]
-    assert "the runs of sleep take 0.0" in note and "0.04 s is asked for" in note and not asides(path)
+    (note,) = read_json(path)["notes"]
+    assert (
+        "the runs of sleep take 0.0" in note and "0.04 s is asked for" in note and not asides(path)
+    )
 
 
 def test_without_permission_to_measure_a_missing_calibration_is_an_error(tmp_path):

@@ -16,7 +16,7 @@ from nbhelpers.errors import InputError, RunError
 from nbhelpers.measure import Attachment, run_once
 from nbhelpers.measure._output import Capture, parse_line
 from nbhelpers.measure._process import kill_marked
-from nbhelpers.workloads import program, nbody
+from nbhelpers.workloads import nbody, program
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -66,7 +66,12 @@ class Diary(Attachment):
 
 def test_nbody_row():
     row = run_once(nbody(500, threads=2), run=7)
-    assert row["status"] == "ok" and row["run"] == 7 and row["threads"] == 2 and row["verified"] == "yes"
+    assert (
+        row["status"] == "ok"
+        and row["run"] == 7
+        and row["threads"] == 2
+        and row["verified"] == "yes"
+    )
     assert row["seconds"] == pytest.approx((row["end_ns"] - row["start_ns"]) * 1e-9, abs=1e-9)
     assert row["t0_ns"] <= row["start_ns"] < row["end_ns"]
     assert row["seconds"] < row["wall_seconds"] < row["elapsed_seconds"]
@@ -75,15 +80,30 @@ def test_nbody_row():
 
 @pytest.mark.parametrize("start", ["main", "exec"])
 def test_external_program_begins_at_the_common_start(start):
-    row = run_once(python("import time; print('took', time.monotonic_ns())", start=start, seconds=r"took (?P<seconds>\d+)"), lead_ms=20)
-    assert row["status"] == "ok" and row["seconds"] * 1e0 >= row["t0_ns"] and row["start_ns"] == row["t0_ns"]
+    row = run_once(
+        python(
+            "import time; print('took', time.monotonic_ns())",
+            start=start,
+            seconds=r"took (?P<seconds>\d+)",
+        ),
+        lead_ms=20,
+    )
+    assert (
+        row["status"] == "ok"
+        and row["seconds"] * 1e0 >= row["t0_ns"]
+        and row["start_ns"] == row["t0_ns"]
+    )
     timed = run_once(program("sleep 0.05", start=start))
     assert timed["seconds"] == timed["wall_seconds"] >= 0.05
 
 
 def test_run_environment_and_place():
     cpu = max(os.sched_getaffinity(0))
-    passed_on = {int(fd) for fd in os.listdir("/proc/self/fd") if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(int(fd))}
+    passed_on = {
+        int(fd)
+        for fd in os.listdir("/proc/self/fd")
+        if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(int(fd))
+    }
     script = """
         import os, sys
         assert os.environ["PLANTED"] == "yes" and os.sched_getaffinity(0) == {%d}
@@ -97,9 +117,16 @@ def test_run_environment_and_place():
 
 
 @pytest.mark.parametrize("start", ["main", "exec"])
-@pytest.mark.parametrize("command, status, message", [
-    ("exit 3", "exit 3", "the program failed"), ("echo oh dear >&2; exit 1", "exit 1", "oh dear"),
-    ("kill -SEGV $$", "signal 11", "the program failed"), ("sleep 60", "timeout", "longer than 0.3 s"), ("true", "ok", "")])
+@pytest.mark.parametrize(
+    "command, status, message",
+    [
+        ("exit 3", "exit 3", "the program failed"),
+        ("echo oh dear >&2; exit 1", "exit 1", "oh dear"),
+        ("kill -SEGV $$", "signal 11", "the program failed"),
+        ("sleep 60", "timeout", "longer than 0.3 s"),
+        ("true", "ok", ""),
+    ],
+)
 def test_statuses(start, command, status, message):
     row = run_once(program(["sh", "-c", command], start=start, timeout_s=0.3))
     assert row["status"] == status and message in row["message"]
@@ -107,13 +134,24 @@ def test_statuses(start, command, status, message):
     assert row["wall_seconds"] > 0 and row["user_s"] >= 0
 
 
-@pytest.mark.parametrize("command, status, message", [
-    ("exit 4", "exit 4", "before it was ready"), ("true", "no region", "did not wait"), ("sleep 60", "timeout", "ready to start"),
-    ("exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; sleep 60", "timeout", "ready to start"), ("kill -KILL $$", "signal 9", "before")])
+@pytest.mark.parametrize(
+    "command, status, message",
+    [
+        ("exit 4", "exit 4", "before it was ready"),
+        ("true", "no region", "did not wait"),
+        ("sleep 60", "timeout", "ready to start"),
+        ("exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; sleep 60", "timeout", "ready to start"),
+        ("kill -KILL $$", "signal 9", "before"),
+    ],
+)
 def test_programs_that_never_come_to_their_barrier(command, status, message):
     diary = Diary()
     row = run_once(program(["sh", "-c", command], start="mark", timeout_s=0.3), [diary])
-    assert row["status"] == status and message in row["message"] and row["seconds"] is row["t0_ns"] is None
+    assert (
+        row["status"] == status
+        and message in row["message"]
+        and row["seconds"] is row["t0_ns"] is None
+    )
     assert [call for _, call, *_ in diary.calls] == ["before"]
 
 
@@ -127,7 +165,8 @@ def test_a_missing_program_is_an_error_of_the_user(monkeypatch, tmp_path):
 
 def marking(line: str, status: int = 0):
     """A program that keeps the protocol but prints what we want; {now} is its end."""
-    return python(f"""
+    return python(
+        f"""
         import os, sys, time
         os.write(int(os.environ["NOISEBOOK_READY_FD"]), b"r")
         t0 = int.from_bytes(os.read(int(os.environ["NOISEBOOK_GO_FD"]), 8), sys.byteorder)
@@ -135,29 +174,52 @@ def marking(line: str, status: int = 0):
         print("chatter")
         print({line!r}.format(start=t0, end=now, seconds=(now - t0) * 1e-9, verified="yes"))
         sys.exit({status})
-    """, start="mark")
+    """,
+        start="mark",
+    )
 
 
-@pytest.mark.parametrize("line, status", [
-    (PROTOCOL, "ok"), (PROTOCOL.replace("{verified}", "no"), "unverified"), (PROTOCOL.replace(" verified={verified}", ""), "ok"),
-    (PROTOCOL.replace("{seconds}", "nan"), "unreadable output"), (PROTOCOL.replace("{seconds}", "-1"), "unreadable output"),
-    (PROTOCOL.replace("{end}", "{start}"), "unreadable output"), (PROTOCOL.replace("{end}", str(2**62)), "unreadable output"),
-    (PROTOCOL.replace("start_ns", "begin"), "unreadable output"), ("noisebook x seconds=1", "unreadable output"),
-    ("", "unreadable output")])
+@pytest.mark.parametrize(
+    "line, status",
+    [
+        (PROTOCOL, "ok"),
+        (PROTOCOL.replace("{verified}", "no"), "unverified"),
+        (PROTOCOL.replace(" verified={verified}", ""), "ok"),
+        (PROTOCOL.replace("{seconds}", "nan"), "unreadable output"),
+        (PROTOCOL.replace("{seconds}", "-1"), "unreadable output"),
+        (PROTOCOL.replace("{end}", "{start}"), "unreadable output"),
+        (PROTOCOL.replace("{end}", str(2**62)), "unreadable output"),
+        (PROTOCOL.replace("start_ns", "begin"), "unreadable output"),
+        ("noisebook x seconds=1", "unreadable output"),
+        ("", "unreadable output"),
+    ],
+)
 def test_protocol_lines(line, status):
     row = run_once(marking(line))
     assert row["status"] == status and (row["seconds"] is not None) == (status == "ok")
 
 
 def test_own_keys_never_hide_columns():
-    row = run_once(marking(PROTOCOL + " status=mine run=99 colour=blue user_s=77 checksum=1e5x"), run=3)
-    assert row["status"] == "ok" and row["run"] == 3 and row["program_run"] == 99 and row["program_status"] == "mine"
+    row = run_once(
+        marking(PROTOCOL + " status=mine run=99 colour=blue user_s=77 checksum=1e5x"), run=3
+    )
+    assert (
+        row["status"] == "ok"
+        and row["run"] == 3
+        and row["program_run"] == 99
+        and row["program_status"] == "mine"
+    )
     assert row["colour"] == "blue" and row["program_user_s"] == 77 and row["checksum"] == "1e5x"
 
 
 def test_peak_memory_is_the_programs_or_missing():
     small = run_once(program("true"))
-    large = run_once(python("import mmap; m = mmap.mmap(-1, 2**29); m.madvise(15)\nfor i in range(0, 2**29, 4096): m[i] = 1"))
+    large = run_once(
+        python(
+            "import mmap; m = mmap.mmap(-1, 2**29); m.madvise(15)\nfor i in range(0, 2**29, 4096):"
+            " m[i] = 1"
+        )
+    )
     assert small["max_rss_kb"] is None and 2**19 < large["max_rss_kb"] < 2**19 + 100_000
 
 
@@ -166,7 +228,9 @@ def test_exit_status_beats_a_good_line():
 
 
 def test_patterns():
-    row = run_once(program(["sh", "-c", "echo t=1.5; echo t=2.5e-1"], seconds=r"^t=(?P<seconds>\S+)$"))
+    row = run_once(
+        program(["sh", "-c", "echo t=1.5; echo t=2.5e-1"], seconds=r"^t=(?P<seconds>\S+)$")
+    )
     assert row["seconds"] == 0.25
     for text in ("none", "t=x", "t=-1", "t=nan", "t=0"):
         row = run_once(program(["echo", text], seconds=r"t=(?P<seconds>\S+)"))
@@ -176,13 +240,17 @@ def test_patterns():
 
 
 def test_parse_line():
-    assert parse_line("noisebook: a b=1\nnoisebook: n i=-3 f=2.5e-3 s=0x1f e= h=1e5000 z=nan\nmore") == \
-        {"i": -3, "f": 0.0025, "s": "0x1f", "e": "", "h": "1e5000", "z": "nan"}
+    assert parse_line(
+        "noisebook: a b=1\nnoisebook: n i=-3 f=2.5e-3 s=0x1f e= h=1e5000 z=nan\nmore"
+    ) == {"i": -3, "f": 0.0025, "s": "0x1f", "e": "", "h": "1e5000", "z": "nan"}
     assert parse_line("x noisebook: a b=1") is None and parse_line("noisebook: a b = 1") is None
 
 
 def test_chatty_programs_are_caught_within_bounds():
-    script = "import sys; print('first'); sys.stdout.write('x' * 5_000_000); print('last 7 s'); sys.stderr.write('e' * 3_000_000)"
+    script = (
+        "import sys; print('first'); sys.stdout.write('x' * 5_000_000); print('last 7 s');"
+        " sys.stderr.write('e' * 3_000_000)"
+    )
     row = run_once(python(script, seconds=r"last (?P<seconds>\d+) s"))
     assert row["status"] == "ok" and row["seconds"] == 7
     ready, write = os.pipe()
@@ -198,7 +266,10 @@ def test_chatty_programs_are_caught_within_bounds():
     assert text == whole[:65536] + f"\n[{missing} bytes left out]\n" + whole[-65536:]
 
 
-@pytest.mark.parametrize("command, status", [("yes", "timeout"), ("yes & sleep 0.05", "ok"), ("yes >&2 & exit 3", "exit 3")])
+@pytest.mark.parametrize(
+    "command, status",
+    [("yes", "timeout"), ("yes & sleep 0.05", "ok"), ("yes >&2 & exit 3", "exit 3")],
+)
 def test_programs_that_print_for_ever(command, status):
     row = run_once(program(["sh", "-c", command], timeout_s=0.3))
     assert row["status"] == status and row["wall_seconds"] < 30
@@ -213,14 +284,24 @@ def test_attachments_are_called_in_order_and_read_in_reverse():
     outer, inner = Diary("outer", {"a": 1}), Diary("inner", {"b": 2})
     inner.calls = outer.calls
     row = run_once(program("sleep 0.01"), [outer, inner])
-    assert outer.calls == [("outer", "before"), ("inner", "before"), ("outer", "armed", outer.calls[2][2]),
-                           ("inner", "armed", outer.calls[2][2]), ("outer", "released", True), ("inner", "released", True),
-                           ("inner", "after", "ok", False), ("outer", "after", "ok", False)]
+    assert outer.calls == [
+        ("outer", "before"),
+        ("inner", "before"),
+        ("outer", "armed", outer.calls[2][2]),
+        ("inner", "armed", outer.calls[2][2]),
+        ("outer", "released", True),
+        ("inner", "released", True),
+        ("inner", "after", "ok", False),
+        ("outer", "after", "ok", False),
+    ]
     assert outer.calls[2][2].endswith("sleep") and row["a"] == 1 and row["b"] == 2
 
 
 def test_attachments_may_fail_a_run_but_change_nothing_else():
-    assert run_once(program("true"), [Diary(columns={"status": "lost events"})])["status"] == "lost events"
+    assert (
+        run_once(program("true"), [Diary(columns={"status": "lost events"})])["status"]
+        == "lost events"
+    )
     with pytest.raises(InputError, match="seconds"):
         run_once(program("true"), [Diary(columns={"seconds": 1})])
 
@@ -239,9 +320,13 @@ def test_after_is_called_for_timeouts_too():
     assert diary.calls[-1] == ("", "after", "timeout", False)
 
 
-@pytest.mark.parametrize("ending, status", [("sleep 0.1", "ok"), ("exit 3", "exit 3"), ("sleep 60", "timeout")])
+@pytest.mark.parametrize(
+    "ending, status", [("sleep 0.1", "ok"), ("exit 3", "exit 3"), ("sleep 60", "timeout")]
+)
 def test_descendants_do_not_survive(ending, status, tmp_path):
-    """One in the group, one in a session of its own, one that was started by one that is gone, one already dead."""
+    """One in the group, one in a session of its own, one that was started by one that is gone, one
+    already dead.
+    """
     script = f"""
         cd {tmp_path}
         sleep 61 & echo $! > group
@@ -258,10 +343,19 @@ def test_descendants_do_not_survive(ending, status, tmp_path):
 
 
 def test_what_it_leaves_before_the_barrier_does_not_survive(tmp_path):
-    script = f"(setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 66' &); while ! [ -s {tmp_path}/pid ]; do :; done; exec \"$@\""
-    workload = replace(nbody(64, steps=1), command=("/bin/sh", "-c", script, "sh", *nbody(64, steps=1).command))
+    script = (
+        f"(setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 66' &); while ! [ -s {tmp_path}/pid"
+        ' ]; do :; done; exec "$@"'
+    )
+    workload = replace(
+        nbody(64, steps=1), command=("/bin/sh", "-c", script, "sh", *nbody(64, steps=1).command)
+    )
     row = run_once(workload)
-    assert row["status"] == "ok" and "left 1" in row["message"] and gone(int((tmp_path / "pid").read_text()))
+    assert (
+        row["status"] == "ok"
+        and "left 1" in row["message"]
+        and gone(int((tmp_path / "pid").read_text()))
+    )
 
 
 def test_children_of_others_are_left_alone():
@@ -297,7 +391,12 @@ def test_sigterm_cleans_up_and_then_ends_the_process():
         finally:
             print("not reached: the default action of SIGTERM ends the process first")
     """ % os.getpid()
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
     assert process.stdout.readline() == "released\n"
     time.sleep(0.1)
     process.terminate()
@@ -327,7 +426,18 @@ def test_runs_as_nobody():
         runs = measure(nbody(200), runs=2, metrics="all")
         print(list(runs.status), "page_faults" in runs, "irq_LOC" in runs, runs.attrs["notes"])
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, cwd=REPOSITORY)
-    if "cannot execute" in done.stderr or "Permission denied" in done.stderr or "is not built" in done.stderr:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    if (
+        "cannot execute" in done.stderr
+        or "Permission denied" in done.stderr
+        or "is not built" in done.stderr
+    ):
         pytest.skip("another user cannot reach this checkout")
-    assert done.returncode == 0 and done.stdout.startswith("['ok', 'ok'] True True"), done.stderr + done.stdout
+    assert done.returncode == 0 and done.stdout.startswith("['ok', 'ok'] True True"), (
+        done.stderr + done.stdout
+    )

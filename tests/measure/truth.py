@@ -1,4 +1,5 @@
-"""Programs that know when their timed region began and ended, and how far off a run's own times are.
+"""Programs that know when their timed region began and ended, and how far off a run's own times
+are.
 
 Shared by tests/measure/test_regions.py and benchmarks/regions.py.
 """
@@ -14,19 +15,26 @@ from nbhelpers.workloads import Workload, as_region, binary_folder
 SOURCES = Path(__file__).parent / "regions"
 LINES = ("^Starting", r"^Solver took .*")
 COMPILERS = {".c": "gcc", ".cpp": "g++", ".f90": "gfortran"}
-MPIS = {"openmpi": ("mpicc.openmpi", "mpirun.openmpi", "--oversubscribe", "--allow-run-as-root"),
-        "mpich": ("mpicc.mpich", "mpirun.mpich")}
+MPIS = {
+    "openmpi": ("mpicc.openmpi", "mpirun.openmpi", "--oversubscribe", "--allow-run-as-root"),
+    "mpich": ("mpicc.mpich", "mpirun.mpich"),
+}
 # name: (kind of region, source, further words)
 CASES = {
-    "symbols, C": ("symbols", "symbols.c"), "symbols, Fortran": ("symbols", "symbols.f90"),
+    "symbols, C": ("symbols", "symbols.c"),
+    "symbols, Fortran": ("symbols", "symbols.f90"),
     "symbols, Python": ("symbols", "python_program.py"),
-    "lines, C": ("lines", "lines.c"), "lines, C++": ("lines", "lines.cpp"),
-    "lines, Fortran": ("lines", "lines.f90"), "lines, Python": ("lines", "python_program.py"),
+    "lines, C": ("lines", "lines.c"),
+    "lines, C++": ("lines", "lines.cpp"),
+    "lines, Fortran": ("lines", "lines.f90"),
+    "lines, Python": ("lines", "python_program.py"),
     "lines, script": ("lines", "script.sh"),
-    "roi, Python": ("roi", "python_program.py"), "roi, script": ("roi", "script.sh"),
+    "roi, Python": ("roi", "python_program.py"),
+    "roi, script": ("roi", "script.sh"),
     "roi with times, Python": ("roi", "python_program.py", "own"),
     "roi with times, script": ("roi", "script.sh", "own"),
-    "mpi, Open MPI": ("mpi", "mpi.c", "openmpi"), "mpi, MPICH": ("mpi", "mpi.c", "mpich"),
+    "mpi, Open MPI": ("mpi", "mpi.c", "openmpi"),
+    "mpi, MPICH": ("mpi", "mpi.c", "mpich"),
     "mpi, Fortran": ("mpi", "mpi.f90", "openmpi"),
 }
 
@@ -44,15 +52,24 @@ def case(name: str, folder: Path, *arguments: str) -> Workload:
     """The program of a case, built in a folder, as a workload; the truth goes to `truth` there."""
     kind, source, *words = CASES[name]
     path = SOURCES / source
-    command = {".py": [sys.executable, path, *(words or [kind])], ".sh": ["bash", path, *(words or [kind])]}
+    command = {
+        ".py": [sys.executable, path, *(words or [kind])],
+        ".sh": ["bash", path, *(words or [kind])],
+    }
     built = command.get(path.suffix) or [built_from(path, folder, kind, words)]
     if kind == "mpi":
         _, launcher, *options = MPIS[words[0]]
         built = [launcher, *options, "-n", "2", *built]
     armed = kind in ("symbols", "mpi")
     start = "mark" if armed else "exec" if path.suffix == ".sh" else "main"
-    return Workload(name, "external", tuple(map(str, [*built, *arguments])), start=start,
-                    env={"TRUTH": str(folder / "truth")}, region=as_region(LINES if kind == "lines" else kind))
+    return Workload(
+        name,
+        "external",
+        tuple(map(str, [*built, *arguments])),
+        start=start,
+        env={"TRUTH": str(folder / "truth")},
+        region=as_region(LINES if kind == "lines" else kind),
+    )
 
 
 def built_from(path: Path, folder: Path, kind: str, words: list[str]) -> Path:
@@ -65,7 +82,11 @@ def built_from(path: Path, folder: Path, kind: str, words: list[str]) -> Path:
     helpers = [folder / "truth.o"] if fortran else []
     if fortran:
         _run("gcc", "-O1", "-c", SOURCES / "truth.c", "-o", helpers[0])
-    linked = [f"-L{library}", "-lnbstart", f"-Wl,-rpath,{library}"] if fortran and kind == "symbols" else []
+    linked = (
+        [f"-L{library}", "-lnbstart", f"-Wl,-rpath,{library}"]
+        if fortran and kind == "symbols"
+        else []
+    )
     _run(compiler, "-O1", path, *helpers, *linked, "-o", program)
     return program
 
@@ -76,7 +97,9 @@ def _run(*words: object) -> None:
 
 
 def errors_us(row: dict, truth: Path) -> tuple[float, float]:
-    """How much later than the truth a run says that its region began, and ended; the file is removed."""
+    """How much later than the truth a run says that its region began, and ended; the file is
+    removed.
+    """
     stamps = [line.split() for line in truth.read_text().splitlines()]
     truth.unlink()
     begin = min(_nanoseconds(words[0]) for words in stamps)

@@ -1,4 +1,6 @@
-"""Campaigns of these tests take a measuring lock of their own: they test what is done, not how fast, and must not wait for others."""
+"""Campaigns of these tests take a measuring lock of their own: they test what is done, not how
+fast, and must not wait for others.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Every automated mitigation that this machine allows is applied to a real run, proved to be in effect, and undone; the others say why not."""
+"""Every automated mitigation that this machine allows is applied to a real run, proved to be in
+effect, and undone; the others say why not.
+"""
 
 import glob
 import os
@@ -10,11 +12,10 @@ import pytest
 from nbhelpers.errors import InputError, SettingError, Unavailable
 from nbhelpers.machine import settings
 from nbhelpers.measure import run_once
-from nbhelpers.mitigate import applied, mitigations, treated
-from nbhelpers.mitigate import _calls, groups, scheduling
+from nbhelpers.mitigate import _calls, applied, groups, mitigations, scheduling, treated
 from nbhelpers.mitigate.preparing import Trigger
 from nbhelpers.mitigate.settings import Setting, changeable
-from nbhelpers.workloads import program, nbody
+from nbhelpers.workloads import nbody, program
 
 pytestmark = pytest.mark.flaky(reruns=2)
 
@@ -26,19 +27,49 @@ def suitable(name: str, binaries: Path):
     """A short program that the mitigation is meant for."""
     if name in OPENMP:
         return nbody(1000, 50, threads=2)  # some 50 ms: its threads must have been seen
-    return program([sys.executable, "-S", "-c", "sum(range(300000))"]) if name == "fixed-hash-seed" else program("sleep 0.05")
+    return (
+        program([sys.executable, "-S", "-c", "sum(range(300000))"])
+        if name == "fixed-hash-seed"
+        else program("sleep 0.05")
+    )
 
 
 def machine_state() -> dict[str, str]:
     """All that the actions may change, as it stands."""
-    paths = {path for name in AUTOMATED for action in mitigations()[name].actions if isinstance(action, Setting) for path in action.values(None)}
-    paths |= {*glob.glob("/proc/irq/[0-9]*/smp_affinity_list"), "/sys/devices/virtual/workqueue/cpumask", "/sys/devices/system/cpu/online"}
-    state = {path: Path(path).read_text() for path in paths if os.access(path, os.R_OK) and os.path.isfile(path)}
+    paths = {
+        path
+        for name in AUTOMATED
+        for action in mitigations()[name].actions
+        if isinstance(action, Setting)
+        for path in action.values(None)
+    }
+    paths |= {
+        *glob.glob("/proc/irq/[0-9]*/smp_affinity_list"),
+        "/sys/devices/virtual/workqueue/cpumask",
+        "/sys/devices/system/cpu/online",
+    }
+    state = {
+        path: Path(path).read_text()
+        for path in paths
+        if os.access(path, os.R_OK) and os.path.isfile(path)
+    }
     for controller in ("cpu", "cpuset"):
         if isinstance(found := groups.hierarchy(controller), groups.Hierarchy):
-            state[controller] = str(sorted(entry.name for entry in os.scandir(found.folder) if entry.is_dir() and "noisebook" in entry.name))
-    own = (_calls.libc.personality(0xFFFFFFFF), _calls.libc.prctl(42, 0, 0, 0, 0), os.sched_getaffinity(0), os.getpriority(os.PRIO_PROCESS, 0),
-           os.sched_getscheduler(0), dict(os.environ))
+            state[controller] = str(
+                sorted(
+                    entry.name
+                    for entry in os.scandir(found.folder)
+                    if entry.is_dir() and "noisebook" in entry.name
+                )
+            )
+    own = (
+        _calls.libc.personality(0xFFFFFFFF),
+        _calls.libc.prctl(42, 0, 0, 0, 0),
+        os.sched_getaffinity(0),
+        os.getpriority(os.PRIO_PROCESS, 0),
+        os.sched_getscheduler(0),
+        dict(os.environ),
+    )
     return state | {"of this process": str(own)}
 
 
@@ -82,26 +113,42 @@ def seen_by_the_program(name: str, code: str) -> str:
 def test_the_program_itself_sees_its_priority(binaries):
     if not mitigations()["nice-raised"].possible():
         pytest.skip("this user may not raise a priority")
-    assert seen_by_the_program("nice-raised", "import os; print(f'seen={os.getpriority(os.PRIO_PROCESS, 0) + 20}')") == "10"
+    assert (
+        seen_by_the_program(
+            "nice-raised", "import os; print(f'seen={os.getpriority(os.PRIO_PROCESS, 0) + 20}')"
+        )
+        == "10"
+    )
 
 
 def test_the_program_itself_sees_one_cpu(binaries):
     if not mitigations()["pin-process"].possible():
         pytest.skip("one CPU only")
-    assert seen_by_the_program("pin-process", "import os; print(f'seen={len(os.sched_getaffinity(0))}')") == "1"
+    assert (
+        seen_by_the_program(
+            "pin-process", "import os; print(f'seen={len(os.sched_getaffinity(0))}')"
+        )
+        == "1"
+    )
 
 
 def test_an_allocator_replaces_malloc(binaries):
     if not mitigations()["jemalloc"].possible():
         pytest.skip("jemalloc is not installed")
-    code = "import ctypes; print(f'seen={int(hasattr(ctypes.CDLL(None), chr(109) + \"allctl\")) + 1}')"  # mallctl: jemalloc alone has it
+    # mallctl: jemalloc alone has it
+    code = (
+        "import ctypes; print(f'seen={int(hasattr(ctypes.CDLL(None), chr(109) + \"allctl\")) + 1}')"
+    )
     assert seen_by_the_program("jemalloc", code) == "2"
 
 
 def test_the_layout_is_the_same_in_each_run(binaries):
     if not mitigations()["aslr-off"].possible():
         pytest.skip("the personality may not be changed here")
-    code = "import ctypes; print(f'seen={ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value % 10**6 + 1}')"
+    code = (
+        "import ctypes; print(f'seen={ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value"
+        " % 10**6 + 1}')"
+    )
     assert len({seen_by_the_program("aslr-off", code) for _ in range(3)}) == 1
 
 
@@ -122,7 +169,10 @@ def test_a_cool_down_is_not_timed(binaries):
 def test_two_actions_of_one_mitigation_are_both_in_force(binaries):
     if not scheduling.Confined("one").possible() or not scheduling.Niced(-1).possible():
         pytest.skip("one CPU only, or no permission")
-    with applied([scheduling.Confined("one"), scheduling.Niced(-1)], program("sleep 0.03")) as (changed, attachments):
+    with applied([scheduling.Confined("one"), scheduling.Niced(-1)], program("sleep 0.03")) as (
+        changed,
+        attachments,
+    ):
         row = run_once(changed, attachments)
     assert (row["status"], row["mitigation"]) == ("ok", "Confined+Niced")
 
@@ -146,7 +196,10 @@ def test_a_setting_that_is_not_offered_or_not_there_is_refused_with_the_reason(t
 def test_a_trigger_that_does_nothing_is_an_error(tmp_path):
     path = tmp_path / "drop_caches"
     path.write_text("0")
-    with pytest.raises(SettingError, match="none of its counters moved"), Trigger(str(path), "1", ("thp_zero_page_alloc_failed",)).held(program("true")):
+    with (
+        pytest.raises(SettingError, match="none of its counters moved"),
+        Trigger(str(path), "1", ("thp_zero_page_alloc_failed",)).held(program("true")),
+    ):
         pass
 
 

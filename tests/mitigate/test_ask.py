@@ -1,4 +1,6 @@
-"""The hook for a language model: off unless configured, asked over real HTTP, its text marked as a machine's."""
+"""The hook for a language model: off unless configured, asked over real HTTP, its text marked as a
+machine's.
+"""
 
 import json
 import threading
@@ -54,11 +56,21 @@ def test_sends_what_is_known_and_marks_what_comes_back(monkeypatch):
         text = ask("minor_faults", "Why?")
     path, headers, sent = received[0]
     assert text.startswith("[Written by a language model") and text.endswith("Look at malloc.")
-    assert (path, headers["Authorization"], sent["model"]) == ("/v1/chat/completions", "Bearer word", "small")
-    assert "first touch of a page" in sent["messages"][0]["content"] and sent["messages"][1]["content"] == "Why?"
+    assert (path, headers["Authorization"], sent["model"]) == (
+        "/v1/chat/completions",
+        "Bearer word",
+        "small",
+    )
+    assert (
+        "first touch of a page" in sent["messages"][0]["content"]
+        and sent["messages"][1]["content"] == "Why?"
+    )
 
 
-@pytest.mark.parametrize("status, body, error", [(500, b"", Unavailable), (200, b"<html>", InputError), (200, b'{"choices": []}', InputError)])
+@pytest.mark.parametrize(
+    "status, body, error",
+    [(500, b"", Unavailable), (200, b"<html>", InputError), (200, b'{"choices": []}', InputError)],
+)
 def test_a_server_that_fails_is_told(monkeypatch, status, body, error):
     with serving(status, body, []) as address:
         monkeypatch.setenv("NOISEBOOK_MODEL_URL", address)

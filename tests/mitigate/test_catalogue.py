@@ -1,4 +1,6 @@
-"""Known causes: planted for real, the truth recorded, and the scores right about runs whose truth is made up."""
+"""Known causes: planted for real, the truth recorded, and the scores right about runs whose truth
+is made up.
+"""
 
 import numpy as np
 import pandas as pd
@@ -6,14 +8,33 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.measure import describe_columns, finished
-from nbhelpers.mitigate import candidates, cause_campaign, causes, describe_causes, not_planted, score_causes, score_nothing, score_sentences
+from nbhelpers.mitigate import (
+    candidates,
+    cause_campaign,
+    causes,
+    describe_causes,
+    not_planted,
+    score_causes,
+    score_nothing,
+    score_sentences,
+)
 from nbhelpers.mitigate.catalogue import plantable
 from nbhelpers.mitigate.scores import shows
 
-# what shows each cause without a doubt, whatever the load of the machine: column, and how much more of it at least
-SIGNS = {"slow-path": ("retries", 4000), "returned-memory": ("minor_faults", 5000), "small-pages": ("minor_faults", 10_000), "timer-storm": ("irq_LOC", 1000),
-         "interrupt-storm": ("irq_CAL", 1000), "forced-migrations": ("cpu_migrations", 20), "cpu-quota": ("cgroup_nr_throttled", 1),
-         "dropped-cache": ("disk_read_bytes", 8_000_000), "fifo-bursts": ("runqueue_wait_ns", 5_000_000), "disk-contention": ("disk_write_bytes", 1_000_000)}
+# what shows each cause without a doubt, whatever the load of the machine: column, and how much more
+# of it at least
+SIGNS = {
+    "slow-path": ("retries", 4000),
+    "returned-memory": ("minor_faults", 5000),
+    "small-pages": ("minor_faults", 10_000),
+    "timer-storm": ("irq_LOC", 1000),
+    "interrupt-storm": ("irq_CAL", 1000),
+    "forced-migrations": ("cpu_migrations", 20),
+    "cpu-quota": ("cgroup_nr_throttled", 1),
+    "dropped-cache": ("disk_read_bytes", 8_000_000),
+    "fifo-bursts": ("runqueue_wait_ns", 5_000_000),
+    "disk-contention": ("disk_write_bytes", 1_000_000),
+}
 
 
 def planted(name, tmp_path, runs=4):
@@ -35,6 +56,7 @@ def test_a_planted_cause_is_really_there(name, binaries, tmp_path, nothing_left)
 
 def test_what_plants_a_cause_leaves_no_column_and_no_file(binaries, tmp_path):
     from nbhelpers.mitigate.catalogue import _place
+
     table = planted("cpu-hog", tmp_path)
     assert not [name for name in table if name.startswith("hog") or name == "mitigation"]
     planted("dropped-cache", tmp_path / "file")
@@ -57,7 +79,9 @@ def test_every_sign_is_a_column_that_some_layer_has_or_the_victims_own():
 def test_what_was_not_planted_is_said_with_the_reason_and_the_command(monkeypatch):
     monkeypatch.setattr("nbhelpers.mitigate.catalogue.may_realtime", lambda priority: False)
     assert not_planted(["fifo-bursts", "cpu-hog"], {"cpu-hog": pd.DataFrame()}) == [
-        "Not planted: fifo-bursts, this user may not use SCHED_FIFO (run as root, or: ulimit -r 99)."]
+        "Not planted: fifo-bursts, this user may not use SCHED_FIFO (run as root, or: ulimit -r"
+        " 99)."
+    ]
     assert not_planted(["cpu-hog"], {"cpu-hog": pd.DataFrame()}) == []
 
 
@@ -75,14 +99,30 @@ def invented(column, extra=0.3, runs=80, seed=0):
     table = pd.DataFrame({f"noise_{number}": random.poisson(100, runs) for number in range(4)})
     table[column] = random.poisson(50, runs) + 400 * disturbed
     table["seconds"] = 0.1 * (1 + extra * disturbed + 0.01 * random.standard_normal(runs))
-    return table.assign(wall_seconds=table["seconds"], status="ok", run=np.arange(runs), truth=np.where(disturbed, "slow-path", "none"))
+    return table.assign(
+        wall_seconds=table["seconds"],
+        status="ok",
+        run=np.arange(runs),
+        truth=np.where(disturbed, "slow-path", "none"),
+    )
 
 
-@pytest.mark.parametrize("column, named, right", [("retries", "the cause", True), ("major_faults", "something else", False)])
+@pytest.mark.parametrize(
+    "column, named, right",
+    [("retries", "the cause", True), ("major_faults", "something else", False)],
+)
 def test_the_score_knows_right_from_wrong(column, named, right):
     row = score_causes({"slow-path": invented(column)}).iloc[0]
-    assert (row["named"], row["right"], row["planted"], row["slow"], row["slow_planted"]) == (named, right, 20, 20, 20)
-    assert row["low"] < row["effect"] < row["high"] and row["effect"] == pytest.approx(1.3, abs=0.02)
+    assert (row["named"], row["right"], row["planted"], row["slow"], row["slow_planted"]) == (
+        named,
+        right,
+        20,
+        20,
+        20,
+    )
+    assert row["low"] < row["effect"] < row["high"] and row["effect"] == pytest.approx(
+        1.3, abs=0.02
+    )
 
 
 @pytest.mark.long
@@ -91,28 +131,50 @@ def test_where_nothing_was_planted_nothing_is_named():
     row = score_causes({"slow-path": table}).iloc[0]
     assert (row["named"], row["rank"], row["right"]) == ("nothing", 0, False)
     nothing = score_nothing({"slow-path": invented("retries")}, shuffles=2)
-    assert list(nothing["kind"]) == ["undisturbed", "shuffled", "shuffled"] and not nothing["found"].any()
+    assert (
+        list(nothing["kind"]) == ["undisturbed", "shuffled", "shuffled"]
+        and not nothing["found"].any()
+    )
     assert list(nothing["runs"]) == [60, 80, 80]
     said = score_sentences(score_causes({"slow-path": table}), nothing)
-    assert said[0] == "0 of 1 planted causes were named first; slow-path: nothing was found." and "something was found in 0" in said[2]
+    assert (
+        said[0] == "0 of 1 planted causes were named first; slow-path: nothing was found."
+        and "something was found in 0" in said[2]
+    )
     assert said[1].startswith("Strictly, 0 of 1")
 
 
 @pytest.mark.long
 def test_a_trail_counts_only_where_there_is_no_counter_of_the_cause():
-    table = invented("others_busy_s").assign(truth=lambda runs: runs["truth"].replace("slow-path", "cache-eviction"))
-    assert score_causes({"cache-eviction": table}).iloc[0][["named", "right", "strict"]].tolist() == ["its trail", True, False]
+    table = invented("others_busy_s").assign(
+        truth=lambda runs: runs["truth"].replace("slow-path", "cache-eviction")
+    )
+    assert score_causes({"cache-eviction": table}).iloc[0][
+        ["named", "right", "strict"]
+    ].tolist() == ["its trail", True, False]
     counted = table.assign(cache_misses=np.random.default_rng(1).poisson(100, len(table)))
-    assert score_causes({"cache-eviction": counted}).iloc[0][["named", "right", "countable"]].tolist() == ["its trail", False, True]
+    assert score_causes({"cache-eviction": counted}).iloc[0][
+        ["named", "right", "countable"]
+    ].tolist() == ["its trail", False, True]
     scores = score_causes({"cache-eviction": table})
-    assert not scores["countable"][0] and "of cache-eviction this machine has no such counter." in score_sentences(scores, score_nothing({"cache-eviction": table}, 0))[1]
+    assert (
+        not scores["countable"][0]
+        and "of cache-eviction this machine has no such counter."
+        in score_sentences(scores, score_nothing({"cache-eviction": table}, 0))[1]
+    )
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("column, strict", [("runqueue_wait_ns", True), ("others_busy_s", False)])
 def test_strictly_what_the_culprit_did_is_not_what_happened_to_the_victim(column, strict):
-    table = invented(column).assign(truth=lambda runs: runs["truth"].replace("slow-path", "cpu-hog"))
-    assert score_causes({"cpu-hog": table}).iloc[0][["right", "strict", "leader"]].tolist() == [True, strict, strict]
+    table = invented(column).assign(
+        truth=lambda runs: runs["truth"].replace("slow-path", "cpu-hog")
+    )
+    assert score_causes({"cpu-hog": table}).iloc[0][["right", "strict", "leader"]].tolist() == [
+        True,
+        strict,
+        strict,
+    ]
 
 
 def test_runs_without_a_truth_are_refused():
@@ -122,14 +184,29 @@ def test_runs_without_a_truth_are_refused():
 
 def test_candidates_are_decided_once_and_kept(tmp_path, binaries):
     from nbhelpers.mitigate import explained_cause
+
     explanation = explained_cause(invented("minor_faults"))
     first = candidates(tmp_path / "kept.csv", explanation, "slow-path", otherwise="cpu-contention")
-    assert set(first["factor"]) == {"page-faults"} and first["tried"].dtype == bool and "malloc-keeps-memory" in set(first["mitigation"])
-    assert candidates(tmp_path / "kept.csv", explanation, "slow-path", otherwise="cpu-contention", measure=False).equals(first)
+    assert (
+        set(first["factor"]) == {"page-faults"}
+        and first["tried"].dtype == bool
+        and "malloc-keeps-memory" in set(first["mitigation"])
+    )
+    assert candidates(
+        tmp_path / "kept.csv", explanation, "slow-path", otherwise="cpu-contention", measure=False
+    ).equals(first)
     kept = (tmp_path / "kept.csv").read_text()
     (tmp_path / "kept.csv").write_text(kept.replace("True", "False"))
     none = explained_cause(invented("retries"))
     again = candidates(tmp_path / "kept.csv", none, "slow-path", otherwise="cpu-contention")
-    assert again.equals(first) and (tmp_path / "kept.csv").read_text() == kept, "what can be tried is looked up anew, the factor stays"
+    assert again.equals(first) and (tmp_path / "kept.csv").read_text() == kept, (
+        "what can be tried is looked up anew, the factor stays"
+    )
     with pytest.raises(InputError, match="no mitigations were chosen"):
-        candidates(tmp_path / "none.csv", explanation, "slow-path", otherwise="cpu-contention", measure=False)
+        candidates(
+            tmp_path / "none.csv",
+            explanation,
+            "slow-path",
+            otherwise="cpu-contention",
+            measure=False,
+        )

@@ -1,4 +1,6 @@
-"""GPU settings through the real calls of NVML, against a stand-in for the library where there is no GPU: it keeps the state of one in a file."""
+"""GPU settings through the real calls of NVML, against a stand-in for the library where there is no
+GPU: it keeps the state of one in a file.
+"""
 
 import os
 import subprocess
@@ -8,7 +10,8 @@ import time
 
 import pytest
 
-# A stand-in for libnvidia-ml.so.1: clock cap, fan, persistence of one GPU in the file $FAKE_GPU; the numbers -1 mean the driver's own control.
+# A stand-in for libnvidia-ml.so.1: clock cap, fan, persistence of one GPU in the file $FAKE_GPU;
+# the numbers -1 mean the driver's own control.
 SOURCE = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +65,20 @@ RUN = """
 def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nvml")
     (folder / "nvml.c").write_text(SOURCE)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", folder / "libnvidia-ml.so.1", folder / "nvml.c"], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-shared",
+            "-fPIC",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+            folder / "libnvidia-ml.so.1",
+            folder / "nvml.c",
+        ],
+        check=True,
+    )
     return folder
 
 
@@ -74,7 +90,13 @@ def gpu(library, tmp_path):
 
 def started(names: list[str], env: dict, seconds: float = 0.05) -> subprocess.Popen:
     code = textwrap.dedent(RUN).replace("NAMES", repr(names)).replace("SECONDS", str(seconds))
-    return subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def state(env: dict) -> str:
@@ -82,8 +104,17 @@ def state(env: dict) -> str:
 
 
 def test_is_set_during_the_run_verified_and_reset(gpu, binaries):
-    said, complaint = started(["gpu-clock-cap", "gpu-fan", "gpu-persistence"], gpu).communicate(timeout=60)
-    assert said.splitlines() == ["during 1600 -1 0", "ok ", "during -1 90 0", "ok ", "during -1 -1 1", "ok "], complaint
+    said, complaint = started(["gpu-clock-cap", "gpu-fan", "gpu-persistence"], gpu).communicate(
+        timeout=60
+    )
+    assert said.splitlines() == [
+        "during 1600 -1 0",
+        "ok ",
+        "during -1 90 0",
+        "ok ",
+        "during -1 -1 1",
+        "ok ",
+    ], complaint
     assert state(gpu) == "-1 -1 0"
 
 
@@ -99,7 +130,13 @@ def test_is_reset_after_a_sigkill(gpu, binaries):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name, variable, complaint", [("gpu-clock-cap", "FAKE_REFUSES", "Insufficient Permissions"), ("gpu-fan", "FAKE_PASSIVE", "no fan of its own")])
+@pytest.mark.parametrize(
+    "name, variable, complaint",
+    [
+        ("gpu-clock-cap", "FAKE_REFUSES", "Insufficient Permissions"),
+        ("gpu-fan", "FAKE_PASSIVE", "no fan of its own"),
+    ],
+)
 def test_what_the_driver_refuses_is_told(name, variable, complaint, gpu, binaries):
     _, said = started([name], gpu | {variable: "1"}).communicate(timeout=60)
     assert "SettingError" in said and complaint in said and state(gpu) == "-1 -1 0"

@@ -1,4 +1,6 @@
-"""The proof that a mitigation is in effect can fail: each way in which one silently is not must be noticed, and such a run is no data."""
+"""The proof that a mitigation is in effect can fail: each way in which one silently is not must be
+noticed, and such a run is no data.
+"""
 
 import os
 import subprocess
@@ -11,9 +13,18 @@ import pytest
 
 from nbhelpers.errors import RunError, Unavailable
 from nbhelpers.measure import Attachment, Campaign, Cell, finished, run_once
-from nbhelpers.mitigate import NOT_IN_EFFECT, Treatment, cells, groups, mitigations, preparing, settings, treated
-from nbhelpers.mitigate.program import Environment, Preload, find_library
+from nbhelpers.mitigate import (
+    NOT_IN_EFFECT,
+    Treatment,
+    cells,
+    groups,
+    mitigations,
+    preparing,
+    settings,
+    treated,
+)
 from nbhelpers.mitigate.inherited import NoRandomisation
+from nbhelpers.mitigate.program import Environment, Preload, find_library
 from nbhelpers.mitigate.scheduling import Confined, Niced, PinnedThreads
 from nbhelpers.mitigate.settings import Setting
 from nbhelpers.workloads import program
@@ -31,16 +42,23 @@ def compiled(tmp_path_factory):
     """A program that allocates and sleeps, linked dynamically and statically."""
     folder = tmp_path_factory.mktemp("programs")
     source = folder / "program.c"
-    source.write_text("#include <stdlib.h>\n#include <unistd.h>\nint main(void) { char *p = malloc(100000); p[5] = 1; usleep(30000); return p[5] - 1; }\n")
+    source.write_text(
+        "#include <stdlib.h>\n#include <unistd.h>\nint main(void) { char *p = malloc(100000); p[5]"
+        " = 1; usleep(30000); return p[5] - 1; }\n"
+    )
     for name, flags in (("dynamic", ()), ("static", ("-static",))):
-        done = subprocess.run(["gcc", "-O0", *flags, "-o", folder / name, source], capture_output=True, text=True)
+        done = subprocess.run(
+            ["gcc", "-O0", *flags, "-o", folder / name, source], capture_output=True, text=True
+        )
         if done.returncode:
             pytest.skip(f"the compiler cannot link {name} programs: {done.stderr.strip()[:80]}")
     return folder
 
 
 def library() -> str:
-    name = next((name for name in ("jemalloc", "tcmalloc_minimal", "mimalloc") if find_library(name)), None)
+    name = next(
+        (name for name in ("jemalloc", "tcmalloc_minimal", "mimalloc") if find_library(name)), None
+    )
     return name or pytest.skip("no allocator is installed: apt-get install libjemalloc2")
 
 
@@ -57,15 +75,23 @@ def test_preloading_into_a_static_program_is_noticed_in_the_process(compiled, bi
     assert row["status"] == NOT_IN_EFFECT and "is not mapped" in row["message"]
 
 
-def test_a_script_that_drops_the_library_is_noticed_and_one_that_keeps_it_is_not(tmp_path, compiled, binaries):
+def test_a_script_that_drops_the_library_is_noticed_and_one_that_keeps_it_is_not(
+    tmp_path, compiled, binaries
+):
     action = Preload(library())
-    for name, line, status in (("keeps", f"exec {compiled / 'dynamic'}", "ok"), ("drops", f"exec {compiled / 'static'}", NOT_IN_EFFECT)):
+    for name, line, status in (
+        ("keeps", f"exec {compiled / 'dynamic'}", "ok"),
+        ("drops", f"exec {compiled / 'static'}", NOT_IN_EFFECT),
+    ):
         script = tmp_path / name
         script.write_text(f"#!/bin/sh\n{line}\n")
         script.chmod(0o755)
         workload = program(str(script))
         assert workload.start == "exec"
-        assert run_once(action.applied_to(workload), (Treatment("preload", [action]),))["status"] == status
+        assert (
+            run_once(action.applied_to(workload), (Treatment("preload", [action]),))["status"]
+            == status
+        )
 
 
 def test_a_program_that_ends_before_it_can_be_looked_at_is_no_data(tmp_path, compiled, binaries):
@@ -90,7 +116,10 @@ def test_a_variable_for_openmp_in_a_program_without_it_is_noticed(compiled, bina
 
 @needs_two_cpus
 def test_a_program_that_ignores_the_pinning_of_threads_is_noticed(binaries):
-    code = "import threading, time; threads = [threading.Thread(target=time.sleep, args=(0.2,)) for _ in range(2)]; [t.start() for t in threads]"
+    code = (
+        "import threading, time; threads = [threading.Thread(target=time.sleep, args=(0.2,)) for _"
+        " in range(2)]; [t.start() for t in threads]"
+    )
     row = run_once(*treated([PinnedThreads()], python(code)))
     assert row["status"] == NOT_IN_EFFECT and "may run on all CPUs" in row["message"]
 
@@ -120,11 +149,18 @@ def test_an_affinity_that_somebody_else_changes_under_way_is_noticed(binaries):
 def test_a_setting_that_somebody_else_changes_under_way_is_noticed_and_left_as_it_is(binaries):
     path = Path("/proc/sys/vm/stat_interval")
     old = path.read_text()
-    workload, attachments = treated([Setting(str(path), "77")], python(f"open('{path}', 'w').write('78'); import time; time.sleep(0.2)"))
+    workload, attachments = treated(
+        [Setting(str(path), "77")],
+        python(f"open('{path}', 'w').write('78'); import time; time.sleep(0.2)"),
+    )
     try:
         with pytest.warns(RuntimeWarning, match="left alone"):
             row = run_once(workload, attachments)
-        assert row["status"] == NOT_IN_EFFECT and "78, not 77" in row["message"] and path.read_text().strip() == "78"
+        assert (
+            row["status"] == NOT_IN_EFFECT
+            and "78, not 77" in row["message"]
+            and path.read_text().strip() == "78"
+        )
     finally:
         path.write_text(old)
 
@@ -142,28 +178,54 @@ def test_a_program_that_puts_its_own_layout_back_is_noticed(binaries):
     """personality(0) acts at the next exec, and the kernel tells it at once."""
     if not NoRandomisation().possible():
         pytest.skip("the personality may not be changed here")
-    row = run_once(*treated([NoRandomisation()], python("import ctypes, time; ctypes.CDLL(None).personality(0); time.sleep(0.2)")))
+    row = run_once(
+        *treated(
+            [NoRandomisation()],
+            python("import ctypes, time; ctypes.CDLL(None).personality(0); time.sleep(0.2)"),
+        )
+    )
     assert row["status"] == NOT_IN_EFFECT and "randomised" in row["message"]
 
 
 def test_a_campaign_does_not_count_runs_without_their_mitigation(binaries, tmp_path, nothing_left):
     """It records them, tries again, and gives up with the reason."""
     workload, attachments = treated("openmp-passive", program("sleep 0.03"))
-    campaign = Campaign(tmp_path / "runs", [Cell("openmp-passive", workload, attachments=attachments)], 2, max_failures=2)
+    campaign = Campaign(
+        tmp_path / "runs",
+        [Cell("openmp-passive", workload, attachments=attachments)],
+        2,
+        max_failures=2,
+    )
     with pytest.raises(RunError, match=NOT_IN_EFFECT):
         campaign.run()
     assert len(campaign.runs()) == 2 and finished(campaign.runs()).empty
 
 
-def test_treated_and_untreated_runs_are_interleaved_and_told_apart(binaries, tmp_path, nothing_left):
+def test_treated_and_untreated_runs_are_interleaved_and_told_apart(
+    binaries, tmp_path, nothing_left
+):
     if not mitigations()["statistics-rarely"].possible():
         pytest.skip("this user may not change sysctls")
     path = "/proc/sys/vm/stat_interval"
     old = float(Path(path).read_text())
-    runs = finished(Campaign(tmp_path, cells(program(f"cat {path}", seconds=r"(?P<seconds>\d+)"), ["statistics-rarely"]), 4).run())
-    assert runs.groupby("cell")["seconds"].unique().map(list).to_dict() == {"baseline": [old], "statistics-rarely": [120.0]}
-    assert dict(zip(runs["cell"], runs["mitigation"])) == {"baseline": "none", "statistics-rarely": "statistics-rarely"}
-    assert set(runs["round"]) == {0, 1, 2, 3} and len(set(runs.groupby("round")["cell"].first())) == 2, "the order changes from round to round"
+    runs = finished(
+        Campaign(
+            tmp_path,
+            cells(program(f"cat {path}", seconds=r"(?P<seconds>\d+)"), ["statistics-rarely"]),
+            4,
+        ).run()
+    )
+    assert runs.groupby("cell")["seconds"].unique().map(list).to_dict() == {
+        "baseline": [old],
+        "statistics-rarely": [120.0],
+    }
+    assert dict(zip(runs["cell"], runs["mitigation"])) == {
+        "baseline": "none",
+        "statistics-rarely": "statistics-rarely",
+    }
+    assert (
+        set(runs["round"]) == {0, 1, 2, 3} and len(set(runs.groupby("round")["cell"].first())) == 2
+    ), "the order changes from round to round"
 
 
 def test_a_mitigation_that_is_not_possible_says_so_before_anything_is_run():
@@ -187,11 +249,17 @@ KILLED = """
 
 
 STATE = {
-    "settings.Setting('/proc/sys/vm/stat_interval', '66')": lambda: Path("/proc/sys/vm/stat_interval").read_text(),
-    "settings.InterruptsAway()": lambda: {path: path.read_text() for path in Path("/proc/irq").glob("[0-9]*/smp_affinity_list")},
+    "settings.Setting('/proc/sys/vm/stat_interval', '66')": (
+        lambda: Path("/proc/sys/vm/stat_interval").read_text()
+    ),
+    "settings.InterruptsAway()": lambda: {
+        path: path.read_text() for path in Path("/proc/irq").glob("[0-9]*/smp_affinity_list")
+    },
     "settings.WorkqueuesAway()": lambda: Path("/sys/devices/virtual/workqueue/cpumask").read_text(),
-    "groups.CpuSet('one')": lambda: folders("cpuset"), "groups.CpuWeight()": lambda: folders("cpu"),
-    "preparing.Latency(0)": lambda: Path("/dev/cpu_dma_latency").open("rb", buffering=0).read(4)}
+    "groups.CpuSet('one')": lambda: folders("cpuset"),
+    "groups.CpuWeight()": lambda: folders("cpu"),
+    "preparing.Latency(0)": lambda: Path("/dev/cpu_dma_latency").open("rb", buffering=0).read(4),
+}
 
 
 def folders(controller: str) -> list[str]:
@@ -200,11 +268,25 @@ def folders(controller: str) -> list[str]:
 
 @needs_root
 def test_all_is_undone_after_a_sigkill(binaries):
-    """One of each kind of action on the machine, all at once in a process that is killed in the middle of a run."""
-    possible = [text for text in STATE if eval(text, {"settings": settings, "groups": groups, "preparing": preparing}).possible()]
+    """One of each kind of action on the machine, all at once in a process that is killed in the
+    middle of a run.
+    """
+    possible = [
+        text
+        for text in STATE
+        if eval(text, {"settings": settings, "groups": groups, "preparing": preparing}).possible()
+    ]
     before = {text: STATE[text]() for text in possible}
-    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(KILLED).replace("ACTIONS", f"[{', '.join(possible)}]")], stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(KILLED).replace("ACTIONS", f"[{', '.join(possible)}]"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert child.stdout.readline() == "running\n", child.stderr.read()
         during = {text: STATE[text]() for text in possible}

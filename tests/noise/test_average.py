@@ -11,12 +11,28 @@ from nbhelpers.noise import average_noise
 
 from .independent import event_table, runs_table
 
-rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["irq", "softirq", "thread"]),
-                          st.sampled_from(["a", "b", "c"]), st.integers(0, 1000), st.integers(0, 100)), min_size=1, max_size=60)
+rows = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.integers(0, 2),
+        st.sampled_from(["irq", "softirq", "thread"]),
+        st.sampled_from(["a", "b", "c"]),
+        st.integers(0, 1000),
+        st.integers(0, 100),
+    ),
+    min_size=1,
+    max_size=60,
+)
 
 
 def test_a_run_without_the_source_counts_as_zero():
-    events = event_table([(0, 0, "irq", "timer", 0, 10), (0, 1, "irq", "timer", 5, 20), (1, 0, "thread", "kworker", 0, 7)])
+    events = event_table(
+        [
+            (0, 0, "irq", "timer", 0, 10),
+            (0, 1, "irq", "timer", 5, 20),
+            (1, 0, "thread", "kworker", 0, 7),
+        ]
+    )
     average = average_noise(events, runs_table([0.5, 1.0, 2.0])).set_index("source")
     assert average.loc["timer", "frequency_hz"] == pytest.approx((2 / 0.5 + 0 + 0) / 3)
     assert average.loc["timer", "duration_ns"] == 15
@@ -29,32 +45,63 @@ def test_a_run_without_the_source_counts_as_zero():
 def test_same_as_pandas_whatever_the_order(rows, random):
     seconds = {0: 0.3, 1: 1.7, 2: 0.9, 3: 2.0}
     events = event_table(rows)
-    average = average_noise(events, runs_table(list(seconds.values()))).set_index(["kind", "source"]).sort_index()
-    per_run = events.groupby(["kind", "source", "run"]).size().unstack(fill_value=0).reindex(columns=range(4), fill_value=0)
+    average = (
+        average_noise(events, runs_table(list(seconds.values())))
+        .set_index(["kind", "source"])
+        .sort_index()
+    )
+    per_run = (
+        events.groupby(["kind", "source", "run"])
+        .size()
+        .unstack(fill_value=0)
+        .reindex(columns=range(4), fill_value=0)
+    )
     expected = (per_run / pd.Series(seconds)).mean(axis=1).sort_index()
     assert average["frequency_hz"].to_dict() == pytest.approx(expected.to_dict())
-    assert average["duration_ns"].to_dict() == pytest.approx(events.groupby(["kind", "source"])["duration_ns"].mean().to_dict())
+    assert average["duration_ns"].to_dict() == pytest.approx(
+        events.groupby(["kind", "source"])["duration_ns"].mean().to_dict()
+    )
     random.shuffle(rows)
     again = average_noise(event_table(rows), runs_table(list(seconds.values())))
-    pd.testing.assert_frame_equal(average.sort_index(), again.set_index(["kind", "source"]).sort_index(), check_exact=True)
+    pd.testing.assert_frame_equal(
+        average.sort_index(), again.set_index(["kind", "source"]).sort_index(), check_exact=True
+    )
 
 
 def test_many_sources_in_many_runs_take_the_sorting_way_and_agree():
-    """More cells (source × run) than a table may have: the numbers must not depend on which way is taken."""
+    """More cells (source × run) than a table may have: the numbers must not depend on which way is
+    taken.
+    """
     generator = np.random.default_rng(1)
     count = 3000
-    events = event_table([(int(run), 0, "thread", f"t{source}", 0, int(duration)) for run, source, duration in
-                          zip(generator.integers(0, 400, count), generator.integers(0, 900, count), generator.integers(1, 99, count))])
+    events = event_table(
+        [
+            (int(run), 0, "thread", f"t{source}", 0, int(duration))
+            for run, source, duration in zip(
+                generator.integers(0, 400, count),
+                generator.integers(0, 900, count),
+                generator.integers(1, 99, count),
+            )
+        ]
+    )
     average = average_noise(events, runs_table([0.5] * 400)).set_index("source")
     expected = events.groupby("source").size() / 0.5 / 400
     assert average["frequency_hz"].to_dict() == pytest.approx(expected.to_dict())
 
 
 def test_categories_objects_and_text_give_the_same():
-    events = event_table([(0, 0, "irq", "timer", 0, 10), (0, 0, "thread", "kworker", 9, 3), (1, 0, "irq", "timer", 0, 12)])
+    events = event_table(
+        [
+            (0, 0, "irq", "timer", 0, 10),
+            (0, 0, "thread", "kworker", 9, 3),
+            (1, 0, "irq", "timer", 0, 12),
+        ]
+    )
     plain = average_noise(events, runs_table([1.0, 1.0]))
     for dtype in ("category", object):
-        same = average_noise(events.astype({"kind": dtype, "source": dtype}), runs_table([1.0, 1.0]))
+        same = average_noise(
+            events.astype({"kind": dtype, "source": dtype}), runs_table([1.0, 1.0])
+        )
         pd.testing.assert_frame_equal(plain, same)
 
 
@@ -66,18 +113,21 @@ def test_unfinished_runs_are_no_data():
     assert average.attrs["runs"] == 1
 
 
-@pytest.mark.parametrize("change, message", [
-    (lambda e, r: (e.drop(columns="source"), r), "lacks source"),
-    (lambda e, r: (e, r.drop(columns="seconds")), "lacks seconds"),
-    (lambda e, r: (e, r.assign(status="exit 3")), "no finished run"),
-    (lambda e, r: (e, r.assign(run=0)), "occurs twice"),
-    (lambda e, r: (e, r.assign(seconds=0.0)), "lasted 0.0 seconds"),
-    (lambda e, r: (e.assign(run=77), r), "no event belongs to a finished run"),
-    (lambda e, r: (e.assign(duration_ns=-1), r), "-1 lies outside"),
-    (lambda e, r: (e.assign(duration_ns=1.5), r), "not a whole number: 1.5"),
-    (lambda e, r: (e.assign(kind="smi"), r), "unknown kind 'smi'"),
-    (lambda e, r: (e.assign(source=None), r), "without a source"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda e, r: (e.drop(columns="source"), r), "lacks source"),
+        (lambda e, r: (e, r.drop(columns="seconds")), "lacks seconds"),
+        (lambda e, r: (e, r.assign(status="exit 3")), "no finished run"),
+        (lambda e, r: (e, r.assign(run=0)), "occurs twice"),
+        (lambda e, r: (e, r.assign(seconds=0.0)), "lasted 0.0 seconds"),
+        (lambda e, r: (e.assign(run=77), r), "no event belongs to a finished run"),
+        (lambda e, r: (e.assign(duration_ns=-1), r), "-1 lies outside"),
+        (lambda e, r: (e.assign(duration_ns=1.5), r), "not a whole number: 1.5"),
+        (lambda e, r: (e.assign(kind="smi"), r), "unknown kind 'smi'"),
+        (lambda e, r: (e.assign(source=None), r), "without a source"),
+    ],
+)
 def test_unusable_tables_are_named(change, message):
     events, runs = change(event_table([(0, 0, "irq", "timer", 0, 10)]), runs_table([1.0, 1.0]))
     with pytest.raises(InputError, match=message):

@@ -1,4 +1,6 @@
-"""The delta against literal loops: the text of section 4.2, and the published code as the notes describe it."""
+"""The delta against literal loops: the text of section 4.2, and the published code as the notes
+describe it.
+"""
 
 import numpy as np
 import pandas as pd
@@ -12,8 +14,18 @@ from nbhelpers.noise import average_noise, delta_noise
 from .independent import event_table, published_delta, runs_table, text_delta
 
 LENGTHS = [1.0, 1.5, 0.7]
-rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from(["irq", "thread"]), st.sampled_from(["a", "b"]),
-                          st.integers(0, 50), st.integers(0, 12)), min_size=1, max_size=40)
+rows = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.integers(0, 2),
+        st.sampled_from(["irq", "thread"]),
+        st.sampled_from(["a", "b"]),
+        st.integers(0, 50),
+        st.integers(0, 12),
+    ),
+    min_size=1,
+    max_size=40,
+)
 rows = rows.map(lambda found: [*found, (1, 0, "irq", "a", 3, 5)])  # the longest run has an event
 KEYS = ["cpu", "start_ns", "source", "kind", "duration_ns"]
 
@@ -28,9 +40,14 @@ def comparable(events) -> list[tuple]:
 def test_paper_is_the_text_of_section_4_2(rows):
     events, runs = event_table(rows), runs_table(LENGTHS)
     average = average_noise(events, runs)
-    averages = {(a.kind, a.source): (a.frequency_hz, int(np.floor(a.duration_ns + 0.5))) for a in average.itertuples()}
+    averages = {
+        (a.kind, a.source): (a.frequency_hz, int(np.floor(a.duration_ns + 0.5)))
+        for a in average.itertuples()
+    }
     worst = events[events["run"] == 1].to_dict("records")
-    assert comparable(delta_noise(events, average, runs)) == comparable(text_delta(worst, averages, 1.5))
+    assert comparable(delta_noise(events, average, runs)) == comparable(
+        text_delta(worst, averages, 1.5)
+    )
 
 
 @settings(max_examples=120, deadline=None)
@@ -38,18 +55,29 @@ def test_paper_is_the_text_of_section_4_2(rows):
 def test_compat_is_the_published_code(rows):
     events, runs = event_table(rows), runs_table(LENGTHS)
     delta = delta_noise(events, average_noise(events, runs), runs, method="compat")
-    assert comparable(delta) == comparable(published_delta(events.to_dict("records"), dict(enumerate(LENGTHS)), 1))
+    assert comparable(delta) == comparable(
+        published_delta(events.to_dict("records"), dict(enumerate(LENGTHS)), 1)
+    )
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(0, 400), min_size=1, max_size=6), st.lists(st.integers(1, 9), min_size=6, max_size=30))
+@given(
+    st.lists(st.integers(0, 400), min_size=1, max_size=6),
+    st.lists(st.integers(1, 9), min_size=6, max_size=30),
+)
 def test_compat_with_events_much_longer_than_the_average(long, short):
     """Long events are picked again and again; the number of picks may run out in the middle of one."""
     rows = [(1, 0, "thread", "a", at * 1000, length) for at, length in enumerate(long)]
-    rows += [(run, 1, "thread", "a", at * 10, length) for at, length in enumerate(short) for run in (0, 2)]
+    rows += [
+        (run, 1, "thread", "a", at * 10, length)
+        for at, length in enumerate(short)
+        for run in (0, 2)
+    ]
     events, runs = event_table(rows), runs_table(LENGTHS)
     delta = delta_noise(events, average_noise(events, runs), runs, method="compat")
-    assert comparable(delta) == comparable(published_delta(events.to_dict("records"), dict(enumerate(LENGTHS)), 1))
+    assert comparable(delta) == comparable(
+        published_delta(events.to_dict("records"), dict(enumerate(LENGTHS)), 1)
+    )
 
 
 @settings(max_examples=100, deadline=None)
@@ -61,7 +89,9 @@ def test_accounts_close_nothing_grows_and_order_does_not_matter(rows, method, ra
     delta = delta_noise(events, average, runs, method=method)
     assert delta.attrs["removed_ns"] + delta.attrs["kept_ns"] == own["duration_ns"].sum()
     assert delta.attrs["removed_events"] + delta.attrs["kept"] == len(own)
-    assert delta.attrs["kept"] == len(delta) and delta.attrs["kept_ns"] == delta["duration_ns"].sum()
+    assert (
+        delta.attrs["kept"] == len(delta) and delta.attrs["kept_ns"] == delta["duration_ns"].sum()
+    )
     assert (delta["end_ns"] - delta["start_ns"] == delta["duration_ns"]).all()
     numbered = events.assign(pid=range(len(events)))
     before = numbered.set_index("pid")["duration_ns"]
@@ -69,13 +99,25 @@ def test_accounts_close_nothing_grows_and_order_does_not_matter(rows, method, ra
     assert (after["duration_ns"].to_numpy() <= before[after["pid"]].to_numpy()).all()
     random.shuffle(rows)
     again = event_table(rows)
-    assert comparable(delta_noise(again, average_noise(again, runs), runs, method=method)) == comparable(delta)
+    assert comparable(
+        delta_noise(again, average_noise(again, runs), runs, method=method)
+    ) == comparable(delta)
 
 
 def timer_and_outlier() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The example of the notes: 3 runs, 100 timer interrupts of 2 µs a CPU, in the worst one of 50 µs and a kworker of 1 ms."""
-    rows = [(run, cpu, "irq", "local_timer", at * 10_000_000, 2000) for run in range(3) for cpu in (0, 1) for at in range(100)]
-    rows += [(1, 0, "irq", "local_timer", 5_000_000, 50_000), (1, 1, "thread", "kworker/1:0", 7_000_000, 1_000_000)]
+    """The example of the notes: 3 runs, 100 timer interrupts of 2 µs a CPU, in the worst one of 50
+    µs and a kworker of 1 ms.
+    """
+    rows = [
+        (run, cpu, "irq", "local_timer", at * 10_000_000, 2000)
+        for run in range(3)
+        for cpu in (0, 1)
+        for at in range(100)
+    ]
+    rows += [
+        (1, 0, "irq", "local_timer", 5_000_000, 50_000),
+        (1, 1, "thread", "kworker/1:0", 7_000_000, 1_000_000),
+    ]
     return event_table(rows), runs_table([1.0, 1.1, 1.0])
 
 
@@ -83,32 +125,55 @@ def test_the_text_keeps_the_outlier_and_the_published_code_does_not():
     events, runs = timer_and_outlier()
     average = average_noise(events, runs)
     paper = delta_noise(events, average, runs)
-    assert paper[["source", "duration_ns"]].values.tolist() == [["local_timer", 50_000 - 2080], ["kworker/1:0", 1_000_000]]
+    assert paper[["source", "duration_ns"]].values.tolist() == [
+        ["local_timer", 50_000 - 2080],
+        ["kworker/1:0", 1_000_000],
+    ]
     compat = delta_noise(events, average, runs, method="compat")
     assert compat[["source", "duration_ns"]].values.tolist() == [["kworker/1:0", 1_000_000]]
     assert compat.attrs["removed_events"] == 201
 
 
 def test_expected_number_is_rounded_half_upwards_and_the_end_moves_with_the_duration():
-    events = event_table([(0, 0, "irq", "t", 10, 30), (0, 0, "irq", "t", 100, 29), (0, 0, "irq", "t", 200, 60)])
+    events = event_table(
+        [(0, 0, "irq", "t", 10, 30), (0, 0, "irq", "t", 100, 29), (0, 0, "irq", "t", 200, 60)]
+    )
     events["end_ns"] += 5  # five ns of nested noise
-    average = pd.DataFrame({"kind": ["irq"], "source": ["t"], "frequency_hz": [3.0], "duration_ns": [20.0]})
+    average = pd.DataFrame(
+        {"kind": ["irq"], "source": ["t"], "frequency_hz": [3.0], "duration_ns": [20.0]}
+    )
     delta = delta_noise(events, average, runs_table([0.5]))  # 1.5 expected: 2
-    assert delta[["start_ns", "duration_ns", "end_ns"]].values.tolist() == [[10, 10, 25], [100, 9, 114], [200, 60, 265]]
-    assert delta.attrs["run"] == 0 and delta.attrs["seconds"] == 0.5 and delta.attrs["tracer"] == "by hand"
+    assert delta[["start_ns", "duration_ns", "end_ns"]].values.tolist() == [
+        [10, 10, 25],
+        [100, 9, 114],
+        [200, 60, 265],
+    ]
+    assert (
+        delta.attrs["run"] == 0
+        and delta.attrs["seconds"] == 0.5
+        and delta.attrs["tracer"] == "by hand"
+    )
 
 
 def test_equally_close_events_the_earliest_is_reduced():
-    events = event_table([(0, 1, "irq", "t", 50, 25), (0, 0, "irq", "t", 40, 15), (0, 0, "irq", "t", 50, 15)])
-    average = pd.DataFrame({"kind": ["irq"], "source": ["t"], "frequency_hz": [2.0], "duration_ns": [20.0]})
-    assert delta_noise(events, average, runs_table([1.0]))[["cpu", "start_ns", "duration_ns"]].values.tolist() == [[1, 50, 25]]
+    events = event_table(
+        [(0, 1, "irq", "t", 50, 25), (0, 0, "irq", "t", 40, 15), (0, 0, "irq", "t", 50, 15)]
+    )
+    average = pd.DataFrame(
+        {"kind": ["irq"], "source": ["t"], "frequency_hz": [2.0], "duration_ns": [20.0]}
+    )
+    assert delta_noise(events, average, runs_table([1.0]))[
+        ["cpu", "start_ns", "duration_ns"]
+    ].values.tolist() == [[1, 50, 25]]
 
 
 def test_which_run():
     events = event_table([(run, 0, "irq", "t", 0, run + 1) for run in range(4)])
     runs = runs_table([1.0, 2.0, 2.0, 9.0]).assign(status=["ok", "ok", "ok", "exit 1"])
     none = average_noise(events, runs).iloc[:0]
-    assert delta_noise(events, none, runs).attrs["run"] == 1  # the longest that finished, of equals the lowest
+    assert (
+        delta_noise(events, none, runs).attrs["run"] == 1
+    )  # the longest that finished, of equals the lowest
     assert delta_noise(events, none, runs, run=2)["duration_ns"].tolist() == [3]
     with pytest.raises(InputError, match="run 3 is not a finished run"):
         delta_noise(events, none, runs, run=3)
@@ -118,15 +183,20 @@ def test_which_run():
 
 def test_a_source_of_another_kind_is_another_source():
     events = event_table([(0, 0, "irq", "x", 0, 10), (0, 0, "thread", "x", 20, 10)])
-    average = pd.DataFrame({"kind": ["thread"], "source": ["x"], "frequency_hz": [5.0], "duration_ns": [10.0]})
+    average = pd.DataFrame(
+        {"kind": ["thread"], "source": ["x"], "frequency_hz": [5.0], "duration_ns": [10.0]}
+    )
     assert delta_noise(events, average, runs_table([1.0]))["kind"].tolist() == ["irq"]
 
 
 def test_unusable_averages_and_methods_are_named():
     events, runs = event_table([(0, 0, "irq", "x", 0, 10)]), runs_table([1.0])
     average = average_noise(events, runs)
-    for bad, message in ((pd.concat([average, average]), "occurs twice"), (average.assign(frequency_hz=np.nan), "not a number"),
-                         (average.drop(columns="kind"), "lacks kind")):
+    for bad, message in (
+        (pd.concat([average, average]), "occurs twice"),
+        (average.assign(frequency_hz=np.nan), "not a number"),
+        (average.drop(columns="kind"), "lacks kind"),
+    ):
         with pytest.raises(InputError, match=message):
             delta_noise(events, bad, runs)
     with pytest.raises(InputError, match="unknown method 'exact'"):

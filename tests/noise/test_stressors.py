@@ -1,4 +1,6 @@
-"""Noise that does more than occupy a CPU: events, their place on a time line, and the config that holds them."""
+"""Noise that does more than occupy a CPU: events, their place on a time line, and the config that
+holds them.
+"""
 
 import json
 import re
@@ -12,12 +14,28 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from nbhelpers.errors import InputError
-from nbhelpers.noise import NoiseConfig, combined_noise, signature_noise, stressor_noise, stressor_pattern, stressor_table
+from nbhelpers.noise import (
+    NoiseConfig,
+    combined_noise,
+    signature_noise,
+    stressor_noise,
+    stressor_pattern,
+    stressor_table,
+)
 from nbhelpers.noise._reading import SCHEMA
 from nbhelpers.noise._vocabulary import ALL_KINDS, KINDS, ON_ONE_CPU, STRESSOR_KINDS, STRESSORS
 
 HEADER = Path(__file__).parents[2] / "injector_c" / "kinds.h"
-HPAS = {"cpuoccupy", "cachecopy", "membw", "memeater", "memleak", "iobandwidth", "iometadata", "netoccupy"}  # Ates et al., ICPP 2019
+HPAS = {
+    "cpuoccupy",
+    "cachecopy",
+    "membw",
+    "memeater",
+    "memleak",
+    "iobandwidth",
+    "iometadata",
+    "netoccupy",
+}  # Ates et al., ICPP 2019
 
 
 def config_of(*parts: pd.DataFrame) -> NoiseConfig:
@@ -28,11 +46,18 @@ def plain(seconds: float = 0.5) -> pd.DataFrame:
     return signature_noise(100, 300, seconds=seconds, cpus=[0, 1])
 
 
-# The vocabulary ----------------------------------------------------------------------------------------------------------
+# The vocabulary
+# --------------------------------------------------------------------------------------------------
+
 
 def test_the_codes_are_those_of_the_c_core():
-    defined = {name.lower(): int(code) for name, code in re.findall(r"#define NB_(\w+) (\d+)", HEADER.read_text())}
-    assert {kind: defined[kind] for kind in STRESSORS} == {kind: stressor.code for kind, stressor in STRESSORS.items()}
+    defined = {
+        name.lower(): int(code)
+        for name, code in re.findall(r"#define NB_(\w+) (\d+)", HEADER.read_text())
+    }
+    assert {kind: defined[kind] for kind in STRESSORS} == {
+        kind: stressor.code for kind, stressor in STRESSORS.items()
+    }
     assert defined["kind_count"] == len(STRESSORS) + 1
 
 
@@ -49,13 +74,23 @@ def test_the_schema_knows_the_same_kinds():
     assert next(field["enum"] for field in fields if field["title"] == "kind") == list(ALL_KINDS)
 
 
-# Events ------------------------------------------------------------------------------------------------------------------
+# Events
+# --------------------------------------------------------------------------------------------------
+
 
 @settings(max_examples=100, deadline=None)
 @given(st.floats(0, 1), st.floats(0.01, 2), st.floats(0, 1), st.floats(0.1, 1e9))
 def test_a_ramp_has_half_the_area_of_its_rectangle(start_s, length_s, part, intensity):
     window_s = round(start_s + length_s, 9) + 1e-6
-    noise = stressor_noise("memory_read", intensity, window_s, [3], start_s=start_s, duration_s=length_s, ramp_s=part * length_s * 0.99)
+    noise = stressor_noise(
+        "memory_read",
+        intensity,
+        window_s,
+        [3],
+        start_s=start_s,
+        duration_s=length_s,
+        ramp_s=part * length_s * 0.99,
+    )
     begin, end = noise["start_ns"].to_numpy(), noise["end_ns"].to_numpy()
     assert (begin[1:] == end[:-1]).all() and (noise["duration_ns"] == end - begin).all()
     assert begin[0] == round(start_s * 1e9) and end[-1] == round((start_s + length_s) * 1e9)
@@ -67,37 +102,80 @@ def test_a_ramp_has_half_the_area_of_its_rectangle(start_s, length_s, part, inte
 
 def test_a_stretch_on_several_cpus():
     noise = stressor_noise("timer", 2000, 1.0, [4, 2], start_s=0.25)
-    assert noise[["cpu", "start_ns", "end_ns", "intensity"]].values.tolist() == [[2, 25e7, 1e9, 2000], [4, 25e7, 1e9, 2000]]
+    assert noise[["cpu", "start_ns", "end_ns", "intensity"]].values.tolist() == [
+        [2, 25e7, 1e9, 2000],
+        [4, 25e7, 1e9, 2000],
+    ]
     assert set(noise["policy"]) == {"SCHED_OTHER"} and noise.attrs["seconds"] == 1.0
 
 
 def test_a_pattern_has_the_times_of_its_signature():
-    times = signature_noise(frequency_hz=20, duration_us=1000, seconds=1.0, cpus=[0, 1], phase="random", seed=4)
-    noise = stressor_pattern("network", 1e6, frequency_hz=20, duration_us=1000, seconds=1.0, cpus=[0, 1], phase="random", seed=4)
-    pd.testing.assert_frame_equal(noise[["cpu", "start_ns", "duration_ns", "end_ns"]], times[["cpu", "start_ns", "duration_ns", "end_ns"]])
+    times = signature_noise(
+        frequency_hz=20, duration_us=1000, seconds=1.0, cpus=[0, 1], phase="random", seed=4
+    )
+    noise = stressor_pattern(
+        "network",
+        1e6,
+        frequency_hz=20,
+        duration_us=1000,
+        seconds=1.0,
+        cpus=[0, 1],
+        phase="random",
+        seed=4,
+    )
+    pd.testing.assert_frame_equal(
+        noise[["cpu", "start_ns", "duration_ns", "end_ns"]],
+        times[["cpu", "start_ns", "duration_ns", "end_ns"]],
+    )
     assert set(noise["kind"]) == {"network"} and set(noise["intensity"]) == {1e6}
 
 
-@pytest.mark.parametrize("change, match", [
-    ({"kind": "coffee"}, "unknown kind 'coffee'"), ({"kind": "irq"}, "unknown kind 'irq'"), ({"intensity": 0}, "intensity of memory_read noise is 0"),
-    ({"intensity": -1.0}, "positive number of bytes/s"), ({"intensity": float("nan")}, "is nan"), ({"intensity": float("inf")}, "is inf"),
-    ({"intensity": "1e6"}, "is '1e6'"), ({"kind": "duty", "intensity": 1.5}, "more than 0, at most 1"), ({"start_s": 1.0}, "noise from 1.0 s"),
-    ({"start_s": -0.1}, "noise from -0.1"), ({"start_s": 0.6, "duration_s": 0.6}, "to 1.2 s in a window of 1.0"), ({"ramp_s": 1.1}, "a ramp of 1.1 s"),
-    ({"kind": "memory_hold", "ramp_s": 0.1}, "has no ramp"), ({"priority": 20}, "SCHED_OTHER. with priority 20"), ({"policy": "SCHED_DEADLINE"}, "SCHED_DEADLINE"),
-    ({"cpus": []}, "cpus is"), ({"cpus": [0, 0]}, "cpus is"), ({"seconds": float("inf")}, "in a window of inf")])
+@pytest.mark.parametrize(
+    "change, match",
+    [
+        ({"kind": "coffee"}, "unknown kind 'coffee'"),
+        ({"kind": "irq"}, "unknown kind 'irq'"),
+        ({"intensity": 0}, "intensity of memory_read noise is 0"),
+        ({"intensity": -1.0}, "positive number of bytes/s"),
+        ({"intensity": float("nan")}, "is nan"),
+        ({"intensity": float("inf")}, "is inf"),
+        ({"intensity": "1e6"}, "is '1e6'"),
+        ({"kind": "duty", "intensity": 1.5}, "more than 0, at most 1"),
+        ({"start_s": 1.0}, "noise from 1.0 s"),
+        ({"start_s": -0.1}, "noise from -0.1"),
+        ({"start_s": 0.6, "duration_s": 0.6}, "to 1.2 s in a window of 1.0"),
+        ({"ramp_s": 1.1}, "a ramp of 1.1 s"),
+        ({"kind": "memory_hold", "ramp_s": 0.1}, "has no ramp"),
+        ({"priority": 20}, "SCHED_OTHER. with priority 20"),
+        ({"policy": "SCHED_DEADLINE"}, "SCHED_DEADLINE"),
+        ({"cpus": []}, "cpus is"),
+        ({"cpus": [0, 0]}, "cpus is"),
+        ({"seconds": float("inf")}, "in a window of inf"),
+    ],
+)
 def test_what_cannot_be_is_refused(change, match):
     arguments = {"kind": "memory_read", "intensity": 1e9, "seconds": 1.0, "cpus": [0]} | change
     with pytest.raises(InputError, match=match):
         stressor_noise(**arguments)
 
 
-# The config --------------------------------------------------------------------------------------------------------------
+# The config
+# --------------------------------------------------------------------------------------------------
+
 
 def test_kinds_overlap_with_each_other_and_occupation_stays_what_it_was():
     alone = config_of(plain())
-    config = config_of(plain(), stressor_noise("memory_read", 1e9, 0.5, [0, 1]), stressor_noise("ipi", 500, 0.5, [1], start_s=0.1, duration_s=0.2))
+    config = config_of(
+        plain(),
+        stressor_noise("memory_read", 1e9, 0.5, [0, 1]),
+        stressor_noise("ipi", 500, 0.5, [1], start_s=0.1, duration_s=0.2),
+    )
     events = config.events()
-    occupying = events[events["intensity"].isna()].drop(columns=["intensity", "event"]).reset_index(drop=True)
+    occupying = (
+        events[events["intensity"].isna()]
+        .drop(columns=["intensity", "event"])
+        .reset_index(drop=True)
+    )
     expected = alone.events().drop(columns="event")
     for name in ("kind", "source"):
         occupying[name], expected[name] = occupying[name].astype(str), expected[name].astype(str)
@@ -105,40 +183,69 @@ def test_kinds_overlap_with_each_other_and_occupation_stays_what_it_was():
     assert sorted(events["intensity"].dropna()) == [500, 1e9, 1e9]
     assert (events.groupby("cpu")["start_ns"].diff().dropna() >= 0).all()
     assert "103 events of" not in repr(config) and "3 events of other kinds" in repr(config)
-    assert config.summary().set_index(["cpu", "kind"]).loc[(1, "memory_read"), "longest_block_ms"] == 500
+    assert (
+        config.summary().set_index(["cpu", "kind"]).loc[(1, "memory_read"), "longest_block_ms"]
+        == 500
+    )
 
 
 def test_a_config_without_them_is_the_same_bytes_as_ever(tmp_path):
     events = plain()
-    bare, column = NoiseConfig.from_events(events), NoiseConfig.from_events(events.assign(intensity=np.nan))
+    bare = NoiseConfig.from_events(events)
+    column = NoiseConfig.from_events(events.assign(intensity=np.nan))
     assert bare == column and bare.digest == column.digest
     assert bare.write(tmp_path / "a").read_bytes() == column.write(tmp_path / "b").read_bytes()
-    assert b"intensity" not in (tmp_path / "a").read_bytes() and list(bare.events()["kind"].cat.categories) == list(KINDS)
+    assert b"intensity" not in (tmp_path / "a").read_bytes() and list(
+        bare.events()["kind"].cat.categories
+    ) == list(KINDS)
     left = config_of(events, stressor_noise("ipi", 500, 0.5, [1])).mapped({0: 0})
-    assert left.digest == bare.mapped({0: 0}).digest and left == NoiseConfig.read(left.write(tmp_path / "c"))
+    assert left.digest == bare.mapped({0: 0}).digest and left == NoiseConfig.read(
+        left.write(tmp_path / "c")
+    )
 
 
 @pytest.mark.parametrize("name", ["config.json", "config.json.gz"])
 def test_a_config_comes_back_from_its_file(tmp_path, name):
-    config = config_of(plain(), *(stressor_noise(kind, 0.5 if kind == "duty" else 12345.678, 0.5, [0]) for kind in STRESSOR_KINDS))
+    config = config_of(
+        plain(),
+        *(
+            stressor_noise(kind, 0.5 if kind == "duty" else 12345.678, 0.5, [0])
+            for kind in STRESSOR_KINDS
+        ),
+    )
     back = NoiseConfig.read(config.write(tmp_path / name))
     assert back == config and back.digest == config.digest
     pd.testing.assert_frame_equal(back.events(), config.events())
     document = json.loads(config.write(tmp_path / "plain.json").read_text())
     Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
-    assert document["columns"][-1] == "intensity" and {row[6] for row in document["cpus"]["1"]} == {None}
+    assert document["columns"][-1] == "intensity" and {row[6] for row in document["cpus"]["1"]} == {
+        None
+    }
 
 
 def test_the_digest_tells_intensities_apart():
-    one, other = (config_of(stressor_noise("timer", rate, 0.1, [0])).digest for rate in (1000, 1001))
+    one, other = (
+        config_of(stressor_noise("timer", rate, 0.1, [0])).digest for rate in (1000, 1001)
+    )
     assert one != other
 
 
-@pytest.mark.parametrize("place, value, field", [
-    (6, None, "intensity"), (6, 0, "intensity"), (6, -1.0, "intensity"), (6, "1", "intensity"), (6, True, "intensity"), (4, "irq", "intensity"),
-    (4, "coffee", "kind")])
+@pytest.mark.parametrize(
+    "place, value, field",
+    [
+        (6, None, "intensity"),
+        (6, 0, "intensity"),
+        (6, -1.0, "intensity"),
+        (6, "1", "intensity"),
+        (6, True, "intensity"),
+        (4, "irq", "intensity"),
+        (4, "coffee", "kind"),
+    ],
+)
 def test_a_damaged_event_is_named_and_the_schema_agrees(tmp_path, place, value, field):
-    document = json.loads(config_of(stressor_noise("timer", 1000, 0.1, [5])).write(tmp_path / "good.json").read_text())
+    document = json.loads(
+        config_of(stressor_noise("timer", 1000, 0.1, [5])).write(tmp_path / "good.json").read_text()
+    )
     document["cpus"]["5"][0][place] = value
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(document))
@@ -149,7 +256,9 @@ def test_a_damaged_event_is_named_and_the_schema_agrees(tmp_path, place, value, 
 
 
 def test_a_kind_needs_the_column(tmp_path):
-    document = json.loads(config_of(stressor_noise("timer", 1000, 0.1, [5])).write(tmp_path / "good.json").read_text())
+    document = json.loads(
+        config_of(stressor_noise("timer", 1000, 0.1, [5])).write(tmp_path / "good.json").read_text()
+    )
     document["columns"].pop()
     document["cpus"]["5"][0].pop()
     (tmp_path / "bad.json").write_text(json.dumps(document))
@@ -161,7 +270,10 @@ def test_a_kind_needs_the_column(tmp_path):
 
 
 def test_two_of_a_kind_on_a_cpu_do_not_overlap():
-    first, second = (stressor_noise("timer", 1000, 1.0, [0], start_s=start, duration_s=0.5) for start in (0.0, 0.4))
+    first, second = (
+        stressor_noise("timer", 1000, 1.0, [0], start_s=start, duration_s=0.5)
+        for start in (0.0, 0.4)
+    )
     with pytest.raises(InputError, match="two events of timer noise overlap"):
         config_of(first, second)
     assert len(config_of(first, stressor_noise("timer", 1000, 1.0, [0], start_s=0.5)).events()) == 2
@@ -170,7 +282,9 @@ def test_two_of_a_kind_on_a_cpu_do_not_overlap():
 
 def test_the_published_format_has_no_words_for_them(tmp_path):
     with pytest.raises(InputError, match="can only occupy CPUs"):
-        config_of(stressor_noise("timer", 1000, 0.1, [0])).write_published(tmp_path / "published.json")
+        config_of(stressor_noise("timer", 1000, 0.1, [0])).write_published(
+            tmp_path / "published.json"
+        )
 
 
 def test_only_noise_of_one_run_is_combined():

@@ -5,9 +5,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribute import classify, compare, course_of, explain, quantile_effect, replayed_rules
+from nbhelpers.attribute import (
+    classify,
+    compare,
+    course_of,
+    explain,
+    quantile_effect,
+    replayed_rules,
+)
 from nbhelpers.errors import InputError
-from nbhelpers.report import ROLES, figure_attribution, figure_classes, figure_factor, figure_quantile_shift, figure_stopping
+from nbhelpers.report import (
+    ROLES,
+    figure_attribution,
+    figure_classes,
+    figure_factor,
+    figure_quantile_shift,
+    figure_stopping,
+)
 
 from .test_figures import check_inside, points, said_instead
 
@@ -22,7 +36,13 @@ def campaign():
     random = np.random.default_rng(0)
     slow = random.random(150) < 0.2
     seconds = random.normal(0.4, 0.006, 150) + 0.1 * slow
-    return pd.DataFrame({"seconds": seconds, "faults_per_s": (random.poisson(100, 150) + 250 * slow) / seconds, "status": "ok"})
+    return pd.DataFrame(
+        {
+            "seconds": seconds,
+            "faults_per_s": (random.poisson(100, 150) + 250 * slow) / seconds,
+            "status": "ok",
+        }
+    )
 
 
 def test_classes_show_every_run_in_value_and_in_time():
@@ -48,7 +68,9 @@ def test_the_quantile_shift_is_the_comparisons():
     before = campaign()["seconds"].to_numpy()
     comparison = compare(before, before * 0.9)
     figure = figure_quantile_shift(comparison)
-    line = next(line for line in figure.axes[1].lines if len(line.get_xdata()) == len(comparison.shift))
+    line = next(
+        line for line in figure.axes[1].lines if len(line.get_xdata()) == len(comparison.shift)
+    )
     assert np.allclose(line.get_ydata(), comparison.shift["shift"])
     check_inside(figure)
 
@@ -60,7 +82,9 @@ def test_a_factor_has_its_lines():
     assert len(points(figure.axes[0])) == 150
     median = next(line for line in figure.axes[0].lines if line.get_label() == "median")
     rise = np.diff(median.get_ydata()) / np.diff(median.get_xdata())
-    assert rise == pytest.approx(quantile_effect(runs, "faults_per_s", quantiles=[0.5]).loc[0.5, "slope"])
+    assert rise == pytest.approx(
+        quantile_effect(runs, "faults_per_s", quantiles=[0.5]).loc[0.5, "slope"]
+    )
     check_inside(figure)
 
 
@@ -81,8 +105,13 @@ def test_stopping_rules_are_drawn_where_they_stop_hollow_where_they_did_not():
     upper, lower = figure.axes
     assert [text.get_text() for text in lower.get_yticklabels()] == stops["rule"].tolist()
     drawn = {line.get_label(): line for line in lower.lines}
-    assert drawn["the rule stops"].get_xdata().tolist() == stops.loc[stops["stopped"], "runs"].tolist()
-    assert drawn["the record ended first"].get_markerfacecolor() == "white" and (drawn["the record ended first"].get_xdata() == 60).all()
+    assert (
+        drawn["the rule stops"].get_xdata().tolist() == stops.loc[stops["stopped"], "runs"].tolist()
+    )
+    assert (
+        drawn["the record ended first"].get_markerfacecolor() == "white"
+        and (drawn["the record ended first"].get_xdata() == 60).all()
+    )
     assert np.allclose(upper.lines[0].get_ydata(), course["value"]) and upper.get_ylabel() == "CV"
     plt.close(figure)
     assert "nothing to draw" in said_instead(figure_stopping(course, stops.iloc[:0]))

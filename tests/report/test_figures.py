@@ -7,7 +7,18 @@ import pytest
 
 from nbhelpers.attribute import explain
 from nbhelpers.errors import InputError
-from nbhelpers.report import (ROLES, figure_attribution, figure_compare, figure_distribution, figure_excess, figure_felt, figure_noise, figure_planted, figure_timeline, use_style)
+from nbhelpers.report import (
+    ROLES,
+    figure_attribution,
+    figure_compare,
+    figure_distribution,
+    figure_excess,
+    figure_felt,
+    figure_noise,
+    figure_planted,
+    figure_timeline,
+    use_style,
+)
 from nbhelpers.report.style import roles_of
 from nbhelpers.trace import summary
 
@@ -19,12 +30,20 @@ def closed():
 
 
 def points(axes):
-    return np.concatenate([np.asarray(collection.get_offsets()) for collection in axes.collections if len(collection.get_offsets())])
+    return np.concatenate(
+        [
+            np.asarray(collection.get_offsets())
+            for collection in axes.collections
+            if len(collection.get_offsets())
+        ]
+    )
 
 
 def words(figure):
     figure.draw_without_rendering()
-    return [text for text in figure.findobj(plt.Text) if text.get_visible() and text.get_text().strip()]
+    return [
+        text for text in figure.findobj(plt.Text) if text.get_visible() and text.get_text().strip()
+    ]
 
 
 def said_instead(figure) -> str:
@@ -37,7 +56,9 @@ def check_inside(figure):
     """Everything that is drawn lies on the paper (within half a point)."""
     figure.canvas.draw()
     drawn, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(drawn.x0, drawn.y0) > -0.007 and drawn.x1 < width + 0.007 and drawn.y1 < height + 0.007, drawn
+    assert (
+        min(drawn.x0, drawn.y0) > -0.007 and drawn.x1 < width + 0.007 and drawn.y1 < height + 0.007
+    ), drawn
 
 
 def test_the_distribution_shows_every_finished_run(runs):
@@ -49,14 +70,20 @@ def test_the_distribution_shows_every_finished_run(runs):
 
 def test_the_distribution_by_cell(runs):
     figure = figure_distribution(runs, by="cell")
-    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == ["baseline", "traced", "injected"]
+    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == [
+        "baseline",
+        "traced",
+        "injected",
+    ]
     check_inside(figure)
 
 
 def test_the_comparison_shows_every_run_and_the_anomaly(runs):
     figure = figure_compare(runs, anomaly_seconds=0.53)
     axes = figure.axes[0]
-    assert np.isin(np.round(runs.loc[runs["status"] == "ok", "seconds"], 9), np.round(points(axes)[:, 1], 9)).all()
+    assert np.isin(
+        np.round(runs.loc[runs["status"] == "ok", "seconds"], 9), np.round(points(axes)[:, 1], 9)
+    ).all()
     assert any(np.allclose(line.get_ydata(), 0.53) for line in axes.lines)
     assert "n = 29" in "".join(text.get_text() for text in words(figure))
     check_inside(figure)
@@ -65,8 +92,11 @@ def test_the_comparison_shows_every_run_and_the_anomaly(runs):
 def explained(slow_rate):
     random = np.random.default_rng(3)
     slow = random.random(120) < 0.25
-    table = {"seconds": random.normal(0.4, 0.005, 120) + 0.1 * slow,
-             "nonvoluntary_context_switches_per_s": random.poisson(100 + slow_rate * slow), "other_per_s": random.poisson(50, 120)}
+    table = {
+        "seconds": random.normal(0.4, 0.005, 120) + 0.1 * slow,
+        "nonvoluntary_context_switches_per_s": random.poisson(100 + slow_rate * slow),
+        "other_per_s": random.poisson(50, 120),
+    }
     runs = pd.DataFrame(table)
     return explain(runs), runs
 
@@ -74,18 +104,27 @@ def explained(slow_rate):
 def test_the_tree_counts_the_runs():
     explanation, runs = explained(300)
     figure = figure_attribution(explanation, runs)
-    nodes = [text.get_text() for text in words(figure) if " slow" in text.get_text() and " fast" in text.get_text()]
+    nodes = [
+        text.get_text()
+        for text in words(figure)
+        if " slow" in text.get_text() and " fast" in text.get_text()
+    ]
     slow = int(explanation.labels.sum())
     assert f"{120 - slow} fast\n{slow} slow" in nodes[0] and "nonvoluntary_" in nodes[0]
     leaves = [node.split() for node in nodes if "?" not in node]
-    assert sum(int(leaf[0]) for leaf in leaves) == 120 - slow and sum(int(leaf[2]) for leaf in leaves) == slow
+    assert (
+        sum(int(leaf[0]) for leaf in leaves) == 120 - slow
+        and sum(int(leaf[2]) for leaf in leaves) == slow
+    )
     check_inside(figure)
 
 
 def test_no_tree_is_drawn_where_nothing_was_found():
     explanation, runs = explained(0)
     figure = figure_attribution(explanation, runs)
-    assert "Nothing among these" in "".join(text.get_text() for text in words(figure)).replace("\n", " ")
+    assert "Nothing among these" in "".join(text.get_text() for text in words(figure)).replace(
+        "\n", " "
+    )
     check_inside(figure)
 
 
@@ -106,13 +145,22 @@ def test_many_sources_are_summed_up(events):
     noise = summed(events.assign(source=[f"source{number % 30}" for number in range(200)]))
     figure = figure_noise(noise)
     assert len(figure.axes[0].get_yticklabels()) == 13
-    assert sum(bar.get_width() for bar in figure.axes[0].patches) == pytest.approx(100 * noise["cpu_share"].sum())
+    assert sum(bar.get_width() for bar in figure.axes[0].patches) == pytest.approx(
+        100 * noise["cpu_share"].sum()
+    )
 
 
 def test_the_time_line_draws_each_event_where_it_is(events):
     one = events[events["run"] == 0]
     figure = figure_timeline(one)
-    starts = np.sort(np.concatenate([[path.vertices[:, 0].min() for path in collection.get_paths()] for collection in figure.axes[0].collections]))
+    starts = np.sort(
+        np.concatenate(
+            [
+                [path.vertices[:, 0].min() for path in collection.get_paths()]
+                for collection in figure.axes[0].collections
+            ]
+        )
+    )
     assert np.allclose(starts, np.sort(one["start_ns"] / 1e6))
     check_inside(figure)
 
@@ -179,16 +227,38 @@ def test_roles_are_fixed_and_differ_in_more_than_colour():
 
 def felt_log():
     """Two events of 2 and 1 ms on CPU 0, one on CPU 1; each took as long as planned."""
-    log = pd.DataFrame({"ran_on": [0, 0, 1], "policy": "SCHED_FIFO", "replay_start_ns": [5e6, 20e6, 7e6], "replayed_ns": [2e6, 1e6, 5e5], "outcome": "injected"})
-    log = log.assign(taken_ns=log["replay_start_ns"], end_ns=log["replay_start_ns"] + log["replayed_ns"], took_ns=log["replayed_ns"])
-    gaps = pd.DataFrame({"cpu": [0, 0, 0, 1], "start_ns": [4.99e6, 12e6, 19.99e6, 7e6], "duration_ns": [2.02e6, 3e6, 1.02e6, 5e5]})
+    log = pd.DataFrame(
+        {
+            "ran_on": [0, 0, 1],
+            "policy": "SCHED_FIFO",
+            "replay_start_ns": [5e6, 20e6, 7e6],
+            "replayed_ns": [2e6, 1e6, 5e5],
+            "outcome": "injected",
+        }
+    )
+    log = log.assign(
+        taken_ns=log["replay_start_ns"],
+        end_ns=log["replay_start_ns"] + log["replayed_ns"],
+        took_ns=log["replayed_ns"],
+    )
+    gaps = pd.DataFrame(
+        {
+            "cpu": [0, 0, 0, 1],
+            "start_ns": [4.99e6, 12e6, 19.99e6, 7e6],
+            "duration_ns": [2.02e6, 3e6, 1.02e6, 5e5],
+        }
+    )
     return log, gaps
 
 
 def test_the_figure_of_what_was_felt_adds_up_what_met_an_injected_event_only():
     figure = figure_felt(*felt_log())
     lost = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[2].lines}
-    assert lost["planned"] == pytest.approx(3) and lost["injected"] == pytest.approx(3) and lost["felt"] == pytest.approx(3.04)
+    assert (
+        lost["planned"] == pytest.approx(3)
+        and lost["injected"] == pytest.approx(3)
+        and lost["felt"] == pytest.approx(3.04)
+    )
     bars = [len(collection.get_paths()) for collection in figure.axes[0].collections]
     assert bars == [1, 2, 2, 2], "the gap that met no event is pale"
     assert "CPU 0" in figure.axes[0].get_title(loc="left")
@@ -199,13 +269,26 @@ def test_of_another_cpu_on_request_and_nothing_of_a_log_without_an_injected_even
     log, gaps = felt_log()
     figure = figure_felt(log, gaps, cpu=1, around_ms=(6.5, 8))
     assert figure.axes[3].get_xlim() == (6.5, 8) and "CPU 1" in figure.axes[0].get_title(loc="left")
-    assert "no event was injected" in said_instead(figure_felt(log.assign(outcome="not reached"), gaps))
+    assert "no event was injected" in said_instead(
+        figure_felt(log.assign(outcome="not reached"), gaps)
+    )
 
 
 def test_the_excess_of_slow_runs_is_drawn_part_by_part():
-    values = {"excess_ms": [12.0, 9.0], "kernel_ms": [5.0, 0.0], "hypervisor_ms": [6.0, 8.0], "unexplained_ms": [1.0, 1.0]}
-    table = pd.DataFrame({"case": [1, 2], "anomaly_seconds": [0.42, 0.41], **values}
-                         | {f"{name}_{end}": np.array(own) + shift for name, own in values.items() for end, shift in (("low", -1), ("high", 1))})
+    values = {
+        "excess_ms": [12.0, 9.0],
+        "kernel_ms": [5.0, 0.0],
+        "hypervisor_ms": [6.0, 8.0],
+        "unexplained_ms": [1.0, 1.0],
+    }
+    table = pd.DataFrame(
+        {"case": [1, 2], "anomaly_seconds": [0.42, 0.41], **values}
+        | {
+            f"{name}_{end}": np.array(own) + shift
+            for name, own in values.items()
+            for end, shift in (("low", -1), ("high", 1))
+        }
+    )
     figure = figure_excess(table)
     heights = [bar.get_height() for bar in figure.axes[0].patches]
     assert heights == [height for own in values.values() for height in own]

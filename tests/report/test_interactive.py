@@ -1,4 +1,6 @@
-"""The cutoff that can be dragged: the view follows it, in the widget and in the twin that needs no kernel."""
+"""The cutoff that can be dragged: the view follows it, in the widget and in the twin that needs no
+kernel.
+"""
 
 import re
 
@@ -14,8 +16,15 @@ from nbhelpers.report import explore
 def runs():
     random = np.random.default_rng(3)
     faults = random.poisson(50, 60) + 300 * (np.arange(60) % 3 == 0)
-    return pd.DataFrame({"run": range(60), "minor_faults": faults, "irq_LOC": random.poisson(100, 60), "status": "ok",
-                         "seconds": 0.1 + 1e-4 * faults + 1e-3 * random.standard_normal(60)})
+    return pd.DataFrame(
+        {
+            "run": range(60),
+            "minor_faults": faults,
+            "irq_LOC": random.poisson(100, 60),
+            "status": "ok",
+            "seconds": 0.1 + 1e-4 * faults + 1e-3 * random.standard_normal(60),
+        }
+    )
 
 
 def slow(text):
@@ -26,7 +35,11 @@ def test_the_view_follows_the_slider(runs):
     box = explore(runs, start=0.12).widget()
     slider, shown = box.children
     assert slow(shown.value) == (runs["seconds"] > 0.12).sum() == 20
-    assert "minor_faults" in shown.value and "Page faults" in shown.value and "data:image/png" in shown.value
+    assert (
+        "minor_faults" in shown.value
+        and "Page faults" in shown.value
+        and "data:image/png" in shown.value
+    )
     slider.value = slider.min
     assert slow(shown.value) == (runs["seconds"] > slider.value).sum() > 50
 
@@ -34,7 +47,10 @@ def test_the_view_follows_the_slider(runs):
 def test_the_twin_shows_one_view_of_several_and_loads_nothing(runs):
     twin = explore(runs, start=0.12).twin()
     views = twin.split("<div data-view=")[1:]
-    assert len(views) == 8 and [view.split(">")[0].endswith('none"') for view in views].count(False) == 1
+    assert (
+        len(views) == 8
+        and [view.split(">")[0].endswith('none"') for view in views].count(False) == 1
+    )
     counts = [slow(view) for view in views]
     assert counts == sorted(counts, reverse=True) and 20 in counts
     assert "http" not in re.sub(r"base64,[^\"]+", "", twin)

@@ -10,7 +10,9 @@ CONFIGS = ["Rm", "RmHK", "RmHK2", "TP", "TPHK", "TPHK2"]
 
 
 def tables_3_to_5():
-    return pd.concat([published(f"persson2025-table{number}") for number in (3, 4, 5)], ignore_index=True)
+    return pd.concat(
+        [published(f"persson2025-table{number}") for number in (3, 4, 5)], ignore_index=True
+    )
 
 
 def test_every_table_tells_where_it_is_from():
@@ -18,7 +20,12 @@ def test_every_table_tells_where_it_is_from():
     assert [f"persson2025-table{number}" in names for number in range(1, 8)] == [True] * 7
     for name in names:
         attributes = published(name).attrs
-        assert attributes["paper"] and attributes["doi"] and attributes["table"] == name[-1] and attributes["caption"]
+        assert (
+            attributes["paper"]
+            and attributes["doi"]
+            and attributes["table"] == name[-1]
+            and attributes["caption"]
+        )
 
 
 def test_table_1_increases_follow_from_its_times():
@@ -31,16 +38,22 @@ def test_tables_3_to_5_are_complete():
     cells = tables_3_to_5()
     assert len(cells) == 8 * 6 + 8 * 6 + 12 * 6
     assert cells.notna().all(axis=None)
-    assert not cells.duplicated(["platform", "benchmark", "model", "smt", "noise_config", "config"]).any()
+    assert not cells.duplicated(
+        ["platform", "benchmark", "model", "smt", "noise_config", "config"]
+    ).any()
     assert set(cells["config"]) == set(CONFIGS)
 
 
 def test_noise_configs_of_a_case_imply_the_same_baseline():
-    """seconds / (1 + increase) is the baseline, and the paper has one baseline for both noise configs: an error of typing shows."""
+    """seconds / (1 + increase) is the baseline, and the paper has one baseline for both noise
+    configs: an error of typing shows.
+    """
     cells = tables_3_to_5()
     baseline = cells["seconds"] / (1 + cells["increase_percent"] / 100)
     keys = ["platform", "benchmark", "model", "smt", "config"]
-    spread = baseline.groupby([cells[key] for key in keys]).agg(lambda values: values.max() / values.min() - 1)
+    spread = baseline.groupby([cells[key] for key in keys]).agg(
+        lambda values: values.max() / values.min() - 1
+    )
     assert spread.max() < 0.002
 
 

@@ -9,9 +9,18 @@ import pytest
 
 from nbhelpers.empty import because, why_empty
 from nbhelpers.errors import InputError
-from nbhelpers.report import collect, figure_compare, provenance_html, published, save_figure, save_table
+from nbhelpers.report import (
+    collect,
+    figure_compare,
+    provenance_html,
+    published,
+    save_figure,
+    save_table,
+)
 
-FRAME = pd.DataFrame({"benchmark": ["N-body", "a_b & 50 %"], "seconds": [1 / 3, np.nan], "runs": [3, 4]})
+FRAME = pd.DataFrame(
+    {"benchmark": ["N-body", "a_b & 50 %"], "seconds": [1 / 3, np.nan], "runs": [3, 4]}
+)
 
 
 def test_same_data_same_bytes(tmp_path, runs):
@@ -19,10 +28,14 @@ def test_same_data_same_bytes(tmp_path, runs):
         save_figure(figure_compare(runs), "compare", "Three cells.", runs, tmp_path / folder)
         save_table(FRAME, "table", "Numbers.", tmp_path / folder)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert names == sorted([f"compare.{kind}" for kind in ("csv", "json", "pdf", "png", "svg")] +
-                           [f"table.{kind}" for kind in ("csv", "html", "json", "tex")])
+    assert names == sorted(
+        [f"compare.{kind}" for kind in ("csv", "json", "pdf", "png", "svg")]
+        + [f"table.{kind}" for kind in ("csv", "html", "json", "tex")]
+    )
     for name in names:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), (
+            name
+        )
 
 
 def test_no_date_in_the_files(tmp_path, runs):
@@ -40,7 +53,9 @@ def test_a_figure_is_saved_at_print_size(tmp_path, runs):
 
 
 def test_a_figure_shows_its_picture_and_caption(tmp_path, runs):
-    page = save_figure(figure_compare(runs), "compare", "Three <cells>.", runs, tmp_path)._repr_html_()
+    page = save_figure(
+        figure_compare(runs), "compare", "Three <cells>.", runs, tmp_path
+    )._repr_html_()
     assert "data:image/png;base64," in page and "<figcaption>Three &lt;cells&gt;." in page
 
 
@@ -74,7 +89,11 @@ def test_a_named_index_becomes_a_column(tmp_path):
 def test_ours_stands_beside_the_published_value(tmp_path):
     ours = pd.DataFrame({"benchmark": ["N-body", "other"], "increase_percent": [0.2, 0.1]})
     record = save_table(ours, "tracing", "Tracing.", tmp_path, published("persson2025-table1"))
-    assert list(record.frame.columns) == ["benchmark", "increase_percent", "increase_percent (published)"]
+    assert list(record.frame.columns) == [
+        "benchmark",
+        "increase_percent",
+        "increase_percent (published)",
+    ]
     assert record.frame["increase_percent (published)"].tolist()[0] == 0.67
     assert np.isnan(record.frame["increase_percent (published)"][1])
     assert "table 1" in record.caption and "Persson" in record.caption
@@ -82,7 +101,9 @@ def test_ours_stands_beside_the_published_value(tmp_path):
 
 def test_a_published_table_that_does_not_fit_is_refused(tmp_path):
     with pytest.raises(InputError, match="nothing to match"):
-        save_table(pd.DataFrame({"x": [1.0]}), "table", "", tmp_path, published("persson2025-table1"))
+        save_table(
+            pd.DataFrame({"x": [1.0]}), "table", "", tmp_path, published("persson2025-table1")
+        )
     ours = pd.DataFrame({"benchmark": ["N-body"], "seconds": [0.4]})
     with pytest.raises(InputError, match="several rows"):
         save_table(ours, "table", "", tmp_path, published("persson2025-table3"))
@@ -104,7 +125,11 @@ def test_the_paper_numbers_tables_and_figures_in_order(tmp_path, runs):
     (tmp_path / "10-a" / "found.json").write_text('["a sentence"]')
     paper = collect(tmp_path)
     assert [(item.label, item.record.name, item.stage) for item in paper] == [
-        ("Table 1", "zulu", "10-a"), ("Figure 1", "alpha", "10-a"), ("Table 2", "mike", "10-a"), ("Table 3", "later", "20-b")]
+        ("Table 1", "zulu", "10-a"),
+        ("Figure 1", "alpha", "10-a"),
+        ("Table 2", "mike", "10-a"),
+        ("Table 3", "later", "20-b"),
+    ]
     assert paper["mike"].label == "Table 2" and repr(paper) == "Paper(3 tables, 1 figures)"
     assert "<b>Table 1.</b> again" in paper._repr_html_()
     assert [item.record.name for item in paper.of("20-b")] == ["later"]
@@ -115,7 +140,9 @@ def test_an_empty_paper(tmp_path):
 
 
 def test_provenance_is_flattened_and_escaped():
-    block = provenance_html({"machine": {"kernel": "6.1 <x>", "cpus": [0, 1], "governor": None}, "commit": "abc"})
+    block = provenance_html(
+        {"machine": {"kernel": "6.1 <x>", "cpus": [0, 1], "governor": None}, "commit": "abc"}
+    )
     assert "<th>machine / kernel</th><td>6.1 &lt;x&gt;</td>" in block
     assert "<td>0, 1</td>" in block and "<td>none</td>" in block
 
@@ -135,32 +162,62 @@ def test_several_words_in_a_cell_are_read_as_words(tmp_path):
     frame = pd.DataFrame({"members": [("minor_faults", "system_s"), ("steal_s",)]})
     save_table(frame, "groups", "Groups.", tmp_path)
     page = (tmp_path / "groups.html").read_text()
-    assert "minor_faults, system_s" in page and "steal_s" in page and "(&#x27;" not in page and "('" not in page
+    assert (
+        "minor_faults, system_s" in page
+        and "steal_s" in page
+        and "(&#x27;" not in page
+        and "('" not in page
+    )
 
 
-@pytest.mark.parametrize("column, values, shown", [
-    ("ratio", [0.681, 0.6615, 1.2, 0.0], ["0.6810", "0.6615", "1.2000", "0"]),  # as many decimals each
-    ("ratio", [17.5, 1.27, float("nan")], ["17.500", "1.270", "–"]),
-    ("factor", [1050.0, 0.08049], ["1050", "0.08049"]),  # too wide for decimals in common
-    ("events", [3.0, 0.0], ["3", "0"]),
-    ("mean_us", [0.0057, 1971.23], ["0.0057", "1971.2"]),  # no number is printed as the zero that it is not
-    ("p_value", [0.0, 0.00002, 0.00031, 0.04], ["0.000", "<0.0001", "0.00031", "0.040"]),
-    ("change_percent", [-0.000001], [">-0.0001"]),
-])
-def test_numbers_are_printed_alike_down_a_column_and_never_as_a_zero_that_they_are_not(tmp_path, column, values, shown):
+@pytest.mark.parametrize(
+    "column, values, shown",
+    [
+        (
+            "ratio",
+            [0.681, 0.6615, 1.2, 0.0],
+            ["0.6810", "0.6615", "1.2000", "0"],
+        ),  # as many decimals each
+        ("ratio", [17.5, 1.27, float("nan")], ["17.500", "1.270", "–"]),
+        ("factor", [1050.0, 0.08049], ["1050", "0.08049"]),  # too wide for decimals in common
+        ("events", [3.0, 0.0], ["3", "0"]),
+        (
+            "mean_us",
+            [0.0057, 1971.23],
+            ["0.0057", "1971.2"],
+        ),  # no number is printed as the zero that it is not
+        ("p_value", [0.0, 0.00002, 0.00031, 0.04], ["0.000", "<0.0001", "0.00031", "0.040"]),
+        ("change_percent", [-0.000001], [">-0.0001"]),
+    ],
+)
+def test_numbers_are_printed_alike_down_a_column_and_never_as_a_zero_that_they_are_not(
+    tmp_path, column, values, shown
+):
     record = save_table(pd.DataFrame({column: values}), "table", "Numbers.", tmp_path)
     body = (tmp_path / "table.html").read_text()
     assert [html.unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", body)] == shown
-    pd.testing.assert_series_equal(record.frame[column], pd.Series(values, name=column), check_dtype=False)
+    pd.testing.assert_series_equal(
+        record.frame[column], pd.Series(values, name=column), check_dtype=False
+    )
 
 
-@pytest.mark.parametrize("columns", [["mitigation", "statistic", "ratio"], ["mitigation", "runs"], ["ratio"], []])
-@pytest.mark.parametrize("beside", [None, pd.DataFrame({"mitigation": ["tcmalloc"], "statistic": ["p95"], "ratio": [0.79]})])
+@pytest.mark.parametrize(
+    "columns", [["mitigation", "statistic", "ratio"], ["mitigation", "runs"], ["ratio"], []]
+)
+@pytest.mark.parametrize(
+    "beside",
+    [None, pd.DataFrame({"mitigation": ["tcmalloc"], "statistic": ["p95"], "ratio": [0.79]})],
+)
 def test_a_table_without_rows_says_why_in_every_format(tmp_path, columns, beside):
-    frame = because(pd.DataFrame(columns=columns), "no allocator is here: apt-get install libjemalloc2, 5 % & more_")
+    frame = because(
+        pd.DataFrame(columns=columns),
+        "no allocator is here: apt-get install libjemalloc2, 5 % & more_",
+    )
     record = save_table(frame, "table", "Nothing.", tmp_path, published=beside)
     page, tex, text = ((tmp_path / f"table.{kind}").read_text() for kind in ("html", "tex", "csv"))
-    assert "No rows: no allocator is here: apt-get install libjemalloc2, 5 % &amp; more_</td>" in page
+    assert (
+        "No rows: no allocator is here: apt-get install libjemalloc2, 5 % &amp; more_</td>" in page
+    )
     assert f'colspan="{max(len(columns), 1)}"' in page
     assert r"No rows: no allocator is here: apt-get install libjemalloc2, 5 \% \& more\_" in tex
     assert "No rows: no allocator is here" in text and len(record.frame) == 0
@@ -172,7 +229,9 @@ def test_the_reason_may_be_given_with_the_table_and_is_not_said_of_one_with_rows
     save_table(pd.DataFrame(columns=["x"]), "table", "", tmp_path, why="nothing was traced")
     assert "No rows: nothing was traced" in (tmp_path / "table.html").read_text()
     save_table(pd.DataFrame({"x": [1.0]}), "table", "", tmp_path, why="nothing was traced")
-    assert "nothing was traced" not in "".join((tmp_path / f"table.{kind}").read_text() for kind in ("html", "tex", "csv"))
+    assert "nothing was traced" not in "".join(
+        (tmp_path / f"table.{kind}").read_text() for kind in ("html", "tex", "csv")
+    )
     assert why_empty(because(pd.DataFrame({"x": [1.0]}), "unused")) == ""
 
 
@@ -184,7 +243,9 @@ def test_a_column_in_which_nothing_was_measured_is_a_number_beside_the_published
 
 
 def test_a_figure_without_data_says_why(tmp_path):
-    data = because(pd.DataFrame(columns=["cell", "status", "seconds"]), "no mitigation can be tried here")
+    data = because(
+        pd.DataFrame(columns=["cell", "status", "seconds"]), "no mitigation can be tried here"
+    )
     record = save_figure(figure_compare(data), "compare", "Nothing.", data, tmp_path)
     assert "no mitigation can be tried here" in (tmp_path / "compare.csv").read_text()
     assert (tmp_path / "compare.pdf").stat().st_size and record.width_in == 3.33

@@ -11,30 +11,44 @@ from nbhelpers.report import Findings, Provenance, accuracy_table, found_html, o
 
 
 def runs_of(mean: float, count: int = 50, seed: int = 0) -> pd.DataFrame:
-    return pd.DataFrame({"seconds": np.random.default_rng(seed).normal(mean, 0.01 * mean, count), "status": "ok"})
+    return pd.DataFrame(
+        {"seconds": np.random.default_rng(seed).normal(mean, 0.01 * mean, count), "status": "ok"}
+    )
 
 
 def test_the_overhead_table_has_the_papers_three_programs_and_ours():
     table = overhead_table(compare(runs_of(0.40), runs_of(0.404, seed=1)), "nbody", 50)
     assert len(table) == 4 and table["benchmark"].iloc[0] == "Persson et al. 2025: N-body"
     ours = table.iloc[-1]
-    assert ours["increase_percent"] == pytest.approx(1, abs=0.6) and ours["low_percent"] < ours["increase_percent"] < ours["high_percent"]
+    assert (
+        ours["increase_percent"] == pytest.approx(1, abs=0.6)
+        and ours["low_percent"] < ours["increase_percent"] < ours["high_percent"]
+    )
     assert table["increase_percent"].iloc[:3].tolist() == [0.67, 0.72, 0.25]
 
 
 def test_the_accuracy_table_has_the_papers_ten_and_a_control():
     table = accuracy_table(0.5, runs_of(0.49), runs_of(0.40), "nbody")
-    assert len(table) == 12 and table["accuracy_percent"].iloc[:10].mean() == pytest.approx(8.57, abs=0.01)
+    assert len(table) == 12 and table["accuracy_percent"].iloc[:10].mean() == pytest.approx(
+        8.57, abs=0.01
+    )
     replayed, control = table.iloc[10], table.iloc[11]
-    assert replayed["accuracy_percent"] == pytest.approx(2, abs=0.5) and replayed["low"] < 0.98 < replayed["high"]
-    assert control["accuracy_percent"] == pytest.approx(20, abs=0.5), "not disturbed, the program is far from the anomaly"
+    assert (
+        replayed["accuracy_percent"] == pytest.approx(2, abs=0.5)
+        and replayed["low"] < 0.98 < replayed["high"]
+    )
+    assert control["accuracy_percent"] == pytest.approx(20, abs=0.5), (
+        "not disturbed, the program is far from the anomaly"
+    )
 
 
 def test_findings_and_provenance_show_themselves(tmp_path):
     (tmp_path / "results/10-x").mkdir(parents=True)
     (tmp_path / "results/10-x/found.json").write_text(json.dumps(["It took **3 s** & <more>."]))
     (tmp_path / "provenance").mkdir()
-    (tmp_path / "provenance/10-x.json").write_text(json.dumps({"commit": "abc", "parameters": {"runs": 3}}))
+    (tmp_path / "provenance/10-x.json").write_text(
+        json.dumps({"commit": "abc", "parameters": {"runs": 3}})
+    )
     assert "<strong>3 s</strong> &amp; &lt;more&gt;" in Findings(tmp_path / "results")._repr_html_()
     assert "abc" in Provenance(tmp_path / "provenance")._repr_html_()
     assert "<script>" not in found_html(["<script>"])

@@ -1,7 +1,8 @@
-"""The LogGOPS model once more, slow and obvious, to test the engine against: one heap, plain lists, exact fractions of integers.
+"""The LogGOPS model once more, slow and obvious, to test the engine against: one heap, plain lists,
+exact fractions of integers.
 
-Nothing is shared with nbhelpers.simulate. `compat` follows the description of the reference simulator's behaviour; `exact` follows
-the documentation of `nbhelpers.simulate.simulate`.
+Nothing is shared with nbhelpers.simulate. `compat` follows the description of the reference
+simulator's behaviour; `exact` follows the documentation of `nbhelpers.simulate.simulate`.
 """
 
 import heapq
@@ -33,6 +34,7 @@ class Stuck(Exception):
 def parse_goal(path: Path) -> list[list[Op]]:
     """A GOAL text of the plain kind: `num_ranks`, rank blocks in order, labels before their use."""
     import gzip
+
     text = gzip.open(path, "rt").read() if path.suffix == ".gz" else path.read_text()
     ranks, labels, ops = [], {}, []
     for line in text.splitlines():
@@ -44,19 +46,33 @@ def parse_goal(path: Path) -> list[list[Op]]:
             ranks.append(ops)
         elif len(words) == 3 and words[1] in ("requires", "irequires"):
             needed = ops[labels[words[2]]]
-            (needed.after_done if words[1] == "requires" else needed.after_begun).append(labels[words[0]])
+            (needed.after_done if words[1] == "requires" else needed.after_begun).append(
+                labels[words[0]]
+            )
             ops[labels[words[0]]].needs += 1
         elif words[0] != "}":
             if words[0].endswith(":"):
                 labels.setdefault(words[0][:-1], len(ops))
                 words = words[1:]
-            options = {words[i]: int(words[i + 1]) for i in range(2, len(words) - 1) if words[i] in ("to", "from", "tag", "cpu", "nic")}
-            ops.append(Op(words[0], int(words[1].rstrip("b")), options.get("to", options.get("from", -1)), options.get("tag", 0),
-                          options.get("cpu", 0), options.get("nic", 0)))
+            options = {
+                words[i]: int(words[i + 1])
+                for i in range(2, len(words) - 1)
+                if words[i] in ("to", "from", "tag", "cpu", "nic")
+            }
+            ops.append(
+                Op(
+                    words[0],
+                    int(words[1].rstrip("b")),
+                    options.get("to", options.get("from", -1)),
+                    options.get("tag", 0),
+                    options.get("cpu", 0),
+                    options.get("nic", 0),
+                )
+            )
     return ranks
 
 
-# --- noise -------------------------------------------------------------------------------------------------------------------
+# --- noise ----------------------------------------------------------------------------------------
 
 
 def noise_compat(trace, phase, begin, length):
@@ -76,7 +92,11 @@ def noise_compat(trace, phase, begin, length):
 def lost(trace, phase, t):
     """Time lost in [−phase, t), by counting covered picoseconds of the periodic union; trace in ps."""
     starts, durations, period = trace
-    intervals = sorted((s + shift * period, s + d + shift * period) for s, d in zip(starts, durations) for shift in (-1, 0))
+    intervals = sorted(
+        (s + shift * period, s + d + shift * period)
+        for s, d in zip(starts, durations)
+        for shift in (-1, 0)
+    )
     pieces, union = [], []
     for low, high in intervals:
         low, high = max(low, 0), min(high, period)
@@ -109,11 +129,13 @@ def finish_exact(trace, phase, begin, work):
     return low
 
 
-# --- the simulation ----------------------------------------------------------------------------------------------------------
+# --- the simulation -------------------------------------------------------------------------------
 
 
 class Reference:
-    """program: list of ranks, each a list of Op. network: (L, o, g, G, O, S), in ns. traces: one a rank or None, with phases."""
+    """program: list of ranks, each a list of Op. network: (L, o, g, G, O, S), in ns. traces: one a
+    rank or None, with phases.
+    """
 
     def __init__(self, program, network, traces=None, phases=None, mode="exact"):
         self.program, self.mode = program, mode
@@ -124,7 +146,8 @@ class Reference:
         self.traces = traces or [None] * len(program)
         self.phases = phases or [0] * len(program)
         ops = [op for rank in program for op in rank]
-        cpus, nics = 1 + max((op.cpu for op in ops), default=0), 1 + max((op.nic for op in ops), default=0)
+        cpus = 1 + max((op.cpu for op in ops), default=0)
+        nics = 1 + max((op.nic for op in ops), default=0)
         self.several_cpus, self.several = cpus > 1, cpus > 1 or nics > 1
         P = len(program)
         self.cpu = [[0] * cpus for _ in range(P)]
@@ -141,7 +164,7 @@ class Reference:
 
     def per_byte(self, cost, size):
         if self.mode == "compat":
-            return (size - 1) * int(cost) % WRAP    # an empty message: minus one byte's cost
+            return (size - 1) * int(cost) % WRAP  # an empty message: minus one byte's cost
         return round((size - 1) * cost) if size else 0
 
     def later(self, h, begin, length):
@@ -209,7 +232,9 @@ class Reference:
         if self.cpu[h][op.cpu] > t:
             return self.again(self.cpu[h][op.cpu], event)
         work = op.size * self.scale
-        end = t + work + self.later(h, t, work) if self.mode == "compat" else self.finish(h, t, work)
+        end = (
+            t + work + self.later(h, t, work) if self.mode == "compat" else self.finish(h, t, work)
+        )
         self.noise[h] += end - t - work
         self.cpu[h][op.cpu] = end
         self.begun(h, i, t)
@@ -295,9 +320,14 @@ class Reference:
                 break
         else:
             self.posted[h].append(i)
-            if self.mode == "exact" and self.several:     # whoever waits for another CPU may now have this receive's
+            if (
+                self.mode == "exact" and self.several
+            ):  # whoever waits for another CPU may now have this receive's
                 for other in {other[1]: other for other in self.pending[h]}.values():
-                    if op.peer in (other[5], -1) and op.tag in (self.program[other[5]][other[4]].tag, -1):
+                    if op.peer in (other[5], -1) and op.tag in (
+                        self.program[other[5]][other[4]].tag,
+                        -1,
+                    ):
                         self.again(t, other)
             return
         self.arrived[h].remove(entry)

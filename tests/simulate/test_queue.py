@@ -1,4 +1,6 @@
-"""The event queue by itself, under sanitizers, against a sorted list: small and large buckets, bursts, one time for all, the distant future."""
+"""The event queue by itself, under sanitizers, against a sorted list: small and large buckets,
+bursts, one time for all, the distant future.
+"""
 
 import shutil
 import subprocess
@@ -15,14 +17,43 @@ def driver(tmp_path_factory) -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("there is no C compiler")
-    subprocess.run([compiler, "-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-fno-sanitize-recover",
-                    "-I", REPOSITORY / "simulator_c", Path(__file__).with_name("queue_driver.c"), "-o", program], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-std=c11",
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsanitize=address,undefined",
+            "-fno-sanitize-recover",
+            "-I",
+            REPOSITORY / "simulator_c",
+            Path(__file__).with_name("queue_driver.c"),
+            "-o",
+            program,
+        ],
+        check=True,
+    )
     return program
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("events, spread, burst", [(2000, 10, 5), (50_000, 1, 3000), (50_000, 100, 20_000), (100_000, 5_000_000, 30_000),
-                                                   (60_000, 2**40, 9000), (30_000, 3000, 60_000), (20_000, 2**50, 10)])
+@pytest.mark.parametrize(
+    "events, spread, burst",
+    [
+        (2000, 10, 5),
+        (50_000, 1, 3000),
+        (50_000, 100, 20_000),
+        (100_000, 5_000_000, 30_000),
+        (60_000, 2**40, 9000),
+        (30_000, 3000, 60_000),
+        (20_000, 2**50, 10),
+    ],
+)
 def test_events_come_in_order(driver: Path, seed: int, events: int, spread: int, burst: int):
-    done = subprocess.run([driver, str(seed), str(events), str(spread), str(burst)], capture_output=True, text=True)
+    done = subprocess.run(
+        [driver, str(seed), str(events), str(spread), str(burst)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,6 @@
-"""Repetitions and their statistics against plain numpy; findings of made-up runs whose truth is known; a small real campaign."""
+"""Repetitions and their statistics against plain numpy; findings of made-up runs whose truth is
+known; a small real campaign.
+"""
 
 import json
 
@@ -9,8 +11,27 @@ import pytest
 from nbhelpers.machine.topology import Cpu, Topology
 from nbhelpers.measure import finished
 from nbhelpers.report import published
-from nbhelpers.studies import (SUPPORTED, UNSEEN, Design, asked, clock_table, cores_left, node_sides, parameter_table, repetitions, reserved_sides, run_statistics,
-                               runs_of_dynamic, runtime_campaign, runtime_design, runtime_findings, smt_sides, thread_scaling, variability_table, weigh)
+from nbhelpers.studies import (
+    SUPPORTED,
+    UNSEEN,
+    Design,
+    asked,
+    clock_table,
+    cores_left,
+    node_sides,
+    parameter_table,
+    repetitions,
+    reserved_sides,
+    run_statistics,
+    runs_of_dynamic,
+    runtime_campaign,
+    runtime_design,
+    runtime_findings,
+    smt_sides,
+    thread_scaling,
+    variability_table,
+    weigh,
+)
 from nbhelpers.studies.cui import STREAM_TIMES
 from nbhelpers.workloads import binary_folder, configurations
 
@@ -21,17 +42,32 @@ DESIGN = Design(configurations(TWO), CONFIGS, ("gcc",), {}, {})
 
 @pytest.fixture(scope="module")
 def made():
-    """Eight rounds of two benchmarks; roaming threads vary by 13 %, pinned ones by 7 %, one thread by 2 %."""
+    """Eight rounds of two benchmarks; roaming threads vary by 13 %, pinned ones by 7 %, one thread
+    by 2 %.
+    """
     random, runs, series = np.random.default_rng(3), [], []
     spreads = {"Rm": 0.2, "RmHK": 0.1, "TP": 0.1, "TP-ST1": 0.02}
     for round_number in range(8):
         for benchmark in ("dynamic_1", "reduction"):
             for config in CONFIGS:
                 run = len(runs)
-                runs.append({"run": run, "cell": f"{benchmark} gcc {config}", "config": config, "round": round_number, "threads": 1 if config == "TP-ST1" else 2})
-                values = random.normal(1.0 if config == "TP-ST1" else 1.5, spreads[config], 50).clip(0.1)
-                series += [{"run": run, "name": name, "unit": "us", "index": index, "value": value}
-                           for name in (benchmark, "reference") for index, value in enumerate(values)]
+                runs.append(
+                    {
+                        "run": run,
+                        "cell": f"{benchmark} gcc {config}",
+                        "config": config,
+                        "round": round_number,
+                        "threads": 1 if config == "TP-ST1" else 2,
+                    }
+                )
+                values = random.normal(
+                    1.0 if config == "TP-ST1" else 1.5, spreads[config], 50
+                ).clip(0.1)
+                series += [
+                    {"run": run, "name": name, "unit": "us", "index": index, "value": value}
+                    for name in (benchmark, "reference")
+                    for index, value in enumerate(values)
+                ]
     return pd.DataFrame(runs), pd.DataFrame(series)
 
 
@@ -41,21 +77,39 @@ def test_each_runs_statistics_are_those_of_its_repetitions(made):
     values = series[(series.run == 5) & (series.name != "reference")]["value"].to_numpy()[:50]
     row = statistics.loc[5]
     assert len(statistics) == len(runs)
-    assert np.allclose([row.mean_us, row.min_normalised, row.max_normalised, row["cv"]],
-                       [values.mean(), values.min() / values.mean(), values.max() / values.mean(), values.std(ddof=1) / values.mean()])
+    assert np.allclose(
+        [row.mean_us, row.min_normalised, row.max_normalised, row["cv"]],
+        [
+            values.mean(),
+            values.min() / values.mean(),
+            values.max() / values.mean(),
+            values.std(ddof=1) / values.mean(),
+        ],
+    )
 
 
 def test_the_variability_between_runs_is_that_of_their_means(made):
     statistics = run_statistics(repetitions(*made))
     row = variability_table(statistics).set_index(["benchmark", "config"]).loc[("dynamic_1", "Rm")]
-    means = statistics[(statistics.benchmark == "dynamic_1") & (statistics.config == "Rm")]["mean_us"]
-    assert np.isclose(row.between_cv_percent, 100 * means.std() / means.mean()) and row.runs == 8 and 11 < row.within_cv_percent < 16
+    means = statistics[(statistics.benchmark == "dynamic_1") & (statistics.config == "Rm")][
+        "mean_us"
+    ]
+    assert (
+        np.isclose(row.between_cv_percent, 100 * means.std() / means.mean())
+        and row.runs == 8
+        and 11 < row.within_cv_percent < 16
+    )
 
 
 def test_what_is_true_of_the_runs_is_supported_and_what_the_machine_lacks_is_not_seen(made):
     table = weigh(runtime_findings(run_statistics(repetitions(*made)), DESIGN)).set_index("finding")
     said = {name.split(" (")[0]: verdict for name, verdict in table["verdict"].items()}
-    assert said["more threads vary more"] == said["pinned threads vary less"] == said["a schedule costs more with more threads"] == SUPPORTED
+    assert (
+        said["more threads vary more"]
+        == said["pinned threads vary less"]
+        == said["a schedule costs more with more threads"]
+        == SUPPORTED
+    )
     assert said["with a core reserved for the system programs vary less"] == SUPPORTED
     unseen = table[table["verdict"] == UNSEEN]["why"]
     assert sorted(unseen) == ["each core runs one thread", "there is one NUMA node"]
@@ -63,17 +117,30 @@ def test_what_is_true_of_the_runs_is_supported_and_what_the_machine_lacks_is_not
 
 def test_the_published_runs_stand_below_ours(made):
     table = runs_of_dynamic(run_statistics(repetitions(*made)), published("cui2023-table2"), "gcc")
-    assert len(table) == 16 + 40 and set(table["platform"]) == {"this machine, TP", "this machine, TP-ST1", "Dardel", "Vera"}
+    assert len(table) == 16 + 40 and set(table["platform"]) == {
+        "this machine, TP",
+        "this machine, TP-ST1",
+        "Dardel",
+        "Vera",
+    }
 
 
 def test_each_benchmark_runs_where_a_figure_needs_it():
-    where = {name: {one.name for one in DESIGN.listed if not one.missing and asked(name, one)} for name in ("dynamic_1", "stream", "static_8", "barrier")}
+    where = {
+        name: {one.name for one in DESIGN.listed if not one.missing and asked(name, one)}
+        for name in ("dynamic_1", "stream", "static_8", "barrier")
+    }
     assert where["dynamic_1"] == where["stream"] == {"Rm", "RmHK", "TP", "TPHK", "TP-ST1", "TP-ST2"}
     assert where["static_8"] == {"Rm", "RmHK"} and where["barrier"] == {"TP", "TP-ST1", "TP-ST2"}
 
 
 def test_of_as_many_threads_a_thread_a_core_is_shown():
-    table = pd.DataFrame({"config": ["TP", "TP-MT8", "TP-ST2", "TP-MT2", "Rm", "TP-one-node"], "threads": [4, 8, 2, 2, 4, 2]})
+    table = pd.DataFrame(
+        {
+            "config": ["TP", "TP-MT8", "TP-ST2", "TP-MT2", "Rm", "TP-one-node"],
+            "threads": [4, 8, 2, 2, 4, 2],
+        }
+    )
     assert thread_scaling(table)["config"].tolist() == ["TP-ST2", "TP", "TP-MT8"]
 
 
@@ -82,24 +149,51 @@ def test_what_a_figure_lacks_it_says_and_what_is_reserved_is_counted(made):
     assert node_sides(DESIGN) == {"TP": "", "TP-two-nodes": "there is one NUMA node"}
     assert cores_left(DESIGN) == {"Rm": 0, "RmHK": 1, "TP": 0, "TP-ST1": 1}
     sides = reserved_sides(repetitions(*made), cores_left(DESIGN))
-    assert sides.groupby("config")["reserved"].first().to_dict() == {"Rm": False, "RmHK": True, "TP": False, "TP-ST1": True}
-    server = configurations(Topology(tuple(Cpu(cpu, cpu % 4, 0, 0, ((cpu + 4) % 8,)) for cpu in range(8))))
+    assert sides.groupby("config")["reserved"].first().to_dict() == {
+        "Rm": False,
+        "RmHK": True,
+        "TP": False,
+        "TP-ST1": True,
+    }
+    server = configurations(
+        Topology(tuple(Cpu(cpu, cpu % 4, 0, 0, ((cpu + 4) % 8,)) for cpu in range(8)))
+    )
     many = Design(server, ("TP-ST4", "TP-MT4", "TP-ST2", "TP-MT2"), ("gcc",), {}, {})
     assert smt_sides(many) == {"TP-ST4": "", "TP-MT4": ""}
 
 
 def test_the_clock_is_the_mean_of_the_runs_and_missing_where_it_is_not_told():
-    runs = pd.DataFrame({"config": ["Rm", "Rm", "TP"], "frequency_mhz": [2000.0, 3000.0, None], "frequency_min_mhz": [1900.0, 2500.0, None], "steal_s": [0.01, 0.03, 0.0]})
+    runs = pd.DataFrame(
+        {
+            "config": ["Rm", "Rm", "TP"],
+            "frequency_mhz": [2000.0, 3000.0, None],
+            "frequency_min_mhz": [1900.0, 2500.0, None],
+            "steal_s": [0.01, 0.03, 0.0],
+        }
+    )
     table = clock_table(runs).set_index("config")
-    assert (table.loc["Rm", "frequency_mhz"], table.loc["Rm", "frequency_min_mhz"], table.loc["Rm", "steal_ms"]) == (2500, 1900, 20)
+    assert (
+        table.loc["Rm", "frequency_mhz"],
+        table.loc["Rm", "frequency_min_mhz"],
+        table.loc["Rm", "steal_ms"],
+    ) == (2500, 1900, 20)
     assert np.isnan(table.loc["TP", "frequency_mhz"]) and table["temperature_c"].isna().all()
 
 
-@pytest.mark.skipif(not (binary_folder() / "schedbench").exists(), reason="the programs are not built")
+@pytest.mark.skipif(
+    not (binary_folder() / "schedbench").exists(), reason="the programs are not built"
+)
 def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
-    for name, size in {"schedbench": 10, "syncbench": 50, "syncbench-atomic": 50, "stream": 3}.items():  # kept sizes: a busy machine would be long in finding some
+    for name, size in {
+        "schedbench": 10,
+        "syncbench": 50,
+        "syncbench-atomic": 50,
+        "stream": 3,
+    }.items():  # kept sizes: a busy machine would be long in finding some
         target = 0.02 * (STREAM_TIMES if name == "stream" else 1)
-        (tmp_path / f"{name}.json").write_text(json.dumps({"size": size, "target_seconds": target, "threads": 0}))
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps({"size": size, "target_seconds": target, "threads": 0})
+        )
     chosen = {"compilers": ["gcc"], "elements": 2**16, "chunks": [8], "constructs": ["atomic"]}
     design = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen)
     campaign = runtime_campaign(tmp_path / "runs", design, runs=1)
@@ -107,8 +201,19 @@ def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
     assert len(runs) == 4 and (runs["placement_ok"] == True).all()  # noqa: E712  (the column may be of objects)
     assert clock_table(runs).set_index("config")["runs"].to_dict() == {"TP-ST1": 4}
     repeated = repetitions(runs, campaign.series())
-    assert set(repeated["benchmark"]) == {"dynamic_1", "reduction", "atomic", "copy", "mul", "add", "triad", "dot"}
+    assert set(repeated["benchmark"]) == {
+        "dynamic_1",
+        "reduction",
+        "atomic",
+        "copy",
+        "mul",
+        "add",
+        "triad",
+        "dot",
+    }
     assert (repeated[repeated["benchmark"] == "dynamic_1"].groupby("run").size() == 100).all()
-    assert parameter_table(design).set_index("parameter").loc["outer_repetitions", "schedbench"] == 100
+    assert (
+        parameter_table(design).set_index("parameter").loc["outer_repetitions", "schedbench"] == 100
+    )
     again = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen, measure=False)
     assert len(runtime_campaign(tmp_path / "runs", again, runs=1, frozen=True).run()) == len(runs)

@@ -1,4 +1,6 @@
-"""The rows of the figure of a worst trace, on the recorded campaign: what is taken and what is left are together the run."""
+"""The rows of the figure of a worst trace, on the recorded campaign: what is taken and what is left
+are together the run.
+"""
 
 from pathlib import Path
 
@@ -24,9 +26,15 @@ def test_what_is_taken_and_what_is_left_are_the_run(worst):
     events = read_traces(RECORDED / "traces", traced_cell(runs, trace))
     own = events[events["run"] == trace.run]
     sums = lanes.groupby("lane", sort=False)["duration_ns"].sum()
-    assert sums.iloc[0] == own["duration_ns"].sum() == sums.iloc[1] + sums.iloc[2] and sums.iloc[2] > 0
+    assert (
+        sums.iloc[0] == own["duration_ns"].sum() == sums.iloc[1] + sums.iloc[2] and sums.iloc[2] > 0
+    )
     assert len(sums) == 4 and sums.iloc[3] > sums.iloc[2]
-    assert lanes.loc[lanes["worst"], "lane"].nunique() == lanes.loc[lanes["left"], "lane"].nunique() == 1
+    assert (
+        lanes.loc[lanes["worst"], "lane"].nunique()
+        == lanes.loc[lanes["left"], "lane"].nunique()
+        == 1
+    )
 
 
 def test_the_parts_of_an_event_lie_within_it(worst):
@@ -34,5 +42,11 @@ def test_the_parts_of_an_event_lie_within_it(worst):
     lanes = trace_lanes(RECORDED, runs, trace)
     taken = lanes[lanes["lane"] == "average noise in it"]
     whole = lanes[lanes["worst"]]
-    ends = {(row.cpu, row.kind, row.source, row.start_ns + row.duration_ns) for row in whole.itertuples()}
-    assert all((row.cpu, row.kind, row.source, row.start_ns + row.duration_ns) in ends for row in taken.itertuples())
+    ends = {
+        (row.cpu, row.kind, row.source, row.start_ns + row.duration_ns)
+        for row in whole.itertuples()
+    }
+    assert all(
+        (row.cpu, row.kind, row.source, row.start_ns + row.duration_ns) in ends
+        for row in taken.itertuples()
+    )

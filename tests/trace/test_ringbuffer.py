@@ -1,4 +1,6 @@
-"""Pages of the ring buffer: hand-made ones with every kind of record, and recorded ones against the kernel's own text."""
+"""Pages of the ring buffer: hand-made ones with every kind of record, and recorded ones against the
+kernel's own text.
+"""
 
 import gzip
 import json
@@ -43,15 +45,31 @@ def padding(delta, size):
 def decoded(*pages, layout=LAYOUT):
     data = np.concatenate(pages)
     found = decode_pages(data, layout)
-    return [(int(time), data[at:at + size].tobytes()) for time, at, size in zip(found.time_ns, found.offset, found.size)]
+    return [
+        (int(time), data[at : at + size].tobytes())
+        for time, at, size in zip(found.time_ns, found.offset, found.size)
+    ]
 
 
 A, B, C = b"aaaa", b"bbbbbbbb", b"c" * 200
 
 
 def test_every_kind_of_record():
-    records = (event(5, A), extend(1 << 30), event(1, B), padding(3, 24), event(0, C, long=True), stamp((1 << 59) - 7), event(2, A))
-    assert decoded(page(*records)) == [(1005, A), (1006 + (1 << 30), B), (1009 + (1 << 30), C), ((1 << 59) - 5, A)]
+    records = (
+        event(5, A),
+        extend(1 << 30),
+        event(1, B),
+        padding(3, 24),
+        event(0, C, long=True),
+        stamp((1 << 59) - 7),
+        event(2, A),
+    )
+    assert decoded(page(*records)) == [
+        (1005, A),
+        (1006 + (1 << 30), B),
+        (1009 + (1 << 30), C),
+        ((1 << 59) - 5, A),
+    ]
 
 
 def test_pages_follow_each_other_in_order():
@@ -64,7 +82,9 @@ def test_the_rest_of_a_page_may_be_padding():
 
 
 def test_absolute_stamps_take_their_top_bits_from_the_page():
-    """59 bits are stored; past the round the stamp is smaller than the time before it, and one is carried."""
+    """59 bits are stored; past the round the stamp is smaller than the time before it, and one is
+    carried.
+    """
     before = (1 << 59) * 3 + 100
     assert decoded(page(stamp(200), event(1, A), time=before)) == [((1 << 59) * 3 + 201, A)]
     assert decoded(page(stamp(50), event(1, A), time=before)) == [((1 << 59) * 4 + 51, A)]
@@ -72,7 +92,9 @@ def test_absolute_stamps_take_their_top_bits_from_the_page():
 
 def test_small_commits_and_large_pages():
     layout = PageLayout(8, 4, 12, 65536)
-    assert decoded(page(event(1, A), event(1, b"d" * 60000, long=True), layout=layout), layout=layout) == [(1001, A), (1002, b"d" * 60000)]
+    assert decoded(
+        page(event(1, A), event(1, b"d" * 60000, long=True), layout=layout), layout=layout
+    ) == [(1001, A), (1002, b"d" * 60000)]
 
 
 def test_no_page_and_an_empty_page():
@@ -85,9 +107,18 @@ def test_missed_events_are_told_from_the_commit_word(flags):
         decoded(page(event(1, A)), page(event(1, A), flags=flags))
 
 
-@pytest.mark.parametrize("bad", [
-    page(struct.pack("<I", 1 << 5 | 28) + b"x" * 8), page(struct.pack("<II", 1 << 5, 5000)), page(struct.pack("<II", 1 << 5, 0)),
-    page(flags=5000), page(flags=6), page(event(1, A), time=(1 << 64) - 5), page(event(1, A))[:4000]])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        page(struct.pack("<I", 1 << 5 | 28) + b"x" * 8),
+        page(struct.pack("<II", 1 << 5, 5000)),
+        page(struct.pack("<II", 1 << 5, 0)),
+        page(flags=5000),
+        page(flags=6),
+        page(event(1, A), time=(1 << 64) - 5),
+        page(event(1, A))[:4000],
+    ],
+)
 def test_damage_is_refused(bad):
     with pytest.raises(InputError, match="damaged|truncated|claims"):
         decoded(bad)
@@ -96,7 +127,11 @@ def test_damage_is_refused(bad):
 def test_the_layout_is_read_from_the_kernel(data):
     known = json.loads(gzip.decompress((data / "contended.formats.json.gz").read_bytes()))
     assert PageLayout.parse(known["header_page"]) == LAYOUT
-    for text in ("", known["header_page"].replace("4080", "4081"), known["header_page"].replace("offset:16", "offset:15")):
+    for text in (
+        "",
+        known["header_page"].replace("4080", "4081"),
+        known["header_page"].replace("offset:16", "offset:15"),
+    ):
         with pytest.raises(InputError):
             PageLayout.parse(text)
 
@@ -108,7 +143,10 @@ def test_recorded_pages_against_the_kernels_own_text(recorded, data):
     """Event by event: CPU, time (to 1 µs), who ran, name and every field of 2867 events."""
     raw = read_raw_tracepoints(recorded("contended"))
     text = gzip.decompress((data / "contended.trace.txt.gz").read_bytes()).decode()
-    rows = sorted((LINE.match(line).groups() for line in text.splitlines() if not line.startswith("#")), key=lambda row: int(row[1]))
+    rows = sorted(
+        (LINE.match(line).groups() for line in text.splitlines() if not line.startswith("#")),
+        key=lambda row: int(row[1]),
+    )
     assert len(rows) == len(raw) == 2867
     for row, (pid, cpu, seconds, micros, name, rest) in zip(raw.to_dict("records"), rows):
         assert (row["pid"], row["cpu"], row["event"]) == (int(pid), int(cpu), name)
@@ -118,10 +156,17 @@ def test_recorded_pages_against_the_kernels_own_text(recorded, data):
 
 def _said(row):
     if row["event"] == "sched_switch":
-        return (f"==> next_comm={row['next_comm']} next_pid={row['next_pid']} next_prio={row['next_prio']}")
+        return (
+            f"==> next_comm={row['next_comm']} next_pid={row['next_pid']}"
+            f" next_prio={row['next_prio']}"
+        )
     if row["event"].startswith("irq_handler"):
-        return f"irq={row['number']}" + (f" name={row['name']}" if row["event"].endswith("entry") else "")
-    return f"vec={row['number']} " if row["event"].startswith("softirq") else f"vector={row['number']}"
+        return f"irq={row['number']}" + (
+            f" name={row['name']}" if row["event"].endswith("entry") else ""
+        )
+    return (
+        f"vec={row['number']} " if row["event"].startswith("softirq") else f"vector={row['number']}"
+    )
 
 
 FORMAT = """name: x
@@ -137,7 +182,10 @@ format:
 
 def test_texts_in_and_outside_of_the_fields():
     known = EventFormat.parse("x", FORMAT)
-    record = struct.pack("<HHiII16s", 9, 0, 77, 5 << 16 | 32, 3 << 16 | 21, b"comm\0left over") + b"name\0ot\0\0"
+    record = (
+        struct.pack("<HHiII16s", 9, 0, 77, 5 << 16 | 32, 3 << 16 | 21, b"comm\0left over")
+        + b"name\0ot\0\0"
+    )
     data = np.frombuffer(record * 3, np.uint8)
     at, size = np.arange(3) * len(record), np.full(3, len(record))
     for field, wanted in (("name", "name"), ("other", "ot"), ("comm", "comm")):

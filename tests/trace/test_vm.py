@@ -1,4 +1,6 @@
-"""In an emulated PC whose kernel has osnoise: the osnoise tracer and our tracepoints record the same seconds and tell the same events."""
+"""In an emulated PC whose kernel has osnoise: the osnoise tracer and our tracepoints record the
+same seconds and tell the same events.
+"""
 
 import gzip
 import json
@@ -14,12 +16,24 @@ import pytest
 from nbhelpers.trace import read_osnoise, write_tracepoints
 from nbhelpers.workloads import binary_folder
 
-PLACES = [os.environ.get("NOISEBOOK_OSNOISE_VM", ""), Path(__file__).parents[3] / "shared/osnoise-vm/run"]
+PLACES = [
+    os.environ.get("NOISEBOOK_OSNOISE_VM", ""),
+    Path(__file__).parents[3] / "shared/osnoise-vm/run",
+]
 RUN = next((Path(place) for place in PLACES if str(place) and Path(place).is_file()), None)
 pytestmark = [
     pytest.mark.vm,
-    pytest.mark.skipif(RUN is None, reason="no emulated PC with osnoise: set NOISEBOOK_OSNOISE_VM to the program that runs a command in it"),
-    pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="qemu-system-x86_64 is not installed")]
+    pytest.mark.skipif(
+        RUN is None,
+        reason=(
+            "no emulated PC with osnoise: set NOISEBOOK_OSNOISE_VM to the program that runs a"
+            " command in it"
+        ),
+    ),
+    pytest.mark.skipif(
+        shutil.which("qemu-system-x86_64") is None, reason="qemu-system-x86_64 is not installed"
+    ),
+]
 
 PROGRAM = """
 #include <pthread.h>
@@ -53,7 +67,8 @@ cat events/irq/*/format events/irq_vectors/*/format events/sched/sched_switch/fo
 """
 
 
-# The emulated processor is too old for NumPy's wheels; recording needs none, so in the guest they are left out.
+# The emulated processor is too old for NumPy's wheels; recording needs none, so in the guest they
+# are left out.
 RECORDER = """
 import json, os, sys
 from unittest.mock import MagicMock
@@ -77,7 +92,9 @@ print(json.dumps({{"row": row, "during": during, "after": after, "instances": os
 @pytest.fixture
 def program(tmp_path):
     (tmp_path / "two.c").write_text(PROGRAM)
-    subprocess.run(["cc", "-O1", "-pthread", "-o", tmp_path / "two", tmp_path / "two.c"], check=True)
+    subprocess.run(
+        ["cc", "-O1", "-pthread", "-o", tmp_path / "two", tmp_path / "two.c"], check=True
+    )
     return tmp_path / "two"
 
 
@@ -88,9 +105,12 @@ def guest(tmp_path):
 
     def run(command):
         environment = {**os.environ, "JOB": str(tmp_path / "job")}
-        done = subprocess.run([RUN, "-s", "240", "--", command], env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            [RUN, "-s", "240", "--", command], env=environment, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout
+
     return run
 
 
@@ -101,30 +121,60 @@ def test_osnoise_and_tracepoints_agree_event_by_event(tmp_path, program, guest, 
     job = tmp_path / "job"
     assert not re.search(r"(overrun|dropped events): [1-9]", (job / "stats").read_text())
     known, pages = _recording(job)
-    header = {"run": 0, "clock": "local", "on_ns": 0, "off_ns": 1 << 61, "start_ns": 0, "end_ns": 1 << 61, "lost": 0, "workload_pids": [], "excluded_pids": []}
+    header = {
+        "run": 0,
+        "clock": "local",
+        "on_ns": 0,
+        "off_ns": 1 << 61,
+        "start_ns": 0,
+        "end_ns": 1 << 61,
+        "lost": 0,
+        "workload_pids": [],
+        "excluded_pids": [],
+    }
     recording = write_tracepoints(tmp_path / "run-000000.tracepoints.gz", header | known, pages)
     assert check_agreement(job / "trace", recording, known, pages) > 300
 
 
 def _recording(job):
     texts = re.split(r"^(?=name: )", (job / "formats").read_text(), flags=re.MULTILINE)
-    formats = {text.partition("\n")[0].removeprefix("name: "): text for text in texts if text.strip()}
-    return {"header_page": (job / "header_page").read_text(), "formats": formats}, {cpu: (job / f"cpu{cpu}").read_bytes() for cpu in (0, 1)}
+    formats = {
+        text.partition("\n")[0].removeprefix("name: "): text for text in texts if text.strip()
+    }
+    return {"header_page": (job / "header_page").read_text(), "formats": formats}, {
+        cpu: (job / f"cpu{cpu}").read_bytes() for cpu in (0, 1)
+    }
 
 
 @pytest.mark.timeout(280)
-@pytest.mark.skipif(not (binary_folder() / "nbstart").exists(), reason="workloads are not built: make env")
+@pytest.mark.skipif(
+    not (binary_folder() / "nbstart").exists(), reason="workloads are not built: make env"
+)
 def test_our_recorder_of_osnoise(tmp_path, program, guest):
-    """A whole run by the start protocol, trace_clock mono while osnoise keeps to its own: read back in the time of the run."""
-    (tmp_path / "record.py").write_text(RECORDER.format(repository=str(Path(__file__).parents[2]), program=str(program)))
-    told = json.loads(guest(f"NOISEBOOK_STATE=/tmp/job/state {sys.executable} -B {tmp_path / 'record.py'}").splitlines()[-1])
+    """A whole run by the start protocol, trace_clock mono while osnoise keeps to its own: read back
+    in the time of the run.
+    """
+    (tmp_path / "record.py").write_text(
+        RECORDER.format(repository=str(Path(__file__).parents[2]), program=str(program))
+    )
+    told = json.loads(
+        guest(
+            f"NOISEBOOK_STATE=/tmp/job/state {sys.executable} -B {tmp_path / 'record.py'}"
+        ).splitlines()[-1]
+    )
     row = told["row"]
     assert row["status"] == "ok" and row["trace_lost"] == 0 and told["instances"] == []
-    assert "NO_OSNOISE_WORKLOAD" in told["during"].split() and "OSNOISE_WORKLOAD" in told["after"].split()
+    assert (
+        "NO_OSNOISE_WORKLOAD" in told["during"].split()
+        and "OSNOISE_WORKLOAD" in told["after"].split()
+    )
     path = tmp_path / "job/traces/run-000007.osnoise.gz"
     header = json.loads(gzip.decompress(path.read_bytes()).partition(b"\n")[0].partition(b": ")[2])
     events = read_osnoise(path, run=7)
     assert header["start_ns"] == row["start_ns"] and (events.groupby("cpu").size() > 50).all()
     assert events.start_ns.min() >= 0 and events.end_ns.max() <= row["end_ns"] - row["start_ns"]
-    assert not events.pid.isin(header["workload_pids"] + header["excluded_pids"]).any() and not (events.source == "two").any()
+    assert (
+        not events.pid.isin(header["workload_pids"] + header["excluded_pids"]).any()
+        and not (events.source == "two").any()
+    )
     assert (events[events.kind == "irq"].interrupted == "workload").sum() > 20

@@ -1,4 +1,6 @@
-"""The OpenMP programs of the studies: against NumPy and SciPy, on one and more threads, by each compiler; and that a wrong result is found."""
+"""The OpenMP programs of the studies: against NumPy and SciPy, on one and more threads, by each
+compiler; and that a wrong result is found.
+"""
 
 import os
 import re
@@ -13,14 +15,32 @@ from scipy.sparse.linalg import cg
 
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.measure import run_once
-from nbhelpers.workloads import CONSTRUCTS, SCHEDULES, compilers, delay_steps, minife, nbody, schedbench, sizing, stream, syncbench
+from nbhelpers.workloads import (
+    CONSTRUCTS,
+    SCHEDULES,
+    compilers,
+    delay_steps,
+    minife,
+    nbody,
+    schedbench,
+    sizing,
+    stream,
+    syncbench,
+)
 
 SOURCES = Path(__file__).resolve().parents[2] / "workloads"
 KERNELS = ("copy", "mul", "add", "triad", "dot")
 
 
 def run(*words, threads=2, **options):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=30, env={"OMP_NUM_THREADS": str(threads)}, **options)
+    return subprocess.run(
+        [str(word) for word in words],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={"OMP_NUM_THREADS": str(threads)},
+        **options,
+    )
 
 
 def values(done) -> dict[str, str]:
@@ -29,7 +49,9 @@ def values(done) -> dict[str, str]:
 
 
 def series(done) -> dict[str, list[float]]:
-    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("noisebook-series: ")]
+    lines = [
+        line.split() for line in done.stdout.splitlines() if line.startswith("noisebook-series: ")
+    ]
     return {words[1]: [float(word) for word in words[3:]] for words in lines}
 
 
@@ -45,7 +67,21 @@ def mutated(tmp_path, program: str, right: str, wrong: str) -> Path:
     source = (SOURCES / f"{program}.c").read_text()
     assert source.count(right) == 1
     (tmp_path / "broken.c").write_text(source.replace(right, wrong))
-    subprocess.run(["cc", "-O1", "-std=c11", "-D_GNU_SOURCE", "-fopenmp", f"-I{SOURCES}", "-o", tmp_path / "broken", tmp_path / "broken.c", "-lm"], check=True)
+    subprocess.run(
+        [
+            "cc",
+            "-O1",
+            "-std=c11",
+            "-D_GNU_SOURCE",
+            "-fopenmp",
+            f"-I{SOURCES}",
+            "-o",
+            tmp_path / "broken",
+            tmp_path / "broken.c",
+            "-lm",
+        ],
+        check=True,
+    )
     return tmp_path / "broken"
 
 
@@ -69,7 +105,10 @@ def test_stream_keeps_every_repetition(binaries):
     for words in (text.split() for text in done.stdout.splitlines()[:-1]):
         assert words[0] == "noisebook-series:" and words[2] == "s" and len(words) <= 1003
         kept.setdefault(words[1], []).extend(map(float, words[3:]))
-    assert list(kept) == list(KERNELS) and int(line["series_values"]) == sum(map(len, kept.values())) == 5 * 1203
+    assert (
+        list(kept) == list(KERNELS)
+        and int(line["series_values"]) == sum(map(len, kept.values())) == 5 * 1203
+    )
     for kernel, times in kept.items():
         assert float(line[f"{kernel}_min_s"]) == pytest.approx(min(times), abs=1e-9)
         assert float(line[f"{kernel}_max_s"]) == pytest.approx(max(times), abs=1e-9)
@@ -77,20 +116,29 @@ def test_stream_keeps_every_repetition(binaries):
     assert sum(map(sum, kept.values())) <= float(line["seconds"])
 
 
-@pytest.mark.parametrize("right, wrong", [("a[i] = b[i] + SCALAR * c[i]", "a[i] = b[i] + 0.41 * c[i]"), ("c[i] = a[i] + b[i]", "c[i] = a[i] - b[i]"),
-                                          ("sum += a[i] * b[i]", "sum += a[i] * a[i]"), ("done < repeats; done++)\n        sum", "done < repeats - 1; done++)\n        sum"),
-                                          ("b[i] = SCALAR * c[i]", "b[i] = 0.0 / 0.0 * c[i]")])
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("a[i] = b[i] + SCALAR * c[i]", "a[i] = b[i] + 0.41 * c[i]"),
+        ("c[i] = a[i] + b[i]", "c[i] = a[i] - b[i]"),
+        ("sum += a[i] * b[i]", "sum += a[i] * a[i]"),
+        ("done < repeats; done++)\n        sum", "done < repeats - 1; done++)\n        sum"),
+        ("b[i] = SCALAR * c[i]", "b[i] = 0.0 / 0.0 * c[i]"),
+    ],
+)
 def test_stream_finds_a_wrong_result(tmp_path, right, wrong):
     done = run(mutated(tmp_path, "stream", right, wrong), "--elements", 100, "--repeats", 3)
-    assert done.returncode == 1 and values(done)["verified"] == "no" and "not verified" in done.stderr
+    assert (
+        done.returncode == 1 and values(done)["verified"] == "no" and "not verified" in done.stderr
+    )
 
 
 def line_matrices(n):
     """Stiffness and mass of linear elements on [0, 1]."""
     stiffness, mass = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
     for e in range(n):
-        stiffness[e:e + 2, e:e + 2] += n * np.array([[1, -1], [-1, 1]])
-        mass[e:e + 2, e:e + 2] += np.array([[2, 1], [1, 2]]) / 6 / n
+        stiffness[e : e + 2, e : e + 2] += n * np.array([[1, -1], [-1, 1]])
+        mass[e : e + 2, e : e + 2] += np.array([[2, 1], [1, 2]]) / 6 / n
     return csr_array(stiffness), csr_array(mass)
 
 
@@ -113,36 +161,68 @@ def poisson(nx, ny, nz):
 @pytest.mark.parametrize("sizes, threads", [((2, 2, 2), 1), ((5, 4, 3), 2), ((8, 3, 7), 3)])
 def test_minife_solves_what_scipy_solves(folder, sizes, threads):
     matrix, rhs, exact = poisson(*sizes)
-    np.testing.assert_allclose(np.linalg.solve(matrix, rhs), exact, rtol=1e-9, atol=1e-12)  # the exact solution is the discrete one
+    np.testing.assert_allclose(
+        np.linalg.solve(matrix, rhs), exact, rtol=1e-9, atol=1e-12
+    )  # the exact solution is the discrete one
     steps = []
     cg(matrix, rhs, rtol=1e-10, atol=0, callback=steps.append)
-    done = run(folder / "minife", *(word for pair in zip(("--nx", "--ny", "--nz"), sizes) for word in pair), threads=threads)
+    done = run(
+        folder / "minife",
+        *(word for pair in zip(("--nx", "--ny", "--nz"), sizes) for word in pair),
+        threads=threads,
+    )
     line = values(done)
     assert line["verified"] == "yes", done.stderr
     assert float(line["matrix_norm"]) == pytest.approx(np.linalg.norm(matrix), rel=1e-12)
-    assert int(line["nonzeros"]) == np.prod([3 * n + 1 for n in sizes]) and int(line["rows"]) == len(exact)
+    assert int(line["nonzeros"]) == np.prod([3 * n + 1 for n in sizes]) and int(
+        line["rows"]
+    ) == len(exact)
     assert abs(int(line["iterations"]) - len(steps)) <= 1
     assert len(series(done)["iteration"]) == int(line["iterations"]) == int(line["series_values"])
-    assert float(line["assembly_s"]) + float(line["cg_s"]) == pytest.approx(float(line["seconds"]), abs=1e-8)
+    assert float(line["assembly_s"]) + float(line["cg_s"]) == pytest.approx(
+        float(line["seconds"]), abs=1e-8
+    )
 
 
 def test_minife_does_the_same_arithmetic_on_any_number_of_threads(folder):
     lines = [values(run(folder / "minife", "--nx", 17, threads=threads)) for threads in (1, 2, 5)]
-    assert len({(line["iterations"], line["residual"], line["error"], line["matrix_norm"]) for line in lines}) == 1
+    assert (
+        len(
+            {
+                (line["iterations"], line["residual"], line["error"], line["matrix_norm"])
+                for line in lines
+            }
+        )
+        == 1
+    )
 
 
-@pytest.mark.parametrize("right, wrong", [("s->b[rows[row]] += load[row];", "s->b[rows[row]] += 1.01 * load[row];"),
-                                          ("volume * (gradients[row][0] * gradients[column][0]", "volume * (1.1 * gradients[row][0] * gradients[column][0]"),
-                                          ("double step = square / dot(s, s->p, s->q);", "double step = 0.0 / 0.0;"),
-                                          ("+ 3 * z * z", "+ 4 * z * z")])
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("s->b[rows[row]] += load[row];", "s->b[rows[row]] += 1.01 * load[row];"),
+        (
+            "volume * (gradients[row][0] * gradients[column][0]",
+            "volume * (1.1 * gradients[row][0] * gradients[column][0]",
+        ),
+        ("double step = square / dot(s, s->p, s->q);", "double step = 0.0 / 0.0;"),
+        ("+ 3 * z * z", "+ 4 * z * z"),
+    ],
+)
 def test_minife_finds_a_wrong_result(tmp_path, right, wrong):
     done = run(mutated(tmp_path, "minife", right, wrong), "--nx", 4, "--iterations", 50)
-    assert done.returncode == 1 and values(done)["verified"] == "no" and "not verified" in done.stderr
+    assert (
+        done.returncode == 1 and values(done)["verified"] == "no" and "not verified" in done.stderr
+    )
 
 
 def test_minife_that_does_not_converge_is_not_verified(binaries):
     done = run(binaries / "minife", "--nx", 12, "--iterations", 3)
-    assert done.returncode == 1 and values(done)["iterations"] == "3" and "after 3 iterations" in done.stderr
+    assert (
+        done.returncode == 1
+        and values(done)["iterations"] == "3"
+        and "after 3 iterations" in done.stderr
+    )
 
 
 def check_overheads(done, name):
@@ -152,13 +232,26 @@ def check_overheads(done, name):
     assert float(line["mean_us"]) == pytest.approx(np.mean(kept[name]), rel=1e-6)
     assert float(line["median_us"]) == pytest.approx(np.median(kept[name]), rel=1e-6)
     assert float(line["sd_us"]) == pytest.approx(np.std(kept[name], ddof=1), rel=1e-4)
-    assert float(line["overhead_us"]) == pytest.approx(np.mean(kept[name]) - np.median(kept["reference"]), rel=1e-5, abs=1e-6)
+    assert float(line["overhead_us"]) == pytest.approx(
+        np.mean(kept[name]) - np.median(kept["reference"]), rel=1e-5, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("construct", CONSTRUCTS)
 def test_syncbench_measures_each_construct(folder, construct, threads):
-    done = run(folder / "syncbench", "--construct", construct, "--inner", 7, "--outer", 4, "--delay", 10, threads=threads)
+    done = run(
+        folder / "syncbench",
+        "--construct",
+        construct,
+        "--inner",
+        7,
+        "--outer",
+        4,
+        "--delay",
+        10,
+        threads=threads,
+    )
     check_overheads(done, construct)
 
 
@@ -166,43 +259,123 @@ def test_syncbench_measures_each_construct(folder, construct, threads):
 @pytest.mark.parametrize("chunk", [0, 1, 5])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_schedbench_measures_each_schedule(folder, schedule, chunk, threads):
-    words = ["--schedule", schedule, "--chunk", chunk, "--iterations-per-thread", 37, "--delay", 10, "--outer", 3, "--inner", 2]
-    check_overheads(run(folder / "schedbench", *words, threads=threads), f"{schedule}_{chunk}" if chunk else schedule)
+    words = [
+        "--schedule",
+        schedule,
+        "--chunk",
+        chunk,
+        "--iterations-per-thread",
+        37,
+        "--delay",
+        10,
+        "--outer",
+        3,
+        "--inner",
+        2,
+    ]
+    check_overheads(
+        run(folder / "schedbench", *words, threads=threads),
+        f"{schedule}_{chunk}" if chunk else schedule,
+    )
 
 
-@pytest.mark.parametrize("construct, right, wrong", [
-    ("single", "#pragma omp single\n        nb_delay", "        nb_delay"), ("barrier", "#pragma omp barrier\n#pragma omp atomic read", "#pragma omp atomic read"),
-    ("critical", "#pragma omp critical\n        {", "        {"), ("reduction", "        total += 1;", "        total += 2;"), ("ordered", "expect(i == next++)", "expect(i != next++)"),
-    ("atomic", "job.total += 1;\n    }\n}\n\nstatic void do_reduction", "job.total += 0.5;\n    }\n}\n\nstatic void do_reduction"),
-    ("for", "for (int i = 0; i < job.threads; i++)\n            loop[i]++", "for (int i = 1; i < job.threads; i++)\n            loop[i]++")])
+@pytest.mark.parametrize(
+    "construct, right, wrong",
+    [
+        ("single", "#pragma omp single\n        nb_delay", "        nb_delay"),
+        ("barrier", "#pragma omp barrier\n#pragma omp atomic read", "#pragma omp atomic read"),
+        ("critical", "#pragma omp critical\n        {", "        {"),
+        ("reduction", "        total += 1;", "        total += 2;"),
+        ("ordered", "expect(i == next++)", "expect(i != next++)"),
+        (
+            "atomic",
+            "job.total += 1;\n    }\n}\n\nstatic void do_reduction",
+            "job.total += 0.5;\n    }\n}\n\nstatic void do_reduction",
+        ),
+        (
+            "for",
+            "for (int i = 0; i < job.threads; i++)\n            loop[i]++",
+            "for (int i = 1; i < job.threads; i++)\n            loop[i]++",
+        ),
+    ],
+)
 def test_syncbench_finds_a_construct_that_does_not_hold(tmp_path, construct, right, wrong):
     program = mutated(tmp_path, "syncbench", right, wrong)
-    attempts = (run(program, "--construct", construct, "--inner", 20, "--outer", 2, threads=4) for _ in range(20))  # two threads that do not meet prove nothing
+    attempts = (
+        run(program, "--construct", construct, "--inner", 20, "--outer", 2, threads=4)
+        for _ in range(20)
+    )  # two threads that do not meet prove nothing
     assert any(done.returncode == 1 and "not verified" in done.stderr for done in attempts)
 
 
-@pytest.mark.parametrize("schedule, right, wrong", [
-    ("dynamic", "schedule(dynamic, chunk)", "schedule(dynamic, chunk + 1)"), ("static", "schedule(static, chunk)", "schedule(static, chunk + 1)"),
-    ("guided", "\"omp for schedule(guided, chunk)\"", "\"GCC ivdep\""), ("dynamic", "nb_delay(job->delay);\n    if", "if")])
+@pytest.mark.parametrize(
+    "schedule, right, wrong",
+    [
+        ("dynamic", "schedule(dynamic, chunk)", "schedule(dynamic, chunk + 1)"),
+        ("static", "schedule(static, chunk)", "schedule(static, chunk + 1)"),
+        ("guided", '"omp for schedule(guided, chunk)"', '"GCC ivdep"'),
+        ("dynamic", "nb_delay(job->delay);\n    if", "if"),
+    ],
+)
 def test_schedbench_finds_a_schedule_that_does_not_hold(tmp_path, schedule, right, wrong):
     program = mutated(tmp_path, "schedbench", right, wrong)
-    attempts = (run(program, "--schedule", schedule, "--chunk", 4, "--iterations-per-thread", 99, "--delay", 10, "--outer", 2, threads=4) for _ in range(20))
+    attempts = (
+        run(
+            program,
+            "--schedule",
+            schedule,
+            "--chunk",
+            4,
+            "--iterations-per-thread",
+            99,
+            "--delay",
+            10,
+            "--outer",
+            2,
+            threads=4,
+        )
+        for _ in range(20)
+    )
     assert any(done.returncode == 1 and "not verified" in done.stderr for done in attempts)
 
 
-@pytest.mark.parametrize("words", [["stream", "--elements", "0"], ["stream", "--repeats", "2.5"], ["stream", "--repeats", "nan"], ["minife", "--nx", "1"],
-                                   ["minife", "--tolerance", "inf"], ["schedbench", "--schedule", "auto"], ["syncbench", "--construct", "task"],
-                                   ["syncbench", "--nope", "1"], ["schedbench", "7"], ["stream", "--elements"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["stream", "--elements", "0"],
+        ["stream", "--repeats", "2.5"],
+        ["stream", "--repeats", "nan"],
+        ["minife", "--nx", "1"],
+        ["minife", "--tolerance", "inf"],
+        ["schedbench", "--schedule", "auto"],
+        ["syncbench", "--construct", "task"],
+        ["syncbench", "--nope", "1"],
+        ["schedbench", "7"],
+        ["stream", "--elements"],
+    ],
+)
 def test_usage(binaries, words):
     done = run(binaries / words[0], *words[1:])
     assert done.returncode == 2 and f"usage: {words[0]}" in done.stderr and not done.stdout
 
 
-@pytest.mark.parametrize("make, options, said", [
-    (stream, {"repeats": 0}, "repeats is 0"), (stream, {"elements": 2**31 + 1}, "elements"), (minife, {"nx": 1}, "nx is 1"), (minife, {"nz": 401}, "nz is 401"),
-    (schedbench, {"schedule": "auto"}, "static, dynamic, guided"), (schedbench, {"chunk": -1}, "chunk"), (syncbench, {"construct": "task"}, "reduction"),
-    (syncbench, {"delay": 0}, "delay"), (syncbench, {"threads": 0}, "threads is 0"), (stream, {"model": "mpi"}, '"omp" or "sycl"'),
-    (nbody, {"model": "sycl", "compiler": "gcc"}, "SYCL"), (nbody, {"bodies": 3}, "16 bodies")])
+@pytest.mark.parametrize(
+    "make, options, said",
+    [
+        (stream, {"repeats": 0}, "repeats is 0"),
+        (stream, {"elements": 2**31 + 1}, "elements"),
+        (minife, {"nx": 1}, "nx is 1"),
+        (minife, {"nz": 401}, "nz is 401"),
+        (schedbench, {"schedule": "auto"}, "static, dynamic, guided"),
+        (schedbench, {"chunk": -1}, "chunk"),
+        (syncbench, {"construct": "task"}, "reduction"),
+        (syncbench, {"delay": 0}, "delay"),
+        (syncbench, {"threads": 0}, "threads is 0"),
+        (stream, {"model": "mpi"}, '"omp" or "sycl"'),
+        (nbody, {"model": "sycl", "compiler": "gcc"}, "SYCL"),
+        (nbody, {"bodies": 3}, "16 bodies"),
+    ],
+)
 def test_a_constructor_says_what_cannot_be(make, options, said):
     with pytest.raises(InputError, match=re.escape(said)):
         make(**options)
@@ -210,8 +383,13 @@ def test_a_constructor_says_what_cannot_be(make, options, said):
 
 def test_each_program_runs_as_a_workload_by_each_compiler(folder, binaries):
     compiler = next(name for name, place in compilers().items() if place == folder)
-    for workload in (nbody(64, 2, threads=2, compiler=compiler), stream(3, 1001, threads=2, compiler=compiler), minife(5, threads=2, compiler=compiler),
-                     schedbench(9, threads=2, delay=10, outer=3, compiler=compiler), syncbench(5, threads=2, delay=10, outer=3, compiler=compiler)):
+    for workload in (
+        nbody(64, 2, threads=2, compiler=compiler),
+        stream(3, 1001, threads=2, compiler=compiler),
+        minife(5, threads=2, compiler=compiler),
+        schedbench(9, threads=2, delay=10, outer=3, compiler=compiler),
+        syncbench(5, threads=2, delay=10, outer=3, compiler=compiler),
+    ):
         row = run_once(workload)
         assert row["status"] == "ok" and row["threads"] == 2, row["message"]
         assert row.get("compiler", compiler).startswith(compiler)
@@ -225,17 +403,24 @@ def test_a_compiler_that_is_not_here_is_said_when_it_runs(tmp_path, monkeypatch)
     shutil.copy("/bin/true", tmp_path / "nbstart")
     with pytest.raises(RunError, match="libomp-dev"):
         run_once(stream(compiler="clang"))
-    assert stream().name == "stream" and stream(compiler="gcc").command[0] == str(tmp_path / "stream")
+    assert stream().name == "stream" and stream(compiler="gcc").command[0] == str(
+        tmp_path / "stream"
+    )
 
 
 def test_steps_of_a_delay_are_measured_once_and_kept(tmp_path, binaries):
     kept = tmp_path / "delay.json"
     short = delay_steps(0.1, kept)
     before = kept.read_bytes()
-    assert delay_steps(15, kept) == pytest.approx(150 * short, rel=0.02) and kept.read_bytes() == before
+    assert (
+        delay_steps(15, kept) == pytest.approx(150 * short, rel=0.02)
+        and kept.read_bytes() == before
+    )
     assert 5 <= short <= 1000
     kept.write_text("[]")
-    assert delay_steps(1, kept) > 0 and len(list(tmp_path.glob("aside/*/why.txt"))) == 1, "damaged: put aside, measured anew"
+    assert delay_steps(1, kept) > 0 and len(list(tmp_path.glob("aside/*/why.txt"))) == 1, (
+        "damaged: put aside, measured anew"
+    )
     with pytest.raises(InputError):
         delay_steps(0)
 
@@ -251,7 +436,15 @@ def test_without_a_second_compiler_the_rest_is_built_and_it_is_said(tmp_path):
         pytest.skip("no sources here")
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
-    done = subprocess.run(["make", "-C", SOURCES, f"BIN={bin_folder}", "SECOND=nosuchcompiler", "second"], capture_output=True, text=True)
+    done = subprocess.run(
+        ["make", "-C", SOURCES, f"BIN={bin_folder}", "SECOND=nosuchcompiler", "second"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0 and "no nosuchcompiler here" in done.stdout, done.stderr
-    done = subprocess.run(["make", "-C", SOURCES, f"BIN={bin_folder}", "SECOND=false", "second"], capture_output=True, text=True)
+    done = subprocess.run(
+        ["make", "-C", SOURCES, f"BIN={bin_folder}", "SECOND=false", "second"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0 and "cannot build the OpenMP programs" in done.stdout

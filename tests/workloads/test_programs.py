@@ -1,4 +1,6 @@
-"""The C programs: nbody against an independent computation, noisebook.h, the launcher and the preload library."""
+"""The C programs: nbody against an independent computation, noisebook.h, the launcher and the
+preload library.
+"""
 
 import os
 import re
@@ -17,7 +19,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def run(*words, **options):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=30, **options)
+    return subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, timeout=30, **options
+    )
 
 
 def values(output: str) -> dict[str, str]:
@@ -28,7 +32,9 @@ def values(output: str) -> dict[str, str]:
 
 def splitmix_uniform(seed: int, counters: np.ndarray) -> np.ndarray:
     """splitmix64's output function on a counter, from its definition."""
-    bits = np.uint64(seed << 40) + (counters.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    bits = np.uint64(seed << 40) + (counters.astype(np.uint64) + np.uint64(1)) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return ((bits ^ (bits >> np.uint64(31))) >> np.uint64(11)).astype(float) * 2.0**-53
@@ -65,15 +71,30 @@ def simulate(bodies: int, steps: int, dt: float, seed: int) -> tuple[float, floa
 
 
 def test_nbody_agrees_with_numpy(binaries):
-    got = values(run(binaries / "nbody", "--bodies", 200, "--steps", 50, "--time-step", 2e-3, "--seed", 7).stdout)
+    got = values(
+        run(
+            binaries / "nbody", "--bodies", 200, "--steps", 50, "--time-step", 2e-3, "--seed", 7
+        ).stdout
+    )
     before, after = simulate(200, 50, 2e-3, 7)
     assert float(got["energy"]) == pytest.approx(after, rel=1e-11)
     assert float(got["energy_drift"]) == pytest.approx(abs(after / before - 1), rel=1e-2)
 
 
 def test_nbody_gives_the_same_bits_on_any_number_of_threads(binaries):
-    lines = [values(run(binaries / "nbody", "--bodies", 501, "--steps", 5, env={"OMP_NUM_THREADS": str(threads)}).stdout)
-             for threads in (1, 2, 3, 7)]
+    lines = [
+        values(
+            run(
+                binaries / "nbody",
+                "--bodies",
+                501,
+                "--steps",
+                5,
+                env={"OMP_NUM_THREADS": str(threads)},
+            ).stdout
+        )
+        for threads in (1, 2, 3, 7)
+    ]
     assert [line["threads"] for line in lines] == ["1", "2", "3", "7"]
     assert len({line["checksum"] for line in lines}) == 1
     other = values(run(binaries / "nbody", "--bodies", 501, "--steps", 5, "--seed", 2).stdout)
@@ -82,8 +103,14 @@ def test_nbody_gives_the_same_bits_on_any_number_of_threads(binaries):
 
 def test_nbody_line_is_consistent(binaries):
     line = values(run(binaries / "nbody", "--bodies", 1000).stdout)
-    assert float(line["seconds"]) == pytest.approx((int(line["end_ns"]) - int(line["start_ns"])) * 1e-9, abs=1e-9)
-    assert int(line["cpu_ns"]) > 0 and int(line["runqueue_wait_ns"]) >= 0 and int(line["max_rss_kb"]) > 500
+    assert float(line["seconds"]) == pytest.approx(
+        (int(line["end_ns"]) - int(line["start_ns"])) * 1e-9, abs=1e-9
+    )
+    assert (
+        int(line["cpu_ns"]) > 0
+        and int(line["runqueue_wait_ns"]) >= 0
+        and int(line["max_rss_kb"]) > 500
+    )
     assert line["verified"] == "yes"
 
 
@@ -93,8 +120,19 @@ def test_nbody_refuses_a_result_that_drifts(binaries):
     assert "not verified" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["--bodies", "3.5"], ["--bodies", "15"], ["--steps", "x"], ["--time-step", "nan"], ["--nope"], ["7"],
-                                   ["--bodies"], ["--time-step", "inf"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--bodies", "3.5"],
+        ["--bodies", "15"],
+        ["--steps", "x"],
+        ["--time-step", "nan"],
+        ["--nope"],
+        ["7"],
+        ["--bodies"],
+        ["--time-step", "inf"],
+    ],
+)
 def test_nbody_usage(binaries, words):
     done = run(binaries / "nbody", *words)
     assert done.returncode == 2 and "usage: nbody" in done.stderr and not done.stdout
@@ -103,17 +141,33 @@ def test_nbody_usage(binaries, words):
 def test_broken_barrier_is_said_and_survived(binaries):
     env = {"NOISEBOOK_READY_FD": "999", "NOISEBOOK_GO_FD": "998"}
     done = run(binaries / "nbody", "--bodies", 64, env=env)
-    assert done.returncode == 0 and "no barrier" in done.stderr and values(done.stdout)["verified"] == "yes"
-    done = run(binaries / "nbody", "--bodies", 64, env={"NOISEBOOK_READY_FD": "x", "NOISEBOOK_GO_FD": "-1"})
+    assert (
+        done.returncode == 0
+        and "no barrier" in done.stderr
+        and values(done.stdout)["verified"] == "yes"
+    )
+    done = run(
+        binaries / "nbody", "--bodies", 64, env={"NOISEBOOK_READY_FD": "x", "NOISEBOOK_GO_FD": "-1"}
+    )
     assert done.returncode == 0 and not done.stderr
 
 
 def at_barrier(command, start_in_ns, **options):
-    """Start a program with a barrier, answer it, and return the start time, the process's output and its exit status."""
+    """Start a program with a barrier, answer it, and return the start time, the process's output
+    and its exit status.
+    """
     (ready, their_ready), (their_go, go) = os.pipe(), os.pipe()
-    env = dict(options.pop("env", {}), NOISEBOOK_READY_FD=str(their_ready), NOISEBOOK_GO_FD=str(their_go))
-    process = subprocess.Popen([str(word) for word in command], env=env, pass_fds=(their_ready, their_go), stdout=subprocess.PIPE,
-                               text=True, **options)
+    env = dict(
+        options.pop("env", {}), NOISEBOOK_READY_FD=str(their_ready), NOISEBOOK_GO_FD=str(their_go)
+    )
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        env=env,
+        pass_fds=(their_ready, their_go),
+        stdout=subprocess.PIPE,
+        text=True,
+        **options,
+    )
     os.close(their_ready), os.close(their_go)
     assert os.read(ready, 2) == b"r"
     t0_ns = time.monotonic_ns() + start_in_ns
@@ -129,14 +183,24 @@ def test_region_begins_at_the_agreed_time_and_not_before(binaries):
 
 
 def test_a_start_time_in_the_past_means_now(binaries):
-    t0_ns, output, status = at_barrier([binaries / "nbody", "--bodies", 64], -10**12)
+    t0_ns, output, status = at_barrier([binaries / "nbody", "--bodies", 64], -(10**12))
     assert status == 0 and int(values(output)["start_ns"]) > t0_ns + 10**12 // 2
 
 
 def test_preload_waits_before_main_and_forgets_itself(binaries):
     library = binaries / "libnbstart.so"
-    command = [binaries / "nbstart", "--preload", library, "--", sys.executable, "-c",
-               "import os, time; print(time.monotonic_ns(), [v for v in os.environ if 'PRELOAD' in v or 'NOISEBOOK' in v])"]
+    command = [
+        binaries / "nbstart",
+        "--preload",
+        library,
+        "--",
+        sys.executable,
+        "-c",
+        (
+            "import os, time; print(time.monotonic_ns(), [v for v in os.environ if 'PRELOAD' in v"
+            " or 'NOISEBOOK' in v])"
+        ),
+    ]
     t0_ns, output, _ = at_barrier(command, 30_000_000)
     began_ns, _, names = output.partition(" ")
     assert int(began_ns) >= t0_ns and names.strip() == "[]"
@@ -145,7 +209,15 @@ def test_preload_waits_before_main_and_forgets_itself(binaries):
 def test_preload_keeps_what_the_user_preloads(binaries, tmp_path):
     other = tmp_path / "other.so"
     shutil.copy(binaries / "libnbstart.so", other)
-    words = [binaries / "nbstart", "--preload", binaries / "libnbstart.so", "--", "sh", "-c", "echo [$LD_PRELOAD]"]
+    words = [
+        binaries / "nbstart",
+        "--preload",
+        binaries / "libnbstart.so",
+        "--",
+        "sh",
+        "-c",
+        "echo [$LD_PRELOAD]",
+    ]
     second = tmp_path / "empty.so"
     subprocess.run(["cc", "-shared", "-o", second, "-xc", "/dev/null"], check=True)
     assert run(*words, env=os.environ | {"LD_PRELOAD": str(second)}).stdout == f"[{second}]\n"
@@ -153,13 +225,23 @@ def test_preload_keeps_what_the_user_preloads(binaries, tmp_path):
 
 def test_preload_leaves_floating_point_alone(binaries):
     """A library linked with -ffast-math switches denormal numbers off in the whole process."""
-    words = [binaries / "nbstart", "--preload", binaries / "libnbstart.so", "--", sys.executable, "-c", "print(float('5e-310') * 0.5 > 0)"]
+    words = [
+        binaries / "nbstart",
+        "--preload",
+        binaries / "libnbstart.so",
+        "--",
+        sys.executable,
+        "-c",
+        "print(float('5e-310') * 0.5 > 0)",
+    ]
     assert run(*words).stdout == "True\n"
 
 
 def test_launcher_waits_when_asked(binaries):
     script = "import os, time; print(time.monotonic_ns(), os.environ.get('NOISEBOOK_READY_FD'))"
-    t0_ns, output, _ = at_barrier([binaries / "nbstart", "--wait", "--", sys.executable, "-c", script], 30_000_000)
+    t0_ns, output, _ = at_barrier(
+        [binaries / "nbstart", "--wait", "--", sys.executable, "-c", script], 30_000_000
+    )
     assert int(output.split()[0]) >= t0_ns and output.split()[1] == "None"
 
 
@@ -170,7 +252,15 @@ def test_launcher_statuses(binaries, tmp_path):
     assert missing.returncode == 127 and "no-such-program" in missing.stderr
     (tmp_path / "text").write_text("no program")
     assert run(nbstart, "--", tmp_path / "text").returncode == 126
-    for words in ([], ["true"], ["--"], ["--fifo", "0", "--", "true"], ["--fifo", "x", "--", "true"], ["--cpus"], ["--nope", "--", "true"]):
+    for words in (
+        [],
+        ["true"],
+        ["--"],
+        ["--fifo", "0", "--", "true"],
+        ["--fifo", "x", "--", "true"],
+        ["--cpus"],
+        ["--nope", "--", "true"],
+    ):
         done = run(nbstart, *words)
         assert done.returncode == 125 and "usage" in done.stderr, words
     for cpus in ("", "x", "1-", "3-1", "99999", "1023", "0,1022"):
@@ -179,9 +269,15 @@ def test_launcher_statuses(binaries, tmp_path):
 
 
 def test_launcher_sets_cpus_group_and_policy(binaries):
-    script = "import os; print(os.getpgrp() == os.getpid(), sorted(os.sched_getaffinity(0)), os.sched_getscheduler(0))"
+    script = (
+        "import os; print(os.getpgrp() == os.getpid(), sorted(os.sched_getaffinity(0)),"
+        " os.sched_getscheduler(0))"
+    )
     cpu = max(os.sched_getaffinity(0))
-    assert run(binaries / "nbstart", "--cpus", cpu, "--", sys.executable, "-c", script).stdout == f"True [{cpu}] 0\n"
+    assert (
+        run(binaries / "nbstart", "--cpus", cpu, "--", sys.executable, "-c", script).stdout
+        == f"True [{cpu}] 0\n"
+    )
     done = run(binaries / "nbstart", "--fifo", 1, "--", sys.executable, "-c", script)
     if "SCHED_FIFO" in done.stderr:
         pytest.skip(f"no real-time scheduling for this user: {done.stderr.strip()}")
@@ -189,9 +285,13 @@ def test_launcher_sets_cpus_group_and_policy(binaries):
 
 
 def test_program_dies_with_its_parent(binaries):
-    script = f"import subprocess, sys\np = subprocess.Popen([{str(binaries / 'nbstart')!r}, '--', 'sleep', '60'])\n" \
-             "print(p.pid, flush=True)\nsys.stdin.read()"
-    parent = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    script = (
+        f"import subprocess, sys\np = subprocess.Popen([{str(binaries / 'nbstart')!r}, '--',"
+        " 'sleep', '60'])\nprint(p.pid, flush=True)\nsys.stdin.read()"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     child = int(parent.stdout.readline())
     while "sleep" not in open(f"/proc/{child}/cmdline").read():
         time.sleep(0.005)
@@ -203,7 +303,9 @@ def test_program_dies_with_its_parent(binaries):
 
 
 def test_launcher_whose_parent_is_gone_kills_itself(binaries):
-    assert run(binaries / "nbstart", "--parent", 2**22 - 1, "--", "true").returncode == -signal.SIGKILL
+    assert (
+        run(binaries / "nbstart", "--parent", 2**22 - 1, "--", "true").returncode == -signal.SIGKILL
+    )
 
 
 @pytest.mark.parametrize("standard", ["c++11", "c++20"])
@@ -211,17 +313,36 @@ def test_header_is_cpp_too(standard, tmp_path):
     if not shutil.which("g++"):
         pytest.skip("there is no C++ compiler (g++) on this machine")
     source = tmp_path / "program.cpp"
-    source.write_text('#include "noisebook.h"\nint main() { nb_region r; nb_region_begin(&r); nb_region_end(&r);\n'
-                      'nb_region_print(&r, "cpp", "verified=%s", "yes"); }\n')
+    source.write_text(
+        '#include "noisebook.h"\nint main() { nb_region r; nb_region_begin(&r);'
+        ' nb_region_end(&r);\nnb_region_print(&r, "cpp", "verified=%s", "yes"); }\n'
+    )
     program = tmp_path / "program"
-    done = run("g++", f"-std={standard}", "-Wall", "-Wextra", "-Werror", f"-I{REPOSITORY / 'workloads'}", source, "-o", program)
+    done = run(
+        "g++",
+        f"-std={standard}",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{REPOSITORY / 'workloads'}",
+        source,
+        "-o",
+        program,
+    )
     assert done.returncode == 0, done.stderr
     assert re.match(r"noisebook: cpp seconds=\d", run(program).stdout)
 
 
 def test_sources_are_clean_under_the_sanitizers(tmp_path):
     flags = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
-    done = run("make", "-C", REPOSITORY / "workloads", f"BIN={tmp_path}", f"CFLAGS={flags}", f"{tmp_path}/nbody")
+    done = run(
+        "make",
+        "-C",
+        REPOSITORY / "workloads",
+        f"BIN={tmp_path}",
+        f"CFLAGS={flags}",
+        f"{tmp_path}/nbody",
+    )
     if "cannot find" in done.stderr:
         pytest.skip("the compiler's sanitizer libraries are not installed")
     assert done.returncode == 0, done.stderr
@@ -235,4 +356,8 @@ def test_make_builds_nothing_twice_and_says_what_lacks(tmp_path):
     assert run(*make).returncode == 0
     assert "cc" not in run(*make, "--no-print-directory").stdout
     done = run(*make, "OPENMP=-fno-such-openmp")
-    assert done.returncode != 0 and "cannot build OpenMP programs" in done.stderr and "what to do" in done.stderr
+    assert (
+        done.returncode != 0
+        and "cannot build OpenMP programs" in done.stderr
+        and "what to do" in done.stderr
+    )

@@ -9,21 +9,46 @@ from dataclasses import replace
 import pytest
 
 from nbhelpers.errors import InputError, RunError
-from nbhelpers.workloads import Workload, binary_folder, elf_interpreter, program, nbody, takes_preload, workload
 from nbhelpers.machine import cpu_list
+from nbhelpers.workloads import (
+    Workload,
+    binary_folder,
+    elf_interpreter,
+    nbody,
+    program,
+    takes_preload,
+    workload,
+)
 from nbhelpers.workloads._cpus import cores, format_cpu_list, keep_house
 
 
 def test_record_is_hashable_and_normalised():
     one = Workload("w", "omp", ["a", "b"], env={"Z": 1, "A": "2"}, cpus=[3, 1, 1])
     assert one.env == (("A", "2"), ("Z", "1")) and one.command == ("a", "b") and one.cpus == (1, 3)
-    assert one == Workload("w", "omp", ("a", "b"), env=one.env, cpus=(1, 3)) and len({one, replace(one)}) == 1
+    assert (
+        one == Workload("w", "omp", ("a", "b"), env=one.env, cpus=(1, 3))
+        and len({one, replace(one)}) == 1
+    )
     assert "\n" not in repr(one)
 
 
-@pytest.mark.parametrize("change", [{"command": ()}, {"model": "openmp"}, {"start": "now"}, {"timeout_s": 0}, {"timeout_s": float("nan")}, {"timeout_s": float("inf")},
-                                    {"outcome": "speed"}, {"cpus": ()}, {"cpus": (-1,)}, {"env": {"A=B": "1"}},
-                                    {"env": {"A": "x\0y"}}, {"command": ("a\0",)}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"command": ()},
+        {"model": "openmp"},
+        {"start": "now"},
+        {"timeout_s": 0},
+        {"timeout_s": float("nan")},
+        {"timeout_s": float("inf")},
+        {"outcome": "speed"},
+        {"cpus": ()},
+        {"cpus": (-1,)},
+        {"env": {"A=B": "1"}},
+        {"env": {"A": "x\0y"}},
+        {"command": ("a\0",)},
+    ],
+)
 def test_fields_that_cannot_be_used(change):
     with pytest.raises(InputError) as caught:
         replace(nbody(), **change)
@@ -32,21 +57,40 @@ def test_fields_that_cannot_be_used(change):
 
 def test_roaming_unsets_what_the_shell_may_have_set():
     placed = nbody().placed("TP").placed("Rm")
-    assert dict(placed.env) == {"OMP_PROC_BIND": "false"} and placed.cpus is None and placed.config == "Rm"
+    assert (
+        dict(placed.env) == {"OMP_PROC_BIND": "false"}
+        and placed.cpus is None
+        and placed.config == "Rm"
+    )
 
 
 def test_pinning_by_core_or_by_thread(monkeypatch):
     monkeypatch.setattr(workload, "usable_cpus", lambda: tuple(range(8)))
-    monkeypatch.setattr(workload, "cores", lambda cpus: [tuple(c for c in cpus if c % 4 == k) for k in range(4)])  # 2 threads a core
+    monkeypatch.setattr(
+        workload, "cores", lambda cpus: [tuple(c for c in cpus if c % 4 == k) for k in range(4)]
+    )  # 2 threads a core
     assert dict(nbody().placed("TP").env)["OMP_PLACES"] == "threads"
     four = dict(nbody(threads=4).placed("TP").env)
     assert four == {"OMP_NUM_THREADS": "4", "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
 
 
-@pytest.mark.parametrize("count, share, kept", [(2, 0.125, 1), (2, 0.25, 1), (8, 0.125, 1), (8, 0.25, 2), (16, 0.125, 2), (16, 0.25, 4),
-                                                (12, 0.125, 2), (3, 0.25, 1)])
+@pytest.mark.parametrize(
+    "count, share, kept",
+    [
+        (2, 0.125, 1),
+        (2, 0.25, 1),
+        (8, 0.125, 1),
+        (8, 0.25, 2),
+        (16, 0.125, 2),
+        (16, 0.25, 4),
+        (12, 0.125, 2),
+        (3, 0.25, 1),
+    ],
+)
 def test_housekeeping_shares(count, share, kept, monkeypatch):
-    """Persson et al. 2025, sec. 5: 12.5 % and 25 % of the cores; on their 8 and 16 cores 1, 2 and 2, 4."""
+    """Persson et al. 2025, sec. 5: 12.5 % and 25 % of the cores; on their 8 and 16 cores 1, 2 and
+    2, 4.
+    """
     monkeypatch.setattr("nbhelpers.workloads._cpus.cores", lambda cpus: [(cpu,) for cpu in cpus])
     assert keep_house(tuple(range(count)), share, "RmHK") == tuple(range(kept, count))
 
@@ -107,7 +151,12 @@ def test_external_commands(tmp_path):
         program(str(script))
     script.chmod(0o755)
     assert program(str(script)).start == "exec" and program([sys.executable]).start == "main"
-    for bad, error in (("", InputError), ("'", InputError), ("no-such-program-anywhere", RunError), ("/no/such", RunError)):
+    for bad, error in (
+        ("", InputError),
+        ("'", InputError),
+        ("no-such-program-anywhere", RunError),
+        ("/no/such", RunError),
+    ):
         with pytest.raises(error):
             program(bad)
     with pytest.raises(RunError, match="PATH"):
@@ -118,7 +167,9 @@ def test_static_programs_wait_before_they_are_executed(binaries, tmp_path):
     assert takes_preload(binaries / "nbody")
     source = tmp_path / "static.c"
     source.write_text("int main(void) { return 0; }")
-    if subprocess.run(["cc", "-static", source, "-o", tmp_path / "static"], capture_output=True).returncode:
+    if subprocess.run(
+        ["cc", "-static", source, "-o", tmp_path / "static"], capture_output=True
+    ).returncode:
         pytest.skip("this machine has no static C library")
     assert elf_interpreter(tmp_path / "static") is None and not takes_preload(tmp_path / "static")
     assert program(str(tmp_path / "static")).start == "exec"
@@ -127,7 +178,9 @@ def test_static_programs_wait_before_they_are_executed(binaries, tmp_path):
 def test_interpreter_agrees_with_readelf(binaries):
     if not shutil.which("readelf"):
         pytest.skip("there is no readelf (binutils) on this machine")
-    said = subprocess.run(["readelf", "-l", binaries / "nbody"], capture_output=True, text=True).stdout
+    said = subprocess.run(
+        ["readelf", "-l", binaries / "nbody"], capture_output=True, text=True
+    ).stdout
     assert f"interpreter: {elf_interpreter(binaries / 'nbody')}]" in said
 
 

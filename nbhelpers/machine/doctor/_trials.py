@@ -1,6 +1,8 @@
-"""What can only be known by trying: counters, real-time scheduling, the compiler, file systems that nobody has mounted.
+"""What can only be known by trying: counters, real-time scheduling, the compiler, file systems that
+nobody has mounted.
 
-Each trial leaves the machine as it was: a counter that is closed again, a thread that ends at once, a temporary folder.
+Each trial leaves the machine as it was: a counter that is closed again, a thread that ends at once,
+a temporary folder.
 """
 
 import contextlib
@@ -20,7 +22,14 @@ from .._read import located
 from ..describe import compiler
 from ..kernel import detached, is_mounted
 
-PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "loongarch64": 241, "ppc64le": 319, "s390x": 331}
+PERF_EVENT_OPEN = {
+    "x86_64": 298,
+    "aarch64": 241,
+    "riscv64": 241,
+    "loongarch64": 241,
+    "ppc64le": 319,
+    "s390x": 331,
+}
 HARDWARE_INSTRUCTIONS, SOFTWARE_CONTEXT_SWITCHES = (0, 1), (1, 3)
 _EXCLUDE_KERNEL_AND_HYPERVISOR = 1 << 5 | 1 << 6
 
@@ -63,7 +72,12 @@ class Trials:
 
 def try_out() -> Trials:
     """Try everything on this machine, as this user; takes some tenths of a second."""
-    return Trials(try_counter(*HARDWARE_INSTRUCTIONS), try_counter(*SOFTWARE_CONTEXT_SWITCHES), try_fifo(), try_openmp())
+    return Trials(
+        try_counter(*HARDWARE_INSTRUCTIONS),
+        try_counter(*SOFTWARE_CONTEXT_SWITCHES),
+        try_fifo(),
+        try_openmp(),
+    )
 
 
 def try_counter(kind: int, config: int) -> Trial:
@@ -74,7 +88,11 @@ def try_counter(kind: int, config: int) -> Trial:
         handle, number = _perf_open(kind, config, _EXCLUDE_KERNEL_AND_HYPERVISOR)
         state, where = "limited", " in user space only"
     if number:
-        return Trial("no", f"perf_event_open: {os.strerror(number)} ({errno.errorcode.get(number, number)})", number)
+        return Trial(
+            "no",
+            f"perf_event_open: {os.strerror(number)} ({errno.errorcode.get(number, number)})",
+            number,
+        )
     try:
         count = struct.unpack("Q", os.read(handle, 8))[0]
     finally:
@@ -100,7 +118,8 @@ def _perf_open(kind: int, config: int, flags: int) -> tuple[int, int]:
 def try_fifo() -> Trial:
     """Ask for SCHED_FIFO 50, the priority of an interrupt thread, in a thread that ends at once.
 
-    Linux schedules threads: the others are not touched, and no process is forked from a kernel that runs many of them.
+    Linux schedules threads: the others are not touched, and no process is forked from a kernel that
+    runs many of them.
     """
     refusals: list[OSError] = []
 
@@ -114,7 +133,11 @@ def try_fifo() -> Trial:
     thread.start()
     thread.join()
     number = refusals[0].errno if refusals else 0
-    return Trial("no", f"SCHED_FIFO: {os.strerror(number)}", number) if number else Trial("yes", "SCHED_FIFO granted")
+    return (
+        Trial("no", f"SCHED_FIFO: {os.strerror(number)}", number)
+        if number
+        else Trial("yes", "SCHED_FIFO granted")
+    )
 
 
 def try_openmp() -> Trial:
@@ -132,18 +155,22 @@ def try_openmp() -> Trial:
             threads = done.stdout.strip()
     except subprocess.CalledProcessError as error:
         reason = (error.stderr or "").strip().splitlines()[:1] or [f"exit {error.returncode}"]
-        return Trial("no", f"{name}, but OpenMP fails: {reason[0][:120].replace(str(folder), '').strip()}")
+        return Trial(
+            "no", f"{name}, but OpenMP fails: {reason[0][:120].replace(str(folder), '').strip()}"
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return Trial("no", f"{name}, but OpenMP fails: {type(error).__name__}")
     return Trial("yes" if threads == "2" else "limited", f"{name}, OpenMP with {threads} threads")
 
 
 @contextlib.contextmanager
-def kernel_folder(fstype: str, places: tuple[str, ...], root: str | Path) -> Iterator[tuple[Path | None, bool]]:
+def kernel_folder(
+    fstype: str, places: tuple[str, ...], root: str | Path
+) -> Iterator[tuple[Path | None, bool]]:
     """(folder, whether it is mounted) of a kernel file system, or (None, False).
 
-    Where nobody has mounted it, it is looked at through a mount that is attached nowhere: no process can see it, and it is
-    gone with its file descriptor (fsopen(2), Linux 5.2).
+    Where nobody has mounted it, it is looked at through a mount that is attached nowhere: no
+    process can see it, and it is gone with its file descriptor (fsopen(2), Linux 5.2).
     """
     here = Path(root) == Path("/")
     for place in places:

@@ -1,6 +1,8 @@
-"""Tables of long simulations, kept as CSV: the recorded campaign shows them at full size on any machine, without the minutes that they took.
+"""Tables of long simulations, kept as CSV: the recorded campaign shows them at full size on any
+machine, without the minutes that they took.
 
-Owns the files, and the words that say what a table was asked for: one that was asked for something else is not shown.
+Owns the files, and the words that say what a table was asked for: one that was asked for something
+else is not shown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,16 +26,21 @@ class Kept:
 
     Parameters
     ----------
-    folder : where they lie, NAME.csv each.
-    computes : True: every table is computed and kept. False (a recorded campaign): it is read where it was asked for the same, and else computed
-        and not kept. Seeds are given, so that both are the same, but for a trace that one machine has and another has not.
+    folder
+        Where they lie, NAME.csv each.
+    computes
+        True: every table is computed and kept. False (a recorded campaign): it is read where it was
+        asked for the same, and else computed and not kept. Seeds are given, so that both are the
+        same, but for a trace that one machine has and another has not.
     """
 
     folder: Path
     computes: bool = True
 
     def table(self, name: str, study: Table, *given: object, **options: object) -> pd.DataFrame:
-        """What `study(*given, **options)` gives: a table of numbers, texts and booleans, without an index of its own."""
+        """What `study(*given, **options)` gives: a table of numbers, texts and booleans, without an
+        index of its own.
+        """
         path, asked = Path(self.folder) / f"{name}.csv", asked_for(study, *given, **options)
         if self.computes:
             with task(f"simulating {name}"):
@@ -54,8 +61,14 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def asked_for(study: Table, *given: object, **options: object) -> str:
-    """A digest of the study and of all it was given; of noise only the name, because the last bits of a synthetic trace differ between machines."""
-    return digest(_said(study), *map(_said, given), *(f"{name}={_said(value)}" for name, value in sorted(options.items())))
+    """A digest of the study and of all it was given; of noise only the name, because the last bits
+    of a synthetic trace differ between machines.
+    """
+    return digest(
+        _said(study),
+        *map(_said, given),
+        *(f"{name}={_said(value)}" for name, value in sorted(options.items())),
+    )
 
 
 def _said(value: object) -> str:

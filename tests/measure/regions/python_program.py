@@ -22,7 +22,10 @@ begin, end = {
     "symbols": lambda: (ctypes.CDLL(None).noisebook_begin, ctypes.CDLL(None).noisebook_end),
     "lines": lambda: (lambda: print("Starting the solver"), lambda: print("Solver took long")),
     "roi": lambda: (lambda: write("begin"), lambda: write("end")),
-    "own": lambda: (lambda: write(f"begin {time.monotonic_ns()}"), lambda: write(f"end {time.monotonic_ns()}")),
+    "own": lambda: (
+        lambda: write(f"begin {time.monotonic_ns()}"),
+        lambda: write(f"end {time.monotonic_ns()}"),
+    ),
 }[kind]()
 work(10)
 before_ns = time.monotonic_ns()
