@@ -167,9 +167,9 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 
 # Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
 # thousand measurements is disturbed by others: of these, what fails is run up to twice more, and the summary names it.
-TOGETHER := tests/attribute tests/noise tests/report tests/simulate tests/test_house.py tests/test_page.py tests/test_stages.py \
-  tests/test_make.py tests/test_profiles.py tests/test_warnings.py   tests/mitigate/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels tables) \
-  $(patsubst %,tests/trace/test_%.py,mend mutations netduration osnoise ringbuffer)
+TOGETHER := tests/statistics tests/attribution tests/noise tests/report tests/simulation tests/test_house.py tests/test_page.py tests/test_stages.py \
+  tests/test_make.py tests/test_profiles.py tests/test_warnings.py   tests/mitigation/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels scale tables) \
+  $(patsubst %,tests/tracing/test_%.py,missing_switches mutations netduration osnoise ringbuffer)
 SHORT := -m "not long"
 SHARING = $(python) -m pytest $(SHORT) -n auto --maxprocesses 8 --dist worksteal $(TOGETHER)
 test-sharing: build/c-parts

@@ -10,10 +10,10 @@ schedule.
 import os
 import time
 
-from nbhelpers.simulate import LogGOPS, Noise, patterns, periodic, simulate
-from nbhelpers.simulate.implicit import evaluate
-from nbhelpers.simulate.replicates import replicate
-from nbhelpers.simulate.studies import applications_on, signatures
+from nbhelpers.simulation import LogGOPS, Noise, patterns, periodic, simulate
+from nbhelpers.simulation.implicit import evaluate
+from nbhelpers.simulation.replicates import replicate
+from nbhelpers.studies.scale import applications_on, signatures
 
 NOISES = {"1000 Hz x 100 us": periodic(1000, 100), "alps": signatures()["alps"]}
 

@@ -25,10 +25,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from nbhelpers.attribute import explain, find_cutoff, replay, sieve, stopping
-from nbhelpers.attribute.predictors import Screen
-from nbhelpers.attribute.search import Search, null
-from nbhelpers.attribute.tree import fit
+from nbhelpers.attribution import explain, find_cutoff, sieve
+from nbhelpers.attribution.screening import Screen
+from nbhelpers.attribution.search import Search, null
+from nbhelpers.attribution.tree import fit
+from nbhelpers.statistics import replay, stopping
 
 RUNS, COUNTERS = 200, 50
 

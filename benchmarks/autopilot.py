@@ -28,10 +28,10 @@ import pandas as pd
 from scipy.signal import lfilter
 from scipy.stats import binomtest
 
-from nbhelpers.attribute import Comparison, compare
-from nbhelpers.measure import Campaign, Cell, finished, recorded_runs
-from nbhelpers.mitigate import BASELINE, Treatment, mitigations
-from nbhelpers.mitigate.report import HARMS, HELPS, confirmed_table, tried_table
+from nbhelpers.measurement import Campaign, Cell, finished, recorded_runs
+from nbhelpers.mitigation import BASELINE, Treatment, mitigations
+from nbhelpers.mitigation.report import HARMS, HELPS, confirmed_table, tried_table
+from nbhelpers.statistics import Comparison, compare
 from nbhelpers.workloads import Workload, binary_folder
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"

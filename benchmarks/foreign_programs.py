@@ -22,15 +22,15 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nbhelpers.attribute import explain  # noqa: E402
-from nbhelpers.errors import NoisebookError  # noqa: E402
-from nbhelpers.inject import injection_campaign  # noqa: E402
-from nbhelpers.inject.planted import mean_ratio  # noqa: E402
-from nbhelpers.measure import consequences, finished, measure, rates  # noqa: E402
-from nbhelpers.noise import NoiseConfig, average_noise, delta_noise  # noqa: E402
-from nbhelpers.outcomes import COST, outcome_of, with_cost, worst_first  # noqa: E402
-from nbhelpers.trace import traced_runs  # noqa: E402
-from nbhelpers.workloads import Workload, program  # noqa: E402
+from nbhelpers.attribution import explain
+from nbhelpers.errors import NoisebookError
+from nbhelpers.injection import injection_campaign
+from nbhelpers.measurement import consequences, finished, measure, rates
+from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
+from nbhelpers.outcomes import COST, outcome_of, with_cost, worst_first
+from nbhelpers.statistics.means import mean_ratio
+from nbhelpers.tracing import trace
+from nbhelpers.workloads import Workload, program
 
 ORIGINALS = os.environ.get("NOISEBOOK_ORIGINALS", "")
 SCRIPT = """
@@ -98,7 +98,7 @@ TOLD = {
 def loop(name: str, workload: Workload, runs: int, folder: Path) -> dict:
     """One program through all stages; a row of the table."""
     counted = finished(measure(workload, runs, ["software", "kernel"]))
-    traced = traced_runs(workload, runs, folder=folder / "trace")
+    traced = trace(workload, runs, folder=folder / "trace")
     worst = worst_first(traced.runs).iloc[0]
     delta = delta_noise(
         traced.events, average_noise(traced.events, traced.runs), traced.runs, run=int(worst["run"])

@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np  # noqa: E402
 
-from nbhelpers.simulate import applications, patterns  # noqa: E402
-from nbhelpers.simulate.goal import read_goal, write_goal  # noqa: E402
+from nbhelpers.simulation import applications, patterns
+from nbhelpers.simulation.goal import read_goal, write_goal
 
 REFERENCE_MB_S = {"written": 1590 / 49, "read": 1590 / 75}
 FILES = ("x.goal", "x.goal.gz", "x.bin")
@@ -66,7 +66,7 @@ def lines(path):
 def peak_bytes(code):
     """Peak memory of a Python process that runs this, beyond that of one that only imports."""
     program = (
-        "import re; from nbhelpers.simulate import patterns; from nbhelpers.simulate.goal import"
+        "import re; from nbhelpers.simulation import patterns; from nbhelpers.simulation.goal import"
         " read_goal\n{}\nprint(int(re.search(r'VmHWM:\\s+(\\d+)',"
         " open('/proc/self/status').read())[1]) * 1024)"
     )
@@ -133,7 +133,8 @@ def main() -> None:
             write_s, _ = timed(write_goal, schedule, path)
             read_s, again = timed(read_goal, path)
             size, bound = path.stat().st_size, lines(path)
-            text = size if name != "x.goal.gz" else text  # unpacked
+            if name != "x.goal.gz":  # the packed one: MB/s of its text
+                text = size
             memory = peak_bytes(f"read_goal({str(path)!r})")
             print(
                 f"{name:<10} {size / 1e6:7.1f} MB   written {text / 1e6 / write_s:7.1f} MB/s"

@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np  # noqa: E402
 
-from nbhelpers.simulate import Detours, Noise, patterns, read_detours, simulate  # noqa: E402
-from nbhelpers.simulate.implicit import evaluate  # noqa: E402
-from nbhelpers.simulate.replicates import replicate  # noqa: E402
+from nbhelpers.simulation import Detours, Noise, patterns, read_detours, simulate
+from nbhelpers.simulation.implicit import evaluate
+from nbhelpers.simulation.replicates import replicate
 
 REFERENCE_S = {65_536: 4.6, 262_144: 18.0, 1_048_576: 137.0}
 
@@ -69,8 +69,8 @@ def peak_mb(code: str) -> float:
         " open('/proc/self/status').read())[1]) / 1e3"
     )
     program = (
-        "from nbhelpers.simulate.implicit import evaluate\nimport"
-        f" nbhelpers.simulate._simulator\n{measure}\nbefore = here()\n{code}\nprint(here() -"
+        "from nbhelpers.simulation.implicit import evaluate\nimport"
+        f" nbhelpers.simulation._simulator\n{measure}\nbefore = here()\n{code}\nprint(here() -"
         " before)"
     )
     done = subprocess.run(

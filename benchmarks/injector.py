@@ -22,14 +22,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from nbhelpers.inject import Calibration, Plan, Rules, calibrate, make_plan
-from nbhelpers.inject.accuracy import quantile_interval
-from nbhelpers.inject.log import DONE, make_log
-from nbhelpers.inject.replay import Replay
-from nbhelpers.inject.rules import may_realtime
+from nbhelpers.injection import Calibration, Plan, Rules, calibrate, make_plan
+from nbhelpers.injection.accuracy import quantile_interval
+from nbhelpers.injection.log import DONE, make_log
+from nbhelpers.injection.replay import Replay
+from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import online_cpus
 from nbhelpers.noise import NoiseConfig
-from nbhelpers.trace import read_tracepoints
+from nbhelpers.tracing import read_tracepoints
 
 LENGTHS_US = (50, 100, 200, 1000)
 EVENTS, SPACING_US, ROUNDS, TRACE_ROUNDS = 60, 4000, 5, 7

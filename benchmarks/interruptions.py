@@ -27,13 +27,13 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nbhelpers.inject import Injector  # noqa: E402
-from nbhelpers.inject.calibrate import calibrate  # noqa: E402
-from nbhelpers.machine import guardian, kernel, settings, state_folder  # noqa: E402
-from nbhelpers.measure import Campaign, Cell  # noqa: E402
-from nbhelpers.noise import NoiseConfig  # noqa: E402
-from nbhelpers.trace import Tracer  # noqa: E402
-from nbhelpers.workloads import nbody  # noqa: E402
+from nbhelpers.injection import Injector
+from nbhelpers.injection.calibration import calibrate
+from nbhelpers.machine import guardian, kernel, settings, state_folder
+from nbhelpers.measurement import Campaign, Cell
+from nbhelpers.noise import NoiseConfig
+from nbhelpers.tracing import Tracer
+from nbhelpers.workloads import nbody
 
 TRACEFS = "/sys/kernel/tracing"
 TTL = Path("/proc/sys/net/ipv4/ip_default_ttl")  # a sysctl that a network namespace has for itself

@@ -21,19 +21,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from nbhelpers.inject import (
+from nbhelpers.injection.hog import Hog
+from nbhelpers.injection.rules import may_realtime
+from nbhelpers.machine import doctor, online_cpus
+from nbhelpers.measurement import Campaign, Cell, calibrate, finished
+from nbhelpers.noise import NoiseConfig, average_noise
+from nbhelpers.studies import (
     describe_configs,
     planted_campaign,
     planted_schedules,
     planted_table,
     traced_configs,
 )
-from nbhelpers.inject.hog import Hog
-from nbhelpers.inject.rules import may_realtime
-from nbhelpers.machine import doctor, online_cpus
-from nbhelpers.measure import Campaign, Cell, calibrate, finished
-from nbhelpers.noise import NoiseConfig, average_noise
-from nbhelpers.trace import Tracer, read_traces
+from nbhelpers.tracing import Tracer, read_traces
 from nbhelpers.workloads import binary_folder, nbody, program_path
 
 REPEATS = 4000

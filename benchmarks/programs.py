@@ -19,7 +19,7 @@ from pathlib import Path
 import pandas as pd
 
 from nbhelpers.machine import describe
-from nbhelpers.measure import Campaign, Cell, finished, metrics, sized
+from nbhelpers.measurement import Campaign, Cell, finished, metrics, sized
 from nbhelpers.workloads import compilers, delay_steps, syncbench
 from nbhelpers.workloads.sycl import PROGRAMS as SYCL
 from nbhelpers.workloads.sycl import available

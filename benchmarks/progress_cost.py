@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from nbhelpers import progress
-from nbhelpers.attribute import bootstrap_ratio
-from nbhelpers.measure import Attachment, Campaign, Cell, finished
+from nbhelpers.measurement import Attachment, Campaign, Cell, finished
 from nbhelpers.progress import Pipe, Terminal, reporting
+from nbhelpers.statistics import bootstrap_ratio
 from nbhelpers.workloads import nbody
 
 RUNS, BLOCK, BODIES = int(sys.argv[1]) if sys.argv[1:] else 60, 5, 4000

@@ -18,7 +18,7 @@ sys.path.insert(0, str(REPOSITORY / "tests" / "measure"))
 
 import truth  # noqa: E402
 
-from nbhelpers.measure import run_once  # noqa: E402
+from nbhelpers.measurement import run_once
 
 QUANTILES = (0, 0.05, 0.5, 0.95, 1)
 

@@ -19,8 +19,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nbhelpers.measure import LAYERS, layers_here, metrics, run_once  # noqa: E402
-from nbhelpers.workloads import program as foreign  # noqa: E402
+from nbhelpers.measurement import LAYERS, layers_here, metrics, run_once
+from nbhelpers.workloads import program as foreign
 
 VARIED_25_MS = """#include <stdio.h>
 #include <time.h>

@@ -24,7 +24,7 @@ REFERENCE = {
 
 def measure(pattern: str, ranks: int, noise_name: str) -> dict:
     """One simulation in this process."""
-    from nbhelpers.simulate import LogGOPS, patterns, periodic, poisson, simulate
+    from nbhelpers.simulation import LogGOPS, patterns, periodic, poisson, simulate
 
     build = {"dissemination": patterns.dissemination, "binomial": patterns.binomial_bcast}[pattern]
     noise = {

@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from nbhelpers.inject import Rules, make_plan
-from nbhelpers.inject.kinds import (
+from nbhelpers.injection import Rules, make_plan
+from nbhelpers.injection.kinds import (
     KindOptions,
     cache_bytes,
     capacity,
     interrupt_counts,
     scratch_base,
 )
-from nbhelpers.inject.replay import Replay
+from nbhelpers.injection.replay import Replay
 from nbhelpers.machine import online_cpus
 from nbhelpers.noise import NoiseConfig, stressor_noise, stressor_table
 

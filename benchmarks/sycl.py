@@ -12,7 +12,7 @@ import sys
 
 import pandas as pd
 
-from nbhelpers.measure import Campaign, Cell, finished
+from nbhelpers.measurement import Campaign, Cell, finished
 from nbhelpers.workloads import minife, nbody, stream
 from nbhelpers.workloads.sycl import available
 

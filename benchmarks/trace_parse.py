@@ -15,12 +15,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np  # noqa: E402
 
-from nbhelpers.trace import (
+from nbhelpers.tracing import (
     noise_from_tracepoints,
     read_osnoise,
     read_raw_tracepoints,
     write_tracepoints,
-)  # noqa: E402
+)
 
 HEADER_PAGE = """\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
 \tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;

@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
-from nbhelpers.measure import run_once  # noqa: E402
-from nbhelpers.trace import Tracer, detour_workload, event_costs_ns  # noqa: E402
+from nbhelpers.measurement import run_once
+from nbhelpers.tracing import Tracer, detour_workload, event_costs_ns
 
 BOUND_SHARE = 0.003
 

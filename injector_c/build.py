@@ -1,4 +1,4 @@
-"""Builds nbhelpers.inject._injector: API mode, limited ABI; setup.py and nothing else runs this."""
+"""Builds nbhelpers.injection._injector: API mode, limited ABI; setup.py and nothing else runs this."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def declarations() -> str:
 ffibuilder = FFI()
 ffibuilder.cdef(declarations())
 ffibuilder.set_source(
-    "nbhelpers.inject._injector",
+    "nbhelpers.injection._injector",
     '#include "injector.h"',
     sources=SOURCES,
     include_dirs=[str(HERE)],

@@ -118,7 +118,8 @@ class Planned:
 def this_machine() -> Machine:
     """What counts here; nothing is measured and nothing changed."""
     from .machine import topology
-    from .mitigate import causes, mitigations
+    from .mitigation import mitigations
+    from .studies.known_causes import causes
     from .workloads import compilers, configurations, sycl
 
     usable = os.sched_getaffinity(0)
@@ -394,8 +395,8 @@ def estimate(
     done
         Nothing of it runs again.
     """
-    planned = campaigns(stage, asked, machine) if study.measures else []
-    beside_s = beside(stage, asked, machine) if study.measures else _shown_s(stage)
+    planned = [] if study.recorded_only else campaigns(stage, asked, machine)
+    beside_s = _shown_s(stage) if study.recorded_only else beside(stage, asked, machine)
     missing = [max(0, own.runs - _recorded(study.data, own.folder, planned)) for own in planned]
     measuring_s = sum(own.seconds(machine.cpus) for own in planned)
     left_s = sum(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .machine import doctor, topology
-from .machine.doctor import WIDTH, Doctor
+from .machine.checks import WIDTH, Doctor
 from .profiles import default_parameters
 from .stages import NOTEBOOKS, PAPER, parameters_of
 from .studies import absence
@@ -240,7 +240,7 @@ def _configurations(families: tuple[str, ...]) -> Callable[[str, Here], _Answers
 
 
 def _causes(stage: str, here: Here) -> _Answers:
-    from .mitigate import causes, refused
+    from .studies.known_causes import causes, refused
 
     for name in here.parameter(stage, "names") or list(causes()):
         if refusal := refused(name):
@@ -253,7 +253,7 @@ def _causes(stage: str, here: Here) -> _Answers:
 
 
 def _allocators(stage: str, here: Here) -> _Answers:
-    from .mitigate import mitigations
+    from .mitigation import mitigations
 
     for name in here.parameter(stage, "allocators"):
         if name in mitigations() and not (answer := mitigations()[name].possible()):
@@ -261,7 +261,7 @@ def _allocators(stage: str, here: Here) -> _Answers:
 
 
 def _clock(stage: str, here: Here) -> _Answers:
-    from .measure import FrequencyLogger
+    from .measurement import FrequencyLogger
 
     logger = FrequencyLogger()
     if logger.clock_note and not logger.tells_frequency:

@@ -127,7 +127,7 @@ def _parts(stage: str, profile: str) -> dict:
     which), as they are now.
     """
     used = read_json(notebook_of(stage))["metadata"].get("noisebook", {}).get("parts", [])
-    if not used or not Study(stage, profile).measures:
+    if not used or Study(stage, profile).recorded_only:
         return {}
     from .machine.parts import parts_here
 
@@ -320,7 +320,7 @@ def _stage_lock(study: Study):
     measures = (
         read_json(notebook_of(study.stage))["metadata"].get("noisebook", {}).get("measures", False)
     )
-    return measuring(exclusive=measures and study.measures, doing=f"stage {study.stage}")
+    return measuring(exclusive=measures and not study.recorded_only, doing=f"stage {study.stage}")
 
 
 def _export(study: Study, notebook: Path) -> Path:
@@ -356,7 +356,7 @@ def measure_again(profile: str) -> Path | None:
     is deleted.
     """
     study = Study("00-machine", profile)
-    if not study.measures:
+    if study.recorded_only:
         raise InputError(
             "the recorded campaign is never measured again", mend=how_to("paper PROFILE=quick")
         )

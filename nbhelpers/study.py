@@ -55,7 +55,7 @@ class Study:
                 mend=how_to(f"paper PROFILE={'|'.join(PROFILES)}")
                 + "; one of your own by its file: PROFILE=path/to/mine.yml",
             )
-        if not self.measures and is_installed():
+        if self.recorded_only and is_installed():
             raise InputError(
                 "the recorded campaign is not part of the installed package",
                 why="it is 13 MB of data that few need",
@@ -63,9 +63,9 @@ class Study:
             )
 
     @property
-    def measures(self) -> bool:
-        """Whether this profile may start programs at all."""
-        return self.profile != "recorded"
+    def recorded_only(self) -> bool:
+        """Whether this profile reads recorded data and measures nothing."""
+        return self.profile == "recorded"
 
     @property
     def label(self) -> str:
@@ -81,7 +81,7 @@ class Study:
     def data(self) -> Path:
         """Measured data of this stage."""
         return (
-            self.build / "data" if self.measures else shipped() / "data" / "recorded"
+            self.build / shipped() / "data" / "recorded" if self.recorded_only else "data"
         ) / self.stage
 
     @property
@@ -98,7 +98,7 @@ class Study:
     @cached_property
     def machine(self) -> dict:
         """The machine that the data are from, as ``{"machine": …, "replaced": […]}``."""
-        if not self.measures:
+        if self.recorded_only:
             return read_json(self.of("00-machine").data / "machine.json")
         from .machine import describe, doctor
 
@@ -106,7 +106,7 @@ class Study:
 
     def save_machine(self) -> Path:
         """Write the machine beside the data, so that a recorded campaign carries it."""
-        folder = self.data if self.measures else self.results
+        folder = self.results if self.recorded_only else self.data
         return write_json(folder / "machine.json", self.machine)
 
     def machine_table(self):
@@ -243,7 +243,7 @@ class Header:
         from .page import banner_html
 
         notes = self._replaced()
-        if not self.study.measures:
+        if self.study.recorded_only:
             notes.insert(
                 0,
                 "Nothing on this page was measured on this machine: it was regenerated from the"
@@ -261,7 +261,7 @@ class Header:
         """Of a recorded campaign what its machine replaced; of one that is measured here what this
         stage does, as the doctor promised.
         """
-        if not self.study.measures:
+        if self.study.recorded_only:
             return list(self.study.machine["replaced"])
         from .promise import replaced_or_left_out
 

@@ -1,4 +1,4 @@
-"""Builds nbhelpers.simulate._simulator from every .c file here: API mode, limited ABI; setup.py and
+"""Builds nbhelpers.simulation._simulator from every .c file here: API mode, limited ABI; setup.py and
 nothing else runs this.
 
 `simulator.h` holds what all share; what Python calls in NAME.c is declared in NAME.h (a .c without
@@ -30,7 +30,7 @@ def declarations() -> str:
 ffibuilder = FFI()
 ffibuilder.cdef(declarations())
 ffibuilder.set_source(
-    "nbhelpers.simulate._simulator",
+    "nbhelpers.simulation._simulator",
     "\n".join(f'#include "{name}"' for name in HEADERS),
     sources=[f"simulator_c/{name}.c" for name in NAMES],
     include_dirs=[str(HERE)],

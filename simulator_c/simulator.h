@@ -1,4 +1,4 @@
-/* The LogGOPS simulator behind nbhelpers.simulate: what all its parts share. Every other header of a .c file here is read by cffi, too.
+/* The LogGOPS simulator behind nbhelpers.simulation: what all its parts share. Every other header of a .c file here is read by cffi, too.
  *
  * Times are int64: picoseconds in the mode `exact`, nanoseconds in `compat` (there with the reference simulator's modular arithmetic).
  * Functions return 0, or a positive code that says why they stopped (enum nb_stop).

@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from absent import PARTS, run_without
-from happened import CHECKED, faults, replaced_or_left_out, says
+
+from .absent import PARTS, run_without
+from .happened import CHECKED, faults, replaced_or_left_out, says
 
 STAGES = [
     "00-machine",

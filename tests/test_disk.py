@@ -105,7 +105,7 @@ CAMPAIGN = """
 import sys
 from nbhelpers.errors import NoisebookError
 from nbhelpers.files import read_records
-from nbhelpers.measure import Campaign, Cell
+from nbhelpers.measurement import Campaign, Cell
 from nbhelpers.workloads import program
 try:
     table = Campaign('campaign', [Cell('a', program(['true']))], 40, lead_ms=0).run()

@@ -113,7 +113,7 @@ def test_in_a_folder_with_a_blank_programs_are_built_and_a_stage_runs(copy):
     assert done.returncode == 0, done.stderr
     script = f"""
 import sys; sys.path.insert(0, {str(REPOSITORY)!r})
-from nbhelpers.measure import measure
+from nbhelpers.measurement import measure
 from nbhelpers.workloads import binary_folder, program
 assert {BLANK!r} in str(binary_folder())
 run = measure(program([sys.executable, "-c", "import os; assert 'LD_PRELOAD' not in os.environ; print(len(os.listdir('/proc/self/fd')))"], start="main"), runs=2)

@@ -126,9 +126,9 @@ def test_the_wheel_is_for_any_python_from_3_11_and_for_any_cpu(wheel):
     ):
         assert f"nbhelpers/_shipped/{name}" in names
     assert {
-        "nbhelpers/inject/_injector.abi3.so",
+        "nbhelpers/injection/_injector.abi3.so",
         "nbhelpers/noise/_reader.abi3.so",
-        "nbhelpers/simulate/_simulator.abi3.so",
+        "nbhelpers/simulation/_simulator.abi3.so",
     } <= set(names)
     assert not [
         name
@@ -180,7 +180,7 @@ def test_a_stranger_measures_elsewhere(installed):
 def test_what_it_holds_is_found_and_the_recorded_campaign_says_where_it_is(installed):
     code = (
         "from nbhelpers import places; from nbhelpers.report import published_names; from"
-        " nbhelpers.simulate import networks; from nbhelpers.mitigate import factors; from"
+        " nbhelpers.simulation import networks; from nbhelpers.mitigation import factors; from"
         " nbhelpers.workloads import descriptions, nbody; from nbhelpers.stages import"
         " library_digest; print(places.is_installed(), len(published_names()) > 9, len(networks())"
         " > 3, len(factors()) > 9, len(descriptions()) > 6, len(library_digest()),"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.inject import describe_configs, planted_schedules, planted_table, traced_configs
-from nbhelpers.measure import calibrated, finished, recorded_runs
+from nbhelpers.measurement import calibrated, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.page import outside_loads
-from nbhelpers.trace import read_traces
+from nbhelpers.studies import describe_configs, planted_schedules, planted_table, traced_configs
+from nbhelpers.tracing import read_traces
 from nbhelpers.workloads import nbody
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -107,14 +107,16 @@ def test_the_recorded_traces_still_give_the_config_that_was_injected(traced, eve
 def test_the_recorded_planted_anomalies_still_give_their_configs(traced, events):
     undisturbed = finished(recorded_runs(RECORDED / "10-trace-collection/baseline"))
     seconds = undisturbed[undisturbed["cell"] == "untraced"]["seconds"].mean()
-    workload = calibrated(nbody, RECORDED / "10-trace-collection/calibration.json", measure=False)
+    workload = calibrated(
+        nbody, RECORDED / "10-trace-collection/calibration.json", recorded_only=True
+    )
     configs = traced_configs(
         RECORDED / "35-planted-anomaly/traced",
         workload,
         planted_schedules(10, seconds, cpus=2, seed=3),
         average_noise(events, traced),
         seed=3,
-        frozen=True,
+        recorded_only=True,
     )
     replayed = finished(recorded_runs(RECORDED / "35-planted-anomaly/replayed"))
     injected = replayed[replayed["cell"].str.startswith("replayed")]

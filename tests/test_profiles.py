@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from nbhelpers import profiles
 from nbhelpers.errors import InputError, NoisebookError
-from nbhelpers.mitigate.catalogue import causes
-from nbhelpers.mitigate.knowledge import factors
+from nbhelpers.mitigation.knowledge import factors
 from nbhelpers.profiles import declared_parameters, limits, misfit, parameters_of
+from nbhelpers.studies.known_causes.catalogue import causes
 from nbhelpers.study import PROFILES
 from nbhelpers.workloads import openmp
-from nbhelpers.workloads.configurations import configurations
+from nbhelpers.workloads.configuration import configurations
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 STAGES = re.search(r"^STAGES\s*:= (.*)$", (REPOSITORY / "Makefile").read_text(), re.M)[1].split()
@@ -81,7 +81,7 @@ def test_names_in_the_limits_are_those_that_the_code_knows():
 
 
 def test_configurations_of_any_machine_are_within_the_limits():
-    from nbhelpers.machine.topology import topology
+    from nbhelpers.machine.cpus import topology
 
     limit = limits()["60-openmp-variability"]["configs"]
     names = " ".join(configuration.name for configuration in configurations(topology()))

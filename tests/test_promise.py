@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nbhelpers.machine import doctor
-from nbhelpers.machine.doctor import Capabilities, Doctor
+from nbhelpers.machine.checks import Capabilities, Doctor
 from nbhelpers.promise import FULL, LEFT_OUT, REPLACED, promises, replaced_or_left_out, text
 from nbhelpers.study import Header, Study
 

@@ -290,8 +290,8 @@ def test_a_stage_notices_what_came_to_the_machine_or_left_it_if_it_makes_use_of_
 
 def test_the_libraries_that_are_looked_for_are_those_of_the_mitigations():
     from nbhelpers.machine.parts import LIBRARIES
-    from nbhelpers.mitigate import mitigations
-    from nbhelpers.mitigate.program import Preload
+    from nbhelpers.mitigation import mitigations
+    from nbhelpers.mitigation.program import Preload
 
     known = {
         action.library

@@ -13,7 +13,7 @@
 
 #include "noisebook.h"
 
-/* Read by nbhelpers/measure/_regions.py. Times: CLOCK_MONOTONIC, ns; 0: not yet. */
+/* Read by nbhelpers/measurement/_regions.py. Times: CLOCK_MONOTONIC, ns; 0: not yet. */
 struct nb_record {
     int64_t first_begin_ns, last_end_ns;
     int64_t inside_ns; /* sum over the pairs of begin and end */

@@ -18,9 +18,14 @@ from pathlib import Path
 import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
-from nbhelpers.measure import finished
-from nbhelpers.mitigate.catalogue import cause_runs, causes, plantable
-from nbhelpers.mitigate.scores import score_causes, score_nothing, score_sentences, shows
+from nbhelpers.measurement import finished
+from nbhelpers.studies.known_causes.catalogue import cause_runs, causes, plantable
+from nbhelpers.studies.known_causes.scores import (
+    score_causes,
+    score_nothing,
+    score_sentences,
+    shows,
+)
 
 RECORDED = Path(__file__).resolve().parents[2] / "data" / "recorded" / "52-known-causes"
 
@@ -59,7 +64,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         began = time.monotonic()
         folder = RECORDED if options.recorded else options.folder or temporary
-        runs = cause_runs(folder, names, options.runs, options.seed, measure=not options.recorded)
+        runs = cause_runs(folder, names, options.runs, options.seed, recorded_only=options.recorded)
         measured = time.monotonic()
         scores = score_causes(runs, options.seed)
         scores["plain_tree"] = [plain_root(table) for table in runs.values()]

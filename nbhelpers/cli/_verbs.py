@@ -37,7 +37,7 @@ def doctor(arguments: argparse.Namespace) -> Answer:
 
 
 def run(arguments: argparse.Namespace) -> Answer:
-    from ..measure import measure
+    from ..measurement import measure
 
     workload = _workload(arguments)
     runs = measure(workload, runs=arguments.runs or 10, metrics="all", folder=_folder(arguments))
@@ -71,10 +71,10 @@ def worst(arguments: argparse.Namespace) -> Answer:
 
 
 def inject(arguments: argparse.Namespace) -> Answer:
-    from ..attribute import compare
-    from ..inject import injection_campaign
-    from ..measure import finished
+    from ..injection import injection_campaign
+    from ..measurement import finished
     from ..noise import NoiseConfig
+    from ..statistics import compare
 
     workload, config = _workload(arguments), NoiseConfig.read(arguments.config)
     folder = _folder(arguments) or _own_folder(arguments, workload) / "injected" / config.digest
@@ -87,8 +87,8 @@ def inject(arguments: argparse.Namespace) -> Answer:
 
 
 def explain(arguments: argparse.Namespace) -> Answer:
-    from ..attribute import explain as explained
-    from ..measure import consequences, finished, measure, rates
+    from ..attribution import explain as explained
+    from ..measurement import consequences, finished, measure, rates
 
     workload = _workload(arguments)
     folder = _folder(arguments) or _own_folder(arguments, workload) / "explained"
@@ -144,7 +144,7 @@ def why(arguments: argparse.Namespace) -> Answer:
 
 
 def simulate(arguments: argparse.Namespace) -> Answer:
-    from ..simulate.studies import own_at_scale, traces_of_runs
+    from ..studies.scale import own_at_scale, traces_of_runs
 
     if arguments.command or arguments.shell or arguments.program:
         _, traced = _traced(arguments)
@@ -241,8 +241,8 @@ def _traced(arguments: argparse.Namespace):
 
 
 def _told(workload: object, runs: object, arguments: argparse.Namespace) -> Answer:
-    from ..attribute import summarise
-    from ..measure import finished
+    from ..measurement import finished
+    from ..statistics import summarise
 
     table = summarise(finished(runs), by="workload")
     row = table.iloc[0]

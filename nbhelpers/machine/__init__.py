@@ -5,13 +5,13 @@ Owns all that is read from and written to the kernel's settings; the parts after
 """
 
 from . import kernel, leftovers, settings
+from ._provenance import provenance
 from ._read import cpu_list
 from ._watch import state_folder
-from .describe import Machine, describe
-from .doctor import Capabilities, Check, Doctor, doctor
+from .checks import Capabilities, Check, Doctor, doctor
+from .cpus import Cpu, Topology, online_cpus, topology
+from .description import Machine, describe
 from .lock import measuring
-from .provenance import provenance
-from .topology import Cpu, Topology, online_cpus, topology
 
 __all__ = [
     "Capabilities",

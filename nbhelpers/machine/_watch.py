@@ -189,7 +189,7 @@ def _left_to_root() -> list[str]:
     return (
         [
             f"left changed by root: {', '.join(paths)}; only root can put it back: "
-            f"sudo {sys.executable} -m nbhelpers.machine.doctor"
+            f"sudo {sys.executable} -m nbhelpers.machine.checks"
         ]
         if paths
         else []

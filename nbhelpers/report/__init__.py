@@ -1,6 +1,7 @@
 """Tables, figures and the paper."""
 
 from ._simulate import figure_curves, figure_dots, figure_overheads, figure_ranks, published_results
+from .appearance import COLUMN_IN, KINDS, PAGE_IN, ROLES, Role, style, use_style
 from .figures import (
     figure_attribution,
     figure_causes,
@@ -32,9 +33,8 @@ from .figures import (
 )
 from .interactive import Exploration, explore
 from .paper import Numbered, Paper, collect, provenance_html
-from .published import published, published_names
+from .publications import published, published_names
 from .record import Figure, Table, save_figure, save_table
-from .style import COLUMN_IN, KINDS, PAGE_IN, ROLES, Role, style, use_style
 from .tables import Findings, Provenance, accuracy_table, found_html, overhead_table
 
 __all__ = [

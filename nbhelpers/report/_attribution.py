@@ -10,12 +10,12 @@ import textwrap
 import numpy as np
 import pandas as pd
 
-from ..attribute import Explanation
+from ..attribution import Explanation
 from ..outcomes import Outcome
 from ._blank import or_blank
 from ._classes import draw_marked
 from ._distribution import finished_rows
-from .style import PAGE_IN, ROLES, style
+from .appearance import PAGE_IN, ROLES, style
 
 NODE_POINTS = 6.5
 NODE_LETTERS = 15  # a line of a node

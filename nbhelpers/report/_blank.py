@@ -10,7 +10,7 @@ from functools import wraps
 
 from ..empty import why_empty
 from ..errors import InputError
-from .style import COLUMN_IN, style
+from .appearance import COLUMN_IN, style
 
 _LETTERS = 60  # a line
 

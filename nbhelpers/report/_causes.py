@@ -5,7 +5,7 @@ named.
 import pandas as pd
 
 from ._blank import NothingToDraw, or_blank
-from .style import PAGE_IN, ROLES, style
+from .appearance import PAGE_IN, ROLES, style
 
 _MARKS = {
     "the cause": ("baseline", "o", "the cause named first"),

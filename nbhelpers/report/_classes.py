@@ -7,12 +7,13 @@ Owns these three; every run is drawn, in the colour of its class.
 import numpy as np
 import pandas as pd
 
-from ..attribute import Classes, Comparison, quantile_effect
+from ..attribution import Classes
 from ..errors import InputError
 from ..outcomes import outcome_of
+from ..statistics import Comparison, quantile_effect
 from ._blank import NothingToDraw, or_blank
 from ._distribution import finished_rows
-from .style import COLUMN_IN, ROLES, Role, style
+from .appearance import COLUMN_IN, ROLES, Role, style
 
 # from best to worst; a class in the middle is neither fast nor slow
 _MIDDLE = (

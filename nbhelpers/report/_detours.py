@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ._blank import NothingToDraw, or_blank
-from .style import PAGE_IN, ROLES, Role, style
+from .appearance import PAGE_IN, ROLES, Role, style
 
 SHOWN_CPUS = 4
 MANY = 3000  # marks from which a drawing is stored as pixels

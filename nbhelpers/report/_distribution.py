@@ -6,11 +6,12 @@ Owns the figures of distributions, comparisons and planted cases.
 import numpy as np
 import pandas as pd
 
-from ..attribute import Cutoff, bootstrap_interval
+from ..attribution import Cutoff
 from ..errors import InputError
 from ..outcomes import outcome_of
+from ..statistics import bootstrap_interval
 from ._blank import NothingToDraw, or_blank
-from .style import COLUMN_IN, PAGE_IN, ROLES, Role, roles_of, style
+from .appearance import COLUMN_IN, PAGE_IN, ROLES, Role, roles_of, style
 
 PLANTED_COLUMNS = [
     "case",

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ._blank import NothingToDraw, or_blank
-from .style import KINDS, PAGE_IN, ROLES, Role, style
+from .appearance import KINDS, PAGE_IN, ROLES, Role, style
 
 SOURCES = 12  # shown one by one; the rest as one line
 ROW_LABEL = 22  # letters of a source name
@@ -38,7 +38,7 @@ def figure_noise(noise: pd.DataFrame, title: str | None = None, width_in: float 
     Parameters
     ----------
     noise
-        Of `nbhelpers.trace.summary`: kind, source, events, cpu_share, p50_us, max_us; the most
+        Of `nbhelpers.tracing.summary`: kind, source, events, cpu_share, p50_us, max_us; the most
         expensive first.
     title
         a short heading, e.g. to tell two such figures apart.
@@ -237,7 +237,7 @@ def figure_felt(
     ----------
     log
         Injection log of one run, with the column `took_ns`: what each event took
-        (`nbhelpers.inject.Felt.drawn`).
+        (`nbhelpers.injection.Felt.drawn`).
     gaps
         When the program was without its CPU: `cpu`, `start_ns`, `duration_ns`, from the same zero.
     cpu

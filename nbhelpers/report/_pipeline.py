@@ -13,7 +13,7 @@ import pandas as pd
 from ..empty import because, why_empty
 from ._blank import NothingToDraw, or_blank
 from ._noise import _draw_lane, _kind_legend
-from .style import PAGE_IN, ROLES, SMALL_POINTS, style
+from .appearance import PAGE_IN, ROLES, SMALL_POINTS, style
 
 MOST_CPUS = 8  # drawn one by one
 _PART_MS = 60.0  # of a run, around what is left of its worst event

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..workloads import CONSTRUCTS
-from .style import ROLES, Role
+from .appearance import ROLES, Role
 
 KERNELS = ("copy", "mul", "add", "triad", "dot")
 SCHEDULES = {"static": "st", "dynamic": "dy", "guided": "gd"}

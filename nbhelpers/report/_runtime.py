@@ -23,7 +23,7 @@ from ._repetitions import (
     suite_of,
     title,
 )
-from .style import COLUMN_IN, PAGE_IN, ROLES, Role, style
+from .appearance import COLUMN_IN, PAGE_IN, ROLES, Role, style
 
 
 @or_blank

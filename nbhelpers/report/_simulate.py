@@ -1,7 +1,7 @@
 """Figures of noise at scale: slow-downs over ranks, systems by overhead and slow-down, time lines
 of ranks; and ours beside the published results.
 
-Tables come from `nbhelpers.simulate.studies`; nothing is simulated here.
+Tables come from `nbhelpers.studies.scale`; nothing is simulated here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ import pandas as pd
 
 from ..errors import InputError
 from ._blank import NothingToDraw, or_blank
-from .published import published
-from .style import COLUMN_IN, KINDS, PAGE_IN, ROLES, Role, style
+from .appearance import COLUMN_IN, KINDS, PAGE_IN, ROLES, Role, style
+from .publications import published
 
 _CYCLE = [*ROLES.values(), *KINDS.values()]
 _WORK = {

@@ -5,7 +5,7 @@ where each rule would have stopped.
 import pandas as pd
 
 from ._blank import NothingToDraw, or_blank
-from .style import PAGE_IN, ROLES, style
+from .appearance import PAGE_IN, ROLES, style
 
 
 @or_blank

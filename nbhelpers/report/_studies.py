@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ._blank import NothingToDraw, or_blank
-from .style import PAGE_IN, ROLES, style
+from .appearance import PAGE_IN, ROLES, style
 
 _VERDICTS = {
     "supported here": ("baseline", "o"),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ._blank import NothingToDraw, or_blank
-from .style import KINDS, PAGE_IN, ROLES, style
+from .appearance import KINDS, PAGE_IN, ROLES, style
 
 PARTS = {
     "kernel_ms": ("kernel events, replayed", KINDS["thread"]),
@@ -23,7 +23,7 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN):
     Parameters
     ----------
     table
-        Of `nbhelpers.inject.worst_table`: `case`, `excess_ms`, and `kernel_ms`, `hypervisor_ms`,
+        Of `nbhelpers.injection.worst_table`: `case`, `excess_ms`, and `kernel_ms`, `hypervisor_ms`,
         `unexplained_ms` with `…_low` and `…_high`.
 
     Returns

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from ..attribute import Explanation, explain
+from ..attribution import Explanation, explain
 from ..errors import InputError
-from ..mitigate.knowledge import factor_of
+from ..mitigation.knowledge import factor_of
 from ..outcomes import outcome_of
 from ._attribution import figure_attribution
 

@@ -90,7 +90,7 @@ def provenance_html(provenance: dict, title: str = "Provenance of the data") -> 
     Parameters
     ----------
     provenance
-        Names and values (text, numbers, lists, dicts), as `nbhelpers.machine.provenance` gives
+        Names and values (text, numbers, lists, dicts), as `nbhelpers.machine._provenance` gives
         them.
     """
     rows = "".join(

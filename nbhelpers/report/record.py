@@ -20,7 +20,7 @@ from ..empty import UNKNOWN, why_empty
 from ..errors import InputError
 from ..files import read_json, write_atomically, write_json
 from ._units import heading, numbers
-from .style import style
+from .appearance import style
 
 FIGURE_FORMAT = "noisebook figure 1"
 TABLE_FORMAT = "noisebook table 1"

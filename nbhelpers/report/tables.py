@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..attribute import Comparison, bootstrap_interval
 from ..files import read_json
+from ..statistics import Comparison, bootstrap_interval
 from .paper import provenance_html
-from .published import published
+from .publications import published
 
 
 def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..measure import Campaign, Cell, FrequencyLogger, PlacementCheck, metrics, sized
+from ..measurement import Campaign, Cell, FrequencyLogger, PlacementCheck, metrics, sized
 from ..workloads import Configuration, Workload, delay_steps
 from .design import COMPILERS, Design, kept_design
 from .findings import CUI, PERSSON, Finding
@@ -36,7 +36,7 @@ def runtime_design(
     elements: int = 2**21,
     chunks: Sequence[int] = (1,),
     constructs: Sequence[str] = ("reduction",),
-    measure: bool = True,
+    recorded_only: bool = False,
 ) -> Design:
     """Schedbench (three schedules), syncbench and BabelStream with each compiler, with the
     parameters of Cui et al. 2023, Table 1.
@@ -61,11 +61,11 @@ def runtime_design(
         programs=(),
         models=compilers,
         families=FAMILIES,
-        measure=measure,
+        recorded_only=recorded_only,
     )
-    wanted, made = target_seconds if measure else None, {}
+    wanted, made = None if recorded_only else target_seconds, {}
     for compiler in design.models:
-        common = {"target_seconds": wanted, "measure": measure, "compiler": compiler}
+        common = {"target_seconds": wanted, "recorded_only": recorded_only, "compiler": compiler}
         made |= {
             (name, compiler): workload
             for name, workload in _schedules(folder, (1, *chunks), common).items()
@@ -115,7 +115,7 @@ def _constructs(folder: Path, names: Sequence[str], common: dict) -> dict[str, W
 
 
 def runtime_campaign(
-    folder: str | Path, design: Design, runs: int, seed: int = 0, frozen: bool = False
+    folder: str | Path, design: Design, runs: int, seed: int = 0, recorded_only: bool = False
 ) -> Campaign:
     """The benchmarks by each compiler in the configurations that a figure needs them in (`asked`),
     in random order.
@@ -130,8 +130,10 @@ def runtime_campaign(
         cells,
         runs=runs,
         seed=seed,
-        frozen=frozen,
-        attachments=() if frozen else (PlacementCheck(), FrequencyLogger(), *metrics("kernel")),
+        recorded_only=recorded_only,
+        attachments=()
+        if recorded_only
+        else (PlacementCheck(), FrequencyLogger(), *metrics("kernel")),
     )
 
 

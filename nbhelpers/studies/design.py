@@ -16,8 +16,8 @@ import pandas as pd
 from ..errors import InputError
 from ..files import put_aside, to_json, write_json
 from ..machine import topology
-from ..measure import sized
-from ..measure.once import readable
+from ..measurement import sized
+from ..measurement.cached_value import readable
 from ..workloads import (
     Configuration,
     Workload,
@@ -82,7 +82,7 @@ def kept_design(
     programs: Sequence[str] = PROGRAMS,
     models: Sequence[str] = MODELS,
     families: Collection[str] = ("mitigation",),
-    measure: bool = True,
+    recorded_only: bool = False,
     options: Mapping[str, Mapping] | None = None,
 ) -> Design:
     """The design of a study on this machine, kept for those who only read its data.
@@ -96,27 +96,27 @@ def kept_design(
     target_seconds
         Run length to which each OpenMP program is sized; its SYCL twin has the same size.
     programs
-        Of `nbhelpers.measure.sized`.
+        Of `nbhelpers.measurement.sized`.
     models
         Omp, sycl, or compilers; one that is not installed is left out, with the reason.
     families
         Of configurations.
-    measure
-        False: nothing is decided or sized, the folder must hold it.
+    recorded_only
+        True: nothing is decided or sized, the folder must hold it.
     options
         Of the programs, by name.
 
     Raises
     ------
     InputError
-        a name that is no configuration; nothing was kept and `measure` is False.
+        a name that is no configuration; nothing was kept and `recorded_only` is True.
     """
     folder, options = Path(folder), dict(options or {})
-    kept = _kept(folder / "design.json", names, models, families, measure)
+    kept = _kept(folder / "design.json", names, models, families, recorded_only)
     listed = tuple(_configuration(record) for record in kept["configurations"])
     workloads = {
         (program, model): _sized(
-            folder, program, model, target_seconds, measure, options.get(program, {})
+            folder, program, model, target_seconds, recorded_only, options.get(program, {})
         )
         for program in programs
         for model in kept["models"]
@@ -129,14 +129,14 @@ def _kept(
     names: Sequence[str],
     models: Sequence[str],
     families: Collection[str],
-    measure: bool,
+    recorded_only: bool,
 ) -> dict:
     """What is on disk; where it may be measured, as this machine would have it now: what came to it
     is added, what is gone is left out.
     """
-    kept = readable(path, "design of a study", measure)
+    kept = readable(path, "design of a study", recorded_only)
     if kept and kept.get("format") != _FORMAT:
-        if not measure:
+        if recorded_only:
             raise InputError(
                 "not the design of a study",
                 where=path,
@@ -144,7 +144,7 @@ def _kept(
             )
         put_aside(path, "not the design of a study")
         kept = {}
-    if not measure:
+    if recorded_only:
         if not kept:
             raise InputError(
                 "this study was not recorded",
@@ -195,14 +195,19 @@ def _configuration(record: dict) -> Configuration:
 
 
 def _sized(
-    folder: Path, program: str, model: str, target_seconds: float, measure: bool, options: Mapping
+    folder: Path,
+    program: str,
+    model: str,
+    target_seconds: float,
+    recorded_only: bool,
+    options: Mapping,
 ) -> Workload:
     """Of the size that was found for OpenMP: twins must do the same work to be compared."""
-    wanted = target_seconds if measure else None
+    wanted = None if recorded_only else target_seconds
     path = folder / f"{program}.json"
-    workload = sized(program, path, wanted, measure=measure, **options)
+    workload = sized(program, path, wanted, recorded_only=recorded_only, **options)
     return (
         workload
         if model == "omp"
-        else sized(program, path, wanted, measure=measure, model=model, **options)
+        else sized(program, path, wanted, recorded_only=recorded_only, model=model, **options)
     )

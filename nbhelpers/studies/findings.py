@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ..attribute import holm
+from ..statistics import holm
 from .design import PRINTED_MODELS
 from .persson import MODE, UNDISTURBED
 

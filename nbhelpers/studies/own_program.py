@@ -18,17 +18,17 @@ import numpy as np
 import pandas as pd
 
 from .. import places
-from ..attribute import Comparison, bootstrap_interval, compare, summarise
 from ..errors import InputError, NoisebookError
 from ..files import digest, read_json, write_json
-from ..inject import injection_campaign, mean_ratio
-from ..measure import Campaign, Cell, finished, measure, metrics
-from ..mitigate import Report as Treatments
-from ..mitigate import autopilot, explain_factor, mitigations
+from ..injection import injection_campaign
+from ..measurement import Campaign, Cell, finished, measure, metrics
+from ..mitigation import Report as Treatments
+from ..mitigation import autopilot, explain_factor, mitigations
 from ..noise import NoiseConfig, average_noise, delta_noise
 from ..outcomes import Outcome
 from ..progress import readable
-from ..trace import Tracer, read_traces, summary
+from ..statistics import Comparison, bootstrap_interval, compare, mean_ratio, summarise
+from ..tracing import Tracer, read_traces, summary
 from ..workloads import Report, Workload, program
 
 SECONDS = 300.0  # what a study takes unless it is told otherwise

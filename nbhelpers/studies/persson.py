@@ -13,11 +13,11 @@ import pandas as pd
 
 from ..errors import InputError
 from ..files import digest
-from ..inject import Injector
+from ..injection import Injector
 from ..machine import doctor
-from ..measure import Campaign, Cell, PlacementCheck, finished, metrics
+from ..measurement import Campaign, Cell, PlacementCheck, finished, metrics
 from ..noise import NoiseConfig, average_noise, delta_noise
-from ..trace import Tracer, read_traces
+from ..tracing import Tracer, read_traces
 from .design import Design
 
 TRACED, UNTRACED, UNDISTURBED = "traced", "untraced", "undisturbed"
@@ -53,7 +53,7 @@ class WorstTrace:
 
 
 def baseline_campaign(
-    folder: str | Path, design: Design, runs: int, seed: int = 0, frozen: bool = False
+    folder: str | Path, design: Design, runs: int, seed: int = 0, recorded_only: bool = False
 ) -> Campaign:
     """Every program, model and configuration traced (Persson et al. 2025, sec. 5.1), and each
     program and model untraced in the first configuration.
@@ -62,14 +62,21 @@ def baseline_campaign(
     """
     folder, cells = Path(folder), []
     tracer = (
-        [] if frozen or doctor().capabilities.tracer == "detours" else [Tracer(folder / "traces")]
+        []
+        if recorded_only or doctor().capabilities.tracer == "detours"
+        else [Tracer(folder / "traces")]
     )
     for key, workload in design.placed().items():
         cells.append(Cell(_cell(*key, TRACED), workload, attachments=tracer))
         if key[2] == design.chosen[0]:
             cells.append(Cell(_cell(*key, UNTRACED), workload))
     return Campaign(
-        folder, cells, runs=runs, seed=seed, frozen=frozen, attachments=_with_every_run(frozen)
+        folder,
+        cells,
+        runs=runs,
+        seed=seed,
+        recorded_only=recorded_only,
+        attachments=_with_every_run(recorded_only),
     )
 
 
@@ -77,8 +84,8 @@ def _cell(program: str, model: str, config: str, noise: str, mode: str = "") -> 
     return " ".join(part for part in (program, model, config, noise, mode) if part)
 
 
-def _with_every_run(frozen: bool) -> tuple:
-    return () if frozen else (PlacementCheck(), *metrics("kernel"))
+def _with_every_run(recorded_only: bool) -> tuple:
+    return () if recorded_only else (PlacementCheck(), *metrics("kernel"))
 
 
 def labelled(runs: pd.DataFrame) -> pd.DataFrame:
@@ -209,7 +216,7 @@ def injected_campaign(
     worst: list[WorstTrace],
     runs: int,
     seed: int = 0,
-    frozen: bool = False,
+    recorded_only: bool = False,
 ) -> Campaign:
     """Each program, model and configuration undisturbed and under its program's worst traces (sec.
     5.2), all in random order.
@@ -229,7 +236,8 @@ def injected_campaign(
             ]
     injectors: dict[tuple, list] = {}
     ready = [
-        cell if isinstance(cell, Cell) else _injected(*cell, injectors, frozen) for cell in cells
+        cell if isinstance(cell, Cell) else _injected(*cell, injectors, recorded_only)
+        for cell in cells
     ]
     noises = [cell.noise for cell in ready]
     return Campaign(
@@ -237,20 +245,25 @@ def injected_campaign(
         ready,
         runs=runs,
         seed=seed,
-        frozen=frozen,
-        attachments=_with_every_run(frozen),
+        recorded_only=recorded_only,
+        attachments=_with_every_run(recorded_only),
     )
 
 
 def _injected(
-    trace: WorstTrace, mode: str, key: tuple[str, str, str], workload, injectors: dict, frozen: bool
+    trace: WorstTrace,
+    mode: str,
+    key: tuple[str, str, str],
+    workload,
+    injectors: dict,
+    recorded_only: bool,
 ) -> Cell:
     """One injector a trace and mode, whichever configurations it accompanies."""
     merge, placement = MODES[mode]
     config = trace.configs[merge]
     known = (trace.program, trace.label, mode)
     if known not in injectors:
-        injectors[known] = [] if frozen else [Injector(config, placement)]
+        injectors[known] = [] if recorded_only else [Injector(config, placement)]
     return Cell(
         _cell(*key, trace.label, mode), workload, noise=config.digest, attachments=injectors[known]
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..empty import because
-from ..measure import region_seconds
+from ..measurement import region_seconds
 from .design import BENCHMARKS, PRINTED_MODELS
 from .findings import FEWEST, MARGIN, at_equal_steal
 from .persson import MODE, UNDISTURBED, WorstTrace

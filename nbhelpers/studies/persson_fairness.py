@@ -13,11 +13,11 @@ from pathlib import Path
 import pandas as pd
 
 from ..files import digest
-from ..inject import Hog, Injector, random_schedule
+from ..injection import Hog, Injector, random_schedule
 from ..machine import doctor
-from ..measure import Campaign, Cell, PlacementCheck, calibrated, finished, metrics
+from ..measurement import Campaign, Cell, PlacementCheck, calibrated, finished, metrics
 from ..noise import NoiseConfig
-from ..trace import Tracer
+from ..tracing import Tracer
 from ..workloads import Workload, sizing
 from .design import Design
 from .persson import TRACED, UNDISTURBED, WorstTrace, trace_configs
@@ -37,7 +37,7 @@ def planted_traces(
     traces: str | Path,
     programs: Sequence[str],
     seed: int = 0,
-    frozen: bool = False,
+    recorded_only: bool = False,
 ) -> list[WorstTrace]:
     """One traced run of each program and model beside real-time hogs that follow one schedule a
     program, whatever the model.
@@ -56,7 +56,7 @@ def planted_traces(
         Its folder of traces.
     programs
         For which.
-    seed, frozen
+    seed, recorded_only
         Of the campaign.
 
     Returns
@@ -86,19 +86,24 @@ def planted_traces(
                 seed + len(schedules),
             ),
         )
-    tracer = [] if frozen else [Tracer(Path(folder) / "traces")]
+    tracer = [] if recorded_only else [Tracer(Path(folder) / "traces")]
     cells = [
         Cell(
             " ".join(key),
             workload,
             noise=digest(str(schedules[key[0]])),
-            attachments=() if frozen else (_hog(schedules[key[0]]), *tracer),
+            attachments=() if recorded_only else (_hog(schedules[key[0]]), *tracer),
         )
         for key, workload in wanted.items()
     ]
     runs = finished(
         Campaign(
-            folder, cells, runs=1, seed=seed, frozen=frozen, attachments=_with_every_run(frozen)
+            folder,
+            cells,
+            runs=1,
+            seed=seed,
+            recorded_only=recorded_only,
+            attachments=_with_every_run(recorded_only),
         ).run()
     ).set_index("cell", drop=False)
     found = [
@@ -159,8 +164,8 @@ def _own(baseline: pd.DataFrame, key: tuple[str, str], config: str) -> pd.DataFr
     ]
 
 
-def _with_every_run(frozen: bool) -> tuple:
-    return () if frozen else (PlacementCheck(), *metrics("kernel"))
+def _with_every_run(recorded_only: bool) -> tuple:
+    return () if recorded_only else (PlacementCheck(), *metrics("kernel"))
 
 
 def repeated(config: NoiseConfig, times: int) -> NoiseConfig:
@@ -199,7 +204,7 @@ def _grown(path: Path, program: str, model: str, factor: float) -> Workload:
     return calibrated(
         lambda size, threads: make(round(size * factor ** (1 / known.exponent)), threads=threads),
         path,
-        measure=False,
+        recorded_only=True,
     )
 
 
@@ -210,7 +215,7 @@ def length_campaign(
     planted: Sequence[WorstTrace],
     runs: int,
     seed: int = 0,
-    frozen: bool = False,
+    recorded_only: bool = False,
 ) -> Campaign | None:
     """Each program and model in two lengths, undisturbed, under noise of fixed length and under
     noise as long as the run, all in random order.
@@ -232,7 +237,7 @@ def length_campaign(
     if not noises or not runs:
         return None
     injectors = {
-        (program, name): [] if frozen else [Injector(config)]
+        (program, name): [] if recorded_only else [Injector(config)]
         for program, own in noises.items()
         for name, config in own.items()
     }
@@ -254,8 +259,8 @@ def length_campaign(
         cells,
         runs=runs,
         seed=seed,
-        frozen=frozen,
-        attachments=_with_every_run(frozen),
+        recorded_only=recorded_only,
+        attachments=_with_every_run(recorded_only),
     )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..empty import because
 from ..noise import average_noise, delta_noise
-from ..trace import read_traces
+from ..tracing import read_traces
 from .persson import TRACED, WorstTrace
 
 NOTHING_TRACED = (

@@ -10,9 +10,8 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from ..attribute import adjusted_effect, bootstrap_interval, bootstrap_ratio
 from ..empty import because
-from ..measure import same_epochs
+from ..statistics import adjusted_effect, bootstrap_interval, bootstrap_ratio, same_epochs
 from .design import BENCHMARKS, PRINTED_MODELS
 from .persson import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
 

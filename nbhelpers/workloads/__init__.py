@@ -1,14 +1,14 @@
 """What can be run: our programs, anybody's command line, and where they are placed on the machine."""
 
 from ._cpus import format_cpu_list
-from .configurations import (
+from .configuration import (
     Configuration,
     configuration_table,
     configurations,
     environment_table,
     existing,
 )
-from .descriptions import Description, descriptions, find_description, read_description
+from .description import Description, descriptions, find_description, read_description
 from .openmp import CONSTRUCTS, SCHEDULES, compilers, minife, nbody, schedbench, stream, syncbench
 from .programs import (
     as_workload,
@@ -20,7 +20,7 @@ from .programs import (
 )
 from .reader import Reader, Report, Table
 from .region import REGION_KINDS, Region, as_region
-from .sizing import Sizing, delay_steps, sizing
+from .sizes import Sizing, delay_steps, sizing
 from .workload import CONFIGS, MODELS, STARTS, Workload
 
 __all__ = [

@@ -38,7 +38,7 @@ def launcher_env(launcher: str, base: str, cpus: Sequence[int]) -> dict[str, str
     Open MPI 5 gives the CPUs to the ranks in the order of the machine (a list in an order of one's
     own it takes on the command line only: --map-by pe-list=…:ordered), and counts CPUs by place,
     core after core. Where ranks are is therefore to be read from the running ranks
-    (`nbhelpers.measure.placement.running_threads`).
+    (`nbhelpers.measurement.placement.running_threads`).
     """
     listed = ",".join(map(str, cpus))
     if launcher == "mpich":

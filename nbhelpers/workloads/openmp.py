@@ -1,7 +1,7 @@
 """Our OpenMP programs as workloads, built by each compiler that is here.
 
 Owns the constructors; the size that fits a machine is found with `sizing` and
-`nbhelpers.measure.sized`.
+`nbhelpers.measurement.sized`.
 """
 
 from collections.abc import Mapping

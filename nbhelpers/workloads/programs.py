@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import places
 from ..errors import InputError, RunError
-from .descriptions import Description, find_description
+from .description import Description, find_description
 from .reader import Reader, Report
 from .region import Region, as_region
 from .workload import Workload

@@ -1,7 +1,7 @@
 """Where the timed region of a program begins and ends, and by which means that is observed.
 
 Owns the `Region` record; the library that the program calls is `workloads/nbpreload.c`, the stamps
-are collected by `nbhelpers.measure`.
+are collected by `nbhelpers.measurement`.
 """
 
 import re

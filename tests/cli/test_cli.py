@@ -189,11 +189,11 @@ HEAVY = (
         ("nbhelpers.cli", HEAVY),
         ("nbhelpers.places", HEAVY),
         (
-            "nbhelpers.measure",
+            "nbhelpers.measurement",
             ("scipy", "sklearn", "statsmodels", "matplotlib", "seaborn", "jsonschema"),
         ),
         (
-            "nbhelpers.inject",
+            "nbhelpers.injection",
             ("scipy", "sklearn", "statsmodels", "matplotlib", "seaborn", "jsonschema"),
         ),
     ],
@@ -211,7 +211,7 @@ def test_what_an_import_does_not_load(module, without):
 
 def test_a_part_is_loaded_when_it_is_asked_for():
     code = (
-        "import nbhelpers; print(nbhelpers.measure.__name__, 'measure' in dir(nbhelpers));"
+        "import nbhelpers; print(nbhelpers.measurement.__name__, 'measure' in dir(nbhelpers));"
         " nbhelpers.meesure"
     )
     done = subprocess.run(
@@ -221,6 +221,6 @@ def test_a_part_is_loaded_when_it_is_asked_for():
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
     )
     assert (
-        done.stdout.split() == ["nbhelpers.measure", "True"]
+        done.stdout.split() == ["nbhelpers.measurement", "True"]
         and "has no attribute 'meesure'" in done.stderr
     )

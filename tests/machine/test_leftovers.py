@@ -22,7 +22,7 @@ from .test_settings import change_of, journals, value, write_by_hand
 NOBODY = 65534
 TRACED = """
 import os, pathlib, signal, sys
-from nbhelpers.trace import Tracer
+from nbhelpers.tracing import Tracer
 tracer = Tracer(sys.argv[1], source="tracepoints")
 tracer.before(None)
 tracer.armed(os.getpid())
@@ -494,7 +494,7 @@ def test_a_user_is_told_what_only_root_can_put_back(common, ground, python):
     assert (
         str(ground / "knob") in told
         and "only root can put it back: sudo " in told
-        and "nbhelpers.machine.doctor" in told
+        and "nbhelpers.machine.checks" in told
     )
 
 

@@ -5,14 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribute import (
-    classify,
-    compare,
-    course_of,
-    explain,
-    quantile_effect,
-    replayed_rules,
-)
+from nbhelpers.attribution import classify, explain
 from nbhelpers.errors import InputError
 from nbhelpers.report import (
     ROLES,
@@ -22,6 +15,7 @@ from nbhelpers.report import (
     figure_quantile_shift,
     figure_stopping,
 )
+from nbhelpers.statistics import compare, course_of, quantile_effect, replayed_rules
 
 from .test_figures import check_inside, points, said_instead
 

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribute import explain
+from nbhelpers.attribution import explain
 from nbhelpers.errors import InputError
 from nbhelpers.report import (
     ROLES,
@@ -19,8 +19,8 @@ from nbhelpers.report import (
     figure_timeline,
     use_style,
 )
-from nbhelpers.report.style import roles_of
-from nbhelpers.trace import summary
+from nbhelpers.report.appearance import roles_of
+from nbhelpers.tracing import summary
 
 
 @pytest.fixture(autouse=True)

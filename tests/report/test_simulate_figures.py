@@ -21,7 +21,7 @@ from nbhelpers.report import (
     published,
     published_results,
 )
-from nbhelpers.simulate.timeline import delayed_barrier, noisy_loop
+from nbhelpers.simulation.timeline import delayed_barrier, noisy_loop
 
 CURVES = pd.DataFrame(
     {

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribute import compare
 from nbhelpers.report import Findings, Provenance, accuracy_table, found_html, overhead_table
+from nbhelpers.statistics import compare
 
 
 def runs_of(mean: float, count: int = 50, seed: int = 0) -> pd.DataFrame:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.machine.topology import Cpu, Topology
-from nbhelpers.measure import finished
+from nbhelpers.machine.cpus import Cpu, Topology
+from nbhelpers.measurement import finished
 from nbhelpers.report import published
 from nbhelpers.studies import (
     SUPPORTED,
@@ -215,5 +215,7 @@ def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
     assert (
         parameter_table(design).set_index("parameter").loc["outer_repetitions", "schedbench"] == 100
     )
-    again = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen, measure=False)
-    assert len(runtime_campaign(tmp_path / "runs", again, runs=1, frozen=True).run()) == len(runs)
+    again = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen, recorded_only=True)
+    assert len(runtime_campaign(tmp_path / "runs", again, runs=1, recorded_only=True).run()) == len(
+        runs
+    )

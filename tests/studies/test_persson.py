@@ -9,7 +9,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.files import to_json, write_atomically
 from nbhelpers.machine import doctor
-from nbhelpers.measure import recorded_runs
+from nbhelpers.measurement import recorded_runs
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.studies import (
     baseline_campaign,
@@ -68,11 +68,11 @@ def test_the_worst_trace_is_replayed_beside_every_configuration(study):
     again = injected_campaign(
         folder / "injected",
         kept_design(
-            folder, ["Rm", "TP"], 0.03, programs=("nbody",), models=("omp",), measure=False
+            folder, ["Rm", "TP"], 0.03, programs=("nbody",), models=("omp",), recorded_only=True
         ),
         worst_traces(folder / "baseline", baseline),
         runs=2,
-        frozen=True,
+        recorded_only=True,
     )
     assert labelled(again.run())["seconds"].tolist() == injected["seconds"].tolist()
 
@@ -100,7 +100,7 @@ def test_a_planted_disturbance_is_traced_and_replayed_as_long_as_a_program_of_tw
     folder, design, baseline = study
     arguments = folder / "planted", design, baseline, folder / "baseline" / "traces", ("nbody",)
     planted = planted_traces(*arguments)
-    again = planted_traces(*arguments, frozen=True)
+    again = planted_traces(*arguments, recorded_only=True)
     assert [trace.label for trace in planted] == ["planted-omp"] and planted[0].configs[
         "improved"
     ].digest == again[0].configs["improved"].digest
@@ -164,8 +164,8 @@ def test_a_design_follows_what_is_asked_for_and_what_the_machine_has(study):
     again = kept_design(folder, list(design.chosen), 0.03, programs=("nbody",), models=("omp",))
     assert (
         again.chosen == design.chosen
-        and kept_design(folder, [], 0.03, programs=("nbody",), measure=False).chosen
+        and kept_design(folder, [], 0.03, programs=("nbody",), recorded_only=True).chosen
         == design.chosen
     )
     with pytest.raises(InputError, match="not recorded"):
-        kept_design(folder / "elsewhere", ["Rm"], 0.03, measure=False)
+        kept_design(folder / "elsewhere", ["Rm"], 0.03, recorded_only=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.measure import recorded_runs
+from nbhelpers.measurement import recorded_runs
 from nbhelpers.studies import labelled, trace_lanes, traced_cell, worst_traces
-from nbhelpers.trace import read_traces
+from nbhelpers.tracing import read_traces
 
 RECORDED = Path(__file__).resolve().parents[2] / "data" / "recorded" / "40-mitigations" / "baseline"
 

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, kron
 from scipy.sparse.linalg import cg
 
 from nbhelpers.errors import InputError, RunError
-from nbhelpers.measure import run_once
+from nbhelpers.measurement import run_once
 from nbhelpers.workloads import (
     CONSTRUCTS,
     SCHEDULES,

@@ -10,12 +10,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from nbhelpers.attribute import compare, compare_costs, explain
+from nbhelpers.attribution import explain
 from nbhelpers.errors import InputError, RunError
-from nbhelpers.inject import inject
-from nbhelpers.measure import Campaign, Cell, measure, run_once
+from nbhelpers.injection import inject
+from nbhelpers.measurement import Campaign, Cell, measure, run_once
 from nbhelpers.noise import NoiseConfig, delta_noise
 from nbhelpers.outcomes import Outcome, outcome_of, reported, with_cost, worst_first
+from nbhelpers.statistics import compare, compare_costs
 from nbhelpers.workloads import Region, Report, as_workload, program
 
 RATE = Report("rate", r"^rate (?P<value>\S+)$", "MB/s", "higher")

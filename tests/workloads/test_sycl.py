@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError, RunError, Unavailable
-from nbhelpers.measure import Attachment
-from nbhelpers.measure.run import run_once
+from nbhelpers.measurement import Attachment
+from nbhelpers.measurement.run import run_once
 from nbhelpers.workloads import Workload, binary_folder, program_path, sycl
 from nbhelpers.workloads._cpus import usable_cpus
 

@@ -1,0 +1,252 @@
+"""The injector as an attachment of a run: armed while the workload waits, released with it, ended
+with it.
+
+Owns what is set on the machine for an injection (real-time throttling) and what is said of it
+(`notes`).
+"""
+
+import contextlib
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import SettingError
+from ..machine import settings
+from ..measurement import Attachment
+from ..noise import NoiseConfig
+from ..workloads import Workload
+from ._lanes import Placement
+from ._limits import REALTIME, is_among
+from .fairserver import FairServer, cuts, fair_server, fair_server_lifted
+from .kinds import KindOptions, kind_notes
+from .log import log_path, make_log, summarise
+from .plan import make_plan
+from .replay import ARMED_LIMIT_S, Replay
+from .rules import HIGHEST_PRIORITY, Calibration, Plan, Rules, may_realtime
+
+THROTTLING = "/proc/sys/kernel/sched_rt_runtime_us"
+NOISE_START = "noise_start_ns"
+NO_SERVER = FairServer(False, {})
+FAIR_SERVER_SHARE = (
+    0.9  # of a second; it steps in after 0.95 s without ordinary tasks; the rest is for lateness
+)
+
+
+class Injector(Attachment):
+    """Injects a noise config into every run that it accompanies (Persson et al. 2025, section 4.3).
+
+    Parameters
+    ----------
+    config
+        What to inject.
+    placement
+        "roam": unpinned, as in the paper; "origin": on the CPU that the event was recorded on;
+        "faithful": what the kernel keeps on a CPU stays there, other threads roam; or a mapping
+        {recorded CPU: CPU here}.
+    lanes
+        Processes a CPU of the config: 1 as in the paper, 2 with ordinary events apart from
+        real-time ones; see `make_plan`.
+    rules
+        How late, how long and how short events may be; see `Rules`.
+    exclude_cpus
+        Housekeeping CPUs that no noise may go to.
+    kinds
+        Where file and network noise goes, and how much memory and disk noise may take; see
+        `KindOptions`.
+    log_folder
+        Where each run's log is kept, as `injection-000123.parquet`; None: not kept.
+    keep_logs
+        Keep the logs in memory, in `logs` (run -> DataFrame).
+
+    Attributes
+    ----------
+    plan : what is replayed; `plan.summary()` tells what became of events that are too short for this machine.
+    calibration
+        What an injected event costs here, beyond its length. notes : what a reader of the results
+        must know: what was degraded, and what the kernel may cut.
+
+    Raises
+    ------
+    InputError
+        a config that this machine cannot, or should not, be given.
+
+    Columns of the runs table: see `summarise`; `exit_cost_us` (as calibrated, or given), `wake_cost_us` and `floor_us` (as calibrated), `fair_server_cuts` (real-time events in which the
+    kernel seems to have let ordinary tasks run, see `fairserver.cuts`); a run whose injection failed gets another status.
+    """
+
+    follows_region = True
+
+    def __init__(
+        self,
+        config: NoiseConfig,
+        placement: Placement = "roam",
+        *,
+        lanes: int = 2,
+        rules: Rules | None = None,
+        exclude_cpus: Collection[int] = (),
+        kinds: KindOptions | None = None,
+        log_folder: str | Path | None = None,
+        keep_logs: bool = False,
+    ):
+        self.config = config
+        self.identity = f"injected {config.digest}, {placement}, {lanes} lanes"
+        self.plan = make_plan(config, placement, lanes, rules, exclude_cpus, kinds=kinds)
+        self.logs: dict[int, pd.DataFrame] = {}
+        self._log_folder, self._keep_logs = log_folder and Path(log_folder), keep_logs
+        self._replay: Replay | None = None
+        self._armable, self._start_ns, self._armed_limit_s = True, None, ARMED_LIMIT_S
+        self._lifted: contextlib.ExitStack | None = None
+        self._server = (
+            fair_server() if self.plan.busiest_second_share > FAIR_SERVER_SHARE else NO_SERVER
+        )
+        self._cuts_by = self._server  # while noise is injected
+        self.notes = tuple(_notes(self.plan, self._server))
+
+    @property
+    def calibration(self) -> Calibration:
+        """What an injected event costs on this machine."""
+        return self.plan.calibration
+
+    def __repr__(self) -> str:
+        return f"Injector({self.config.digest}: {self.plan!r})"
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The supervisor's pid, then the lanes'; empty when nothing is injected."""
+        return self._replay.pids if self._replay else ()
+
+    def before(self, workload: Workload) -> None:
+        """Lift real-time throttling, and the fair server if the noise would meet it, until the
+        `close` of the last injector on the machine.
+        """
+        self._armable = workload.region.begins_at_start
+        self._armed_limit_s = ARMED_LIMIT_S if self._armable else ARMED_LIMIT_S + workload.timeout_s
+        if not self._armable:
+            self._note(
+                f"nobody can wait where this region begins (kind '{workload.region.kind}'): the"
+                " noise is released when its begin was seen, some 0.1 ms later; what is planned"
+                " before that is late in the log"
+            )
+        if self._lifted is None and self.plan.longest_realtime_ns:
+            self._lifted = contextlib.ExitStack()
+            try:
+                lifted = self._lifted.enter_context(settings.changed({THROTTLING: -1}, shared=True))
+                self.notes += lifted.repaired
+            except SettingError as error:
+                self._note(
+                    f"real-time throttling was not lifted ({error.what}): the kernel may cut long"
+                    " noise"
+                )
+            if self._server.exists:
+                self._lift_fair_server()
+
+    def _lift_fair_server(self) -> None:
+        try:
+            self._cuts_by = (
+                NO_SERVER if self._lifted.enter_context(fair_server_lifted()) else self._server
+            )
+        except SettingError as error:
+            self._note(
+                f"the fair server was not lifted ({error.what}): see the column fair_server_cuts"
+            )
+
+    def armed(self, pid: int) -> None:
+        """Fork the injectors and wait until they are ready."""
+        self._end_replay()
+        self._start_ns = None
+        self._replay = Replay(self.plan, self._armed_limit_s)
+        self._replay.start(pid)
+
+    def released(self, t0_ns: int) -> None:
+        """The plan's times count from t0, the begin of the timed region."""
+        if self._replay:
+            self._start_ns = t0_ns
+            self._replay.release(t0_ns)
+
+    def after(self, run: dict) -> dict:
+        """Stop, and tell what was injected."""
+        if self._replay is None:
+            return {}
+        replay, self._replay = self._replay, None
+        replay.close()
+        log = make_log(replay)
+        self._save(log, run["run"])
+        if replay.refused and not any("refused" in note for note in self.notes):
+            self._note(
+                f"the kernel refused {replay.refused} change(s) of scheduling policy: see the log's"
+                " column policy"
+            )
+        columns = {
+            "exit_cost_us": replay.exit_cost_us,
+            "wake_cost_us": self.calibration.wake_us,
+            "floor_us": self.calibration.floor_us,
+            "fair_server_cuts": len(cuts(log, self._cuts_by)),
+        }
+        if not self._armable:
+            columns[NOISE_START] = self._start_ns
+        return summarise(log) | columns | _verdict(replay, run)
+
+    def close(self) -> None:
+        """End what still runs and put the settings back."""
+        self._end_replay()
+        lifted, self._lifted = self._lifted, None
+        if lifted:
+            lifted.close()
+
+    def _end_replay(self) -> None:
+        replay, self._replay = self._replay, None
+        if replay:
+            replay.close()
+
+    def _save(self, log: pd.DataFrame, run: int) -> None:
+        if self._keep_logs:
+            self.logs[run] = log
+        if self._log_folder:
+            self._log_folder.mkdir(parents=True, exist_ok=True)
+            path = log_path(self._log_folder, run)
+            log.to_parquet(path.with_suffix(".new"))
+            os.replace(path.with_suffix(".new"), path)
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes += (note,)
+
+
+def _verdict(replay: Replay, run: dict) -> dict:
+    """A run whose noise was not what it should be is no data."""
+    problem = replay.problem()
+    return (
+        {"status": "injection failed", "message": problem}
+        if problem and run.get("status") == "ok"
+        else {}
+    )
+
+
+def _notes(plan: Plan, server: FairServer) -> list[str]:
+    events = plan.injected
+    notes = kind_notes(events)
+    priority = (
+        int(events.loc[is_among(events["policy"], REALTIME), "priority"].max())
+        if plan.longest_realtime_ns
+        else 0
+    )
+    if priority and not may_realtime(min(priority, HIGHEST_PRIORITY)):
+        notes.append(
+            "SCHED_FIFO is not permitted here: real-time events are injected as ordinary ones"
+            " (SCHED_OTHER), which the workload shares the CPU with; run as root, or raise the"
+            " limit: ulimit -r 99"
+        )
+    elif priority and not plan.calibration.measured and plan.rules.exit_cost_us is None:
+        notes.append(
+            "the cost of an injected event was not measured: typical numbers are used, see"
+            " nbhelpers.injection.calibration"
+        )
+    if server.exists:
+        notes.append(
+            f"real-time noise takes up to {plan.busiest_second_share:.0%} of a CPU for a second;"
+            f" the fair server of this kernel ({server!r}) gives ordinary tasks their part all the"
+            " same, unless it can be lifted for the run"
+        )
+    return notes

@@ -1,0 +1,239 @@
+"""The doctor: what this machine can and cannot do for a study, what follows from it, and the
+command that mends it.
+
+`python -m nbhelpers.machine.checks` prints the report. Looking changes nothing on the machine, but
+what dead runs of Noisebook left changed is put back, and the report says so.
+"""
+
+import textwrap
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import SettingError
+from .. import settings
+from .._read import read, writable
+from ._checks import RT_RUNTIME, Check, all_checks, fair_server, steal_share, tracing
+from ._trials import Trial, Trials, try_out
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WIDTH = 100
+_NAME_WIDTH = 22
+_SIGNS = {"yes": "yes", "limited": "limited", "no": "NO"}
+
+__all__ = ["Capabilities", "Check", "Doctor", "Trial", "Trials", "doctor"]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What the other parts may count on; "liftable" and "tracepoints" include mounting debugfs and
+    tracefs first.
+
+    Attributes
+    ----------
+    tracer
+        "osnoise", "tracepoints" or "detours", the best there is.
+    fifo
+        SCHED_FIFO is granted to our children.
+    rt_throttling_liftable
+        sched_rt_runtime_us is -1 or may be set so.
+    fair_server
+        "absent", "liftable" or "locked".
+    perf_software
+        Software counters open and see the kernel; without it, switches and migrations would count
+        as 0.
+    perf_hardware
+        Hardware counters open and count, at least in user space.
+    steal
+        The host tells how much CPU time it took away.
+    """
+
+    tracer: str
+    fifo: bool
+    rt_throttling_liftable: bool
+    fair_server: str
+    perf_software: bool
+    perf_hardware: bool
+    steal: bool
+
+
+@dataclass(frozen=True, repr=False)
+class Doctor:
+    """The findings: `checks` to read, `capabilities` to decide by, `repaired`: what dead runs had
+    left, see `settings.repair`.
+    """
+
+    checks: tuple[Check, ...]
+    capabilities: Capabilities
+    repaired: tuple[str, ...] = ()
+
+    def table(self) -> "pd.DataFrame":
+        """One row a check: `name`, `state` ("yes", "limited", "no"), `found`, `consequence`,
+        `mend`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            [asdict(check) for check in self.checks], columns=list(Check.__dataclass_fields__)
+        )
+
+    def text(self) -> str:
+        """The report for 100 columns; what is fine takes one line, the rest says what follows and
+        what mends it.
+        """
+        replaced = [line for sentence in self.replaced() for line in _wrapped("  * ", sentence)]
+        end = (
+            ["On this machine:", *replaced]
+            if replaced
+            else ["Nothing of the full method is replaced."]
+        )
+        return "\n".join([self.checks_text(), "", *end])
+
+    def checks_text(self) -> str:
+        """The checks alone."""
+        return "\n".join(line for check in self.checks for line in _lines(check))
+
+    def replaced(self) -> list[str]:
+        """Sentences on what of the full method is replaced by what on this machine; empty where
+        nothing is.
+        """
+        return [sentence for here, sentence in _replacements(self.capabilities) if here]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            f"{sum(check.state == state for check in self.checks)} {state}" for state in _SIGNS
+        )
+        return f"Doctor({counts}; tracer {self.capabilities.tracer})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(_html_row("td", asdict(check).values()) for check in self.checks)
+        return f"<table>{_html_row('th', Check.__dataclass_fields__)}{rows}</table>"
+
+
+def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
+    """Find out what this machine, and this user on it, can do for a study.
+
+    Parameters
+    ----------
+    root
+        Folder of a recorded sysfs and procfs tree; "/" is this machine.
+    trials
+        How the trials went; by default they are made on this machine, and on a recorded one counted
+        as failed.
+
+    Returns
+    -------
+    Doctor; works without any privilege and changes nothing but what dead runs of Noisebook had
+    left changed.
+    """
+    here = Path(root) == Path("/")
+    repaired, leftovers = _leftovers() if here else ((), ())
+    made = trials or (try_out() if here else Trials())
+    return Doctor((*all_checks(root, made), *leftovers), _capabilities(root, made), repaired)
+
+
+def _leftovers() -> tuple[tuple[str, ...], tuple[Check, ...]]:
+    """What dead runs of Noisebook had left on this machine: sentences on what became of it, and
+    the check that says so.
+    """
+    name, harm = "left by dead runs", "later measurements would run on a changed machine"
+    try:
+        found = tuple(settings.repair())
+    except SettingError as error:
+        return (), (Check(name, "no", error.what, error.why, error.mend),)
+    stays = [sentence for sentence in found if sentence.startswith(("not ", "left changed"))]
+    if stays:
+        mend = "as said, then look again: make doctor"
+        return found, (Check(name, "limited", "; ".join(stays), harm, mend),)
+    said = "; ".join(found) or "nothing"
+    return found, (Check(name, "yes", said, "the machine is as its owner set it"),)
+
+
+def _capabilities(root: str | Path, trials: Trials) -> Capabilities:
+    return Capabilities(
+        tracer=tracing(root).tracer,
+        fifo=trials.fifo.state == "yes",
+        rt_throttling_liftable=read(RT_RUNTIME, root) == "-1" or writable(RT_RUNTIME, root),
+        fair_server=fair_server(root),
+        perf_software=trials.software.state == "yes",
+        perf_hardware=trials.hardware.state != "no",
+        steal=bool(steal_share(root)),
+    )
+
+
+def _replacements(can: Capabilities) -> list[tuple[bool, str]]:
+    """What stands in for what, with the condition under which it does (Persson et al. 2025,
+    sections 4.1 and 4.3).
+    """
+    others = (
+        "resource usage, the kernel's counters and software events"
+        if can.perf_software
+        else "resource usage and the kernel's counters; software events are missing too"
+    )
+    return [
+        (
+            can.tracer == "tracepoints",
+            (
+                "The osnoise tracer is replaced by ordinary tracepoints, turned into the same"
+                " events by the kernel's own net-duration rule: this kernel has no osnoise tracer."
+            ),
+        ),
+        (
+            can.tracer == "detours",
+            (
+                "The osnoise tracer is replaced by a detour loop in user space, which runs in place"
+                " of the program: noise has a start and a length, but no name, kind or priority."
+            ),
+        ),
+        (
+            not can.fifo,
+            (
+                "All noise is injected, and planted, with SCHED_OTHER in place of SCHED_FIFO: the"
+                " scheduler shares the CPU between noise and workload, so the effect is smaller"
+                " than the recorded one."
+            ),
+        ),
+        (
+            can.fifo and not can.rt_throttling_liftable,
+            "Real-time throttling stays on: SCHED_FIFO noise beyond 0.95 s in a second is cut.",
+        ),
+        (
+            can.fifo and can.fair_server == "locked",
+            (
+                "The kernel's fair server cannot be lifted here: SCHED_FIFO noise that fills a CPU"
+                " for 0.95 s is interrupted for up to 54 ms."
+            ),
+        ),
+        (not can.perf_hardware, f"Hardware counters are replaced by {others}."),
+    ]
+
+
+def _html_row(tag: str, texts: Iterable[str]) -> str:
+    return (
+        "<tr>"
+        + "".join(f"<{tag} style='text-align:left'>{escape(text)}</{tag}>" for text in texts)
+        + "</tr>"
+    )
+
+
+def _lines(check: Check) -> list[str]:
+    lines = _wrapped(f"{check.name:<{_NAME_WIDTH}}{_SIGNS[check.state]:<9}", check.found)
+    if check.state != "yes":
+        lines += _wrapped(" " * (_NAME_WIDTH + 2), check.consequence)
+        lines += _wrapped(" " * (_NAME_WIDTH + 2), f"mend: {check.mend}")
+    return lines
+
+
+def _wrapped(first: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

@@ -1,0 +1,359 @@
+"""What a machine is, as far as it bears on run times: the record that every result carries.
+
+Owns the `Machine` record and how it is read; it holds no host name, no user name and no path.
+"""
+
+import gzip
+import os
+import platform
+import re
+import subprocess
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+
+from ..files import digest, to_json
+from ._read import boot_words, chosen, fields, located, read
+from .cpus import CPU_FOLDER, online_cpus, smt_state, topology
+
+# Boot parameters that change the noise, the clock or the speed of a CPU; all others may name
+# devices and hosts.
+TELLING_PARAMETERS = frozenset(
+    [
+        "isolcpus",
+        "nohz",
+        "nohz_full",
+        "rcu_nocbs",
+        "rcu_nocb_poll",
+        "irqaffinity",
+        "kthread_cpus",
+        "mitigations",
+        "nosmt",
+        "maxcpus",
+        "nr_cpus",
+        "preempt",
+        "threadirqs",
+        "highres",
+        "tsc",
+        "clocksource",
+        "skew_tick",
+        "nowatchdog",
+        "nmi_watchdog",
+        "nosoftlockup",
+        "watchdog_thresh",
+        "transparent_hugepage",
+        "hugepages",
+        "hugepagesz",
+        "default_hugepagesz",
+        "numa_balancing",
+        "idle",
+        "cpuidle.off",
+        "intel_idle.max_cstate",
+        "processor.max_cstate",
+        "intel_pstate",
+        "amd_pstate",
+        "cpufreq.off",
+        "cpufreq.default_governor",
+        "cpuidle_haltpoll.force",
+        "haltpoll.guest_halt_poll_ns",
+        "spectre_v2",
+        "nospectre_v1",
+        "nospectre_v2",
+        "pti",
+        "nopti",
+        "l1tf",
+        "mds",
+        "tsx",
+        "kvm-intel.vmentry_l1d_flush",
+        "no_timer_check",
+        "psi",
+        "audit",
+        "lockdown",
+        "workqueue.power_efficient",
+        "workqueue.unbound_cpus",
+    ]
+)
+
+# Words of the maker's name in the firmware tables (DMI) of virtual machines.
+_MAKERS = {
+    "qemu": "kvm",
+    "amazon ec2": "kvm",
+    "google": "kvm",
+    "openstack": "kvm",
+    "kvm": "kvm",
+    "vmware": "vmware",
+    "innotek": "virtualbox",
+    "virtualbox": "virtualbox",
+    "microsoft": "hyper-v",
+    "xen": "xen",
+    "parallels": "parallels",
+    "bhyve": "bhyve",
+    "apple": "apple",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Machine:
+    """What the machine is; None where the kernel does not say."""
+
+    cpu_model: str
+    cpus: tuple[int, ...]
+    cores: int
+    packages: int
+    smt: str
+    numa_nodes: int
+    memory_bytes: int
+    kernel: str
+    preemption: str
+    hz: int | None
+    virtualisation: str
+    clocksource: str | None
+    governor: str | None
+    frequency_driver: str | None
+    boost: str | None
+    boot_parameters: dict[str, str]
+    transparent_huge_pages: str | None
+    python: str
+    compiler: str | None
+
+    def to_dict(self) -> dict:
+        """The record as plain JSON types."""
+        return asdict(self) | {"cpus": list(self.cpus)}
+
+    @property
+    def digest(self) -> str:
+        """16 hexadecimal digits; memory is left out, since what the kernel keeps for itself differs
+        from boot to boot.
+        """
+        return digest(
+            to_json(
+                {name: value for name, value in self.to_dict().items() if name != "memory_bytes"}
+            )
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        virtual = (
+            "bare metal" if self.virtualisation == "none" else f"virtual ({self.virtualisation})"
+        )
+        return (
+            f"{self.cpu_model}, {len(self.cpus)} CPUs ({self.cores} cores, SMT {self.smt}), "
+            f"{self.memory_bytes / 2**30:.0f} GiB, Linux {self.kernel}, {virtual}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name.replace('_', ' '))}</th>"
+            f"<td style='text-align:left'>{escape(_shown(value))}</td></tr>"
+            for name, value in self.to_dict().items()
+        )
+        return f"<table>{rows}</table>"
+
+
+def describe(root: str | Path = "/") -> Machine:
+    """Read what the machine is.
+
+    Parameters
+    ----------
+    root
+        Folder of a recorded sysfs and procfs tree; "/" is this machine. Python and the compiler are
+        always those at hand.
+
+    Returns
+    -------
+    Machine; readable without any privilege.
+    """
+    layout = topology(root)
+    return Machine(
+        cpu_model=_cpu_model(root),
+        cpus=online_cpus(root),
+        cores=layout.cores,
+        packages=layout.packages,
+        smt=smt_state(root),
+        numa_nodes=layout.numa_nodes,
+        memory_bytes=_memory_bytes(root),
+        kernel=read("/proc/sys/kernel/osrelease", root) or "unknown",
+        preemption=_preemption(root),
+        hz=_hz(root),
+        virtualisation=virtualisation(root),
+        clocksource=read("/sys/devices/system/clocksource/clocksource0/current_clocksource", root),
+        governor=governor(root),
+        frequency_driver=read(
+            f"{CPU_FOLDER}/cpu{online_cpus(root)[0]}/cpufreq/scaling_driver", root
+        ),
+        boost=_boost(root),
+        boot_parameters=_boot_parameters(root),
+        transparent_huge_pages=_selected("/sys/kernel/mm/transparent_hugepage/enabled", root),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        compiler=compiler(),
+    )
+
+
+def virtualisation(root: str | Path = "/") -> str:
+    """What the machine runs on: "none" (bare metal), "kvm", "xen", "vmware", …, or "unknown"
+    hypervisor.
+    """
+    xen = read("/sys/hypervisor/type", root)
+    tree = read("/proc/device-tree/hypervisor/compatible", root)
+    flags = fields(read("/proc/cpuinfo", root)).get("flags", "").split()
+    maker = _maker(root)
+    # Clouds also rent out bare metal under their own name in DMI, so on x86 the CPU's hypervisor
+    # flag decides.
+    if xen or tree:
+        return xen or ("kvm" if "kvm" in tree else "unknown")
+    if flags and "hypervisor" not in flags:
+        return "none"
+    return maker or _by_clock(root) or ("unknown" if flags else "none")
+
+
+def governor(root: str | Path = "/") -> str | None:
+    """The frequency governor, several joined by ", "; None where the kernel does not set the
+    frequency.
+    """
+    found = {
+        read(f"{CPU_FOLDER}/cpu{cpu}/cpufreq/scaling_governor", root) for cpu in online_cpus(root)
+    } - {None}
+    return ", ".join(sorted(found)) or None
+
+
+def compiler() -> str | None:
+    """Name and version of the C compiler (`$CC`, else cc); None where there is none."""
+    command = (os.environ.get("CC") or "cc").split()
+    try:
+        shown = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, timeout=20
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    first = (shown.splitlines() or [""])[0]
+    name = (
+        "clang"
+        if "clang" in first
+        else "icx"
+        if "Intel" in first
+        else "gcc"
+        if "Free Software" in shown
+        else "cc"
+    )
+    version = re.search(r"\d+\.\d+(\.\d+)?", re.sub(r"\([^)]*\)", "", first))
+    return f"{name} {version[0]}" if version else name
+
+
+def _cpu_model(root: str | Path) -> str:
+    """x86 says "model name", POWER "cpu", arm64 only numbers."""
+    said = fields(read("/proc/cpuinfo", root))
+    arm = (
+        "CPU part" in said
+        and f"arm implementer {said.get('CPU implementer')} part {said['CPU part']}"
+    )
+    return said.get("model name") or said.get("cpu") or arm or "unknown"
+
+
+def _memory_bytes(root: str | Path) -> int:
+    return int(fields(read("/proc/meminfo", root)).get("MemTotal", "0").split()[0]) * 1024
+
+
+def _preemption(root: str | Path) -> str:
+    """The model the kernel was built with and, where it is chosen at boot, the one in force."""
+    build = re.search(r"PREEMPT\w*", read("/proc/sys/kernel/version", root) or "")
+    if not build:
+        return "none"
+    if build[0] != "PREEMPT_DYNAMIC":
+        return {"PREEMPT": "full", "PREEMPT_RT": "rt"}.get(
+            build[0], build[0].removeprefix("PREEMPT_").lower()
+        )
+    running = (
+        _selected("/sys/kernel/debug/sched/preempt", root)
+        or boot_words(root).get("preempt")
+        or _preempt_built(root)
+    )
+    return f"dynamic ({running})" if running else "dynamic"
+
+
+def _preempt_built(root: str | Path) -> str | None:
+    options = _kernel_options(root)
+    models = {
+        "PREEMPT_NONE": "none",
+        "PREEMPT_VOLUNTARY": "voluntary",
+        "PREEMPT_LAZY": "lazy",
+        "PREEMPT": "full",
+    }
+    return next(
+        (model for option, model in models.items() if options.get(f"CONFIG_{option}") == "y"), None
+    )
+
+
+def _hz(root: str | Path) -> int | None:
+    value = _kernel_options(root).get("CONFIG_HZ")
+    return int(value) if value else None
+
+
+def _kernel_options(root: str | Path) -> dict[str, str]:
+    """The options that the kernel was built with, from /proc/config.gz or /boot; empty where
+    neither can be read.
+    """
+    try:
+        text = gzip.decompress(located("/proc/config.gz", root).read_bytes()).decode(
+            errors="replace"
+        )
+    except (OSError, EOFError):
+        text = read(f"/boot/config-{read('/proc/sys/kernel/osrelease', root)}", root) or ""
+    return dict(
+        line.split("=", 1)
+        for line in text.splitlines()
+        if line.startswith("CONFIG_") and "=" in line
+    )
+
+
+def _maker(root: str | Path) -> str | None:
+    said = " ".join(
+        read(f"/sys/class/dmi/id/{name}", root) or ""
+        for name in ("sys_vendor", "product_name", "bios_vendor")
+    )
+    return next((kind for word, kind in _MAKERS.items() if word in said.lower()), None)
+
+
+def _by_clock(root: str | Path) -> str | None:
+    """Micro-VMs have no DMI, but offer the hypervisor's clock."""
+    clocks = read("/sys/devices/system/clocksource/clocksource0/available_clocksource", root) or ""
+    kinds = {"kvm-clock": "kvm", "hyperv": "hyper-v", "xen": "xen"}
+    return next((kind for word, kind in kinds.items() if word in clocks), None)
+
+
+def _boost(root: str | Path) -> str | None:
+    """Whether the CPUs may exceed their nominal frequency; Intel's driver asks the question the
+    other way round.
+    """
+    general = read(f"{CPU_FOLDER}/cpufreq/boost", root)
+    intel = read(f"{CPU_FOLDER}/intel_pstate/no_turbo", root)
+    answers = {"1": "on", "0": "off"}
+    return answers.get(general or "") or {"0": "on", "1": "off"}.get(intel or "")
+
+
+def _boot_parameters(root: str | Path) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in sorted(boot_words(root).items())
+        if name in TELLING_PARAMETERS
+    }
+
+
+def _selected(path: str, root: str | Path) -> str | None:
+    text = read(path, root)
+    return chosen(text) if text else None
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return (
+            " ".join(f"{name}={text}" if text else name for name, text in value.items()) or "none"
+        )
+    return (
+        "not known"
+        if value is None
+        else ", ".join(map(str, value))
+        if isinstance(value, list)
+        else str(value)
+    )

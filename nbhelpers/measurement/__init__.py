@@ -1,0 +1,47 @@
+"""Runs that can be trusted: one run, a campaign of interleaved runs, counters beside them, the runs
+table.
+"""
+
+from ._family import threads_of
+from ._readers_table import read_table
+from ._series import series
+from .attachment import Attachment
+from .cache import calibrated, recorded_runs, sized
+from .cached_value import measured_once
+from .campaign import Campaign, Cell
+from .frequency import FrequencyLogger
+from .layers import LAYERS, consequences, layer_cells, layers_here, metrics, nsys_profiled
+from .placement import PlacementCheck
+from .run import run_once
+from .simple import calibrate, measure
+from .table import describe_columns, finished, rates, region_notes, region_seconds, runs_table
+
+__all__ = [
+    "Attachment",
+    "Campaign",
+    "Cell",
+    "FrequencyLogger",
+    "LAYERS",
+    "PlacementCheck",
+    "calibrate",
+    "calibrated",
+    "consequences",
+    "describe_columns",
+    "finished",
+    "layer_cells",
+    "layers_here",
+    "measure",
+    "measured_once",
+    "metrics",
+    "nsys_profiled",
+    "rates",
+    "read_table",
+    "recorded_runs",
+    "region_notes",
+    "region_seconds",
+    "run_once",
+    "runs_table",
+    "series",
+    "sized",
+    "threads_of",
+]

@@ -1,0 +1,175 @@
+"""Tables of runs from elsewhere: CSV or parquet, thousands of columns wide, read with pyarrow, with
+units from a file beside it.
+
+Owns `read_table`; what its columns explain is for `nbhelpers.attribution`.
+"""
+
+import difflib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import InputError
+from ..files import read_json
+
+_BLOCK_BYTES = (
+    64 * 2**20
+)  # parsed at once: a single row of a wide table can be larger than pyarrow's usual megabyte
+_MISSING = [
+    "",
+    "NA",
+    "N/A",
+    "NaN",
+    "nan",
+    "null",
+    "None",
+    "-",
+    "<not counted>",
+    "<not supported>",
+]  # the last two are perf's
+
+
+def read_table(
+    path: str | os.PathLike,
+    columns: Sequence[str] | None = None,
+    units: str | os.PathLike | None = None,
+) -> pd.DataFrame:
+    """Read a table of runs that something else wrote.
+
+    Parameters
+    ----------
+    path
+        a .csv, .tsv, .csv.gz or .parquet file with a header, a row a run.
+    columns
+        Only these.
+    units
+        a JSON file of {column: unit}; default: the file of the same name with `.units.json` in
+        place of its ending, if there is one.
+
+    Returns
+    -------
+    DataFrame : numbers as int64 or float64, the rest as they are; `attrs["units"]` where units are
+    known.
+
+    Raises
+    ------
+    InputError
+        No such file, an unknown ending, not a table (the line is named), two columns of one name,
+        or a column that is not there.
+
+    Notes
+    -----
+    A column that is a number in every row but some, where perf or a person wrote "<not counted>" or
+    "NA", is one of numbers with gaps.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError("there is no such file", where=path)
+    table = _parquet(path, columns) if path.suffix == ".parquet" else _csv(path, columns)
+    frame = table.to_pandas(
+        split_blocks=True, self_destruct=True
+    )  # column by column: the two copies never exist at once
+    sidecar = (
+        Path(units)
+        if units is not None
+        else path.with_name(path.name.split(".")[0] + ".units.json")
+    )
+    if units is not None or sidecar.exists():
+        frame.attrs["units"] = _units(sidecar, frame, complete=columns is None)
+    return frame
+
+
+def _csv(path: Path, columns: Sequence[str] | None):
+    import pyarrow as arrow
+    from pyarrow import csv
+
+    endings = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+    delimiter = endings.get(Path(path.name.removesuffix(".gz")).suffix)
+    if delimiter is None:
+        raise InputError(
+            "an unknown kind of file",
+            where=path,
+            mend="give a .csv, .tsv, .csv.gz or .parquet file",
+        )
+    convert = csv.ConvertOptions(
+        null_values=_MISSING, include_columns=None if columns is None else list(columns)
+    )
+    if columns is not None:
+        _check_columns(columns, _header(path, delimiter), path)
+    try:
+        with arrow.input_stream(str(path)) as stream:  # by the ending of the name it unpacks .gz
+            table = csv.read_csv(
+                stream,
+                csv.ReadOptions(block_size=_BLOCK_BYTES),
+                csv.ParseOptions(delimiter=delimiter),
+                convert,
+            )
+    except (arrow.ArrowInvalid, OSError) as error:
+        raise InputError(
+            f"not a readable table: {error}",
+            where=path,
+            why="each row needs as many values as the header has names",
+        ) from None
+    _check_unique(table.column_names, path)
+    return table
+
+
+def _header(path: Path, delimiter: str) -> list[str]:
+    import csv
+    import gzip
+
+    with (gzip.open if path.suffix == ".gz" else open)(
+        path, "rt", newline="", encoding="utf-8-sig"
+    ) as file:
+        return next(csv.reader(file, delimiter=delimiter), [])
+
+
+def _parquet(path: Path, columns: Sequence[str] | None):
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(path)
+    except (arrow.ArrowInvalid, OSError) as error:
+        raise InputError(f"not a readable parquet file: {error}", where=path) from None
+    if columns is not None:
+        _check_columns(columns, file.schema_arrow.names, path)
+    return file.read(columns=columns)
+
+
+def _check_columns(wanted: Sequence[str], names: Sequence[str], path: Path) -> None:
+    known = set(names)
+    for name in wanted:
+        if name not in known:
+            near = difflib.get_close_matches(name, names, 1)
+            raise InputError(
+                f"no column {name!r} among the {len(names)} of the table",
+                where=path,
+                mend=f"did you mean {near[0]!r}?" if near else None,
+            )
+
+
+def _check_unique(names: Sequence[str], path: Path) -> None:
+    if len(set(names)) < len(names):
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))
+        raise InputError(
+            f"two columns are called {twice!r}",
+            where=path,
+            why="it would be open which of them is meant",
+            mend="rename one in the header",
+        )
+
+
+def _units(path: Path, frame: pd.DataFrame, complete: bool) -> dict[str, str]:
+    content = read_json(path)
+    if not isinstance(content, dict) or not all(isinstance(unit, str) for unit in content.values()):
+        raise InputError("not a table of units", where=path, mend='write {"column": "unit", …}')
+    strangers = set(content) - set(frame.columns)
+    if complete and strangers and strangers == set(content):
+        raise InputError(
+            f"none of its columns is in the table, such as {min(strangers)!r}", where=path
+        )
+    return {name: unit for name, unit in content.items() if name in frame.columns}

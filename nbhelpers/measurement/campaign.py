@@ -1,0 +1,346 @@
+"""A campaign: runs of several configurations, interleaved in a recorded random order, that survives
+anything and may grow.
+
+Each finished run is on disk before the next begins; the same call goes on where a crash, a Ctrl-C
+or an earlier call stopped.
+"""
+
+import os
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError, RunError, SettingError
+from ..machine import measuring, settings
+from ..progress import Task, task
+from ..workloads import Workload
+from ._plan import missing_runs
+from ._process import cleaned_up_on_sigterm, kill_marked
+from ._series import series_table
+from ._store import Store, identity
+from .attachment import Attachment
+from .run import run_once
+from .table import finished, region_notes, runs_table
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One configuration of a campaign.
+
+    Parameters
+    ----------
+    name
+        The value of the column `cell`, unique in the campaign.
+    workload
+        What is run.
+    noise
+        "none", or the digest of the noise config that one of the attachments injects.
+    attachments
+        What accompanies the runs of this cell only.
+    beside
+        Names of the cells that it is compared with; None: all of the campaign. When cells are added
+        to what was measured, those that are compared with them are measured again beside them, and
+        the others are not.
+    """
+
+    name: str
+    workload: Workload
+    noise: str = "none"
+    attachments: tuple[Attachment, ...] = ()
+    beside: tuple[str, ...] | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "attachments", tuple(self.attachments))
+
+    def compared_with(self, other: "Cell") -> bool:
+        """Whether this cell asks for runs of another one in the same rounds."""
+        return self.beside is None or other.name in self.beside
+
+
+class Campaign:
+    """Runs of cells in randomised blocks: in each round every cell once, in an order drawn from
+    (seed, round).
+
+    A campaign grows. Cells that its folder does not hold yet are measured in further rounds,
+    together with those that they are compared with (`Cell.beside`); the earlier runs are kept, and
+    the column `epoch` tells them apart. A cell that is not asked for any more keeps its runs. Runs
+    of another thing under the same name (another command, build, size, placement) are put aside
+    into ``FOLDER/aside/DATE``, and the cell is measured anew. `notes` says what happened.
+
+    Parameters
+    ----------
+    folder
+        Where the runs are kept; None: in memory only.
+    cells
+        The configurations.
+    runs
+        Rounds asked for in which every cell was measured together with those that it is compared
+        with; more than last time means more rounds.
+    seed
+        Of the order.
+    recorded_only
+        Never measure; `run()` returns what was recorded.
+    attachments
+        What accompanies every run; armed after those of the cell, and read before them.
+    max_failures
+        Failures of a cell in a row after which the campaign gives up; each failed run is recorded
+        and tried again.
+    lead_ms
+        See `run_once`.
+
+    Raises
+    ------
+    InputError
+        An argument that cannot be used.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike | None,
+        cells: Sequence[Cell],
+        runs: int,
+        seed: int = 1,
+        recorded_only: bool = False,
+        attachments: Sequence[Attachment] = (),
+        max_failures: int = 5,
+        lead_ms: float = 5.0,
+    ):
+        self.cells, self.seed, self.recorded_only = tuple(cells), int(seed), recorded_only
+        self.attachments = tuple(attachments)
+        self.max_failures = int(max_failures)
+        self.lead_ms = float(lead_ms)
+        self.asked, self._store, self._holds_machine = int(runs), Store(folder), False
+        self._repaired: list[str] = []  # what dead processes had left changed on the machine
+        names = [cell.name for cell in self.cells]
+        if not names or len(set(names)) < len(names):
+            raise InputError(
+                "a campaign needs at least one cell, and each cell a name of its own",
+                where=", ".join(names) or "no cells",
+            )
+        for value, low, field in (
+            (self.asked, 1, "runs"),
+            (self.seed, 0, "seed"),
+            (self.max_failures, 1, "max_failures"),
+            (self.lead_ms, 0, "lead_ms"),
+        ):
+            if value < low:
+                raise InputError(f"{field} is {value}; it must be at least {low}")
+
+    def __repr__(self) -> str:
+        rows, names = self._store.rows(), {cell.name for cell in self.cells}
+        finished = sum(row["status"] == "ok" and row["cell"] in names for row in rows)
+        return (
+            f"Campaign({self._store.folder or 'in memory'}: {finished} of"
+            f" {finished + len(self._missing(rows))} runs)"
+        )
+
+    def order(self, round_number: int) -> list[Cell]:
+        """The cells in the order of a round; the same for the same seed, always."""
+        return [
+            self.cells[at]
+            for at in np.random.default_rng([self.seed, round_number]).permutation(len(self.cells))
+        ]
+
+    def runs(self) -> pd.DataFrame:
+        """All runs so far of the cells asked for, failed ones too (`finished` drops them); see
+        `recorded_runs` for those of all cells.
+
+        `attrs["notes"]` : how the campaign grew, what was put back that dead processes had left
+        changed, and the notes of the attachments, and of a region that is not known.
+        """
+        names = {cell.name for cell in self.cells}
+        table = runs_table([row for row in self._store.rows() if row["cell"] in names])
+        attached = [note for attachment in self._all_attachments() for note in attachment.notes]
+        table.attrs["notes"] = (
+            self.notes + self._repaired + attached + region_notes(finished(table))
+        )
+        return table
+
+    @property
+    def notes(self) -> list[str]:
+        """What was added, put aside or not asked for any more since the first run, a sentence each."""
+        return self._store.notes()
+
+    def series(self) -> pd.DataFrame:
+        """The values of all repetitions within the runs so far, for programs that print them: run,
+        name, unit, index, value.
+        """
+        return series_table(self._store.series())
+
+    @property
+    def seconds_left(self) -> float:
+        """Estimated time to the end, by the median of each cell so far; NaN before the first run."""
+        rows = self._store.rows()
+        return self._seconds_left(rows, self._missing(rows))
+
+    def run(
+        self,
+        progress: Callable[[int, int, float], object] | None = None,
+        enough: Callable[[pd.DataFrame], bool] | None = None,
+        most_runs: int = 0,
+    ) -> pd.DataFrame:
+        """Measure what is missing and return all runs, as `runs` does.
+
+        Parameters
+        ----------
+        progress
+            Called after each run with the number of finished runs, the number asked for, and the
+            estimated seconds left; what is shown by itself (`nbhelpers.progress`) is shown as well.
+        enough
+            Of the finished runs, asked when there are as many as asked for; while it says no,
+            another round is measured...
+        most_runs
+            ...until each cell has so many runs.
+
+        Raises
+        ------
+        InputError
+            The folder is in use, or (recorded_only) holds runs of something else or fewer than are asked
+            for.
+        RunError
+            a program does not exist, or failed `max_failures` times in a row.
+        """
+        if self.recorded_only:
+            self._check_recorded()
+            return self.runs()
+        with cleaned_up_on_sigterm(), self._store.locked(), ExitStack() as stack:
+            for attachment in self._all_attachments():
+                stack.callback(attachment.close)
+            self._store.settle(self._identity())
+            self._complete(stack, progress)
+            while enough and self.asked < most_runs and not enough(finished(self.runs())):
+                self.asked += 1
+                self._complete(stack, progress)
+        return self.runs()
+
+    def _complete(
+        self, stack: ExitStack, progress: Callable[[int, int, float], object] | None
+    ) -> None:
+        """Measure the rounds that are missing; the machine is held from the first of them to the
+        end of `stack`.
+        """
+        if not self._missing(self._store.rows()):
+            return
+        if not self._holds_machine:
+            stack.enter_context(measuring(doing=f"measuring {self._store.folder or 'in memory'}"))
+            self._holds_machine = True
+            stack.callback(setattr, self, "_holds_machine", False)
+            kill_marked(self._store.mark)  # what a crash of ourselves left running
+            with suppress(SettingError):  # nothing can be left changed where no journal can be
+                self._repaired += settings.repair()
+        self._measure(progress)
+
+    def _all_attachments(self) -> list[Attachment]:
+        listed = [attachment for cell in self.cells for attachment in cell.attachments] + list(
+            self.attachments
+        )
+        return list({id(attachment): attachment for attachment in listed}.values())
+
+    def _identity(self, with_programs: bool = True) -> dict:
+        cells = {
+            cell.name: (cell.workload, cell.noise, self._accompanied(cell)) for cell in self.cells
+        }
+        return identity(cells, self.seed, self._store.folder, with_programs)
+
+    def _accompanied(self, cell: Cell) -> list[str]:
+        """What the attachments of a cell's runs say of themselves."""
+        return [one.identity for one in (*cell.attachments, *self.attachments) if one.identity]
+
+    def _missing(self, rows: list[dict]) -> list[tuple[int, Cell]]:
+        """Rounds and cells without a finished run that is needed, in order."""
+        epoch = self._store.epoch()
+        first = max((row["round"] + 1 for row in rows if row.get("epoch", 0) < epoch), default=0)
+        done = [(row["round"], row["cell"]) for row in rows if row["status"] == "ok"]
+        return missing_runs(done, self.cells, self.asked, first, self.order)
+
+    def _seconds_left(self, rows: list[dict], missing: list[tuple[int, Cell]]) -> float:
+        spent: dict[str, list[float]] = {}
+        for row in rows:
+            spent.setdefault(row["cell"], []).append(row["elapsed_seconds"])
+        medians = {name: statistics.median(values) for name, values in spent.items()}
+        unknown = statistics.mean(medians.values()) if medians else float("nan")
+        return float(sum(medians.get(cell.name, unknown) for _, cell in missing))
+
+    def _measure(self, progress: Callable[[int, int, float], object] | None) -> None:
+        rows = self._store.rows()
+        missing = self._missing(rows)
+        names = {cell.name for cell in self.cells}
+        total = sum(row["status"] == "ok" and row["cell"] in names for row in rows) + len(missing)
+        with task(self._title(), total, "runs", urgent=True) as shown:
+            shown.at(total - len(missing), lambda: self._seconds_left(rows, missing))
+            self._measure_each(rows, missing, total, shown, progress)
+
+    def _measure_each(
+        self,
+        rows: list[dict],
+        missing: list[tuple[int, Cell]],
+        total: int,
+        shown: Task,
+        progress: Callable[[int, int, float], object] | None,
+    ) -> None:
+        epoch, number = self._store.epoch(), self._store.next_run()
+        for at, (round_number, cell) in enumerate(missing):
+            for failures in range(1, self.max_failures + 1):
+                row = self._one(number, round_number, cell, epoch)
+                rows.append(row)
+                number += 1
+                if row["status"] == "ok":
+                    break
+                if failures == self.max_failures:
+                    raise self._gave_up(cell, row)
+            done, left = total - len(missing) + at + 1, missing[at + 1 :]
+            shown.at(done, lambda: self._seconds_left(rows, left))
+            if progress:
+                progress(done, total, self._seconds_left(rows, left))
+
+    def _title(self) -> str:
+        names = list(dict.fromkeys(cell.workload.name for cell in self.cells))
+        return f"measuring {', '.join(names) if len(names) <= 3 else f'{len(names)} programs'}"
+
+    def _one(self, number: int, round_number: int, cell: Cell, epoch: int) -> dict:
+        labels = {"cell": cell.name, "round": round_number, "epoch": epoch, "noise": cell.noise}
+        row = run_once(
+            cell.workload,
+            (*cell.attachments, *self.attachments),
+            run=number,
+            lead_ms=self.lead_ms,
+            labels=labels,
+            mark=f"{self._store.mark}.{number}",
+        )
+        plain = {
+            key: value.item() if isinstance(value, np.generic) else value
+            for key, value in row.items()
+        }
+        self._store.append(plain)
+        return plain
+
+    def _gave_up(self, cell: Cell, row: dict) -> RunError:
+        return RunError(
+            f"'{cell.name}' failed {self.max_failures} times in a row, at last with status"
+            f" '{row['status']}'",
+            where=" ".join(cell.workload.command),
+            why=row["message"],
+            mend=(
+                "run the command by hand; what was measured is kept, and the same call goes on from"
+                " there"
+            ),
+        )
+
+    def _check_recorded(self) -> None:
+        self._store.agree(self._identity(with_programs=False))
+        counts = {cell.name: 0 for cell in self.cells}
+        for row in self._store.rows():
+            if row["cell"] in counts:
+                counts[row["cell"]] += row["status"] == "ok"
+        short = {name: count for name, count in counts.items() if count < self.asked}
+        if short:
+            raise InputError(
+                f"fewer runs are recorded than the {self.asked} asked for: "
+                + ", ".join(f"'{name}' has {count}" for name, count in short.items()),
+                where=self._store.folder,
+                mend="ask for fewer, or measure: the same campaign with recorded_only=False",
+            )

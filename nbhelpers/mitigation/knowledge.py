@@ -1,0 +1,331 @@
+"""Factors and mitigations as data: what makes runs slow, how to tell, what may help, with
+references.
+
+Owns reading and checking of data/knowledge; the folder lies in the repository, or where
+$NOISEBOOK_KNOWLEDGE says.
+"""
+
+import fnmatch
+import html
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from ..errors import InputError
+from ..measurement import describe_columns
+from ..places import knowledge
+from ..schemas import schema_error
+from ..workloads import Workload
+from ._kinds import action_of
+from .action import YES, Action, Possible
+
+_RISKS = ("none", "low", "high")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Where a statement comes from: a kernel document, a man page, a paper or a manual."""
+
+    id: str
+    kind: str
+    title: str
+    authors: str = ""
+    year: int | None = None
+    doi: str = ""
+
+    def __str__(self) -> str:
+        parts = (self.authors, str(self.year or ""), self.title, self.doi and f"doi:{self.doi}")
+        return ", ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Something that makes runs slow.
+
+    Attributes
+    ----------
+    id, name
+        For tables; for people.
+    what, how, tell
+        What it is, how it makes runs slow, how to tell it from its neighbours.
+    programs
+        The kinds that it concerns: cpu, memory, io, gpu, mpi, openmp.
+    metrics
+        Columns that show it, with * for any text.
+    neighbours, mitigations, references
+        Ids.
+    """
+
+    id: str
+    name: str
+    what: str
+    how: str
+    tell: str
+    programs: tuple[str, ...]
+    metrics: tuple[str, ...]
+    neighbours: tuple[str, ...]
+    mitigations: tuple[str, ...]
+    references: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"Factor({self.id}: {self.name}; {len(self.mitigations)} mitigations)"
+
+    def _repr_html_(self) -> str:
+        told = "".join(f"<p>{html.escape(text)}</p>" for text in (self.what, self.how, self.tell))
+        tried = "".join(
+            f"<li>{html.escape(mitigations()[name].name)}:"
+            f" {html.escape(mitigations()[name].what)}</li>"
+            for name in self.mitigations
+        )
+        cited = "; ".join(html.escape(str(references()[name])) for name in self.references)
+        return f"<p><b>{html.escape(self.name)}</b></p>{told}<ul>{tried}</ul><p><small>{cited}</small></p>"
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                self.name,
+                self.what,
+                self.how,
+                self.tell,
+                "What may help: "
+                + "; ".join(mitigations()[name].name for name in self.mitigations)
+                + ".",
+                "Sources: " + "; ".join(str(references()[name]) for name in self.references) + ".",
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Mitigation:
+    """Something that may help.
+
+    Attributes
+    ----------
+    id, name, what
+        For tables; for people; what it does.
+    actions
+        What is done, in order; empty: it can't be automated, and `by_hand` says what to do.
+    by_hand
+        The commands, or what to change.
+    risk
+        "none" (touches the program only), "low" (changes the machine for the length of a run),
+        "high" (may make it unresponsive).
+    slow
+        It takes seconds a run.
+    general
+        Worth a try where no factor was found.
+    serial, parallel
+        For programs with one thread, with several.
+    references
+        Ids.
+    """
+
+    id: str
+    name: str
+    what: str
+    by_hand: tuple[str, ...]
+    references: tuple[str, ...]
+    actions: tuple[Action, ...] = ()
+    risk: str = "none"
+    slow: bool = False
+    general: bool = False
+    serial: bool = False
+    parallel: bool = False
+    programs: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        return f"Mitigation({self.id}: {', '.join(self.kinds) or 'by hand'})"
+
+    @property
+    def automated(self) -> bool:
+        """Whether it acts by itself."""
+        return bool(self.actions)
+
+    def possible(self, workload: Workload | None = None) -> Possible:
+        """Whether it can be done here, to this workload; if not, why, and what would mend it."""
+        if not self.automated:
+            return Possible(False, "it can't be automated", "; ".join(self.by_hand))
+        for action in self.actions:
+            if not (answer := action.possible(workload)):
+                return answer
+        return YES
+
+    def too_risky(self, allowed: str) -> str:
+        """Why it is not tried where no more than this risk is allowed; "" if it may be."""
+        return (
+            f"its risk is {self.risk}; allowed: {allowed}"
+            if _RISKS.index(self.risk) > _RISKS.index(allowed)
+            else ""
+        )
+
+    @property
+    def cost(self) -> tuple[int, bool]:
+        """Sorts cheap and safe ones first."""
+        return _RISKS.index(self.risk), self.slow
+
+
+def check_risk(risk: str) -> None:
+    """InputError: there is no such risk."""
+    if risk not in _RISKS:
+        raise InputError(f"there is no risk {risk!r}", mend="none, low or high")
+
+
+def folder() -> Path:
+    """Where the knowledge lies.
+
+    Raises
+    ------
+    InputError
+        It is not there: NOISEBOOK_KNOWLEDGE names another folder.
+    """
+    place = knowledge()
+    if not (place / "factors").is_dir():
+        raise InputError("the knowledge is not here", where=place, mend="unset NOISEBOOK_KNOWLEDGE")
+    return place
+
+
+def factors() -> dict[str, Factor]:
+    """All factors by id.
+
+    Raises
+    ------
+    InputError
+        a file is damaged, against its schema, or has an id twice.
+    """
+    return _read(folder())[0]
+
+
+def mitigations() -> dict[str, Mitigation]:
+    """All mitigations by id; errors as those of `factors`."""
+    return _read(folder())[1]
+
+
+def references() -> dict[str, Reference]:
+    """All references by id."""
+    return _read(folder())[2]
+
+
+def here(workload: Workload | None = None) -> pd.DataFrame:
+    """What can be done on this machine: index mitigation; columns name, automated, possible,
+    reason, mend, risk.
+    """
+    rows = {}
+    for name, mitigation in mitigations().items():
+        answer = mitigation.possible(workload)
+        rows[name] = {
+            "name": mitigation.name,
+            "automated": mitigation.automated,
+            "possible": bool(answer),
+            "reason": answer.reason,
+            "mend": answer.mend,
+            "risk": mitigation.risk,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("mitigation")
+
+
+def explain_factor(name: str) -> Factor:
+    """The factor of an id, or that a column of the runs table shows.
+
+    A column may be a rate (`page_faults_per_s`). Of the patterns of the metric layers and of the
+    factors the most exact one decides.
+
+    Raises
+    ------
+    InputError
+        Nothing is known of it.
+    """
+    found = factor_of(name)
+    if found is None:
+        known = describe_columns().index
+        raise InputError(
+            f"no factor is known for {name!r}",
+            why=(
+                "a column of the program itself says more to those who know the program"
+                if name not in known
+                else None
+            ),
+            mend="see what there is: list(mitigate.factors())",
+        )
+    return found
+
+
+def factor_of(name: str) -> Factor | None:
+    """As `explain_factor`, but None where nothing is known."""
+    column = name.removesuffix("_per_s")
+    if name in factors():
+        return factors()[name]
+    own = ((pattern, factor) for factor in factors() for pattern in factors()[factor].metrics)
+    matches = [
+        (("*" not in pattern, len(pattern)), factor)
+        for pattern, factor in (*_of_metrics(folder()), *own)
+        if fnmatch.fnmatchcase(column, pattern)
+    ]
+    return factors().get(max(matches, key=lambda match: match[0])[1]) if matches else None
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+@cache
+def _read(place: Path) -> tuple[dict[str, Factor], dict[str, Mitigation], dict[str, Reference]]:
+    found = {row["id"]: Factor(**_tupled(row)) for row in _entries(place, "factors")}
+    known = {row["id"]: _mitigation(row) for row in _entries(place, "mitigations")}
+    cited = {name: Reference(name, **row) for name, row in _load(place / "references.yml").items()}
+    return found, known, cited
+
+
+def _mitigation(row: dict) -> Mitigation:
+    specified = row.get("actions", [])
+    row = _tupled(row) | {"actions": tuple(action_of(action, row["id"]) for action in specified)}
+    return Mitigation(**row, kinds=tuple(action["kind"] for action in specified))
+
+
+def _tupled(row: dict) -> dict:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+
+
+def _entries(place: Path, part: str) -> list[dict]:
+    """The entries of all files of a part, checked."""
+    schema = json.loads((place / f"{part}.schema.json").read_text())
+    rows, seen = [], {}
+    for path in sorted((place / part).glob("*.yml")):
+        for row in _load(path):
+            if error := schema_error(schema, row):
+                raise InputError(
+                    f"an entry is not as its schema wants it: {error.message}",
+                    where=f"{path}, {row.get('id', row) if isinstance(row, dict) else row}",
+                )
+            if row["id"] in seen:
+                raise InputError(
+                    f"the id {row['id']!r} is there twice", where=f"{seen[row['id']]} and {path}"
+                )
+            seen[row["id"]] = path
+            rows.append(row)
+    return rows
+
+
+def _load(path: Path) -> object:
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), _LOADER)
+    except (OSError, yaml.YAMLError) as error:
+        raise InputError(f"cannot be read: {error}", where=path) from None
+
+
+@cache
+def _of_metrics(place: Path) -> tuple[tuple[str, str], ...]:
+    """Columns, or patterns of columns, and their factors, of the files that describe the metric
+    layers.
+    """
+    return tuple(
+        (metric["id"], metric["factor"])
+        for path in sorted((place / "metrics").glob("*.yml"))
+        for source in _load(path)["sources"]
+        for metric in source["metrics"]
+        if metric.get("factor")
+    )

@@ -1,0 +1,161 @@
+"""The detour loop beside the trace: is what the hypervisor took, by the trace, what a program in
+user space was without?
+
+Owns that small campaign and its table; `hypervisor.py` finds the gaps, `_steal.py` shares the
+loop's gaps out.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..empty import because
+from ..measurement import Campaign, Cell, finished, metrics
+from ..tracing._steal import LONG_NS, account_of, shared_gaps
+from ..tracing.detours import DetourTracer, detour_workload, read_detours_run
+from ..tracing.hypervisor import PERIODS_NS, stolen_time
+from ..tracing.tracepoints import read_tracepoints
+from ..tracing.tracer import Tracer
+
+NO_TRACEPOINTS = (
+    "the loop needs a recording of tracepoints beside it, and this machine or user has none; make"
+    " doctor says why"
+)
+IN_STEP = (
+    0.5  # of `rhythm`: ten gaps at random reach it in one case of twelve, twenty in one of 150
+)
+COLUMNS = [
+    "run",
+    "loop_s",
+    "gaps",
+    "gaps_ms",
+    "kernel_ms",
+    "stolen_ms",
+    "edges_ms",
+    "unexplained_ms",
+    "unexplained_long_ms",
+    "rhythm_ms",
+    "rhythm",
+    "steal_ms",
+]
+
+
+def loop_beside_trace(
+    folder: str | Path, runs: int, seconds: float, recorded_only: bool = False
+) -> pd.DataFrame:
+    """Run the detour loop on every CPU with the kernel's tracepoints recorded beside it, and share
+    out what the loop was without.
+
+    Parameters
+    ----------
+    folder
+        Where runs, gaps and traces are kept.
+    runs
+        Of the loop.
+    seconds
+        Undisturbed time that a loop needs.
+    recorded_only
+        True: read what was recorded.
+
+    Returns
+    -------
+    One row a run: `run`, `loop_s` (all CPUs together), `gaps`, `gaps_ms`, `kernel_ms`, `stolen_ms`,
+    `edges_ms`, `unexplained_ms`, `unexplained_long_ms` (see `gap_account`; summed over CPUs);
+    `rhythm_ms`: of the periods that ticks have (1, 3.3, 4, 10 ms) the one that unexplained gaps of
+    30 us and longer keep best, and `rhythm`, how well (0: not at all, 1: they all come in step;
+    `rhythm_of`); `steal_ms` (/proc/stat). No row where tracepoints cannot be recorded.
+
+    Raises
+    ------
+    InputError
+        Not measured yet, and `recorded_only` is True. LostEvents : a trace or the loop had no room.
+    """
+    folder = Path(folder)
+    cell = Cell("loop", detour_workload(seconds, folder))
+    if not recorded_only:
+        tracer = Tracer(folder / "traces")
+        if tracer.source != "tracepoints":
+            return because(pd.DataFrame(columns=COLUMNS), NO_TRACEPOINTS)
+        cell = Cell(
+            "loop",
+            cell.workload,
+            attachments=(tracer, DetourTracer(folder, prefix="loop"), *metrics("kernel")),
+        )
+    table = finished(Campaign(folder, [cell], runs=runs, recorded_only=recorded_only).run())
+    return pd.DataFrame([_row(folder, run) for run in table.to_dict("records")], columns=COLUMNS)
+
+
+def _row(folder: Path, run: dict) -> dict:
+    name = f"run-{int(run['run']):06d}"
+    detours = read_detours_run(folder / f"{name}.detours.gz")
+    trace = folder / "traces" / f"{name}.tracepoints.gz"
+    gaps = shared_gaps(detours, read_tracepoints(trace), stolen_time(trace))
+    account = account_of(gaps).drop(columns="cpu").sum()
+    rhythm_ms, rhythm = rhythm_of(
+        gaps[(gaps["kernel_ns"] + gaps["stolen_ns"] == 0) & (gaps["duration_ns"] >= LONG_NS)]
+    )
+    looked_ns = sum(last - first for first, last in detours.attrs["watched"].values())
+    return {
+        "run": int(run["run"]),
+        "loop_s": looked_ns / 1e9,
+        "gaps": int(account.pop("gaps")),
+        "rhythm_ms": rhythm_ms,
+        "rhythm": rhythm,
+        "steal_ms": run["steal_s"] * 1e3,
+    } | account.to_dict()
+
+
+def rhythm_of(gaps: pd.DataFrame) -> tuple[float, float]:
+    """Which period of a tick gaps keep, in ms, and how well: length of the mean of their phases as
+    unit vectors, the mean over CPUs.
+
+    Parameters
+    ----------
+    gaps
+        `cpu`, `start_ns`; fewer than ten on each CPU: NaN, 0. What keeps 10 ms keeps 1 ms as well:
+        the longest period within 0.05 of the best counts.
+    """
+    groups = [own.to_numpy(float) for _, own in gaps.groupby("cpu")["start_ns"] if len(own) >= 10]
+    if not groups:
+        return float("nan"), 0.0
+    strength = {
+        period: float(np.mean([abs(np.exp(2j * np.pi * own / period).mean()) for own in groups]))
+        for period in PERIODS_NS
+    }
+    best = max(period for period in PERIODS_NS if strength[period] >= max(strength.values()) - 0.05)
+    return best / 1e6, strength[best]
+
+
+def loop_findings(table: pd.DataFrame, seed: int = 0) -> list[str]:
+    """What `loop_beside_trace` says, in a sentence; the interval is a bootstrap of runs."""
+    if not len(table) or not table["gaps_ms"].sum():
+        return [
+            "No loop ran beside a recording of tracepoints here: how much the trace misses of what"
+            " a program is without is not known."
+        ]
+    draws = np.random.default_rng(seed).integers(len(table), size=(2000, len(table)))
+    total, unexplained, stolen = (
+        table[name].to_numpy() for name in ("gaps_ms", "unexplained_ms", "stolen_ms")
+    )
+    low, high = np.quantile(unexplained[draws].sum(1) / total[draws].sum(1), [0.025, 0.975])
+    return [
+        f"A loop beside the trace was without its CPU for {total.sum():.1f} ms of"
+        f" {table['loop_s'].sum():.1f} s ({len(table)} runs):"
+        f" {table['kernel_ms'].sum() / total.sum():.0%} of it kernel events,"
+        f" {stolen.sum() / total.sum():.0%} the hypervisor's by the scheduler's account,"
+        f" {table['edges_ms'].sum() / total.sum():.0%} ways in and out; no record explains"
+        f" {unexplained.sum() / total.sum():.1%} ({low:.1%} to {high:.1%}),"
+        f" {table['unexplained_long_ms'].sum() / total.sum():.1%} in gaps of 30 us and"
+        f" longer{_in_words(table)}."
+    ]
+
+
+def _in_words(table: pd.DataFrame) -> str:
+    in_step = table[table["rhythm"] > IN_STEP]
+    if 2 * len(in_step) < len(table):
+        return ""
+    return (
+        f", which in {len(in_step)} of {len(table)} runs come in step, most often every"
+        f" {in_step['rhythm_ms'].mode()[0]:.3g} ms: a tick of the host or of the firmware"
+    )

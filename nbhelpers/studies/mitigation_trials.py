@@ -1,0 +1,414 @@
+"""Mitigations tried on a program: which may help against a factor, their runs interleaved with
+untreated ones, and what came of it.
+
+Owns the choice, the campaign and the table; the same by hand as the autopilot does within a budget.
+Also two examples: a large matrix product, and a program that takes a slow path in half of its runs.
+"""
+
+import math
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from ..attribution import Explanation
+from ..errors import InputError
+from ..files import write_atomically
+from ..measurement import Campaign, finished, metrics, recorded_runs
+from ..mitigation.knowledge import check_risk, explain_factor, factor_of, mitigations
+from ..mitigation.report import HELPS, verdict_of
+from ..mitigation.treatment import BASELINE, cells
+from ..statistics import Comparison, compare_costs, holm
+from ..workloads import Workload, program
+from .known_causes.catalogue import afflicted
+
+TRIAL_COLUMNS = [
+    "mitigation",
+    "runs",
+    "rounds",
+    "mean_ratio",
+    "mean_low",
+    "mean_high",
+    "cv_ratio",
+    "cv_low",
+    "cv_high",
+    "p_corrected",
+    "verdict",
+]
+LEVEL = 0.05
+_PRODUCT = """import sys, time, numpy
+side = int(sys.argv[1])
+matrix = numpy.random.default_rng(1).random((side, side))
+start = time.perf_counter()
+product = matrix @ matrix
+print("seconds=%.9f" % (time.perf_counter() - start))"""
+_FORGETFUL = """import ctypes, os, sys, time
+if os.urandom(1)[0] < 128:
+    ctypes.CDLL(None).mallopt(-3, 65536)  # M_MMAP_THRESHOLD: from now on large blocks are given back at once
+start = time.perf_counter()
+for number in range(int(sys.argv[1])):
+    block = b"x" * 262144
+    del block
+    sum(range(10_000))
+print("seconds=%.9f" % (time.perf_counter() - start))"""
+
+
+def matrix_product(elements: int, timeout_s: float = 120.0) -> Workload:
+    """A square matrix times itself in NumPy: the example of Frachtenberg et al. 2026, section 1 (25
+    million elements).
+
+    Parameters
+    ----------
+    elements
+        Of the matrix; rounded down to a square.
+    timeout_s
+        See `Workload`.
+    """
+    if elements < 4:
+        raise InputError(
+            f"a matrix of {elements} elements", mend="at least 4; the paper's has 25 million"
+        )
+    return program(
+        [sys.executable, "-c", _PRODUCT, str(math.isqrt(elements))],
+        seconds=r"seconds=(?P<seconds>[\d.]+)",
+        name="matrix product",
+        timeout_s=timeout_s,
+    )
+
+
+def forgetful(blocks: int = 100, timeout_s: float = 60.0) -> Workload:
+    """A program with a slow path that it takes in half of its runs, at random, and tells nobody:
+    its allocator then gives memory back at once.
+
+    Blocks of 256 KiB are filled and freed one after the other, with some computing between. Where
+    glibc's threshold was lowered (mallopt(3)), each comes from the kernel, and every page of it
+    faults anew.
+
+    Parameters
+    ----------
+    blocks
+        How many.
+    timeout_s
+        See `Workload`.
+    """
+    if blocks < 1:
+        raise InputError(f"{blocks} blocks", mend="at least one; 100 take some 20 ms")
+    return program(
+        [sys.executable, "-S", "-c", _FORGETFUL, str(blocks)],
+        seconds=r"seconds=(?P<seconds>[\d.]+)",
+        name="forgetful",
+        timeout_s=timeout_s,
+    )
+
+
+def may_help(factor: str, workload: Workload, risk: str = "low") -> pd.DataFrame:
+    """The mitigations that are known for a factor, cheap and safe ones first.
+
+    Parameters
+    ----------
+    factor
+        Its id, or a column of the runs table that shows it.
+    workload
+        What is to be mitigated.
+    risk
+        The highest that is tried: "none", "low" or "high".
+
+    Returns
+    -------
+    One row a mitigation: mitigation, name, tried (whether it acts by itself, and can here), reason
+    (why not).
+    """
+    check_risk(risk)
+    rows = []
+    for item in sorted(
+        (mitigations()[name] for name in explain_factor(factor).mitigations),
+        key=lambda item: item.cost,
+    ):
+        answer = item.possible(workload)
+        reason = (
+            answer.reason
+            or item.too_risky(risk)
+            or ("for programs with several threads" if item.parallel else "")
+        )
+        rows.append(
+            {"mitigation": item.id, "name": item.name, "tried": not reason, "reason": reason}
+        )
+    return pd.DataFrame(rows, columns=["mitigation", "name", "tried", "reason"])
+
+
+def candidates(
+    path: str | os.PathLike,
+    explanation: Explanation,
+    cause: str,
+    otherwise: str,
+    risk: str = "low",
+    recorded_only: bool = False,
+) -> pd.DataFrame:
+    """As `may_help`, for the first factor of an explanation against which something can be done
+    here.
+
+    The factor is decided once and kept with the data; what can be tried against it is looked up at
+    each call, since a library may have been installed meanwhile, or be gone.
+
+    Parameters
+    ----------
+    path
+        Of the CSV file that keeps it.
+    explanation
+        Of `attribute.explain`.
+    cause
+        Known cause whose victim is to be mitigated.
+    otherwise
+        The factor to take if nothing was found, or nothing can be done about what was found.
+    risk
+        As of `may_help`.
+    recorded_only
+        True: only what was kept.
+
+    Returns
+    -------
+    The table of `may_help`, with a first column factor (its id).
+
+    Raises
+    ------
+    InputError
+        Nothing was kept.
+    """
+    path = Path(path)
+    if not recorded_only:
+        table = _candidates_now(path, afflicted(cause)[0], explanation, otherwise, risk)
+        if not path.exists() or path.read_text() != table.to_csv(index=False):
+            write_atomically(path, table.to_csv(index=False))
+    elif not path.exists():
+        raise InputError(
+            "no mitigations were chosen yet",
+            where=path,
+            mend="run the stage that measures: make paper",
+        )
+    return pd.read_csv(path, keep_default_na=False)
+
+
+def _candidates_now(
+    path: Path, workload: Workload, explanation: Explanation, otherwise: str, risk: str
+) -> pd.DataFrame:
+    if not path.exists():
+        return _may_help_against(explanation, workload, otherwise, risk)
+    factor = str(pd.read_csv(path, keep_default_na=False)["factor"].iloc[0])
+    table = may_help(factor, workload, risk).assign(factor=factor)
+    return table[["factor", "mitigation", "name", "tried", "reason"]]
+
+
+def _may_help_against(
+    explanation: Explanation, workload: Workload, otherwise: str, risk: str
+) -> pd.DataFrame:
+    members = (
+        [member for group in explanation.factors["members"] for member in group]
+        if explanation.found
+        else []
+    )
+    known = dict.fromkeys(
+        [found.id for member in members if (found := factor_of(member))]
+        + [explain_factor(otherwise).id]
+    )
+    tables = [may_help(factor, workload, risk).assign(factor=factor) for factor in known]
+    table = next((table for table in tables if table["tried"].any()), tables[0])
+    return table[["factor", "mitigation", "name", "tried", "reason"]]
+
+
+def trial_sentence(table: pd.DataFrame, what: str) -> str:
+    """The table of `trial_table` in a sentence."""
+    helping = table[table["verdict"] == HELPS]
+    if table.empty:
+        return f"{what}: no mitigation was tried."
+    if helping.empty:
+        return f"{what}: none of {len(table)} mitigations is shown to help."
+    best = helping.iloc[0]
+    return (
+        f"{what}: {len(helping)} of {len(table)} mitigations help; the best, {best.mitigation},"
+        f" changes the mean by {best.mean_ratio - 1:+.1%} (95 % interval {best.mean_low - 1:+.1%}"
+        f" to {best.mean_high - 1:+.1%}, {best.runs} rounds)."
+    )
+
+
+def left_out(
+    names: Iterable[str], compared: Mapping[str, Comparison], workload: Workload | None = None
+) -> str:
+    """Which of the mitigations were not tried, why, and the command that would change that; "" if
+    all were.
+
+    Parameters
+    ----------
+    names
+        As given to `trial_runs`.
+    compared
+        Of `compare_trials`.
+    workload
+        What was run.
+
+    Examples
+    --------
+    >>> left_out(["jemalloc"], {"jemalloc": None})
+    ''
+    """
+    return "; ".join(
+        f"{name} was left out: {_objection(name, workload)}"
+        for name in names
+        if name not in compared
+    )
+
+
+def _objection(name: str, workload: Workload | None) -> str:
+    if name not in mitigations():
+        return "there is no such mitigation"
+    answer = mitigations()[name].possible(workload)
+    return (
+        f"{answer.reason} ({answer.mend})"
+        if answer.mend
+        else answer.reason or "it was not here when the runs were measured"
+    )
+
+
+def trial_runs(
+    folder: str | os.PathLike,
+    workload: Workload | str,
+    names: Iterable[str],
+    rounds: int,
+    seed: int = 1,
+    recorded_only: bool = False,
+    layers: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Runs without and with each mitigation, every one of them once in a round, in random order.
+
+    Parameters
+    ----------
+    folder
+        Of the campaign.
+    workload
+        What is run, or a known cause (its id): then its victim, always disturbed.
+    names
+        Of mitigations; those that cannot be done here are left out. One that was not measured yet
+        is measured in further rounds, beside the untreated program.
+    rounds, seed
+        Of the campaign.
+    recorded_only
+        True: as they were recorded.
+    layers
+        Metric layers that accompany every run.
+
+    Returns
+    -------
+    The finished runs, those of mitigations that cannot be done here any more too; column
+    `mitigation` ("none" or its id).
+    """
+    if recorded_only:
+        return finished(recorded_runs(Path(folder)))
+    workload, attachments = (
+        (workload, ()) if isinstance(workload, Workload) else afflicted(workload)
+    )
+    done = [
+        name for name in names if name in mitigations() and mitigations()[name].possible(workload)
+    ]
+    Campaign(
+        folder, cells(workload, done), rounds, seed, attachments=(*attachments, *metrics(*layers))
+    ).run()
+    return finished(recorded_runs(Path(folder)))
+
+
+def compare_trials(runs: pd.DataFrame, seed: int = 0) -> dict[str, Comparison]:
+    """Each mitigation's runs against the untreated ones of the same rounds.
+
+    Parameters
+    ----------
+    runs
+        Of `trial_runs`.
+    seed
+        Of the intervals.
+    """
+    untreated = runs[runs["cell"] == BASELINE]
+    return {
+        name: compare_costs(untreated, table, seed=seed)
+        for name, table in runs[runs["cell"] != BASELINE].groupby("cell", sort=True)
+    }
+
+
+def trial_table(compared: dict[str, Comparison]) -> pd.DataFrame:
+    """What came of each mitigation, the best first.
+
+    Parameters
+    ----------
+    compared
+        Of `compare_trials`.
+
+    Returns
+    -------
+    One row a mitigation: mitigation, runs (of each side), rounds (of the campaign, that it rests
+    on), mean_ratio and cv_ratio (treated over untreated) with 95 % intervals, p_corrected (smallest
+    of three tests, corrected for them and for the number of mitigations by Holm), verdict.
+    """
+    smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
+    corrected = holm(smallest)
+    rows = [
+        _row(name, comparison, float(p))
+        for (name, comparison), p in zip(compared.items(), corrected)
+    ]
+    return pd.DataFrame(rows, columns=TRIAL_COLUMNS).sort_values("mean_ratio", ignore_index=True)
+
+
+def trial_statistics(
+    compared: dict[str, Comparison], statistics: Sequence[str] = ("median", "p95", "cv")
+) -> pd.DataFrame:
+    """How each mitigation changes the usual run, the slow runs and the variation.
+
+    Parameters
+    ----------
+    compared
+        Of `compare_trials`.
+    statistics
+        Rows of `Comparison.table`.
+
+    Returns
+    -------
+    One row a mitigation and statistic: mitigation, statistic, runs (of each side), ratio (treated
+    over untreated) with its 95 % interval low and high.
+    """
+    rows = [
+        {
+            "mitigation": name,
+            "statistic": statistic,
+            "runs": comparison.rounds,
+            **comparison.table.loc[statistic, ["ratio", "low", "high"]],
+        }
+        for name, comparison in compared.items()
+        for statistic in statistics
+    ]
+    return pd.DataFrame(rows, columns=["mitigation", "statistic", "runs", "ratio", "low", "high"])
+
+
+def published_product() -> pd.DataFrame:
+    """The matrix product with TC malloc over malloc, as Frachtenberg et al. 2026, section 1, have
+    it: mitigation, statistic, ratio.
+
+    200 runs on 48 logical CPUs, 0.65 s each in the mean; there are no intervals. That the usual run
+    was barely changed has no number either.
+    """
+    return pd.DataFrame(
+        {"mitigation": ["tcmalloc"] * 2, "statistic": ["p95", "cv"], "ratio": [0.79, 0.53]}
+    )
+
+
+def _row(name: str, comparison: Comparison, p_corrected: float) -> dict:
+    ratios = {
+        f"{key}_{column}": comparison.table.loc[key, column]
+        for key in ("mean", "cv")
+        for column in ("ratio", "low", "high")
+    }
+    return {
+        "mitigation": name,
+        "runs": comparison.rounds,
+        "rounds": comparison.measured_in,
+        **ratios,
+        "p_corrected": p_corrected,
+        "verdict": verdict_of(comparison, p_corrected, LEVEL),
+    }

@@ -1,0 +1,63 @@
+"""Studies of noise at scale: one function a question, tables out; figures of them are in
+`nbhelpers.report`.
+"""
+
+from .applications import (
+    application_slowdown,
+    applications_on,
+    communication_kinds,
+    extrapolated_sweep3d,
+    extrapolation,
+    injected_codes,
+    overlap_potential,
+    point_to_point,
+    pop_alone,
+    sensitivity,
+)
+from .cache import Cache
+from .collectives import bottleneck, overhead_and_slowdown, pipelining, rank_correlation, scaling
+from .formulas import closed_forms
+from .load import detours_beside_published, quiet_and_loaded
+from .results import application_results, collective_results, injected_results
+from .signatures import (
+    published_noise,
+    published_signature,
+    signatures,
+    system_networks,
+    system_noises,
+)
+from .this_machine import own_at_scale, own_recordings, own_sentence, traces_of_runs
+
+__all__ = [
+    "Cache",
+    "application_results",
+    "application_slowdown",
+    "applications_on",
+    "bottleneck",
+    "closed_forms",
+    "collective_results",
+    "communication_kinds",
+    "detours_beside_published",
+    "extrapolated_sweep3d",
+    "extrapolation",
+    "injected_codes",
+    "injected_results",
+    "overhead_and_slowdown",
+    "overlap_potential",
+    "own_at_scale",
+    "own_recordings",
+    "own_sentence",
+    "pipelining",
+    "point_to_point",
+    "pop_alone",
+    "published_noise",
+    "published_signature",
+    "quiet_and_loaded",
+    "rank_correlation",
+    "scaling",
+    "sensitivity",
+    "signatures",
+    "system_networks",
+    "system_noises",
+    "traces_of_runs",
+]

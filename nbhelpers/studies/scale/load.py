@@ -1,0 +1,138 @@
+"""This machine's detours with nothing else running, and beside a program that computes: the two
+states that the talk shows (Hoefler et al. 2010, measurements).
+
+Owns the two recordings and their file, and the load: `workloads/stream.c` at ordinary priority,
+where the scheduler puts it.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+
+from ...errors import RunError
+from ...measurement import measured_once
+from ...tracing import detour_summary, record_detours
+from ...workloads import binary_folder, program_path
+from .signatures import PUBLISHED, published_noise
+
+THRESHOLD_NS = (
+    1000  # of both states, so that they can be compared, and a second of them stays small
+)
+WARM_S = 0.3  # until the load has made its arrays
+TALK = PUBLISHED.with_name("hoefler2010-noise1.csv")
+FIGURES = ["resolution_ns", "overhead_percent", "detours_per_s", "median_us", "p99_us", "max_us"]
+
+
+def quiet_and_loaded(
+    path: str | Path, seconds: float = 1.0, recorded_only: bool = False
+) -> dict[str, pd.DataFrame]:
+    """Detours of every CPU in both states, recorded once one after the other, and kept as packed
+    JSON.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    seconds
+        Of each recording.
+    recorded_only
+        True: the file must be there.
+
+    Returns
+    -------
+    dict : "quiet" and "loaded", each as of `record_detours` with a threshold of 1 µs and a fixed
+    time. The load has a thread less than there are CPUs, one at least.
+
+    Raises
+    ------
+    InputError
+        Nothing was recorded yet and `recorded_only` is True.
+    RunError
+        The loop failed, or the load did, or it ended too soon.
+    """
+    recorded = measured_once(
+        path,
+        lambda: _recorded(seconds),
+        "noise of the quiet and of the loaded machine",
+        recorded_only,
+        indent=None,
+    )
+    return {state: _table(recorded[state]) for state in ("quiet", "loaded")}
+
+
+def detours_beside_published(recordings: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The figures of each recording (`detour_summary`), and below them those published of other
+    systems, as far as they were printed; `from` says whose they are.
+    """
+    ours = detour_summary(recordings).rename_axis("system").reset_index()
+    parts = {
+        "this machine": ours,
+        "Hoefler et al. 2010": pd.read_csv(TALK, comment="#"),
+        "De Sensi et al. 2022": published_noise(),
+    }
+    together = pd.concat(parts, names=["from"]).reset_index(level=0)
+    return together[["system", "from", *FIGURES]].reset_index(drop=True)
+
+
+def _recorded(seconds: float) -> dict[str, dict]:
+    quiet = record_detours(seconds, threshold_ns=THRESHOLD_NS, fixed="time")
+    with load(max(len(os.sched_getaffinity(0)) - 1, 1)):
+        loaded = record_detours(seconds, threshold_ns=THRESHOLD_NS, fixed="time")
+    return {"quiet": _columns(quiet), "loaded": _columns(loaded)}
+
+
+def _columns(detours: pd.DataFrame) -> dict:
+    return {"attrs": detours.attrs} | {
+        name: detours[name].tolist() for name in ("cpu", "start_ns", "duration_ns")
+    }
+
+
+def _table(kept: dict) -> pd.DataFrame:
+    table = pd.DataFrame({name: kept[name] for name in ("cpu", "start_ns", "duration_ns")})
+    table["end_ns"] = table["start_ns"] + table["duration_ns"]
+    table.attrs = kept["attrs"]
+    return table
+
+
+@contextmanager
+def load(threads: int, longest_s: float = 120) -> Iterator[None]:
+    """Runs `stream` on so many threads meanwhile; should this process die, the load ends after
+    `longest_s`.
+
+    Raises
+    ------
+    RunError
+        It is not built, or it ended by itself.
+    """
+    command = [
+        "timeout",
+        str(longest_s),
+        str(program_path(binary_folder() / "stream")),
+        "--repeats",
+        "10000",
+    ]
+    process = subprocess.Popen(
+        command,
+        env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        time.sleep(WARM_S)
+        yield
+        if process.poll() is not None:
+            raise RunError(
+                "the load ended before the recording did",
+                where=" ".join(command),
+                why=process.stderr.read().strip()[-300:] or f"status {process.returncode}",
+                mend="record for fewer seconds",
+            )
+    finally:
+        process.terminate()
+        process.communicate()

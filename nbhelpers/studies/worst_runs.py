@@ -1,0 +1,270 @@
+"""The slowest natural runs of a campaign, replayed: how much of each the kernel's events explain,
+how much the hypervisor, how much nothing.
+
+Owns the design of that study. Each run is replayed twice, with the noise that the kernel has events
+for and with the time that the hypervisor took besides, both interleaved with the undisturbed
+program.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ..files import digest
+from ..injection.injector import Injector
+from ..measurement import Campaign, Cell
+from ..noise import NoiseConfig, average_noise, delta_noise
+from ..outcomes import worst_first
+from ..statistics import same_epochs
+from ..statistics.means import as_values
+from ..tracing import with_hardware
+from ..workloads import Workload
+
+UNDISTURBED, KERNEL, BOTH = "undisturbed", "kernel", "kernel and hypervisor"
+_REPEATS = 4000
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """One slow run and what is to be replayed of it.
+
+    `kernel`: the config of its kernel events; `both`: with what the hypervisor took, too; each None
+    where nothing is left to replay, and `both` None where the hypervisor took nothing beyond the
+    average.
+    """
+
+    case: int
+    run: int
+    seconds: float
+    kernel: NoiseConfig | None
+    both: NoiseConfig | None
+
+
+def worst_cases(
+    runs: pd.DataFrame,
+    events: pd.DataFrame,
+    stolen: pd.DataFrame,
+    count: int = 10,
+    merge: str = "improved",
+) -> list[WorstCase]:
+    """The slowest runs, each with its delta: its noise less what every run has.
+
+    Parameters
+    ----------
+    runs
+        Finished, traced runs of one campaign.
+    events
+        Their noise events (`read_traces`).
+    stolen
+        What the hypervisor took of them (`stolen_times`).
+    count
+        How many.
+    merge
+        Of `NoiseConfig.from_events`.
+
+    Raises
+    ------
+    InputError
+        Fewer runs than are asked for.
+    """
+    if not 1 <= count < len(runs):
+        raise InputError(
+            f"{count} worst runs of {len(runs)}",
+            why="a run is slow only beside others",
+            mend="choose fewer, or trace more runs",
+        )
+    everything = with_hardware(events, stolen)
+    averages = average_noise(events, runs), average_noise(everything, runs)
+    slowest = worst_first(runs).head(count)
+    return [
+        _case(case, row, runs, (events, everything), averages, merge, len(stolen) > 0)
+        for case, row in enumerate(slowest.itertuples(), start=1)
+    ]
+
+
+def _case(
+    case: int,
+    row: tuple,
+    runs: pd.DataFrame,
+    tables: tuple,
+    averages: tuple,
+    merge: str,
+    told: bool,
+) -> WorstCase:
+    """`told`: the hypervisor's part is known; a loop's detours are of kind hardware too, and
+    nobody's in particular.
+    """
+    kernel, both = (
+        _config(events, average, runs, int(row.run), merge)
+        for events, average in zip(tables, averages)
+    )
+    has_more = told and both is not None and (both.events()["kind"] == "hardware").any()
+    return WorstCase(case, int(row.run), float(row.seconds), kernel, both if has_more else None)
+
+
+def _config(
+    events: pd.DataFrame, average: pd.DataFrame, runs: pd.DataFrame, run: int, merge: str
+) -> NoiseConfig | None:
+    delta = delta_noise(events, average, runs, run=run)
+    return NoiseConfig.from_events(delta, merge=merge) if (delta["duration_ns"] > 0).any() else None
+
+
+def describe_worst(cases: Sequence[WorstCase]) -> pd.DataFrame:
+    """One row a case: `case`, `run`, `seconds`; what is replayed: `kernel_events`, `kernel_ms`,
+    `hypervisor_events`, `hypervisor_ms`.
+    """
+    return pd.DataFrame([_describe(case) for case in cases])
+
+
+def _describe(case: WorstCase) -> dict:
+    kernel = None if case.kernel is None else case.kernel.events()
+    hardware = None if case.both is None else case.both.events().query("kind == 'hardware'")
+    counted = {
+        f"{name}_{what}": 0 if table is None else value(table)
+        for name, table in (("kernel", kernel), ("hypervisor", hardware))
+        for what, value in (("events", len), ("ms", lambda table: table["duration_ns"].sum() / 1e6))
+    }
+    return {"case": case.case, "run": case.run, "seconds": case.seconds} | counted
+
+
+def worst_campaign(
+    folder: Path,
+    workload: Workload,
+    cases: Sequence[WorstCase],
+    runs: int,
+    seed: int = 0,
+    recorded_only: bool = False,
+    attachments: tuple = (),
+    **options,
+) -> Campaign:
+    """In each block one undisturbed run, and for each case one run with each of its configs, in
+    random order.
+
+    Parameters
+    ----------
+    folder, runs, seed, recorded_only, attachments
+        Of the campaign, which gets a folder of its own for these very configs.
+    options
+        Of `Injector`.
+    """
+    cells = [Cell(UNDISTURBED, workload)]
+    for case in cases:
+        for name, config in ((KERNEL, case.kernel), (BOTH, case.both)):
+            if config is not None:
+                injector = [] if recorded_only else [Injector(config, **options)]
+                cells.append(
+                    Cell(f"{name} {case.case}", workload, noise=config.digest, attachments=injector)
+                )
+    return Campaign(
+        Path(folder) / digest(*(cell.noise for cell in cells)),
+        cells,
+        runs=runs,
+        seed=seed,
+        recorded_only=recorded_only,
+        attachments=attachments,
+    )
+
+
+def worst_table(runs: pd.DataFrame, cases: Sequence[WorstCase], seed: int = 0) -> pd.DataFrame:
+    """What explains each slow run, by its replays.
+
+    Parameters
+    ----------
+    runs
+        Finished runs of `worst_campaign`.
+    cases
+        As there.
+    seed
+        Of the bootstrap.
+
+    Returns
+    -------
+    One row a case: `case`, `run`, `runs` (replays), `anomaly_seconds`, `undisturbed_seconds`;
+    `ratio_kernel` and `ratio` (mean of the replays of kernel events, and of these with the
+    hypervisor's part, over the anomaly) and `ratio_undisturbed` (the control), and the anomaly's
+    `excess_ms` over the undisturbed mean, split into `kernel_ms`, `hypervisor_ms` (what the replay
+    of its part adds) and `unexplained_ms`; each with a 95 % bootstrap interval (`…_low`, `…_high`).
+    The anomaly is one run, a constant. A part can be negative: chance, or a replay that costs more
+    than what it replays.
+    """
+    cells = [own for _, own in runs.groupby("cell")]
+    samples = {own["cell"].iloc[0]: as_values(own["seconds"]) for own in same_epochs(*cells)}
+    random = np.random.default_rng(seed)
+    means = {
+        cell: np.append(values.mean(), random.choice(values, (_REPEATS, values.size)).mean(axis=1))
+        for cell, values in samples.items()
+    }
+    return pd.DataFrame([_split(case, samples, means) for case in cases])
+
+
+def _split(case: WorstCase, samples: dict[str, np.ndarray], means: dict[str, np.ndarray]) -> dict:
+    """Of each mean the first value is the sample's own, the others are of its resamples."""
+    calm, anomaly = means[UNDISTURBED], case.seconds
+    kernel = means.get(f"{KERNEL} {case.case}", calm)
+    both = means.get(f"{BOTH} {case.case}", kernel)
+    parts = {
+        "ratio_kernel": kernel / anomaly,
+        "ratio": both / anomaly,
+        "ratio_undisturbed": calm / anomaly,
+        "excess_ms": (anomaly - calm) * 1e3,
+        "kernel_ms": (kernel - calm) * 1e3,
+        "hypervisor_ms": (both - kernel) * 1e3,
+        "unexplained_ms": (anomaly - both) * 1e3,
+    }
+    row = {
+        "case": case.case,
+        "run": case.run,
+        "runs": min(len(values) for values in samples.values()),
+        "anomaly_seconds": anomaly,
+        "undisturbed_seconds": float(calm[0]),
+    }
+    for name, values in parts.items():
+        low, high = np.quantile(values[1:], [0.025, 0.975])
+        row |= {name: float(values[0]), f"{name}_low": float(low), f"{name}_high": float(high)}
+    return row
+
+
+def worst_findings(table: pd.DataFrame, tracer: str = "") -> list[str]:
+    """What the table says, in sentences.
+
+    Parameters
+    ----------
+    table
+        Of `worst_table`.
+    tracer
+        The source of the events; of "detours" nobody knows that they were the kernel's.
+    """
+    recorded = "detours of a loop" if tracer == "detours" else "kernel events"
+    error, kernel, control = (
+        (table[name] - 1).abs() for name in ("ratio", "ratio_kernel", "ratio_undisturbed")
+    )
+    sums = table[["excess_ms", "kernel_ms", "hypervisor_ms", "unexplained_ms"]].sum()
+    parts = ", ".join(
+        f"{sums[f'{name}_ms']:.1f} ms ({sums[f'{name}_ms'] / sums['excess_ms']:.0%}) {words}"
+        for name, words in (
+            ("kernel", f"by replayed {recorded}"),
+            ("hypervisor", "by replayed hypervisor gaps"),
+            ("unexplained", "by nothing that was replayed"),
+        )
+    )
+    holds = int(((table["ratio_low"] <= 1) & (table["ratio_high"] >= 1)).sum())
+    return [
+        (
+            f"Of the {len(table)} slowest run{'s' if len(table) > 1 else ''} the replay's mean was"
+            f" off by **{error.mean():.1%}** on average and {error.max():.1%} at most ({recorded}"
+            f" alone {kernel.mean():.1%}, no replay at all {control.mean():.1%})."
+        ),
+        (
+            f"Together they took {sums['excess_ms']:.1f} ms longer than the undisturbed mean,"
+            f" explained {parts}."
+        ),
+        (
+            f"In {holds} of {len(table)} cases the 95 % interval of replayed / anomaly holds 1."
+            " Each anomaly is a single run: the undisturbed program's own spread is in it, and no"
+            " replay of events can bring that back."
+        ),
+    ]

@@ -1,0 +1,382 @@
+"""What a program in user space sees of noise: the detour loop `workloads/detours.c` and its
+records.
+
+Owns the loop's file format. It needs no privilege; it tells when and how long, not who.
+"""
+
+import subprocess
+import tempfile
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError, LostEvents, RunError
+from ..measurement import Attachment
+from ..workloads import Workload, binary_folder, program_path
+from ._files import header_integer, header_line, parse_header, read_trace, write_trace
+from ._table import LARGEST_NS, NO_PID, clip_to_window, noise_events
+
+FORMAT = "noisebook detours 1"
+_FILE = "detours.bin"
+_DETOURS_A_SECOND = 20_000  # room for; the noisiest systems measured have some 2000
+_MAGIC = b"nbdetour"
+_HEADER = np.dtype(
+    [
+        ("magic", "S8"),
+        ("version", "u4"),
+        ("threads", "u4"),
+        ("start_ns", "i8"),
+        ("end_ns", "i8"),
+        ("quantum_ns", "i8"),
+        ("resolution_ns", "i8"),
+        ("threshold_ns", "i8"),
+    ]
+)
+_THREAD = np.dtype(
+    [
+        ("cpu", "i4"),
+        ("finished", "i4"),
+        ("count", "i8"),
+        ("lost", "i8"),
+        ("begin_ns", "i8"),
+        ("end_ns", "i8"),
+        ("undisturbed_ns", "i8"),
+        ("samples", "i8"),
+    ]
+)
+_DETOUR = np.dtype([("start_ns", "i8"), ("duration_ns", "i8")])
+
+
+@dataclass(frozen=True)
+class _Recording:
+    header: np.void
+    threads: np.ndarray
+    detours: pd.DataFrame
+
+
+def record_detours(
+    seconds: float,
+    cpus: Collection[int] | None = None,
+    threshold_ns: int | None = None,
+    fixed: str = "work",
+) -> pd.DataFrame:
+    """Watch for interruptions: a pinned loop a CPU reads the clock, and notes where two readings
+    lie too far apart.
+
+    Method: the "selfish detour" benchmark of Beckman et al. 2006 (Cluster), with a fixed amount of
+    work or a fixed time instead of a fixed number of detours. The length of a reading is the least
+    of 64 blocks' medians, so that neither a disturbed block nor the odd impossible step of a
+    virtual machine's clock moves it.
+
+    Parameters
+    ----------
+    seconds
+        Undisturbed time a CPU, so it takes that and the noise; with `fixed="time"` simply how long
+        it takes.
+    cpus
+        Where to look; None: all that this process may use.
+    threshold_ns
+        Two readings further apart are a detour; None: ten times the length of a reading, at least
+        200 ns, which keeps the loop's own jitter out on slow clocks of virtual machines too.
+    fixed
+        "work" or "time".
+
+    Returns
+    -------
+    detours : `cpu`, `start_ns` (from the loop's start), `duration_ns`, `end_ns`; attrs
+    `resolution_ns` (length of a reading),
+        `threshold_ns`, `overhead` (share of time lost to detours), `seconds` (a CPU), `cpus`
+        (list), `clock` (tsc or monotonic).
+
+    Raises
+    ------
+    RunError
+        The program is not built, or failed.
+    LostEvents
+        More detours than it has room for.
+    InputError
+        `fixed` is neither.
+    """
+    if fixed not in ("work", "time"):
+        raise InputError(
+            f"fixed={fixed!r}", mend='choose fixed="work" (so long undisturbed) or fixed="time"'
+        )
+    options = ["--for", fixed, "--capacity", str(_capacity(seconds))]
+    options += ["--threshold", str(int(threshold_ns))] if threshold_ns is not None else []
+    content, words = run_loop("detours", seconds, cpus, options)
+    recording = _parse(content, "the detour loop")
+    detours = recording.detours
+    detours.attrs = _attributes(recording) | {
+        "resolution_ns": float(words["resolution_ns"]),
+        "clock": words["clock"],
+    }
+    return detours
+
+
+def run_loop(
+    program: str, seconds: float, cpus: Collection[int] | None, options: Collection[str]
+) -> tuple[bytes, dict[str, str]]:
+    """Run one of the loops that watch noise; what it wrote, and the words of the line that it
+    printed.
+
+    Raises
+    ------
+    RunError
+        The program is not built, or failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
+        path = Path(folder) / _FILE
+        command = [
+            str(program_path(binary_folder() / program)),
+            "--seconds",
+            repr(float(seconds)),
+            "--out",
+            str(path),
+            *options,
+        ]
+        command += ["--cpus", ",".join(map(str, sorted(cpus)))] if cpus is not None else []
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=60 + 30 * seconds
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RunError(
+                f"the loop did not end within {error.timeout:.0f} s",
+                where=" ".join(command),
+                why="the machine gave it no CPU",
+            ) from None
+        if done.returncode:
+            raise RunError(
+                f"the loop '{program}' failed",
+                where=" ".join(command),
+                why=(done.stderr or done.stdout).strip()[-300:],
+            )
+        return path.read_bytes(), dict(
+            word.split("=", 1) for word in done.stdout.splitlines()[-1].split() if "=" in word
+        )
+
+
+def _capacity(seconds: float) -> int:
+    return int(min(max(1 << 18, _DETOURS_A_SECOND * seconds), 1 << 26))
+
+
+def detour_workload(seconds: float, folder: str | Path) -> Workload:
+    """The detour loop as a workload of a campaign, used where no kernel tracer can be.
+
+    Parameters
+    ----------
+    seconds
+        Undisturbed time a CPU, that is the length of an undisturbed run.
+    folder
+        Where `DetourTracer` of the same folder finds what the loop saw.
+    """
+    path = Path(folder).absolute() / _FILE
+    return Workload(
+        "detours",
+        "external",
+        (str(binary_folder() / "detours"), "--seconds", repr(float(seconds)), "--out", str(path)),
+        timeout_s=60 + 30 * seconds,
+    )
+
+
+def read_loop(folder: str | Path) -> pd.DataFrame:
+    """What the loop of `detour_workload(seconds, folder)` saw in its last run; attrs as of
+    `record_detours`.
+
+    Raises
+    ------
+    LostEvents
+        There were more detours than room for them.
+    InputError
+        a damaged file.
+    """
+    path = Path(folder) / _FILE
+    recording = _parse(read_trace(path), path)
+    recording.detours.attrs = _attributes(recording)
+    return recording.detours
+
+
+class DetourTracer(Attachment):
+    """Saves what the detour loop saw, one file a run; goes with `detour_workload` of the same
+    folder.
+
+    Of any other workload nothing can be seen from user space: such a run is refused. Adds the
+    columns `trace_events`, `trace_lost` and `trace_bytes`, or with another prefix, where a trace is
+    recorded beside it.
+    """
+
+    def __init__(self, folder: str | Path, prefix: str = "trace"):
+        self.folder, self.prefix = Path(folder), prefix
+
+    def __repr__(self) -> str:
+        return f"DetourTracer({self.folder})"
+
+    def before(self, workload: Workload) -> None:
+        if str(self.folder.absolute() / _FILE) not in workload.command:
+            raise InputError(
+                f"'{workload.name}' cannot be traced without the kernel's tracers",
+                why="only the detour loop sees noise from user space",
+                mend="run Tracer.stand_in(workload) in its place, or run as root",
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / _FILE).unlink(missing_ok=True)
+
+    def after(self, run: dict) -> dict:
+        """Move the loop's file to `run-000123.detours.gz`."""
+        path = self.folder / _FILE
+        if not path.exists():
+            return self._columns(0, 0, 0)
+        content = path.read_bytes()
+        header = np.frombuffer(content, _HEADER, 1)[0]
+        threads = np.frombuffer(content, _THREAD, int(header["threads"]), _HEADER.itemsize)
+        saved = write_trace(
+            self.folder / f"run-{run['run']:06d}.detours.gz",
+            header_line({"format": FORMAT, "run": int(run["run"])}) + content,
+        )
+        path.unlink()
+        lost = int(threads["lost"].sum())
+        columns = self._columns(int(threads["count"].sum()) + lost, lost, saved.stat().st_size)
+        failed = {
+            "status": "lost events",
+            "message": (
+                f"{lost} detours found no room; give the loop a higher threshold or more capacity"
+            ),
+        }
+        return columns | (failed if lost and run.get("status") == "ok" else {})
+
+    def _columns(self, *counts: int) -> dict[str, int]:
+        return {
+            f"{self.prefix}_{what}": count
+            for what, count in zip(("events", "lost", "bytes"), counts)
+        }
+
+    def close(self) -> None:
+        """Remove what a run of the loop that was not traced has left."""
+        (self.folder / _FILE).unlink(missing_ok=True)
+
+
+def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
+    """Read what the detour loop saw in a run as noise events of kind hardware, source detour,
+    policy SCHED_OTHER.
+
+    A detour may have been anything that took the CPU; the loop is itself the workload, so it
+    interrupted the workload. attrs also have `watched`: when each CPU's loop began and ended, cpu
+    -> (ns, ns).
+
+    Raises
+    ------
+    LostEvents
+        There were more detours than room for them.
+    InputError
+        a damaged or foreign file.
+    """
+    content = read_trace(path)
+    line, _, body = content.partition(b"\n")
+    header = parse_header(line, FORMAT, path)
+    run = header_integer(header, "run", path) if run is None else run
+    recording = _parse(body, path)
+    detours, count = recording.detours, len(recording.detours)
+    events = noise_events(
+        {
+            "run": run,
+            "cpu": detours["cpu"],
+            "start_ns": detours["start_ns"],
+            "duration_ns": detours["duration_ns"],
+            "end_ns": detours["end_ns"],
+            "kind": ["hardware"] * count,
+            "source": ["detour"] * count,
+            "policy": ["SCHED_OTHER"] * count,
+            "priority": np.zeros(count),
+            "pid": np.full(count, NO_PID),
+            "interrupted": ["workload"] * count,
+        },
+        clock="monotonic",
+        tracer="detours",
+        cpus=sorted(set(recording.threads["cpu"].tolist())),
+    )
+    events.attrs["watched"] = {
+        int(thread["cpu"]): (int(thread["begin_ns"]), int(thread["end_ns"]))
+        for thread in recording.threads
+    }
+    return clip_to_window(events, 0, int(recording.header["end_ns"] - recording.header["start_ns"]))
+
+
+def _parse(content: bytes, path: str | Path) -> _Recording:
+    damaged = {
+        "where": path,
+        "why": "the file is damaged or truncated",
+        "mend": "record the run again",
+    }
+    if len(content) < _HEADER.itemsize or content[:8] != _MAGIC:
+        raise InputError("not a file of the detour loop", **damaged)
+    header = np.frombuffer(content, _HEADER, 1)[0]
+    begin = _HEADER.itemsize + int(header["threads"]) * _THREAD.itemsize
+    if (
+        header["version"] != 1
+        or len(content) < begin
+        or not 0 <= header["start_ns"] < header["end_ns"] < LARGEST_NS
+    ):
+        raise InputError("a header that makes no sense", **damaged)
+    threads = np.frombuffer(content, _THREAD, int(header["threads"]), _HEADER.itemsize)
+    counts = [int(count) for count in threads["count"]]
+    if any(count < 0 for count in counts) or sum(counts) * _DETOUR.itemsize != len(content) - begin:
+        raise InputError(
+            f"{len(content) - begin} bytes of detours, the threads claim {sum(counts)} detours",
+            **damaged,
+        )
+    if lost := sum(int(value) for value in threads["lost"]):
+        raise LostEvents(
+            f"{lost} detours found no room",
+            where=path,
+            why="the noise would seem smaller than it was",
+            mend="give a higher threshold_ns",
+        )
+    detours = np.frombuffer(content, _DETOUR, -1, begin)
+    _check_detours(detours, threads, int(header["end_ns"] - header["start_ns"]), damaged)
+    return _Recording(header, threads, _as_table(detours, threads))
+
+
+def _check_detours(detours: np.ndarray, threads: np.ndarray, length_ns: int, damaged: dict) -> None:
+    if (
+        (threads["cpu"] < 0).any()
+        or (threads["samples"] < 0).any()
+        or (threads["begin_ns"] < 0).any()
+        or (threads["end_ns"] > length_ns).any()
+    ):
+        raise InputError("a thread that makes no sense", **damaged)
+    if (
+        (detours["start_ns"] < 0)
+        | (detours["duration_ns"] <= 0)
+        | (detours["start_ns"] > length_ns - detours["duration_ns"].clip(0, length_ns))
+        | (detours["duration_ns"] > length_ns)
+    ).any():
+        raise InputError("a detour outside of the timed region", **damaged)
+
+
+def _as_table(detours: np.ndarray, threads: np.ndarray) -> pd.DataFrame:
+    cpu = np.repeat(threads["cpu"].astype(np.int64), threads["count"])
+    start_ns = detours["start_ns"].astype(np.int64)
+    duration_ns = detours["duration_ns"].astype(np.int64)
+    return pd.DataFrame(
+        {
+            "cpu": cpu,
+            "start_ns": start_ns,
+            "duration_ns": duration_ns,
+            "end_ns": start_ns + duration_ns,
+        }
+    )
+
+
+def _attributes(recording: _Recording) -> dict:
+    threads, header = recording.threads, recording.header
+    spent_ns = int((threads["end_ns"] - threads["begin_ns"]).sum())
+    return {
+        "resolution_ns": int(header["resolution_ns"]),
+        "threshold_ns": int(header["threshold_ns"]),
+        "overhead": float(recording.detours["duration_ns"].sum() / max(spent_ns, 1)),
+        "seconds": spent_ns * 1e-9 / max(len(threads), 1),
+        "cpus": sorted(threads["cpu"].tolist()),
+    }

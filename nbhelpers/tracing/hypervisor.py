@@ -1,0 +1,462 @@
+"""What a hypervisor took: time in which a CPU of a virtual machine stood still, of which the kernel
+has no event.
+
+Owns the two clocks that show it in a recording of tracepoints: the scheduler's account of CPU time,
+from which a paravirtualised kernel takes what was stolen, to the ns and to the tick; and the tick
+itself, which comes late when the CPU was away.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ._files import header_integer, header_integers
+from ._missing_switches import RUNTIME, SWITCH
+from ._table import NO_PID, REPLAY_PRIORITY, clip_to_window, empty_events, join_events, noise_events
+from .netduration import with_children
+from .tracepoints import read_recording
+
+METHODS = ("account", "ticks")
+SHORTEST_US = 30.0  # 99 % of the intervals in which nothing was stolen close within 17 us
+TICK = "local_timer_entry"
+PERIODS_NS = (1_000_000, 10_000_000 / 3, 4_000_000, 10_000_000)  # HZ 1000, 300, 250, 100
+ON_TIME_NS = 20_000  # a tick comes within 10 us of its grid, if nothing keeps it
+_TIME_BITS = 44  # of a key of CPU and time: recordings of at most 4.8 hours
+
+
+def stolen_time(
+    path: str | Path, method: str = "auto", shortest_us: float = SHORTEST_US, run: int | None = None
+) -> pd.DataFrame:
+    """Time in which the workload had a CPU and the CPU did not run, from a recording of
+    tracepoints.
+
+    Parameters
+    ----------
+    path
+        a file that `Tracer` wrote, of the source tracepoints.
+    method
+        "account": between two entries of a thread's account (sched_stat_runtime, written at each
+        tick and switch) it ran without a pause, and what the account lacks of the wall clock was
+        stolen. The length is exact, the place known to the stretch between two records (a tick at
+        most). "ticks": a tick that comes late by d while the CPU was busy means that it was away
+        for at least d, up to its coming: a lower bound, and gaps between two ticks are not seen at
+        all. "auto": the account, where it was recorded.
+    shortest_us
+        Less is taken for the error of the clocks.
+    run
+        Number of the run; None: the one that the file states.
+
+    Returns
+    -------
+    events : an events table, kind hardware, source "stolen" or "late tick", with the column
+    `slack_ns`: how much earlier or later it may have
+        been. attrs: `method`, `away_share`: share of the ticks that came late while a CPU was busy.
+        Each tick being a look at the CPU at a time that the hypervisor does not know, that share
+        estimates the share of time away, short gaps included. `all_ns`: what the accounts of all
+        threads lack, the workload's or not (None for "ticks"): that is what /proc/stat calls steal.
+        Only what kept the *workload* waiting is in the table: what interrupted other threads, or
+        lay within an interrupt, is part of their events already. Time stolen while the CPU was
+        idle, or within `shortest_us`, is in neither.
+
+    Raises
+    ------
+    InputError
+        Not a recording of tracepoints, or one without the account where it was asked for.
+    LostEvents
+        The kernel dropped events of this run.
+    """
+    header, raw = read_recording(path)
+    window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
+    run = header_integer(header, "run", path) if run is None else run
+    return stolen_from_tracepoints(
+        raw, header_integers(header, "workload_pids", path), window, method, shortest_us, run
+    )
+
+
+def stolen_from_tracepoints(
+    raw: pd.DataFrame,
+    workload_pids: Collection[int],
+    window: tuple[int, int],
+    method: str = "auto",
+    shortest_us: float = SHORTEST_US,
+    run: int = 0,
+) -> pd.DataFrame:
+    """`stolen_time` of a table of tracepoints (see `noise_from_tracepoints`) and the timed region,
+    ns, in its clock.
+    """
+    if method not in ("auto", *METHODS):
+        raise InputError(
+            f"unknown method {method!r}", mend=f"use auto or one of {', '.join(METHODS)}"
+        )
+    has_account = bool((raw["event"] == RUNTIME).any())
+    if method == "account" and not has_account:
+        raise InputError(
+            "the scheduler's account was not recorded",
+            mend='use method="ticks", or record the run again',
+        )
+    method = ("account" if has_account else "ticks") if method == "auto" else method
+    records = _Records.of(raw, workload_pids)
+    ticks = _late_ticks(records, window)
+    if method == "account":
+        lacking = _lacking(raw, records, shortest_us * 1e3)
+        gaps = _from_account(lacking[lacking["own"]], records, ticks)
+        all_ns = int(lacking.loc[_overlap(lacking, window), "lack_ns"].sum())
+    else:
+        gaps, all_ns = _from_ticks(ticks, shortest_us * 1e3), None
+    table = _table(gaps, method, run, window)
+    busy = ticks[ticks["busy"]]
+    table.attrs |= {
+        "method": method,
+        "away_share": float((busy["late_ns"] > ON_TIME_NS).mean()) if len(busy) else 0.0,
+        "all_ns": all_ns,
+        "cpus": sorted(set(raw["cpu"].tolist())),
+    }
+    return table
+
+
+def _overlap(intervals: pd.DataFrame, window: tuple[int, int]) -> pd.Series:
+    return (intervals["to_ns"] > window[0]) & (intervals["from_ns"] < window[1])
+
+
+def stolen_times(
+    folder: str | Path, runs: pd.DataFrame, method: str = "auto", shortest_us: float = SHORTEST_US
+) -> pd.DataFrame:
+    """`stolen_time` of all finished runs of a campaign, one below the other; `away_share` is their
+    mean.
+
+    Only a recording of tracepoints shows the hypervisor: of other traces the table is empty and its
+    `method` "not recorded".
+
+    Raises
+    ------
+    InputError
+        Some runs have such a recording and others do not.
+    """
+    finished = runs[runs["status"] == "ok"] if "status" in runs else runs
+    paths = {
+        int(run): Path(folder) / f"run-{int(run):06d}.tracepoints.gz" for run in finished["run"]
+    }
+    missing = [run for run, path in paths.items() if not path.exists()]
+    if len(missing) == len(paths):
+        empty = empty_events().assign(slack_ns=np.array([], np.int64))
+        empty.attrs = {
+            "lost": 0,
+            "tracer": "hypervisor",
+            "method": "not recorded",
+            "away_share": 0.0,
+            "all_ns": None,
+        }
+        return empty
+    if missing:
+        raise InputError(
+            f"run {missing[0]} has no recording of tracepoints",
+            where=folder,
+            why="its stolen time would count as none",
+            mend="pass the runs that were traced",
+        )
+    tables = [stolen_time(path, method, shortest_us, run) for run, path in paths.items()]
+    joined = join_events(tables).assign(
+        slack_ns=np.concatenate([table["slack_ns"].to_numpy() for table in tables])
+    )
+    joined.attrs["away_share"] = float(np.mean([table.attrs["away_share"] for table in tables]))
+    joined.attrs["all_ns"] = (
+        None
+        if any(table.attrs["all_ns"] is None for table in tables)
+        else sum(table.attrs["all_ns"] for table in tables)
+    )
+    return joined
+
+
+def with_hardware(events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
+    """Noise events together with what the hypervisor took, for a config that replays both.
+
+    Parameters
+    ----------
+    events
+        Of `read_traces`.
+    stolen
+        Of `stolen_times`, of the same runs.
+    """
+    joined = join_events([events, stolen[list(events.columns)]]) if len(stolen) else events
+    joined = joined.sort_values(
+        ["run", "start_ns", "cpu", "end_ns"], kind="stable", ignore_index=True
+    )
+    joined.attrs = events.attrs | {"hypervisor": stolen.attrs.get("method", "")}
+    return joined
+
+
+@dataclass(frozen=True)
+class _Records:
+    """All records by CPU and time: who ran after each, and which unbroken stretch of one thread
+    each lies in.
+    """
+
+    cpu: np.ndarray
+    time_ns: np.ndarray
+    after: np.ndarray
+    # after the record; a new one begins with a switch, and wherever records contradict each other
+    stretch: np.ndarray
+    event: pd.api.extensions.ExtensionArray
+    own: np.ndarray
+    since_ns: int
+
+    @classmethod
+    def of(cls, raw: pd.DataFrame, workload_pids: Collection[int]) -> "_Records":
+        order = np.lexsort((raw["time_ns"].to_numpy(), raw["cpu"].to_numpy()))
+        sorted_ = raw.iloc[order]
+        cpu, time_ns, pid = (sorted_[name].to_numpy() for name in ("cpu", "time_ns", "pid"))
+        is_switch = (sorted_["event"] == SWITCH).to_numpy()
+        before, after = (
+            np.where(is_switch, sorted_[name], pid) for name in ("prev_pid", "next_pid")
+        )
+        breaks = is_switch.astype(np.int64)
+        breaks[1:] += (cpu[1:] != cpu[:-1]) | (before[1:] != after[:-1])
+        own = with_children(raw, workload_pids)
+        return cls(
+            cpu,
+            time_ns,
+            after,
+            np.cumsum(breaks),
+            sorted_["event"].array,
+            own,
+            int(time_ns.min()) if len(time_ns) else 0,
+        )
+
+    def last_before(self, cpu: np.ndarray, time_ns: np.ndarray, side: str = "left") -> np.ndarray:
+        """Place of the last record of a CPU before a time; −1 where there is none."""
+        place = (
+            np.searchsorted(self._keys(self.cpu, self.time_ns), self._keys(cpu, time_ns), side=side)
+            - 1
+        )
+        return np.where((place >= 0) & (self.cpu[place] == cpu), place, -1)
+
+    def _keys(self, cpu: np.ndarray, time_ns: np.ndarray) -> np.ndarray:
+        return (np.asarray(cpu, np.int64) << _TIME_BITS) + np.maximum(
+            np.asarray(time_ns, np.int64) - self.since_ns, 0
+        )
+
+    def is_entry(self) -> np.ndarray:
+        """Whether a record is the beginning of an interrupt or softirq."""
+        return self._ends_with("_entry")
+
+    def interrupted_ns(self) -> np.ndarray:
+        """Time up to each record that interrupts and softirqs of its CPU took."""
+        steps = self._ends_with("_entry").astype(np.int64) - self._ends_with("_exit")
+        result = np.zeros(len(steps), np.int64)
+        for cpu in np.unique(self.cpu):
+            mine = self.cpu == cpu
+            depth = np.cumsum(steps[mine])
+            depth = depth - np.minimum.accumulate(
+                np.minimum(depth, 0)
+            )  # an exit whose entry was before the recording ends nothing
+            result[mine] = np.cumsum(
+                np.append(0, np.where(depth[:-1] > 0, np.diff(self.time_ns[mine]), 0))
+            )
+        return result
+
+    def _ends_with(self, ending: str) -> np.ndarray:
+        found = [str(name).endswith(ending) for name in self.event.categories]
+        return np.array(found or [False])[self.event.codes]
+
+
+def _late_ticks(records: _Records, window: tuple[int, int]) -> pd.DataFrame:
+    """Every time within the timed region at which a CPU's tick was due: `cpu`, `due_ns`, `came_ns`,
+    `late_ns`, `busy` (the workload had the CPU).
+    """
+    is_tick = np.asarray(records.event == TICK)
+    tables = [
+        _of_cpu(cpu, records.time_ns[is_tick & (records.cpu == cpu)], window)
+        for cpu in np.unique(records.cpu[is_tick])
+    ]
+    due = (
+        pd.concat(tables, ignore_index=True)
+        if tables
+        else pd.DataFrame(columns=["cpu", "due_ns", "came_ns"], dtype=np.int64)
+    )
+    last = records.last_before(due["cpu"].to_numpy(), due["due_ns"].to_numpy() - ON_TIME_NS)
+    busy = (
+        (last >= 0) & np.isin(records.after[last], records.own) & ~records.is_entry()[last]
+        if len(due)
+        else np.array([], bool)
+    )
+    # A CPU that goes idle between two ticks stops its tick: who ran when it was due must still run
+    # when it came.
+    came = (
+        records.last_before(due["cpu"].to_numpy(), due["came_ns"].to_numpy()) if len(due) else last
+    )
+    busy &= records.stretch[came] == records.stretch[last] if len(due) else busy
+    return due.assign(late_ns=np.maximum(due["came_ns"] - due["due_ns"], 0), busy=busy)
+
+
+def _of_cpu(cpu: int, came_ns: np.ndarray, window: tuple[int, int]) -> pd.DataFrame:
+    """Each time on a CPU's grid, and the first timer interrupt from then on."""
+    grid = _grid(came_ns)
+    if grid is None:
+        return pd.DataFrame({"cpu": [], "due_ns": [], "came_ns": []}, dtype=np.int64)
+    period_ns, phase_ns = grid
+    first = np.ceil((window[0] - phase_ns) / period_ns)
+    last = np.floor((min(window[1], came_ns[-1]) - phase_ns) / period_ns)
+    due_ns = np.rint(np.arange(first, last + 1) * period_ns + phase_ns).astype(np.int64)
+    at = np.searchsorted(came_ns, due_ns - ON_TIME_NS)
+    due_ns, at = due_ns[at < len(came_ns)], at[at < len(came_ns)]
+    return pd.DataFrame({"cpu": cpu, "due_ns": due_ns, "came_ns": came_ns[at]})
+
+
+def _grid(came_ns: np.ndarray) -> tuple[float, float] | None:
+    """Period and phase of a CPU's tick: most timer interrupts are its, one period apart and at the
+    same place in it.
+    """
+    if len(came_ns) < 10:
+        return None
+    apart = np.diff(came_ns)
+    period_ns = max(PERIODS_NS, key=lambda period: (np.abs(apart - period) < ON_TIME_NS).sum())
+    place = (came_ns - came_ns[0]) % period_ns
+    angle = np.angle(
+        np.exp(2j * np.pi * place / period_ns).mean()
+    )  # a first guess that does not mind the ends of the period meeting
+    near = (place - angle * period_ns / (2 * np.pi) + period_ns / 2) % period_ns - period_ns / 2
+    return period_ns, float(came_ns[0] + angle * period_ns / (2 * np.pi) + np.median(near))
+
+
+def _from_account(lacking: pd.DataFrame, records: _Records, ticks: pd.DataFrame) -> pd.DataFrame:
+    """Rows (cpu, start_ns, duration_ns, slack_ns) of what accounts lack, put into the stretches
+    that no record interrupts.
+    """
+    came = set(
+        zip(
+            *(
+                ticks.loc[ticks["late_ns"] > ON_TIME_NS, name].tolist()
+                for name in ("cpu", "came_ns")
+            )
+        )
+    )
+    entry = records.is_entry()
+    rows = [
+        row for interval in lacking.itertuples() for row in _placed(interval, records, entry, came)
+    ]
+    return pd.DataFrame(rows, columns=["cpu", "start_ns", "duration_ns", "slack_ns"])
+
+
+def _lacking(raw: pd.DataFrame, records: _Records, shortest_ns: float) -> pd.DataFrame:
+    """Where something was stolen between two entries of a thread's account, without a switch:
+    `cpu`, `from_ns`, `to_ns`, `lack_ns` (wall time less CPU time), `own`.
+
+    The first entry after a switch counts from the switch. An entry may be written by another CPU
+    (that wakes somebody there).
+    """
+    event = raw["event"]
+    is_entry, is_switch = (event == RUNTIME).to_numpy(), (event == SWITCH).to_numpy()
+    kept = raw[is_entry | is_switch]
+    pid = kept["next_pid"].to_numpy()
+    time_ns = kept["time_ns"].to_numpy()
+    entry = is_entry[is_entry | is_switch]
+    local = ~entry | (kept["pid"].to_numpy() == pid)
+    order = np.lexsort((time_ns, pid))
+    pid = pid[order]
+    time_ns = time_ns[order]
+    entry = entry[order]
+    spent_ns = kept["delta_ns"].to_numpy()[order]
+    place = np.where(local[order], np.arange(len(order)), -1)
+    cpu = kept["cpu"].to_numpy()[order][
+        np.maximum.accumulate(place)
+    ]  # of the last entry that the thread's own CPU wrote
+    now = np.flatnonzero(entry[1:] & (pid[1:] == pid[:-1])) + 1
+    at, cpu, since_ns = time_ns[now], cpu[now], time_ns[now - 1]
+    begin, end = records.last_before(cpu, since_ns, side="right"), records.last_before(cpu, at)
+    whole = (
+        (begin >= 0)
+        & (end >= 0)
+        & (records.stretch[begin] == records.stretch[end])
+        & (records.after[begin] == pid[now])
+    )
+    interrupted_ns = records.interrupted_ns()
+    lack_ns = _without_interrupts(
+        at - since_ns - spent_ns[now], interrupted_ns[end] - interrupted_ns[begin], whole
+    )
+    table = pd.DataFrame(
+        {
+            "cpu": cpu,
+            "from_ns": since_ns,
+            "to_ns": at,
+            "lack_ns": lack_ns,
+            "own": np.isin(pid[now], records.own),
+        }
+    )
+    return table[whole & (lack_ns >= shortest_ns)]
+
+
+def _without_interrupts(
+    lack_ns: np.ndarray, interrupts_ns: np.ndarray, whole: np.ndarray
+) -> np.ndarray:
+    """Many kernels (CONFIG_IRQ_TIME_ACCOUNTING) take interrupts out of the account, too: then most
+    intervals lack just those.
+    """
+    typical = whole & (interrupts_ns > 3000)
+    are_out = typical.any() and np.median(lack_ns[typical] / interrupts_ns[typical]) > 0.5
+    return lack_ns - interrupts_ns if are_out else lack_ns
+
+
+def _placed(interval: tuple, records: _Records, entry: np.ndarray, came: set) -> list[tuple]:
+    """Where in an interval its stolen time was: in its longest stretch without a record, up to a
+    late tick if one ends it.
+
+    What does not fit goes into the next longest. A stretch that an interrupt's entry begins is that
+    interrupt's.
+    """
+    low, high = (
+        int(records.last_before(np.array([interval.cpu]), np.array([time]), side)[0])
+        for time, side in ((interval.from_ns, "right"), (interval.to_ns, "right"))
+    )
+    times, left, rows = records.time_ns[low : high + 1], int(interval.lack_ns), []
+    for at in np.argsort(-np.diff(times), kind="stable"):
+        length = int(times[at + 1] - times[at])
+        if left <= 0 or length == 0:
+            break
+        taken = min(left, length)
+        slack = 0 if (interval.cpu, int(times[at + 1])) in came else max(length - left, 0) // 2
+        if not entry[low + at]:
+            rows.append((interval.cpu, int(times[at + 1]) - slack - taken, taken, slack))
+        left -= taken
+    return rows
+
+
+def _from_ticks(ticks: pd.DataFrame, shortest_ns: float) -> pd.DataFrame:
+    """One row a gap: from the first tick that was due in it to the one that ended it."""
+    late = ticks[(ticks["late_ns"] >= shortest_ns) & ticks["busy"]].drop_duplicates(
+        ["cpu", "came_ns"]
+    )
+    return pd.DataFrame(
+        {
+            "cpu": late["cpu"],
+            "start_ns": late["due_ns"],
+            "duration_ns": late["late_ns"],
+            "slack_ns": 0,
+        }
+    )
+
+
+def _table(gaps: pd.DataFrame, method: str, run: int, window: tuple[int, int]) -> pd.DataFrame:
+    count = len(gaps)
+    gaps = gaps.sort_values(["start_ns", "cpu"], kind="stable")
+    events = noise_events(
+        {
+            "run": run,
+            "cpu": gaps["cpu"],
+            "kind": ["hardware"] * count,
+            "source": [{"account": "stolen", "ticks": "late tick"}[method]] * count,
+            "start_ns": gaps["start_ns"],
+            "duration_ns": gaps["duration_ns"],
+            "end_ns": gaps["start_ns"] + gaps["duration_ns"],
+            "policy": ["SCHED_FIFO"] * count,
+            "priority": np.full(count, REPLAY_PRIORITY["hardware"]),
+            "pid": np.full(count, NO_PID),
+            "interrupted": ["workload"] * count,
+        },
+        clock="monotonic",
+        tracer="hypervisor",
+    )
+    return clip_to_window(events.assign(slack_ns=gaps["slack_ns"].to_numpy(np.int64)), *window)

@@ -1,0 +1,310 @@
+"""Recorded tracepoints: the file of a run, and its way back into a table.
+
+A file is gzip: one line of JSON (formats, clock, process ids, the timed region, the kernel's own
+account of each buffer), then the pages of every CPU's ring buffer as the kernel gave them.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError, LostEvents
+from ._files import (
+    header_integer,
+    header_integers,
+    header_line,
+    parse_header,
+    read_trace,
+    write_trace,
+)
+from ._formats import EventFormat, integers, texts
+from ._missing_switches import RUNTIME, SWITCH, WAKE
+from ._ringbuffer import PageLayout, Records, decode_pages
+from ._table import unite_texts
+from .netduration import FORK, NMI, noise_from_tracepoints
+
+FORMAT = "noisebook tracepoints 1"
+_NUMBERS = {
+    "irq_handler_entry": "irq",
+    "irq_handler_exit": "irq",
+    "softirq_entry": "vec",
+    "softirq_exit": "vec",
+}
+_SWITCH_FIELDS = ("prev_pid", "prev_prio", "prev_state", "next_pid", "next_prio")
+_COLUMNS = ("pid", "number", *_SWITCH_FIELDS, "delta_ns")
+
+
+def write_tracepoints(path: str | Path, header: dict, pages: dict[int, bytes]) -> Path:
+    """Save a recording.
+
+    Parameters
+    ----------
+    header
+        `formats` (name to text), `header_page`, `clock`, `on_ns`, `off_ns`, `start_ns`, `end_ns`,
+        `workload_pids`, `excluded_pids`, `lost`.
+    pages
+        The bytes of each CPU's `trace_pipe_raw`.
+    """
+    sizes = [{"cpu": cpu, "bytes": len(data)} for cpu, data in sorted(pages.items())]
+    whole = header | {"format": FORMAT, "buffers": sizes}
+    return write_trace(
+        path, header_line(whole) + b"".join(data for _, data in sorted(pages.items()))
+    )
+
+
+def read_tracepoints(
+    path: str | Path, window: tuple[int, int] | None = None, run: int | None = None
+) -> pd.DataFrame:
+    """Read a recording as noise events.
+
+    Parameters
+    ----------
+    path
+        a file that `Tracer` wrote.
+    window
+        Timed region, ns on CLOCK_MONOTONIC; None: the one that the file states.
+    run
+        Number of the run; None: the one that the file states.
+
+    Returns
+    -------
+    events : the events table of CONTRIBUTING.md, see `noise_from_tracepoints`.
+
+    Raises
+    ------
+    LostEvents
+        The kernel dropped events of this run.
+    InputError
+        a damaged or foreign file.
+    """
+    header, raw = read_recording(path)
+    if window is None:
+        window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
+    if not 0 <= window[0] < window[1]:
+        raise InputError(
+            f"the timed region {window} is empty",
+            where=path,
+            why="times count from its begin",
+            mend="give window=(begin_ns, end_ns)",
+        )
+    recorded = header_integer(header, "on_ns", path), header_integer(header, "off_ns", path)
+    run = header_integer(header, "run", path) if run is None else run
+    events = noise_from_tracepoints(
+        raw,
+        header_integers(header, "workload_pids", path),
+        header_integers(header, "excluded_pids", path),
+        window,
+        recorded,
+        run,
+    )
+    events.attrs["cpus"] = sorted(buffer["cpu"] for buffer in header["buffers"])
+    return events
+
+
+def read_raw_tracepoints(path: str | Path) -> pd.DataFrame:
+    """The tracepoints of a recording themselves, one row each, in the form that
+    `noise_from_tracepoints` takes.
+    """
+    return read_recording(path)[1]
+
+
+def read_recording(path: str | Path) -> tuple[dict, pd.DataFrame]:
+    """Header and tracepoints of a recording, as `read_raw_tracepoints` gives them."""
+    content = read_trace(path)
+    line, _, body = content.partition(b"\n")
+    header = parse_header(line, FORMAT, path)
+    if lost := header_integer(header, "lost", path):
+        raise LostEvents(
+            f"the kernel lost {lost} events",
+            where=path,
+            why="durations around each gap would be wrong",
+            mend="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
+        )
+    formats = _formats(header, path)
+    layout = PageLayout.parse(_text(header, "header_page", path), path)
+    tables = [
+        _one_cpu(cpu, data, layout, formats, f"{path}, CPU {cpu}")
+        for cpu, data in _buffers(header, body, path)
+    ]
+    return header, _concatenate(tables)
+
+
+def _text(header: dict, key: str, path: str | Path) -> str:
+    if not isinstance(header.get(key), str):
+        raise InputError(f"'{key}' must be a text", where=f"{path}, header")
+    return header[key]
+
+
+def _formats(header: dict, path: str | Path) -> dict[int, EventFormat]:
+    formats = header.get("formats")
+    if not isinstance(formats, dict) or not all(isinstance(text, str) for text in formats.values()):
+        raise InputError(
+            "'formats' must name the events and their formats", where=f"{path}, header"
+        )
+    parsed = [
+        EventFormat.parse(name.rpartition("/")[2], text, path) for name, text in formats.items()
+    ]
+    return {known.number: known for known in parsed}
+
+
+def _buffers(header: dict, body: bytes, path: str | Path) -> list[tuple[int, np.ndarray]]:
+    buffers = header.get("buffers")
+    if not isinstance(buffers, list) or not all(isinstance(item, dict) for item in buffers):
+        raise InputError("'buffers' must list the CPUs and their bytes", where=f"{path}, header")
+    places = [
+        (
+            header_integer(item, "cpu", path, high=1 << 20),
+            header_integer(item, "bytes", path, high=1 << 40),
+        )
+        for item in buffers
+    ]
+    if sum(size for _, size in places) != len(body):
+        raise InputError(
+            f"{len(body)} bytes of pages, the header says {sum(size for _, size in places)}",
+            where=path,
+            why="part of the trace is missing",
+            mend="record the run again",
+        )
+    ends = np.cumsum([size for _, size in places], dtype=np.int64)
+    return [
+        (cpu, np.frombuffer(body, np.uint8, size, end - size).copy())
+        for (cpu, size), end in zip(places, ends.tolist())
+    ]
+
+
+def _one_cpu(
+    cpu: int, data: np.ndarray, layout: PageLayout, formats: dict[int, EventFormat], where: str
+) -> pd.DataFrame:
+    records = decode_pages(data, layout, where)
+    if (np.diff(records.time_ns) < 0).any():
+        raise InputError(
+            "time goes backwards",
+            where=where,
+            why="the trace is damaged",
+            mend="record the run again",
+        )
+    columns = {name: np.zeros(len(records.time_ns), np.int64) for name in _COLUMNS}
+    columns["number"] -= 1
+    names = {
+        name: np.zeros(len(records.time_ns), np.int64)
+        for name in ("event", "name", "prev_comm", "next_comm")
+    }
+    values = {name: [""] for name in names}
+    kinds = (
+        integers(
+            data,
+            records.offset,
+            records.size,
+            next(iter(formats.values())).field("common_type", where),
+            where,
+        )
+        if formats
+        else records.size
+    )
+    for number in np.unique(kinds):
+        if number not in formats:
+            raise InputError(
+                f"an event with number {number}, which has no format",
+                where=where,
+                why="the trace is damaged",
+                mend="record the run again",
+            )
+        if _is_noise(formats[number]):
+            _fill(
+                formats[number],
+                np.flatnonzero(kinds == number),
+                data,
+                records,
+                columns,
+                names,
+                values,
+                where,
+            )
+    texts_ = {
+        name: pd.Categorical.from_codes(codes, categories=values[name])
+        for name, codes in names.items()
+    }
+    table = pd.DataFrame(
+        {"cpu": np.full(len(kinds), cpu), "time_ns": records.time_ns, **columns, **texts_}
+    )
+    return table if names["event"].all() else table[names["event"] > 0]
+
+
+def _is_noise(known: EventFormat) -> bool:
+    """Whether an event takes part in the algorithm; a buffer may hold others."""
+    vector = known.name.endswith(("_entry", "_exit")) and "vector" in known.fields
+    return vector or known.name in (SWITCH, WAKE, FORK, NMI, RUNTIME, *_NUMBERS)
+
+
+def _fill(
+    known: EventFormat,
+    rows: np.ndarray,
+    data: np.ndarray,
+    records: Records,
+    columns: dict,
+    names: dict,
+    values: dict,
+    where: str,
+) -> None:
+    """Put the fields of all records of one event into the columns."""
+    at, size = records.offset[rows], records.size[rows]
+
+    def take(column: str, field: str) -> None:
+        columns[column][rows] = integers(data, at, size, known.field(field, where), where)
+
+    def take_text(column: str, text: pd.Categorical) -> None:
+        names[column][rows] = _codes_in(values[column], list(text.categories))[text.codes]
+
+    take_text(
+        "event", pd.Categorical.from_codes(np.zeros(len(rows), np.int64), categories=[known.name])
+    )
+    take("pid", "common_pid")
+    if known.name == SWITCH:
+        for field in _SWITCH_FIELDS:
+            take(field, field)
+        for field in ("prev_comm", "next_comm"):
+            take_text(field, texts(data, at, size, known.field(field, where), where))
+    elif known.name == FORK:
+        take("prev_pid", "parent_pid")
+        take("next_pid", "child_pid")
+    elif known.name == WAKE:
+        take("next_pid", "pid")
+        take("number", "target_cpu")
+    elif known.name == RUNTIME:
+        take("next_pid", "pid")
+        take("delta_ns", "runtime")
+    elif known.name == NMI:
+        take("delta_ns", "delta_ns")
+    else:
+        take("number", _NUMBERS.get(known.name, "vector"))
+        if known.name == "irq_handler_entry":
+            take_text("name", texts(data, at, size, known.field("name", where), where))
+
+
+def _codes_in(values: list[str], texts_: list[str]) -> np.ndarray:
+    """Codes of texts in a list of all values, which grows."""
+    index = {value: code for code, value in enumerate(values)}
+    for text in texts_:
+        if text not in index:
+            index[text] = len(values)
+            values.append(text)
+    return np.array([index[text] for text in texts_] or [0])
+
+
+def _concatenate(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    if not tables:
+        return pd.DataFrame(
+            {name: pd.Series(dtype=np.int64) for name in ("cpu", "time_ns", *_COLUMNS)}
+            | {
+                name: pd.Series(dtype="category")
+                for name in ("event", "name", "prev_comm", "next_comm")
+            }
+        )
+    categories = ("event", "name", "prev_comm", "next_comm")
+    joined = pd.concat(
+        [table.drop(columns=list(categories)) for table in tables], ignore_index=True
+    )
+    return joined.assign(
+        **{name: unite_texts([table[name].array for table in tables]) for name in categories}
+    )

@@ -1,0 +1,270 @@
+"""`Tracer`, the attachment that a campaign takes: it chooses the best source of noise events that
+this machine has.
+
+Owns the choice, and the reading of what was recorded in a campaign.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..empty import because
+from ..errors import InputError, LostEvents
+from ..machine import doctor
+from ..measurement import Attachment, region_notes, region_seconds
+from ..progress import each
+from ..workloads import Workload
+from ._recorders import OsnoiseRecorder, TracepointRecorder
+from ._table import empty_events, join_events
+from .cache import kept_seconds
+from .detours import DetourTracer, detour_workload, read_detours_run
+from .osnoise import read_osnoise
+from .tracepoints import read_tracepoints
+
+SOURCES = ("osnoise", "tracepoints", "detours")
+STAND_IN = "stand-in.json"
+_READERS = {"osnoise": read_osnoise, "tracepoints": read_tracepoints, "detours": read_detours_run}
+
+
+class Tracer(Attachment):
+    """Records the noise of each run into one file a run.
+
+    Parameters
+    ----------
+    folder
+        Where the files `run-000123.osnoise.gz`, `.tracepoints.gz` or `.detours.gz` go.
+    source
+        "osnoise" (the kernel's tracer), "tracepoints" (the same events from ordinary tracepoints,
+        with true policies), "detours" (a loop in user space, in place of the workload), "auto": the
+        first that this machine has, or "recorded": the one whose traces lie in the folder, to read
+        them again on any machine; nothing is measured then.
+    buffer_kib
+        Buffer of each CPU; 4 MiB hold some 90 s of a quiet CPU. A run that fills it gets the status
+        "lost events".
+
+    Notes
+    -----
+    Adds the columns `trace_events`, `trace_lost` and `trace_bytes` to the runs table. The kernel is
+    patched for the tracepoints only from `before` to `after`, so that runs without tracing,
+    measured in turn, find it as it was.
+    """
+
+    def __init__(self, folder: str | Path, source: str = "auto", buffer_kib: int = 4096):
+        if source not in ("auto", "recorded", *SOURCES):
+            raise InputError(
+                f"there is no source of traces '{source}'",
+                mend=f"choose auto, recorded, {', '.join(SOURCES)}",
+            )
+        self.folder, self._recorded_only = Path(folder), source == "recorded"
+        self._repaired: tuple[str, ...] = ()
+        found = {"auto": self._best_source, "recorded": lambda: _recorded_source(self.folder)}
+        self.source = found.get(source, lambda: source)()
+        makers = {
+            "osnoise": lambda: OsnoiseRecorder(folder, buffer_kib),
+            "tracepoints": lambda: TracepointRecorder(folder, buffer_kib),
+            "detours": lambda: DetourTracer(folder),
+        }
+        self._recorder = makers[self.source]()
+        self.identity = f"tracer {self.source}"
+
+    def _best_source(self) -> str:
+        found = doctor()
+        self._repaired = found.repaired
+        return found.capabilities.tracer
+
+    def __repr__(self) -> str:
+        return f"Tracer({self.source}, {self.folder})"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What dead processes had left on the machine, and what became of it."""
+        return (*self._repaired, *self._recorder.notes)
+
+    def before(self, workload: Workload) -> None:
+        self._recorder.before(workload)
+
+    def armed(self, pid: int) -> None:
+        self._recorder.armed(pid)
+
+    def released(self, t0_ns: int) -> None:
+        self._recorder.released(t0_ns)
+
+    def after(self, run: dict) -> dict:
+        return self._recorder.after(run)
+
+    def close(self) -> None:
+        self._recorder.close()
+
+    def stand_in(self, workload: Workload, seconds: float | None = None) -> Workload:
+        """What to run in place of a workload when its noise is wanted: itself, or, at the level
+        detours, the detour loop.
+
+        Parameters
+        ----------
+        seconds
+            Length of an undisturbed run of the workload; None: it is run to find out, once, and the
+            answer kept beside the traces.
+
+        Raises
+        ------
+        RunError
+            The workload failed when it was run to find out.
+        """
+        if self.source != "detours":
+            return workload
+        self.folder.mkdir(parents=True, exist_ok=True)  # the loop writes there, traced or not
+        seconds = seconds or kept_seconds(
+            workload, self.folder / STAND_IN, recorded_only=self._recorded_only
+        )
+        return replace(
+            detour_workload(seconds, self.folder), config=workload.config, cpus=workload.cpus
+        )
+
+
+def tracing_findings(
+    events: pd.DataFrame, noise: pd.DataFrame, cost: pd.DataFrame, runs: int, verdict: str
+) -> list[str]:
+    """What tracing showed and what it cost, in sentences.
+
+    Parameters
+    ----------
+    events
+        Of all traced runs (`read_traces`).
+    noise
+        Their `summary`.
+    cost
+        Of recording (`direct_cost`).
+    runs
+        How many were traced.
+    verdict
+        Of the comparison of traced with untraced runs.
+    """
+    took = f"{noise['cpu_share'].sum():.2%} of the CPU time of a run"
+    if events.attrs.get("tracer") == "detours":
+        return [
+            f"The detours take {took}; whose doing they were is not known.",
+            (
+                "With and without saving the detours the same loop ran, so a difference would be"
+                f" chance, not the cost of a tracer. {verdict}"
+            ),
+        ]
+    told = [
+        f"Tracing: {verdict}",
+        f"The recorded noise takes {took}.",
+        (
+            f"{events.attrs.get('mended', 0) / runs:.1f} switches a run were not reported by the"
+            " kernel and were inferred from who ran next;"
+            f" {events.attrs.get('ambiguous_ns', 0) / 1e6 / runs:.1f} ms of CPU time a run could be"
+            " either thread's."
+        ),
+    ]
+    return told + [
+        f"Recording costs {row.cpu_share:.3%} of a CPU directly ({row.events_per_s:.0f} events a"
+        f" second and CPU, {row.event_cost_ns:.0f} ns each)."
+        for row in cost.itertuples()
+    ]
+
+
+def _recorded_source(folder: Path) -> str:
+    for source in SOURCES:
+        if any(folder.glob(f"run-*.{source}.gz")):
+            return source
+    raise InputError(
+        "no traces were recorded here", where=folder, mend="measure first, or give the right folder"
+    )
+
+
+def read_traces(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
+    """Read the traces of all finished runs as one events table.
+
+    Parameters
+    ----------
+    folder
+        Where `Tracer` put them; of whichever source.
+    runs
+        The runs table; only rows with status "ok" count.
+
+    Returns
+    -------
+    events : the events table of CONTRIBUTING.md, times from each run's `start_ns`; attrs `cpus`,
+    the CPUs that were traced, and
+        `notes`, what must be said of regions that are not known.
+
+    Raises
+    ------
+    LostEvents
+        a run's trace has losses; run and file are named.
+    InputError
+        a run without a trace, or a damaged one.
+    """
+    finished = runs[runs["status"] == "ok"] if "status" in runs else runs
+    tables = [
+        _read_run(Path(folder), int(run)) for run in each(finished["run"], "reading traces", "runs")
+    ]
+    events = join_events(tables) if tables else empty_events()
+    events.attrs["notes"] = region_notes(finished)
+    return events
+
+
+def _read_run(folder: Path, run: int) -> pd.DataFrame:
+    for source, reader in _READERS.items():
+        path = folder / f"run-{run:06d}.{source}.gz"
+        if path.exists():
+            try:
+                return reader(path, run=run)
+            except LostEvents as error:
+                raise LostEvents(
+                    f"run {run}: {error.what}", where=error.where, why=error.why, mend=error.mend
+                ) from None
+    raise InputError(
+        f"run {run} has no trace",
+        where=folder,
+        why="its noise would count as none",
+        mend="pass the runs that were traced, or the right folder",
+    )
+
+
+def summary(events: pd.DataFrame, runs: pd.DataFrame, cpus: int | None = None) -> pd.DataFrame:
+    """How much noise of which source: one row a kind and source, the greatest share first.
+
+    Parameters
+    ----------
+    events, runs
+        Of the same campaign.
+    cpus
+        How many CPUs were traced; None: as `events.attrs` says, or as many as have events.
+
+    Returns
+    -------
+    DataFrame, index (kind, source): `events`, `events_per_s` (a CPU), `cpu_share` (net noise of all
+    CPU time), `mean_us`, `p50_us`, `p99_us`, `max_us`; per time of the timed regions.
+    `attrs["notes"]` says where these are not known.
+    """
+    finished = runs[runs["status"] == "ok"] if "status" in runs else runs
+    cpus = cpus or len(events.attrs.get("cpus", ())) or max(events["cpu"].nunique(), 1)
+    cpu_seconds = float(region_seconds(finished).sum()) * cpus
+    if not cpu_seconds > 0:
+        raise InputError(
+            "no finished run", where="runs table", why="there is no time to relate the noise to"
+        )
+    events = events[events["run"].isin(finished["run"])]
+    grouped = events.groupby(["kind", "source"], observed=True)["duration_ns"]
+    table = grouped.agg(
+        events="count",
+        total="sum",
+        mean_us="mean",
+        p50_us="median",
+        p99_us=lambda values: np.quantile(values, 0.99),
+        max_us="max",
+    )
+    for column in ("mean_us", "p50_us", "p99_us", "max_us"):
+        table[column] = table[column] / 1e3
+    table.insert(1, "events_per_s", table["events"] / cpu_seconds)
+    table.insert(2, "cpu_share", table.pop("total") / 1e9 / cpu_seconds)
+    table.attrs["notes"] = region_notes(finished)
+    return because(
+        table.sort_values("cpu_share", ascending=False),
+        "no noise event lies within the timed regions",
+    )

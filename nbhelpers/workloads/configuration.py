@@ -1,0 +1,339 @@
+"""The configurations of the two single-node studies, from a machine's real topology: which exist
+there, and why the others do not.
+
+Owns the placements of Persson et al. 2025 (roaming, pinned, housekeeping, with and without SMT
+siblings) and of Cui et al. 2023 (thread counts, one or two threads a core, close or spread over
+cores and NUMA nodes) as lists of CPUs; `Configuration.of` puts a workload there.
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+
+import pandas as pd
+
+from ..errors import InputError
+from ..machine.cpus import Cpu, Topology
+from . import mpi
+from ._cpus import HOUSEKEEPING_SHARES, format_cpu_list, usable_cpus
+from .workload import Workload
+
+FAMILIES = ("mitigation", "threads", "nodes")
+_SCALING_ALWAYS = (1, 2)
+_SYCL_THREADS = "DPCPP_CPU_NUM_CUS"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Where a workload runs, and with how many threads.
+
+    Parameters
+    ----------
+    name
+        Such as ``"TPHK"``, ``"TPHK-SMT"``, ``"TP-ST4"``, ``"TP-one-node4"``.
+    family
+        "mitigation" (Persson et al. 2025, sec. 5), "threads" (Cui et al. 2023, sec. 5.1 and 5.3) or
+        "nodes" (sec. 5.4).
+    base
+        Rm: threads roam over the CPUs; TP: each thread has a CPU of its own.
+    cpus
+        Of the workload, in the order in which threads get them.
+    house
+        CPUs that are left to the system on purpose.
+    threads
+        One a CPU of `cpus`.
+    missing
+        Why it does not exist on this machine; empty where it does.
+    """
+
+    name: str
+    family: str
+    base: str
+    cpus: tuple[int, ...]
+    house: tuple[int, ...]
+    threads: int
+    missing: str = ""
+
+    def of(self, workload: Workload) -> Workload:
+        """The workload in this configuration.
+
+        OpenMP programs get OMP_NUM_THREADS, OMP_PROC_BIND and OMP_PLACES (a place a thread), SYCL
+        programs the variables of `nbhelpers.workloads.sycl.placed_env`, MPI's launchers those of
+        `nbhelpers.workloads.mpi.placed_env` (how many ranks, their command line says); others are
+        confined to the CPUs.
+
+        Raises
+        ------
+        InputError
+            It does not exist here, or pinning is asked of a program of none of these.
+        """
+        if self.missing:
+            raise InputError(
+                f"configuration {self.name} does not exist on this machine",
+                why=self.missing,
+                mend="configuration_table() lists those that do",
+            )
+        if self.base == "TP" and workload.model not in ("omp", "sycl", "mpi"):
+            raise InputError(
+                f"how to pin the threads of a program of model '{workload.model}' is not known",
+                where=workload.name,
+                mend='say model="omp" if it is an OpenMP program, or give env and cpus yourself',
+            )
+        confined = None if set(self.cpus) == set(usable_cpus()) else self.cpus
+        return replace(workload, config=self.name, cpus=confined, env=self._env(workload))
+
+    def _env(self, workload: Workload) -> dict[str, str]:
+        env = dict(workload.env)
+        if workload.model == "sycl":
+            from .sycl import placed_env
+
+            return placed_env(
+                env | {_SYCL_THREADS: str(self.threads)},
+                self.base,
+                tuple(sorted(self.cpus)),
+                ours=workload.region.kind == "marks",
+            )
+        if workload.model == "mpi":
+            return mpi.without_placement(env) | mpi.placed_env(self.base, self.cpus)
+        if workload.model != "omp":
+            return env
+        env = {name: value for name, value in env.items() if name != "OMP_PLACES"} | {
+            "OMP_NUM_THREADS": str(self.threads)
+        }
+        if self.base == "Rm":
+            return env | {"OMP_PROC_BIND": "false"}
+        return env | {
+            "OMP_PROC_BIND": "close",
+            "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in self.cpus),
+        }
+
+
+def configurations(
+    topology: Topology, usable: Collection[int] | None = None, families: Collection[str] = FAMILIES
+) -> tuple[Configuration, ...]:
+    """All configurations of the studies, those that this machine lacks with the reason.
+
+    Parameters
+    ----------
+    topology
+        Of the machine (`nbhelpers.machine.cpus`).
+    usable
+        Its CPUs that may be used; None: all that are online.
+    families
+        Which of them.
+
+    Raises
+    ------
+    InputError
+        No CPU may be used, or an unknown family.
+
+    Notes
+    -----
+    Without ``-SMT`` in its name a mitigation has one thread a core, with it one a CPU. Housekeeping
+    keeps 12.5 % (HK) or 25 % (HK2) of the cores, to the nearest whole number and at least one,
+    counted from the first, which gets most interrupts; on two cores the two are the same, and HK2
+    is left out.
+    """
+    unknown = set(families) - set(FAMILIES)
+    cpus = [cpu for cpu in topology.cpus if usable is None or cpu.cpu in set(usable)]
+    if unknown or not cpus:
+        raise InputError(
+            f"no family '{sorted(unknown)[0]}'" if unknown else "no CPU may be used",
+            mend=f"families: {', '.join(FAMILIES)}",
+        )
+    makers = {"mitigation": _mitigations, "threads": _scaling, "nodes": _nodes}
+    return tuple(
+        configuration
+        for family in FAMILIES
+        if family in families
+        for configuration in makers[family](_by_core(cpus))
+    )
+
+
+def configuration_table(listed: Collection[Configuration]) -> pd.DataFrame:
+    """One row a configuration: `name`, `family`, `base`, `threads`, `cpus` and `house` (as lists),
+    `exists`, `missing` (why not).
+    """
+    rows = [
+        asdict(configuration)
+        | {
+            "cpus": format_cpu_list(configuration.cpus),
+            "house": format_cpu_list(configuration.house),
+            "exists": not configuration.missing,
+        }
+        for configuration in listed
+    ]
+    return pd.DataFrame(
+        rows, columns=["name", "family", "base", "threads", "cpus", "house", "exists", "missing"]
+    )
+
+
+def environment_table(listed: Collection[Configuration]) -> pd.DataFrame:
+    """By which variables each configuration that exists is asked for: `name`, `openmp`, `open_mpi`,
+    `mpich`, `intel_mpi` (as in a shell).
+    """
+    rows = []
+    for one in (one for one in listed if not one.missing):
+        openmp = one.of(Workload("any", "omp", ("/bin/true",))).env
+        launchers = {
+            launcher: _words(mpi.launcher_env(launcher, one.base, one.cpus))
+            for launcher in mpi.LAUNCHERS
+        }
+        rows.append({"name": one.name, "openmp": _words(dict(openmp)), **launchers})
+    return pd.DataFrame(rows, columns=["name", "openmp", *mpi.LAUNCHERS])
+
+
+def _words(env: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(env.items()))
+
+
+def existing(
+    listed: Collection[Configuration], names: Collection[str] = ()
+) -> tuple[Configuration, ...]:
+    """Those that exist here, in the order of `listed`; of the names given, if any are.
+
+    Raises
+    ------
+    InputError
+        a name that is no configuration at all; one that does not exist here (too many threads, too)
+        is passed over.
+    """
+    unknown = {name for name in names if not re.fullmatch(r"TP-[SM]T\d+", name)} - {
+        configuration.name for configuration in listed
+    }
+    if unknown:
+        raise InputError(
+            f"there is no configuration '{sorted(unknown)[0]}'",
+            mend=", ".join(configuration.name for configuration in listed),
+        )
+    return tuple(
+        configuration
+        for configuration in listed
+        if not configuration.missing and (not names or configuration.name in names)
+    )
+
+
+def _by_core(cpus: list[Cpu]) -> list[list[Cpu]]:
+    """CPUs by core, the cores in the order of their first CPU."""
+    grouped: dict[int, list[Cpu]] = {}
+    for cpu in sorted(cpus, key=lambda cpu: cpu.cpu):
+        grouped.setdefault(cpu.core, []).append(cpu)
+    return list(grouped.values())
+
+
+def _mitigations(cores: list[list[Cpu]]) -> Iterator[Configuration]:
+    has_smt = any(len(core) > 1 for core in cores)
+    for suffix in ("", "-SMT"):
+        for base in ("Rm", "TP"):
+            for house, share in HOUSEKEEPING_SHARES.items():
+                name = f"{base}{house}{suffix}"
+                if suffix and not has_smt:
+                    yield _missing(name, "mitigation", base, "each core runs one thread")
+                else:
+                    yield _mitigation(name, base, cores, share, both=bool(suffix))
+
+
+def _mitigation(
+    name: str, base: str, cores: list[list[Cpu]], share: float, both: bool
+) -> Configuration:
+    kept = house_cores(len(cores), share)
+    if kept >= len(cores):
+        return _missing(
+            name,
+            "mitigation",
+            base,
+            f"a core for the system and one for the workload are needed; there is {len(cores)}",
+        )
+    if share == HOUSEKEEPING_SHARES["HK2"] and kept == house_cores(
+        len(cores), HOUSEKEEPING_SHARES["HK"]
+    ):
+        return _missing(
+            name,
+            "mitigation",
+            base,
+            f"the same as {name.replace('HK2', 'HK')}: 25 % of {len(cores)} cores is {kept} core,"
+            " as 12.5 % is",
+        )
+    house = [cpu.cpu for core in cores[:kept] for cpu in core]
+    places = [cpu.cpu for core in cores[kept:] for cpu in (core if both else core[:1])]
+    return Configuration(name, "mitigation", base, tuple(places), tuple(house), len(places))
+
+
+def house_cores(cores: int, share: float) -> int:
+    """How many cores a share keeps for the system: none for 0, else the nearest whole number (half
+    upwards), at least one.
+    """
+    return max(1, math.floor(share * cores + 0.5)) if share else 0
+
+
+def _scaling(cores: list[list[Cpu]]) -> Iterator[Configuration]:
+    """Pinned threads by powers of two: one a core (ST), and on the same number of CPUs two a core
+    (MT).
+    """
+    first, mates = [core[0].cpu for core in cores], [cpu.cpu for core in cores for cpu in core]
+    has_smt = len(mates) > len(first)
+    counts = sorted({*_powers(len(mates)), *_SCALING_ALWAYS, len(first), len(mates)})
+    for count in counts:
+        yield _threads(f"TP-ST{count}", first, count, f"there are {len(first)} cores")
+    for count in (count for count in counts if count > 1):
+        yield _threads(
+            f"TP-MT{count}",
+            mates if has_smt else [],
+            count,
+            "each core runs one thread" if not has_smt else f"there are {len(mates)} CPUs",
+        )
+
+
+def _threads(name: str, places: list[int], count: int, otherwise: str) -> Configuration:
+    if count > len(places):
+        return _missing(name, "threads", "TP", otherwise)
+    return Configuration(name, "threads", "TP", tuple(places[:count]), (), count)
+
+
+def _powers(most: int) -> list[int]:
+    return [2**power for power in range(most.bit_length()) if 2**power <= most]
+
+
+def _nodes(cores: list[list[Cpu]]) -> Iterator[Configuration]:
+    """As many pinned threads, one a core, close and spread over the cores, and on one NUMA node and
+    on two (Cui et al. 2023, figures 6 and 7).
+    """
+    yield from _apart([core[0].cpu for core in cores])
+    by_node: dict[int, list[int]] = {}
+    for core in cores:
+        by_node.setdefault(core[0].numa, []).append(core[0].cpu)
+    nodes = list(by_node.values())
+    if len(nodes) < 2:
+        for name in ("TP-one-node", "TP-two-nodes"):
+            yield _missing(name, "nodes", "TP", "there is one NUMA node")
+        return
+    count = 2 * (min(len(nodes[0]), 2 * len(nodes[1])) // 2)
+    if count < 2:
+        yield from (
+            _missing(name, "nodes", "TP", "a NUMA node has one core")
+            for name in ("TP-one-node", "TP-two-nodes")
+        )
+        return
+    across = (*nodes[0][: count // 2], *nodes[1][: count // 2])
+    yield Configuration("TP-one-node", "nodes", "TP", tuple(nodes[0][:count]), (), count)
+    yield Configuration("TP-two-nodes", "nodes", "TP", across, (), count)
+
+
+def _apart(places: list[int]) -> Iterator[Configuration]:
+    """Half as many threads as cores, on the first of them and on every second."""
+    count = len(places) // 2
+    if count < 2:
+        yield from (
+            _missing(
+                name, "nodes", "TP", f"{len(places)} cores: a thread for every second is {count}"
+            )
+            for name in ("TP-close", "TP-spread")
+        )
+        return
+    yield Configuration("TP-close", "nodes", "TP", tuple(places[:count]), (), count)
+    yield Configuration("TP-spread", "nodes", "TP", tuple(places[: 2 * count : 2]), (), count)
+
+
+def _missing(name: str, family: str, base: str, reason: str) -> Configuration:
+    return Configuration(name, family, base, (), (), 0, reason)

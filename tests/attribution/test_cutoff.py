@@ -1,0 +1,138 @@
+"""The cutoff on samples whose classes are known."""
+
+import numpy as np
+import pytest
+
+from nbhelpers.attribution import Cutoff, find_cutoff
+from nbhelpers.errors import InputError
+
+
+def kinds(draw, samples):
+    return [find_cutoff(draw(np.random.default_rng(seed)), seed).kind for seed in range(samples)]
+
+
+def test_a_normal_sample_is_one_class():
+    found = kinds(lambda random: random.normal(0.4, 0.01, 200), 40)
+    assert sum(kind != "one class" for kind in found) <= 3
+
+
+def test_a_skewed_sample_is_one_class():
+    found = kinds(lambda random: 0.3 + random.lognormal(-3, 0.3, 200), 30)
+    assert sum(kind != "one class" for kind in found) <= 3
+
+
+def test_rounding_is_not_a_mode():
+    found = kinds(lambda random: np.round(random.normal(0.4, 0.02, 300), 2), 20)
+    assert found.count("modes") <= 1
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
+def test_two_modes_ten_sd_apart_are_cut_between(share):
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        slow = random.random(200) < share
+        values = random.normal(1, 0.01, 200) + 0.1 * slow
+        cutoff = find_cutoff(values, seed)
+        assert cutoff.kind == "modes"
+        assert np.array_equal(cutoff.slow(values), slow)
+        assert cutoff.share_slow == pytest.approx(slow.mean())
+
+
+@pytest.mark.parametrize("runs", [200, 1000])
+def test_a_five_percent_tail_is_labelled_five_percent(runs):
+    shares = []
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        values = random.normal(1, 0.01, runs)
+        values[: runs // 20] = 1.04 + random.exponential(0.05, runs // 20)
+        shares.append(find_cutoff(values, seed).share_slow)
+    assert np.median(shares) == pytest.approx(0.05, abs=0.006)
+    assert max(shares) < 0.08
+
+
+def test_two_outliers_are_no_class():
+    values = np.random.default_rng(1).normal(1, 0.01, 100)
+    values[:2] = 3, 4
+    cutoff = find_cutoff(values)
+    assert cutoff.value is None
+    assert "too few" in cutoff.evidence
+
+
+def test_the_unit_does_not_matter():
+    random = np.random.default_rng(5)
+    values = np.r_[random.normal(1, 0.01, 80), random.normal(1.1, 0.01, 20)]
+    seconds, nanoseconds = find_cutoff(values), find_cutoff(values * 1e9)
+    assert nanoseconds.value == pytest.approx(seconds.value * 1e9)
+
+
+@pytest.mark.parametrize(
+    "values, words", [([1.0] * 50, "same time"), ([1, 2, 3], "Only 3 runs"), ([], "Only 0 runs")]
+)
+def test_what_cannot_be_split_is_one_class(values, words):
+    cutoff = find_cutoff(values)
+    assert (cutoff.value, cutoff.kind, cutoff.share_slow) == (None, "one class", 0.0)
+    assert words in cutoff.evidence
+    assert not cutoff.slow([1.0, 99.0]).any()
+
+
+def test_a_missing_run_time_is_refused():
+    with pytest.raises(InputError, match="position 3"):
+        find_cutoff([1.0, 2.0, 3.0, np.nan])
+
+
+def test_same_seed_same_cutoff():
+    values = np.random.default_rng(2).exponential(1, 100)
+    assert find_cutoff(values, 7) == find_cutoff(values[::-1], 7)
+
+
+def test_shows_itself():
+    cutoff = Cutoff(0.45, "tail", 0.05, "A right tail (p = 0.005).")
+    assert repr(cutoff) == "Cutoff(tail: cutoff 0.45, 5.0% slow)"
+    assert "p = 0.005" in cutoff._repr_html_()
+
+
+def test_a_large_sample_is_thinned_but_counted_whole():
+    random = np.random.default_rng(3)
+    values = np.r_[random.normal(1, 0.01, 30_000), random.normal(1.1, 0.01, 10_000)]
+    assert find_cutoff(values).share_slow == pytest.approx(0.25, abs=1e-3)
+
+
+def test_higher_is_better_is_the_mirror_image():
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        values = (
+            random.normal(1, 0.01, 200) + 0.1 * (random.random(200) < 0.2)
+            if seed % 2
+            else np.r_[random.normal(1, 0.01, 190), 1.1 + random.exponential(0.1, 10)]
+        )
+        slow, low = find_cutoff(values, seed), find_cutoff(5 - values, seed, higher_is_better=True)
+        assert (
+            low.value == pytest.approx(5 - slow.value)
+            and low.share_slow == slow.share_slow
+            and low.kind == slow.kind
+        )
+        assert np.array_equal(low.slow(5 - values), slow.slow(values))
+
+
+def five_percent_tail(random):
+    slow = random.random(200) < 0.05
+    return random.normal(1, 0.02, 200) * np.where(slow, 1.5, 1), slow
+
+
+def two_modes(share):
+    def draw(random):
+        slow = random.random(200) < share
+        return random.normal(1, 0.01, 200) + 0.1 * slow, slow
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    "draw", [two_modes(0.5), two_modes(0.2), five_percent_tail], ids=["50/50", "80/20", "tail"]
+)
+def test_the_labelled_share_is_within_two_points(draw):
+    within = []
+    for seed in range(8):
+        values, slow = draw(np.random.default_rng(1000 + seed))
+        within.append(abs(find_cutoff(values, seed).share_slow - slow.mean()) <= 0.02)
+    assert sum(within) >= 7

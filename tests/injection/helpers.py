@@ -1,0 +1,106 @@
+"""Configs for the tests, and what is left of processes."""
+
+import contextlib
+import os
+import time
+
+import numpy as np
+import pandas as pd
+
+from nbhelpers.injection.injector import THROTTLING
+from nbhelpers.machine import guardian, kernel, state_folder
+from nbhelpers.noise import NoiseConfig
+
+CPU_COUNT = os.cpu_count()
+
+
+def make_config(rows: list[tuple]) -> NoiseConfig:
+    """Rows (cpu, kind, start_ms, duration_ms[, policy, priority])."""
+    names = ["cpu", "kind", "start_ns", "duration_ns", "policy", "priority"][: len(rows[0])]
+    events = pd.DataFrame(rows, columns=names).assign(run=0)
+    events["source"] = "test"
+    for column in ("start_ns", "duration_ns"):
+        events[column] = (events[column] * 1e6).round().astype(np.int64)
+    return NoiseConfig.from_events(events)
+
+
+def mixed_config(seed: int, count: int = 60, cpus=range(CPU_COUNT)) -> NoiseConfig:
+    """`count` events on each CPU, in turn irq, thread and softirq, 10 to 400 us long, over about 1
+    ms an event.
+    """
+    random = np.random.default_rng(seed)
+    rows = []
+    for cpu in cpus:
+        starts = np.cumsum(random.uniform(0.5, 1.5, count))
+        rows += [
+            (cpu, ("irq", "thread", "softirq")[i % 3], start, random.uniform(0.01, 0.4))
+            for i, start in enumerate(starts)
+        ]
+    return make_config(rows)
+
+
+def state(pid: int) -> str:
+    """R, S, Z, ... of a process; empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def gone_within(pids, seconds: float) -> bool:
+    """Whether none of the processes runs any more (a zombie that nobody has reaped yet does not
+    run).
+    """
+    limit = time.monotonic() + seconds
+    while any(state(pid) not in ("", "Z") for pid in pids):
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def descriptors() -> dict[str, str]:
+    found = {}
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            found[fd] = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            pass  # the one that listdir used
+    return found
+
+
+def lifted() -> bool:
+    """Whether real-time throttling is off."""
+    with open(THROTTLING) as file:
+        return file.read().strip() == "-1"
+
+
+def put_back(seconds: float = 0) -> bool:
+    """Whether real-time throttling is as it was for those who do not inject, or is so within a
+    time; others may have lifted it meanwhile.
+    """
+    limit = time.monotonic() + seconds
+    while lifted() and not (LIFTED_FOR_GOOD or lifted_by_others()):
+        if time.monotonic() > limit:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def lifted_by_others() -> bool:
+    """Whether another process on this machine injects now and has lifted real-time throttling: it
+    puts it back, not we.
+    """
+    held = []
+    for path in guardian.journals(str(state_folder())):
+        with contextlib.suppress(OSError, ValueError):
+            journal = guardian.read_journal(path)
+            held += [journal] * (
+                journal["pid"] != os.getpid()
+                and any(change["path"] == THROTTLING for change in journal["changes"])
+            )
+    return any(map(kernel.alive, held))
+
+
+LIFTED_FOR_GOOD = lifted() and not lifted_by_others()

@@ -1,0 +1,117 @@
+"""The machine's costs: measured for real, kept, and estimated as other code would."""
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nbhelpers.files import read_json
+from nbhelpers.injection import Calibration, calibrate
+from nbhelpers.injection.rules import may_realtime
+
+from .test_injection import WITHOUT_SYS_NICE
+
+pytestmark = pytest.mark.flaky(reruns=2)
+
+module = sys.modules["nbhelpers.injection.calibration"]
+needs_realtime = pytest.mark.skipif(not may_realtime(50), reason="SCHED_FIFO is not permitted here")
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """One real calibration, and where it is kept."""
+    path = tmp_path_factory.mktemp("calibration") / "kept.json"
+    return calibrate(path), path
+
+
+@needs_realtime
+def test_the_costs_of_this_machine_make_sense(measured):
+    costs, _ = measured
+    assert costs.measured and costs.n >= 100 and costs.cpu >= 0
+    assert (
+        0 < costs.exit_us <= costs.exit_most_us
+        and 0 <= costs.exit_per_wake <= 1
+        and 0 <= costs.exit_per_doubling_us < 20
+    )
+    assert (
+        costs.wake_us < costs.floor_us <= costs.shortest_us
+        and 0 < costs.ordinary_floor_us <= costs.shortest_ordinary_us
+    )
+    for name, (low, high) in costs.intervals.items():
+        assert low <= getattr(costs, name) <= high
+
+
+@needs_realtime
+def test_they_are_measured_once(measured, monkeypatch):
+    costs, path = measured
+    monkeypatch.setattr(module, "measure", lambda cpu: pytest.fail("measured again"))
+    assert calibrate(path) == costs
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"of": "another boot"}', "foreign"])
+@needs_realtime
+def test_what_was_kept_elsewhere_or_is_damaged_is_measured_anew(
+    measured, content, monkeypatch, tmp_path
+):
+    costs, path = measured
+    fresh = Calibration(wake_us=7.0, measured=True)
+    kept = tmp_path / "kept.json"
+    kept.write_text(
+        content if content != "foreign" else json.dumps(read_json(path) | {"of": "0" * 16})
+    )
+    monkeypatch.setattr(module, "measure", lambda cpu: fresh)
+    assert calibrate(kept) == fresh and calibrate(kept) == fresh
+    assert read_json(kept)["calibration"]["wake_us"] == 7.0
+
+
+def test_without_permission_typical_numbers_are_used_and_nothing_is_kept(tmp_path):
+    script = (
+        f"from nbhelpers.injection import calibrate; c = calibrate({str(tmp_path / 'kept.json')!r});"
+        " assert not c.measured and c.exit_us > 0, c"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SYS_NICE, "-c", script],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "kept.json").exists()
+
+
+def test_an_analysis_that_must_not_measure_uses_typical_numbers(tmp_path, monkeypatch):
+    monkeypatch.setenv("NOISEBOOK_LOCK", "shared")
+    assert not calibrate(tmp_path / "kept.json").measured
+
+
+def test_the_slope_is_that_of_theil_and_sen():
+    random = np.random.default_rng(0)
+    x = np.arange(200) * 1.5
+    y = 3 + 0.4 * x + random.standard_t(2, 200)
+    y[:5] += 1000  # the hypervisor
+    assert module._slope(x, y) == pytest.approx(stats.theilslopes(y, x).slope, rel=1e-9)
+    assert module._slope(x, -y) == 0 and module._slope(np.ones(10), y[:10]) == 0
+
+
+@pytest.mark.parametrize("scale", [0.1, 3.0, 10.0])
+def test_the_shortest_event_takes_at_most_one_per_cent_more_than_it_asks_for(scale):
+    costs = 20 + np.random.default_rng(1).gamma(2, scale, 500)
+    shortest = module._shortest(costs)
+    kept = np.minimum(costs, np.quantile(costs, 0.98))
+
+    def over(length):
+        return np.mean([max(cost, length) for cost in kept]) / length - 1
+
+    assert over(shortest) <= 0.01 and (over(shortest - 0.5) > 0.01 or shortest <= np.median(costs))
+
+
+def test_one_stop_of_the_hypervisor_changes_nothing():
+    costs = np.full(200, 25.0)
+    costs[0] = 5000.0
+    assert module._shortest(costs) == 25.0

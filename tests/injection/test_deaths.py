@@ -1,0 +1,143 @@
+"""Whoever is killed, nothing of an injection goes on. Real processes, real SIGKILLs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.injection import Injector, make_plan
+from nbhelpers.injection.replay import Replay
+from nbhelpers.measurement import run_once
+from nbhelpers.workloads import program
+
+from .helpers import CPU_COUNT, gone_within, make_config, put_back, state
+from .test_injection import Look
+
+LONG = [(cpu, "irq", 20 * i, 5) for cpu in range(CPU_COUNT) for i in range(400)]
+OWNER = """
+import json, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background is started with Ctrl-C ignored
+from nbhelpers.injection import Injector
+from nbhelpers.measurement import run_once
+from nbhelpers.workloads import program
+from tests.injection.helpers import make_config
+from tests.injection.test_deaths import LONG
+from tests.injection.test_simple import Look
+injector = Injector(make_config(LONG))
+look = Look(lambda: print(json.dumps(injector._replay.pids), flush=True))
+run_once(program("sleep 30"), [injector, look])
+"""
+
+
+def start_owner():
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    line = owner.stdout.readline()
+    assert line, "the owner did not start"
+    return owner, json.loads(line)
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name
+)
+def test_death_of_the_owner_ends_all_and_restores_the_setting(number):
+    owner, pids = start_owner()
+    time.sleep(0.1)
+    assert all(state(pid) for pid in pids)
+    owner.send_signal(number)
+    owner.wait(timeout=10)
+    owner.stdout.close()
+    assert gone_within(pids, 3)
+    assert put_back(5)
+
+
+AFTER_ARROW = """
+import sys
+from pyarrow import csv
+from nbhelpers.injection import Injector
+from nbhelpers.measurement import run_once
+from nbhelpers.workloads import program
+from tests.injection.helpers import make_config
+csv.read_csv(sys.argv[1], csv.ReadOptions(block_size=1 << 16))
+for _ in range(5):
+    injector = Injector(make_config([(0, "irq", 1, 1)]))
+    run = run_once(program("sleep 0.05"), [injector])
+    assert run["status"] == "ok", run["message"]
+"""
+
+
+def test_handlers_of_fork_that_libraries_register_do_no_harm(tmp_path):
+    """Arrow's start its threads anew in a forked child, which has closed what they rest on."""
+    (tmp_path / "wide.csv").write_text("a,b\n" + "1,2.5\n" * 200_000)
+    subprocess.run(
+        [sys.executable, "-c", AFTER_ARROW, tmp_path / "wide.csv"],
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+
+
+def test_death_of_the_supervisor_ends_the_injectors_and_fails_the_run():
+    injector = Injector(make_config(LONG))
+    look = Look(
+        lambda: (os.kill(injector._replay.pids[0], signal.SIGKILL), injector._replay.pids)[1]
+    )
+    row = run_once(program("sleep 0.2"), [injector, look])
+    injector.close()
+    assert gone_within(look.seen, 1)
+    assert row["status"] == "injection failed" and "supervisor died" in row["message"]
+
+
+def test_death_of_an_injector_fails_the_run():
+    injector = Injector(make_config(LONG))
+    look = Look(
+        lambda: (os.kill(injector._replay.pids[1], signal.SIGKILL), injector._replay.pids)[1]
+    )
+    row = run_once(program("sleep 0.2"), [injector, look])
+    injector.close()
+    assert gone_within(look.seen, 0)
+    assert row["status"] == "injection failed" and "SIGKILL" in row["message"]
+
+
+def test_death_of_the_workload_ends_all_before_anybody_reaps_it():
+    workload = subprocess.Popen(["sleep", "30"])
+    replay = Replay(make_plan(make_config(LONG)))
+    replay.start(workload.pid)
+    pids = replay.pids
+    replay.release(time.monotonic_ns())
+    time.sleep(0.05)
+    workload.kill()
+    assert gone_within(pids, 2) and state(workload.pid) == "Z"
+    workload.wait()
+    replay.close()
+    assert replay.ended_by == "workload ended" and not replay.problem()
+
+
+def test_an_injection_that_is_never_released_ends_by_itself():
+    replay = Replay(make_plan(make_config(LONG)))
+    replay._run.rules.armed_limit_ns = 100_000_000
+    replay.start()
+    pids = replay.pids
+    assert gone_within(pids, 2)
+    replay.close()
+    assert replay.ended_by == "time limit"
+
+
+def test_a_stopped_supervisor_is_no_obstacle(monkeypatch):
+    monkeypatch.setattr("nbhelpers.injection.replay.JOIN_MS", 200)
+    replay = Replay(make_plan(make_config(LONG)))
+    replay.start()
+    pids = replay.pids
+    replay.release(time.monotonic_ns())
+    os.kill(pids[0], signal.SIGSTOP)
+    replay.close()
+    assert gone_within(pids, 1) and not replay.pids
+    assert replay.problem() == "injection ended: the supervisor died"

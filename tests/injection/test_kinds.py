@@ -1,0 +1,619 @@
+"""Noise that does more than occupy a CPU: short real injections, and what the kernel counts of
+them.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.injection import Rules, inject, make_plan
+from nbhelpers.injection.kinds import (
+    KindOptions,
+    available_memory,
+    cache_bytes,
+    capacity,
+    disk_kind,
+    interrupt_counts,
+    make_scratch,
+    remove_scratch,
+)
+from nbhelpers.injection.log import make_log
+from nbhelpers.injection.replay import Replay
+from nbhelpers.machine import online_cpus
+from nbhelpers.noise import (
+    NoiseConfig,
+    combined_noise,
+    signature_noise,
+    stressor_noise,
+    stressor_table,
+)
+
+from .helpers import gone_within
+
+REPOSITORY = Path(__file__).parents[2]
+CPU = online_cpus()[-1]
+MS, MIB = 10**6, 2**20
+PATIENT = Rules(
+    give_up_ms=10_000, exit_cost_us=5, shortest_us=0
+)  # on a busy machine events come late; here they come all the same
+two_cpus = pytest.mark.skipif(
+    len(online_cpus()) < 2, reason="interrupts of this kind come from a second CPU"
+)
+
+
+def statuses(pid: int, file: str) -> dict[str, int]:
+    """The numbers of /proc/PID/io or status, in their unit."""
+    lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
+    return {
+        name: int(rest.split()[0])
+        for name, _, rest in (line.partition(":") for line in lines)
+        if rest.split() and rest.split()[0].isdigit()
+    }
+
+
+@contextlib.contextmanager
+def sleeper():
+    """A workload that waits, so that the lanes stay after their last event."""
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def replayed(*noise, options=None, placement="origin"):
+    """A replay that is armed, beside a sleeping workload."""
+    config = NoiseConfig.from_events(combined_noise(*noise))
+    with sleeper() as pid:
+        replay = Replay(make_plan(config, placement, rules=PATIENT, kinds=options))
+        try:
+            replay.start(pid)
+            yield replay
+        finally:
+            replay.close()
+
+
+def wait_done(replay: Replay, seconds: float = 20) -> None:
+    limit = time.monotonic() + seconds
+    while not all(replay._run.lanes[number].done for number in range(replay._run.lane_count)):
+        assert time.monotonic() < limit, "the lanes took too long"
+        time.sleep(0.005)
+
+
+def finish(replay: Replay):
+    """Replay to the end; its log."""
+    replay.release(time.monotonic_ns() + MS)
+    wait_done(replay)
+    log = make_log(replay)
+    assert set(log["outcome"]) <= {"injected", "late"}, log.T
+    return log
+
+
+def units(log, at: int = 0) -> float:
+    """How many units an event's achieved intensity stands for; it is counted from the planned start
+    if that was met.
+    """
+    row = log.iloc[at]
+    begin = row["planned_start_ns"] if row["outcome"] == "injected" else row["start_ns"]
+    return row["achieved"] * (row["end_ns"] - begin) / 1e9
+
+
+@contextlib.contextmanager
+def busy(cpu: int):
+    """A CPU that is not idle: an idle one that polls for work is told without an interrupt."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"import os\nos.sched_setaffinity(0, [{cpu}])\nprint(flush=True)\nwhile True: pass",
+        ],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        process.stdout.readline()
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+# CPU, memory, caches
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_duty_uses_its_share_of_a_cpu():
+    with replayed(stressor_noise("duty", 0.2, 0.15, [CPU])) as replay:
+        log = finish(replay)
+    used = log["cpu_time_ns"][0] / (log["end_ns"] - log["start_ns"])[0]
+    assert log["achieved"][0] == pytest.approx(used, rel=0.15)
+    assert 0 < log["achieved"][0] < 0.21
+
+
+@pytest.mark.parametrize(
+    "kind", ["memory_read", "memory_write", "memory_stream", "cache_l1", "cache_l2", "cache_l3"]
+)
+def test_memory_moves_what_is_asked_and_no_more(kind):
+    if kind.startswith("cache") and not cache_bytes()[int(kind[-1]) - 1]:
+        pytest.skip(f"this machine tells of no {kind}")
+    noise = combined_noise(
+        stressor_noise(kind, 20e6, 0.12, [CPU], duration_s=0.05),
+        stressor_noise(kind, 1e15, 0.12, [CPU], start_s=0.06),
+    )
+    with replayed(noise) as replay:
+        resident = statuses(replay.pids[1], "status")["VmRSS"] * 1024
+        log = finish(replay)
+    size = 64 * MIB if kind.startswith("memory") else cache_bytes()[int(kind[-1]) - 1]
+    assert resident >= size
+    assert 0 < log["achieved"][0] <= 20e6 * 1.01 < log["achieved"][1]
+    assert log["cpu_time_ns"][0] < log["cpu_time_ns"][1]
+    assert log["intensity"][0] == 20e6
+
+
+def test_memory_that_is_held_is_resident_and_given_back():
+    asked = 48 * MIB
+    with replayed(
+        stressor_noise("memory_hold", asked, 1.0, [CPU], start_s=0.01, duration_s=0.5)
+    ) as replay:
+        pid, before = replay.pids[1], statuses(replay.pids[1], "status")["RssAnon"] * 1024
+        replay.release(time.monotonic_ns())
+        most, limit = before, time.monotonic() + 10
+        while not replay._run.lanes[0].done and time.monotonic() < limit:
+            most = max(most, statuses(pid, "status")["RssAnon"] * 1024)
+            time.sleep(0.005)
+        after = statuses(pid, "status")["RssAnon"] * 1024
+        log = make_log(replay)
+    assert before + asked <= most <= before + asked + 2 * MIB
+    assert abs(after - before) <= 2 * MIB
+    assert log["achieved"][0] == asked
+
+
+def test_a_leak_grows():
+    with replayed(stressor_noise("memory_leak", 100e6, 1.0, [CPU], duration_s=0.3)) as replay:
+        pid, seen = replay.pids[1], []
+        replay.release(time.monotonic_ns())
+        while not replay._run.lanes[0].done:
+            seen.append(statuses(pid, "status")["RssAnon"] * 1024)
+            time.sleep(0.01)
+        log = make_log(replay)
+    assert max(seen) - seen[0] > 5 * MIB
+    assert max(seen) - seen[0] <= units(log) + 2 * MIB
+    assert log["achieved"][0] <= 101e6
+
+
+def test_no_lane_takes_more_than_it_may():
+    with replayed(
+        stressor_noise("memory_hold", 64 * MIB, 0.1, [CPU]), options=KindOptions(memory_share=0.5)
+    ) as ready:
+        ready.close()
+        ready.plan.events["intensity"] = 1e18  # past the checks: the C core has its own
+        replay = Replay(ready.plan)
+        replay._run.rules.limit_ns = 10**10
+        from nbhelpers.injection import replay as module
+
+        held = module.fill_options
+        try:
+            module.fill_options = lambda run, *rest: (
+                held(run, *rest),
+                setattr(run.options, "memory_bytes", 8 * MIB),
+            )[0]
+            replay.start()
+            replay.release(time.monotonic_ns())
+            replay.wait(10)
+        finally:
+            module.fill_options = held
+            replay.close()
+    assert replay.log["achieved"][0] == 8 * MIB
+
+
+# Files and network
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind, counter", [("io_write", "write_bytes"), ("io_read", "read_bytes"), ("io_sync", "wchar")]
+)
+def test_the_kernel_counts_the_bytes_that_a_file_moves(kind, counter, tmp_path):
+    if disk_kind(tmp_path) in ("tmpfs", "ramfs"):
+        pytest.skip("the folder for temporary files lies in memory")
+    with replayed(
+        stressor_noise(kind, 20e6, 0.1, [CPU]), options=KindOptions(folder=tmp_path, file_mib=4)
+    ) as replay:
+        folder = next(tmp_path.iterdir())
+        before = statuses(replay.pids[1], "io")
+        log = finish(replay)
+        after = statuses(replay.pids[1], "io")
+        moved = after[counter] - before[counter]
+        assert list(folder.iterdir()) == []  # the file has no name
+    assert units(log) == pytest.approx(moved, rel=0.02) and moved >= 4096
+    assert (
+        kind == "io_read" or after["write_bytes"] - before["write_bytes"] >= moved
+    )  # through the cache whole folios count
+    assert log["achieved"][0] < 20e6 * 1.1 + 512 * 1024 / 0.1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_metadata_noise_makes_and_removes_names(tmp_path):
+    with replayed(
+        stressor_noise("io_metadata", 3000, 0.1, [CPU]), options=KindOptions(folder=tmp_path)
+    ) as replay:
+        folder = next(tmp_path.iterdir())
+        before = folder.stat().st_mtime_ns
+        log = finish(replay)
+        assert folder.stat().st_mtime_ns > before and list(folder.iterdir()) == []
+    assert round(units(log)) % 3 == 0 and 3 <= units(log) <= 303
+    assert list(tmp_path.iterdir()) == []
+
+
+def loopback_bytes() -> int:
+    line = next(
+        line
+        for line in Path("/proc/net/dev").read_text().splitlines()
+        if line.strip().startswith("lo:")
+    )
+    return int(line.split(":")[1].split()[0])
+
+
+def test_network_noise_goes_through_the_loopback_device():
+    with replayed(stressor_noise("network", 20e6, 0.1, [CPU])) as replay:
+        before = loopback_bytes()
+        log = finish(replay)
+        counted = loopback_bytes() - before
+    assert 512 <= units(log) <= counted
+    assert log["achieved"][0] <= 20e6 * 1.02
+
+
+@pytest.mark.parametrize(
+    "family, address", [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
+)
+def test_network_noise_reaches_an_address(family, address):
+    with contextlib.ExitStack() as stack:
+        receiver = stack.enter_context(socket.socket(family, socket.SOCK_DGRAM))
+        try:
+            receiver.bind((address, 0))
+        except OSError:
+            pytest.skip(f"no {address} here")
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * MIB)
+        receiver.setblocking(False)
+        options = KindOptions(address=address, port=receiver.getsockname()[1])
+        with replayed(stressor_noise("network", 1e6, 0.05, [CPU]), options=options) as replay:
+            log = finish(replay)
+        received = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                received += len(receiver.recv(65536))
+    assert received > 0
+    assert round(units(log)) >= received
+
+
+# Interrupts
+# --------------------------------------------------------------------------------------------------
+
+
+def counted_while(replay: Replay, name: str) -> tuple[int, object]:
+    """Interrupts on the CPU during a replay, and the log."""
+    if name not in interrupt_counts():
+        pytest.skip(f"this kernel does not count {name}")
+    before = interrupt_counts().loc[CPU, name]
+    log = finish(replay)
+    return interrupt_counts().loc[CPU, name] - before, log
+
+
+@pytest.mark.flaky(reruns=2)
+def test_timers_interrupt_the_cpu():
+    with replayed(stressor_noise("timer", 2000, 0.1, [CPU])) as replay:
+        counted, log = counted_while(replay, "LOC")
+    assert 10 <= round(units(log)) <= 200
+    assert counted >= 0.7 * units(log)  # two that were held up together are one interrupt
+    assert log["cpu_time_ns"][0] < (log["end_ns"] - log["start_ns"])[0] / 2
+
+
+@two_cpus
+@pytest.mark.parametrize("kind, name", [("ipi", "CAL"), ("tlb", "TLB")])
+def test_interrupts_from_another_cpu_are_counted_by_the_kernel(kind, name):
+    with busy(CPU), replayed(stressor_noise(kind, 1000, 0.15, [CPU])) as replay:
+        counted, log = counted_while(replay, name)
+    assert 1 <= round(units(log)) <= 152
+    assert counted >= 0.9 * units(log)
+
+
+@two_cpus
+def test_the_kernel_counts_the_migrations():
+    with busy(CPU), replayed(stressor_noise("migrate", 1000, 0.15, [CPU])) as replay:
+        table = Path(f"/proc/{replay.pids[1]}/sched")
+        if "nr_migrations" not in (table.read_text() if table.exists() else ""):
+            pytest.skip("this kernel does not tell how often a process was migrated")
+        before = int(re.search(r"nr_migrations\s*:\s*(\d+)", table.read_text())[1])
+        log = finish(replay)
+        counted = int(re.search(r"nr_migrations\s*:\s*(\d+)", table.read_text())[1]) - before
+    assert 2 <= round(units(log)) <= 152
+    assert abs(counted - units(log)) <= 2
+
+
+@two_cpus
+def test_without_privilege_a_helper_takes_the_calls():
+    """As nobody: no perf events of a CPU, and no other policy; barriers interrupt the helper's CPU."""
+    if os.getuid():
+        pytest.skip("only root can become nobody")
+    if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 1:
+        pytest.skip("perf events of a CPU are open to everybody here")
+    replay = Replay(
+        make_plan(
+            NoiseConfig.from_events(stressor_noise("ipi", 500, 0.1, [CPU])), "origin", rules=PATIENT
+        )
+    )
+    read, write = os.pipe()
+    before = interrupt_counts().loc[CPU, "CAL"]
+    child = os.fork()
+    if child == 0:
+        try:
+            replay._owner = os.getpid()
+            os.setgroups([])
+            os.setresuid(65534, 65534, 65534)
+            from nbhelpers.injection.kinds import kind_notes
+
+            replay.start()
+            replay.release(time.monotonic_ns())
+            replay.wait(10)
+            replay.close()
+            os.write(
+                write,
+                json.dumps(
+                    [
+                        float(replay.log["achieved"][0]),
+                        len(kind_notes(replay.plan.events)),
+                        replay.problem(),
+                    ]
+                ).encode(),
+            )
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    told = os.read(read, 1000)
+    os.close(read)
+    achieved, notes, problem = json.loads(told)
+    assert (notes, problem) == (1, "") and 0 < achieved <= 510
+    assert interrupt_counts().loc[CPU, "CAL"] - before >= 0.05 * achieved
+
+
+# Together
+# --------------------------------------------------------------------------------------------------
+
+
+@two_cpus
+def test_kinds_overlap_on_one_cpu_each_in_a_lane_of_its_own():
+    noise = (
+        signature_noise(100, 500, seconds=0.1, cpus=[CPU]),
+        stressor_noise("memory_read", 50e6, 0.1, [CPU], start_s=0.01),
+        stressor_noise("ipi", 300, 0.1, [CPU], start_s=0.02, duration_s=0.06),
+        stressor_noise("duty", 0.05, 0.1, [CPU], start_s=0.03),
+    )
+    with replayed(*noise) as replay:
+        assert len(replay.plan.lanes) == 4 and set(replay.plan.lanes["cpu"]) == {CPU}
+        log = finish(replay)
+    spans = log.groupby(log["kind"].astype(str)).agg(
+        start=("start_ns", "min"), end=("end_ns", "max")
+    )
+    assert set(spans.index) == {"thread", "memory_read", "ipi", "duty"}
+    assert spans["start"].max() < spans["end"].min()
+    stressing = log[log["kind"] != "thread"]
+    assert (stressing["achieved"] > 0).all() and (
+        stressing["achieved"] <= 1.05 * stressing["intensity"]
+    ).all()
+    assert (log.loc[log["kind"] == "thread", "cpu_time_ns"] > 400_000).all()
+
+
+def test_a_workload_runs_under_a_config_from_a_file(tmp_path):
+    config = NoiseConfig.from_events(stressor_noise("memory_read", 50e6, 0.2, [CPU], ramp_s=0.1))
+    done = inject(
+        config.write(tmp_path / "noise.json"), "sleep 0.15", placement="origin", rules=PATIENT
+    )
+    assert done.run["status"] == "ok"
+    begun = done.log[done.log["outcome"].isin(["injected", "late"])]
+    assert len(begun) and begun["intensity"].is_monotonic_increasing
+    assert (begun["achieved"] > 0).all() and len(done.log) == 21
+
+
+def test_a_stop_ends_every_kind_at_once(tmp_path):
+    kinds = [
+        kind
+        for kind in stressor_table()["kind"]
+        if kind not in ("cache_l1", "cache_l2", "cache_l3", "memory_write", "memory_stream")
+        and (len(online_cpus()) > 1 or kind not in ("ipi", "tlb", "migrate"))
+    ]
+    noise = [stressor_noise(kind, 0.01 if kind == "duty" else 1000, 30, [CPU]) for kind in kinds]
+    with replayed(*noise, options=KindOptions(folder=tmp_path, file_mib=1)) as replay:
+        pids = replay.pids
+        assert len(pids) == len(kinds) + 1
+        replay.release(time.monotonic_ns())
+        time.sleep(0.05)
+        replay.close()
+        assert gone_within(pids, 0)
+    assert list(tmp_path.iterdir()) == [] and replay.ended_by == "asked"
+    assert set(replay.log["outcome"]) == {3}
+
+
+# Deaths
+# --------------------------------------------------------------------------------------------------
+
+OWNER = """
+import json, sys, time
+from nbhelpers.injection import make_plan
+from nbhelpers.injection.kinds import KindOptions
+from nbhelpers.injection.replay import Replay
+from nbhelpers.noise import NoiseConfig, combined_noise, stressor_noise
+noise = [stressor_noise(kind, much, 30, [0]) for kind, much in (("io_metadata", 1e9), ("memory_hold", 1e7), ("io_write", 1e6))]
+replay = Replay(make_plan(NoiseConfig.from_events(combined_noise(*noise)), kinds=KindOptions(folder=sys.argv[1], file_mib=1)))
+replay.start()
+replay.release(time.monotonic_ns())
+print(json.dumps(replay.pids), flush=True)
+time.sleep(30)
+"""
+
+
+def start_owner(folder: Path):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    line = owner.stdout.readline()
+    owner.stdout.close()
+    assert line, "the owner did not start"
+    time.sleep(0.1)
+    return owner, json.loads(line)
+
+
+def test_the_death_of_the_owner_leaves_no_process_and_no_file(tmp_path):
+    owner, pids = start_owner(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+    owner.kill()
+    owner.wait()
+    assert gone_within(pids, 5) and list(tmp_path.iterdir()) == []
+
+
+def test_what_the_death_of_everybody_leaves_is_removed_by_the_next(tmp_path):
+    owner, pids = start_owner(tmp_path)
+    for pid in (owner.pid, *pids):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    owner.wait()
+    assert gone_within(pids, 5)
+    assert len(list(tmp_path.iterdir())) == 1 and len(list(next(tmp_path.iterdir()).iterdir())) <= 1
+    folder = make_scratch(tmp_path)
+    assert list(tmp_path.iterdir()) == [folder]
+    remove_scratch(folder)
+    remove_scratch(folder)
+
+
+# Refusals
+# --------------------------------------------------------------------------------------------------
+
+
+def refused(match: str, kind: str, intensity: float, **options):
+    with pytest.raises(InputError, match=match):
+        make_plan(
+            NoiseConfig.from_events(stressor_noise(kind, intensity, 0.1, [CPU])),
+            kinds=KindOptions(**options),
+        )
+
+
+def test_what_the_machine_cannot_stand_is_refused(tmp_path):
+    refused("memory_hold of", "memory_hold", available_memory())
+    refused("memory_share is 0.6", "duty", 0.1, memory_share=0.6)
+    refused("file_mib is 2000", "io_write", 1e6, file_mib=2000)
+    refused("no folder", "io_write", 1e6, folder=tmp_path / "nowhere")
+    refused("not an IP address", "network", 1e6, address="example")
+    refused("cannot be sent to 224.0.0.1", "network", 1e6, address="224.0.0.1")
+    refused("port 0", "network", 1e6, port=0)
+
+
+def test_noise_of_a_disk_needs_one():
+    if disk_kind("/dev/shm") != "tmpfs":
+        pytest.skip("no /dev/shm in memory")
+    refused("lies in memory", "io_read", 1e6, folder="/dev/shm")
+    refused("lies in memory", "io_write", 1e6, folder="/dev/shm")
+    with replayed(
+        stressor_noise("io_metadata", 300, 0.02, [CPU]), options=KindOptions(folder="/dev/shm")
+    ) as replay:
+        assert finish(replay)["achieved"][0] > 0
+
+
+def test_the_file_system_of_a_folder_is_told_as_the_system_tells_it(tmp_path):
+    found = shutil.which("findmnt")
+    if not found:
+        pytest.skip("no findmnt to compare with")
+    for folder in (tmp_path, "/", "/proc", "/dev/shm"):
+        told = subprocess.run(
+            [found, "-no", "FSTYPE", "--target", str(folder)], capture_output=True, text=True
+        ).stdout.split()
+        assert disk_kind(folder) == told[-1]
+
+
+def test_caches_are_those_that_the_c_library_knows():
+    names = ("SC_LEVEL1_DCACHE_SIZE", "SC_LEVEL2_CACHE_SIZE", "SC_LEVEL3_CACHE_SIZE")
+    known = [os.sysconf(name) if name in os.sysconf_names else 0 for name in names]
+    for ours, theirs in zip(cache_bytes(), known):
+        assert theirs <= 0 or ours in (0, theirs)
+
+
+def test_capacity_is_measured_in_the_units_of_the_table():
+    table = capacity(("memory_read", "memory_hold", "timer"), seconds=0.03).set_index("kind")
+    assert table["unit"].to_dict() == {
+        "memory_read": "bytes/s",
+        "memory_hold": "bytes",
+        "timer": "interrupts/s",
+    }
+    assert np.isfinite(table["achieved"]).all() and (table["achieved"] > 0).all()
+    assert table.loc["memory_hold", "achieved"] <= available_memory() * 0.5
+    assert table.loc["timer", "achieved"] <= 51_000
+
+
+# Sanitizers
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_every_kind_is_clean(tmp_path, sanitizer):
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if not compiler:
+        pytest.skip("no C compiler")
+    (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
+    flags = [
+        "-std=c11",
+        "-O1",
+        "-g",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{REPOSITORY / 'injector_c'}",
+        "-fno-sanitize-recover=all",
+        "-pthread",
+        f"-fsanitize={sanitizer}",
+        "-o",
+        str(tmp_path / "driver"),
+    ]
+    if subprocess.run(
+        [compiler, *flags, str(tmp_path / "empty.c")], capture_output=True
+    ).returncode:
+        pytest.skip(f"the compiler has no sanitizer '{sanitizer}'")
+    if len(online_cpus()) < 2 or disk_kind(tmp_path) == "tmpfs":
+        pytest.skip("the driver makes every kind: it needs two CPUs and a disk")
+    sources = [str(path) for path in sorted((REPOSITORY / "injector_c").glob("[!_]*.c"))]
+    subprocess.run(
+        [compiler, *flags, *sources, str(REPOSITORY / "tests/injection/kinds_driver.c")], check=True
+    )
+    reports = {
+        f"{name}_OPTIONS": (
+            f"log_path={tmp_path}/report:die_after_fork=0"
+            if name == "TSAN"
+            else f"log_path={tmp_path}/report"
+        )
+        for name in ("ASAN", "UBSAN", "TSAN")
+    }
+    done = subprocess.run(
+        [tmp_path / "driver", tmp_path / "scratch"],
+        env=os.environ | reports,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    found = "".join(path.read_text() for path in tmp_path.glob("report*"))
+    assert (done.returncode, done.stderr, found) == (0, "", "")

@@ -1,0 +1,540 @@
+"""Real injections beside real programs: what was planned happens, where and as what it was planned."""
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import RunError
+from nbhelpers.injection import Calibration, Injector, Plan, Rules, inject, make_plan
+from nbhelpers.injection._native import lib
+from nbhelpers.injection.injector import THROTTLING, may_realtime
+from nbhelpers.injection.log import make_log
+from nbhelpers.injection.replay import Replay
+from nbhelpers.injection.rules import SHORT_NS, doublings
+from nbhelpers.measurement import Attachment, run_once
+from nbhelpers.workloads import program
+
+from .helpers import CPU_COUNT, gone_within, lifted, make_config, mixed_config, put_back, state
+
+pytestmark = pytest.mark.flaky(reruns=2)
+
+REPOSITORY = Path(__file__).parents[2]
+needs_realtime = pytest.mark.skipif(not may_realtime(51), reason="SCHED_FIFO is not permitted here")
+SPIN = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass"
+
+
+def spinner(seconds):
+    return program([sys.executable, "-S", "-c", SPIN.format(seconds=seconds)], timeout_s=20)
+
+
+def done(log):
+    """Whether each event was injected, on time or late: an ordinary process may have to wait for a
+    CPU.
+    """
+    return log["outcome"].isin(["injected", "late"]).tolist()
+
+
+class Look(Attachment):
+    """Calls a function when the run has been released; `seen` is its result."""
+
+    def __init__(self, function):
+        self._function = function
+
+    def released(self, t0_ns):
+        self.seen = self._function()
+
+
+@needs_realtime
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_every_event_is_injected_in_order_and_as_long_as_planned(lanes):
+    config = mixed_config(2)
+    injection = inject(
+        config,
+        spinner(0.4),
+        placement="origin",
+        lanes=lanes,
+        rules=Rules(exit_cost_us=0, shortest_us=0),
+    )
+    log = injection.log
+    assert injection.run["status"] == "ok" and injection.run["noise"] == config.digest
+    assert len(log) == len(config.events()) and set(log["outcome"]) <= {"injected", "late"}
+    planned = config.events().set_index(["cpu", "event"])
+    own = log.set_index(["cpu", "event"]).loc[planned.index]
+    assert (own["planned_start_ns"] == planned["start_ns"]).all() and (
+        own["planned_duration_ns"] == planned["duration_ns"]
+    ).all()
+    assert (own["policy"].astype(str) == planned["policy"].astype(str)).all()
+    assert (log["start_ns"] >= log["planned_start_ns"]).all() and (
+        log["end_ns"] >= log["start_ns"]
+    ).all()
+    realtime = log["policy"] == "SCHED_FIFO"
+    assert (log["end_ns"] - log["taken_ns"] >= log["planned_duration_ns"])[realtime].all()
+    assert (log["cpu_time_ns"] >= log["planned_duration_ns"])[~realtime].all()
+    for _, lane in log.groupby([log["cpu"], realtime if lanes == 2 else log["cpu"]]):
+        assert (lane["start_ns"].to_numpy()[1:] >= lane["end_ns"].to_numpy()[:-1]).all()
+    ratio = injection.accuracy().classes["injected_over_planned"]
+    assert ratio.between(0.7, 1.5).all(), (
+        ratio
+    )  # wide: the hypervisor may take a CPU away within an event
+    assert (log["ran_on"] == log["cpu"]).all()
+
+
+@needs_realtime
+def test_lanes_roam_or_stay_as_placed_with_the_policy_of_their_first_event():
+    config = make_config([(cpu, "irq", 500, 1) for cpu in range(CPU_COUNT)])
+    for placement, expected in (
+        ("roam", [os.sched_getaffinity(0)] * CPU_COUNT),
+        ("origin", [{cpu} for cpu in range(CPU_COUNT)]),
+    ):
+        injector = Injector(config, placement)
+        look = Look(
+            lambda: [
+                (
+                    os.sched_getaffinity(pid),
+                    os.sched_getscheduler(pid),
+                    os.sched_getparam(pid).sched_priority,
+                )
+                for pid in injector._replay.pids[1:]
+            ]
+        )
+        run_once(program("sleep 0.05"), [injector, look])
+        injector.close()
+        assert look.seen == [(cpus, os.SCHED_FIFO, 50) for cpus in expected]
+
+
+def test_nothing_is_injected_after_the_workload_has_ended():
+    injection = inject(
+        make_config([(0, "thread", start, 1) for start in (5, 20, 5000, 9000)]),
+        program("sleep 0.1"),
+    )
+    assert injection.run["seconds"] < 2
+    assert done(injection.log) == [True, True, False, False]
+    assert injection.log["outcome"].tolist()[2:] == ["not reached", "not reached"]
+    assert injection.run["not_reached_events"] == 2 and injection.run["injected_events"] == 2
+    assert injection.log["policy"].astype(str).tolist() == ["SCHED_OTHER", "SCHED_OTHER", "", ""]
+
+
+def test_an_event_in_progress_is_cut_when_the_workload_ends():
+    injection = inject(
+        make_config([(0, "thread", 1, 1500), (0, "irq", 1900, 1)]), program("sleep 0.05")
+    )
+    log = injection.log.set_index("event")
+    assert log["outcome"].to_dict() == {0: "cut", 1: "not reached"}
+    assert 0 < log["cpu_time_ns"][0] < 1_000_000_000 and injection.run["seconds"] < 1
+
+
+@needs_realtime
+def test_throttling_is_lifted_during_the_injection_and_put_back():
+    injector = Injector(make_config([(0, "irq", 1, 1)]))
+    look = Look(lifted)
+    run_once(program("sleep 0.02"), [injector, look])
+    injector.close()
+    if not any(
+        "throttling" in note for note in injector.notes
+    ):  # another measurement may hold the setting
+        assert look.seen
+    assert put_back()
+
+
+SECOND = """
+import sys
+from nbhelpers.injection import Injector
+from nbhelpers.workloads import program
+from tests.injection.helpers import make_config
+injector = Injector(make_config([(0, "irq", 1, 1)]))
+injector.before(program("true"))
+print(*(note for note in injector.notes if "throttling" in note), flush=True)
+sys.stdin.read()
+injector.close()
+"""
+
+
+@needs_realtime
+@pytest.mark.skipif(
+    not os.access(THROTTLING, os.W_OK) or lifted(),
+    reason="real-time throttling may not be lifted here, or is",
+)
+class TestThrottlingOfSeveralInjectors:
+    """The first that closes must not put it back for the others."""
+
+    @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)], ids=str)
+    def test_in_one_process(self, order):
+        injectors = [Injector(make_config([(0, "irq", 1, 1)])) for _ in range(3)]
+        looks = [Look(lifted) for _ in injectors]
+        for injector in injectors:
+            injector.before(program("true"))
+        for number in order:
+            assert (
+                run_once(program("sleep 0.02"), [injectors[number], looks[number]])[
+                    "injected_events"
+                ]
+                == 1
+            )
+            injectors[number].close()
+            assert looks[number].seen
+        assert put_back() and not any(
+            "throttling" in note for injector in injectors for note in injector.notes
+        )
+
+    def test_one_within_another(self):
+        outer = Injector(make_config([(0, "irq", 1, 1)]))
+        inner = Injector(make_config([(0, "irq", 1, 1)]))
+        look = Look(
+            lambda: (
+                run_once(program("sleep 0.02"), [inner])["injected_events"],
+                inner.close(),
+                lifted(),
+            )
+        )
+        run_once(program("sleep 0.02"), [outer, look])
+        outer.close()
+        assert look.seen == (1, None, True) and put_back()
+
+    @pytest.mark.parametrize("killed", [False, True], ids=["ends well", "is killed"])
+    def test_in_two_processes(self, killed):
+        ours = Injector(make_config([(0, "irq", 1, 1)]))
+        theirs = subprocess.Popen(
+            [sys.executable, "-c", SECOND],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=REPOSITORY,
+        )
+        assert theirs.stdout.readline() == "\n", "theirs was the first to lift it"
+        ours.before(program("true"))
+        theirs.kill() if killed else None
+        theirs.communicate(timeout=10)
+        time.sleep(0.2 if killed else 0)  # for the guardian of the one that is gone
+        assert lifted() and not any("throttling" in note for note in ours.notes)
+        ours.close()
+        assert put_back()
+
+
+def released_in_the_past(config, lateness_ms, **rules):
+    """The log of a replay whose t0 has long passed."""
+    replay = Replay(make_plan(config, rules=Rules(**rules)))
+    replay.start()
+    replay.release(time.monotonic_ns() - round(lateness_ms * 1e6))
+    replay.wait(5)
+    replay.close()
+    assert replay.ended_by == "plan done" and not replay.problem()
+    return make_log(replay)
+
+
+def test_a_late_event_keeps_its_duration_and_a_hopeless_one_is_dropped():
+    log = released_in_the_past(
+        make_config([(0, "thread", 0, 2), (0, "thread", 100, 3), (0, "thread", 260, 4)]),
+        200,
+        give_up_ms=150,
+    )
+    assert log["outcome"].tolist()[:2] == ["dropped", "late"] and done(log)[2]
+    assert (
+        log["cpu_time_ns"][0] < 1_000_000
+        and log["cpu_time_ns"][1] >= 3_000_000
+        and log["cpu_time_ns"][2] >= 4_000_000
+    )
+
+
+@needs_realtime
+def test_a_late_realtime_event_is_anchored_at_its_wake_up_and_a_timely_one_at_its_plan():
+    log = released_in_the_past(
+        make_config([(0, "irq", 0, 2), (0, "irq", 300, 3)]), 100, give_up_ms=200, exit_cost_us=0
+    )
+    assert log["outcome"].tolist() == ["late", "injected"]
+    assert log["taken_ns"].tolist() == [log["start_ns"][0], 300_000_000]
+    assert log["end_ns"][0] >= log["start_ns"][0] + 2_000_000 and log["end_ns"][1] >= 303_000_000
+
+
+@needs_realtime
+@pytest.mark.parametrize("kind", ["irq", "thread"])
+def test_what_becomes_of_a_late_event_is_as_the_rules_say(kind):
+    """It is 50 ms late at least; an ordinary one may have to wait longer."""
+    took_ms, outcome = {}, {}
+    for lateness in ("catch up", "drop", "truncate"):
+        log = released_in_the_past(
+            make_config([(0, kind, 0, 60)]),
+            50,
+            lateness=lateness,
+            exit_cost_us=0,
+            shortest_us=0,
+            give_up_ms=1000,
+        )
+        took_ms[lateness] = float(
+            (log["end_ns"] - log["taken_ns"] if kind == "irq" else log["cpu_time_ns"])[0] / 1e6
+        )
+        outcome[lateness] = log["outcome"][0]
+    assert outcome["catch up"] == "late" and took_ms["catch up"] >= 60
+    assert outcome["drop"] == "dropped" and took_ms["drop"] < 1
+    assert (
+        outcome["truncate"] == "truncated"
+        and took_ms["truncate"] < 11
+        or outcome["truncate"] == "dropped"
+        and kind == "thread"
+    )
+
+
+@needs_realtime
+def test_lateness_is_used_up_in_pauses_and_never_grows():
+    """The first two events begin 120 ms late, and keep their durations; after the pause all is on
+    time again.
+    """
+    log = released_in_the_past(
+        make_config([(0, "irq", 0, 60), (0, "irq", 70, 2), (0, "irq", 300, 3)]),
+        120,
+        give_up_ms=200,
+        exit_cost_us=0,
+    )
+    late_ms = (log["start_ns"] - log["planned_start_ns"]) / 1e6
+    assert log["outcome"].tolist() == ["late", "late", "injected"]
+    assert late_ms[0] >= 120 and 110 <= late_ms[1] <= late_ms[0] and late_ms[2] < 0.5
+
+
+def by_hand(rows):
+    """A plan with a lane on CPU 0 for each row (start_ms, duration_ms, priority)."""
+    events = pd.DataFrame(rows, columns=["start_ns", "duration_ns", "priority"])
+    events[["start_ns", "duration_ns"]] = (events[["start_ns", "duration_ns"]] * 1e6).astype(
+        np.int64
+    )
+    events = events.assign(
+        cpu=0,
+        event=range(len(rows)),
+        policy="SCHED_FIFO",
+        kind="irq",
+        intensity=0.0,
+        into=range(len(rows)),
+        recorded_start_ns=events["start_ns"],
+        recorded_duration_ns=events["duration_ns"],
+    )
+    return Plan(
+        events,
+        pd.DataFrame({"cpu": 0, "first": range(len(rows)), "count": 1}),
+        Rules(exit_cost_us=0),
+    )
+
+
+def replayed(plan):
+    replay = Replay(plan)
+    replay.start()
+    replay.release(time.monotonic_ns() + 5_000_000)
+    replay.wait(5)
+    replay.close()
+    assert not replay.problem()
+    return make_log(replay)
+
+
+@needs_realtime
+def test_what_an_interrupt_takes_from_a_softirq_is_made_up_for():
+    log = replayed(by_hand([(1, 20, 49), (6, 5, 50)]))
+    softirq, irq = log.iloc[0], log.iloc[1]
+    assert irq["start_ns"] < softirq["end_ns"] - 10_000_000 and irq["preempted_ns"] < 5_000_000
+    assert softirq["preempted_ns"] >= irq["end_ns"] - irq["start_ns"]
+    assert softirq["end_ns"] - softirq["taken_ns"] >= 20_000_000 + softirq["preempted_ns"]
+
+
+@needs_realtime
+def test_an_ordinary_event_in_progress_does_not_delay_an_interrupt():
+    """Two lanes by default: the 30 ms of the thread would make the interrupts behind it late."""
+    config = make_config([(0, "thread", 2, 30), *((0, "irq", 3 + 4 * i, 0.5) for i in range(5))])
+    log = inject(config, spinner(0.4), placement="origin").log
+    irq, thread = (log[log["kind"] == kind] for kind in ("irq", "thread"))
+    assert (
+        irq["outcome"].isin(["injected", "late"]).all()
+        and (irq["end_ns"] < thread["end_ns"].max()).all()
+    )
+    assert (thread["cpu_time_ns"] >= 0.99 * thread["planned_duration_ns"])[
+        thread["outcome"].isin(["injected", "late"])
+    ].all()
+
+
+@needs_realtime
+def test_in_a_pause_that_is_too_short_to_leave_the_cpu_is_kept():
+    config = make_config([(0, "irq", 5, 1), (0, "irq", 6.005, 1)])
+    replay = Replay(
+        make_plan(
+            config,
+            "origin",
+            rules=Rules(exit_cost_us=0, shortest_us=0),
+            calibration=Calibration(wake_us=20),
+        )
+    )
+    switches = Look(
+        lambda: int(
+            Path(f"/proc/{replay.pids[1]}/status")
+            .read_text()
+            .split("\nvoluntary_ctxt_switches:")[1]
+            .split()[0]
+        )
+    )
+    workload = subprocess.Popen(["sleep", "1"])
+    try:
+        replay.start(workload.pid)
+        before = switches.released(0) or switches.seen
+        replay.release(time.monotonic_ns() + 5_000_000)
+        time.sleep(0.1)
+        switches.released(0)
+    finally:
+        workload.kill()
+        workload.wait()
+        replay.close()
+    # woken by the release; asleep until the first event; asleep after the second: the pause between
+    # them is no sleep
+    assert (
+        make_log(replay)["outcome"].isin(["injected", "late"]).all() and switches.seen - before <= 2
+    )
+
+
+@pytest.mark.skipif(CPU_COUNT < 2, reason="one CPU: there is nothing to exclude")
+def test_roaming_injectors_stay_away_from_excluded_cpus():
+    injector = Injector(make_config([(0, "thread", 500, 1)]), exclude_cpus=[0])
+    look = Look(lambda: [os.sched_getaffinity(pid) for pid in injector.pids[1:]])
+    run_once(program("sleep 0.05"), [injector, look])
+    injector.close()
+    assert look.seen == [os.sched_getaffinity(0) - {0}]
+
+
+@needs_realtime
+def test_the_exit_cost_ends_an_event_before_its_planned_end():
+    log = released_in_the_past(make_config([(0, "irq", 20, 5)]), 0, exit_cost_us=4000)
+    assert log["end_ns"][0] >= 21_000_000
+    if log["outcome"][0] == "injected" and log["gap_ns"][0] < 1_000_000:
+        assert log["end_ns"][0] < 24_000_000
+
+
+@needs_realtime
+def test_the_exit_cost_grows_with_the_length_of_an_event():
+    grows = Calibration(exit_us=0, exit_per_doubling_us=500, exit_most_us=10_000)
+    config = make_config([(0, "irq", 20, 0.1), (0, "irq", 40, 8)])
+    replay = Replay(make_plan(config, "origin", rules=Rules(shortest_us=0), calibration=grows))
+    replay.start()
+    replay.release(time.monotonic_ns())
+    replay.wait(5)
+    replay.close()
+    log = make_log(replay)
+    assert done(log) == [True, True] and lib.NB_SHORT_NS == SHORT_NS
+    assert log["exit_ns"].tolist() == [0, 3_125_000], "80 is 6 doublings and a quarter"
+    assert (log["end_ns"] - log["taken_ns"]).tolist() == pytest.approx(
+        [100_000, 4_875_000], abs=1_000_000
+    )
+    assert doublings([1000, SHORT_NS, 3 * SHORT_NS, 64 * SHORT_NS]).tolist() == [0, 0, 1.5, 6]
+
+
+def test_the_time_limit_ends_everything():
+    replay = Replay(make_plan(make_config([(0, "thread", 1, 1900)])))
+    replay._run.rules.limit_ns = 50_000_000
+    replay.start()
+    pids = replay.pids
+    replay.release(time.monotonic_ns())
+    replay.wait(3)
+    replay.close()
+    assert replay.ended_by in ("time limit", "plan done") and make_log(replay)[
+        "outcome"
+    ].tolist() == ["cut"]  # the lane knows the limit too
+    assert gone_within(pids, 0)
+
+
+def test_the_log_is_a_view_of_the_shared_memory_and_outlives_the_injection():
+    replay = Replay(make_plan(make_config([(0, "thread", 1, 1)])))
+    log = make_log(replay)
+    column = replay.log["cpu_time_ns"]
+    assert np.shares_memory(log["cpu_time_ns"].to_numpy(), column)
+    column[0] = 12345
+    assert log["cpu_time_ns"][0] == 12345
+    del replay, column
+    assert log["cpu_time_ns"][0] == 12345
+
+
+def test_logs_are_kept_as_files_and_put_together(tmp_path):
+    injection = inject(
+        make_config([(0, "thread", 1, 1), (0, "thread", 5, 1)]),
+        program("sleep 0.03"),
+        runs=3,
+        log_folder=tmp_path,
+    )
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [
+        f"injection-{run:06d}.parquet" for run in range(3)
+    ]
+    assert len(injection.run) == 3 and injection.log["run"].tolist() == [0, 0, 1, 1, 2, 2]
+    again = pd.read_parquet(tmp_path / "injection-000001.parquet")
+    pd.testing.assert_frame_equal(
+        again, injection.logs[1].astype(again.dtypes.to_dict()), check_categorical=False
+    )
+    assert injection.accuracy().events["events"].sum() == 6
+
+
+def test_two_cpus_of_noise_delay_a_busy_program():
+    config = make_config(
+        [(cpu, "irq", 1 + 20 * i, 10) for cpu in range(CPU_COUNT) for i in range(12)]
+    )
+    count = "import time\nbegin = time.monotonic()\nfor _ in range(3_000_000): pass"
+    counting = program([sys.executable, "-S", "-c", count])
+    quiet = [run_once(counting)["seconds"] for _ in range(3)]
+    noisy = [row for row in inject(config, counting, runs=3).runs["seconds"]]
+    assert np.median(noisy) > np.median(quiet)
+
+
+def test_a_workload_that_has_ended_and_a_memory_that_is_reused_are_no_problem():
+    replay = Replay(make_plan(make_config([(0, "thread", 1, 1)])))
+    with pytest.raises(RunError, match="No such process"):
+        replay.start(2**22 - 3)  # beyond the largest pid
+    replay.close()
+    replay.close()
+
+
+def test_the_fair_server_is_announced():
+    rows = [(0, "irq", 10 * i, 9.9) for i in range(200)]
+    notes = Injector(make_config(rows)).notes
+    release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
+    assert any("fair server" in note and "99%" in note for note in notes) == (release >= (6, 12))
+    assert not any("fair server" in note for note in Injector(make_config(rows[:50])).notes)
+
+
+def test_injectors_sleep_after_their_last_event_until_the_workload_has_ended():
+    """Ending a process that was forked from a large Python takes milliseconds of CPU time: not
+    within the run.
+    """
+    injector = Injector(make_config([(0, "thread", 1, 1)]))
+    look = Look(lambda: (time.sleep(0.1), [state(pid) for pid in injector._replay.pids])[1])
+    row = run_once(program("sleep 0.3"), [injector, look])
+    injector.close()
+    assert look.seen == ["S", "S"] and row["injected_events"] == 1
+
+
+WITHOUT_SYS_NICE = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 23); os.execv(sys.executable,"
+    " [sys.executable, *sys.argv[1:]])"
+)
+UNPRIVILEGED = """
+from nbhelpers.injection import inject
+from nbhelpers.workloads import program
+from tests.injection.helpers import make_config
+injection = inject(make_config([(0, "irq", 5, 3), (0, "thread", 20, 3)]), program("sleep 0.06"))
+assert any("SCHED_FIFO is not permitted" in note for note in injection.notes), injection.notes
+assert injection.run["status"] == "ok", injection.run
+assert set(injection.log["policy"]) == {"SCHED_OTHER"} and (injection.log["cpu_time_ns"] >= 3_000_000).all(), injection.log
+"""
+
+
+def test_without_permission_everything_is_ordinary_and_the_notes_say_so():
+    """PR_CAPBSET_DROP of CAP_SYS_NICE, where this is root; another user has it not."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SYS_NICE, "-c", UNPRIVILEGED],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_workload_may_outlast_the_plan_by_more_than_the_limit():
+    injection = inject(
+        make_config([(0, "thread", 1, 1)]), program("sleep 0.5"), rules=Rules(overtime_s=0.1)
+    )
+    assert injection.run["status"] == "ok" and done(injection.log) == [True]

@@ -1,0 +1,119 @@
+"""Topology and kernel text: against the layout that a tree was written from, and against this
+machine's own /proc.
+"""
+
+import os
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nbhelpers.machine import topology
+from nbhelpers.machine._read import boot_words, chosen, cpu_list, kernel_version, read
+from nbhelpers.machine.cpus import smt_state
+
+from .conftest import cpu_files, write_tree
+
+
+@given(st.sets(st.integers(0, 300), min_size=1))
+def test_a_list_of_cpus_is_read_in_any_of_its_forms(cpus):
+    runs, ordered = [], sorted(cpus)
+    for cpu in ordered:
+        runs[-1].append(cpu) if runs and runs[-1][-1] + 1 == cpu else runs.append([cpu])
+    short = ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    assert cpu_list(short) == cpu_list(",".join(map(str, ordered))) == tuple(ordered)
+
+
+def test_an_absent_or_empty_list_is_empty():
+    assert cpu_list(None) == cpu_list("") == cpu_list("\n") == ()
+
+
+def test_the_selected_word_is_found():
+    assert chosen("always [madvise] never") == "madvise"
+    assert chosen("none voluntary (full)") == "full"
+    assert chosen("[local] global counter") == "local"
+    assert chosen("32768\t60999\n") == "32768 60999"
+    assert chosen("7 (expanded: 1408)") == "7 (expanded: 1408)"
+    assert chosen("[a] [b]") == "[a] [b]"
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    data=st.data(), packages=st.integers(1, 3), cores=st.integers(1, 4), threads=st.integers(1, 4)
+)
+def test_any_numbering_of_any_machine_is_understood(
+    tmp_path_factory, data, packages, cores, threads
+):
+    places = [
+        (package, core * 3, package)
+        for package in range(packages)
+        for core in range(cores)
+        for _ in range(threads)
+    ]
+    order = data.draw(st.permutations(range(len(places))))
+    layout = {cpu * 2: places[place] for cpu, place in enumerate(order)}
+    found = topology(write_tree(tmp_path_factory.mktemp("tree"), cpu_files(layout)))
+    assert [cpu.cpu for cpu in found.cpus] == sorted(layout)
+    assert (found.packages, found.cores, found.numa_nodes) == (packages, packages * cores, packages)
+    for cpu in found.cpus:
+        mates = {other for other, place in layout.items() if place == layout[cpu.cpu]}
+        assert (
+            {cpu.cpu, *cpu.siblings}
+            == mates
+            == {other.cpu for other in found.cpus if other.core == cpu.core}
+        )
+        assert (cpu.package, cpu.numa) == layout[cpu.cpu][::2]
+    assert (
+        len(found.one_per_core)
+        == found.cores
+        == len({layout[cpu][:2] for cpu in found.one_per_core})
+    )
+
+
+def test_the_server_has_its_cores_once(server):
+    found = topology(server)
+    assert (len(found.cpus), found.cores, found.packages, found.numa_nodes) == (32, 16, 2, 2)
+    assert found.cpus[3].siblings == (19,)
+    assert found.one_per_core == tuple(range(16))
+    assert found.table().groupby("core").size().eq(2).all()
+
+
+def test_this_machine_has_the_cpus_that_proc_stat_counts():
+    counted = [
+        int(line.split()[0][3:])
+        for line in read("/proc/stat").splitlines()
+        if line.startswith("cpu") and line[3].isdigit()
+    ]
+    assert [cpu.cpu for cpu in topology().cpus] == counted
+    assert set(os.sched_getaffinity(0)) <= set(counted)
+
+
+def test_a_kernel_without_topology_files_has_a_core_a_cpu(tmp_path):
+    found = topology(write_tree(tmp_path, {"/sys/devices/system/cpu/online": "0-2"}))
+    assert [(cpu.core, cpu.package, cpu.numa, cpu.siblings) for cpu in found.cpus] == [
+        (n, 0, 0, ()) for n in range(3)
+    ]
+    assert len(topology(tmp_path / "empty").cpus) == 1
+
+
+def test_smt_is_on_off_or_absent(server, tmp_path):
+    smt = "/sys/devices/system/cpu/smt"
+    assert smt_state(server) == "on"
+    assert (
+        smt_state(write_tree(tmp_path / "a", {f"{smt}/active": "0", f"{smt}/control": "forceoff"}))
+        == "off"
+    )
+    assert (
+        smt_state(
+            write_tree(tmp_path / "b", {f"{smt}/active": "0", f"{smt}/control": "notsupported"})
+        )
+        == "absent"
+    )
+    assert smt_state(write_tree(tmp_path / "c", cpu_files({0: (0, 0, 0), 1: (0, 0, 0)}))) == "on"
+
+
+def test_the_command_line_ends_where_init_begins(server):
+    words = boot_words(server)
+    assert words["isolcpus"] == "domain,1-7" and words["quiet"] == "" and "nosmt" not in words
+    assert kernel_version(server) == (6, 8)

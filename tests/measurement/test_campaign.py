@@ -1,0 +1,386 @@
+"""Campaigns: the order, the store, and going on after anything."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError, RunError
+from nbhelpers.measurement import Attachment, Campaign, Cell, calibrate, finished, measure
+from nbhelpers.measurement._process import kill_marked
+from nbhelpers.workloads import nbody, program
+
+pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
+REPOSITORY = Path(__file__).resolve().parents[2]
+LETTERS = [Cell(letter, program(["true", letter])) for letter in "abc"]
+
+
+class Closes(Attachment):
+    def __init__(self, columns=None):
+        self.closed, self.columns = 0, columns or {}
+
+    def after(self, run):
+        return dict(self.columns)
+
+    def close(self):
+        self.closed += 1
+
+
+class FailsToClose(Closes):
+    def close(self):
+        super().close()
+        raise RuntimeError("planted")
+
+
+def quick(folder, cells=LETTERS, runs=4, **options) -> Campaign:
+    return Campaign(folder, cells, runs, lead_ms=0, **options)
+
+
+def pairs(table: pd.DataFrame) -> list[tuple[int, str]]:
+    return list(zip(table["round"], table["cell"]))
+
+
+def test_every_round_has_every_cell_in_an_order_of_its_own(tmp_path):
+    campaign = quick(tmp_path / "c", runs=20)
+    table = campaign.run()
+    assert (
+        list(table["run"]) == list(range(60))
+        and (table.status == "ok").all()
+        and table["began_unix_s"].is_monotonic_increasing
+    )
+    blocks = [tuple(block["cell"]) for _, block in table.groupby("round", sort=False)]
+    assert all(sorted(block) == ["a", "b", "c"] for block in blocks) and len(set(blocks)) >= 4
+    assert [tuple(cell.name for cell in campaign.order(number)) for number in range(20)] == blocks
+    assert blocks != [
+        tuple(cell.name for cell in quick(None, seed=2).order(number)) for number in range(20)
+    ]
+
+
+def test_a_second_call_measures_nothing_and_more_runs_are_added(tmp_path):
+    first = quick(tmp_path, runs=2).run()
+    again = quick(tmp_path, runs=2).run()
+    pd.testing.assert_frame_equal(first, again)
+    more = quick(tmp_path, runs=3).run()
+    assert len(more) == 9 and list(more["run"]) == list(range(9))
+    pd.testing.assert_frame_equal(more.iloc[:6], first)
+    assert pairs(quick(tmp_path, runs=2).run()) == pairs(more) and set(more["epoch"]) == {0}
+    assert quick(tmp_path, runs=3).seconds_left == 0 and quick(tmp_path, runs=5).seconds_left > 0
+    assert np.isnan(quick(None, runs=3).seconds_left)
+
+
+def test_rounds_are_added_until_there_are_enough(tmp_path):
+    asked = []
+
+    def enough(runs):
+        asked.append(runs.groupby("cell").size().tolist())
+        return len(asked) == 3
+
+    assert len(quick(tmp_path / "c", runs=2).run(enough=enough, most_runs=9)) == 12 and asked == [
+        [2] * 3,
+        [3] * 3,
+        [4] * 3,
+    ]
+    assert len(quick(tmp_path / "c", runs=2).run(enough=lambda runs: True, most_runs=9)) == 12, (
+        "what is there counts"
+    )
+    assert len(quick(tmp_path / "c", runs=2).run(enough=lambda runs: False, most_runs=5)) == 15
+    assert (
+        len(
+            quick(tmp_path / "c", runs=2, recorded_only=True).run(
+                enough=lambda runs: False, most_runs=9
+            )
+        )
+        == 15
+    ), "recorded runs are as many as they are"
+
+
+def test_progress_counts_finished_runs():
+    seen = []
+    quick(None, runs=2).run(lambda *state: seen.append(state))
+    assert (
+        [state[:2] for state in seen] == [(n, 6) for n in range(1, 7)]
+        and seen[-1][2] == 0
+        and seen[0][2] > 0
+    )
+
+
+def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
+    """A real SIGKILL of the harness, during a run."""
+    marks = tmp_path / "marks"
+    script = f"""
+        from nbhelpers.measurement import *
+        from nbhelpers.workloads import program
+        cells = [Cell(name, program(["sh", "-c", "echo {{}} >> {marks}; setsid sleep 0.15".format(name)])) for name in "ab"]
+        Campaign({str(tmp_path / "c")!r}, cells, 4, seed=5).run(lambda done, total, left: print(done, flush=True))
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    while process.stdout.readline() != "3\n":
+        pass
+    while marks.read_text().count("\n") < 4:
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    recorded = (tmp_path / "c" / "runs.jsonl").read_bytes()
+    assert recorded.count(b"\n") == 3
+    (tmp_path / "c" / "runs.jsonl").write_bytes(
+        recorded + b'{"run": 3, "status": "o'
+    )  # what a power cut may leave
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["4", "5", "6", "7", "8"]
+    assert marks.read_text().count("\n") == 9  # eight runs and the one that was in flight
+    rows = [
+        json.loads(line)
+        for line in (tmp_path / "c" / "runs.jsonl").read_text().splitlines()
+        if line.endswith("}")
+    ]
+    assert [row["run"] for row in rows] == list(range(8)) and Counter(
+        (r["round"], r["cell"]) for r in rows
+    ).most_common(1)[0][1] == 1
+
+
+def test_what_a_killed_harness_left_running_is_found(tmp_path):
+    folder = tmp_path / "c"
+    script = f"""
+        from nbhelpers.measurement import *
+        from nbhelpers.workloads import program
+        class Tell(Attachment):
+            def released(self, t0_ns): print(flush=True)
+        Campaign({str(folder)!r}, [Cell("a", program(["sh", "-c", "test -e {tmp_path}/on || setsid sleep 65"]), attachments=[Tell()])], 1).run()
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    process.stdout.readline()
+    mark = Campaign(folder, LETTERS, 1)._store.mark
+    living = []
+    while not living:
+        living = [
+            pid
+            for pid in os.listdir("/proc")
+            if pid.isdigit() and _command(pid) == b"sleep\x0065\x00"
+        ]
+    process.kill()
+    process.communicate()
+    assert _command(living[0]), "it should outlive the harness, else this test shows nothing"
+    (tmp_path / "on").touch()
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        cwd=REPOSITORY,
+    )
+    assert not _command(living[0]) and not kill_marked(f"{mark}.")
+
+
+def _command(pid) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_an_interrupt_in_the_middle_keeps_what_is_finished(tmp_path):
+    class Interrupts(Closes):
+        def released(self, t0_ns):
+            self.count = getattr(self, "count", 0) + 1
+            if self.count == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    attachment = Interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        quick(tmp_path, attachments=[attachment]).run()
+    assert len(quick(tmp_path).runs()) == 2 and attachment.closed == 1
+    assert len(quick(tmp_path).run()) == 12
+
+
+def test_recorded_campaigns_name_no_place_for_our_programs(tmp_path, binaries):
+    Campaign(tmp_path, [Cell("n", nbody(64, steps=1))], 1).run()
+    written = (tmp_path / "campaign.json").read_text() + (tmp_path / "runs.jsonl").read_text()
+    assert '"nbody"' in written and str(binaries) not in written and str(REPOSITORY) not in written
+
+
+def test_frozen_never_measures(tmp_path):
+    with pytest.raises(InputError, match="no campaign is recorded"):
+        quick(tmp_path, recorded_only=True).run()
+    with pytest.raises(InputError, match="no campaign is recorded"):
+        quick(None, recorded_only=True).run()
+    recorded = quick(tmp_path, runs=2).run()
+    elsewhere = [
+        replace(cell, workload=replace(cell.workload, command=("/gone/true",))) for cell in LETTERS
+    ]
+    pd.testing.assert_frame_equal(quick(tmp_path, elsewhere, 2, recorded_only=True).run(), recorded)
+    with pytest.raises(InputError, match="'a' has 2, 'b' has 2"):
+        quick(tmp_path, runs=3, recorded_only=True).run()
+    with pytest.raises(InputError, match="'d' is asked for and was not recorded"):
+        quick(tmp_path, [*LETTERS, Cell("d", LETTERS[0].workload)], 2, recorded_only=True).run()
+    assert set(quick(tmp_path, LETTERS[:2], 2, recorded_only=True).run().cell) == {
+        "a",
+        "b",
+    }, "what is not asked for is in no one's way"
+    with pytest.raises(InputError, match="config"):
+        quick(
+            tmp_path,
+            [replace(LETTERS[0], workload=replace(LETTERS[0].workload, config="TP")), *LETTERS[1:]],
+            2,
+            recorded_only=True,
+        ).run()
+    assert len(quick(tmp_path).runs()) == 6
+
+
+def test_failed_runs_are_recorded_and_tried_again(tmp_path):
+    flag = tmp_path / "flag"
+    cell = Cell("f", program(["sh", "-c", f"test -e {flag} || {{ echo no flag >&2; exit 3; }}"]))
+    with pytest.raises(RunError) as caught:
+        quick(tmp_path / "c", [cell], 2, max_failures=3).run()
+    assert (
+        "3 times in a row" in str(caught.value)
+        and "exit 3" in str(caught.value)
+        and "no flag" in str(caught.value)
+    )
+    flag.touch()
+    table = quick(tmp_path / "c", [cell], 2, max_failures=3).run()
+    assert list(table.status) == ["exit 3"] * 3 + ["ok"] * 2 and list(table["run"]) == list(
+        range(5)
+    )
+    assert table.seconds.isna().tolist() == [True] * 3 + [False] * 2
+    data = finished(table)
+    assert (
+        len(data) == 2
+        and data["start_ns"].dtype == "int64"
+        and (data["end_ns"] > data["start_ns"]).all()
+    )
+
+
+def test_nanoseconds_stay_exact_beside_failed_runs():
+    from nbhelpers.measurement import runs_table
+
+    big = 2**60 + 1
+    rows = [
+        {"run": 0, "status": "ok", "start_ns": big},
+        {"run": 1, "status": "timeout", "start_ns": None},
+    ]
+    assert (
+        runs_table(rows)["start_ns"][0] == big and finished(runs_table(rows))["start_ns"][0] == big
+    )
+
+
+def test_a_second_writer_is_refused(tmp_path):
+    class Second(Closes):
+        def before(self, workload):
+            with pytest.raises(InputError, match="another campaign"):
+                quick(tmp_path).run()
+
+    quick(tmp_path, runs=1, attachments=[Second()]).run()
+    quick(tmp_path, runs=2).run()
+
+
+def test_attachments_are_closed_whatever_happens(tmp_path):
+    first, bad, last = Closes({"x": np.int64(3), "y": np.float64(0.5)}), FailsToClose(), Closes()
+    with pytest.raises(RuntimeError, match="planted"):
+        quick(tmp_path, runs=1, attachments=[first, bad, last]).run()
+    assert (first.closed, bad.closed, last.closed) == (1, 1, 1)
+    assert list(quick(tmp_path, runs=1).runs()["x"]) == [3, 3, 3]
+    with_new_columns = quick(tmp_path, runs=2, attachments=[Closes({"z": 1})]).run()
+    assert with_new_columns["z"].isna().sum() == 3 and with_new_columns["x"].isna().sum() == 3
+    cell_only = Closes({"w": 1})
+    table = quick(None, [*LETTERS[:1], replace(LETTERS[1], attachments=(cell_only,))], 1).run()
+    assert (
+        table.set_index("cell")["w"].isna().to_dict() == {"a": True, "b": False}
+        and cell_only.closed == 1
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"runs": 0}, {"seed": -1}, {"max_failures": 0}, {"cells": []}, {"cells": [LETTERS[0]] * 2}],
+)
+def test_arguments_that_cannot_be(options):
+    with pytest.raises(InputError):
+        quick(None, **options)
+
+
+def test_damaged_files_are_named(tmp_path):
+    quick(tmp_path, runs=1).run()
+    (tmp_path / "campaign.json").write_text('{"format": "something else"}')
+    with pytest.raises(InputError, match="campaign.json"):
+        quick(tmp_path).run()
+    (tmp_path / "campaign.json").write_text('{"format": ')
+    with pytest.raises(InputError, match="line 1"):
+        quick(tmp_path).run()
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(InputError, match="another folder"):
+        quick(blocked / "c").run()
+
+
+def test_measure(tmp_path):
+    runs = measure("sleep 0.01", runs=3, metrics="software", folder=tmp_path, timeout_s=5)
+    assert len(runs) == 3 and (runs.seconds >= 0.01).all() and (runs.task_clock_ns > 0).all()
+    assert len(measure("sleep 0.01", runs=4, folder=tmp_path)) == 4
+    assert list(measure(nbody(64, steps=1), runs=1, config="TP").config) == ["TP"]
+    with pytest.raises(InputError, match="no metric layer 'sofware'"):
+        measure("true", metrics="sofware")
+
+
+def test_calibrate_finds_the_size():
+    """Against a program whose time is known: it sleeps size² microseconds."""
+    made = []
+
+    def make(size):
+        made.append(size)
+        return program(["sleep", str(size**2 * 1e-6)], name=str(size))
+
+    found = calibrate(make, 20, target_seconds=0.04, runs=1, tolerance=0.2)
+    assert 150 <= int(found.name) <= 220 and made[0] == 20
+    with pytest.raises(RunError, match="exit 1"):
+        calibrate(lambda size: program("false"), 10)
+    with pytest.raises(InputError):
+        calibrate(make, 20, target_seconds=0)
+
+
+def test_calibrate_is_not_led_astray_by_those_who_compete_for_the_cpus(binaries):
+    """Beside six busy processes a run takes four times as long; the size found is nearly the same
+    as without them.
+    """
+
+    def size(workload):
+        return int(workload.command[workload.command.index("--bodies") + 1])
+
+    def make(bodies):
+        return nbody(bodies, threads=1)
+
+    quiet = size(calibrate(make, 1000, target_seconds=0.05))
+    burn = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(3 * os.cpu_count())
+    ]
+    try:
+        busy = size(calibrate(make, 1000, target_seconds=0.05))
+    finally:
+        for process in burn:
+            process.kill()
+            process.wait()
+    assert (busy / quiet) ** 2 > 0.6, "the run time would be far below the target"

@@ -1,0 +1,106 @@
+"""Placement: real programs really placed, and real programs placed otherwise than their
+configuration says.
+"""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from nbhelpers.errors import RunError
+from nbhelpers.machine import topology
+from nbhelpers.measurement import Campaign, Cell, PlacementCheck, run_once
+from nbhelpers.measurement.placement import WRONG, Thread, misplaced, placement_text
+from nbhelpers.workloads import Region, configurations, existing, nbody, sycl
+
+USABLE = tuple(sorted(os.sched_getaffinity(0)))
+two_cpus = pytest.mark.skipif(len(USABLE) < 2, reason="needs two CPUs")
+
+
+def program(threads: int = 2):
+    return nbody(256, 2, threads=threads)
+
+
+@two_cpus
+@pytest.mark.parametrize(
+    "configuration",
+    existing(configurations(topology(), USABLE)),
+    ids=lambda configuration: configuration.name,
+)
+def test_each_configuration_of_this_machine_takes_effect(configuration):
+    row = run_once(configuration.of(program()), [PlacementCheck()])
+    assert (row["status"], row["placement_ok"]) == ("ok", True), row["placement"]
+    assert set(map(int, row["last_cpus"].split(","))) <= set(configuration.cpus)
+    assert row["threads"] == configuration.threads
+
+
+@two_cpus
+def test_threads_that_roam_though_pinning_was_asked_for_are_no_data():
+    row = run_once(replace(program(), config="TP"), [PlacementCheck()])
+    assert (
+        row["status"] == WRONG
+        and row["placement_ok"] is False
+        and "threads share a place" in row["message"]
+    )
+
+
+@two_cpus
+def test_threads_that_are_held_though_they_should_roam_are_no_data():
+    held = replace(
+        program(), env=dict(program().env) | {"OMP_PROC_BIND": "close", "OMP_PLACES": "threads"}
+    )
+    assert run_once(held, [PlacementCheck()])["status"] == WRONG
+
+
+@pytest.mark.long
+@two_cpus
+def test_a_campaign_gives_up_on_a_configuration_that_never_takes_effect():
+    with pytest.raises(RunError, match="wrong placement"):
+        Campaign(
+            None,
+            [Cell("TP", replace(program(), config="TP"))],
+            runs=1,
+            max_failures=2,
+            attachments=[PlacementCheck()],
+        ).run()
+
+
+def test_a_thread_beyond_its_cpus_or_one_too_few_is_seen():
+    confined = replace(program(), config="RmHK", cpus=(1,))
+    assert "beyond 1" in misplaced([Thread((0, 1), 0), Thread((1,), 1)], confined)
+    assert "1 threads run; 2" in misplaced([Thread((1,), 1)], confined)
+    assert misplaced([Thread((1,), 1), Thread((1,), 1)], confined) == ""
+    assert misplaced([], confined) == "no thread was seen"
+
+
+def test_pinned_threads_must_not_overlap_and_a_waiting_thread_of_sycl_is_let_be():
+    pinned = replace(program(), config="TP", cpus=(0, 1, 2))
+    assert "overlap" in misplaced([Thread((0, 1), 0), Thread((1, 2), 2)], pinned)
+    assert misplaced([Thread((0,), 0), Thread((2,), 2)], pinned) == ""
+    twin = replace(pinned, model="sycl", env={"DPCPP_CPU_NUM_CUS": "1"})
+    assert misplaced(
+        [Thread((1,), 1), Thread((1,), 1)], twin
+    ) == "" and "1 threads run; 2" in misplaced(
+        [Thread((1,), 1)], replace(twin, env={"DPCPP_CPU_NUM_CUS": "2"})
+    )
+
+
+@pytest.mark.skipif(not sycl.available(), reason="the SYCL programs are not installed")
+@pytest.mark.parametrize(
+    "configuration",
+    existing(configurations(topology(), USABLE)),
+    ids=lambda configuration: configuration.name,
+)
+def test_each_configuration_takes_effect_on_a_sycl_program(configuration):
+    row = run_once(configuration.of(nbody(64, 1, model="sycl")), [PlacementCheck()])
+    assert (row["status"], row["placement_ok"]) == ("ok", True), row["placement"] + row["message"]
+
+
+def test_a_program_that_waits_before_its_threads_exist_is_only_checked_for_its_confinement():
+    early = replace(program(), config="TP", start="main", region=Region(), cpus=(0, 1))
+    assert misplaced([Thread((0, 1), 0)], early) == ""
+
+
+def test_the_text_counts_equal_threads():
+    assert placement_text([Thread((0,), 0), Thread((1,), 1)]) == "0+1"
+    assert placement_text([Thread((0, 1), 0)] * 2) == "0,1*2"

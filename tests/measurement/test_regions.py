@@ -1,0 +1,466 @@
+"""The timed region of any program: where it is said to begin and end is where it did."""
+
+import os
+import select
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.injection import Injector
+from nbhelpers.measurement import (
+    Attachment,
+    Campaign,
+    Cell,
+    finished,
+    measure,
+    rates,
+    region_notes,
+    run_once,
+    runs_table,
+)
+from nbhelpers.measurement._regions import NoRegion, RoiWatch, SymbolsWatch, _remove_if_left
+from nbhelpers.noise import NoiseConfig, average_noise, delta_noise, signature_noise
+from nbhelpers.tracing import Tracer, read_traces, summary
+from nbhelpers.workloads import Region, Workload, as_region, program
+
+from . import truth
+
+pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
+REPOSITORY = Path(__file__).resolve().parents[2]
+WAITS_THEN_WORKS = """
+import time
+time.sleep(0.3)
+began = time.monotonic()
+while time.monotonic() < began + 0.15:
+    pass
+print("took", time.monotonic() - began)
+"""
+REPORTED = r"took (?P<seconds>\S+)"
+
+
+def python(script: str, **options) -> Workload:
+    return program([sys.executable, "-c", script], **options)
+
+
+def in_region(kind: object, *command: str, start: str = "exec", **options) -> Workload:
+    region = as_region(kind)
+    return Workload(
+        "program",
+        "external",
+        command,
+        start="mark" if region.armed else start,
+        region=region,
+        **options,
+    )
+
+
+@pytest.fixture(params=["idle", "busy"])
+def machine(request):
+    """The machine as it is, or with a busy loop on every CPU."""
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(2 * os.cpu_count())
+        if request.param == "busy"
+    ]
+    yield request.param
+    for loop in loops:
+        loop.kill()
+        loop.wait()
+
+
+@pytest.mark.flaky(
+    reruns=2
+)  # a program that loses its CPU between its own stamp and its call is late for good
+@pytest.mark.parametrize("name", truth.CASES)
+def test_begin_and_end_are_true_to_a_millisecond(name, machine, tmp_path):
+    if missing := truth.lacking(name):
+        pytest.skip(f"no {missing} here")
+    if name in ("roi, Python", "roi, script") and os.geteuid():
+        pytest.skip(
+            "who is woken before others is root's to say; a time with the line is right for"
+            " everybody"
+        )
+    workload, errors = truth.case(name, tmp_path), []
+    for _ in range(3):
+        row = run_once(workload)
+        assert row["status"] == "ok", row["message"]
+        assert (
+            row["region_seconds"] == (row["end_ns"] - row["start_ns"]) / 1e9 < row["wall_seconds"]
+        )
+        errors.append(truth.errors_us(row, tmp_path / "truth"))
+    assert np.median(np.abs(errors), axis=0).max() < 1000, errors
+
+
+@pytest.mark.parametrize(("pairs", "paused"), [(1, 0.0), (3, 0.010)])
+def test_between_an_end_and_the_next_begin_it_pauses(pairs, paused, tmp_path):
+    row = run_once(truth.case("symbols, C", tmp_path, str(pairs)))
+    assert row["status"] == "ok" and paused <= row["paused_seconds"] < row["region_seconds"]
+    assert (row["paused_seconds"] > 0) == (pairs > 1) and row[
+        "region_seconds"
+    ] >= pairs * 0.01 + paused
+
+
+def test_a_program_with_the_two_symbols_runs_without_noisebook(tmp_path):
+    program = truth.case("symbols, C", tmp_path).command
+    assert (
+        subprocess.run(program, env=os.environ | {"TRUTH": str(tmp_path / "truth")}).returncode == 0
+    )
+
+
+def test_where_the_region_begins_is_the_barrier(tmp_path):
+    """What accompanies a run is made ready while the program waits at its begin, and replays from
+    there.
+    """
+    for name in ("symbols, C", "mpi, Open MPI"):
+        if not truth.lacking(name):
+            row = run_once(truth.case(name, tmp_path), lead_ms=20)
+            assert row["status"] == "ok" and 0 <= row["start_ns"] - row["t0_ns"] < 50_000_000
+
+
+MISSING = {
+    "no begin": ("symbols", "true", "never called noisebook_begin()"),
+    "no end": (
+        "symbols",
+        f"{shlex.quote(sys.executable)} -c 'import ctypes; ctypes.CDLL(None).noisebook_begin()'",
+        "noisebook_end() never",
+    ),
+    "no rank": ("mpi", "true", "no rank called MPI_Init"),
+    "no begin line": (("^begin", "^end"), "echo end", "'^begin', the begin of its region"),
+    "no end line": (("^begin", "^end"), "echo begin", "'^end', the end of its region"),
+    "end first": (("^begin", "^end"), "echo end; echo begin", "before its begin"),
+    "at once": (("^begin", "^end"), "printf 'begin\\nend\\n'", "flush its output"),
+    "begins again": (("^begin", "^end"), "echo begin; echo end; echo begin", "begins again"),
+    "nothing written": ("roi", "true", "never wrote the line 'begin'"),
+    "another word": ("roi", "echo start > $NOISEBOOK_ROI", "neither begin nor end: 'start'"),
+    "time of another clock": (
+        "roi",
+        "echo begin 5 > $NOISEBOOK_ROI; sleep 0.01; echo end > $NOISEBOOK_ROI",
+        "outside of the run",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISSING)
+def test_a_region_that_never_began_or_ended_is_the_status(case):
+    kind, command, message = MISSING[case]
+    row = run_once(in_region(kind, "sh", "-c", command))
+    assert row["status"] == "no region" and message in row["message"] and row["seconds"] is None, (
+        row["message"]
+    )
+
+
+def test_a_rank_that_never_comes_to_the_end_is_named(tmp_path):
+    if missing := truth.lacking("mpi, MPICH"):
+        pytest.skip(f"no {missing} here")
+    row = run_once(truth.case("mpi, MPICH", tmp_path, "1"))
+    assert row["status"] != "ok" and (
+        row["status"] != "no region" or "rank 1 of 2" in row["message"]
+    )
+
+
+def test_a_wrong_exit_counts_before_a_missing_region():
+    assert run_once(in_region(("^a", "^b"), "sh", "-c", "exit 3"))["status"] == "exit 3"
+
+
+def test_children_of_a_script_may_mark_the_region_and_print_its_lines(tmp_path):
+    program = truth.case("symbols, C", tmp_path).command[0]
+    env = {"TRUTH": str(tmp_path / "truth")}
+    row = run_once(in_region("symbols", "sh", "-c", f"sleep 0.05; {program}; sleep 0.05", env=env))
+    assert row["status"] == "ok" and row["region_seconds"] < row["wall_seconds"] - 0.05
+    program = truth.case("lines, C", tmp_path).command[0]
+    row = run_once(in_region(truth.LINES, "sh", "-c", f"{program}; sleep 0.05", env=env))
+    assert row["status"] == "ok" and row["region_seconds"] < row["wall_seconds"] - 0.05
+
+
+def test_a_line_counts_as_soon_as_it_is_written_that_far():
+    """`Solving ... done`: the begin is written before the newline is; errors count as output does."""
+    script = "printf 'Solving ... ' >&2; sleep 0.1; echo done"
+    row = run_once(in_region((r"Solving \.\.\. ", "done"), "sh", "-c", script))
+    assert row["status"] == "ok" and 0.1 <= row["region_seconds"] < 0.2
+
+
+def test_all_of_a_large_output_arrives_and_large_writes_succeed():
+    script = (
+        "import os; print('go'); os.write(1, b'x' * 300_000 + b'\\n'); [print(i) for i in"
+        " range(20_000)]; print('stop')"
+    )
+    row = run_once(in_region(("^go", "^stop"), sys.executable, "-c", script, start="main"))
+    assert row["status"] == "ok", row["message"]
+
+
+def test_programs_start_as_always_unless_their_region_needs_the_library():
+    script = (
+        "import os; print('took', 1, sorted(name for name in os.environ if"
+        " name.startswith(('LD_PRE', 'NOISEBOOK_R'))))"
+    )
+    for kind, names in (
+        ("process", "['NOISEBOOK_RUN']"),
+        ("roi", "['NOISEBOOK_ROI', 'NOISEBOOK_RUN']"),
+    ):
+        diary = _Output()
+        run_once(in_region(kind, sys.executable, "-c", script, start="main"), [diary])
+        assert names in diary.output
+
+
+class _Output(Attachment):
+    def printed(self, output, errors):
+        self.output = output
+
+
+class _Begins(Attachment):
+    follows_region = True
+
+    def __init__(self):
+        self.times = []
+
+    def released(self, t0_ns):
+        self.times.append((t0_ns, time.monotonic_ns()))
+
+
+@pytest.mark.parametrize("kind", [("^begin", "^end"), "roi", "process"])
+def test_what_follows_the_region_is_released_at_its_begin(kind):
+    where = " > $NOISEBOOK_ROI" if kind == "roi" else ""
+    begins, script = _Begins(), f"sleep 0.1; echo begin{where}; sleep 0.1; echo end{where}"
+    row = run_once(in_region(kind, "sh", "-c", script), [begins])
+    ((told_ns, when_ns),) = begins.times
+    assert row["status"] == "ok" and told_ns == row["start_ns"]
+    if kind != "process":
+        assert row["start_ns"] - row["t0_ns"] > 90_000_000 and when_ns - told_ns < 80_000_000
+
+
+def test_injected_noise_counts_from_the_begin_of_the_region(tmp_path):
+    """A program that sets up for 0.15 s: the noise of its 50th millisecond comes then, not before
+    its region.
+    """
+    noise = signature_noise(frequency_hz=20, duration_us=2000, seconds=0.2, cpus=[0])
+    injector = Injector(NoiseConfig.from_events(noise), keep_logs=True)
+    script = "sleep 0.15; echo begin; sleep 0.25; echo end"
+    try:
+        row = run_once(in_region(("^begin", "^end"), "sh", "-c", script), [injector])
+    finally:
+        injector.close()
+    log = injector.logs[0]
+    assert row["status"] == "ok" and row["noise_start_ns"] == row["start_ns"]
+    done = log[log["outcome"].isin(("injected", "late"))]
+    assert len(done) >= 2 and (done["start_ns"] - done["planned_start_ns"]).median() < 50_000_000
+    assert any("nobody can wait where this region begins" in note for note in injector.notes)
+
+
+def test_a_region_that_is_not_known_is_the_whole_process_and_says_so():
+    runs = measure(
+        [sys.executable, "-c", WAITS_THEN_WORKS], runs=2, seconds=REPORTED, metrics=["interrupts"]
+    )
+    assert (runs["seconds"] < 0.25).all() and (runs["region_seconds"] > 0.44).all()
+    assert (runs["region_seconds"] * 1e9 == runs["end_ns"] - runs["start_ns"]).all()
+    (note,) = runs.attrs["notes"][-1:]
+    assert (
+        note == region_notes(finished(runs))[0]
+        and "is not known" in note
+        and "the program reports 0." in note
+    )
+
+
+def test_a_region_that_is_known_has_no_note_and_keeps_what_the_program_reports():
+    script = WAITS_THEN_WORKS.replace("began =", "print('go'); began =")
+    workload = python(script, seconds=REPORTED, region=("^go", "^took"))
+    runs = Campaign(None, [Cell("known", workload)], 2).run()
+    assert runs.attrs["notes"] == [] and (runs["region_seconds"] < 0.25).all()
+    assert (runs["seconds"] < runs["region_seconds"]).all()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the kernel's tracers need root")
+def test_no_share_of_noise_is_above_one_whatever_the_program_reports(tmp_path):
+    """The fault: noise of the whole process over the seconds that it reports were shares of 358 %."""
+    tracer = Tracer(tmp_path)
+    if tracer.source == "detours":
+        pytest.skip("no kernel tracer here")
+    busy = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())
+    ]
+    try:
+        workload = python("import time; time.sleep(0.5); print('took', 0.02)", seconds=REPORTED)
+        runs = Campaign(None, [Cell("traced", workload, attachments=(tracer,))], 2).run()
+    finally:
+        for loop in busy:
+            loop.kill()
+            loop.wait()
+    events = read_traces(tmp_path, runs)
+    table = summary(events, runs)
+    assert 0.5 < table["cpu_share"].sum() <= 1
+    assert (
+        "is not known" in table.attrs["notes"][0] and events.attrs["notes"] == table.attrs["notes"]
+    )
+    ticks = average_noise(events, runs).query("source == 'local_timer'")["frequency_hz"].sum()
+    assert ticks < 2 * 1000 * os.cpu_count()
+    config = NoiseConfig.from_events(delta_noise(events, average_noise(events, runs), runs))
+    assert config.window_ns == pytest.approx(
+        finished(runs).set_index("run")["region_seconds"][config.provenance["run"]] * 1e9, abs=1
+    )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the kernel's tracers need root")
+def test_the_ranks_of_an_mpi_program_are_no_noise(tmp_path):
+    if missing := truth.lacking("mpi, MPICH"):
+        pytest.skip(f"no {missing} here")
+    tracer = Tracer(tmp_path)
+    if tracer.source == "detours":
+        pytest.skip("no kernel tracer here")
+    try:
+        row = run_once(truth.case("mpi, MPICH", tmp_path), [tracer])
+    finally:
+        tracer.close()
+    assert row["status"] == "ok", row["message"]
+    events = read_traces(tmp_path, runs_table([row]))
+    assert not events["source"].astype(str).str.contains("mpi_c").any()
+    assert events["end_ns"].max() <= row["end_ns"] - row["start_ns"]
+
+
+def test_totals_are_divided_by_the_time_in_which_they_were_counted():
+    runs = runs_table(
+        [
+            {
+                "run": 0,
+                "seconds": 0.1,
+                "start_ns": 10**9,
+                "end_ns": 3 * 10**9,
+                "wall_seconds": 4.0,
+                "cpu_ns": 8,
+                "status": "ok",
+                "minor_faults": 8,
+            }
+        ]
+    )
+    assert runs["region_seconds"].tolist() == [2.0]
+    assert rates(runs)[["cpu_ns_per_s", "minor_faults_per_s"]].values.tolist() == [[4.0, 2.0]]
+
+
+def test_noise_is_counted_per_second_of_the_region_and_its_worst_case_is_the_slowest_reported():
+    runs = runs_table(
+        [
+            {"run": run, "seconds": seconds, "region_seconds": region, "status": "ok"}
+            for run, seconds, region in ((0, 0.2, 1.0), (1, 0.1, 2.0))
+        ]
+    )
+    events = signature_noise(frequency_hz=10, duration_us=100, seconds=1.0, cpus=[0])
+    average = average_noise(events, runs)
+    assert average["frequency_hz"].tolist() == [5.0]
+    delta = delta_noise(events, average.assign(duration_ns=0.0), runs)
+    assert delta.attrs["run"] == 0 and NoiseConfig.from_events(delta).window_ns == 10**9
+
+
+def test_what_was_read_late_is_said(tmp_path):
+    watch = RoiWatch(Region("roi"))
+    try:
+        for word, late_ns in (("begin", 0), ("end", 3_000_000)):
+            Path(watch.env["NOISEBOOK_ROI"]).open("w").write(f"{word}\n")
+            watch.read({"begin": 1000, "end": 9000}[word], late_ns)
+        times = watch.times()
+        assert (times.start_ns, times.end_ns, times.slack_ns) == (1000, 9000, 3_000_000)
+        with pytest.raises(NoRegion):
+            Path(watch.env["NOISEBOOK_ROI"]).open("w").write("begin\n")
+            watch.read(9500, 0)
+            watch.times()
+    finally:
+        watch.close()
+    notes = region_notes(
+        runs_table(
+            [{"seconds": 1.0, "region_seconds": 1.0, "region_slack_us": 3000.0, "status": "ok"}]
+        )
+    )
+    assert "known to 3.0 ms only" in notes[0]
+
+
+def test_a_folder_that_a_killed_harness_left_is_removed(tmp_path):
+    left = tmp_path / "noisebook-region-x"
+    left.mkdir()
+    _remove_if_left(left)
+    assert left.exists()  # it may be somebody's who has just made it
+    os.utime(left, (0, 0))
+    _remove_if_left(left)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("somewhere",), "no kind of region"),
+        (("lines", "^a", None), "end of a region"),
+        (("lines", "(", "b"), "regular expression"),
+        (("lines", "x*", "b"), "empty text"),
+        (("process", "a", "b"), "has no patterns"),
+    ],
+)
+def test_a_region_that_cannot_be(arguments, what):
+    with pytest.raises(InputError, match=what):
+        Region(*arguments)
+
+
+def test_what_a_region_may_be_written_as():
+    assert as_region("mpi") == Region("mpi") and as_region(["^a", "^b"]) == Region(
+        "lines", "^a", "^b"
+    )
+    with pytest.raises(InputError):
+        as_region(3)
+    with pytest.raises(InputError, match="region is of kind"):
+        Workload("x", "external", ("true",), start="main", region="symbols")
+
+
+def test_the_libraries_are_clean_under_the_sanitizer(tmp_path):
+    """ASan and UBSan in the library and in the program that calls it."""
+    if not shutil.which("gcc"):
+        pytest.skip("no gcc here")
+    sources = REPOSITORY / "workloads"
+    flags = [
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-g",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+    ]
+    program = tmp_path / "checked"
+    subprocess.run(
+        [
+            "gcc",
+            *flags,
+            f"-I{sources}",
+            truth.SOURCES / "symbols.c",
+            sources / "nbpreload.c",
+            "-o",
+            program,
+            "-ldl",
+        ],
+        check=True,
+    )
+    subprocess.run(
+        [
+            "gcc",
+            *flags,
+            "-shared",
+            "-fPIC",
+            sources / "nbmpi.c",
+            "-o",
+            tmp_path / "libnbmpi.so",
+            "-ldl",
+        ],
+        check=True,
+    )
+    watch = SymbolsWatch(Region("symbols"))
+    try:
+        with subprocess.Popen(
+            [program, "3"], env=os.environ | watch.env | {"TRUTH": str(tmp_path / "truth")}
+        ) as running:
+            assert select.select([watch.arrivals], [], [], 20)[0] and watch.arrived()
+            watch.release(time.monotonic_ns() + 5_000_000)
+        assert running.returncode == 0 and watch.times().paused_ns > 5_000_000
+    finally:
+        watch.close()

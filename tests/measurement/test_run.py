@@ -1,0 +1,443 @@
+"""One run: its times, its failures, and that nothing of it survives."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.errors import InputError, RunError
+from nbhelpers.measurement import Attachment, run_once
+from nbhelpers.measurement._output import Capture, parse_line
+from nbhelpers.measurement._process import kill_marked
+from nbhelpers.workloads import nbody, program
+
+pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROTOCOL = "noisebook: x seconds={seconds} start_ns={start} end_ns={end} verified={verified}"
+
+
+def python(script: str, **options):
+    return program([sys.executable, "-c", textwrap.dedent(script)], **options)
+
+
+def gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+class Diary(Attachment):
+    """Notes what it is called with, and how the process is doing then."""
+
+    def __init__(self, name="", columns=None, fail_at=None):
+        self.name, self.calls, self.columns, self.fail_at = name, [], columns or {}, fail_at
+
+    def _note(self, call, *details):
+        self.calls.append((self.name, call, *details))
+        if call == self.fail_at:
+            raise RuntimeError(f"planted at {call}")
+
+    def before(self, workload):
+        self._note("before")
+
+    def armed(self, pid):
+        self.pid = pid
+        self._note("armed", Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode())
+
+    def released(self, t0_ns):
+        self._note("released", t0_ns - time.monotonic_ns() > 0)
+
+    def after(self, run):
+        self._note("after", run["status"], Path(f"/proc/{self.pid}").exists())
+        return self.columns
+
+    def close(self):
+        self._note("close")
+
+
+def test_nbody_row():
+    row = run_once(nbody(500, threads=2), run=7)
+    assert (
+        row["status"] == "ok"
+        and row["run"] == 7
+        and row["threads"] == 2
+        and row["verified"] == "yes"
+    )
+    assert row["seconds"] == pytest.approx((row["end_ns"] - row["start_ns"]) * 1e-9, abs=1e-9)
+    assert row["t0_ns"] <= row["start_ns"] < row["end_ns"]
+    assert row["seconds"] < row["wall_seconds"] < row["elapsed_seconds"]
+    assert row["user_s"] > 0 and row["max_rss_kb"] > 500 and row["checksum"].startswith("0x")
+
+
+@pytest.mark.parametrize("start", ["main", "exec"])
+def test_external_program_begins_at_the_common_start(start):
+    row = run_once(
+        python(
+            "import time; print('took', time.monotonic_ns())",
+            start=start,
+            seconds=r"took (?P<seconds>\d+)",
+        ),
+        lead_ms=20,
+    )
+    assert (
+        row["status"] == "ok"
+        and row["seconds"] * 1e0 >= row["t0_ns"]
+        and row["start_ns"] == row["t0_ns"]
+    )
+    timed = run_once(program("sleep 0.05", start=start))
+    assert timed["seconds"] == timed["wall_seconds"] >= 0.05
+
+
+def test_run_environment_and_place():
+    cpu = max(os.sched_getaffinity(0))
+    passed_on = {
+        int(fd)
+        for fd in os.listdir("/proc/self/fd")
+        if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(int(fd))
+    }
+    script = """
+        import os, sys
+        assert os.environ["PLANTED"] == "yes" and os.sched_getaffinity(0) == {%d}
+        assert not any("READY" in name or "GO_FD" in name or "PRELOAD" in name for name in os.environ)
+        assert os.getpgrp() == os.getpid() and sys.stdin.read() == ""
+        assert len(os.listdir("/proc/self/fd")) - 1 == %d, os.listdir("/proc/self/fd")
+    """ % (cpu, len(passed_on | {0, 1, 2}))
+    for start in ("main", "exec"):
+        row = run_once(replace(python(script, env={"PLANTED": "yes"}, start=start), cpus=(cpu,)))
+        assert row["status"] == "ok", row["message"]
+
+
+@pytest.mark.parametrize("start", ["main", "exec"])
+@pytest.mark.parametrize(
+    "command, status, message",
+    [
+        ("exit 3", "exit 3", "the program failed"),
+        ("echo oh dear >&2; exit 1", "exit 1", "oh dear"),
+        ("kill -SEGV $$", "signal 11", "the program failed"),
+        ("sleep 60", "timeout", "longer than 0.3 s"),
+        ("true", "ok", ""),
+    ],
+)
+def test_statuses(start, command, status, message):
+    row = run_once(program(["sh", "-c", command], start=start, timeout_s=0.3))
+    assert row["status"] == status and message in row["message"]
+    assert (row["seconds"] is None) == (row["start_ns"] is None) == (status != "ok")
+    assert row["wall_seconds"] > 0 and row["user_s"] >= 0
+
+
+@pytest.mark.parametrize(
+    "command, status, message",
+    [
+        ("exit 4", "exit 4", "before it was ready"),
+        ("true", "no region", "did not wait"),
+        ("sleep 60", "timeout", "ready to start"),
+        ("exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; sleep 60", "timeout", "ready to start"),
+        ("kill -KILL $$", "signal 9", "before"),
+    ],
+)
+def test_programs_that_never_come_to_their_barrier(command, status, message):
+    diary = Diary()
+    row = run_once(program(["sh", "-c", command], start="mark", timeout_s=0.3), [diary])
+    assert (
+        row["status"] == status
+        and message in row["message"]
+        and row["seconds"] is row["t0_ns"] is None
+    )
+    assert [call for _, call, *_ in diary.calls] == ["before"]
+
+
+def test_a_missing_program_is_an_error_of_the_user(monkeypatch, tmp_path):
+    with pytest.raises(RunError, match="PATH"):
+        run_once(replace(program("true"), command=("no-such-program",)))
+    monkeypatch.setenv("NOISEBOOK_BIN", str(tmp_path))
+    with pytest.raises(RunError, match="make env"):
+        run_once(nbody())
+
+
+def marking(line: str, status: int = 0):
+    """A program that keeps the protocol but prints what we want; {now} is its end."""
+    return python(
+        f"""
+        import os, sys, time
+        os.write(int(os.environ["NOISEBOOK_READY_FD"]), b"r")
+        t0 = int.from_bytes(os.read(int(os.environ["NOISEBOOK_GO_FD"]), 8), sys.byteorder)
+        while (now := time.monotonic_ns()) < t0 + 1000_000: pass
+        print("chatter")
+        print({line!r}.format(start=t0, end=now, seconds=(now - t0) * 1e-9, verified="yes"))
+        sys.exit({status})
+    """,
+        start="mark",
+    )
+
+
+@pytest.mark.parametrize(
+    "line, status",
+    [
+        (PROTOCOL, "ok"),
+        (PROTOCOL.replace("{verified}", "no"), "unverified"),
+        (PROTOCOL.replace(" verified={verified}", ""), "ok"),
+        (PROTOCOL.replace("{seconds}", "nan"), "unreadable output"),
+        (PROTOCOL.replace("{seconds}", "-1"), "unreadable output"),
+        (PROTOCOL.replace("{end}", "{start}"), "unreadable output"),
+        (PROTOCOL.replace("{end}", str(2**62)), "unreadable output"),
+        (PROTOCOL.replace("start_ns", "begin"), "unreadable output"),
+        ("noisebook x seconds=1", "unreadable output"),
+        ("", "unreadable output"),
+    ],
+)
+def test_protocol_lines(line, status):
+    row = run_once(marking(line))
+    assert row["status"] == status and (row["seconds"] is not None) == (status == "ok")
+
+
+def test_own_keys_never_hide_columns():
+    row = run_once(
+        marking(PROTOCOL + " status=mine run=99 colour=blue user_s=77 checksum=1e5x"), run=3
+    )
+    assert (
+        row["status"] == "ok"
+        and row["run"] == 3
+        and row["program_run"] == 99
+        and row["program_status"] == "mine"
+    )
+    assert row["colour"] == "blue" and row["program_user_s"] == 77 and row["checksum"] == "1e5x"
+
+
+def test_peak_memory_is_the_programs_or_missing():
+    small = run_once(program("true"))
+    large = run_once(
+        python(
+            "import mmap; m = mmap.mmap(-1, 2**29); m.madvise(15)\nfor i in range(0, 2**29, 4096):"
+            " m[i] = 1"
+        )
+    )
+    assert small["max_rss_kb"] is None and 2**19 < large["max_rss_kb"] < 2**19 + 100_000
+
+
+def test_exit_status_beats_a_good_line():
+    assert run_once(marking(PROTOCOL, status=5))["status"] == "exit 5"
+
+
+def test_patterns():
+    row = run_once(
+        program(["sh", "-c", "echo t=1.5; echo t=2.5e-1"], seconds=r"^t=(?P<seconds>\S+)$")
+    )
+    assert row["seconds"] == 0.25
+    for text in ("none", "t=x", "t=-1", "t=nan", "t=0"):
+        row = run_once(program(["echo", text], seconds=r"t=(?P<seconds>\S+)"))
+        assert row["status"] == "unreadable output" and text in row["message"]
+    row = run_once(program(["echo", "a"], seconds=r"a|(?P<seconds>\d)"))
+    assert row["status"] == "unreadable output"
+
+
+def test_parse_line():
+    assert parse_line(
+        "noisebook: a b=1\nnoisebook: n i=-3 f=2.5e-3 s=0x1f e= h=1e5000 z=nan\nmore"
+    ) == {"i": -3, "f": 0.0025, "s": "0x1f", "e": "", "h": "1e5000", "z": "nan"}
+    assert parse_line("x noisebook: a b=1") is None and parse_line("noisebook: a b = 1") is None
+
+
+def test_chatty_programs_are_caught_within_bounds():
+    script = (
+        "import sys; print('first'); sys.stdout.write('x' * 5_000_000); print('last 7 s');"
+        " sys.stderr.write('e' * 3_000_000)"
+    )
+    row = run_once(python(script, seconds=r"last (?P<seconds>\d+) s"))
+    assert row["status"] == "ok" and row["seconds"] == 7
+    ready, write = os.pipe()
+    capture = Capture(ready)
+    for _ in range(100):
+        os.write(write, b"0123456789" * 6000)
+        capture.read()
+    os.close(write)
+    capture.drain()
+    os.close(ready)
+    whole = "0123456789" * 600_000
+    text, missing = capture.text, len(whole) - 2 * 65536
+    assert text == whole[:65536] + f"\n[{missing} bytes left out]\n" + whole[-65536:]
+
+
+@pytest.mark.parametrize(
+    "command, status",
+    [("yes", "timeout"), ("yes & sleep 0.05", "ok"), ("yes >&2 & exit 3", "exit 3")],
+)
+def test_programs_that_print_for_ever(command, status):
+    row = run_once(program(["sh", "-c", command], timeout_s=0.3))
+    assert row["status"] == status and row["wall_seconds"] < 30
+
+
+def test_a_command_that_is_too_long_is_an_error_of_the_user():
+    with pytest.raises(RunError, match="Argument list too long"):
+        run_once(program(["true", "x" * 3_000_000]))
+
+
+def test_attachments_are_called_in_order_and_read_in_reverse():
+    outer, inner = Diary("outer", {"a": 1}), Diary("inner", {"b": 2})
+    inner.calls = outer.calls
+    row = run_once(program("sleep 0.01"), [outer, inner])
+    assert outer.calls == [
+        ("outer", "before"),
+        ("inner", "before"),
+        ("outer", "armed", outer.calls[2][2]),
+        ("inner", "armed", outer.calls[2][2]),
+        ("outer", "released", True),
+        ("inner", "released", True),
+        ("inner", "after", "ok", False),
+        ("outer", "after", "ok", False),
+    ]
+    assert outer.calls[2][2].endswith("sleep") and row["a"] == 1 and row["b"] == 2
+
+
+def test_attachments_may_fail_a_run_but_change_nothing_else():
+    assert (
+        run_once(program("true"), [Diary(columns={"status": "lost events"})])["status"]
+        == "lost events"
+    )
+    with pytest.raises(InputError, match="seconds"):
+        run_once(program("true"), [Diary(columns={"seconds": 1})])
+
+
+@pytest.mark.parametrize("call", ["armed", "released"])
+def test_an_attachment_that_raises_kills_the_run(call):
+    diary = Diary(fail_at=call)
+    with pytest.raises(RuntimeError, match=call):
+        run_once(program("sleep 60"), [diary])
+    assert gone(diary.pid)
+
+
+def test_after_is_called_for_timeouts_too():
+    diary = Diary()
+    assert run_once(program("sleep 60", timeout_s=0.1), [diary])["status"] == "timeout"
+    assert diary.calls[-1] == ("", "after", "timeout", False)
+
+
+@pytest.mark.parametrize(
+    "ending, status", [("sleep 0.1", "ok"), ("exit 3", "exit 3"), ("sleep 60", "timeout")]
+)
+def test_descendants_do_not_survive(ending, status, tmp_path):
+    """One in the group, one in a session of its own, one that was started by one that is gone, one
+    already dead.
+    """
+    script = f"""
+        cd {tmp_path}
+        sleep 61 & echo $! > group
+        setsid sh -c 'echo $$ > session; exec sleep 62' &
+        (setsid sh -c 'echo $$ > orphan; exec sleep 63' &)
+        (setsid sh -c 'echo $$ > dead' &)
+        while ! [ -s group -a -s session -a -s orphan -a -s dead ]; do sleep 0.01; done
+        {ending}"""
+    row = run_once(program(["sh", "-c", script], timeout_s=0.6))
+    pids = [int((tmp_path / name).read_text()) for name in ("group", "session", "orphan", "dead")]
+    assert row["status"] == status and [pid for pid in pids if not gone(pid)] == []
+    if status == "ok":
+        assert "left 3 process(es) running" in row["message"] or "left 4" in row["message"]
+
+
+def test_what_it_leaves_before_the_barrier_does_not_survive(tmp_path):
+    script = (
+        f"(setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 66' &); while ! [ -s {tmp_path}/pid"
+        ' ]; do :; done; exec "$@"'
+    )
+    workload = replace(
+        nbody(64, steps=1), command=("/bin/sh", "-c", script, "sh", *nbody(64, steps=1).command)
+    )
+    row = run_once(workload)
+    assert (
+        row["status"] == "ok"
+        and "left 1" in row["message"]
+        and gone(int((tmp_path / "pid").read_text()))
+    )
+
+
+def test_children_of_others_are_left_alone():
+    mine = subprocess.Popen(["sleep", "60"])
+    try:
+        row = run_once(program(["sh", "-c", "sleep 60 & sleep 0.02"]))
+        assert "left 1" in row["message"] and mine.poll() is None
+        run_once(program("sleep 60", timeout_s=0.05))
+        assert mine.poll() is None
+    finally:
+        mine.kill()
+        mine.wait()
+
+
+def test_interrupt_kills_the_run_and_is_raised_again():
+    diary = Diary()
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run_once(program("sh -c 'sleep 60 & sleep 60'"), [diary])
+    timer.join()
+    assert gone(diary.pid) and not kill_marked(f"{os.getpid()}.")
+
+
+def test_sigterm_cleans_up_and_then_ends_the_process():
+    script = """
+        from nbhelpers.measurement import Attachment, run_once
+        from nbhelpers.workloads import program
+        class Tell(Attachment):
+            def released(self, t0_ns): print("released", flush=True)
+        try:
+            run_once(program(["sh", "-c", "setsid sleep 64 & sleep 60"]), [Tell()], mark="planted-by-test-%d")
+        finally:
+            print("not reached: the default action of SIGTERM ends the process first")
+    """ % os.getpid()
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    assert process.stdout.readline() == "released\n"
+    time.sleep(0.1)
+    process.terminate()
+    assert process.communicate(timeout=20)[0] == "" and process.returncode == -signal.SIGTERM
+    assert kill_marked(f"planted-by-test-{os.getpid()}") == set()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_two_hundred_runs_leak_nothing():
+    workload, before = program("true"), len(os.listdir("/proc/self/fd"))
+    for number in range(200):
+        row = run_once(workload, run=number, lead_ms=0)
+        assert row["status"] == "ok", row
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_runs_as_nobody():
+    """What an ordinary user can do: everything but real-time policies."""
+    if os.geteuid() != 0:
+        pytest.skip("the tests run as an ordinary user already")
+    script = """
+        import os
+        from nbhelpers.measurement import measure
+        from nbhelpers.workloads import nbody
+        measure("true", runs=1, metrics="rusage")  # imports what is imported late
+        os.setgroups([]); os.setgid(65534); os.setuid(65534)
+        runs = measure(nbody(200), runs=2, metrics="all")
+        print(list(runs.status), "page_faults" in runs, "irq_LOC" in runs, runs.attrs["notes"])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    if (
+        "cannot execute" in done.stderr
+        or "Permission denied" in done.stderr
+        or "is not built" in done.stderr
+    ):
+        pytest.skip("another user cannot reach this checkout")
+    assert done.returncode == 0 and done.stdout.startswith("['ok', 'ok'] True True"), (
+        done.stderr + done.stdout
+    )

@@ -1,0 +1,222 @@
+"""Every automated mitigation that this machine allows is applied to a real run, proved to be in
+effect, and undone; the others say why not.
+"""
+
+import glob
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.errors import InputError, SettingError, Unavailable
+from nbhelpers.machine import settings
+from nbhelpers.measurement import run_once
+from nbhelpers.mitigation import _calls, applied, groups, mitigations, scheduling, treated
+from nbhelpers.mitigation.preparation import Trigger
+from nbhelpers.mitigation.settings import Setting, changeable
+from nbhelpers.workloads import nbody, program
+
+pytestmark = pytest.mark.flaky(reruns=2)
+
+AUTOMATED = sorted(name for name, mitigation in mitigations().items() if mitigation.automated)
+OPENMP = {"pin-threads", "leave-one-cpu", "openmp-passive", "openmp-active", "dynamic-schedule"}
+
+
+def suitable(name: str, binaries: Path):
+    """A short program that the mitigation is meant for."""
+    if name in OPENMP:
+        return nbody(1000, 50, threads=2)  # some 50 ms: its threads must have been seen
+    return (
+        program([sys.executable, "-S", "-c", "sum(range(300000))"])
+        if name == "fixed-hash-seed"
+        else program("sleep 0.05")
+    )
+
+
+def machine_state() -> dict[str, str]:
+    """All that the actions may change, as it stands."""
+    paths = {
+        path
+        for name in AUTOMATED
+        for action in mitigations()[name].actions
+        if isinstance(action, Setting)
+        for path in action.values(None)
+    }
+    paths |= {
+        *glob.glob("/proc/irq/[0-9]*/smp_affinity_list"),
+        "/sys/devices/virtual/workqueue/cpumask",
+        "/sys/devices/system/cpu/online",
+    }
+    state = {
+        path: Path(path).read_text()
+        for path in paths
+        if os.access(path, os.R_OK) and os.path.isfile(path)
+    }
+    for controller in ("cpu", "cpuset"):
+        if isinstance(found := groups.hierarchy(controller), groups.Hierarchy):
+            state[controller] = str(
+                sorted(
+                    entry.name
+                    for entry in os.scandir(found.folder)
+                    if entry.is_dir() and "noisebook" in entry.name
+                )
+            )
+    own = (
+        _calls.libc.personality(0xFFFFFFFF),
+        _calls.libc.prctl(42, 0, 0, 0, 0),
+        os.sched_getaffinity(0),
+        os.getpriority(os.PRIO_PROCESS, 0),
+        os.sched_getscheduler(0),
+        dict(os.environ),
+    )
+    return state | {"of this process": str(own)}
+
+
+@pytest.mark.parametrize("name", AUTOMATED)
+def test_is_applied_verified_and_undone_or_says_why_not(name, binaries, nothing_left):
+    workload = suitable(name, binaries)
+    answer = mitigations()[name].possible(workload)
+    if not answer:
+        with pytest.raises(Unavailable, match="can't be applied here"):
+            treated(name, workload)
+        assert len(answer.reason) > 10
+        pytest.skip(answer.reason)
+    before = machine_state()
+    with applied(name, workload) as (changed, attachments):
+        row = run_once(changed, attachments)
+    assert (row["status"], row["mitigation"]) == ("ok", name), row["message"]
+    assert machine_state() == before
+    assert not settings.repair()
+
+
+def test_a_setting_has_its_value_during_the_run_and_the_old_one_after_it(binaries):
+    path = "/proc/sys/vm/stat_interval"
+    if not os.access(path, os.W_OK):
+        pytest.skip("this user may not change sysctls")
+    before, workload = Path(path).read_text(), program(f"cat {path}", seconds=r"(?P<seconds>\d+)")
+    with applied("statistics-rarely", workload) as (changed, attachments):
+        assert Path(path).read_text() == before, "in force during runs, not between them"
+        assert run_once(changed, attachments)["seconds"] == 120
+    assert Path(path).read_text() == before
+
+
+def seen_by_the_program(name: str, code: str) -> str:
+    """What a Python program under the mitigation prints as `seen=...`."""
+    workload = program([sys.executable, "-S", "-c", code], seconds=r"seen=(?P<seconds>[\d.]+)")
+    with applied(name, workload) as (changed, attachments):
+        row = run_once(changed, attachments)
+    assert row["status"] == "ok", row["message"]
+    return f"{row['seconds']:g}"
+
+
+def test_the_program_itself_sees_its_priority(binaries):
+    if not mitigations()["nice-raised"].possible():
+        pytest.skip("this user may not raise a priority")
+    assert (
+        seen_by_the_program(
+            "nice-raised", "import os; print(f'seen={os.getpriority(os.PRIO_PROCESS, 0) + 20}')"
+        )
+        == "10"
+    )
+
+
+def test_the_program_itself_sees_one_cpu(binaries):
+    if not mitigations()["pin-process"].possible():
+        pytest.skip("one CPU only")
+    assert (
+        seen_by_the_program(
+            "pin-process", "import os; print(f'seen={len(os.sched_getaffinity(0))}')"
+        )
+        == "1"
+    )
+
+
+def test_an_allocator_replaces_malloc(binaries):
+    if not mitigations()["jemalloc"].possible():
+        pytest.skip("jemalloc is not installed")
+    # mallctl: jemalloc alone has it
+    code = (
+        "import ctypes; print(f'seen={int(hasattr(ctypes.CDLL(None), chr(109) + \"allctl\")) + 1}')"
+    )
+    assert seen_by_the_program("jemalloc", code) == "2"
+
+
+def test_the_layout_is_the_same_in_each_run(binaries):
+    if not mitigations()["aslr-off"].possible():
+        pytest.skip("the personality may not be changed here")
+    code = (
+        "import ctypes; print(f'seen={ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value"
+        " % 10**6 + 1}')"
+    )
+    assert len({seen_by_the_program("aslr-off", code) for _ in range(3)}) == 1
+
+
+def test_large_blocks_are_not_faulted_in_again(binaries):
+    code = "for _ in range(8): bytearray(b'x') * 40_000_000"
+    plain = program([sys.executable, "-S", "-c", code])
+    with applied("malloc-keeps-memory", plain) as (changed, attachments):
+        kept = run_once(changed, attachments)
+    assert kept["status"] == "ok" and kept["minor_faults"] < 0.4 * run_once(plain)["minor_faults"]
+
+
+def test_a_cool_down_is_not_timed(binaries):
+    with applied("cool-down", program("sleep 0.01")) as (changed, attachments):
+        row = run_once(changed, attachments)
+    assert row["elapsed_seconds"] > 2 > row["seconds"]
+
+
+def test_two_actions_of_one_mitigation_are_both_in_force(binaries):
+    if not scheduling.Confined("one").possible() or not scheduling.Niced(-1).possible():
+        pytest.skip("one CPU only, or no permission")
+    with applied([scheduling.Confined("one"), scheduling.Niced(-1)], program("sleep 0.03")) as (
+        changed,
+        attachments,
+    ):
+        row = run_once(changed, attachments)
+    assert (row["status"], row["mitigation"]) == ("ok", "Confined+Niced")
+
+
+def test_what_can_not_be_automated_is_told_with_its_commands():
+    with pytest.raises(Unavailable, match="isolcpus"):
+        treated("boot-isolation", program("true"))
+    with pytest.raises(InputError, match="no mitigation 'nonsense'"):
+        treated("nonsense", program("true"))
+
+
+def test_a_setting_that_is_not_offered_or_not_there_is_refused_with_the_reason(tmp_path):
+    choice = tmp_path / "enabled"
+    choice.write_text("always [madvise] never\n")
+    assert "does not offer 'sometimes'" in changeable({str(choice): "sometimes"}).reason
+    assert changeable({str(choice): "never"})
+    assert "madvise already" in changeable({str(choice): "madvise"}).reason
+    assert "there is no" in changeable({str(tmp_path / "gone"): "1"}).reason
+
+
+def test_a_trigger_that_does_nothing_is_an_error(tmp_path):
+    path = tmp_path / "drop_caches"
+    path.write_text("0")
+    with (
+        pytest.raises(SettingError, match="none of its counters moved"),
+        Trigger(str(path), "1", ("thp_zero_page_alloc_failed",)).held(program("true")),
+    ):
+        pass
+
+
+def test_control_groups_of_version_2_are_found_or_told_what_is_missing(tmp_path):
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
+    (tmp_path / "cgroup.subtree_control").write_text("cpu memory\n")
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"cgroup2 {tmp_path} cgroup2 rw,nosuid 0 0\n")
+    assert groups.hierarchy("cpu", str(mounts)) == groups.Hierarchy(tmp_path, 2)
+    assert "+cpuset" in groups.hierarchy("cpuset", str(mounts)).mend
+    assert "controller hugetlb" in groups.hierarchy("hugetlb", str(mounts)).reason
+
+
+def test_cpus_are_chosen_among_those_of_the_workload():
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    assert scheduling.choose_cpus("one") == cpus[-1:]
+    assert scheduling.choose_cpus((0, 0)) == (0,)
+    assert cpus[0] not in scheduling.choose_cpus("housekeeping")
+    with pytest.raises(InputError, match="no choice of CPUs"):
+        scheduling.choose_cpus("best")

@@ -1,0 +1,341 @@
+"""The autopilot finds a planted cause and what mends it, says so when there is none, and goes on
+where it was stopped.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.attribution import explain
+from nbhelpers.errors import InputError
+from nbhelpers.files import pack
+from nbhelpers.measurement import finished, recorded_runs
+from nbhelpers.mitigation import autopilot, mitigations
+from nbhelpers.mitigation.__main__ import main
+from nbhelpers.mitigation.report import (
+    HARMS,
+    HELPS,
+    NOT_AGAIN,
+    NOTHING,
+    confirmed_table,
+    found_factors,
+    tried_table,
+    verdict_of,
+)
+from nbhelpers.statistics import compare, stopping
+
+STORM = r"""
+/* The planted cause: in half of the runs a block is given back to the kernel and taken again, and each time every page of it faults anew. */
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+enum { SIZE = 4 << 20, TIMES = 25 };
+static volatile unsigned sum;
+static char *touched(char *block)
+{
+    for (long at = 0; at < SIZE; at += 4096)
+        block[at] = (char)at;
+    return block;
+}
+int main(void)
+{
+    struct timespec now;
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int storm = (getpid() ^ now.tv_nsec >> 10) & 1;
+    for (unsigned i = 0; i < 5000000; i++)
+        sum += i;
+    for (int i = 0; storm && i < TIMES; i++)
+        free(touched(malloc(SIZE)));
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def storm(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("storm")
+    (folder / "storm.c").write_text(STORM)
+    subprocess.run(
+        ["gcc", "-O1", "-fno-builtin-malloc", "-o", folder / "storm", folder / "storm.c"],
+        check=True,
+    )
+    return str(folder / "storm")
+
+
+@pytest.mark.long
+def test_finds_the_storm_of_page_faults_and_what_ends_it(storm, binaries, tmp_path, nothing_left):
+    said = []
+    report = autopilot(
+        storm, 20, folder=tmp_path, rule=stopping.Count(40), risk="none", progress=said.append
+    )
+    assert report.explanation.found and "page-faults" in report.factors.index[:2], report.summary
+    assert {"malloc-keeps-memory", "jemalloc", "tcmalloc", "mimalloc"} & set(report.helped), (
+        report.markdown()
+    )
+    assert report.tried.loc[report.helped[0], "mean_ratio"] < 0.9
+    assert report.tried.loc[report.helped[0], "factor"] in (
+        "page-faults",
+        "allocator",
+        "system-calls",
+    )
+    assert (
+        (report.trials["mitigation"] != "none").sum()
+        == (report.trials["cell"] != "baseline").sum()
+        >= 12
+    )
+    assert any("proving that" in sentence for sentence in said) and "counters" in report.layers
+    page = report.write(tmp_path).read_text()
+    assert (
+        "Page faults served from memory" in page
+        and report.layers in page
+        and "help; the best is" in page
+    )
+    assert len(pd.read_csv(tmp_path / "tried.csv")) == len(report.tried) and (
+        tmp_path / "report.html"
+    ).read_text().endswith("</html>\n")
+
+
+@pytest.mark.long
+def test_goes_on_where_it_stopped_and_gives_the_same_answer(binaries, tmp_path):
+    arguments = dict(
+        folder=tmp_path, rule=stopping.Count(30), candidates=["malloc-keeps-memory"], metrics=()
+    )
+    first = autopilot("sleep 0.005", 6, **arguments)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("runs.jsonl")}
+    again = autopilot("sleep 0.005", 6, **arguments)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("runs.jsonl")} == before
+    pd.testing.assert_frame_equal(first.tried, again.tried)
+    other = autopilot("sleep 0.005", 6, **arguments | {"candidates": ["malloc-arenas"]})
+    assert set(other.tried.index) == {"malloc-arenas"}, (
+        "other mitigations are tried beside those that were"
+    )
+    last = autopilot("sleep 0.005", 6, **arguments)
+    pd.testing.assert_frame_equal(first.tried, last.tried)
+    assert last.seconds > first.seconds, "the budget is for all calls into the same folder together"
+    assert first.answers["question"].is_unique and first.answers["answer"].iloc[-1] in first.summary
+    with pytest.raises(InputError, match="no round of the loop was recorded"):
+        autopilot(
+            "sleep 0.005", 6, **arguments | {"folder": tmp_path / "elsewhere"}, recorded_only=True
+        )
+    for path in before:
+        pack(path, path)
+        path.unlink()
+    (
+        tmp_path / "trial-malloc-keeps-memory" / "campaign.json"
+    ).unlink()  # what is only read needs neither the program nor the mitigation
+    recorded = autopilot("sleep 0.005", 6, **arguments, recorded_only=True)
+    pd.testing.assert_frame_equal(first.tried, recorded.tried)
+    assert recorded.seconds == last.seconds and recorded.summary == last.summary
+    rounds = tmp_path / "trial-malloc-keeps-memory.json"
+    rounds.write_text('{"rounds": 1000}')
+    short = autopilot("sleep 0.005", 6, **arguments, recorded_only=True)
+    assert (
+        short.tried.empty
+        and "fewer than 1000 runs" in short.left_out.loc["malloc-keeps-memory", "reason"]
+    )
+
+
+@pytest.mark.long
+def test_ctrl_c_leaves_the_machine_as_it_was(binaries, tmp_path):
+    path = Path("/proc/sys/vm/stat_interval")
+    if not mitigations()["statistics-rarely"].possible():
+        pytest.skip("this user may not change sysctls")
+    before = path.read_text()
+    command = [
+        sys.executable,
+        "-m",
+        "nbhelpers.mitigation",
+        "--budget",
+        "20",
+        "--metrics",
+        "",
+        "--folder",
+        str(tmp_path),
+        "--try",
+        "statistics-rarely",
+        "sleep",
+        "0.02",
+    ]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in child.stderr:
+        if line.startswith("trying"):
+            break
+    until = time.monotonic() + 30
+    while path.read_text() == before and child.poll() is None and time.monotonic() < until:
+        time.sleep(0.002)
+    child.send_signal(signal.SIGINT)
+    _, complaint = child.communicate(timeout=60)
+    assert child.returncode == 130 and "as it was" in complaint and path.read_text() == before
+    assert list(tmp_path.glob("trial-*/runs.jsonl")) and not list(tmp_path.glob("report.md"))
+
+
+def test_says_that_nothing_was_found_and_then_tries_only_what_it_is_asked_to(binaries, tmp_path):
+    report = autopilot(
+        "sleep 0.005", 8, folder=tmp_path, rule=stopping.Count(30), metrics=("software",)
+    )
+    if report.explanation.found:
+        pytest.skip(f"others made this machine noisy: {report.explanation.summary}")
+    assert (
+        report.factors.empty and report.tried.empty and "No mitigation was tried" in report.summary
+    )
+    assert (
+        len(finished(recorded_runs(tmp_path / "layers"))) >= 24
+        and "set of counters" in report.layers
+        and report.layers in report.markdown()
+    )
+    assert "No factor was found" in report.markdown()
+
+
+def test_what_can_not_be_tried_is_listed_with_the_reason(binaries, tmp_path):
+    report = autopilot(
+        "sleep 0.005",
+        8,
+        folder=tmp_path,
+        rule=stopping.Count(30),
+        metrics=(),
+        risk="none",
+        candidates=["openmp-passive", "policy-fifo", "boot-isolation", "pin-threads"],
+    )
+    assert report.tried.empty and set(report.left_out.index) == {
+        "openmp-passive",
+        "policy-fifo",
+        "boot-isolation",
+        "pin-threads",
+    }
+    assert "no OpenMP runtime" in report.left_out.loc["openmp-passive", "reason"]
+    assert (
+        "risk is high" in report.left_out.loc["policy-fifo", "reason"]
+        and "serial" in report.left_out.loc["pin-threads", "reason"]
+    )
+    assert "isolcpus" in report.left_out.loc["boot-isolation", "mend"]
+
+
+def test_a_budget_that_is_too_small_says_how_much_is_needed(binaries, tmp_path):
+    with pytest.raises(InputError, match="too small: 30 runs take"):
+        autopilot("sleep 0.3", 1, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "arguments, complaint",
+    [
+        ({"risk": "some"}, "no risk"),
+        ({"candidates": ["magic"]}, "no mitigation 'magic'"),
+        ({"budget_seconds": 0}, "budget of 0"),
+    ],
+)
+def test_arguments_that_can_not_be_used(arguments, complaint):
+    with pytest.raises(InputError, match=complaint):
+        autopilot("true", **arguments)
+
+
+def sample(mean: float, sd: float, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(mean, sd, 60)
+
+
+def test_a_rival_for_the_first_split_is_a_factor_to_try_too():
+    random, slow = np.random.default_rng(3), np.arange(80) % 4 == 0
+    counters = {
+        "irq_RES": 400 * slow,
+        "minor_faults": slow * (150 + random.lognormal(5, 1.2, 80)),
+        "major_faults": 0,
+    }
+    runs = pd.DataFrame(
+        {name: random.poisson(50, 80) + extra for name, extra in counters.items()}
+        | {"seconds": 0.1 + 0.03 * slow + 0.001 * random.random(80)}
+    )
+    explanation = explain(runs, cutoff=0.11)
+    assert explanation.factors["root_share"].iloc[1] >= 0.2 and set(
+        found_factors(explanation).index
+    ) == {"reschedule-interrupts", "page-faults"}
+    weak = replace(
+        explanation,
+        factors=explanation.factors.assign(p_value=[0.01, *[0.2] * (len(explanation.factors) - 1)]),
+    )
+    assert list(found_factors(weak).index) == list(found_factors(explanation).index)
+    assert (
+        len(
+            found_factors(
+                replace(
+                    weak,
+                    factors=weak.factors.assign(root_share=[0.9, *[0.0] * (len(weak.factors) - 1)]),
+                )
+            )
+        )
+        == 1
+    )
+
+
+def test_p_values_are_corrected_for_the_number_tried():
+    compared = {
+        name: compare(sample(1, 0.1, 1), sample(1, 0.1, seed))
+        for seed, name in enumerate(["jemalloc", "mimalloc", "tcmalloc"], 2)
+    }
+    table = tried_table(
+        compared | {"aslr-off": compare(sample(1, 0.1, 1), sample(0.9, 0.1, 9))}, {}
+    )
+    assert np.allclose(
+        table["p_corrected"].sort_values(),
+        np.minimum(1, np.maximum.accumulate(table["p_value"].sort_values() * [4, 3, 2, 1])),
+    )
+    assert table.loc["aslr-off", "verdict"] == HELPS
+
+
+@pytest.mark.parametrize(
+    "after, verdict",
+    [
+        (sample(0.8, 0.1, 3), HELPS),
+        (sample(1.2, 0.1, 3), HARMS),
+        (sample(1, 0.02, 3), HELPS),
+        (sample(1.0, 0.1, 3), NOTHING),
+    ],
+)
+def test_a_verdict_needs_a_direction(after, verdict):
+    comparison = compare(sample(1, 0.1, 1), after)
+    assert verdict_of(comparison, float(comparison.tests["p_holm"].min())) == verdict
+
+
+@pytest.mark.parametrize(
+    "again, verdict",
+    [
+        (sample(0.9, 0.1, 5), HELPS),
+        (sample(1, 0.1, 5), NOT_AGAIN),
+        (sample(1.1, 0.1, 5), NOT_AGAIN),
+    ],
+)
+def test_what_helps_must_help_again(again, verdict):
+    tried = tried_table(
+        {
+            "aslr-off": compare(sample(1, 0.1, 1), sample(0.9, 0.1, 9)),
+            "jemalloc": compare(sample(1, 0.1, 1), sample(0.8, 0.1, 9)),
+        },
+        {},
+    )
+    table = confirmed_table(tried, "aslr-off", compare(sample(1, 0.1, 4), again))
+    assert table["verdict"].tolist() == [verdict, HELPS]
+
+
+def test_no_verdict_without_significance():
+    assert verdict_of(compare(sample(1, 0.1, 1), sample(0.8, 0.1, 3)), 0.2) == NOTHING
+
+
+def test_the_command_line_explains_a_factor(capsys):
+    assert (
+        main(["--explain", "minor_faults"]) == 0
+        and "first touch of a page" in capsys.readouterr().out
+    )
+    assert main(["--explain", "colour"]) == 1 and "no factor is known" in capsys.readouterr().err
+
+
+def test_the_command_line_lists_what_can_be_done_here(capsys):
+    assert main(["--here"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(mitigations())

@@ -1,0 +1,208 @@
+"""The knowledge hangs together: every reference between its files resolves, and what the layers
+count leads to a factor.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.measurement import describe_columns
+from nbhelpers.mitigation import explain_factor, factors, here, knowledge, mitigations, references
+from nbhelpers.mitigation.knowledge import _of_metrics, factor_of, folder
+
+# Frachtenberg et al. 2026: (columns or factor, mitigations that must be among those offered)
+TABLE_1 = {
+    "context-switches": {"policy-batch", "pin-threads"},
+    "thread-affinity": {"bind-ranks", "pin-threads"},
+    "branch-mispredictions": {"branch-hints", "profile-guided"},
+    "cache-misses": {"prefetch", "quiet-machine", "smt-off"},
+    "cpu-migrations": {"pin-threads", "policy-batch", "numa-balancing-off"},
+    "page-faults": {"jemalloc", "prefault"},
+    "dtlb-misses": {"jemalloc", "thp-always"},
+    "memory-refresh": {"refresh-rate"},
+    "emulation-faults": {"recompile"},
+    "l1-instruction-misses": {"smaller-code"},
+    "cpu-frequency": {
+        "cool-down",
+        "quiet-machine",
+        "no-idle-states",
+        "bios-performance-profile",
+        "governor-performance",
+    },
+    "numa-remote": {"numa-bind"},
+    "gpu-memory-copy": {"pinned-memory"},
+    "gpu-temperature": {"gpu-fan", "gpu-clock-cap"},
+    "gpu-frequency": {"gpu-fan", "gpu-clock-cap"},
+    "gpu-kernel-launch": {"cuda-streams", "cuda-graphs"},
+}
+TABLE_3 = [
+    ("context_switches", "pin-threads"),
+    ("dtlb_misses", "thp-always"),
+    ("cpu_migrations", "numa-balancing-off"),
+    ("cache_misses", "larger-cache"),
+    ("cache_misses", "smt-off"),
+    ("gpu-kernel-launch", "cuda-streams"),
+    ("gpu-initialisation", "keep-context"),
+    ("gpu-temperature", "gpu-fan"),
+    ("gpu-temperature", "gpu-clock-cap"),
+    ("gpu-frequency", "gpu-clock-cap"),
+]
+
+
+def test_there_are_enough_of_both():
+    assert len(factors()) >= 45 and len(mitigations()) >= 40
+    assert sum(mitigation.automated for mitigation in mitigations().values()) >= 40
+
+
+@pytest.mark.parametrize("factor", TABLE_1)
+def test_table_1_of_the_paper_is_reachable(factor):
+    assert TABLE_1[factor] <= set(explain_factor(factor).mitigations)
+
+
+@pytest.mark.parametrize("seen, mitigation", TABLE_3)
+def test_table_3_of_the_paper_is_reachable(seen, mitigation):
+    assert mitigation in explain_factor(seen).mitigations
+
+
+def test_every_reference_between_the_files_resolves():
+    for factor in factors().values():
+        assert set(factor.neighbours) <= set(factors()) - {factor.id}, factor
+        assert set(factor.mitigations) <= set(mitigations()), factor
+        assert set(factor.references) <= set(references()), factor
+    for mitigation in mitigations().values():
+        assert set(mitigation.references) <= set(references()), mitigation
+
+
+def test_nothing_is_unreachable():
+    offered = {name for factor in factors().values() for name in factor.mitigations}
+    cited = {
+        name
+        for entry in (*factors().values(), *mitigations().values())
+        for name in entry.references
+    }
+    assert offered == set(mitigations()) and cited == set(references())
+
+
+def test_each_metric_names_a_factor_that_exists():
+    named = _of_metrics(folder())
+    assert len(named) > 20
+    assert {factor for _, factor in named} <= set(factors())
+
+
+def test_what_the_layers_count_leads_to_a_factor():
+    """Labels, times and CPU time of the run itself are consequences of a longer run, or none of its
+    causes.
+    """
+    table = describe_columns()
+    consequences = {"user_s", "cpu_ns", "task_clock_ns", "process_cpu_ns"}
+    causes = [
+        name
+        for name, row in table.iterrows()
+        if row["kind"] in ("total", "level") and name not in consequences
+    ]
+    unknown = [name for name in causes if factor_of(name.replace("*", "some")) is None]
+    assert not [name for name in unknown if not name.startswith("noise_")], unknown
+
+
+def test_the_most_exact_pattern_decides():
+    assert (
+        explain_factor("irq_TLB").id == "tlb-shootdowns"
+        and explain_factor("irq_virtio0").id == "interrupts"
+    )
+    assert (
+        explain_factor("vm_pgmajfault_per_s").id == "major-faults"
+        and explain_factor("vm_nr_shmem").id == "kernel-memory-events"
+    )
+    assert explain_factor("page-faults") is explain_factor("minor_faults")
+    with pytest.raises(InputError, match="no factor is known for 'colour'"):
+        explain_factor("colour")
+
+
+def test_each_text_is_a_sentence_of_its_own():
+    seen: dict[str, str] = {}
+    for factor in factors().values():
+        for text in (factor.what, factor.how, factor.tell):
+            assert text.endswith(".") and len(text) > 25, factor
+            assert seen.setdefault(text, factor.id) == factor.id, "said twice"
+
+
+def test_papers_have_authors_and_those_with_a_doi_a_whole_one():
+    papers = [reference for reference in references().values() if reference.kind == "paper"]
+    assert len(papers) == 5 and all(paper.authors and paper.year for paper in papers)
+    assert all(re.fullmatch(r"10\.\d{4}/[\d.]+", paper.doi) for paper in papers if paper.doi)
+    assert all(
+        reference.title.startswith("Documentation/")
+        for reference in references().values()
+        if reference.kind == "kernel"
+    )
+
+
+def test_what_can_be_done_here_is_a_table_with_a_reason_for_each_no():
+    table = here()
+    assert (
+        set(table.index) == set(mitigations())
+        and (table["reason"][~table["possible"]].str.len() > 5).all()
+    )
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("- {id: a, name: Some}\n", "required property"),
+        (
+            (
+                "- {id: a, name: Some, what: Something long, by_hand: [x], references: [man-nice],"
+                " colour: red}\n"
+            ),
+            "unexpected",
+        ),
+        (
+            (
+                "- {id: a, name: Some, what: Something long, by_hand: [x], references: [man-nice],"
+                " actions: [{kind: magic}]}\n"
+            ),
+            "no kind of action 'magic'",
+        ),
+        (
+            (
+                "- {id: a, name: Some, what: Something long, by_hand: [x], references: [man-nice],"
+                " actions: [{kind: nice, speed: 1}]}\n"
+            ),
+            "does not take these arguments",
+        ),
+        (
+            (
+                "- {id: jemalloc, name: Some, what: Something long, by_hand: [x], references:"
+                " [man-nice]}\n"
+            ),
+            "there twice",
+        ),
+        ("- {id: [\n", "cannot be read"),
+    ],
+)
+def test_a_damaged_file_is_refused_and_named(tmp_path, monkeypatch, text, complaint):
+    place = tmp_path / "knowledge"
+    shutil.copytree(folder(), place)
+    (place / "mitigations" / "zz.yml").write_text(text)
+    monkeypatch.setenv("NOISEBOOK_KNOWLEDGE", str(place))
+    with pytest.raises(InputError, match=complaint):
+        mitigations()
+
+
+def test_without_the_repository_it_says_where_the_knowledge_would_be(tmp_path, monkeypatch):
+    monkeypatch.setenv("NOISEBOOK_KNOWLEDGE", str(tmp_path))
+    with pytest.raises(InputError, match="the knowledge is not here"):
+        knowledge.factors()
+    assert not Path(tmp_path / "factors").exists()
+
+
+def test_a_factor_shows_as_a_page_and_as_text():
+    factor = explain_factor("page_faults")
+    assert (
+        "<b>Page faults" in factor._repr_html_()
+        and "jemalloc" in str(factor)
+        and "getrusage(2)" in str(factor)
+    )

@@ -1,0 +1,303 @@
+"""The proof that a mitigation is in effect can fail: each way in which one silently is not must be
+noticed, and such a run is no data.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.errors import RunError, Unavailable
+from nbhelpers.measurement import Attachment, Campaign, Cell, finished, run_once
+from nbhelpers.mitigation import (
+    NOT_IN_EFFECT,
+    Treatment,
+    cells,
+    groups,
+    mitigations,
+    preparation,
+    settings,
+    treated,
+)
+from nbhelpers.mitigation.inherited import NoRandomisation
+from nbhelpers.mitigation.program import Environment, Preload, find_library
+from nbhelpers.mitigation.scheduling import Confined, Niced, PinnedThreads
+from nbhelpers.mitigation.settings import Setting
+from nbhelpers.workloads import program
+
+needs_two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU only")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def python(code: str, **fields):
+    return program([sys.executable, "-S", "-c", textwrap.dedent(code)], **fields)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A program that allocates and sleeps, linked dynamically and statically."""
+    folder = tmp_path_factory.mktemp("programs")
+    source = folder / "program.c"
+    source.write_text(
+        "#include <stdlib.h>\n#include <unistd.h>\nint main(void) { char *p = malloc(100000); p[5]"
+        " = 1; usleep(30000); return p[5] - 1; }\n"
+    )
+    for name, flags in (("dynamic", ()), ("static", ("-static",))):
+        done = subprocess.run(
+            ["gcc", "-O0", *flags, "-o", folder / name, source], capture_output=True, text=True
+        )
+        if done.returncode:
+            pytest.skip(f"the compiler cannot link {name} programs: {done.stderr.strip()[:80]}")
+    return folder
+
+
+def library() -> str:
+    name = next(
+        (name for name in ("jemalloc", "tcmalloc_minimal", "mimalloc") if find_library(name)), None
+    )
+    return name or pytest.skip("no allocator is installed: apt-get install libjemalloc2")
+
+
+def test_preloading_into_a_static_program_is_refused_beforehand(compiled):
+    action = Preload(library())
+    assert "statically linked" in action.possible(program(str(compiled / "static"))).reason
+    assert action.possible(program(str(compiled / "dynamic")))
+
+
+def test_preloading_into_a_static_program_is_noticed_in_the_process(compiled, binaries):
+    """Past the refusal: the environment says LD_PRELOAD, and nothing is mapped."""
+    action, workload = Preload(library()), program(str(compiled / "static"))
+    row = run_once(action.applied_to(workload), (Treatment("preload", [action]),))
+    assert row["status"] == NOT_IN_EFFECT and "is not mapped" in row["message"]
+
+
+def test_a_script_that_drops_the_library_is_noticed_and_one_that_keeps_it_is_not(
+    tmp_path, compiled, binaries
+):
+    action = Preload(library())
+    for name, line, status in (
+        ("keeps", f"exec {compiled / 'dynamic'}", "ok"),
+        ("drops", f"exec {compiled / 'static'}", NOT_IN_EFFECT),
+    ):
+        script = tmp_path / name
+        script.write_text(f"#!/bin/sh\n{line}\n")
+        script.chmod(0o755)
+        workload = program(str(script))
+        assert workload.start == "exec"
+        assert (
+            run_once(action.applied_to(workload), (Treatment("preload", [action]),))["status"]
+            == status
+        )
+
+
+def test_a_program_that_ends_before_it_can_be_looked_at_is_no_data(tmp_path, compiled, binaries):
+    action, workload = Preload(library()), program("true", start="exec")
+    row = run_once(action.applied_to(workload), (Treatment("preload", [action]),))
+    assert row["status"] in (NOT_IN_EFFECT, "ok")
+    assert row["status"] == "ok" or "before Preload could be looked at" in row["message"]
+
+
+def test_a_variable_that_another_allocator_ignores_is_noticed(compiled, binaries):
+    variable, preload = Environment({"MALLOC_ARENA_MAX": "2"}, needs="glibc"), Preload(library())
+    workload = variable.applied_to(preload.applied_to(program(str(compiled / "dynamic"))))
+    row = run_once(workload, (Treatment("both", [preload, variable]),))
+    assert row["status"] == NOT_IN_EFFECT and "not glibc's" in row["message"]
+
+
+def test_a_variable_for_openmp_in_a_program_without_it_is_noticed(compiled, binaries):
+    applied = treated("openmp-passive", program(str(compiled / "dynamic")))
+    row = run_once(*applied)
+    assert row["status"] == NOT_IN_EFFECT and "no OpenMP runtime" in row["message"]
+
+
+@needs_two_cpus
+def test_a_program_that_ignores_the_pinning_of_threads_is_noticed(binaries):
+    code = (
+        "import threading, time; threads = [threading.Thread(target=time.sleep, args=(0.2,)) for _"
+        " in range(2)]; [t.start() for t in threads]"
+    )
+    row = run_once(*treated([PinnedThreads()], python(code)))
+    assert row["status"] == NOT_IN_EFFECT and "may run on all CPUs" in row["message"]
+
+
+@needs_two_cpus
+def test_an_affinity_that_the_program_changes_under_way_is_noticed(binaries):
+    code = "import os, time; os.sched_setaffinity(0, range(os.cpu_count())); time.sleep(0.3)"
+    row = run_once(*treated([Confined("one")], python(code)))
+    assert row["status"] == NOT_IN_EFFECT and "may run on CPUs" in row["message"]
+
+
+@needs_two_cpus
+@needs_root
+def test_an_affinity_that_somebody_else_changes_under_way_is_noticed(binaries):
+    class Meddler(Attachment):
+        def released(self, t0_ns):
+            os.sched_setaffinity(self.pid, range(os.cpu_count()))
+
+        def armed(self, pid):
+            self.pid = pid
+
+    workload, attachments = treated([Confined("one")], program("sleep 0.2"))
+    assert run_once(workload, (*attachments, Meddler()))["status"] == NOT_IN_EFFECT
+
+
+@needs_root
+def test_a_setting_that_somebody_else_changes_under_way_is_noticed_and_left_as_it_is(binaries):
+    path = Path("/proc/sys/vm/stat_interval")
+    old = path.read_text()
+    workload, attachments = treated(
+        [Setting(str(path), "77")],
+        python(f"open('{path}', 'w').write('78'); import time; time.sleep(0.2)"),
+    )
+    try:
+        with pytest.warns(RuntimeWarning, match="left alone"):
+            row = run_once(workload, attachments)
+        assert (
+            row["status"] == NOT_IN_EFFECT
+            and "78, not 77" in row["message"]
+            and path.read_text().strip() == "78"
+        )
+    finally:
+        path.write_text(old)
+
+
+def test_a_nice_value_that_was_not_set_is_noticed(binaries):
+    class Forgetful(Niced):
+        def arm(self, pid):
+            pass
+
+    row = run_once(program("sleep 0.02"), (Treatment("nice", [Forgetful(5)]),))
+    assert row["status"] == NOT_IN_EFFECT and f"nice value {os.nice(0)}, not 5" in row["message"]
+
+
+def test_a_program_that_puts_its_own_layout_back_is_noticed(binaries):
+    """personality(0) acts at the next exec, and the kernel tells it at once."""
+    if not NoRandomisation().possible():
+        pytest.skip("the personality may not be changed here")
+    row = run_once(
+        *treated(
+            [NoRandomisation()],
+            python("import ctypes, time; ctypes.CDLL(None).personality(0); time.sleep(0.2)"),
+        )
+    )
+    assert row["status"] == NOT_IN_EFFECT and "randomised" in row["message"]
+
+
+def test_a_campaign_does_not_count_runs_without_their_mitigation(binaries, tmp_path, nothing_left):
+    """It records them, tries again, and gives up with the reason."""
+    workload, attachments = treated("openmp-passive", program("sleep 0.03"))
+    campaign = Campaign(
+        tmp_path / "runs",
+        [Cell("openmp-passive", workload, attachments=attachments)],
+        2,
+        max_failures=2,
+    )
+    with pytest.raises(RunError, match=NOT_IN_EFFECT):
+        campaign.run()
+    assert len(campaign.runs()) == 2 and finished(campaign.runs()).empty
+
+
+def test_treated_and_untreated_runs_are_interleaved_and_told_apart(
+    binaries, tmp_path, nothing_left
+):
+    if not mitigations()["statistics-rarely"].possible():
+        pytest.skip("this user may not change sysctls")
+    path = "/proc/sys/vm/stat_interval"
+    old = float(Path(path).read_text())
+    runs = finished(
+        Campaign(
+            tmp_path,
+            cells(program(f"cat {path}", seconds=r"(?P<seconds>\d+)"), ["statistics-rarely"]),
+            4,
+        ).run()
+    )
+    assert runs.groupby("cell")["seconds"].unique().map(list).to_dict() == {
+        "baseline": [old],
+        "statistics-rarely": [120.0],
+    }
+    assert dict(zip(runs["cell"], runs["mitigation"])) == {
+        "baseline": "none",
+        "statistics-rarely": "statistics-rarely",
+    }
+    assert (
+        set(runs["round"]) == {0, 1, 2, 3} and len(set(runs.groupby("round")["cell"].first())) == 2
+    ), "the order changes from round to round"
+
+
+def test_a_mitigation_that_is_not_possible_says_so_before_anything_is_run():
+    with pytest.raises(Unavailable, match="there is no library nonsense"):
+        treated([Preload("nonsense")], program("true"))
+
+
+KILLED = """
+    import sys, time
+    from nbhelpers.measurement import Attachment, run_once
+    from nbhelpers.mitigation import groups, preparation, settings, treated
+    from nbhelpers.workloads import program
+
+    class Told(Attachment):
+        def released(self, t0_ns):
+            print("running", flush=True)
+
+    workload, attachments = treated(ACTIONS, program("sleep 30"))
+    run_once(workload, (*attachments, Told()))
+"""
+
+
+STATE = {
+    "settings.Setting('/proc/sys/vm/stat_interval', '66')": (
+        lambda: Path("/proc/sys/vm/stat_interval").read_text()
+    ),
+    "settings.InterruptsAway()": lambda: {
+        path: path.read_text() for path in Path("/proc/irq").glob("[0-9]*/smp_affinity_list")
+    },
+    "settings.WorkqueuesAway()": lambda: Path("/sys/devices/virtual/workqueue/cpumask").read_text(),
+    "groups.CpuSet('one')": lambda: folders("cpuset"),
+    "groups.CpuWeight()": lambda: folders("cpu"),
+    "preparation.Latency(0)": lambda: Path("/dev/cpu_dma_latency").open("rb", buffering=0).read(4),
+}
+
+
+def folders(controller: str) -> list[str]:
+    return sorted(path.name for path in groups.hierarchy(controller).folder.glob("noisebook-*"))
+
+
+@needs_root
+def test_all_is_undone_after_a_sigkill(binaries):
+    """One of each kind of action on the machine, all at once in a process that is killed in the
+    middle of a run.
+    """
+    possible = [
+        text
+        for text in STATE
+        if eval(
+            text, {"settings": settings, "groups": groups, "preparation": preparation}
+        ).possible()
+    ]
+    before = {text: STATE[text]() for text in possible}
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(KILLED).replace("ACTIONS", f"[{', '.join(possible)}]"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout.readline() == "running\n", child.stderr.read()
+        during = {text: STATE[text]() for text in possible}
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close(), child.stderr.close()
+    assert len(possible) > 2 and not [text for text in possible if during[text] == before[text]]
+    until = time.monotonic() + 20
+    while {text: STATE[text]() for text in possible} != before and time.monotonic() < until:
+        time.sleep(0.05)
+    assert {text: STATE[text]() for text in possible} == before

@@ -1,0 +1,131 @@
+"""Skeletons of applications: the published counts are in them, and they run whatever the messages
+wait for.
+"""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.simulation import applications, patterns
+from nbhelpers.simulation.schedule import CALC, RECV, SEND
+
+from .dataflow import Flow, knowledge
+
+
+def collectives(schedule, ranks):
+    """How often each collective occurs: every part has tags of its own, and each collective a
+    number of messages of its own.
+    """
+    sends = schedule.kind == SEND
+    by_tag = Counter(schedule.column("tag")[sends].tolist())
+    known = {
+        patterns.binomial_bcast(ranks, 1).messages: "bcast",
+        patterns.barrier(ranks).messages: "barrier",
+        patterns.recursive_doubling_allreduce(ranks, 8).messages: "allreduce",
+    }
+    assert len(known) == 3
+    return Counter(known[count] for count in by_tag.values() if count in known)
+
+
+def test_pop_has_the_published_collectives():
+    schedule = applications.pop((3, 2), halos=False)  # 5, 18 and 12 messages: all different
+    assert collectives(schedule, 6) == {"bcast": 703, "barrier": 575, "allreduce": 608}
+    assert applications.POP_COLLECTIVES == {"bcast": 703, "barrier": 575, "allreduce": 608}
+    assert schedule.messages == 703 * 5 + 575 * 18 + 608 * 12
+
+
+def test_sweep3d_has_the_published_collectives():
+    schedule = applications.sweep3d((3, 2), blocks=2)
+    sweeps = 32 * 8 * 2 * (3 + 4)  # iterations, octants, blocks, neighbours
+    assert schedule.messages == 4 * 5 + 3 * 18 + 32 * 12 + sweeps
+    assert np.count_nonzero(schedule.column("size")[schedule.kind == SEND] == 36_000) == sweeps
+    assert (
+        np.count_nonzero((schedule.kind == CALC) & (schedule.column("size") == 100_000))
+        == 32 * 8 * 2 * 6
+    )
+
+
+def test_pop_reduces_twenty_times_as_often_as_sage_and_cth():
+    computed = {}
+    for name, schedule in (
+        (
+            "pop",
+            applications.pop(
+                (
+                    2,
+                    2,
+                ),
+                share=0.01,
+            ),
+        ),
+        ("sage", applications.sage((2, 2, 1), 6)),
+        ("cth", applications.cth((2, 2, 1), 6)),
+    ):
+        computed[name] = (
+            schedule.column("size")[: schedule.rank_start[1]][
+                schedule.kind[: schedule.rank_start[1]] == CALC
+            ].sum()
+            / 6
+        )
+    assert computed["sage"] == computed["cth"] == 20 * computed["pop"]
+
+
+def test_sizes_of_reductions_and_broadcasts():
+    def sizes(schedule):
+        return set(schedule.column("size")[schedule.kind == SEND].tolist())
+
+    assert sizes(applications.sage((2, 2, 2), 2, halo_bytes=77)) == {8, 77}
+    assert sizes(applications.cth((2, 2, 2), 2, halo_bytes=77)) == {32, 77, 1024}
+
+
+SKELETONS = {
+    "sweep3d": lambda: applications.sweep3d((3, 3), 0.05, blocks=2),
+    "pop": lambda: applications.pop((3, 3), 0.01),
+    "sage": lambda: applications.sage((2, 3, 2), 3),
+    "cth": lambda: applications.cth((2, 3, 2), 3, bcast_every=2),
+    "amg": lambda: applications.amg((3, 2, 3), 2),
+    "amg in two dimensions": lambda: applications.amg((5, 4), 1),
+}
+
+
+@pytest.mark.parametrize("name", SKELETONS)
+def test_skeletons_run_to_their_end(name):
+    schedule = SKELETONS[name]().validate()
+    assert all(known == set(range(schedule.ranks)) for known in knowledge(schedule))
+    flow = Flow(schedule)
+    assert len(flow.order) == len(schedule) and flow.kind.count(SEND) == flow.kind.count(RECV) > 0
+
+
+def test_amg_visits_ever_fewer_ranks_and_comes_back():
+    schedule = applications.amg((4, 4, 4), 1, compute_ns=64_000, reductions=1)
+    sends, sizes = schedule.kind == SEND, schedule.column("size")
+    part = np.digitize(
+        schedule.column("tag")[sends], [26, 52, 53, 79, 105]
+    )  # 26 tags a halo, 1 for the grid of a single rank
+    senders = schedule.rank_of(np.flatnonzero(sends))
+    assert {
+        number: len(set(senders[part == number].tolist())) for number in set(part.tolist())
+    } == {0: 64, 1: 8, 3: 8, 4: 64, 5: 64}
+    rank_0 = slice(0, int(schedule.rank_start[1]))
+    assert sizes[rank_0][schedule.kind[rank_0] == CALC].tolist() == [
+        64_000,
+        8_000,
+        1_000,
+        8_000,
+        64_000,
+        0,
+    ]
+    last = slice(int(schedule.rank_start[63]), None)
+    assert sizes[last][schedule.kind[last] == CALC].tolist() == [64_000, 0, 0, 0, 64_000, 0]
+
+
+def test_shares():
+    assert applications.scaled({"a": 100, "b": 3, "c": 0}, 0.1) == {"a": 10, "b": 1, "c": 0}
+    assert applications.spread({"a": 4, "b": 2}) == ["a", "b", "a", "a", "b", "a"]
+    assert (
+        Counter(applications.spread(applications.POP_COLLECTIVES)) == applications.POP_COLLECTIVES
+    )
+    with pytest.raises(InputError, match="share of 0"):
+        applications.pop((2, 2), share=0)

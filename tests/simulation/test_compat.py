@@ -1,0 +1,92 @@
+"""`compat` against the reference simulator: its recorded results, to the nanosecond."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nbhelpers.simulation.engine import simulate
+from nbhelpers.simulation.network import LogGOPS
+from nbhelpers.simulation.noise import Noise, read_detours
+
+from .programs import to_schedule
+from .reference import Reference, parse_goal
+
+CASES = Path(__file__).resolve().parents[3] / "shared" / "loggops-cases"
+FOUND = (
+    json.loads((CASES / "cases.json").read_text())["cases"]
+    if (CASES / "cases.json").exists()
+    else []
+)
+pytestmark = pytest.mark.skipif(
+    not FOUND,
+    reason="the reference simulator's cases are not beside this checkout (../shared/loggops-cases)",
+)
+
+
+def noise_of(case: dict) -> Noise | None:
+    if not case["noise"]:
+        return None
+    noise = case["noise"]
+    trace = read_detours(CASES / noise["trace"])
+    assert trace.compat_table[1] == noise["period_ns"]
+    if noise["seed"] is not None:
+        drawn = Noise.on_ranks(
+            trace, case["num_ranks"], seed=noise["seed"], cosched=noise["cosched"]
+        )
+        assert drawn.phase_ns.tolist() == (noise.get("phases_ns") or drawn.phase_ns.tolist())
+        return drawn
+    return Noise.on_ranks(trace, case["num_ranks"], phases_ns=np.array(noise["phases_ns"]))
+
+
+@pytest.mark.parametrize("case", FOUND, ids=lambda case: case["id"])
+def test_equals_the_reference_simulator(case: dict):
+    schedule = to_schedule(parse_goal(CASES / case["goal"]))
+    result = simulate(schedule, LogGOPS(**case["params"]), noise_of(case), mode="compat")
+    expected = {
+        **case,
+        **case.get("stable_order", {}),
+    }  # file order kept where the shipped binary scrambles it
+    finish = result.finish_ns.astype(np.int64)
+    assert result.events == case["events"]
+    assert (
+        int(finish.max()) == expected["max_finish"] and int(finish.argmax()) == expected["max_host"]
+    )
+    assert (
+        int(finish.min()) == expected["min_finish"] and int(finish.sum()) == expected["sum_finish"]
+    )
+    if expected.get("finish"):
+        assert finish.tolist() == expected["finish"]
+    assert (
+        hashlib.sha256(",".join(map(str, finish)).encode()).hexdigest() == expected["sha256_finish"]
+    )
+    if case["noise"] and case["noise"].get("noise_injected_ns"):
+        assert result.noise_ns.astype(np.int64).tolist() == case["noise"]["noise_injected_ns"]
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in FOUND if case["events"] < 3000][::3], ids=lambda case: case["id"]
+)
+def test_the_slow_implementation_equals_it_too(case: dict):
+    """So that the property tests compare with something that is itself held against the reference
+    simulator.
+    """
+    noise = noise_of(case)
+    traces = (
+        None
+        if noise is None
+        else [(*noise.traces[0].compat_table[0].T.tolist(), noise.traces[0].compat_table[1])]
+        * case["num_ranks"]
+    )
+    network = tuple(case["params"][name] for name in ("L", "o", "g", "G", "O", "S"))
+    slow = Reference(
+        parse_goal(CASES / case["goal"]),
+        network,
+        traces,
+        None if noise is None else noise.phase_ns.tolist(),
+        "compat",
+    )
+    finish, _ = slow.run()
+    assert int(sum(finish)) == {**case, **case.get("stable_order", {})}["sum_finish"]

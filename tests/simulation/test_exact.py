@@ -1,0 +1,427 @@
+"""The engine against the slow implementation on random programs, and `exact` against what it
+promises.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbhelpers.errors import InputError
+from nbhelpers.simulation.engine import Deadlock, simulate
+from nbhelpers.simulation.handshakes import with_handshakes
+from nbhelpers.simulation.network import LogGOPS
+from nbhelpers.simulation.noise import Detours, Noise, periodic
+from nbhelpers.simulation.schedule import Schedule, ScheduleError
+
+from .programs import random_program, to_schedule
+from .reference import Op, Reference, Stuck, finish_exact
+
+NETWORKS = [
+    (2500, 1500, 1000, 6, 0, 65535),
+    (1000, 700, 3000, 1, 2, 65535),
+    (500, 100, 50, 3, 1, 50),
+    (0, 10, 0, 0, 0, 65535),
+    (100, 2000, 10, 1, 1, 0),
+]
+TODAY = [
+    (1900, 230.25, 0, 0.079, 0, 4096),
+    (1300.5, 150, 1500, 0.0865, 0.013, 99),
+    (0, 0, 0, 0.04, 0, 65535),
+]
+
+
+def random_trace(
+    rng: np.random.Generator, overlapping: bool = True
+) -> tuple[list[int], list[int], int]:
+    """Whole-ns starts, durations and period; detours overlap, and may reach over the end."""
+    start = np.sort(rng.integers(0, 60_000, rng.integers(1, 12)))
+    duration = rng.integers(0, 9_000 if overlapping else 300, len(start))
+    return start.tolist(), duration.tolist(), int(start[-1]) + int(rng.integers(50_000, 150_000))
+
+
+def compare(
+    program_seed: int, network: tuple, mode: str, noise_seed: int | None, **options
+) -> None:
+    program = random_program(program_seed, **options)
+    schedule = to_schedule(program)
+    traces = phases = noise = None
+    if noise_seed is not None:
+        rng = np.random.default_rng(noise_seed)
+        raw = [random_trace(rng) for _ in program]
+        phases = rng.integers(0, 200_000, len(program))
+        noise = Noise.on_ranks(
+            [Detours(np.array(s, float), np.array(d, float), p) for s, d, p in raw],
+            len(program),
+            phases_ns=phases,
+        )
+        scale = 1000 if mode == "exact" else 1
+        traces = [([v * scale for v in s], [v * scale for v in d], p * scale) for s, d, p in raw]
+        phases = [int(phase) * scale for phase in phases]
+    try:
+        finish, injected = Reference(program, network, traces, phases, mode).run()
+    except Stuck:
+        with pytest.raises(Deadlock):
+            simulate(schedule, LogGOPS(*network), noise, mode=mode)
+        return
+    for record in (False, True):
+        result = simulate(schedule, LogGOPS(*network), noise, mode=mode, critical_path=record)
+        np.testing.assert_allclose(result.finish_ns, finish, rtol=1e-15)
+        np.testing.assert_allclose(result.noise_ns, injected, rtol=1e-15)
+    check_path(result)
+
+
+def check_path(result) -> None:
+    """The critical path of each rank goes from 0 to its end without a gap, and consists of costs
+    and noise only.
+    """
+    for rank in range(result.schedule.ranks):
+        path = result.path(rank)
+        if not len(path):
+            assert result.finish_ns[rank] == 0
+            continue
+        assert path["begin_ns"].iloc[0] == 0
+        np.testing.assert_allclose(path["end_ns"].iloc[-1], result.finish_ns[rank])
+        np.testing.assert_allclose(path["begin_ns"].to_numpy()[1:], path["end_ns"].to_numpy()[:-1])
+        np.testing.assert_allclose(
+            (path["clean_ns"] + path["noise_ns"]).sum(), result.finish_ns[rank], rtol=1e-12
+        )
+        assert (path["noise_ns"] >= -1e-9).all() and (
+            result.noise is not None or (path["noise_ns"] == 0).all()
+        )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from(NETWORKS), st.sampled_from(["exact", "compat"]))
+def test_one_cpu_without_noise(seed: int, network: tuple, mode: str):
+    compare(seed, network, mode, None, sizes=(0, 1, 2, 8, 100, 70000, 200000))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(0, 10**9),
+    st.sampled_from(NETWORKS),
+    st.integers(0, 10**6),
+    st.sampled_from(["exact", "compat"]),
+)
+def test_one_cpu_with_noise(seed: int, network: tuple, noise: int, mode: str):
+    compare(
+        seed,
+        network,
+        mode,
+        noise,
+        sizes=(1, 2, 8, 100, 700) if mode == "compat" else (0, 1, 2, 8, 100, 70000),
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(0, 10**9),
+    st.sampled_from(NETWORKS + TODAY),
+    st.one_of(st.none(), st.integers(0, 10**6)),
+    st.integers(1, 3),
+    st.integers(1, 3),
+)
+def test_several_cpus_and_nics(seed: int, network: tuple, noise: int | None, cpus: int, nics: int):
+    compare(seed, network, "exact", noise, cpus=cpus, nics=nics, sizes=(0, 1, 2, 100, 5000))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 10**9),
+    st.sampled_from(NETWORKS),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_several_cpus_and_nics_as_the_reference_has_them(
+    seed: int, network: tuple, cpus: int, nics: int, noisy: bool
+):
+    """Its events may lie in the past; the order is (time, number) all the same."""
+    program = random_program(seed, cpus=cpus, nics=nics, sizes=(1, 2, 100, 5000))
+    rng = np.random.default_rng(seed)
+    raw, phases = [random_trace(rng) for _ in program], rng.integers(0, 200_000, len(program))
+    noise = (
+        Noise.on_ranks(
+            [Detours(np.array(s, float), np.array(d, float), p) for s, d, p in raw],
+            len(program),
+            phases_ns=phases,
+        )
+        if noisy
+        else None
+    )
+    try:
+        finish, injected = Reference(
+            program, network, raw if noisy else None, phases.tolist(), mode="compat"
+        ).run()
+    except Stuck:
+        with pytest.raises(Deadlock):
+            simulate(to_schedule(program), LogGOPS(*network), noise, mode="compat")
+        return
+    result = simulate(to_schedule(program), LogGOPS(*network), noise, mode="compat")
+    assert result.finish_ns.tolist() == finish and result.noise_ns.tolist() == injected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from(TODAY), st.one_of(st.none(), st.integers(0, 10**6)))
+def test_todays_networks(seed: int, network: tuple, noise: int | None):
+    compare(seed, network, "exact", noise, sizes=(0, 1, 7, 4096, 1_000_003))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.integers(0, 10**9), st.sampled_from(NETWORKS), st.one_of(st.none(), st.integers(0, 10**6))
+)
+def test_crowds(seed: int, network: tuple, noise: int | None):
+    """Long lists: hundreds of messages between few ranks, so that lists become indexes and many
+    wait for one CPU.
+    """
+    compare(seed, network, "exact", noise, ranks=3, messages=250, sizes=(1, 8, 100))
+
+
+@pytest.mark.parametrize(
+    "trace", [periodic(1000, 100), periodic(33_333, 3)], ids=["1 kHz", "33 kHz"]
+)
+def test_thousands_of_ranks(trace: Detours):
+    """Enough events at a time for every way through the queue."""
+    ranks = 2200
+    noise = Noise.on_ranks(trace, ranks, seed=1)
+    program = []
+    for rank in range(ranks):
+        program.append(
+            [
+                Op(kind, 8, (rank + sign * 2**r) % ranks)
+                for r in range(12)
+                for kind, sign in (("send", 1), ("recv", -1))
+            ]
+        )
+        for r in range(11):
+            program[-1][2 * r + 1].after_done, program[-1][2 * r + 2].needs = [2 * r + 2], 1
+    scaled = ([0], [round(trace.duration_ns[0] * 1000)], round(trace.period_ns * 1000))
+    schedule = to_schedule(program)
+    finish, injected = Reference(
+        program, NETWORKS[0], [scaled] * ranks, (noise.phase_ns * 1000).tolist()
+    ).run()
+    result = simulate(schedule, LogGOPS(*NETWORKS[0]), noise)
+    np.testing.assert_allclose(result.finish_ns, finish, rtol=1e-15)
+    np.testing.assert_allclose(result.noise_ns, injected, rtol=1e-15)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**9))
+def test_a_receive_too_many_is_noticed(seed: int):
+    program = random_program(seed, lonely=True)
+    with pytest.raises(Deadlock, match="left over"):
+        simulate(to_schedule(program))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**9))
+def test_exact_equals_compat_where_there_is_nothing_to_mend(seed: int):
+    """One CPU, whole ns, no empty message, no noise; no large ones, because compat looks at the
+    size of the receive, not of the message.
+    """
+    schedule = to_schedule(random_program(seed, sizes=(1, 2, 8, 100)))
+    try:
+        exact = simulate(schedule)
+    except Deadlock:
+        return
+    assert exact.finish_ns.tolist() == simulate(schedule, mode="compat").finish_ns.tolist()
+
+
+# --- noise ----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 10**9), st.integers(0, 400_000), st.integers(0, 500_000))
+def test_a_calculation_ends_when_it_has_had_its_time(seed: int, phase: int, work: int):
+    rng = np.random.default_rng(seed)
+    start, duration, period = random_trace(rng)
+    trace = Detours(np.array(start, float), np.array(duration, float), period)
+    calc = Schedule.from_arrays(
+        [3], [3, 3, 3], [-1] * 3, [work, 1, work // 3], requires=([1, 2], [0, 1])
+    )
+    scaled = ([1000 * v for v in start], [1000 * v for v in duration], 1000 * period)
+    end = 0
+    for part in (work, 1, work // 3):
+        end = finish_exact(scaled, phase * 1000, end, part * 1000)
+    result = simulate(calc, noise=Noise.on_ranks(trace, 1, phases_ns=phase))
+    assert round(result.finish_ns[0] * 1000) == end
+    assert round(result.noise_ns[0] * 1000) == end - 1000 * (work + 1 + work // 3)
+
+
+def test_a_detour_that_strikes_while_another_is_made_up_for_counts():
+    trace = Detours(np.array([100.0, 190.0]), np.array([50.0, 30.0]), 10_000)
+    calc = Schedule.from_arrays([1], [3], [-1], 180)
+    assert simulate(calc, noise=Noise.on_ranks(trace, 1, phases_ns=0)).finish_ns.tolist() == [
+        180 + 50 + 30
+    ]
+    assert simulate(
+        calc, noise=Noise.on_ranks(trace, 1, phases_ns=0), mode="compat"
+    ).finish_ns.tolist() == [180], "record 0 is skipped, 1 begins after 180"
+
+
+def test_an_operation_longer_than_its_trace():
+    """The reference ends with a segmentation fault; the long-run average is work / (1 − share)."""
+    calc = Schedule.from_arrays([2], [3, 3], [-1, -1], 1_500_000_000, requires=([1], [0]))
+    result = simulate(calc, noise=Noise.on_ranks(periodic(1000, 100), 1, phases_ns=0))
+    assert result.finish_ns[0] == pytest.approx(3e9 / 0.9, abs=100_000)
+
+
+def test_compat_knows_long_operations_as_long_as_the_reference_does():
+    """Begun before the trace's last detour: the rest of the one that runs, and all later ones;
+    after it, the reference reads beyond its trace.
+    """
+    trace = Detours(np.array([100.0, 5000.0, 9000.0]), np.array([50.0, 30.0, 7.0]))
+    calc = Schedule.from_arrays([1], [3], [-1], 20_000)
+    for phase, lost in ((0, 30 + 7), (120, 30 + 30 + 7), (9000, 7)):
+        noise = Noise.on_ranks(trace, 1, phases_ns=phase)
+        assert simulate(calc, noise=noise, mode="compat").finish_ns.tolist() == [20_000 + lost]
+    with pytest.raises(InputError, match="beyond its trace"):
+        simulate(calc, noise=Noise.on_ranks(trace, 1, phases_ns=9001), mode="compat")
+
+
+def test_noise_while_waiting_for_bytes_is_absorbed():
+    """1 MiB at 1 ns a byte: the receiver's CPU only has to work for o; a detour in the megabyte's
+    wait costs nothing.
+    """
+    pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 2**20)
+    network = LogGOPS(L=1000, o=500, g=0, G=1, S=2**30)
+    quiet = simulate(pair, network)
+    late = Detours(np.array([50_000.0]), np.array([20_000.0]), 10**9)
+    early = Detours(np.array([1600.0]), np.array([20_000.0]), 10**9)
+    assert simulate(pair, network, late, phases_ns=0).finish_ns[1] == quiet.finish_ns[1]
+    assert simulate(pair, network, early, phases_ns=0).finish_ns[1] == quiet.finish_ns[1] + 20_000
+
+
+def test_noise_delays_the_message_it_strikes():
+    pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 1)
+    noise = Noise.on_ranks(
+        Detours(np.array([100.0]), np.array([5000.0]), 10**9), 2, phases_ns=0, noisy=[0]
+    )
+    exact, compat = (
+        simulate(pair, noise=noise, mode=mode).finish_ns for mode in ("exact", "compat")
+    )
+    assert exact.tolist() == [6500, 10_500] and compat.tolist() == [
+        1500,
+        5500,
+    ], "compat skips the trace's first record"
+
+
+# --- what else exact mends ------------------------------------------------------------------------
+
+
+def test_a_receive_on_another_cpu_is_causal():
+    """Section 1.6, 2 of the notes: the reference runs the calculation at 0, although the message
+    arrives at 14 us.
+    """
+    program = [
+        [Op("calc", 10_000), Op("send", 8, 1)],
+        [Op("recv", 8, 0, cpu=1), Op("calc", 100, cpu=1)],
+    ]
+    program[0][0].after_done, program[0][1].needs = [1], 1
+    program[1][0].after_done, program[1][1].needs = [1], 1
+    schedule = to_schedule(program)
+    assert simulate(schedule).finish_ns[1] == 10_000 + 1500 + 2500 + 1500 + 7 * 6 + 100
+
+
+def test_empty_messages_cost_nothing_by_the_byte():
+    pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 0)
+    assert simulate(pair).finish_ns.tolist() == [1500, 5500]
+    assert simulate(pair, mode="compat").finish_ns.tolist() == [1500, 5500 - 6]
+    assert simulate(pair, LogGOPS(O=2), mode="compat").finish_ns.tolist() == [1498, 5498]
+
+
+def test_fractions_of_a_nanosecond():
+    pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 2**20)
+    network = LogGOPS(L=3700, o=200.5, g=5, G=0.04, O=0, S=2**21)
+    assert simulate(pair, network).finish_ns[1] == pytest.approx(
+        2 * 200.5 + 3700 + (2**20 - 1) * 0.04, abs=1e-3
+    )
+
+
+# --- handshakes -----------------------------------------------------------------------------------
+
+
+class TestHandshakes:
+    NET = LogGOPS(L=2000, o=500, g=100, G=1, S=100)
+
+    def test_cost_two_hops_more(self):
+        """Request and clearance: 2o + L each; then 2o + L + (s − 1)G. The sender is done when its
+        third o is over.
+        """
+        pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 1001)
+        assert simulate(pair, self.NET, handshakes=True).finish_ns.tolist() == [
+            2 * 3000 + 500,
+            3 * 3000 + 1000,
+        ]
+        assert simulate(pair, self.NET).finish_ns.tolist() == [
+            2500,
+            3000 + 1000,
+        ], "without: done when it is matched, at the arrival"
+
+    def test_small_messages_have_none(self):
+        pair = Schedule.from_arrays([1, 1], [1, 2], [1, 0], 100)
+        assert with_handshakes(pair, 100) is pair and simulate(
+            pair, self.NET, handshakes=True
+        ).finish_ns.tolist() == [500, 3099]
+
+    def test_the_sender_waits_for_a_late_receive_and_hears_of_it_after_a_hop(self):
+        late = Schedule.from_arrays(
+            [1, 2], [1, 3, 2], [1, -1, 0], [1001, 50_000, 1001], requires=([2], [1])
+        )
+        assert simulate(late, self.NET, handshakes=True).finish_ns.tolist() == [
+            50_000 + 500 + 3000 + 500,
+            50_000 + 500 + 2 * 3000 + 1000,
+        ], "the request was taken after the calculation"
+
+    def test_what_comes_after_and_beside_a_message(self):
+        """A calculation that requires the send follows the data; one that requires only its begin
+        runs while the clearance is awaited.
+        """
+        ops = dict(
+            counts=[3, 1], kind=[1, 3, 3, 2], peer=[1, -1, -1, 0], size=[1001, 10, 300, 1001]
+        )
+        both = Schedule.from_arrays(**ops, requires=([1], [0]), irequires=([2], [0]))
+        result = simulate(both, self.NET, handshakes=True)
+        assert result.finish_ns.tolist() == [6500 + 10, 10_000]
+        assert len(result.schedule) == 8 and result.schedule.messages == 3
+
+    def test_that_cross_are_a_deadlock_and_named(self):
+        crossed = Schedule.from_arrays(
+            [2, 2], [1, 2, 1, 2], [1, 1, 0, 0], 1001, requires=([1, 3], [0, 2]), name="crossed"
+        )
+        with pytest.raises(Deadlock, match="crossed: rank"):
+            simulate(crossed, self.NET, handshakes=True)
+
+    @pytest.mark.parametrize(
+        "changes, said",
+        [
+            ({"peer": [1, -1]}, "ANY source"),
+            ({"tag": [0, -1]}, "ANY tag"),
+            ({"tag": 2**29}, "tag of 536870912"),
+        ],
+    )
+    def test_that_cannot_be_are_refused(self, changes: dict, said: str):
+        with pytest.raises(ScheduleError, match=said):
+            with_handshakes(
+                Schedule.from_arrays(
+                    **dict(counts=[1, 1], kind=[1, 2], peer=[1, 0], size=1001) | changes
+                ),
+                100,
+            )
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 10**9))
+    def test_are_stuck_where_a_rendezvous_is_and_nowhere_else(self, seed: int):
+        program = random_program(seed, wildcards=False, sizes=(1, 8, 70_000))
+        for op in (op for rank in program for op in rank):
+            op.tag += 2 * (op.size > 1000)  # large messages and small ones don't match each other
+        stuck = []
+        for handshakes in (False, True):
+            try:
+                simulate(to_schedule(program), LogGOPS(S=1000), handshakes=handshakes)
+                stuck.append(False)
+            except Deadlock:
+                stuck.append(True)
+        assert stuck[0] == stuck[1]

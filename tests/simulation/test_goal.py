@@ -1,0 +1,642 @@
+"""GOAL files: what is written is read, in every dialect; what is wrong is named; the binary is the
+reference's, byte for byte.
+"""
+
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nbhelpers.errors import InputError
+from nbhelpers.simulation import goal, patterns
+from nbhelpers.simulation.goal import read_goal, write_goal
+from nbhelpers.simulation.schedule import ANY, CALC, RECV, SEND, Schedule, ScheduleError
+
+REPOSITORY = Path(__file__).parents[2]
+CASES = REPOSITORY.parent / "shared" / "loggops-cases"
+COLUMNS = (
+    "rank_start",
+    "kind",
+    "peer",
+    "size",
+    "tag",
+    "cpu",
+    "nic",
+    "done_start",
+    "done_op",
+    "begun_start",
+    "begun_op",
+)
+EXAMPLES = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def same(one: Schedule, other: Schedule) -> None:
+    for column in COLUMNS:
+        a, b = getattr(one, column), getattr(other, column)
+        assert a.dtype == b.dtype and np.array_equal(a, b), column
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk(monkeypatch):
+    """Thousands of small files are written here."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+# --- random schedules, as plain lists -------------------------------------------------------------
+
+
+@st.composite
+def plans(draw):
+    """Ranks of (kind, peer, size, tag, cpu, nic), and dependencies (operation, needed, begun) in
+    file order, without cycles.
+    """
+    ranks = draw(st.integers(1, 5))
+    big = st.one_of(st.integers(0, 9), st.sampled_from([2**31, 2**32 - 1, 2**32, 2**63 - 1]))
+    small = st.one_of(st.just(0), st.integers(0, 255))
+    plan = []
+    for _ in range(ranks):
+        operations = []
+        for _ in range(draw(st.integers(0, 6))):
+            kind = draw(st.sampled_from([SEND, RECV, CALC]))
+            any_ok = -1 if kind == RECV else 0
+            peer = draw(st.integers(any_ok, ranks - 1))
+            tag = draw(st.one_of(st.integers(any_ok, 3), st.just(2**31 - 1)))
+            operations.append(
+                (
+                    kind,
+                    *(
+                        (0, draw(big), 0, draw(small), 0)
+                        if kind == CALC
+                        else (peer, draw(big), tag, draw(small), draw(small))
+                    ),
+                )
+            )
+        order = draw(st.permutations(range(len(operations))))
+        pairs = st.tuples(
+            st.integers(0, max(0, len(operations) - 1)),
+            st.integers(0, max(0, len(operations) - 1)),
+            st.booleans(),
+        )
+        wanted = draw(st.lists(pairs, max_size=8)) if len(operations) > 1 else []
+        needs = [(order[max(a, b)], order[min(a, b)], begun) for a, b, begun in wanted if a != b]
+        plan.append((operations, needs))
+    return plan
+
+
+def schedule_of(plan):
+    counts = [len(operations) for operations, _ in plan]
+    start = np.cumsum([0, *counts])
+    rows = np.array([row for operations, _ in plan for row in operations], np.int64).reshape(-1, 6)
+    edges = {
+        which: [
+            (start[rank] + a, start[rank] + b)
+            for rank, (_, needs) in enumerate(plan)
+            for a, b, begun in needs
+            if begun == flag
+        ]
+        for which, flag in (("requires", False), ("irequires", True))
+    }
+    edges = {
+        which: tuple(np.array(pairs, np.int64).reshape(-1, 2).T) for which, pairs in edges.items()
+    }
+    size, tag, cpu, nic = rows.T[2:] if len(rows) else (0, 0, 0, 0)
+    return Schedule.from_arrays(
+        counts, rows[:, 0].astype(np.uint8), rows[:, 1], size, tag=tag, cpu=cpu, nic=nic, **edges
+    )
+
+
+NOTHING = ["", " ", "\t", "  ", "/* x: send */", " /**/ ", "\r"]
+
+
+def handwritten(plan, seed):
+    """The plan as somebody may have written it: blocks and lines mixed up, forward references,
+    labels of all lengths, options in any order, comments anywhere.
+    """
+    dice = random.Random(seed)
+    gap = lambda: dice.choice([" ", "  ", "\t", " /* to 3 */ "])  # noqa: E731
+    blocks, labels = [], []
+    for rank, (operations, needs) in enumerate(plan):
+        names = dice.sample(
+            [
+                "a",
+                "B2",
+                "x_y",
+                "l1",
+                "l2",
+                "l9",
+                "operation",
+                "operation_1",
+                "operation_2",
+                "tag",
+                "to",
+                "b",
+                "requires",
+                "abcdefgh",
+                "abcdefghi",
+            ],
+            len(operations),
+        )
+        labels.append(names)
+        lines = []
+        for name, (kind, peer, size, tag, cpu, nic) in zip(names, operations, strict=True):
+            words = [
+                "send" if kind == SEND else "recv" if kind == RECV else "calc",
+                f"{size}" if kind == CALC else f"{size}{dice.choice(['', ' '])}b",
+            ]
+            words += [] if kind == CALC else ["to" if kind == SEND else "from", str(peer)]
+            options = [
+                (word, value)
+                for word, value in (("tag", tag), ("cpu", cpu), ("nic", nic))
+                if value or (dice.random() < 0.3 and (kind != CALC or word == "cpu"))
+            ]
+            dice.shuffle(options)
+            words += [f"{word}{gap()}{value}" for word, value in options]
+            lines.append(
+                dice.choice(NOTHING)
+                + name
+                + dice.choice(NOTHING)
+                + ":"
+                + gap().join(["", *words])
+                + dice.choice([*NOTHING, " // end"])
+            )
+        statements = iter(lines)
+        dependencies = iter(
+            [
+                f"{names[a]} {'irequires' if begun else 'requires'}{gap()}{names[b]}"
+                for a, b, begun in needs
+            ]
+        )
+        order = [statements] * len(lines) + [dependencies] * len(needs)
+        dice.shuffle(order)
+        mixed = [next(source) for source in order]
+        filler = ["", "// rank 7 {", "/* l1: calc 5\n} */", "   "]
+        blocks.append(
+            f"rank{gap()}{rank}{gap()}{{ {dice.choice(NOTHING)}\n"
+            + "".join(f"{line}\n{dice.choice(filler)}\n" for line in mixed)
+            + "}"
+            + dice.choice(["", "\n", " // done\n"])
+        )
+    order = list(range(len(blocks)))
+    dice.shuffle(order)
+    return "// head\n/* and\n more */ num_ranks" + gap() + str(len(plan)) + "\n" + "\n".join(
+        blocks[i] for i in order
+    ), [name for names in labels for name in names]
+
+
+@EXAMPLES
+@given(
+    plan=plans(),
+    seed=st.integers(0, 2**32),
+    piece=st.sampled_from([1, 2, 7, 64, 1 << 20]),
+    packed=st.booleans(),
+)
+def test_handwritten_text(plan, seed, piece, packed, tmp_path, monkeypatch):
+    text, labels = handwritten(plan, seed)
+    path = tmp_path / "x.goal"
+    path.write_bytes(gzip.compress(text.encode(), 1) if packed else text.encode())
+    with monkeypatch.context() as changed:
+        changed.setattr(goal, "_PIECE_BYTES", piece)
+        schedule = read_goal(path).validate()
+    same(schedule, schedule_of(plan))
+    assert list(schedule.label) == labels
+    lines = re.sub(
+        r"/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), text, flags=re.S
+    ).split("\n")
+    for label, line in zip(labels, schedule.line.tolist(), strict=True):
+        assert re.match(rf"\s*{label}\s*:", lines[line - 1])
+
+
+@EXAMPLES
+@given(plan=plans(), name=st.sampled_from(["x.goal", "x.goal.gz", "x.bin", "x.bin.gz"]))
+def test_round_trips(plan, name, tmp_path):
+    schedule = schedule_of(plan)
+    again = read_goal(write_goal(schedule, tmp_path / name)).validate()
+    same(again, schedule)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@EXAMPLES
+@given(plan=plans(), seed=st.integers(0, 2**32))
+def test_labels_survive_a_round_trip(plan, seed, tmp_path):
+    text, labels = handwritten(plan, seed)
+    (tmp_path / "a.goal").write_text(text)
+    first = read_goal(tmp_path / "a.goal")
+    second = read_goal(write_goal(first, tmp_path / "b.goal"))
+    same(first, second)
+    assert list(second.label) == labels
+
+
+def test_pieces_of_any_size_are_written(tmp_path, monkeypatch):
+    schedule = patterns.loop(patterns.halo((4, 5), 1000, 9), 3, 50, early_receives=True)
+    whole = (
+        write_goal(schedule, tmp_path / "a.goal").read_bytes(),
+        write_goal(schedule, tmp_path / "a.bin").read_bytes(),
+    )
+    monkeypatch.setattr(goal, "_WRITE_BYTES", 300)
+    assert (
+        write_goal(schedule, tmp_path / "b.goal").read_bytes(),
+        write_goal(schedule, tmp_path / "b.bin").read_bytes(),
+    ) == whole
+
+
+def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path, monkeypatch):
+    write_goal(patterns.barrier(3), tmp_path / "a.goal")
+    before = (tmp_path / "a.goal").read_bytes()
+    monkeypatch.setattr(goal, "_text_pieces", lambda *_: (_ for _ in [1 / 0]))
+    with pytest.raises(ZeroDivisionError):
+        write_goal(patterns.barrier(4), tmp_path / "a.goal")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.goal"] and (
+        tmp_path / "a.goal"
+    ).read_bytes() == before
+
+
+# --- the reference's files ------------------------------------------------------------------------
+
+
+def reference_text(path):
+    """The reference's dialect, read line by line with regular expressions."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    plan, labels, names = [], {}, []
+    with opened(path, "rt") as file:
+        for line in file:
+            line = line.strip()
+            statement = re.fullmatch(
+                r"(\w+): (send|recv|calc) (\d+)(?:b (?:to|from) (-?\d+))?(?: tag (-?\d+))?(?: cpu"
+                r" (\d+))?(?: nic (\d+))?",
+                line,
+            )
+            need = re.fullmatch(r"(\w+) (i?)requires (\w+)", line)
+            if line.startswith("rank"):
+                labels = {}
+                plan.append(([], []))
+            elif statement:
+                label, kind, *numbers = statement.groups()
+                labels[label] = len(plan[-1][0])
+                names.append(label)
+                size, peer, tag, cpu, nic = (int(number or 0) for number in numbers)
+                plan[-1][0].append(
+                    ({"send": SEND, "recv": RECV, "calc": CALC}[kind], peer, size, tag, cpu, nic)
+                )
+            elif need:
+                plan[-1][1].append((labels[need[1]], labels[need[3]], bool(need[2])))
+            else:
+                assert line in ("", "}") or line.startswith("num_ranks"), line
+    return plan, names
+
+
+def reference_binary(plan):
+    """The reference's binary, from its description: little endian, packed."""
+    ranks = []
+    for operations, needs in plan:
+        lists = [
+            (
+                [a for a, b, begun in needs if b == i and not begun],
+                [a for a, b, begun in needs if b == i and begun],
+            )
+            for i in range(len(operations))
+        ]
+        waits = [sum(a == i for a, *_ in needs) for i in range(len(operations))]
+        roots = [i for i, count in enumerate(waits) if not count]
+        appendix, records = [], b""
+        for (kind, peer, size, tag, cpu, nic), count, (done, begun) in zip(
+            operations, waits, lists, strict=True
+        ):
+            first = len(appendix)
+            appendix += done + begun
+            records += struct.pack(
+                "<IBIQIBBIIII",
+                count,
+                kind,
+                peer % 2**32,
+                size,
+                tag % 2**32,
+                cpu,
+                nic,
+                len(done),
+                first,
+                len(begun),
+                first + len(done),
+            )
+        ranks.append(
+            struct.pack(f"<II{len(roots)}I", len(operations), len(roots), *roots)
+            + records
+            + struct.pack(f"<{len(appendix)}I", *appendix)
+        )
+    rows = [row for operations, _ in plan for row in operations]
+    head = struct.pack(
+        "<IBB",
+        len(plan),
+        max((row[4] for row in rows), default=0),
+        max((row[5] for row in rows), default=0),
+    )
+    place, places = len(head) + 16 * len(ranks), b""
+    for rank in ranks:
+        places += struct.pack("<QQ", place, place + len(rank))
+        place += len(rank)
+    return struct.pack("<Q", 4223) + head + places + b"".join(ranks)
+
+
+@EXAMPLES
+@given(plan=plans())
+def test_the_binary_is_the_references(plan, tmp_path):
+    expected = reference_binary(plan)
+    assert write_goal(schedule_of(plan), tmp_path / "x.bin").read_bytes() == expected
+    (tmp_path / "y").write_bytes(expected)
+    same(read_goal(tmp_path / "y"), schedule_of(plan))
+
+
+def test_all_reference_cases(tmp_path):
+    if not CASES.exists():
+        pytest.skip("the reference cases are not kept in this repository")
+    cases = {case["goal"]: case for case in json.loads((CASES / "cases.json").read_text())["cases"]}
+    assert len(cases) > 50
+    for name, case in cases.items():
+        schedule, (plan, names) = read_goal(CASES / name).validate(), reference_text(CASES / name)
+        same(schedule, schedule_of(plan))
+        assert (schedule.ranks, schedule.events) == (case["num_ranks"], case["events"])
+        if len(schedule) < 5000:
+            (tmp_path / "x.bin").write_bytes(reference_binary(plan))
+            same(read_goal(tmp_path / "x.bin"), schedule)
+            assert list(schedule.label) == names
+
+
+def test_usual_labels_take_no_memory(tmp_path):
+    schedule = read_goal(write_goal(patterns.barrier(8), tmp_path / "x.goal"))
+    assert (
+        schedule.label.start is None
+        and schedule.label[-1] == "l6"
+        and schedule.label[1:3] == ["l2", "l3"]
+    )
+    with pytest.raises(IndexError):
+        schedule.label[48]
+
+
+def test_operations_without_labels(tmp_path):
+    (tmp_path / "x.goal").write_text("num_ranks 1\nrank 0 {\ncalc 1\na: calc 2\n calc 3\n}")
+    schedule = read_goal(tmp_path / "x.goal")
+    assert list(schedule.label) == ["", "a", ""]
+    assert list(read_goal(write_goal(schedule, tmp_path / "y.goal")).label) == ["l1", "l2", "l3"]
+    (tmp_path / "x.goal").write_text("num_ranks 1\nrank 0 {\ncalc 1\n}")
+    assert list(read_goal(tmp_path / "x.goal").label) in ([], [""])
+
+
+# --- what is wrong --------------------------------------------------------------------------------
+
+HEAD = "num_ranks 2\nrank 0 {\n"
+TAIL = "\n}\nrank 1 {\n}\n"
+
+
+@pytest.mark.parametrize(
+    "text, line, rank, said",
+    [
+        ("", None, None, "the end of the file"),
+        ("hello\n", 1, None, "'hello' where `num_ranks`"),
+        ("rank 0 {\n}\n", 1, None, "num_ranks"),
+        ("num_ranks 0\n", 1, None, "0 ranks"),
+        ("num_ranks x\n", 1, None, "'x' where a number"),
+        ("num_ranks 1\nnum_ranks 1\n", 2, None, "second `num_ranks`"),
+        ("num_ranks 99999999999\n", 1, None, "too large"),
+        ("num_ranks 1\nrank 1 {\n}\n", 2, None, "rank 1 does not exist"),
+        ("num_ranks 1\nrank 0 {\n}\nrank 0 {\n}\n", 4, 0, "second block of rank 0"),
+        ("num_ranks 3\nrank 2 {\n}\nrank 0 {\n}\n", None, 1, "no block for rank 1"),
+        ("num_ranks 2000000000\nrank 1999999999 {\n}", None, 0, "no block for rank 0"),
+        ("num_ranks 1\nl1: calc 5\n", 2, None, "outside of any rank"),
+        ("num_ranks 1\n}\n", 2, None, "outside of any rank"),
+        ("num_ranks 1\nrank 0 {\ncalc 5\n", 2, 0, "not closed"),
+        ("num_ranks 1\n/* \n\n", 2, None, "comment is not closed"),
+        (HEAD + "rank 1 {\n}\n}\n", 3, 0, "inside rank 0"),
+        (HEAD + "\nl1: calc -5" + TAIL, 4, 0, "negative"),
+        (HEAD + "l1: send -8b to 1" + TAIL, 3, 0, "negative"),
+        (HEAD + "l1: send 8b to 2" + TAIL, 3, 0, "peer 2 does not exist"),
+        (HEAD + "l1: send 8b to -1" + TAIL, 3, 0, "negative"),
+        (HEAD + "l1: recv 8b from -2" + TAIL, 3, 0, "negative"),
+        (HEAD + "l1: send 8b to 1 tag -1" + TAIL, 3, 0, "negative"),
+        (HEAD + "l1: send 9223372036854775808b to 1" + TAIL, 3, 0, "too large"),
+        (HEAD + "l1: send 99999999999999999999999b to 1" + TAIL, 3, 0, "too large"),
+        (HEAD + "l1: send 8b to 1 tag 2147483648" + TAIL, 3, 0, "too large"),
+        (HEAD + "l1: calc 8 cpu 256" + TAIL, 3, 0, "too large"),
+        (HEAD + "l1: send 8b to 1 nic 256" + TAIL, 3, 0, "too large"),
+        (HEAD + "l1: send 8 to 1" + TAIL, 3, 0, "'to' was not expected"),
+        (HEAD + "l1: send 8b from 1" + TAIL, 3, 0, "'from' was not expected"),
+        (HEAD + "l1: send 8b to" + TAIL, 3, 0, "'the end of the line' where a number"),
+        (HEAD + "l1: send 8bytes to 1" + TAIL, 3, 0, "'bytes' was not expected"),
+        (HEAD + "l1: calc 8 tag 1" + TAIL, 3, 0, "calculation has no 'tag'"),
+        (HEAD + "l1: calc 8 cpu 1 cpu 1" + TAIL, 3, 0, "second 'cpu'"),
+        (HEAD + "l1: calc 8 kpu 1" + TAIL, 3, 0, "'kpu' was not expected"),
+        (HEAD + "l1: calc 8 l2: calc 9" + TAIL, 3, 0, "'l2' was not expected"),
+        (HEAD + "l1: work 8" + TAIL, 3, 0, "'work' was not expected"),
+        (HEAD + "l1: calc 8\nl2: calc 1\nl1: calc 9" + TAIL, 5, 0, "label 'l1' is used twice"),
+        (HEAD + "l1: calc 8\n\nl1 requires later" + TAIL, 5, 0, "no operation 'later'"),
+        (HEAD + "l1: calc 8\nl1 requires l1" + TAIL, 4, 0, "depends on itself"),
+        (HEAD + "send: calc 8" + TAIL, 3, 0, "'send' as a label"),
+        (
+            HEAD
+            + "a: calc 8\nb: calc 8\nc: calc 1\nc requires a\na requires b\nb irequires a"
+            + TAIL,
+            "[78]",
+            0,
+            "cycle",
+        ),
+        (HEAD + "l1 needs l2" + TAIL, 3, 0, "not expected"),
+        (HEAD + "l1: calc 8 $" + TAIL, 3, 0, "'$' was not expected"),
+        (HEAD + "1: calc 8" + TAIL, 3, 0, "'1:' was not expected"),
+        (HEAD + "l1: calc 8\0" + TAIL, 3, 0, "not expected"),
+        (HEAD + "// " + "x" * 2_000_000 + TAIL, 3, 0, "more than a million"),
+        ("num_ranks 1 {\n", 1, None, "'{' was not expected"),
+        ("num_ranks 1\nrank 0\n{\n}\n", 2, 0, "was not expected"),
+    ],
+)
+def test_errors_say_what_and_where(text, line, rank, said, tmp_path):
+    path = tmp_path / "wrong.goal"
+    for content in (text, text.replace("\n", "\r\n")):
+        path.write_text(content, newline="")
+        with pytest.raises(ScheduleError) as error:
+            read_goal(path)
+        message = str(error.value)
+        assert said in message and str(path) in message
+        assert re.search(rf"line {line}\b", message) if line else "line" not in error.value.where
+        assert rank is None or f"rank {rank}" in error.value.where
+
+
+def test_a_long_cycle_is_named(tmp_path):
+    count = 20_000
+    lines = (
+        [f"l{i}: calc 1" for i in range(1, count + 1)]
+        + [f"l{i} requires l{i - 1}" for i in range(2, count + 1)]
+        + ["l5000 requires l15000"]
+    )
+    (tmp_path / "x.goal").write_text("num_ranks 1\nrank 0 {\n" + "\n".join(lines) + "\n}\n")
+    with pytest.raises(ScheduleError, match=r"cycle of dependencies: operation (\d+) ") as error:
+        read_goal(tmp_path / "x.goal")
+    assert 4999 <= int(re.search(r"operation (\d+)", str(error.value))[1]) <= 14999
+
+
+def test_binaries_that_are_used_up_or_cut_off(tmp_path):
+    path = write_goal(
+        patterns.sequence(patterns.barrier(5), patterns.scan(5, 3)), tmp_path / "x.bin"
+    )
+    whole = path.read_bytes()
+    path.write_bytes(struct.pack("<Q", 2342) + whole[8:])
+    with pytest.raises(ScheduleError, match="used up"):
+        read_goal(path)
+    for length in range(0, len(whole), 3):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ScheduleError):
+            read_goal(path)
+
+
+@pytest.mark.parametrize(
+    "at, value, said",
+    [
+        (4, 9, "unknown type"),
+        (5, 77, "peer"),
+        (0, 3, "count of dependencies"),
+        (23, 200, "list of dependents"),
+        (-4, 3, "roots"),
+    ],
+)
+def test_binaries_that_contradict_themselves(at, value, said, tmp_path):
+    path = write_goal(patterns.dissemination(2, 1), tmp_path / "x.bin")
+    whole = bytearray(path.read_bytes())
+    first_record = 8 + 6 + 2 * 16 + 8 + 4 * 2
+    whole[first_record + at] = value
+    path.write_bytes(whole)
+    with pytest.raises(ScheduleError, match=said):
+        read_goal(path)
+
+
+def test_files_that_are_not_there_and_archives_that_are_damaged(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        read_goal(tmp_path / "none")
+    packed = gzip.compress(b"num_ranks 1\nrank 0 {\n}\n" + b"// comment\n" * 1000)
+    for damage in (packed[:-20], packed[:40] + b"\xff\xff" + packed[42:]):
+        (tmp_path / "x.gz").write_bytes(damage)
+        with pytest.raises(InputError, match="x.gz"):
+            read_goal(tmp_path / "x.gz")
+
+
+# --- damage ---------------------------------------------------------------------------------------
+
+PLACE = st.floats(0, 1, exclude_max=True)
+WORDS = [
+    b"requires ",
+    b"l1: ",
+    b"}",
+    b"\n",
+    b"/*",
+    b"*/",
+    b" tag ",
+    b"rank 0 {",
+    b"-1",
+    b"99999999999999999999",
+    b"\xff\xff\xff\xff",
+    b"\0\0\0\0",
+]
+DAMAGE = st.lists(
+    st.one_of(
+        st.tuples(st.just("cut"), PLACE),
+        st.tuples(st.just("flip"), PLACE, st.integers(0, 255)),
+        st.tuples(st.just("drop"), PLACE, st.integers(1, 30)),
+        st.tuples(st.just("insert"), PLACE, st.sampled_from(WORDS)),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def damaged(content, damage):
+    for kind, place, *how in damage:
+        at = int(place * len(content))
+        content = {
+            "cut": lambda: content[:at],
+            "flip": lambda: content[:at] + bytes(how) + content[at + 1 :],  # noqa: B023
+            "drop": lambda: content[:at] + content[at + how[0] :],
+            "insert": lambda: content[:at] + how[0] + content[at:],
+        }[kind]()  # noqa: B023
+    return content
+
+
+@settings(EXAMPLES, max_examples=300)
+@given(plan=plans(), damage=DAMAGE, binary=st.booleans())
+def test_damaged_files_are_refused_or_sound(plan, damage, binary, tmp_path):
+    path = tmp_path / "file"
+    write_goal(schedule_of(plan), path, binary=binary)
+    path.write_bytes(damaged(path.read_bytes(), damage))
+    try:
+        schedule = read_goal(path)
+    except InputError as error:
+        assert str(path) in str(error)
+        return
+    same(read_goal(write_goal(schedule.validate(), tmp_path / "again")), schedule)
+
+
+def test_the_reader_is_clean_under_the_sanitizers(tmp_path):
+    """Twenty thousand mutations of a text and of a binary, in C, under the address and
+    undefined-behaviour sanitizers.
+    """
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if not compiler:
+        pytest.skip("no C compiler")
+    flags = [
+        "-std=c11",
+        "-O1",
+        "-g",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+        f"-I{REPOSITORY / 'simulator_c'}",
+    ]
+    (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
+    if subprocess.run(
+        [compiler, *flags, "-o", tmp_path / "empty", tmp_path / "empty.c"], capture_output=True
+    ).returncode:
+        pytest.skip("the compiler has no address sanitizer")
+    sources = [
+        *sorted((REPOSITORY / "simulator_c").glob("goal*.c")),
+        REPOSITORY / "tests/simulation/goal_driver.c",
+    ]
+    subprocess.run([compiler, *flags, "-o", tmp_path / "driver", *sources], check=True)
+    schedule = patterns.loop(
+        patterns.sequence(patterns.halo((2, 2), 100), patterns.binomial_bcast(4, 9)),
+        2,
+        50,
+        early_receives=True,
+    )
+    seeds = [
+        write_goal(schedule, tmp_path / "seed.goal"),
+        write_goal(schedule, tmp_path / "seed.bin"),
+        tmp_path / "hand.goal",
+    ]
+    seeds[2].write_text(
+        handwritten(
+            [
+                (
+                    [(CALC, 0, 5, 0, 1, 0), (RECV, ANY, 5, ANY, 0, 2), (SEND, 0, 5, 0, 0, 0)],
+                    [(0, 1, False), (2, 1, True)],
+                )
+            ],
+            5,
+        )[0]
+    )
+    done = subprocess.run(
+        [tmp_path / "driver", "20000", *seeds], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr[-2000:]
+    refused, read = (int(number) for number in done.stdout.split())
+    assert refused > 1000 and read > 100

@@ -1,0 +1,152 @@
+"""Intervals and comparisons against direct computations."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.statistics import (
+    STATISTICS,
+    adjusted_effect,
+    bootstrap_interval,
+    bootstrap_ratio,
+    compare,
+    summarise,
+)
+
+
+def test_interval_of_the_mean_agrees_with_the_normal_one():
+    values = np.random.default_rng(0).normal(10, 2, 400)
+    low, high = bootstrap_interval(values, "mean")
+    half = 1.96 * values.std(ddof=1) / 20
+    assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.03)
+
+
+def test_interval_covers_the_truth():
+    random = np.random.default_rng(1)
+    covered = [
+        low <= 5 <= high
+        for low, high in (
+            bootstrap_interval(random.normal(5, 1, 40), repeats=400) for _ in range(200)
+        )
+    ]
+    assert 0.88 <= np.mean(covered) <= 0.985
+
+
+def test_interval_takes_a_function_and_is_reproducible():
+    values = np.random.default_rng(2).exponential(1, 50)
+    assert bootstrap_interval(values, np.median, seed=5) == bootstrap_interval(
+        values, "median", seed=5
+    )
+    assert bootstrap_interval(values, level=0.5)[0] > bootstrap_interval(values, level=0.99)[0]
+
+
+def test_large_samples_are_resampled_in_parts():
+    values = np.random.default_rng(3).normal(1, 0.1, 30_000)
+    low, high = bootstrap_interval(values, repeats=200)
+    assert low < values.mean() < high
+
+
+@pytest.mark.parametrize("values, words", [([1.0], "too few"), ([1.0, np.nan], "position 1")])
+def test_unusable_values_are_refused(values, words):
+    with pytest.raises(InputError, match=words):
+        bootstrap_interval(values)
+    with pytest.raises(InputError, match=words):
+        bootstrap_ratio([1.0, 2.0], values)
+
+
+def test_unknown_statistic_is_refused():
+    with pytest.raises(InputError, match="mean, median"):
+        bootstrap_interval([1.0, 2.0], "mode")
+
+
+def test_comparison_agrees_with_pandas():
+    random = np.random.default_rng(4)
+    before = pd.DataFrame({"seconds": random.normal(1, 0.1, 80)})
+    after = pd.DataFrame({"seconds": random.normal(0.8, 0.02, 80)})
+    table = compare(before, after).table
+    expected = {
+        "mean": pd.Series.mean,
+        "median": pd.Series.median,
+        "sd": pd.Series.std,
+        "max": pd.Series.max,
+        "cv": lambda values: values.std() / values.mean(),
+        "p95": lambda values: values.quantile(0.95),
+    }
+    assert list(table.index) == list(STATISTICS)
+    for name, function in expected.items():
+        assert table.loc[name, "before"] == pytest.approx(function(before["seconds"]))
+        assert table.loc[name, "ratio"] == pytest.approx(
+            function(after["seconds"]) / function(before["seconds"])
+        )
+    assert (table["low"] <= table["ratio"]).all() and (table["ratio"] <= table["high"] + 1e-9).all()
+
+
+def test_verdict_tells_a_gain_from_none():
+    random = np.random.default_rng(5)
+    slow, fast = random.normal(1, 0.02, 60), random.normal(0.9, 0.02, 60)
+    assert f"mean is {1 - fast.mean() / slow.mean():.1%} lower" in compare(slow, fast).verdict
+    assert "No difference of the mean" in compare(slow, slow[::-1]).verdict
+
+
+def test_verdict_warns_of_two_blocks():
+    values = np.random.default_rng(6).normal(1, 0.02, 20)
+    first = pd.DataFrame({"seconds": values, "start_ns": np.arange(20), "status": "ok"})
+    later = first.assign(start_ns=np.arange(20) + 100)
+    mixed = first.assign(start_ns=np.arange(20) + 1)
+    assert "drift" in compare(first, later).verdict
+    assert "drift" not in compare(first, mixed).verdict
+
+
+def test_comparison_passes_over_failed_runs():
+    runs = pd.DataFrame({"seconds": [1.0, 1.1, 99.0], "status": ["ok", "ok", "timeout"]})
+    assert compare(runs, [1.0, 1.1]).table.loc["max", "before"] == 1.1
+
+
+def test_comparison_shows_itself():
+    comparison = compare([1.0, 1.1, 1.2], [1.0, 1.2, 1.1])
+    assert repr(comparison).startswith("Comparison(seconds: mean ratio 1.0000")
+    assert "<table" in comparison._repr_html_()
+
+
+def test_summary_of_cells():
+    runs = pd.DataFrame({"cell": ["b", "a"] * 10, "seconds": np.arange(20.0) + 1, "status": "ok"})
+    table = summarise(runs)
+    assert list(table.index) == ["b", "a"] and table.loc["a", "runs"] == 10
+    assert table.loc["b", "mean"] == pytest.approx(runs.loc[runs["cell"] == "b", "seconds"].mean())
+    assert (table["mean_low"] < table["mean"]).all() and (table["mean"] < table["mean_high"]).all()
+    with pytest.raises(InputError, match="no column 'cel'"):
+        summarise(runs, by="cel")
+
+
+def test_of_a_campaign_that_grew_only_what_was_measured_together_is_compared():
+    """The machine was twice as slow before the new cell came; neither few rounds nor many may take
+    that for its doing.
+    """
+    for rounds in (3, 20):
+        random = np.random.default_rng(rounds)
+        rows = [
+            {
+                "cell": cell,
+                "epoch": epoch,
+                "round": epoch * rounds + number,
+                "start_ns": 100 * (epoch * rounds + number) + place,
+                "status": "ok",
+                "seconds": (2 - epoch) * (1 + 0.01 * random.standard_normal()),
+            }
+            for epoch in (0, 1)
+            for number in range(rounds)
+            for place, cell in enumerate(("a", "b", "new")[: 2 + epoch])
+        ]
+        runs = pd.DataFrame(rows)
+        result = compare(runs[runs.cell == "a"], runs[runs.cell == "new"])
+        assert (
+            0.97 < result.table.loc["mean", "ratio"] < 1.03
+            and result.measured_in == f"{rounds}-{2 * rounds - 1}"
+        )
+        assert (
+            compare(runs[runs.cell == "a"], runs[runs.cell == "b"]).measured_in
+            == f"0-{2 * rounds - 1}"
+        )
+        effect = adjusted_effect(runs, "cell", "new", "a")
+        assert abs(effect["effect_percent"].iloc[0]) < 3 and effect["runs"].iloc[0] == 2 * rounds

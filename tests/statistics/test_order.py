@@ -1,0 +1,72 @@
+"""Time order: found where it was planted, and shuffles that respect it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.statistics import time_order
+from nbhelpers.statistics.order import positions, shuffles
+
+
+def test_exchangeable_runs_have_no_order():
+    found = [
+        time_order(np.random.default_rng(seed).normal(1, 0.1, 150), seed).found
+        for seed in range(60)
+    ]
+    assert sum(found) <= 3
+
+
+@pytest.mark.parametrize(
+    "kind, shape",
+    [
+        ("warm-up", lambda n: np.arange(n) < 15),
+        ("slow-down", lambda n: np.arange(n) >= 150),
+        ("drift", lambda n: np.linspace(0, 2, n)),
+        ("phases", lambda n: (np.arange(n) // 25) % 2),
+    ],
+)
+def test_the_kind_of_order(kind, shape):
+    values = np.random.default_rng(1).normal(1, 0.2, 200) + shape(200)
+    order = time_order(values)
+    assert order.found and order.kind == kind
+    assert time_order(-values, higher_is_better=True).kind == kind
+
+
+def test_a_change_is_dated():
+    values = np.random.default_rng(2).normal(1, 0.1, 200) + 0.3 * (np.arange(200) >= 80)
+    assert len(time_order(values).changes) == 1 and abs(time_order(values).changes[0] - 80) <= 2
+
+
+def test_blocks_grow_with_dependence():
+    def autoregression(rho):
+        random, values = np.random.default_rng(3), np.zeros(400)
+        for place in range(1, 400):
+            values[place] = rho * values[place - 1] + random.normal()
+        return values
+
+    blocks = [time_order(autoregression(rho)).block for rho in (0, 0.6, 0.9)]
+    assert blocks[0] == 1 and blocks[0] < blocks[1] < blocks[2]
+
+
+@pytest.mark.parametrize("block", [1, 7])
+def test_a_shuffle_is_a_rearrangement_that_keeps_neighbours(block):
+    stream = shuffles(100, block, np.random.default_rng(0))
+    for _ in range(20):
+        order = next(stream)
+        assert sorted(order) == list(range(100))
+        if block > 1:
+            step = np.abs(np.diff(order))
+            assert np.isin(step, (1, 99)).mean() > 0.8
+
+
+def test_positions_follow_the_start_times():
+    runs = pd.DataFrame({"start_ns": [30, 10, 20], "run": [1, 2, 3], "other": [1, 1, 2]})
+    assert positions(runs).tolist() == [1, 2, 0] and positions(runs, "run").tolist() == [0, 1, 2]
+    assert positions(runs[["other"]]).tolist() == [0, 1, 2]
+    with pytest.raises(InputError, match="no column 'strat_ns'"):
+        positions(runs, "strat_ns")
+
+
+def test_few_or_equal_runs_say_nothing():
+    assert not time_order([1.0, 2.0]).found and not time_order(np.ones(50)).found

@@ -1,0 +1,148 @@
+"""The study of natural worst runs: what is replayed of them, how their excess is split, and one
+real case.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.measurement import finished
+from nbhelpers.studies import (
+    describe_worst,
+    worst_campaign,
+    worst_cases,
+    worst_findings,
+    worst_table,
+)
+from nbhelpers.studies.worst_runs import BOTH, KERNEL, UNDISTURBED, WorstCase
+from nbhelpers.tracing._table import noise_events
+from nbhelpers.workloads import nbody
+
+MS = 1_000_000
+
+
+def noise(rows):
+    """Rows (run, kind, start_ms, length_ms)."""
+    run, kind, start, length = (
+        (np.array(column) for column in zip(*rows))
+        if rows
+        else ([], [], np.array([]), np.array([]))
+    )
+    start, length = np.asarray(start, float), np.asarray(length, float)
+    return noise_events(
+        {
+            "run": run,
+            "cpu": np.zeros(len(start)),
+            "kind": list(kind),
+            "source": list(kind),
+            "start_ns": start * MS,
+            "end_ns": (start + length) * MS,
+            "duration_ns": length * MS,
+            "policy": [""] * len(start),
+            "priority": np.zeros(len(start)),
+            "pid": np.zeros(len(start)),
+            "interrupted": ["workload"] * len(start),
+        }
+    )
+
+
+RUNS = pd.DataFrame(
+    {"run": range(6), "seconds": [0.10, 0.13, 0.10, 0.11, 0.10, 0.10], "status": "ok"}
+)
+EVENTS = noise(
+    [(run, "irq", 10, 1) for run in range(6)] + [(1, "irq", 30, 8), (1, "thread", 50, 3)]
+)
+STOLEN = noise([(1, "hardware", 70, 12), (3, "hardware", 20, 9)])
+
+
+def test_a_case_has_what_its_run_suffered_beyond_the_others():
+    first, second = worst_cases(RUNS, EVENTS, STOLEN, 2)
+    assert (first.run, second.run) == (1, 3)
+    assert sorted(first.kernel.events()["duration_ns"] // MS) == [
+        3,
+        8,
+    ], "the millisecond that every run had is not in it"
+    hardware = first.both.events().query("kind == 'hardware'")
+    assert hardware["duration_ns"].tolist() == [12 * MS] and hardware["policy"].tolist() == [
+        "SCHED_FIFO"
+    ]
+    assert second.kernel is None and set(second.both.events()["kind"]) == {"hardware"}
+    table = describe_worst([first, second])
+    assert table["kernel_ms"].tolist() == [11, 0] and table["hypervisor_ms"].tolist() == [12, 9]
+    assert worst_cases(RUNS, EVENTS, STOLEN.iloc[:0], 1)[0].both is None
+    with pytest.raises(InputError, match="6 worst runs of 6"):
+        worst_cases(RUNS, EVENTS, STOLEN, 6)
+
+
+def test_what_only_a_loop_saw_is_not_taken_for_the_hypervisors():
+    detours = noise([(run, "hardware", 10, 1) for run in range(6)] + [(1, "hardware", 30, 8)])
+    case = worst_cases(RUNS, detours, STOLEN.iloc[:0], 1)[0]
+    assert case.both is None and len(case.kernel.events()) == 1
+    table = worst_table(measured(calm=0.1, kernel=0.11), [case])
+    told = " ".join(worst_findings(table, "detours"))
+    assert "by replayed detours of a loop" in told and "kernel events" not in told
+
+
+def measured(**cells):
+    random = np.random.default_rng(0)
+    names = {
+        "calm": UNDISTURBED,
+        "kernel": f"{KERNEL} 1",
+        "both": f"{BOTH} 1",
+        "both_2": f"{BOTH} 2",
+    }
+    return pd.concat(
+        [
+            pd.DataFrame({"cell": names[name], "seconds": random.normal(mean, 0.002, 100)})
+            for name, mean in cells.items()
+        ]
+    )
+
+
+def test_the_excess_is_split_and_the_parts_add_up():
+    cases = worst_cases(RUNS, EVENTS, STOLEN, 2)
+    table = worst_table(
+        measured(calm=0.1, kernel=0.111, both=0.123, both_2=0.109), cases
+    ).set_index("case")
+    parts = table[["kernel_ms", "hypervisor_ms", "unexplained_ms"]].sum(axis=1)
+    assert np.allclose(parts, table["excess_ms"])
+    assert table.loc[1, ["kernel_ms", "hypervisor_ms", "unexplained_ms"]].tolist() == pytest.approx(
+        [11, 12, 7], abs=1
+    )
+    assert table.loc[2, ["kernel_ms", "hypervisor_ms", "unexplained_ms"]].tolist() == pytest.approx(
+        [0, 9, 1], abs=1
+    )
+    assert (
+        table.loc[1, "ratio"] == pytest.approx(0.123 / 0.13, abs=0.01)
+        and table.loc[1, "ratio_low"] < table.loc[1, "ratio"] < table.loc[1, "ratio_high"]
+    )
+    assert (
+        table.loc[1, "kernel_ms_low"] < 11 < table.loc[1, "kernel_ms_high"]
+        and table.loc[2, "kernel_ms_low"] == table.loc[2, "kernel_ms_high"] == 0
+    )
+    told = " ".join(worst_findings(table.reset_index()))
+    assert "2 slowest runs" in told and "by replayed hypervisor gaps" in told
+
+
+def test_a_case_with_nothing_to_replay_is_all_unexplained():
+    table = worst_table(measured(calm=0.1), [WorstCase(1, 5, 0.12, None, None)])
+    assert (
+        table["unexplained_ms"][0] == pytest.approx(20, abs=1)
+        and table["kernel_ms"][0] == table["hypervisor_ms"][0] == 0
+    )
+
+
+@pytest.mark.long
+def test_real_replays_of_both_parts_interleaved_with_the_undisturbed_program(tmp_path, binaries):
+    cases = worst_cases(RUNS, EVENTS, STOLEN, 1)
+    campaign = worst_campaign(tmp_path, nbody(1000, 10, threads=2), cases, runs=2)
+    runs = finished(campaign.run())
+    assert runs.groupby("cell").size().to_dict() == {
+        UNDISTURBED: 2,
+        f"{KERNEL} 1": 2,
+        f"{BOTH} 1": 2,
+    }
+    assert set(runs["noise"]) == {"none", cases[0].kernel.digest, cases[0].both.digest}
+    again = worst_campaign(tmp_path, nbody(1000, 10, threads=2), cases, runs=2, recorded_only=True)
+    assert len(finished(again.run())) == 6 and len(worst_table(runs, cases)) == 1

@@ -1,0 +1,179 @@
+"""Switches that the kernel did not report are inferred from who is named as running; what can't be
+known is counted.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbhelpers.tracing import noise_from_tracepoints
+from nbhelpers.tracing._missing_switches import mend_switches
+
+COLUMNS = {
+    "number": 0,
+    "prev_pid": 0,
+    "prev_prio": 120,
+    "prev_state": 0,
+    "next_pid": 0,
+    "next_prio": 120,
+    "delta_ns": 0,
+    "name": "",
+    "prev_comm": "",
+    "next_comm": "",
+}
+
+
+def row(time_ns, event, pid, cpu=0, **others):
+    return {"cpu": cpu, "time_ns": time_ns, "event": event, "pid": pid, **COLUMNS, **others}
+
+
+def switch(time_ns, prev, following, cpu=0, state=0):
+    return row(
+        time_ns,
+        "sched_switch",
+        prev,
+        cpu,
+        prev_pid=prev,
+        next_pid=following,
+        prev_comm=f"t{prev}",
+        next_comm=f"t{following}",
+        prev_state=state,
+    )
+
+
+def tick(time_ns, pid, cpu=0):
+    return [
+        row(time_ns, "local_timer_entry", pid, cpu, number=236),
+        row(time_ns + 10, "local_timer_exit", pid, cpu, number=236),
+    ]
+
+
+def wake(time_ns, pid, who, on=0):
+    """`pid`, running on CPU `on`, wakes `who` for CPU 0."""
+    return row(time_ns, "sched_wakeup", pid, on, next_pid=who, number=0)
+
+
+def table(*rows):
+    return pd.DataFrame(
+        [one for item in rows for one in (item if isinstance(item, list) else [item])]
+    )
+
+
+def threads(raw):
+    events = noise_from_tracepoints(raw, workload_pids=[1])
+    return events[events["kind"] == "thread"][
+        ["pid", "start_ns", "duration_ns", "source"]
+    ].values.tolist()
+
+
+def test_a_whole_trace_is_left_as_it_is():
+    raw = table(switch(0, 1, 7), tick(100, 7), switch(1000, 7, 1), tick(2000, 1))
+    assert mend_switches(raw).count == 0 and threads(raw) == [[7, 0, 990, "t7"]]
+
+
+def test_a_thread_that_left_unseen_is_not_charged_with_the_workloads_time():
+    raw = table(
+        switch(0, 1, 7), tick(100, 7), tick(5000, 1), switch(9000, 1, 8), switch(9100, 8, 1)
+    )
+    mended = mend_switches(raw)
+    assert (mended.count, mended.ambiguous_ns) == (1, 5000 - 110)
+    assert threads(raw) == [[7, 0, 100, "t7"], [8, 9000, 100, "t8"]]
+
+
+def test_a_hog_that_left_the_idle_task_unseen_counts_from_its_wakeup():
+    raw = table(
+        switch(0, 1, 0, state=1),
+        row(500, "local_timer_entry", 0, number=236),
+        wake(505, 0, 9),
+        row(510, "local_timer_exit", 0, number=236),
+        tick(4000, 9),
+        switch(9000, 9, 0, state=1),
+        switch(9500, 0, 1),
+    )
+    mended = mend_switches(raw)
+    assert (mended.count, mended.ambiguous_ns) == (1, 0)
+    ((pid, start_ns, duration_ns, source),) = threads(raw)
+    assert (
+        (pid, source) == (9, "t9")
+        and start_ns in (505, 510)
+        and duration_ns == pytest.approx(9000 - 510 - 10, abs=15)
+    )
+
+
+def test_a_thread_that_left_unseen_before_another_was_woken_leaves_the_cpu_idle_in_between():
+    raw = table(switch(0, 1, 7, state=1), tick(100, 7), wake(5000, 3, 9, on=1), switch(9000, 9, 1))
+    assert mend_switches(raw).count == 2
+    assert threads(raw) == [[7, 0, 100, "t7"], [9, 5000, 4000, "t9"]]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 50), st.integers(0, 3), st.booleans()), min_size=2, max_size=40
+    )
+)
+def test_the_mended_table_is_a_chain_whatever_is_missing(steps):
+    """Build an unbroken trace, leave switches out, mend: no record contradicts the one before it."""
+    time_ns, running, rows = 0, 1, []
+    for gap, following, kept in steps:
+        time_ns += 100 * gap
+        if following == running:
+            rows += tick(time_ns, running)
+        elif kept:
+            rows.append(switch(time_ns, running, following))
+        running = following
+    if not rows:
+        return
+    raw = table(rows)
+    mended = mend_switches(raw).raw
+    is_switch = (mended["event"] == "sched_switch").to_numpy()
+    before = np.where(is_switch, mended["prev_pid"], mended["pid"])
+    after = np.where(is_switch, mended["next_pid"], mended["pid"])
+    assert (after[:-1] == before[1:]).all() and (np.diff(mended["time_ns"]) >= 0).all()
+    assert len(mended) - len(raw) == mend_switches(raw).count
+
+
+def account(time_ns, pid, spent_ns, cpu=0):
+    return row(time_ns, "sched_stat_runtime", pid, cpu, next_pid=pid, delta_ns=spent_ns)
+
+
+def test_the_account_of_who_came_next_tells_when_an_unseen_switch_was():
+    raw = table(
+        switch(0, 1, 7),
+        tick(100, 7),
+        row(5000, "local_timer_entry", 1, number=236),
+        account(5003, 1, 4003),
+        row(5010, "local_timer_exit", 1, number=236),
+    )
+    mended = mend_switches(raw)
+    assert (mended.count, mended.ambiguous_ns) == (1, 0)
+    assert threads(raw) == [[7, 0, 990, "t7"]], (
+        "to 1000, where the workload's account begins, less the tick"
+    )
+
+
+def test_an_account_that_began_before_the_gap_tells_nothing():
+    raw = table(
+        switch(0, 1, 7),
+        tick(100, 7),
+        row(5000, "local_timer_entry", 1, number=236),
+        account(5003, 1, 9000),
+        row(5010, "local_timer_exit", 1, number=236),
+    )
+    mended = mend_switches(raw)
+    assert (mended.count, mended.ambiguous_ns) == (1, 5000 - 110)
+
+
+def test_the_account_settles_what_was_ambiguous_in_a_real_recording(data):
+    """The same recording with and without the account."""
+    from nbhelpers.tracing import read_raw_tracepoints
+
+    raw = read_raw_tracepoints(data / "stolen.tracepoints.gz")
+    with_account = mend_switches(raw)
+    without = mend_switches(raw[raw["event"] != "sched_stat_runtime"].reset_index(drop=True))
+    assert (
+        with_account.count == without.count > 0
+        and with_account.ambiguous_ns < 0.2 * without.ambiguous_ns
+    )

@@ -1,0 +1,393 @@
+"""The net-duration algorithm: hand-made sequences, random ones against the kernel's algorithm step
+by step, and the recorded agreement with osnoise.
+"""
+
+import gzip
+import re
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbhelpers.tracing import noise_from_tracepoints, read_raw_tracepoints, read_tracepoints
+from nbhelpers.tracing._missing_switches import mend_switches
+
+WL, WL2, KW, RT = 100, 101, 7, 8
+PRIO = {0: 120, WL: 120, WL2: 120, KW: 100, RT: 49, 55: 139, 15: 130, 16: 98}
+
+
+def raw(*rows):
+    """Rows: (time, event, number or (prev, state, next)), all on CPU 0 unless a fourth element says
+    otherwise; who runs is followed.
+    """
+    running, table = {}, []
+    for _, event, what, *cpu in reversed(
+        rows
+    ):  # who runs before a CPU's first switch is who that switch takes it from
+        if event == "sched_switch":
+            running[cpu[0] if cpu else 0] = what[0]
+    for time, event, what, *cpu in rows:
+        cpu = cpu[0] if cpu else 0
+        row = {
+            "cpu": cpu,
+            "time_ns": time,
+            "event": event,
+            "pid": running.get(cpu, 0),
+            "number": -1,
+            "name": "",
+            "prev_pid": 0,
+            "prev_prio": 0,
+            "prev_state": 0,
+            "next_pid": 0,
+            "next_prio": 0,
+            "prev_comm": "",
+            "next_comm": "",
+            "delta_ns": 0,
+        }
+        if event == "sched_switch":
+            prev, state, following = what
+            row |= {
+                "pid": prev,
+                "prev_pid": prev,
+                "prev_state": state,
+                "next_pid": following,
+                "prev_prio": PRIO[prev],
+                "next_prio": PRIO[following],
+                "prev_comm": f"c{prev}",
+                "next_comm": f"c{following}",
+            }
+            running[cpu] = following
+        elif event == "sched_process_fork":
+            row |= {"prev_pid": what[0], "next_pid": what[1]}
+        elif event == "nmi_handler":
+            row |= {"delta_ns": what}
+        else:
+            row |= {"number": what, "name": "eth0" if event == "irq_handler_entry" else ""}
+        table.append(row)
+    return pd.DataFrame(table)
+
+
+def told(events):
+    return [
+        tuple(row)
+        for row in events[
+            ["kind", "source", "start_ns", "end_ns", "duration_ns", "interrupted"]
+        ].values.tolist()
+    ]
+
+
+def test_an_interrupt_in_a_softirq_in_a_thread():
+    table = raw(
+        (0, "sched_switch", (WL, 0, KW)),
+        (100, "softirq_entry", 9),
+        (110, "local_timer_entry", 236),
+        (140, "local_timer_exit", 236),
+        (200, "softirq_exit", 9),
+        (300, "sched_switch", (KW, 1, WL)),
+    )
+    assert told(noise_from_tracepoints(table, [WL])) == [
+        ("thread", "c7", 0, 300, 200, "workload"),
+        ("softirq", "RCU", 100, 200, 70, "other"),
+        ("irq", "local_timer", 110, 140, 30, "other"),
+    ]
+
+
+def test_an_nmi_takes_from_everything_beneath_it():
+    table = raw(
+        (0, "sched_switch", (WL, 0, KW)),
+        (100, "softirq_entry", 3),
+        (110, "irq_handler_entry", 27),
+        (130, "nmi_handler", 10),
+        (140, "irq_handler_exit", 27),
+        (200, "softirq_exit", 3),
+        (300, "sched_switch", (KW, 1, WL)),
+    )
+    assert told(noise_from_tracepoints(table, [WL])) == [
+        ("thread", "c7", 0, 300, 200, "workload"),
+        ("softirq", "NET_RX", 100, 200, 70, "other"),
+        ("irq", "eth0", 110, 140, 20, "other"),
+        ("nmi", "nmi", 120, 130, 10, "other"),
+    ]
+
+
+def test_exits_without_entry_and_entries_without_exit():
+    """In flight when recording began, or an exit that was lost: no event, and nothing is taken from
+    others.
+    """
+    table = raw(
+        (5, "local_timer_exit", 236),
+        (6, "softirq_exit", 9),
+        (10, "sched_switch", (WL, 0, KW)),
+        (20, "local_timer_entry", 236),
+        (30, "local_timer_entry", 236),
+        (40, "local_timer_exit", 236),
+        (50, "softirq_entry", 1),
+        (60, "sched_switch", (KW, 1, WL)),
+        (70, "reschedule_entry", 253),
+        (75, "local_timer_exit", 236),
+    )
+    assert told(noise_from_tracepoints(table, [WL])) == [
+        ("thread", "c7", 10, 60, 40, "workload"),
+        ("irq", "local_timer", 30, 40, 10, "other"),
+    ]
+
+
+def test_ksoftirqd():
+    """Softirqs that ksoftirqd runs are softirq noise; the thread is what remains."""
+    table = raw(
+        (0, "sched_switch", (0, 0, 15)),
+        (10, "softirq_entry", 1),
+        (60, "softirq_exit", 1),
+        (100, "sched_switch", (15, 1, 0)),
+    )
+    assert told(noise_from_tracepoints(table, [WL])) == [
+        ("thread", "c15", 0, 100, 50, "idle"),
+        ("softirq", "TIMER", 10, 60, 50, "other"),
+    ]
+
+
+def test_policies_and_priorities_are_the_true_ones():
+    table = raw(
+        (0, "sched_switch", (WL, 0, KW)),
+        (1, "sched_switch", (KW, 0, RT)),
+        (2, "sched_switch", (RT, 0, 55)),
+        (3, "sched_switch", (55, 0, 16)),
+        (4, "sched_switch", (16, 0, WL)),
+    )
+    events = noise_from_tracepoints(table, [WL])
+    assert events[["policy", "priority"]].values.tolist() == [
+        ["SCHED_OTHER", -20],
+        ["SCHED_FIFO", 50],
+        ["SCHED_OTHER", 19],
+        ["SCHED_FIFO", 1],
+    ]
+
+
+@pytest.mark.parametrize(
+    "prio, wanted",
+    [
+        (-1, ("SCHED_DEADLINE", 0)),
+        (0, ("SCHED_FIFO", 99)),
+        (98, ("SCHED_FIFO", 1)),
+        (100, ("SCHED_OTHER", -20)),
+        (139, ("SCHED_OTHER", 19)),
+    ],
+)
+def test_the_kernels_scale_of_priorities(prio, wanted):
+    table = raw((0, "sched_switch", (WL, 0, KW)), (1, "sched_switch", (KW, 0, WL)))
+    table.loc[1, "prev_prio"] = prio
+    assert noise_from_tracepoints(table, [WL])[["policy", "priority"]].values.tolist() == [
+        list(wanted)
+    ]
+
+
+def test_whom_a_thread_interrupted():
+    """A preempted workload, through a chain of threads; a workload that slept; one that went on
+    elsewhere; an idle CPU.
+    """
+    table = raw(
+        (0, "sched_switch", (WL, 0, KW)),
+        (10, "sched_switch", (KW, 1, RT)),
+        (20, "sched_switch", (RT, 1, WL)),
+        (30, "sched_switch", (WL, 1, KW)),
+        (40, "sched_switch", (KW, 1, 0)),
+        (50, "sched_switch", (0, 0, KW)),
+        (60, "sched_switch", (KW, 1, WL)),
+        (70, "sched_switch", (WL, 256, KW)),
+        (71, "sched_switch", (0, 0, WL), 1),
+        (80, "sched_switch", (KW, 1, RT)),
+        (90, "sched_switch", (RT, 1, 0)),
+    )
+    assert [event[-1] for event in told(noise_from_tracepoints(table, [WL]))] == [
+        "workload",
+        "workload",
+        "other",
+        "idle",
+        "workload",
+        "other",
+    ]
+
+
+def test_children_of_the_workload_are_the_workload_and_the_harness_is_nothing():
+    table = raw(
+        (0, "sched_process_fork", (WL, WL2)),
+        (1, "sched_process_fork", (WL2, 16)),
+        (2, "sched_process_fork", (KW, 15)),
+        (10, "sched_switch", (0, 0, WL2)),
+        (20, "sched_switch", (WL2, 0, 16)),
+        (30, "sched_switch", (16, 0, 15)),
+        (40, "sched_switch", (15, 0, 55)),
+        (50, "sched_switch", (55, 0, 0)),
+    )
+    assert noise_from_tracepoints(table, [WL], excluded_pids=[55]).pid.tolist() == [15]
+
+
+def test_threads_over_the_edges_of_the_recording():
+    """Nobody else was switched in, so they ran from its begin and to its end; net of the interrupts
+    there.
+    """
+    table = raw(
+        (20, "local_timer_entry", 236),
+        (25, "local_timer_exit", 236),
+        (100, "sched_switch", (KW, 0, WL)),
+        (200, "sched_switch", (WL, 0, RT)),
+        (210, "local_timer_entry", 236),
+        (220, "local_timer_exit", 236),
+    )
+    assert noise_from_tracepoints(table, [WL]).kind.tolist() == ["irq", "irq"]
+    events = noise_from_tracepoints(table, [WL], recorded=(10, 300))
+    threads = events[events.kind == "thread"]
+    assert told(threads) == [
+        ("thread", "c7", 10, 100, 85, "other"),
+        ("thread", "c8", 200, 300, 90, "workload"),
+    ]
+    assert threads.policy.tolist() == ["SCHED_OTHER", "SCHED_FIFO"]
+    assert noise_from_tracepoints(
+        table, [WL], recorded=(10, 300), window=(50, 250)
+    ).duration_ns.tolist() == [47, 45, 10]
+
+
+def test_nothing_recorded():
+    events = noise_from_tracepoints(
+        raw((0, "local_timer_entry", 236)).iloc[:0], [WL], recorded=(0, 10)
+    )
+    assert events.empty and list(events.columns)[:4] == ["run", "cpu", "kind", "source"]
+
+
+EVENT = st.tuples(
+    st.integers(0, 30),
+    st.integers(0, 2),
+    st.sampled_from(
+        [
+            ("local_timer_entry", 236),
+            ("local_timer_exit", 236),
+            ("irq_handler_entry", 27),
+            ("irq_handler_exit", 27),
+            ("softirq_entry", 9),
+            ("softirq_exit", 9),
+            ("softirq_entry", 1),
+            ("softirq_exit", 1),
+            ("nmi_handler", 3),
+            ("sched_switch", None),
+        ]
+    ),
+    st.sampled_from([0, WL, KW, RT]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(EVENT, max_size=60))
+def test_any_sequence_gives_what_the_kernels_algorithm_gives(slow_account, sequence):
+    time, current, rows = 1000, {}, []
+    for step, cpu, (event, number), following in sequence:
+        time += step + 4
+        what = (current.get(cpu, 0), 0, following) if event == "sched_switch" else number
+        current[cpu] = following if event == "sched_switch" else current.get(cpu, 0)
+        rows.append((time, event, what, cpu))
+    table = raw(*rows) if rows else raw((0, "nmi_handler", 1)).iloc[:0]
+    slow = slow_account(
+        list(
+            table.sort_values(["cpu", "time_ns"])[
+                ["cpu", "time_ns", "event", "number", "name", "prev_pid", "next_pid", "delta_ns"]
+            ].itertuples(index=False, name=None)
+        )
+    )
+    wanted = sorted(event for event in slow if event[2] not in (0, WL))
+    events = noise_from_tracepoints(table, [WL])
+    ours = sorted(
+        (
+            row.cpu,
+            row.kind,
+            row.pid if row.kind == "thread" else row.source,
+            row.start_ns,
+            row.end_ns,
+            row.duration_ns,
+        )
+        for row in events.itertuples()
+    )
+    assert [tuple(map(str, event)) for event in ours] == [
+        tuple(map(str, event)) for event in wanted
+    ]
+
+
+# ---- recorded ------------------------------------------------------------------------------------
+
+
+def test_a_recorded_second_against_the_kernels_algorithm(recorded, slow_account):
+    path = recorded("contended")
+    table = mend_switches(read_raw_tracepoints(path)).raw
+    slow = slow_account(
+        list(
+            table[["cpu", "time_ns", "event", "number", "name", "prev_pid", "next_pid", "delta_ns"]]
+            .astype({"event": str, "name": str})
+            .itertuples(index=False, name=None)
+        )
+    )
+    ours = noise_from_tracepoints(table)
+    wanted = [event for event in slow if event[2] != 0]
+    assert sorted(zip(ours.cpu, ours.kind, ours.start_ns, ours.end_ns, ours.duration_ns)) == sorted(
+        (e[0], e[1], *e[3:]) for e in wanted
+    )
+
+
+def test_net_times_fill_a_cpu_exactly(recorded):
+    """No nanosecond counts twice: all there is between the first and the last switch, idle and
+    workload too, sums to the time between.
+    """
+    table = read_raw_tracepoints(recorded("contended"))
+    table[["prev_pid", "next_pid"]] += 1  # then nobody is idle, and all is reported
+    for cpu in (0, 1):
+        mine = table[table.cpu == cpu]
+        switches = mine.loc[mine.event == "sched_switch", "time_ns"]
+        events = noise_from_tracepoints(mine)
+        inside = events[
+            (events.start_ns >= switches.iloc[0]) & (events.end_ns <= switches.iloc[-1])
+        ]
+        assert inside.duration_ns.sum() == switches.iloc[-1] - switches.iloc[0]
+
+
+def test_a_recorded_region(recorded, data):
+    """The detour loop was the workload (its two threads, and the shell's child that started them);
+    times count from its start.
+    """
+    path = recorded(
+        "contended",
+        workload_pids=[21736, 21737, 21738],
+        start_ns=2334632154549,
+        end_ns=2335632154563,
+        run=5,
+        off_ns=2336000000000,
+    )
+    events = read_tracepoints(path)
+    assert (
+        set(events.run) == {5}
+        and events.start_ns.min() >= 0
+        and events.end_ns.max() <= 1_000_000_014
+    )
+    assert (
+        not events.source.str.startswith("detour").any()
+        and not events.source.str.startswith("swapper").any()
+    )
+    text = gzip.decompress((data / "contended.trace.txt.gz").read_bytes()).decode()
+    ticks = [
+        float(stamp) for stamp in re.findall(r"\[000\] \S+ +([\d.]+): local_timer_entry", text)
+    ]
+    assert ((events.source == "local_timer") & (events.cpu == 0)).sum() == sum(
+        2334.632154 <= stamp < 2335.632154 for stamp in ticks
+    )
+    assert events.loc[events.kind == "thread", "interrupted"].eq("workload").sum() > 50
+    nice = {
+        int(prio) - 120 for prio in re.findall(r"next_comm=cc1 next_pid=\d+ next_prio=(\d+)", text)
+    }
+    assert (
+        set(events.loc[events.source == "cc1", "priority"]) == nice == {19}
+        and read_tracepoints(path, run=9).run.eq(9).all()
+    )
+
+
+def test_osnoise_and_tracepoints_of_the_same_seconds_agree(
+    recorded, data, check_agreement, vm_pages
+):
+    """Recorded in the emulated PC, in one buffer; `test_vm.py` does it afresh."""
+    assert check_agreement(data / "vm-both.trace.gz", recorded("vm-both"), *vm_pages) > 800

@@ -1,0 +1,325 @@
+"""`Tracer` on this machine: a planted hog is found, lost events fail a run, nothing is left behind;
+and the reading of campaigns.
+"""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError, LostEvents, NoisebookError
+from nbhelpers.machine import doctor, kernel
+from nbhelpers.measurement import Attachment, run_once
+from nbhelpers.tracing import (
+    Tracer,
+    event_costs_ns,
+    read_osnoise,
+    read_raw_tracepoints,
+    read_tracepoints,
+    read_traces,
+    summary,
+)
+from nbhelpers.workloads import binary_folder, nbody, program
+
+INSTANCES = Path("/sys/kernel/tracing/instances")
+HOG = """
+import os, sys, time
+os.sched_setaffinity(0, {0})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(33))
+print("ready", flush=True)
+sys.stdin.readline()
+time.sleep(0.06)
+end = time.monotonic() + 0.05
+while time.monotonic() < end: pass
+print(os.getpid(), flush=True)
+"""
+
+
+def instances() -> list[str]:
+    """Those of tracefs; where nobody else had it mounted, it is unmounted again after a trace."""
+    return os.listdir(INSTANCES) if INSTANCES.exists() else []
+
+
+@pytest.fixture(scope="module")
+def can():
+    return doctor().capabilities
+
+
+@pytest.fixture
+def recording(can):
+    if can.tracer == "detours":
+        pytest.skip("this user may not use tracefs")
+
+
+@pytest.fixture
+def tracer(tmp_path, recording):
+    tracer = Tracer(tmp_path / "traces", source="tracepoints")
+    yield tracer
+    tracer.close()
+
+
+@pytest.fixture(scope="module")
+def workload():
+    if not (binary_folder() / "nbody").exists():
+        pytest.skip("workloads are not built: make env")
+    return nbody(4500, 20)
+
+
+class Hog(Attachment):
+    """A SCHED_FIFO program that takes CPU 0 for 50 ms, 60 ms after the start."""
+
+    def armed(self, pid):
+        self.program = subprocess.Popen(
+            [sys.executable, "-c", HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.program.stdout.readline()
+
+    def released(self, t0_ns):
+        self.program.stdin.write("go\n")
+        self.program.stdin.flush()
+
+    def after(self, run):
+        self.program.communicate()
+        return {"hog_pid": self.program.pid}
+
+
+def test_a_planted_hog_is_found(tracer, workload, can, tmp_path):
+    """Its pid, its CPU, its policy and priority, its share of 50 ms, and where it was in the run."""
+    if not can.fifo:
+        pytest.skip("SCHED_FIFO is not granted to this user")
+    row = run_once(workload, [Hog(), tracer], run=3)
+    assert row["status"] == "ok" and row["trace_lost"] == 0 and row["trace_events"] > 100
+    path = tmp_path / "traces/run-000003.tracepoints.gz"
+    assert row["trace_bytes"] == path.stat().st_size
+    events = read_traces(tmp_path / "traces", pd.DataFrame([row]))
+    hog = events[(events.pid == row["hog_pid"]) & (events.duration_ns > 1_000_000)]
+    assert set(hog.cpu) == {0} and set(hog.policy) == {"SCHED_FIFO"} and set(hog.priority) == {33}
+    assert (
+        10e6 < hog.duration_ns.sum() < 80e6
+    )  # it spins by the clock (others may take some of it), then its interpreter ends
+    assert 50e6 < hog.start_ns.iloc[0] < row["seconds"] * 1e9
+
+
+def test_the_table_of_a_run(tracer, workload, tmp_path):
+    """Ticks of the timer; nothing of the workload's threads, of the idle task, of the harness, of
+    times outside of the region.
+    """
+    rows = [run_once(workload, [tracer], run=run) for run in (0, 1)]
+    runs = pd.DataFrame(rows)
+    events = read_traces(tmp_path / "traces", runs)
+    assert (
+        set(events.run) == {0, 1}
+        and events.attrs["lost"] == 0
+        and events.attrs["tracer"] == "tracepoints"
+    )
+    assert (
+        (events.start_ns >= 0).all()
+        and (events.duration_ns >= 0).all()
+        and (events.duration_ns <= events.end_ns - events.start_ns).all()
+    )
+    for run, row in zip((0, 1), rows):
+        assert events.loc[events.run == run, "end_ns"].max() <= row["end_ns"] - row["start_ns"]
+    assert not events.pid.isin([0, os.getpid()]).any()
+    assert (events[events.kind == "irq"].groupby("cpu").size() > 20).all()
+    assert (events.loc[events.kind == "irq", "interrupted"] == "workload").sum() > 20
+    path = tmp_path / "traces/run-000001.tracepoints.gz"
+    raw = read_raw_tracepoints(path)
+    pids = json.loads(gzip.decompress(path.read_bytes()).partition(b"\n")[0])["workload_pids"]
+    assert (
+        set(raw.loc[raw.prev_pid.isin(pids), "prev_comm"]) == {"nbody"}
+        and len(pids) == rows[1]["threads"]
+    )
+    assert not events.loc[events.run == 1, "pid"].isin(pids).any()
+    assert raw.groupby("cpu").time_ns.apply(lambda times: times.is_monotonic_increasing).all()
+    table = summary(events, runs)
+    assert table.cpu_share.sum() == pytest.approx(
+        events.duration_ns.sum() / 1e9 / runs.seconds.sum() / events.cpu.nunique()
+    )
+    tick = table.loc[("irq", "local_timer")]
+    ticks = events.loc[events.source == "local_timer", "duration_ns"]
+    assert tick.events == len(ticks) and tick.max_us * 1e3 == pytest.approx(ticks.max())
+
+
+def test_buffers_are_empty_between_runs(tracer, workload, tmp_path):
+    first, second = (run_once(workload, [tracer], run=run) for run in (0, 1))
+    raw = read_raw_tracepoints(tmp_path / "traces/run-000001.tracepoints.gz")
+    assert raw.time_ns.min() > first["end_ns"] and second["trace_events"] >= len(raw) > 0
+
+
+def test_lost_events_fail_the_run_and_are_refused(tmp_path, recording):
+    """A buffer of 8 KiB and a program that switches thousands of times."""
+    tracer = Tracer(tmp_path, source="tracepoints", buffer_kib=8)
+    switching = program(
+        [sys.executable, "-c", "import time\nfor i in range(3000): time.sleep(1e-6)"], start="exec"
+    )
+    try:
+        row = run_once(switching, [tracer], run=12)
+    finally:
+        tracer.close()
+    assert (
+        row["status"] == "lost events"
+        and row["trace_lost"] > 1000
+        and "buffer_kib" in row["message"]
+    )
+    with pytest.raises(
+        LostEvents, match=r"(?s)run 12: the kernel lost \d+ events.*run-000012.tracepoints.gz"
+    ):
+        read_traces(tmp_path, pd.DataFrame([row | {"status": "ok"}]))
+    assert read_traces(tmp_path, pd.DataFrame([row])).empty
+
+
+def test_threads_and_children_of_any_program_are_the_workload(tmp_path, recording):
+    """A shell that starts others, none of which carries its name or was there at the barrier."""
+    tracer = Tracer(tmp_path, source="tracepoints")
+    child = f"{sys.executable} -c 'print(sum(range(3000000)))'"
+    try:
+        row = run_once(
+            program(["sh", "-c", f"{child} & {child}; wait"], start="exec"), [tracer], run=0
+        )
+    finally:
+        tracer.close()
+    raw = read_raw_tracepoints(tmp_path / "run-000000.tracepoints.gz")
+    shell = json.loads(
+        gzip.decompress((tmp_path / "run-000000.tracepoints.gz").read_bytes()).partition(b"\n")[0]
+    )["workload_pids"]
+    children = set(
+        raw.loc[(raw.event == "sched_process_fork") & raw.prev_pid.isin(shell), "next_pid"]
+    )
+    events = read_traces(tmp_path, pd.DataFrame([row]))
+    assert len(children) >= 2 and not events.pid.isin([*children, *shell]).any()
+    assert raw.loc[raw.event == "sched_switch", "next_pid"].isin(children).sum() >= 2
+
+
+def test_nothing_is_left_behind(tmp_path, workload, recording):
+    before = set(os.listdir(INSTANCES)) if INSTANCES.exists() else set()
+    tracer = Tracer(tmp_path, source="tracepoints")
+    run_once(workload, [tracer])
+    during = set(os.listdir(INSTANCES)) - before
+    name = kernel.owned_name("tracepoints")
+    assert name in during
+    assert (INSTANCES / name / "set_event").read_text() == ""  # detached between runs
+    tracer.close()
+    tracer.close()
+    assert not [name for name in instances() if str(os.getpid()) in name]
+    assert run_once(workload, [tracer], run=1)["trace_events"] > 0  # and it can be used again
+    tracer.close()
+
+
+def test_a_killed_harness_leaves_no_instance(tmp_path, recording):
+    code = (
+        f"from nbhelpers.tracing import Tracer; t = Tracer({str(tmp_path)!r}, source='tracepoints');"
+        " t.before(None); t.armed(1); print('ready', flush=True); import time; time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+    ) as harness:
+        assert harness.stdout.readline() == "ready\n"
+        [path] = INSTANCES.glob(f"noisebook-{harness.pid}-*-tracepoints")
+        harness.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not path.exists()
+
+
+def test_the_best_source_is_chosen(tmp_path, can):
+    assert Tracer(tmp_path).source == can.tracer
+    with pytest.raises(InputError, match="osnoise, tracepoints, detours"):
+        Tracer(tmp_path, source="bpf")
+
+
+def test_where_osnoise_is_missing_it_says_what_to_do(tmp_path, recording, can, workload):
+    if can.tracer == "osnoise":
+        pytest.skip("this kernel has osnoise")
+    tracer = Tracer(tmp_path, source="osnoise")
+    try:
+        with pytest.raises(NoisebookError, match="tracepoints"):
+            run_once(workload, [tracer])
+    finally:
+        tracer.close()
+    assert not [name for name in instances() if str(os.getpid()) in name]
+
+
+def test_a_run_without_a_trace(tmp_path):
+    with pytest.raises(InputError, match="run 4 has no trace"):
+        read_traces(tmp_path, pd.DataFrame({"run": [4], "status": ["ok"], "seconds": [1.0]}))
+
+
+def test_no_finished_run(tmp_path):
+    runs = pd.DataFrame({"run": [4], "status": ["timeout"], "seconds": [None]})
+    events = read_traces(tmp_path, runs)
+    assert events.empty
+    with pytest.raises(InputError, match="no finished run"):
+        summary(events, runs)
+
+
+def test_traces_of_any_source_are_read(tmp_path, recorded, data):
+    """An osnoise trace in our own layout: header with window and pids, then the kernel's text; and
+    a recording of tracepoints.
+    """
+    text = gzip.decompress((data / "osnoise-run-003.trace.gz").read_bytes())
+    header = {
+        "format": "noisebook osnoise 1",
+        "run": 1,
+        "clock": "local",
+        "start_ns": 25 * 10**9,
+        "end_ns": 26 * 10**9,
+        "workload_pids": [103],
+        "excluded_pids": [],
+        "lost": 0,
+    }
+    ours = tmp_path / "run-000001.osnoise.gz"
+    ours.write_bytes(gzip.compress(b"# noisebook: " + json.dumps(header).encode() + b"\n" + text))
+    recorded(
+        "contended",
+        path=tmp_path / "run-000002.tracepoints.gz",
+        start_ns=2334632154549,
+        end_ns=2335632154563,
+    )
+    events = read_traces(tmp_path, pd.DataFrame({"run": [1, 2], "status": "ok", "seconds": 1.0}))
+    plain = read_osnoise(
+        data / "osnoise-run-003.trace.gz", window=(25 * 10**9, 26 * 10**9), workload=[103], run=1
+    )
+    pd.testing.assert_frame_equal(
+        events[events.run == 1].astype({"source": str}), plain.astype({"source": str})
+    )
+    assert (events.run == 2).sum() == len(read_tracepoints(tmp_path / "run-000002.tracepoints.gz"))
+    ours.write_bytes(
+        gzip.compress(b"# noisebook: " + json.dumps(header | {"lost": 7}).encode() + b"\n" + text)
+    )
+    with pytest.raises(LostEvents, match="run 1: the kernel lost 7"):
+        read_traces(tmp_path, pd.DataFrame({"run": [1], "status": "ok", "seconds": 1.0}))
+
+
+def test_summary_against_plain_pandas(recorded):
+    events = read_tracepoints(recorded("contended", start_ns=2334632154549, end_ns=2335632154563))
+    table = summary(
+        events, pd.DataFrame({"run": [0], "status": ["ok"], "seconds": [1.000000014]}), cpus=2
+    )
+    for (kind, source), row in table.iterrows():
+        durations = events[(events.kind == kind) & (events.source == source)].duration_ns.to_numpy()
+        wanted = [
+            len(durations),
+            len(durations) / 2.000000028,
+            durations.sum() / 2.000000028e9,
+            durations.mean() / 1e3,
+            np.median(durations) / 1e3,
+            np.quantile(durations, 0.99) / 1e3,
+            durations.max() / 1e3,
+        ]
+        assert row.to_list() == pytest.approx(wanted)
+    assert table.cpu_share.is_monotonic_decreasing and table.events.sum() == len(events)
+
+
+def test_the_cost_of_an_event_is_measured(recording):
+    costs = event_costs_ns(blocks=4)
+    assert len(costs) == 4 and np.isfinite(costs).all() and np.abs(costs).max() < 1e6
+    assert not [name for name in instances() if str(os.getpid()) in name]

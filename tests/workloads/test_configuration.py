@@ -1,0 +1,227 @@
+"""Configurations on recorded machines: counted by hand from the papers' definitions, not by the
+code's own arithmetic.
+"""
+
+import os
+
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.machine.cpus import Cpu, Topology, topology
+from nbhelpers.workloads import (
+    configuration_table,
+    configurations,
+    environment_table,
+    existing,
+    nbody,
+    program,
+)
+
+
+def machine(packages: int, cores: int, threads: int, nodes: int = 1) -> Topology:
+    """CPUs numbered as x86 servers do: first one of each core, then the second."""
+    total = packages * cores
+    return Topology(
+        tuple(
+            Cpu(
+                core + total * thread,
+                core,
+                core // cores,
+                core * packages * nodes // total,
+                tuple(core + total * other for other in range(threads) if other != thread),
+            )
+            for thread in range(threads)
+            for core in range(total)
+        )
+    )
+
+
+TWO_CORES = machine(1, 2, 1)
+EPYC = machine(2, 64, 2, nodes=4)
+# Four performance cores with two threads each, then eight efficiency cores with one: a hybrid
+# laptop.
+HYBRID = Topology(
+    tuple(
+        [Cpu(cpu, cpu // 2, 0, 0, (cpu ^ 1,)) for cpu in range(8)]
+        + [Cpu(cpu, cpu - 4, 0, 0, ()) for cpu in range(8, 16)]
+    )
+)
+
+
+def named(topology: Topology) -> dict:
+    return {configuration.name: configuration for configuration in configurations(topology)}
+
+
+def test_two_cores_have_one_core_of_housekeeping_and_say_what_is_missing():
+    found = named(TWO_CORES)
+    assert (found["Rm"].cpus, found["RmHK"].cpus, found["RmHK"].house) == ((0, 1), (1,), (0,))
+    assert (
+        "the same as TPHK" in found["TPHK2"].missing
+        and "one thread" in found["Rm-SMT"].missing
+        and "one NUMA node" in found["TP-two-nodes"].missing
+    )
+    assert {configuration.name for configuration in existing(tuple(found.values()))} == {
+        "Rm",
+        "RmHK",
+        "TP",
+        "TPHK",
+        "TP-ST1",
+        "TP-ST2",
+    }
+
+
+def test_the_papers_server_keeps_16_and_32_of_its_128_cores():
+    found = named(EPYC)
+    assert [
+        found[name].threads for name in ("Rm", "RmHK", "RmHK2", "Rm-SMT", "RmHK-SMT", "RmHK2-SMT")
+    ] == [128, 112, 96, 256, 224, 192]
+    assert set(found["TPHK"].house) == {*range(16), *range(128, 144)} and not set(
+        found["TPHK"].cpus
+    ) & set(found["TPHK"].house)
+    assert all(cpu < 128 for cpu in found["TP"].cpus)
+    assert not [
+        configuration.name
+        for configuration in found.values()
+        if configuration.missing and not configuration.name.startswith("TP-ST")
+    ]
+    assert "128 cores" in found["TP-ST256"].missing
+
+
+def test_one_or_two_threads_a_core_are_the_same_number_of_threads():
+    found = named(EPYC)
+    assert found["TP-ST8"].cpus == tuple(range(8))
+    assert set(found["TP-MT8"].cpus) == {0, 1, 2, 3, 128, 129, 130, 131}
+
+
+def test_two_nodes_share_what_one_node_has_alone():
+    found = named(EPYC)
+    one, two = found["TP-one-node"], found["TP-two-nodes"]
+    node = {cpu.cpu: cpu.numa for cpu in EPYC.cpus}
+    assert one.threads == two.threads == 16
+    assert [
+        [node[cpu] for cpu in one.cpus].count(0),
+        [node[cpu] for cpu in two.cpus].count(0),
+        [node[cpu] for cpu in two.cpus].count(1),
+    ] == [16, 8, 8]
+
+
+def test_a_hybrid_laptop_has_twelve_cores():
+    found = named(HYBRID)
+    assert found["Rm"].cpus == (0, 2, 4, 6, *range(8, 16)) and found["Rm-SMT"].threads == 16
+    assert found["RmHK"].house == (
+        0,
+        1,
+        2,
+        3,
+    ), "12.5 % of 12 cores is 1.5, rounded up: two performance cores with both their threads"
+    assert len(found["RmHK2"].house) == 6
+
+
+def test_one_core_has_nothing_to_keep_house_with():
+    found = named(machine(1, 1, 1))
+    assert "there is 1" in found["RmHK"].missing and not found["TP"].missing
+    with pytest.raises(InputError, match="does not exist"):
+        found["RmHK"].of(nbody(64, 1))
+
+
+def test_what_may_not_be_used_is_not_used():
+    found = {
+        configuration.name: configuration for configuration in configurations(EPYC, usable=range(4))
+    }
+    assert found["Rm"].cpus == (0, 1, 2, 3) and found["Rm-SMT"].missing
+
+
+def test_a_machine_in_a_container_still_has_configurations(tmp_path):
+    assert named(topology(tmp_path))["Rm"].threads == 1
+
+
+def test_pinned_openmp_threads_have_a_place_each_and_roaming_ones_none():
+    env = dict(named(EPYC)["TP-MT4"].of(nbody(64, 1)).env)
+    assert (env["OMP_NUM_THREADS"], env["OMP_PROC_BIND"], env["OMP_PLACES"]) == (
+        "4",
+        "close",
+        "{0},{128},{1},{129}",
+    )
+    back = named(EPYC)["Rm"].of(named(EPYC)["TP-MT4"].of(nbody(64, 1)))
+    assert (
+        dict(back.env)["OMP_PROC_BIND"] == "false"
+        and "OMP_PLACES" not in dict(back.env)
+        and back.config == "Rm"
+    )
+
+
+def test_a_sycl_program_gets_the_same_cpus():
+    workload = named(EPYC)["TP-ST4"].of(nbody(64, 1, model="sycl"))
+    assert (
+        dict(workload.env)["NOISEBOOK_PLACES"] == "0:1:2:3"
+        and dict(workload.env)["DPCPP_CPU_NUM_CUS"] == "4"
+    )
+
+
+def test_half_the_cores_are_close_or_every_second_one():
+    found = named(EPYC)
+    assert found["TP-close"].cpus == tuple(range(64)) and found["TP-spread"].cpus == tuple(
+        range(0, 128, 2)
+    )
+    assert (
+        named(HYBRID)["TP-spread"].cpus == (0, 4, 8, 10, 12, 14)
+        and "2 cores" in named(TWO_CORES)["TP-spread"].missing
+    )
+
+
+# Rank 0 first, as each launcher's documentation has it: Open MPI 4 (MCA), Open MPI 5 (PRRTE),
+# MPICH's Hydra, Intel MPI.
+PINNED = {
+    "OMPI_MCA_hwloc_base_binding_policy": "cpu-list:ordered",
+    "OMPI_MCA_hwloc_base_cpu_list": "0,128,1,129",
+    "PRTE_MCA_hwloc_default_binding_policy": "hwthread",
+    "PRTE_MCA_hwloc_default_cpu_list": "0,128,1,129",
+    "HYDRA_BINDING": "user:0,128,1,129",
+    "I_MPI_PIN": "1",
+    "I_MPI_PIN_PROCESSOR_LIST": "0,128,1,129",
+}
+ROAMING = {
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
+    "HYDRA_BINDING": "none",
+    "I_MPI_PIN": "0",
+}
+
+
+def test_the_ranks_of_mpi_are_pinned_or_set_free_by_the_launchers_variables():
+    ranks = program("sleep 0", model="mpi", env={"MINE": "1"})
+    pinned = named(EPYC)["TP-MT4"].of(ranks)
+    assert dict(pinned.env) == PINNED | {"MINE": "1"} and pinned.cpus == (0, 1, 128, 129)
+    assert dict(named(EPYC)["Rm"].of(pinned).env) == ROAMING | {"MINE": "1"}
+    row = environment_table(configurations(EPYC)).set_index("name").loc["TP-MT4"]
+    assert (
+        row["mpich"] == "HYDRA_BINDING=user:0,128,1,129"
+        and row["intel_mpi"] == "I_MPI_PIN=1 I_MPI_PIN_PROCESSOR_LIST=0,128,1,129"
+    )
+    assert row["openmp"] == "OMP_NUM_THREADS=4 OMP_PLACES={0},{128},{1},{129} OMP_PROC_BIND=close"
+
+
+def test_somebody_elses_program_roams_but_is_not_pinned():
+    own = {configuration.name: configuration for configuration in configurations(TWO_CORES)}
+    assert own["RmHK"].of(program("sleep 0")).cpus == (1,)
+    with pytest.raises(InputError, match="not known"):
+        own["TP"].of(program("sleep 0"))
+
+
+def test_the_table_lists_all_and_unknown_names_are_refused():
+    listed = configurations(TWO_CORES)
+    table = configuration_table(listed).set_index("name")
+    assert (
+        table.loc["TPHK", "cpus"] == "1"
+        and bool(table.loc["TPHK", "exists"])
+        and not table.loc["TPHK2", "exists"]
+    )
+    with pytest.raises(InputError, match="no configuration 'TPX'"):
+        existing(listed, ["TPX"])
+    assert [one.name for one in existing(listed, ["TPHK2", "Rm"])] == ["Rm"]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_this_machine_has_roaming_and_pinned():
+    found = existing(configurations(topology(), os.sched_getaffinity(0)))
+    assert {"Rm", "TP"} <= {configuration.name for configuration in found}

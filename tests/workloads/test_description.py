@@ -1,0 +1,464 @@
+"""Other people's programs: what their descriptions find in outputs of their formats, driven by real
+processes that print them.
+
+The files in `originals` are what the programs themselves printed (descriptions that say `seen:
+run`; recorded on a machine that did other things too: their numbers are no measurement). The
+outputs in this file were written after descriptions or sources (`seen: described`, other versions).
+NOISEBOOK_ORIGINALS names a folder of executables: those are run.
+"""
+
+import os
+import re
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.attribution import explain
+from nbhelpers.errors import InputError, RunError
+from nbhelpers.injection import inject
+from nbhelpers.measurement import Campaign, Cell, measure, run_once
+from nbhelpers.noise import NoiseConfig, signature_noise
+from nbhelpers.outcomes import outcome_of
+from nbhelpers.workloads import Reader, Report, Table, Workload, descriptions, program
+
+RECORDED = Path(__file__).parent / "originals"
+EPCC_31 = """Running OpenMP benchmark version 3.0
+\t2 thread(s)
+\t205 delay length (iterations)
+
+Computing STATIC 1 time using 2 reps
+
+Sample_size       Average     Min         Max          S.D.          Outliers
+ 20                140.100000   69.900000   258.200000    20.500000      1
+
+STATIC 1 time     = 140.100000 microseconds +/- 40.180000
+STATIC 1 overhead = 40.100000 microseconds +/- 41.000000
+"""
+EXACT = "solution matches analytic solution to within 0.06 or better."
+
+
+@pytest.fixture
+def prints(tmp_path):
+    """Makes an executable that prints an output, may write a file in its current folder, and
+    complain.
+    """
+
+    def make(
+        output: str, file: str = "", errors: str = "", code: int = 0, name: str = "run.$$.yaml"
+    ) -> str:
+        (tmp_path / "output").write_text(output)
+        (tmp_path / "errors").write_text(errors)
+        (tmp_path / "file").write_text(file)
+        original = tmp_path / "original"
+        writes = f'cp {tmp_path}/file "$(pwd)/{name}"; ls | wc -l' if file else ":"
+        original.write_text(
+            f"#!/bin/sh\ncat {tmp_path}/output; cat {tmp_path}/errors >&2; {writes}; echo"
+            f' arguments: "$@"; exit {code}\n'
+        )
+        original.chmod(original.stat().st_mode | stat.S_IXUSR)
+        return str(original)
+
+    return make
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / f"{name}.txt").read_text()
+
+
+def ran(name, path, **options):
+    row = run_once(program(path, description=name, **options))
+    assert row["status"] == "ok", row["message"]
+    return row
+
+
+def test_every_description_that_comes_along_is_sound():
+    found = descriptions()
+    assert {
+        "hecbench-nbody",
+        "hecbench-babelstream",
+        "hecbench-minife",
+        "babelstream",
+        "epcc-syncbench",
+        "epcc-schedbench",
+        "minife-openmp",
+    } <= set(found)
+    assert all(known.source for known in found.values() if known.seen == "run")
+
+
+def test_a_description_says_run_where_an_output_of_the_program_is_kept():
+    seen = {name: known.seen for name, known in descriptions().items()}
+    assert set(seen.values()) <= {"run", "described"}
+    assert {name for name in seen if (RECORDED / f"{name}.txt").exists()} == {
+        name for name in seen if seen[name] == "run"
+    }
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in RECORDED.glob("*.txt") if path.stem in descriptions())
+)
+def test_every_report_is_found_in_what_the_program_itself_wrote(name, prints):
+    known, text = descriptions()[name], recorded(name)
+    in_file = "hpccoutf.txt" if name == "hpcc-hpl" else "run.yaml"
+    file = (
+        text
+        if name == "hpcc-hpl"
+        else (RECORDED / f"{name}.yaml").read_text()
+        if (RECORDED / f"{name}.yaml").exists()
+        else ""
+    )
+    row = run_once(
+        Workload(
+            name,
+            "external",
+            (prints(text, file=file, name=in_file),),
+            start="exec",
+            reader=known.reader,
+            outcome=known.outcome,
+        )
+    )
+    assert row["status"] == "ok", row["message"]
+    for report in known.reader.reports:
+        number = row[report.name] / report.factor
+        digits = re.findall(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?", text + file)
+        assert any(
+            float(word.rstrip(".")) == pytest.approx(number, rel=1e-12)
+            for word in digits
+            if re.fullmatch(r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?", word)
+        ), report.name
+    assert known.outcome in row and row[known.outcome] > 0
+
+
+def test_hecbench_nbody(prints):
+    printed = recorded("hecbench-nbody")
+    row = ran("hecbench-nbody", prints(printed))
+    assert (row["seconds"], row["gflops"], row["gflops_sd"], row["total_energy"], row["model"]) == (
+        0.499953,
+        0.267447,
+        0.0715747,
+        0.240626,
+        "omp",
+    )
+    for verdict in ("FAIL", ""):
+        assert (
+            run_once(
+                program(prints(printed.replace("PASS", verdict)), description="hecbench-nbody")
+            )["status"]
+            == "unverified"
+        )
+
+
+def test_babelstream_as_csv_and_as_table(prints):
+    row = ran("babelstream", prints(recorded("babelstream")))
+    assert (row["copy_min_s"], row["triad_max_s"], row["dot_avg_s"], row["elements"]) == (
+        0.0131549,
+        0.0160167,
+        0.016411,
+        262144,
+    )
+    assert row["seconds"] == pytest.approx(row["wall_seconds"])  # it prints no total
+    row = ran("babelstream", prints(recorded("babelstream-table")))
+    assert (row["copy_min_s"], row["dot_max_s"], row["dot_mb_per_s"]) == (0.01598, 0.02003, 278.852)
+
+
+@pytest.mark.parametrize(
+    "errors, code",
+    [
+        ("FAILED validation of c[0]: 0 != 0, relative error=-nan > 2.22045e-11\n", 1),
+        ("Validation failed on a[]. Average error 0.1\n", 0),
+    ],
+)
+def test_babelstream_that_fails_its_validation_is_unverified(prints, errors, code):
+    failed = run_once(
+        program(
+            prints(recorded("babelstream"), errors=errors, code=code), description="babelstream"
+        )
+    )
+    assert failed["status"] == "unverified" and errors.split()[0] in failed["message"]
+
+
+def test_hecbench_babelstream_prints_two_precisions(prints):
+    row = ran("hecbench-babelstream", prints(recorded("hecbench-babelstream")))
+    assert (
+        row["copy_float_min_s"],
+        row["copy_double_min_s"],
+        row["nstream_double_avg_s"],
+        row["dot_float_mb_per_s"],
+    ) == (0.00188, 0.0091, 0.00551, 1750.373)
+
+
+def test_epcc_times_are_microseconds_and_the_delay_is_a_column(prints):
+    row = ran("epcc-syncbench", prints(recorded("epcc-syncbench")))
+    found = dict(
+        re.findall(r"^REDUCTION (\w+) *= (\S+) micro", recorded("epcc-syncbench"), re.MULTILINE)
+    )
+    assert row["seconds"] == pytest.approx(float(found["time"]) * 1e-6, rel=1e-12)
+    assert (row["reduction_overhead_us"], row["reduction_median_overhead_us"]) == (
+        float(found["overhead"]),
+        float(found["median_ovrhd"]),
+    )
+    assert f"\t{row['delay_iterations']} delay length" in recorded("epcc-syncbench")
+    assert (
+        row["reduction_min_us"] < row["reduction_median_us"] < row["reduction_max_us"]
+        and row["reduction_outliers"] == 0
+    )
+    assert (
+        row["reference_time_1_min_us"] < row["reference_time_1_mean_us"]
+        and row["reference_time_3_spread_us"] > 0
+    )
+
+
+def test_the_time_of_an_epcc_schedule_is_that_of_its_first_chunk_size(prints):
+    row = ran("epcc-schedbench", prints(recorded("epcc-schedbench")))
+    assert (
+        row["seconds"] == pytest.approx(row["dynamic_1_mean_us"] * 1e-6, rel=1e-12)
+        and row["iterations_per_thread"] == 1024
+    )
+    assert (
+        row["dynamic_1024_min_us"] < row["dynamic_1024_mean_us"]
+        and row["reference_time_median_us"] > 0
+    )
+    assert {name for name in row if name.startswith("dynamic") and name.endswith("_mean_us")} == {
+        f"dynamic_{2**n}_mean_us" for n in range(11)
+    }
+
+
+def test_epcc_3_1_measures_every_construct_and_its_time_is_the_last_ones(prints):
+    row = ran("epcc-syncbench", prints(recorded("epcc-syncbench-3.1")))
+    assert (
+        row["seconds"] == pytest.approx(row["reduction_mean_us"] * 1e-6)
+        and row["barrier_mean_us"] > 0
+    )
+
+
+def test_epcc_3_1_has_no_median(prints):
+    row = ran("epcc-schedbench", f"{prints(EPCC_31)} --outer-repetitions 2")
+    assert (
+        row["seconds"] == pytest.approx(140.1e-6)
+        and row["static_1_spread_us"] == 40.18
+        and row["delay_iterations"] == 205
+    )
+    assert (row["static_1_min_us"], row["static_1_max_us"], row["static_1_inner_repetitions"]) == (
+        69.9,
+        258.2,
+        2,
+    ) and "static_1_median_us" not in row
+
+
+@pytest.mark.parametrize("name", ["minife-openmp", "hecbench-minife"])
+def test_minife_writes_its_times_to_a_file_in_a_fresh_folder(prints, name):
+    file, here = (RECORDED / f"{name}.yaml").read_text(), set(os.listdir())
+    path = prints(recorded(name), file=file)
+    for _ in range(2):
+        row = ran(
+            name, path, region="process"
+        )  # the stand-in writes both lines of its region at once
+        for column, key in (
+            ("seconds", "Total CG Time"),
+            ("program_s", "Total Program Time"),
+            ("iterations", "Iterations"),
+            ("residual", "Final Resid Norm"),
+        ):
+            assert f"{key}: {row[column]:g}" in file
+    assert ("matvec_s" in row) == (name == "minife-openmp") and ("iteration_avg_s" in row) == (
+        name == "hecbench-minife"
+    )
+    assert set(os.listdir()) == here
+    assert (
+        run_once(
+            program(
+                prints("max absolute error is 0.2:", file=file), description=name, region="process"
+            )
+        )["status"]
+        == "unverified"
+    )
+    without = run_once(program(prints(recorded(name)), description=name, region="process"))
+    assert (
+        without["status"] == "unreadable output"
+        and "no file *.yaml" in without["message"]
+        and "solution matches" in without["message"]
+    )
+
+
+def test_a_fresh_folder_is_empty_and_deleted(tmp_path):
+    path = tmp_path / "where"
+    path.write_text("#!/bin/sh\nls -A | wc -l; pwd; echo t=1 > seen; cat seen\n")
+    path.chmod(0o755)
+    reports = (
+        Report("seconds", r"^t=(?P<seconds>\d+)"),
+        Report("files", r"^(?P<value>\d+)$"),
+        Report("place", r"^(?P<value>/.*)$"),
+    )
+    reader = Reader("where", reports, fresh_folder=True)
+    from dataclasses import replace
+
+    workload = replace(program(str(path), description="babelstream"), reader=reader)
+    rows = [run_once(workload) for _ in range(2)]
+    assert [row["files"] for row in rows] == [0, 0] and rows[0]["place"] != rows[1]["place"]
+    assert not any(Path(row["place"]).exists() for row in rows)
+
+
+def test_arguments_come_from_the_options_or_from_the_command_line(prints):
+    path = prints(recorded("epcc-syncbench"))
+    assert program(path, description="epcc-syncbench", construct="BARRIER", outer=3).command[
+        1:
+    ] == ("--measureonly", "BARRIER", "--outer-repetitions", "3", "--delay-length", "128")
+    assert program(f"{path} --outer-repetitions 5", description="epcc-syncbench").command[1:] == (
+        "--outer-repetitions",
+        "5",
+    )
+    assert (
+        dict(program(path, description="epcc-syncbench", threads=2).env)["OMP_NUM_THREADS"] == "2"
+    )
+    with pytest.raises(InputError, match="no option"):
+        program(path, description="epcc-syncbench", outerreps=3)
+    with pytest.raises(InputError, match="both given"):
+        program(f"{path} 1", description="epcc-syncbench", outer=3)
+    with pytest.raises(InputError, match="did you mean 'babelstream'"):
+        program(path, description="babelstrem")
+    with pytest.raises(RunError, match="no such program"):
+        program("/nonexistent/omp-stream", description="babelstream")
+
+
+def test_placements_hold_for_originals(prints):
+    assert (
+        dict(program(prints(""), description="babelstream").placed("TP").env)["OMP_PROC_BIND"]
+        == "close"
+    )
+
+
+def test_a_description_of_ones_own(tmp_path, prints):
+    own = tmp_path / "mine.yml"
+    own.write_text(
+        "title: My solver\ncommand: [solver, -n, '{size}']\noptions: {size: 7}\nreports: [{name:"
+        " seconds, pattern: 'took (?P<seconds>\\S+) ms', unit: ms}]\nseries: [{name: step, unit: s,"
+        " pattern: 'step (?P<value>\\S+)'}]\n"
+    )
+    row = ran(own, prints("step 0.5\nstep 0.25\ntook 750 ms\n"), size=9)
+    assert row["seconds"] == 0.75 and row["series"] == {
+        "step": {"unit": "s", "values": [0.5, 0.25]}
+    }
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ("reports: [{name: seconds, pattern: 'x'}]", "seconds"),
+        ("tables: [{row: 'a', columns: {b: c}}]", "'b'"),
+        ("command: [a, '{n}']", "'n'"),
+        ("typo: 1", "typo"),
+        ("reports: [{name: a, pattern: 'x', path: y}]", "reports"),
+        ("reports: [{name: seconds, pattern: '(?P<seconds>'}]", "regular expression"),
+        ("region: {begin: a}", "region"),
+        ("outcome: speed", "speed"),
+        ("reports: [{name: a, path: b, direction: up}]", "up"),
+        ("seen: maybe", "maybe"),
+    ],
+)
+def test_an_unsound_description_is_refused_with_its_field(tmp_path, change, said):
+    own = tmp_path / "mine.yml"
+    lines = {"title": "title: My solver", "source": "source: mine", "seen": "seen: run"} | {
+        change.split(":")[0]: change
+    }
+    own.write_text("\n".join(lines.values()))
+    with pytest.raises(InputError, match=said):
+        program("true", description=own)
+
+
+def test_a_campaign_writes_down_how_it_read(tmp_path, prints):
+    path = prints(recorded("epcc-syncbench"))
+    first = Campaign(tmp_path / "c", [Cell("e", program(path, description="epcc-syncbench"))], 2)
+    assert (first.run().status == "ok").all() and '"delay length' in (
+        tmp_path / "c/campaign.json"
+    ).read_text().replace(r"(?P<value>\\d+) ", '"')
+    assert (
+        len(
+            Campaign(
+                tmp_path / "c", [Cell("e", program(path, description="epcc-syncbench"))], 3
+            ).run()
+        )
+        == 3
+    )  # the same reading goes on
+    other = Campaign(
+        tmp_path / "c",
+        [
+            Cell(
+                "e",
+                program(
+                    [path],
+                    description="epcc-syncbench",
+                    reports=[Report("delay", r"(?P<value>\d+) delay length")],
+                ),
+            )
+        ],
+        3,
+    )
+    assert any("aside" in note for note in other.run().attrs["notes"])
+
+
+def test_a_table_may_leave_cells_empty():
+    with pytest.raises(InputError, match="'name'"):
+        Reader("x", tables=(Table(r"(?P<a>\d+)", (("a", "{name}_a"),)),))
+
+
+# by apt; as this system has them
+INSTALLED = {
+    "sysbench": ("sysbench", {"events": 300}),
+    "stress-ng": ("stress-ng", {"ops": 100}),
+    "openssl-speed": ("openssl", {}),
+    "fio": ("fio", {"size": "4m"}),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", INSTALLED)
+def test_programs_of_the_distribution_through_measure_inject_and_explain(name, tmp_path):
+    needed, options = INSTALLED[name]
+    if shutil.which(needed) is None:
+        pytest.skip(f"apt-get install {needed}")
+    workload = program(description=name, **options)
+    runs = measure(workload, runs=3)
+    assert (
+        (runs["status"] == "ok").all()
+        and outcome_of(runs) == workload.judged
+        and (runs[workload.outcome] > 0).all()
+    )
+    assert (runs["region_seconds"] <= runs["wall_seconds"]).all()
+    if name == "sysbench":  # it tells its time, to 0.1 ms
+        assert (runs["region_seconds"] - runs["seconds"]).abs().max() < 1e-3
+    config = NoiseConfig.from_events(signature_noise(100, 200, 0.05, [0]), window_ns=50_000_000)
+    noisy = inject(config, workload, runs=2).runs
+    assert (
+        (noisy["status"] == "ok").all()
+        and outcome_of(noisy) == outcome_of(runs)
+        and noisy["injected_events"].gt(0).all()
+    )
+    assert explain(runs).outcome == workload.outcome
+
+
+ORIGINALS = {
+    "hecbench-nbody": {"bodies": 1000, "steps": 4},
+    "babelstream": {"elements": 2**18, "repeats": 5},
+    "epcc-syncbench": {"outer": 5},
+    "epcc-schedbench": {"outer": 5},
+    "hecbench-minife": {"nx": 10},
+    "hecbench-babelstream": {"elements": 2**18, "repeats": 5},
+    "minife-openmp": {"nx": 10},
+}
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_the_originals_where_they_are_at_hand(name, tmp_path, prints):
+    path = shutil.which(name, path=os.environ.get("NOISEBOOK_ORIGINALS", ""))
+    if path is None:
+        pytest.skip(
+            f"the original is not here: build it (data/knowledge/programs/{name}.yml), name it"
+            f" {name}, and set NOISEBOOK_ORIGINALS to its folder"
+        )
+    runs = Campaign(
+        tmp_path / "c", [Cell("original", program(path, description=name, **ORIGINALS[name]))], 2
+    ).run()
+    assert (runs.status == "ok").all(), runs.message.tolist()
+    if (RECORDED / f"{name}.txt").exists():
+        assert set(run_once(program(prints(recorded(name)), description=name))) <= set(runs.columns)
