@@ -44,7 +44,7 @@ def medians(runs: int) -> pd.DataFrame:
 def main(runs: int = 15) -> None:
     here = available()
     if not here:
-        print(f"{here.reason}: {here.mend}")
+        print(f"{here.reason}: {here.fix}")
         return
     table = medians(runs)
     for time in table.columns.levels[0]:

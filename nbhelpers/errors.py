@@ -1,12 +1,12 @@
 """What every error of Noisebook says: what is wrong, where, why it matters, and the command that
-mends it.
+fixes it.
 
 In a notebook the message stands alone, without a traceback; `str(error)` is the whole message.
 """
 
 
 class NoisebookError(Exception):
-    """Base of all errors that a user can mend.
+    """Base of all errors that a user can fix.
 
     Parameters
     ----------
@@ -16,19 +16,19 @@ class NoisebookError(Exception):
         The file, line or field it was found in.
     why
         Why it matters, in one sentence.
-    mend
+    fix
         What to do, if possible a command to paste.
     """
 
     def __init__(
-        self, what: str, *, where: object = None, why: str | None = None, mend: str | None = None
+        self, what: str, *, where: object = None, why: str | None = None, fix: str | None = None
     ):
-        self.what, self.where, self.why, self.mend = what, where, why, mend
+        self.what, self.where, self.why, self.fix = what, where, why, fix
         parts = [
             what,
             where and f"  where: {where}",
             why and f"  why it matters: {why}",
-            mend and f"  what to do: {mend}",
+            fix and f"  what to do: {fix}",
         ]
         super().__init__("\n".join(str(part) for part in parts if part))
 

@@ -30,18 +30,18 @@ _NO_ROOM = {
 
 
 def disk_error(error: OSError, path: str | Path) -> DiskError | None:
-    """What a user can mend of a failed writing: no room, or a file system that can only be read.
+    """What a user can fix of a failed writing: no room, or a file system that can only be read.
 
     None: the error is another one.
     """
     if error.errno not in _NO_ROOM:
         return None
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
-    mend = f"make room (see df -h {shlex.quote(str(folder))}); then the same command goes on"
+    fix = f"make room (see df -h {shlex.quote(str(folder))}); then the same command goes on"
     if error.errno == errno.EROFS:
-        mend = "use a copy in a place where you may write"
+        fix = "use a copy in a place where you may write"
     why = "this file was not written; what is on disk already is whole"
-    said = DiskError(_NO_ROOM[error.errno], where=path, why=why, mend=mend)
+    said = DiskError(_NO_ROOM[error.errno], where=path, why=why, fix=fix)
     said.errno, said.strerror, said.filename = error.errno, error.strerror, str(path)
     return said
 
@@ -214,7 +214,7 @@ def read_records(path: str | Path) -> list[dict]:
                 "a damaged record",
                 where=f"{path}, line {number}",
                 why="a run would silently be missing",
-                mend=(
+                fix=(
                     f"look at the line; if it can't be saved, delete it: sed -i '{number}d' {path}"
                 ),
             )

@@ -49,7 +49,7 @@ class Outcome:
         if self.direction not in DIRECTIONS:
             raise InputError(
                 f"the direction of '{self.name}' is '{self.direction}'",
-                mend="say which is better: lower or higher",
+                fix="say which is better: lower or higher",
             )
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ def outcome_of(runs: pd.DataFrame, name: str | None = None) -> Outcome:
             raise InputError(
                 f"the runs have different outcomes: {', '.join(named)}",
                 why="they cannot be judged by one number",
-                mend="outcome='NAME'",
+                fix="outcome='NAME'",
             )
         name = named[0] if named else "seconds"
     known = {"seconds": Outcome()} | reported(runs)
@@ -147,7 +147,7 @@ def with_cost(runs: pd.DataFrame, outcome: str | None = None) -> pd.DataFrame:
     if judged.name not in runs.columns:
         raise InputError(
             f"no column {judged.name!r} to judge runs by",
-            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+            fix=f"the table has: {', '.join(map(str, runs.columns))}",
         )
     return runs.copy().assign(**{COST: judged.costs(runs[judged.name])})
 

@@ -85,7 +85,7 @@ def export_page(
             f"the page would load {loads[0]}",
             where=f"{notebook_path}, {len(loads)} such place(s)",
             why="it has to open without a network",
-            mend="put the file beside the notebook, or make it a plain link",
+            fix="put the file beside the notebook, or make it a plain link",
         )
     return write_atomically(html_path, page)
 

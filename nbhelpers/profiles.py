@@ -48,7 +48,7 @@ def adopted(profile: str) -> str:
         raise InputError(
             f"'{name}' cannot be the name of a profile",
             where=profile,
-            mend=(
+            fix=(
                 f"rename the file: letters, digits, - and _ only, and none of {', '.join(RESERVED)}"
             ),
         )
@@ -79,7 +79,7 @@ def notebook_of(stage: str) -> Path:
     """The file of a stage's notebook."""
     path = NOTEBOOKS / f"{stage}.ipynb"
     if not path.exists():
-        raise InputError(f"there is no notebook {stage}", where=NOTEBOOKS, mend="ls notebooks")
+        raise InputError(f"there is no notebook {stage}", where=NOTEBOOKS, fix="ls notebooks")
     return path
 
 
@@ -198,14 +198,14 @@ def _check_name(name: str, known: list[str], what: str, where: object) -> None:
         raise InputError(
             "'profile' is not set in a profile",
             where=where,
-            mend="leave it out: the file's name is the profile's",
+            fix="leave it out: the file's name is the profile's",
         )
     if name not in known:
         raise InputError(
             f"'{name}' is no parameter of {what}",
             where=where,
             why="it would silently change nothing",
-            mend=_hint(name, [other for other in known if other != "profile"]),
+            fix=_hint(name, [other for other in known if other != "profile"]),
         )
 
 
@@ -236,7 +236,7 @@ def _sections(path: Path) -> dict[str, dict]:
                 f"'{section}' is no notebook",
                 where=path,
                 why="it would silently change nothing",
-                mend=_hint(section, [EVERYWHERE, *stages]),
+                fix=_hint(section, [EVERYWHERE, *stages]),
             )
     return sections
 
@@ -273,7 +273,7 @@ def _read(path: Path) -> dict[str, dict]:
         raise InputError(
             f"cannot read the profile: {error.strerror}",
             where=path,
-            mend=f"make paper PROFILE={'|'.join(PROFILES)}",
+            fix=f"make paper PROFILE={'|'.join(PROFILES)}",
         ) from None
     if len(content) > MOST_BYTES:
         raise InputError(
@@ -300,7 +300,7 @@ def _read(path: Path) -> dict[str, dict]:
         raise InputError(
             "a profile is a mapping from notebooks to their parameters",
             where=path,
-            mend="10-trace-collection: {runs: 30}",
+            fix="10-trace-collection: {runs: 30}",
         )
     for name in (
         name

@@ -39,7 +39,7 @@ class Promise:
         "full method", "replaced" or "left out".
     said
         What takes its place, or what is left out and why.
-    mend
+    fix
         The command that gets the rest; "" where there is none.
     """
 
@@ -47,10 +47,10 @@ class Promise:
     part: str
     state: str
     said: str
-    mend: str = ""
+    fix: str = ""
 
     def __str__(self) -> str:
-        return self.said + (f" To change that: {self.mend}." if self.mend else "")
+        return self.said + (f" To change that: {self.fix}." if self.fix else "")
 
 
 class Here:
@@ -72,9 +72,9 @@ class Here:
         """The findings; looked up once."""
         return self._found or doctor()
 
-    def mend(self, check: str) -> str:
+    def fix(self, check: str) -> str:
         """The command that the doctor has for one of its checks."""
-        return next((found.mend for found in self.doctor.checks if found.name == check), "")
+        return next((found.fix for found in self.doctor.checks if found.name == check), "")
 
     def parameter(self, stage: str, name: str) -> object:
         """The value of a notebook's parameter: the profile's, or else the notebook's own."""
@@ -120,7 +120,7 @@ def _of_stage(stage: str, here: Here) -> list[Promise]:
     return made or [Promise(stage, "", FULL, "the full method")]
 
 
-# ---- what each part means to a stage: (part, state, said, mend) ----------------------------------
+# ---- what each part means to a stage: (part, state, said, fix) ----------------------------------
 
 _Answers = Iterable[tuple[str, str, str, str]]
 
@@ -138,19 +138,17 @@ def _tracer(by_loop: str, state: str = REPLACED) -> Callable[[str, Here], _Answe
                     "The osnoise tracer is replaced by ordinary tracepoints, turned into the same"
                     " events by the kernel's own net-duration rule."
                 ),
-                here.mend("osnoise tracer"),
+                here.fix("osnoise tracer"),
             )
         if tracer == "detours":
-            yield "kernel tracer", state, by_loop, here.mend("tracepoints")
+            yield "kernel tracer", state, by_loop, here.fix("tracepoints")
 
     return ask
 
 
 def _only_tracepoints(stage: str, here: Here) -> _Answers:
     if here.doctor.capabilities.tracer != "tracepoints":
-        mend = (
-            here.mend("tracepoints") or 'record with tracepoints: Tracer(…, source="tracepoints")'
-        )
+        fix = here.fix("tracepoints") or 'record with tracepoints: Tracer(…, source="tracepoints")'
         yield (
             "time of the hypervisor",
             LEFT_OUT,
@@ -158,7 +156,7 @@ def _only_tracepoints(stage: str, here: Here) -> _Answers:
                 "What the hypervisor took is not told apart, and no loop runs beside the trace: "
                 "both need a recording of tracepoints."
             ),
-            mend,
+            fix,
         )
 
 
@@ -173,14 +171,14 @@ def _realtime(stage: str, here: Here) -> _Answers:
                 " and workload, so noise that is injected or planted has less effect than the"
                 " recorded one."
             ),
-            here.mend("real-time scheduling"),
+            here.fix("real-time scheduling"),
         )
     elif not can.rt_throttling_liftable:
         yield (
             "real-time throttling",
             REPLACED,
             "SCHED_FIFO noise beyond 0.95 s in a second is cut: real-time throttling stays on.",
-            here.mend("real-time throttling"),
+            here.fix("real-time throttling"),
         )
     elif can.fair_server == "locked":
         yield (
@@ -190,7 +188,7 @@ def _realtime(stage: str, here: Here) -> _Answers:
                 "SCHED_FIFO noise that fills a CPU for 0.95 s is interrupted for up to 54 ms: the"
                 " kernel's fair server stays on."
             ),
-            here.mend("fair server"),
+            here.fix("fair server"),
         )
 
 
@@ -206,7 +204,7 @@ def _counters(stage: str, here: Here) -> _Answers:
             "hardware counters",
             REPLACED,
             f"Hardware counters are replaced by {others}.",
-            here.mend("hardware counters"),
+            here.fix("hardware counters"),
         )
 
 
@@ -248,7 +246,7 @@ def _causes(stage: str, here: Here) -> _Answers:
                 name,
                 LEFT_OUT,
                 f"The cause {name} is left out: {refusal.what}.",
-                refusal.mend or "",
+                refusal.fix or "",
             )
 
 
@@ -257,7 +255,7 @@ def _allocators(stage: str, here: Here) -> _Answers:
 
     for name in here.parameter(stage, "allocators"):
         if name in mitigations() and not (answer := mitigations()[name].possible()):
-            yield name, LEFT_OUT, f"The allocator {name} is left out: {answer.reason}.", answer.mend
+            yield name, LEFT_OUT, f"The allocator {name} is left out: {answer.reason}.", answer.fix
 
 
 def _clock(stage: str, here: Here) -> _Answers:
@@ -272,7 +270,7 @@ def _clock(stage: str, here: Here) -> _Answers:
                 "The clock frequency cannot be read: what the hypervisor took of each run stands in"
                 " its place."
             ),
-            here.mend("CPU frequency"),
+            here.fix("CPU frequency"),
         )
 
 
@@ -370,7 +368,7 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
     numbers: dict[tuple[str, str], int] = {}
     for promise in made:
         if promise.state != FULL:
-            numbers.setdefault((promise.said, promise.mend), len(numbers) + 1)
+            numbers.setdefault((promise.said, promise.fix), len(numbers) + 1)
     lines = [f"What make paper PROFILE={profile} will do here:"]
     for stage in dict.fromkeys(promise.stage for promise in made):
         lines += _wrapped(
@@ -378,18 +376,16 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
             _in_a_line([one for one in made if one.stage == stage], numbers),
         )
     lines += [""] if numbers else []
-    for (said, mend), number in numbers.items():
+    for (said, fix), number in numbers.items():
         lines += _wrapped(f"  [{number}]".ljust(7), said)
-        lines += _wrapped(" " * 7, f"mend: {mend}") if mend else []
+        lines += _wrapped(" " * 7, f"fix: {fix}") if fix else []
     return "\n".join(lines)
 
 
 def _in_a_line(made: list[Promise], numbers: Mapping[tuple[str, str], int]) -> str:
     parts = []
     for state in (REPLACED, LEFT_OUT):
-        named = [
-            f"{one.part} [{numbers[one.said, one.mend]}]" for one in made if one.state == state
-        ]
+        named = [f"{one.part} [{numbers[one.said, one.fix]}]" for one in made if one.state == state]
         parts += [f"{state}: {', '.join(named)}"] if named else []
     return "; ".join(parts) or FULL
 

@@ -210,7 +210,7 @@ def run_own(own: "OwnProgram", parameters: dict) -> Path:
         raise InputError(
             f"the notebook stopped: {error.ename}: {error.evalue}",
             where=executed,
-            mend="what was measured is kept; the same command goes on from there",
+            fix="what was measured is kept; the same command goes on from there",
         ) from None
     finally:
         line.clear()
@@ -358,7 +358,7 @@ def measure_again(profile: str) -> Path | None:
     study = Study("00-machine", profile)
     if study.recorded_only:
         raise InputError(
-            "the recorded campaign is never measured again", mend=how_to("paper PROFILE=quick")
+            "the recorded campaign is never measured again", fix=how_to("paper PROFILE=quick")
         )
     data = study.build / "data"
     if not data.exists():
@@ -378,7 +378,7 @@ def record(profile: str) -> Path:
         raise InputError(
             "nothing was measured in this profile yet",
             where=source,
-            mend=how_to(f"paper PROFILE={profile}"),
+            fix=how_to(f"paper PROFILE={profile}"),
         )
     for stage in sorted(path for path in source.iterdir() if path.is_dir()):
         shutil.rmtree(target / stage.name, ignore_errors=True)
@@ -439,14 +439,14 @@ def _study_and_tell(program: str) -> None:
     from .studies import OwnProgram, described_program
 
     if not program.strip():
-        raise InputError("which program?", mend="make study COMMAND='./program arguments'")
+        raise InputError("which program?", fix="make study COMMAND='./program arguments'")
     own = OwnProgram(described_program(program))
     print("\n".join(own.plan.sentences()), flush=True)
     print(os.path.relpath(run_own(own, {"command": program})))
 
 
 def main() -> int:
-    """The command line; an error that a user can mend is a message and status 2, not a traceback."""
+    """The command line; an error that a user can fix is a message and status 2, not a traceback."""
     arguments = _arguments()
     _stop_cleanly()
     try:
@@ -492,12 +492,12 @@ def _not_written(error: OSError, profile: str) -> NoisebookError:
     full = disk_error(error, error.filename or build)
     if not full and not isinstance(error, PermissionError):
         raise error
-    mend = (
+    fix = (
         "go on as the user who began, or take it over: sudo chown -R $USER"
         f" {shlex.quote(str(build))}"
     )
     return full or InputError(
-        f"this user may not write here: {error.strerror}", where=error.filename, mend=mend
+        f"this user may not write here: {error.strerror}", where=error.filename, fix=fix
     )
 
 

@@ -52,14 +52,14 @@ class Study:
         if self.profile not in PROFILES and not profile_file(self.profile).is_file():
             raise InputError(
                 f"there is no profile '{self.profile}'",
-                mend=how_to(f"paper PROFILE={'|'.join(PROFILES)}")
+                fix=how_to(f"paper PROFILE={'|'.join(PROFILES)}")
                 + "; one of your own by its file: PROFILE=path/to/mine.yml",
             )
         if self.recorded_only and is_installed():
             raise InputError(
                 "the recorded campaign is not part of the installed package",
                 why="it is 13 MB of data that few need",
-                mend="in a checkout of the repository: make paper PROFILE=recorded",
+                fix="in a checkout of the repository: make paper PROFILE=recorded",
             )
 
     @property

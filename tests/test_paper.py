@@ -98,7 +98,7 @@ def events(traced):
 
 def test_the_recorded_traces_still_give_the_config_that_was_injected(traced, events):
     """Who changes trace, average, delta or merge sees here that the recorded replay was of
-    something else: record anew, or mend.
+    something else: record anew, or fix.
     """
     config = NoiseConfig.from_events(delta_noise(events, average_noise(events, traced), traced))
     assert (RECORDED / "30-injection" / config.digest / "runs.jsonl.gz").exists()

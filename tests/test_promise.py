@@ -90,7 +90,7 @@ def test_the_text_is_a_line_a_stage_with_every_reason_once_and_fits_a_terminal(c
         assert promise.stage in words and (
             promise.state == FULL or words.count(" ".join(promise.said.split())) == 1
         ), promise
-        assert " ".join(promise.mend.split()) in words
+        assert " ".join(promise.fix.split()) in words
 
 
 def test_the_paper_says_what_concerned_which_stages(checks):
@@ -110,7 +110,7 @@ def test_the_top_of_a_page_repeats_the_promises_of_its_stage():
 
 
 def test_a_check_without_a_mend_leaves_the_sentence_alone(checks):
-    without = tuple(replace(check, mend="") for check in checks)
+    without = tuple(replace(check, fix="") for check in checks)
     made = promises("smoke", ["10-trace-collection"], Doctor(without, NOTHING))
     assert all("To change that" not in str(promise) for promise in made)
 

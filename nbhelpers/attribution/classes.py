@@ -126,9 +126,7 @@ def classify(
     numbers = series.to_numpy(float)
     finite_sorted(numbers)
     if at is not None and runs is not None:
-        raise InputError(
-            "both thresholds and a list of runs were given", mend="give one of the two"
-        )
+        raise InputError("both thresholds and a list of runs were given", fix="give one of the two")
     if runs is not None:
         return _by_hand(series, runs)
     if at is not None:
@@ -140,7 +138,7 @@ def classify(
             higher_is_better,
         )
     if how not in RULES:
-        raise InputError(f"there is no rule {how!r}", mend=f"choose from {', '.join(RULES)}")
+        raise InputError(f"there is no rule {how!r}", fix=f"choose from {', '.join(RULES)}")
     return RULES[how](series, how, higher_is_better, seed)
 
 
@@ -153,7 +151,7 @@ def _by_hand(series: pd.Series, runs: Iterable) -> Classes:
         if strange:
             raise InputError(
                 f"there is no run {strange[0]!r}",
-                mend="name runs by the index of the values, or give a mask of as many booleans",
+                fix="name runs by the index of the values, or give a mask of as many booleans",
             )
         marked = series.index.isin(chosen)
     return _two(

@@ -156,7 +156,7 @@ def finite_sorted(values: object) -> np.ndarray:
         raise InputError(
             "a run time is missing or infinite",
             where=f"position {bad[0]}",
-            mend="keep the runs whose status is 'ok'",
+            fix="keep the runs whose status is 'ok'",
         )
     return np.sort(array)
 

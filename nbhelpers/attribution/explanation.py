@@ -225,7 +225,7 @@ def _finished(runs: pd.DataFrame, outcome: str) -> tuple[pd.DataFrame, np.ndarra
     if outcome not in runs.columns:
         raise InputError(
             f"no column {outcome!r} to explain",
-            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+            fix=f"the table has: {', '.join(map(str, runs.columns))}",
         )
     if "status" in runs.columns:
         runs = runs[runs["status"] == "ok"]
@@ -237,7 +237,7 @@ def _finished(runs: pd.DataFrame, outcome: str) -> tuple[pd.DataFrame, np.ndarra
         raise InputError(
             "a value is missing or infinite",
             where=f"{outcome}, row {runs.index[~np.isfinite(values)][0]}",
-            mend="keep the runs whose status is 'ok'",
+            fix="keep the runs whose status is 'ok'",
         )
     return runs, values
 
@@ -261,7 +261,7 @@ def _of_classes(
     if len(missing):
         raise InputError(
             f"run {missing[0]!r} has no class",
-            mend="classify the outcome column of the same table: classify(runs['seconds'], …)",
+            fix="classify the outcome column of the same table: classify(runs['seconds'], …)",
         )
     slow = classes.marked.reindex(runs.index).rename("slow")
     bound = classes.bounds[0] if len(classes.bounds) == 1 else float("nan")
@@ -295,7 +295,7 @@ def _as_cutoff(
         )
     if isinstance(cutoff, str):
         raise InputError(
-            f"{cutoff!r} is no cutoff", mend="give a value, a Cutoff, Classes or 'search'"
+            f"{cutoff!r} is no cutoff", fix="give a value, a Cutoff, Classes or 'search'"
         )
     slow = values < cutoff if higher_is_better else values > cutoff
     return Cutoff(

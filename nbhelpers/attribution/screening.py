@@ -275,7 +275,7 @@ def _check_names(exclude: Iterable[str], runs: pd.DataFrame) -> None:
             near = difflib.get_close_matches(name, [str(column) for column in runs.columns], 1)
             raise InputError(
                 f"no column {name!r} to exclude",
-                mend=f"did you mean {near[0]!r}?" if near else None,
+                fix=f"did you mean {near[0]!r}?" if near else None,
             )
 
 

@@ -112,7 +112,7 @@ def sieve(
             raise InputError(
                 f"no column {name!r}",
                 where=source if isinstance(source, (str, Path)) else None,
-                mend=(
+                fix=(
                     f"the table has {len(names)} columns, such as {', '.join(map(str, names[:5]))}"
                 ),
             )
@@ -239,7 +239,7 @@ def _opened(source: object) -> tuple[list[str], Reader]:
         raise InputError(
             "an unknown kind of file",
             where=path,
-            mend="give a .csv, .csv.gz or .parquet file, or a DataFrame",
+            fix="give a .csv, .csv.gz or .parquet file, or a DataFrame",
         )
     file = _parquet(path)
     return file.schema_arrow.names, lambda names: file.read(columns=names)

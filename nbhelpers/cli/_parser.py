@@ -23,7 +23,7 @@ examples:
 """
 _PROGRAM = ("run", "trace", "worst", "inject", "explain", "why", "simulate")
 VERBS = {
-    "doctor": "what this machine can and cannot measure, and what mends it",
+    "doctor": "what this machine can and cannot measure, and what fixes it",
     "run": "run a program some times: how long it takes, and how much that differs",
     "trace": "record what takes the CPU from it: interrupts, softirqs, threads",
     "worst": "write down the noise of its slowest run, less the average, as a noise config",
@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
         choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if choice:
             raise unknown(choice[1], re.findall(r"[\w-]+", choice[2]), "verb", self.prog)
-        raise InputError(message, mend=f"{self.prog} --help")
+        raise InputError(message, fix=f"{self.prog} --help")
 
 
 def parsed(words: list[str]) -> argparse.Namespace:
@@ -68,7 +68,7 @@ def unknown(word: str, known: list[str], what: str, program: str) -> InputError:
     """The error for a word that is not known, with the nearest that is."""
     near = difflib.get_close_matches(word, known, 1)
     return InputError(
-        f"'{word}' is no {what}", mend=f"did you mean {near[0]}?" if near else f"{program} --help"
+        f"'{word}' is no {what}", fix=f"did you mean {near[0]}?" if near else f"{program} --help"
     )
 
 
@@ -92,25 +92,25 @@ def _check(
             f"noisebook {arguments.name}",
         )
     if others:
-        mend = (
+        fix = (
             f"noisebook {arguments.name} [options] -- {' '.join(others)}"
             if takes
             else f"noisebook {arguments.name} --help"
         )
         raise InputError(
             f"'{others[0]}' was not expected",
-            mend=mend,
+            fix=fix,
             why="a program and its arguments stand behind --" if takes else None,
         )
     if dashes and not takes:
-        raise InputError(f"'{arguments.name}' takes no program", mend=f"noisebook {arguments.name}")
+        raise InputError(f"'{arguments.name}' takes no program", fix=f"noisebook {arguments.name}")
     given = bool(command) + bool(takes and arguments.shell)
     if given > 1:
-        raise InputError("both a command and a shell line were given", mend="give one of them")
+        raise InputError("both a command and a shell line were given", fix="give one of them")
     if takes and not given and not arguments.program and arguments.name != "simulate":
         raise InputError(
             "which program?",
-            mend=(
+            fix=(
                 f"noisebook {arguments.name} -- ./program arguments; "
                 "or --shell 'LINE', or --program NAME"
             ),

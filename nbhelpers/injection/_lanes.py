@@ -40,7 +40,7 @@ def places(
     if isinstance(placement, str) and placement not in PLACEMENTS:
         raise InputError(
             f"unknown placement {placement!r}",
-            mend=f"use one of {', '.join(PLACEMENTS)}, or a mapping {{recorded CPU: CPU here}}",
+            fix=f"use one of {', '.join(PLACEMENTS)}, or a mapping {{recorded CPU: CPU here}}",
         )
     here = _mapped(cpu, placement) if not isinstance(placement, str) else cpu
     pinned = {"roam": np.zeros(len(cpu), bool), "faithful": _stays(events)}.get(
@@ -59,7 +59,7 @@ def _mapped(cpu: np.ndarray, mapping: Mapping[int, int]) -> np.ndarray:
         raise InputError(
             f"the placement does not say where the noise of CPU {missing[0]} goes",
             where=f"placement {dict(mapping)}",
-            mend=(
+            fix=(
                 "name it, or leave it out:"
                 f" config.mapped({ {own: own for own in recorded if own in mapping} })"
             ),
@@ -70,7 +70,7 @@ def _mapped(cpu: np.ndarray, mapping: Mapping[int, int]) -> np.ndarray:
             "the placement puts the noise of two CPUs on one",
             where=f"placement {dict(mapping)}",
             why="they would add up to something that never happened",
-            mend="name a different CPU for each",
+            fix="name a different CPU for each",
         )
     return np.array(targets, dtype=np.int64)[np.searchsorted(recorded, cpu)]
 
@@ -80,7 +80,7 @@ def _check_count(recorded: np.ndarray, usable: set[int]) -> None:
         raise InputError(
             f"the config has noise for {len(recorded)} CPUs, this machine has {len(usable)} for it",
             why="CPUs would share what each of them suffered alone",
-            mend="choose a config recorded on at most as many CPUs, or exclude fewer",
+            fix="choose a config recorded on at most as many CPUs, or exclude fewer",
         )
 
 
@@ -90,7 +90,7 @@ def _check_pinned(wanted: list[int], online: set[int], usable: set[int]) -> None
         raise InputError(
             f"there is noise for CPU {missing[0]}, which is excluded",
             why="it would be left out without a word",
-            mend=(
+            fix=(
                 "say where it goes, such as placement={recorded CPU: CPU here}, or leave it out:"
                 " config.mapped({...})"
             ),
@@ -99,7 +99,7 @@ def _check_pinned(wanted: list[int], online: set[int], usable: set[int]) -> None
         raise InputError(
             f"the config has noise for CPU {missing[0]}, which is not online here",
             where=f"online: {sorted(online)}",
-            mend="use placement='roam', or say where it goes: placement={recorded CPU: CPU here}",
+            fix="use placement='roam', or say where it goes: placement={recorded CPU: CPU here}",
         )
 
 

@@ -10,7 +10,7 @@ try:
     from . import _injector
     from ._injector import ffi, lib
 except ImportError as error:
-    raise Unavailable("the injector is not built", where=str(error), mend="run: make env") from None
+    raise Unavailable("the injector is not built", where=str(error), fix="run: make env") from None
 
 __all__ = ["ffi", "lib", "library", "check"]
 
@@ -23,5 +23,5 @@ def check(code: int, doing: str) -> None:
         raise RunError(
             f"the injector failed {doing}: {os.strerror(-code)}",
             why="without its noise the run would be an undisturbed one",
-            mend="see: make doctor",
+            fix="see: make doctor",
         )

@@ -302,7 +302,7 @@ def workload_accuracy(
     if not anomaly.size or not np.isfinite(anomaly).all() or (anomaly <= 0).any():
         raise InputError(
             f"the anomaly's run time is {anomaly_seconds!r}",
-            mend="pass seconds, one number or one a run",
+            fix="pass seconds, one number or one a run",
         )
     samples = {"replayed": replayed_seconds} | (
         {} if undisturbed_seconds is None else {"undisturbed": undisturbed_seconds}

@@ -51,7 +51,7 @@ class Hog(Attachment):
     def __init__(self, schedule: Schedule, priority: int = 40, roam: bool = False):
         if not 0 <= priority <= 98:
             raise InputError(
-                f"priority {priority}", mend="use 1 to 98, or 0 for an ordinary process"
+                f"priority {priority}", fix="use 1 to 98, or 0 for an ordinary process"
             )
         self.schedule = {
             int(cpu): tuple((int(start), int(length)) for start, length in blocks)
@@ -204,7 +204,7 @@ def _await_ready(ready: list[int]) -> None:
             raise RunError(
                 "a hog did not become ready",
                 why="the run would not be disturbed",
-                mend="its own message stands above; SCHED_FIFO needs root or: ulimit -r 99",
+                fix="its own message stands above; SCHED_FIFO needs root or: ulimit -r 99",
             )
 
 
@@ -219,7 +219,7 @@ def _check_blocks(cpu: int, blocks: Sequence[tuple[int, int]]) -> None:
             raise InputError(
                 f"{(until - since) / 1e9:.3f} s at a stretch",
                 where=where,
-                mend="leave the CPU for 2 ms every 0.9 s",
+                fix="leave the CPU for 2 ms every 0.9 s",
                 why="the kernel's fair server would step in, and the machine must stay usable",
             )
 
@@ -255,12 +255,12 @@ def random_schedule(
     part_ns = round(seconds * share / max(len(cpus), 1) * 1e9)
     if not cpus or not 0 < share <= 0.9 * len(cpus):
         raise InputError(
-            f"{share:.0%} of the run time on {len(cpus)} CPUs", mend="at most 90 % for each CPU"
+            f"{share:.0%} of the run time on {len(cpus)} CPUs", fix="at most 90 % for each CPU"
         )
     if not 0 < shortest_ms <= longest_ms <= LONGEST_NS / 1e6:
         raise InputError(
             f"blocks of {shortest_ms} to {longest_ms} ms",
-            mend="0 < shortest_ms <= longest_ms <= 900",
+            fix="0 < shortest_ms <= longest_ms <= 900",
         )
     random = np.random.default_rng(seed)
     return {

@@ -69,13 +69,13 @@ class KindOptions:
         if not 0 < self.memory_share <= LARGEST_SHARE:
             raise InputError(
                 f"memory_share is {self.memory_share}",
-                mend=f"more than 0, at most {LARGEST_SHARE}",
+                fix=f"more than 0, at most {LARGEST_SHARE}",
                 why="a machine without memory ends processes, and the workload may be the one",
             )
         if not 1 <= self.file_mib <= 1024:
-            raise InputError(f"file_mib is {self.file_mib}", mend="1 to 1024")
+            raise InputError(f"file_mib is {self.file_mib}", fix="1 to 1024")
         if not 1 <= self.port <= 65535:
-            raise InputError(f"port {self.port}", mend="1 to 65535")
+            raise InputError(f"port {self.port}", fix="1 to 65535")
         _target(self.address)
 
 
@@ -86,13 +86,13 @@ def _target(address: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Addres
         target = ipaddress.ip_address(address)
     except ValueError:
         raise InputError(
-            f"not an IP address: {address!r}", mend="such as 192.0.2.7; None is this machine itself"
+            f"not an IP address: {address!r}", fix="such as 192.0.2.7; None is this machine itself"
         ) from None
     if target.is_multicast or target.is_unspecified or str(target) == "255.255.255.255":
         raise InputError(
             f"noise cannot be sent to {address}",
             why="it would reach everybody on the network",
-            mend="choose one host",
+            fix="choose one host",
         )
     return target
 
@@ -210,13 +210,13 @@ def check_kinds(events: pd.DataFrame, options: KindOptions) -> None:
                 f"a process may hold {each / MIB:.0f} MiB: {options.memory_share:.0%} of what is"
                 " available, divided by the processes that need memory"
             ),
-            mend=f"ask for less, or pass KindOptions(memory_share=…), at most {LARGEST_SHARE}",
+            fix=f"ask for less, or pass KindOptions(memory_share=…), at most {LARGEST_SHARE}",
         )
 
 
 def _check_kind(kind: str, intensity: float, options: KindOptions) -> None:
     if kind == "duty" and intensity > 1:
-        raise InputError(f"a duty of {intensity:g}", mend="a share of the CPU's time, 0 to 1")
+        raise InputError(f"a duty of {intensity:g}", fix="a share of the CPU's time, 0 to 1")
     if kind.startswith("cache_") and not cache_bytes(online_cpus()[0])[int(kind[-1]) - 1]:
         raise InputError(
             f"this machine tells of no {kind[-2:].upper()} cache",
@@ -274,14 +274,14 @@ def scratch_base(options: KindOptions, direct: bool = False) -> Path:
         raise InputError(
             "no folder for file noise",
             where=", ".join(map(str, given)),
-            mend="KindOptions(folder=…) of a folder that exists",
+            fix="KindOptions(folder=…) of a folder that exists",
         )
     on_disk = [folder for folder in writable if disk_kind(folder) not in IN_MEMORY]
     if direct and not on_disk:
         raise InputError(
             "the folder for file noise lies in memory",
             where=writable[0],
-            mend="KindOptions(folder=…) of a folder on a disk",
+            fix="KindOptions(folder=…) of a folder on a disk",
             why="past the page cache there is no disk that could be disturbed",
         )
     return (on_disk or writable)[0]

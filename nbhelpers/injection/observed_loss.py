@@ -144,7 +144,7 @@ def feel(
         raise InputError(
             "a shielded loop cannot feel ordinary noise",
             where=repr(config),
-            mend="shielded=False, or a config of real-time noise only",
+            fix="shielded=False, or a config of real-time noise only",
         )
     folder = Path(folder) / config.digest
     workload = detour_workload(seconds or config.window_ns / 1e9, folder)

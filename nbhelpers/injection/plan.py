@@ -99,7 +99,7 @@ def make_plan(
     if lanes not in (1, 2, 3):
         raise InputError(
             f"{lanes} lanes a CPU",
-            mend="use 1 (a process a CPU), 2 (ordinary events apart), 3 (real-time threads, too)",
+            fix="use 1 (a process a CPU), 2 (ordinary events apart), 3 (real-time threads, too)",
         )
     online = online_cpus()
     events = _columns(config.events())
@@ -268,7 +268,7 @@ def _check_events(events: pd.DataFrame, rules: Rules) -> None:
         raise InputError(
             f"cannot inject with policy {unknown['policy'].iloc[0]!r}",
             where=_place(unknown.iloc[0]),
-            mend=f"use one of {', '.join(POLICY_CODES)}",
+            fix=f"use one of {', '.join(POLICY_CODES)}",
         )
     long = events[
         (events["duration_ns"] > rules.longest_event_s * 1e9)
@@ -282,7 +282,7 @@ def _check_events(events: pd.DataFrame, rules: Rules) -> None:
                 f"an event of more than {rules.longest_event_s} s is more likely an error in a"
                 " trace than noise"
             ),
-            mend="if it is meant, pass rules=Rules(longest_event_s=...)",
+            fix="if it is meant, pass rules=Rules(longest_event_s=...)",
         )
 
 
@@ -297,5 +297,5 @@ def _check_full_stop(events: pd.DataFrame, rules: Rules, cpu_count: int) -> None
             "the plan takes every CPU of this machine with real-time priority for"
             f" {stop_ns / 1e6:.0f} ms at a stretch",
             why="nothing else could run meanwhile, not even what ends the injection",
-            mend="if it is meant, pass rules=Rules(allow_full_stop=True)",
+            fix="if it is meant, pass rules=Rules(allow_full_stop=True)",
         )

@@ -185,7 +185,7 @@ class Replay:
                     "the injector did not become ready:"
                     f" {self._first_error() or os.strerror(-code)}",
                     why="without its noise the run would be an undisturbed one",
-                    mend="see: make doctor",
+                    fix="see: make doctor",
                 )
         except BaseException:
             self.close()

@@ -89,12 +89,12 @@ class Rules:
         if self.lateness not in LATENESS_CODES:
             raise InputError(
                 f"unknown lateness {self.lateness!r}",
-                mend=f"use one of {', '.join(LATENESS_CODES)}",
+                fix=f"use one of {', '.join(LATENESS_CODES)}",
             )
         for name, value in vars(self).items():
             if isinstance(value, int | float) and not 0 <= value < float("inf"):
                 raise InputError(
-                    f"{name} is {value}", where="Rules", mend="pass a number, 0 or more"
+                    f"{name} is {value}", where="Rules", fix="pass a number, 0 or more"
                 )
 
 

@@ -127,7 +127,7 @@ def _plain(parameters: Mapping) -> dict:
             f"a parameter cannot be recorded: {error}",
             where="parameters",
             why="a result must say what it was made with",
-            mend="use numbers, texts, lists and dicts",
+            fix="use numbers, texts, lists and dicts",
         ) from None
 
 
@@ -164,5 +164,5 @@ def _sha256(path: Path) -> str:
             f"cannot read the input: {error.strerror}",
             where=path,
             why="a result must name what it was made of",
-            mend="run the stage that makes it",
+            fix="run the stage that makes it",
         ) from None

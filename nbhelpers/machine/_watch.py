@@ -44,7 +44,7 @@ def state_folder() -> Path:
         "there is no folder for the journal of changed settings",
         where=folder,
         why="without it nothing could be put back after a crash, so nothing is changed",
-        mend=f"have a folder of your own there: mkdir -p {folder}; ls -ld {folder}",
+        fix=f"have a folder of your own there: mkdir -p {folder}; ls -ld {folder}",
     )
 
 
@@ -88,7 +88,7 @@ class Watched:
                 f"the journal of changed settings cannot be written: {error.strerror}",
                 where=self.folder,
                 why="without it nothing could be put back after a crash, so nothing was changed",
-                mend=_MENDS_OF_DISKS.get(error.errno, "see what is wrong there: ls -ld {0}").format(
+                fix=_MENDS_OF_DISKS.get(error.errno, "see what is wrong there: ls -ld {0}").format(
                     self.folder
                 ),
             ) from None
@@ -221,7 +221,7 @@ def start_guardian(journal: Path) -> subprocess.Popen:
             "the guardian process did not start",
             where=guardian.__file__,
             why="after a crash nobody would put the setting back, so nothing was changed",
-            mend=f"try it: {sys.executable} -I -S {guardian.__file__} {journal}",
+            fix=f"try it: {sys.executable} -I -S {guardian.__file__} {journal}",
         )
     return process
 
@@ -244,7 +244,7 @@ def explained(what: str, path: str) -> Iterator[None]:
             f"{what}: {os.strerror(error.errno or errno.EIO)}",
             where=path,
             why="a study that needs it cannot be made; the machine stays as it was",
-            mend=_mend(error.errno, path),
+            fix=_mend(error.errno, path),
         ) from None
 
 

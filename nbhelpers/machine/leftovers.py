@@ -104,7 +104,7 @@ def scratch_folder() -> Path:
         "there is no private folder for the files of a run",
         where=folder,
         why="a file that others can change would change what is measured",
-        mend=f"make room for it: df {folder.parent}; ls -ld {folder}",
+        fix=f"make room for it: df {folder.parent}; ls -ld {folder}",
     )
 
 

@@ -92,7 +92,7 @@ def lock_path() -> Path:
         "there is no folder where all users could find the measuring lock",
         where=", ".join(COMMON),
         why="two measurements at once would disturb each other",
-        mend="as root: mkdir -p /tmp; chmod 1777 /tmp",
+        fix="as root: mkdir -p /tmp; chmod 1777 /tmp",
     )
 
 
@@ -111,7 +111,7 @@ def _inherited(wanted: str) -> bool:
         raise Unavailable(
             "this analysis holds the lock of the machine shared, and cannot measure",
             why="other analyses may run beside it and would disturb the runs",
-            mend="measure in a measuring stage, or outside of the analysis",
+            fix="measure in a measuring stage, or outside of the analysis",
         )
     return held is not None
 
@@ -139,15 +139,15 @@ def _opened(path: Path) -> int:
 
 def _no_lock(path: Path, error: OSError) -> Unavailable:
     there = os.path.lexists(path)
-    mend = f"see what is wrong there: df {path.parent}; ls -ld {path.parent}"
+    fix = f"see what is wrong there: df {path.parent}; ls -ld {path.parent}"
     if there:
-        mend = f"let its owner remove it: rm {path}"
+        fix = f"let its owner remove it: rm {path}"
     done = "opened" if there else "made"
     return Unavailable(
         f"the measuring lock cannot be {done}: {error.strerror}",
         where=path,
         why="two measurements could disturb each other",
-        mend=mend,
+        fix=fix,
     )
 
 
@@ -162,7 +162,7 @@ def _take(handle: int, kind: int, wait: bool, on_wait: Callable[[str], object] |
         raise Unavailable(
             message,
             why="two measurements at once would disturb each other",
-            mend="wait until it has ended",
+            fix="wait until it has ended",
         )
     if on_wait is not None:
         on_wait(f"{message}; waiting until it is free")

@@ -134,7 +134,7 @@ def _explained_lock(folder: Path) -> Iterator[None]:
             f"the folder of journals cannot be used: {error.strerror}",
             where=folder,
             why="without a journal nothing could be put back after a crash",
-            mend=f"see what is wrong there: ls -ld {folder}; df {folder}",
+            fix=f"see what is wrong there: ls -ld {folder}; df {folder}",
         ) from None
 
 
@@ -267,7 +267,7 @@ def _refuse_held(wanted: list[dict], folder: Path) -> None:
                     f"the setting is held by another measurement, process {journal['pid']}",
                     where=", ".join(sorted(held)),
                     why="each would put back what the other had set",
-                    mend=f"wait until it has ended: tail --pid={journal['pid']} -f /dev/null",
+                    fix=f"wait until it has ended: tail --pid={journal['pid']} -f /dev/null",
                 )
 
 
@@ -283,7 +283,7 @@ def _report(account: guardian.Account) -> None:
             "a setting of the machine could not be put back",
             where="; ".join(wrong),
             why="later measurements would run on a changed machine",
-            mend="it is tried again when this process ends; the old value is in "
+            fix="it is tried again when this process ends; the old value is in "
             + str(state_folder()),
         )
 
@@ -323,7 +323,7 @@ def _prepare_flag(change: dict) -> dict | None:
                 f"there is no flag {flag}",
                 where=path,
                 why="the kernel would not know what is wanted",
-                mend=f"cat {path}",
+                fix=f"cat {path}",
             )
         os.close(os.open(path, os.O_WRONLY))
     return change
@@ -335,7 +335,7 @@ def _prepare_folder(change: dict) -> dict:
             "the folder exists already",
             where=change["path"],
             why="it is somebody else's, and would be removed at the end",
-            mend=f"choose another name, or remove it: rmdir {change['path']}",
+            fix=f"choose another name, or remove it: rmdir {change['path']}",
         )
     return change
 
@@ -380,7 +380,7 @@ def _write(change: dict) -> None:
             f"the kernel did not take the value {new!r}, it made it {taken!r}",
             where=path,
             why="the measurement would run under other conditions than its record says",
-            mend=f"choose a value that the kernel accepts; it was {old!r}, and is so again",
+            fix=f"choose a value that the kernel accepts; it was {old!r}, and is so again",
         )
 
 

@@ -206,7 +206,7 @@ def _check(content: object, path: Path) -> None:
         raise InputError(
             f"not a metric layer: {error.message}",
             where=f"{path}, at {place_of(error)}",
-            mend=f"compare with {SCHEMA.name} and the files beside it",
+            fix=f"compare with {SCHEMA.name} and the files beside it",
         )
 
 
@@ -254,7 +254,7 @@ def find_layer(name: str | os.PathLike) -> Layer:
     near = difflib.get_close_matches(text, layers(), 1)
     raise InputError(
         f"there is no metric layer '{text}'" + (f"; did you mean '{near[0]}'?" if near else ""),
-        mend=f'choose from {", ".join(layers())}, or "all", or give the path of a .yml file',
+        fix=f'choose from {", ".join(layers())}, or "all", or give the path of a .yml file',
     )
 
 

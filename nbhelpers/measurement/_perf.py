@@ -291,7 +291,7 @@ class PerfReader:
                 raise Unavailable(
                     "too few file descriptors for a counter on every thread",
                     where=f"thread {arguments[2]}, {metric.id}",
-                    mend="ulimit -n 65536",
+                    fix="ulimit -n 65536",
                 ) from None
             if error.errno != errno.ESRCH:  # the thread has ended meanwhile
                 raise

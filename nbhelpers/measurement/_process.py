@@ -108,7 +108,7 @@ class Child:
             raise RunError(
                 f"the launcher cannot be started: {error.strerror}",
                 where=f"{launcher} -- {program}",
-                mend=(
+                fix=(
                     "shorten the command or the environment if they are too long; if the launcher"
                     " is damaged: make env"
                 ),

@@ -146,7 +146,7 @@ class FileReader:
                 raise Unavailable(
                     "too few file descriptors for the metric layers",
                     where=path,
-                    mend="ulimit -n 65536",
+                    fix="ulimit -n 65536",
                 ) from None
             return None  # a sensor that is switched off, a process that has gone
 

@@ -121,7 +121,7 @@ def _nsys() -> str:
     if not found:
         raise Unavailable(
             "there is no nsys on the path",
-            mend="install Nsight Systems (package nsight-systems-cli of NVIDIA's repository)",
+            fix="install Nsight Systems (package nsight-systems-cli of NVIDIA's repository)",
         )
     return found
 

@@ -91,7 +91,7 @@ def _csv(path: Path, columns: Sequence[str] | None):
         raise InputError(
             "an unknown kind of file",
             where=path,
-            mend="give a .csv, .tsv, .csv.gz or .parquet file",
+            fix="give a .csv, .tsv, .csv.gz or .parquet file",
         )
     convert = csv.ConvertOptions(
         null_values=_MISSING, include_columns=None if columns is None else list(columns)
@@ -147,7 +147,7 @@ def _check_columns(wanted: Sequence[str], names: Sequence[str], path: Path) -> N
             raise InputError(
                 f"no column {name!r} among the {len(names)} of the table",
                 where=path,
-                mend=f"did you mean {near[0]!r}?" if near else None,
+                fix=f"did you mean {near[0]!r}?" if near else None,
             )
 
 
@@ -159,14 +159,14 @@ def _check_unique(names: Sequence[str], path: Path) -> None:
             f"two columns are called {twice!r}",
             where=path,
             why="it would be open which of them is meant",
-            mend="rename one in the header",
+            fix="rename one in the header",
         )
 
 
 def _units(path: Path, frame: pd.DataFrame, complete: bool) -> dict[str, str]:
     content = read_json(path)
     if not isinstance(content, dict) or not all(isinstance(unit, str) for unit in content.values()):
-        raise InputError("not a table of units", where=path, mend='write {"column": "unit", …}')
+        raise InputError("not a table of units", where=path, fix='write {"column": "unit", …}')
     strangers = set(content) - set(frame.columns)
     if complete and strangers and strangers == set(content):
         raise InputError(

@@ -56,6 +56,6 @@ def series(folder: str | Path) -> pd.DataFrame:
         raise InputError(
             "no runs were recorded here",
             where=folder,
-            mend="run the stage that measures them first: make paper",
+            fix="run the stage that measures them first: make paper",
         )
     return series_table(store.series())

@@ -274,7 +274,7 @@ class Store:
             raise InputError(
                 "no campaign is recorded here",
                 where=self.folder or "a campaign without a folder",
-                mend="measure first: the same campaign with recorded_only=False",
+                fix="measure first: the same campaign with recorded_only=False",
             )
         recorded, asked = _portable(self._recorded())["cells"], _portable(identity)["cells"]
         lines = [
@@ -291,7 +291,7 @@ class Store:
                 "something else was recorded here:\n    " + "\n    ".join(lines),
                 where=self.folder / "campaign.json",
                 why="what was recorded is only read, never measured again",
-                mend="ask for what was recorded, or measure: the same campaign with recorded_only=False",
+                fix="ask for what was recorded, or measure: the same campaign with recorded_only=False",
             )
 
     def _recorded(self) -> dict:
@@ -305,7 +305,7 @@ class Store:
             raise InputError(
                 f"not a campaign: the format is not '{_FORMAT}'",
                 where=path,
-                mend="measure into another folder",
+                fix="measure into another folder",
             )
         return recorded
 
@@ -318,7 +318,7 @@ def _open_lock(folder: Path) -> int:
         raise InputError(
             f"cannot measure into this folder: {error.strerror}",
             where=folder,
-            mend="choose another folder",
+            fix="choose another folder",
         ) from None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -328,7 +328,7 @@ def _open_lock(folder: Path) -> int:
             "another campaign is measuring into this folder",
             where=folder,
             why="two at once would disturb each other and give two runs the same number",
-            mend="wait for it, or measure into another folder",
+            fix="wait for it, or measure into another folder",
         ) from None
     return fd
 

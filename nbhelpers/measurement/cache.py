@@ -79,7 +79,7 @@ def calibrated(
             f"not the size that is asked for: {reason}",
             where=path,
             why="runs of different sizes must not be mixed",
-            mend=(
+            fix=(
                 "ask for what was calibrated, or measure in a profile of your own: make paper"
                 " PROFILE=quick"
             ),
@@ -242,7 +242,7 @@ def recorded_runs(folder: str | Path) -> pd.DataFrame:
         raise InputError(
             "no runs were recorded here",
             where=folder,
-            mend="run the stage that measures them first: make paper",
+            fix="run the stage that measures them first: make paper",
         )
     table = runs_table(rows)
     table.attrs["notes"] = store.notes()

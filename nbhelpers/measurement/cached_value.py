@@ -50,7 +50,7 @@ def measured_once(
             raise InputError(
                 f"the {doing} was not measured yet",
                 where=path,
-                mend="run the stage that measures it: make paper",
+                fix="run the stage that measures it: make paper",
             )
         with measuring(doing=doing), task(f"measuring once: {doing}", urgent=True):
             found = find()
@@ -75,7 +75,7 @@ def readable(path: Path, doing: str, recorded_only: bool) -> dict:
         raise InputError(
             f"not what was kept of the {doing}",
             where=path,
-            mend="take the recorded campaign as it came: git checkout data/recorded",
+            fix="take the recorded campaign as it came: git checkout data/recorded",
         )
     put_aside(path, f"damaged: not what was kept of the {doing}")
     return {}

@@ -324,7 +324,7 @@ class Campaign:
             f" '{row['status']}'",
             where=" ".join(cell.workload.command),
             why=row["message"],
-            mend=(
+            fix=(
                 "run the command by hand; what was measured is kept, and the same call goes on from"
                 " there"
             ),
@@ -342,5 +342,5 @@ class Campaign:
                 f"fewer runs are recorded than the {self.asked} asked for: "
                 + ", ".join(f"'{name}' has {count}" for name, count in short.items()),
                 where=self._store.folder,
-                mend="ask for fewer, or measure: the same campaign with recorded_only=False",
+                fix="ask for fewer, or measure: the same campaign with recorded_only=False",
             )

@@ -220,7 +220,7 @@ def _check_columns(chosen: Sequence[Layer]) -> None:
                 raise InputError(
                     f"two metric layers have a column '{metric.id}'",
                     where=f"{made[metric.id]} and {layer.name}",
-                    mend="give it another id in your own layer",
+                    fix="give it another id in your own layer",
                 )
 
 

@@ -171,7 +171,7 @@ def _failed_start(child: Child, workload: Workload) -> dict:
 
 def _never_waited(workload: Workload) -> str:
     kind = workload.region.kind
-    mend = {
+    fix = {
         "marks": "does it call nb_region_begin()? Otherwise say region=…",
         "symbols": (
             "it never called noisebook_begin(): is the symbol declared weak, and the program"
@@ -183,7 +183,7 @@ def _never_waited(workload: Workload) -> str:
         ),
     }
     other = {"main": 'use start="exec"'}.get(workload.start, "the launcher is broken: make env")
-    return f"it did not wait for the common start; {mend.get(kind, other)}"
+    return f"it did not wait for the common start; {fix.get(kind, other)}"
 
 
 def _late(workload: Workload, what: str) -> str:

@@ -38,7 +38,7 @@ def system_call(name: str, *arguments: int) -> int:
     return done
 
 
-def allowed_here(change: Callable[[], object], mend: str) -> Possible:
+def allowed_here(change: Callable[[], object], fix: str) -> Possible:
     """Try something in a child, which takes it along when it ends."""
     child = os.fork()
     if child == 0:
@@ -49,5 +49,5 @@ def allowed_here(change: Callable[[], object], mend: str) -> Possible:
     return (
         YES
         if os.waitpid(child, 0)[1] == 0
-        else Possible(False, "this user may not do that here", mend)
+        else Possible(False, "this user may not do that here", fix)
     )

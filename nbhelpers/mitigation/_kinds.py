@@ -59,7 +59,7 @@ def action_of(specified: Mapping[str, object], where: str) -> Action:
         raise InputError(
             f"there is no kind of action {kind!r}",
             where=where,
-            mend=f"choose one of {', '.join(KINDS)}",
+            fix=f"choose one of {', '.join(KINDS)}",
         )
     try:
         return KINDS[kind](**arguments)

@@ -12,11 +12,11 @@ from ..workloads import Workload
 
 @dataclass(frozen=True)
 class Possible:
-    """Whether something can be done here; if not, why, and the command that would mend it."""
+    """Whether something can be done here; if not, why, and the command that would fix it."""
 
     yes: bool
     reason: str = ""
-    mend: str = ""
+    fix: str = ""
 
     def __bool__(self) -> bool:
         return self.yes

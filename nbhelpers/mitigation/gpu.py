@@ -30,7 +30,7 @@ class GpuSetting(Action):
         if self.what not in ("clocks", "fan", "persistence") or not 0 < self.share <= 1:
             raise InputError(
                 f"no setting of a GPU: {self.what!r}, {self.share}",
-                mend="clocks, fan or persistence; a share above 0 and at most 1",
+                fix="clocks, fan or persistence; a share above 0 and at most 1",
             )
 
     def possible(self, workload: Workload | None = None) -> Possible:
@@ -56,7 +56,7 @@ class GpuSetting(Action):
             if said != "ready":
                 raise SettingError(
                     f"the GPU's {self.what} cannot be set: {said or 'the holder ended'}",
-                    mend="run as root: sudo -E; see nvidia-smi -q",
+                    fix="run as root: sudo -E; see nvidia-smi -q",
                 )
             yield
         finally:

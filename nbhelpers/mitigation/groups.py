@@ -85,7 +85,7 @@ class Group(Action, ABC):
     def held(self, workload: Workload) -> Iterator[None]:
         found = hierarchy(self.controller)
         if isinstance(found, Possible):
-            raise SettingError(found.reason, mend=found.mend)
+            raise SettingError(found.reason, fix=found.fix)
         folder = self._folder(found)
         with settings.made_folder(folder):
             for name, value in self.values(found.version, found.folder, workload).items():

@@ -148,7 +148,7 @@ class Mitigation:
         return bool(self.actions)
 
     def possible(self, workload: Workload | None = None) -> Possible:
-        """Whether it can be done here, to this workload; if not, why, and what would mend it."""
+        """Whether it can be done here, to this workload; if not, why, and what would fix it."""
         if not self.automated:
             return Possible(False, "it can't be automated", "; ".join(self.by_hand))
         for action in self.actions:
@@ -173,7 +173,7 @@ class Mitigation:
 def check_risk(risk: str) -> None:
     """InputError: there is no such risk."""
     if risk not in _RISKS:
-        raise InputError(f"there is no risk {risk!r}", mend="none, low or high")
+        raise InputError(f"there is no risk {risk!r}", fix="none, low or high")
 
 
 def folder() -> Path:
@@ -186,7 +186,7 @@ def folder() -> Path:
     """
     place = knowledge()
     if not (place / "factors").is_dir():
-        raise InputError("the knowledge is not here", where=place, mend="unset NOISEBOOK_KNOWLEDGE")
+        raise InputError("the knowledge is not here", where=place, fix="unset NOISEBOOK_KNOWLEDGE")
     return place
 
 
@@ -213,7 +213,7 @@ def references() -> dict[str, Reference]:
 
 def here(workload: Workload | None = None) -> pd.DataFrame:
     """What can be done on this machine: index mitigation; columns name, automated, possible,
-    reason, mend, risk.
+    reason, fix, risk.
     """
     rows = {}
     for name, mitigation in mitigations().items():
@@ -223,7 +223,7 @@ def here(workload: Workload | None = None) -> pd.DataFrame:
             "automated": mitigation.automated,
             "possible": bool(answer),
             "reason": answer.reason,
-            "mend": answer.mend,
+            "fix": answer.fix,
             "risk": mitigation.risk,
         }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("mitigation")
@@ -250,7 +250,7 @@ def explain_factor(name: str) -> Factor:
                 if name not in known
                 else None
             ),
-            mend="see what there is: list(mitigate.factors())",
+            fix="see what there is: list(mitigate.factors())",
         )
     return found
 

@@ -49,7 +49,7 @@ def ask(factor: str, question: str = "", timeout_s: float = 60.0) -> str:
         raise Unavailable(
             "no language model is configured",
             why="nothing is sent anywhere unless you say where to",
-            mend=f"export {URL}=http://127.0.0.1:PORT/v1 {MODEL}=NAME",
+            fix=f"export {URL}=http://127.0.0.1:PORT/v1 {MODEL}=NAME",
         )
     known = explain_factor(factor)
     asked = (
@@ -79,7 +79,7 @@ def _post(address: str, body: dict, timeout_s: float) -> str:
         raise InputError(
             "the address of the language model is not one of the web",
             where=address,
-            mend=f"export {URL}=http://127.0.0.1:PORT/v1",
+            fix=f"export {URL}=http://127.0.0.1:PORT/v1",
         )
     headers = {"Content-Type": "application/json"} | (
         {"Authorization": f"Bearer {os.environ[KEY]}"} if os.environ.get(KEY) else {}
@@ -96,7 +96,7 @@ def _post(address: str, body: dict, timeout_s: float) -> str:
         raise Unavailable(
             f"the language model does not answer: {getattr(error, 'reason', error)}",
             where=address,
-            mend="start it, or unset " + URL,
+            fix="start it, or unset " + URL,
         ) from None
     try:
         return str(json.loads(text)["choices"][0]["message"]["content"])

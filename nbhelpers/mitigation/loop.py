@@ -145,13 +145,13 @@ def _check(budget_seconds: float, risk: str, candidates: Iterable[str] | None) -
     if not 0 < budget_seconds < 1e7:
         raise InputError(
             f"a budget of {budget_seconds} s",
-            mend="give the seconds that measuring may take, such as 300",
+            fix="give the seconds that measuring may take, such as 300",
         )
     check_risk(risk)
     unknown = [name for name in candidates or () if name not in mitigations()]
     if unknown:
         raise InputError(
-            f"there is no mitigation '{unknown[0]}'", mend="see what there is: mitigate.here()"
+            f"there is no mitigation '{unknown[0]}'", fix="see what there is: mitigate.here()"
         )
 
 
@@ -185,7 +185,7 @@ class _Pilot:
             stopped,
             factors,
             tried,
-            as_table(self.left_out, ["name", "reason", "mend"]),
+            as_table(self.left_out, ["name", "reason", "fix"]),
             compared,
             trials,
             None,
@@ -233,7 +233,7 @@ class _Pilot:
                 f" {needed:.0f} s",
                 where=shlex.join(self.workload.command),
                 why="fewer runs show nothing of how they vary",
-                mend=f"give at least {math.ceil(3 * needed)} s, or a smaller problem",
+                fix=f"give at least {math.ceil(3 * needed)} s, or a smaller problem",
             )
         return FEWEST_RUNS
 
@@ -312,7 +312,7 @@ class _Pilot:
             raise InputError(
                 "no round of the loop was recorded here",
                 where=path,
-                mend="run the stage that measures it: make paper",
+                fix="run the stage that measures it: make paper",
             )
         return path.exists()
 
@@ -406,7 +406,7 @@ class _Pilot:
         most = math.inf if later else self._most(runs)
         for name in names:
             item = mitigations()[name]
-            reason, mend = (
+            reason, fix = (
                 ("the budget does not reach so far", "a larger budget")
                 if len(chosen) >= most
                 else self._objection(item, parallel)
@@ -417,7 +417,7 @@ class _Pilot:
                         "mitigation": name,
                         "name": item.name,
                         "reason": reason,
-                        "mend": mend,
+                        "fix": fix,
                         "possible": bool(item.possible(self.workload)),
                     }
                 )
@@ -431,7 +431,7 @@ class _Pilot:
         return max(1, int(left / (2 * FEWEST_ROUNDS * float(runs["elapsed_seconds"].median()))))
 
     def _objection(self, mitigation: Mitigation, parallel: bool) -> tuple[str, str]:
-        """Why a mitigation is not tried, and what would mend it; the last question is asked of a
+        """Why a mitigation is not tried, and what would fix it; the last question is asked of a
         real run.
         """
         if too_risky := mitigation.too_risky(self.risk):
@@ -439,7 +439,7 @@ class _Pilot:
         if mitigation.serial and parallel or mitigation.parallel and not parallel:
             return f"the program is {'parallel' if parallel else 'serial'}", ""
         if not (answer := mitigation.possible(self.workload)):
-            return answer.reason, answer.mend
+            return answer.reason, answer.fix
         try:
             treated = cells(self.workload, [mitigation])[1]
             self.say(f"proving that “{mitigation.name}” takes effect")
@@ -448,7 +448,7 @@ class _Pilot:
                     stack.callback(attachment.close)
                 row = run_once(treated.workload, treated.attachments)
         except NoisebookError as error:
-            return error.what, error.mend or ""
+            return error.what, error.fix or ""
         return ("", "") if row["status"] == "ok" else (row["message"] or row["status"], "")
 
     # ---- trying ----
@@ -471,7 +471,7 @@ class _Pilot:
                         "mitigation": name,
                         "name": mitigations()[name].name,
                         "reason": f"{error.what}: {error.why}",
-                        "mend": error.mend or "",
+                        "fix": error.fix or "",
                     }
                 )
                 continue

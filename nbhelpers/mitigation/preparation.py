@@ -53,7 +53,7 @@ class Trigger(Action):
             Path(self.path).write_text(self.value)
         except OSError as error:
             raise SettingError(
-                f"it cannot be written: {error.strerror}", where=self.path, mend="run as root"
+                f"it cannot be written: {error.strerror}", where=self.path, fix="run as root"
             ) from None
         if self.counts and _vmstat(self.counts) == before:
             raise SettingError(
@@ -117,7 +117,7 @@ class WarmFiles(Action):
                 "the file does not stay in the page cache",
                 where=path,
                 why="runs would begin with more or less of it in memory",
-                mend="free --mega; it may be larger than the memory",
+                fix="free --mega; it may be larger than the memory",
             ) from None
         except OSError as error:
             if error.errno != errno.EOPNOTSUPP:  # a file system that cannot be asked

@@ -204,7 +204,7 @@ class Preload(Action):
     def _path(self) -> str:
         path = find_library(self.library)
         if path is None:
-            raise InputError(f"there is no library {self.library!r}", mend=self.possible().mend)
+            raise InputError(f"there is no library {self.library!r}", fix=self.possible().fix)
         return path
 
 

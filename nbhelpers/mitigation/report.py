@@ -66,7 +66,7 @@ class Report:
         mitigations tried, by Holm again), verdict ("not when measured again": it seemed to help,
         and the second measurement did not show it).
     left_out
-        DataFrame, index mitigation; columns name, reason, mend.
+        DataFrame, index mitigation; columns name, reason, fix.
     comparisons
         Each mitigation's `Comparison`.
     trials
@@ -270,8 +270,7 @@ def _left_out(report: Report) -> list[str]:
     if report.left_out.empty:
         return []
     rows = [
-        f"- {row['name']}: {row['reason']}"
-        + (f" (to mend: `{row['mend']}`)" if row["mend"] else "")
+        f"- {row['name']}: {row['reason']}" + (f" (to fix: `{row['fix']}`)" if row["fix"] else "")
         for _, row in report.left_out.iterrows()
     ]
     return ["## What was not tried, and why", "\n".join(rows)]

@@ -59,7 +59,7 @@ def choose_cpus(which: str | Sequence[int], workload: Workload | None = None) ->
     if which not in _CHOICES:
         raise InputError(
             f"there is no choice of CPUs {which!r}",
-            mend=f"choose one of {', '.join(_CHOICES)}, or give their numbers",
+            fix=f"choose one of {', '.join(_CHOICES)}, or give their numbers",
         )
     return _CHOICES[which](allowed)
 

@@ -147,7 +147,7 @@ def _explained(action: Action) -> Iterator[None]:
         raise SettingError(
             f"{type(action).__name__}: {os.strerror(error.errno)}",
             why="the run would be measured without its mitigation",
-            mend="run as root",
+            fix="run as root",
         ) from None
     except ProcessLookupError:  # the process has been killed at the barrier; the run will say so
         return
@@ -222,7 +222,7 @@ def treated(mitigation: str | Mitigation | Iterable[Action], workload: Workload)
         if not (answer := action.possible(changed)):
             raise Unavailable(
                 f"the mitigation '{name}' can't be applied here: {answer.reason}",
-                mend=answer.mend or None,
+                fix=answer.fix or None,
             )
         settled.append(action.settled(changed))
         changed = action.applied_to(changed)
@@ -233,7 +233,7 @@ def _actions_of(mitigation: str | Mitigation | Iterable[Action]) -> tuple[str, t
     if isinstance(mitigation, str):
         if mitigation not in mitigations():
             raise InputError(
-                f"there is no mitigation '{mitigation}'", mend="see what there is: mitigate.here()"
+                f"there is no mitigation '{mitigation}'", fix="see what there is: mitigate.here()"
             )
         mitigation = mitigations()[mitigation]
     if not isinstance(mitigation, Mitigation):
@@ -242,7 +242,7 @@ def _actions_of(mitigation: str | Mitigation | Iterable[Action]) -> tuple[str, t
     if not mitigation.automated:
         raise Unavailable(
             f"the mitigation '{mitigation.id}' can't be automated",
-            mend="; ".join(mitigation.by_hand),
+            fix="; ".join(mitigation.by_hand),
         )
     return mitigation.id, mitigation.actions
 

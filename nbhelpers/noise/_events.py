@@ -56,8 +56,8 @@ class Events:
             )
         return columns
 
-    def refuse(self, event: int, field: str, what: str, mend: str | None = None) -> None:
-        raise InputError(shortened(what), where=f"{self.place}, event {event}, {field}", mend=mend)
+    def refuse(self, event: int, field: str, what: str, fix: str | None = None) -> None:
+        raise InputError(shortened(what), where=f"{self.place}, event {event}, {field}", fix=fix)
 
     def check_shape(self, length: int) -> None:
         if not isinstance(self.rows, list):

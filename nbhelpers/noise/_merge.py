@@ -140,7 +140,7 @@ def _places(values: pd.Series, names: tuple[str, ...], what: str) -> np.ndarray:
         raise InputError(
             f"unknown {what} {unknown[0]!r}" if unknown else f"an event without a {what}",
             where=f"events table, column {what}",
-            mend=f"known: {', '.join(names)}",
+            fix=f"known: {', '.join(names)}",
         )
     return (
         np.array([place[value] for value in unique], np.int16)[codes]
@@ -170,7 +170,7 @@ def _injected_as(events: pd.DataFrame, kind: np.ndarray) -> tuple[np.ndarray, np
             raise InputError(
                 f"unknown policy {name!r}",
                 where=f"events table, row {int(np.argmax(codes == code))}",
-                mend=f"known: {', '.join((*POLICIES, *NEAREST))}, or empty for unknown",
+                fix=f"known: {', '.join((*POLICIES, *NEAREST))}, or empty for unknown",
             )
     return policy, priority
 
@@ -184,7 +184,7 @@ def _told_priority(events: pd.DataFrame, rows: np.ndarray, policy: str) -> np.nd
         raise InputError(
             f"priority {worst} is none of {policy}'s",
             where="events table, column priority",
-            mend=f"{policy} has {lowest} … {highest}",
+            fix=f"{policy} has {lowest} … {highest}",
         )
     return values
 
@@ -207,7 +207,7 @@ def _intensities(events: pd.DataFrame, kind: np.ndarray) -> np.ndarray | None:
         raise InputError(
             f"the intensity of {name} noise is {events['intensity'].iloc[at]}",
             where=f"events table, row {at}, column intensity",
-            mend=f"a positive number of {STRESSORS[name].unit}",
+            fix=f"a positive number of {STRESSORS[name].unit}",
         )
     return np.where(stressing, values, np.nan)
 
@@ -260,7 +260,7 @@ def _refuse_overlap(stressors: Columns) -> None:
             f"two events of {ALL_KINDS[own.kind[at]]} noise overlap",
             where=f"CPU {own.cpu[at]}, at {own.start_ns[at]} ns",
             why="one process injects each kind on a CPU",
-            mend="add up their intensities, or use another CPU",
+            fix="add up their intensities, or use another CPU",
         )
 
 

@@ -54,7 +54,7 @@ def read_config(path: Path) -> Parts:
         "not a noise config",
         where=path,
         why="neither Noisebook's format nor the published injector's",
-        mend=(
+        fix=(
             "a noise config is written by NoiseConfig.write; its schema is noise_config.schema.json"
         ),
     )
@@ -80,7 +80,7 @@ def _content(path: Path) -> bytes:
         raise InputError(
             f"damaged gzip: {error}",
             where=path,
-            mend="get the file again, it is probably cut short",
+            fix="get the file again, it is probably cut short",
         ) from None
     except (OSError, ValueError) as error:
         raise InputError(
@@ -104,7 +104,7 @@ def _parse(text: str, path: Path) -> object:
         raise InputError(
             f"not JSON: {error.msg}",
             where=f"{path}, line {error.lineno}, column {error.colno}",
-            mend="get the file again, it is probably damaged or cut short",
+            fix="get the file again, it is probably damaged or cut short",
         ) from None
     except (RecursionError, ValueError) as error:
         raise InputError(f"not usable JSON: {error}", where=path) from None
@@ -191,7 +191,7 @@ def _explained(document: dict, path: Path) -> InputError:
     return InputError(
         shortened(error.message),
         where=", ".join(map(str, [path, *error.absolute_path])),
-        mend=f"see {SCHEMA.name}: {shortened(meaning)}",
+        fix=f"see {SCHEMA.name}: {shortened(meaning)}",
     )
 
 
@@ -258,7 +258,7 @@ def _refuse_without_priorities(document: dict, path: Path) -> None:
                     "whether an event is real-time noise or not decides what it does to the"
                     " workload"
                 ),
-                mend=(
+                fix=(
                     "make it anew from the traces, or add a third field to each event: 0 ="
                     " SCHED_OTHER, -1 = SCHED_FIFO 1"
                 ),

@@ -76,7 +76,7 @@ def plain_provenance(provenance: Mapping) -> dict:
         raise InputError(
             f"not a provenance that JSON can hold: {error}",
             where="argument provenance",
-            mend="use texts, finite numbers, lists and dictionaries",
+            fix="use texts, finite numbers, lists and dictionaries",
         ) from None
 
 

@@ -23,7 +23,7 @@ def require_columns(table: pd.DataFrame, columns: tuple[str, ...], name: str) ->
         raise InputError(
             f"the {name} table lacks {', '.join(missing)}",
             where=f"columns: {', '.join(map(str, table.columns))}",
-            mend=f"pass the {name} table as data/README.md describes it",
+            fix=f"pass the {name} table as data/README.md describes it",
         )
 
 
@@ -80,7 +80,7 @@ def finished_seconds(runs: pd.DataFrame, column: str = "region_seconds") -> pd.S
             "no finished run",
             where=f"{len(runs)} runs, none with status ok",
             why="there is no average and no worst case",
-            mend="look at the column status of the runs table",
+            fix="look at the column status of the runs table",
         )
     numbers = whole_numbers(done, "run", "runs", lowest=None)
     seconds = pd.Series(
@@ -91,7 +91,7 @@ def finished_seconds(runs: pd.DataFrame, column: str = "region_seconds") -> pd.S
         raise InputError(
             f"run {twice[0]} occurs twice",
             where="runs table, column run",
-            mend="pass the runs of one campaign, or number them anew",
+            fix="pass the runs of one campaign, or number them anew",
         )
     bad = ~(np.isfinite(seconds) & (seconds > 0))
     if bad.any():
@@ -125,7 +125,7 @@ def group_sources(kind: pd.Series, source: pd.Series) -> Groups:
         raise InputError(
             f"unknown kind {unknown[0]!r}",
             where="events table, column kind",
-            mend=f"kinds are {', '.join(KINDS)}",
+            fix=f"kinds are {', '.join(KINDS)}",
         )
     source_code, sources = coded(source, "source")
     code, present = renumbered(kind_code * len(sources) + source_code, len(kinds) * len(sources))

@@ -65,7 +65,7 @@ def published_text(config: "NoiseConfig") -> str:
         raise InputError(
             "the published injector can only occupy CPUs",
             where="events with an intensity",
-            mend="write(path) keeps them; or make a config without them",
+            fix="write(path) keeps them; or make a config without them",
         )
     priority = np.where(table["policy"].isin(REAL_TIME), -table["priority"].to_numpy(), 0)
     events = [

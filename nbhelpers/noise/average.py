@@ -117,7 +117,7 @@ def of_finished_runs(events: pd.DataFrame, seconds: pd.Series) -> tuple[pd.DataF
         raise InputError(
             "no event belongs to a finished run",
             where=f"{len(events)} events, {len(seconds)} finished runs",
-            mend="pass the events and the runs of the same campaign",
+            fix="pass the events and the runs of the same campaign",
         )
     if (place < 0).any():
         events, place = events[place >= 0], place[place >= 0]

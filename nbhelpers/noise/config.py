@@ -114,7 +114,7 @@ class NoiseConfig:
         """
         if merge not in _merge.MERGES:
             raise InputError(
-                f"unknown merge {merge!r}", mend=f"merge is one of {', '.join(_merge.MERGES)}"
+                f"unknown merge {merge!r}", fix=f"merge is one of {', '.join(_merge.MERGES)}"
             )
         _refuse_several_runs(events)
         columns, sources = _merge.from_table(events)
@@ -122,7 +122,7 @@ class NoiseConfig:
             raise InputError(
                 "nothing to inject: no event is left",
                 where=f"{len(events)} events, none of any length",
-                mend=(
+                fix=(
                     "take another run, delta_noise(…, run=NUMBER), or artificial noise,"
                     " signature_noise(…)"
                 ),
@@ -246,7 +246,7 @@ class NoiseConfig:
             f"here are {len(available)} ({_ranges(available)})",
             where=f"CPU {missing[0]} of the config",
             why="noise of several CPUs on one would add up to something that never happened",
-            mend=(
+            fix=(
                 f"keep the busiest CPUs only: config.mapped({{{example}}}), or take a larger"
                 " machine"
             ),
@@ -270,7 +270,7 @@ class NoiseConfig:
             raise InputError(
                 f"the config has no CPU {unknown[0]}" if unknown else "no CPU would be left",
                 where="argument cpus",
-                mend=f"its CPUs are {_ranges(self.cpus)}",
+                fix=f"its CPUs are {_ranges(self.cpus)}",
             )
         if len(set(cpus.values())) < len(cpus) or any(
             not 0 <= int(new) <= LARGEST_CPU for new in cpus.values()
@@ -278,7 +278,7 @@ class NoiseConfig:
             raise InputError(
                 "two CPUs would become one, or a number is none of a CPU",
                 where=f"mapping {dict(cpus)}",
-                mend=f"name a different CPU (0 … {LARGEST_CPU}) for each",
+                fix=f"name a different CPU (0 … {LARGEST_CPU}) for each",
             )
         kept = self._table[self._table["cpu"].isin(list(cpus))]
         table = kept.assign(
@@ -369,7 +369,7 @@ def _refuse_several_runs(events: pd.DataFrame) -> None:
             f"events of {events['run'].nunique()} runs",
             where="events table, column run",
             why="one replay is one run",
-            mend="choose one: delta_noise(events, average, runs, run=NUMBER)",
+            fix="choose one: delta_noise(events, average, runs, run=NUMBER)",
         )
 
 
@@ -387,7 +387,7 @@ def _window(window_ns: int | None, seconds: float | None, lists: _merge.Columns)
         raise InputError(
             f"the window is {window_ns!r}",
             where="window_ns",
-            mend="pass a whole number of ns, 1 or more",
+            fix="pass a whole number of ns, 1 or more",
         )
     return int(window_ns)
 

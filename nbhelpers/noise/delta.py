@@ -101,9 +101,7 @@ def delta_noise(
     (4000, 1, 2)
     """
     if method not in METHODS:
-        raise InputError(
-            f"unknown method {method!r}", mend=f"method is one of {', '.join(METHODS)}"
-        )
+        raise InputError(f"unknown method {method!r}", fix=f"method is one of {', '.join(METHODS)}")
     require_columns(events, EVENT_COLUMNS, "events")
     seconds = finished_seconds(runs)
     judged = finished_seconds(runs, "seconds")
@@ -126,7 +124,7 @@ def _chosen_run(runs: pd.DataFrame, seconds: pd.Series, run: int | None) -> int:
         raise InputError(
             f"run {run!r} is not a finished run",
             where="argument run",
-            mend=(
+            fix=(
                 f"choose one of the {len(seconds)} finished runs, such as {seconds.idxmax()}, the"
                 " longest"
             ),
@@ -141,7 +139,7 @@ def _events_of(events: pd.DataFrame, run: int) -> pd.DataFrame:
             f"run {run} has no noise events",
             where="events table",
             why="there is nothing to subtract from",
-            mend="trace the run, or choose a traced one: delta_noise(…, run=NUMBER)",
+            fix="trace the run, or choose a traced one: delta_noise(…, run=NUMBER)",
         )
     return own
 

@@ -167,9 +167,7 @@ def _check_words(kind: str, distribution: str, durations: str, phase: object) ->
         [] if isinstance(phase, Mapping) else [("phase", phase, PHASES)]
     ):
         if word not in known:
-            raise InputError(
-                f"unknown {name} {word!r}", mend=f"{name} is one of {', '.join(known)}"
-            )
+            raise InputError(f"unknown {name} {word!r}", fix=f"{name} is one of {', '.join(known)}")
 
 
 def _two_of_three(
@@ -189,7 +187,7 @@ def _two_of_three(
         raise InputError(
             f"{len(given)} of frequency, duration and share are given",
             where=", ".join(given) or "arguments",
-            mend="give two of frequency_hz, duration_us and share: the third follows",
+            fix="give two of frequency_hz, duration_us and share: the third follows",
         )
     for name, value in given.items():
         _check_positive(name, value)
@@ -204,7 +202,7 @@ def _two_of_three(
             f"the noise would take {share:.0%} of each CPU",
             where="frequency_hz × duration_us",
             why="nothing would be left for the workload",
-            mend="choose a product below 1 000 000, a share below 1",
+            fix="choose a product below 1 000 000, a share below 1",
         )
     return frequency_hz, duration_us
 
@@ -214,7 +212,7 @@ def _check_positive(name: str, value: object) -> None:
         value is None or not 1e-9 <= value <= 1e12
     ):  # false for NaN; beyond, periods and lengths overflow
         raise InputError(
-            f"{name} is {value}", mend=f"{name} must be a positive number, 1e-9 to 1e12"
+            f"{name} is {value}", fix=f"{name} must be a positive number, 1e-9 to 1e12"
         )
 
 
@@ -225,7 +223,7 @@ def _check_window(frequency_hz: float, seconds: float | None, cpus: int) -> None
             f"{frequency_hz * seconds * cpus:.2g} events",
             where="frequency_hz × seconds × CPUs",
             why=f"more than {LARGEST_COUNT:.0e} don't fit in memory",
-            mend="choose a lower frequency or a shorter window",
+            fix="choose a lower frequency or a shorter window",
         )
 
 
@@ -237,7 +235,7 @@ def _cpu_numbers(cpus: Sequence[int]) -> list[int]:
         or len(set(numbers)) < len(numbers)
     ):
         raise InputError(
-            f"cpus is {cpus!r}", mend="cpus is a list of different CPU numbers, for instance [0, 1]"
+            f"cpus is {cpus!r}", fix="cpus is a list of different CPU numbers, for instance [0, 1]"
         )
     return [int(cpu) for cpu in numbers]
 
@@ -256,13 +254,13 @@ def _policy(kind: str, policy: str | None, priority: int | None) -> tuple[str, i
     if policy not in POLICIES or (kind in INTERRUPT_KINDS and policy not in REAL_TIME):
         raise InputError(
             f"policy {policy!r} does not go with {kind} noise",
-            mend=f"known: {', '.join(POLICIES)}; for all kinds but thread {' or '.join(REAL_TIME)}",
+            fix=f"known: {', '.join(POLICIES)}; for all kinds but thread {' or '.join(REAL_TIME)}",
         )
     priority = usual if priority is None else priority
     lowest, highest = POLICIES[policy]
     if not lowest <= priority <= highest:
         raise InputError(
-            f"priority {priority} is none of {policy}'s", mend=f"{policy} has {lowest} … {highest}"
+            f"priority {priority} is none of {policy}'s", fix=f"{policy} has {lowest} … {highest}"
         )
     return policy, priority
 
@@ -343,7 +341,7 @@ class _Draw:
             raise InputError(
                 f"CPU {cpu} has {'no phase' if phase_us is None else f'the phase {phase_us}'}",
                 where="phase",
-                mend="phase is {CPU: µs} for each CPU, 0 or more",
+                fix="phase is {CPU: µs} for each CPU, 0 or more",
             )
         return phase_us * 1e3
 

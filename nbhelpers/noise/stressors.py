@@ -186,7 +186,7 @@ def combined_noise(*parts: pd.DataFrame) -> pd.DataFrame:
         raise InputError(
             f"{len(parts)} tables of noise cannot be combined",
             why="one replay is one run",
-            mend="pass one table or more, all of one run: events.assign(run=0)",
+            fix="pass one table or more, all of one run: events.assign(run=0)",
         )
     events = pd.concat(
         [part.assign(kind=part["kind"].astype(str)) for part in parts], ignore_index=True
@@ -222,7 +222,7 @@ def _check(kind: str, intensity: float, policy: str, priority: int) -> None:
     if kind not in STRESSORS:
         raise InputError(
             f"unknown kind {kind!r}",
-            mend=f"kind is one of {', '.join(STRESSOR_KINDS)}; see stressor_table()",
+            fix=f"kind is one of {', '.join(STRESSOR_KINDS)}; see stressor_table()",
         )
     most = 1.0 if kind == "duty" else np.inf
     if not isinstance(intensity, (int, float, np.number)) or not (
@@ -231,7 +231,7 @@ def _check(kind: str, intensity: float, policy: str, priority: int) -> None:
         raise InputError(
             f"the intensity of {kind} noise is {intensity!r}",
             where="intensity",
-            mend=(
+            fix=(
                 "a share, more than 0, at most 1"
                 if kind == "duty"
                 else f"a positive number of {STRESSORS[kind].unit}"
@@ -241,7 +241,7 @@ def _check(kind: str, intensity: float, policy: str, priority: int) -> None:
     if not lowest <= priority <= highest:
         raise InputError(
             f"policy {policy!r} with priority {priority}",
-            mend=(
+            fix=(
                 f"known policies: {', '.join(POLICIES)}; 1 … 99 for SCHED_FIFO and "
                 "SCHED_RR, −20 … 19 for the others"
             ),
@@ -257,7 +257,7 @@ def _times(seconds: float, start_s: float, duration_s: float | None) -> tuple[in
     ):
         raise InputError(
             f"noise from {start_s} s to {end_s} s in a window of {seconds} s",
-            mend="0 ≤ start_s < start_s + duration_s ≤ seconds",
+            fix="0 ≤ start_s < start_s + duration_s ≤ seconds",
         )
     return round(start_s * 1e9), round(end_s * 1e9), round(seconds * 1e9)
 
@@ -268,13 +268,13 @@ def _ramp(kind: str, start_ns: int, end_ns: int, ramp_s: float) -> tuple[np.ndar
         raise InputError(
             f"{kind} noise has no ramp",
             why="each step would free what the one before had taken",
-            mend="memory_leak grows slowly",
+            fix="memory_leak grows slowly",
         )
     if not 0 <= ramp_s <= (end_ns - start_ns) / 1e9:
         raise InputError(
             f"a ramp of {ramp_s} s",
             where="ramp_s",
-            mend=f"0 to {(end_ns - start_ns) / 1e9:g} s, the length of the noise",
+            fix=f"0 to {(end_ns - start_ns) / 1e9:g} s, the length of the noise",
         )
     length_ns = round(ramp_s * 1e9)
     steps = max(min(STEPS, int(ramp_s / SHORTEST_STEP_S)), 1) if length_ns else 0

@@ -32,7 +32,7 @@ def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN):
     import matplotlib.pyplot as plt
 
     if scores.empty:
-        raise NothingToDraw("no cause was scored", mend="plant at least one: cause_runs(…)")
+        raise NothingToDraw("no cause was scored", fix="plant at least one: cause_runs(…)")
     scores = scores.sort_values("effect", ascending=False).reset_index(drop=True)
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 1.0 + 0.24 * len(scores)))

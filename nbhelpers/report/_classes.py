@@ -105,7 +105,7 @@ def figure_classes(
     if numbers.size != len(classes.labels):
         raise InputError(
             f"{numbers.size} values, but {len(classes.labels)} labels",
-            mend="draw the values that were classified",
+            fix="draw the values that were classified",
         )
     chosen = {name: (classes.labels == name).to_numpy() for name in classes.labels.cat.categories}
     roles = roles_of_classes(classes)

@@ -31,7 +31,7 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN):
     import matplotlib.pyplot as plt
 
     if detours.empty:
-        raise NothingToDraw("no detour to draw", mend="record for longer: seconds=…")
+        raise NothingToDraw("no detour to draw", fix="record for longer: seconds=…")
     cpus = detours.groupby("cpu")["duration_ns"].sum().nlargest(SHOWN_CPUS).index.sort_values()
     with style():
         figure, panels = plt.subplots(
@@ -84,7 +84,7 @@ def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAG
         raise NothingToDraw(
             "no detour to draw",
             where=next((name for name, each in recordings.items() if each.empty), None),
-            mend="record for longer",
+            fix="record for longer",
         )
     with style():
         figure, panels = plt.subplots(
@@ -146,7 +146,7 @@ def figure_quanta(samples: pd.DataFrame, width_in: float = PAGE_IN):
     import matplotlib.pyplot as plt
 
     if samples.empty:
-        raise NothingToDraw("no sample to draw", mend="record for longer: seconds=…")
+        raise NothingToDraw("no sample to draw", fix="record for longer: seconds=…")
     values, label = _quanta(samples)
     role = ROLES["baseline"]
     with style():

@@ -80,12 +80,12 @@ def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
         if column is not None and column not in runs.columns:
             raise InputError(
                 f"no column {column!r} to draw",
-                mend=f"the table has: {', '.join(map(str, runs.columns))}",
+                fix=f"the table has: {', '.join(map(str, runs.columns))}",
             )
     kept = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
     if kept.empty:
         raise NothingToDraw(
-            "no run to draw", mend="look at the column status: only runs that are 'ok' are drawn"
+            "no run to draw", fix="look at the column status: only runs that are 'ok' are drawn"
         )
     return kept
 

@@ -22,12 +22,12 @@ def _check(events: pd.DataFrame, columns: tuple[str, ...]) -> None:
         if column not in events.columns:
             raise InputError(
                 f"no column {column!r} in the events",
-                mend=f"the table has: {', '.join(map(str, events.columns))}",
+                fix=f"the table has: {', '.join(map(str, events.columns))}",
             )
     if events.empty:
         raise NothingToDraw(
             "no noise event to draw",
-            mend="look at the trace: it has no event within the timed region",
+            fix="look at the trace: it has no event within the timed region",
         )
 
 
@@ -306,7 +306,7 @@ def _felt_spans(
     done = log[log["outcome"].isin(["injected", "late", "truncated", "cut"])]
     if done.empty:
         raise NothingToDraw(
-            "no event was injected", where="injection log", mend="look at the column outcome"
+            "no event was injected", where="injection log", fix="look at the column outcome"
         )
     cpu = int(done.groupby("ran_on")["replayed_ns"].sum().idxmax()) if cpu is None else cpu
     done, own = done[done["ran_on"] == cpu].sort_values("taken_ns"), gaps[gaps["cpu"] == cpu]

@@ -76,7 +76,7 @@ def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: fl
         raise NothingToDraw(
             "nothing is left of the trace",
             why="all of its noise is average noise",
-            mend="take another run",
+            fix="take another run",
         )
     longest = (
         left.loc[left["duration_ns"].idxmax()]

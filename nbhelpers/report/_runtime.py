@@ -70,7 +70,7 @@ def figure_scaling(
 
 def _require(table: pd.DataFrame) -> None:
     if table.empty:
-        raise NothingToDraw("no repetitions to draw", mend="measure at least one run: make paper")
+        raise NothingToDraw("no repetitions to draw", fix="measure at least one run: make paper")
 
 
 def _draw_line(axes, own: pd.DataFrame, role: Role) -> tuple[float, str]:

@@ -431,7 +431,7 @@ def published_results(
         raise InputError(
             f"nothing was published as '{min(unknown)}'",
             where=", ".join(tables),
-            mend="the names stand in the column `result`",
+            fix="the names stand in the column `result`",
         )
     return pd.DataFrame(rows).astype({"seeds": "Int64"})
 

@@ -36,7 +36,7 @@ def figure_stopping(
         raise NothingToDraw(
             "there is nothing to draw",
             where="the course" if course.empty else "the stops",
-            mend="replay at least one rule on two runs",
+            fix="replay at least one rule on two runs",
         )
     with style():
         figure, (upper, lower) = plt.subplots(

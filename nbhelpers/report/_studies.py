@@ -42,7 +42,7 @@ def figure_mitigations(
     import matplotlib.pyplot as plt
 
     if slowdowns.empty:
-        raise NothingToDraw("no injected runs to draw", mend="inject at least twice: runs=2")
+        raise NothingToDraw("no injected runs to draw", fix="inject at least twice: runs=2")
     benchmarks = list(dict.fromkeys(slowdowns["benchmark"]))
     configs = list(dict.fromkeys(slowdowns["config"]))
     with style():

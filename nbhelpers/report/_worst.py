@@ -34,7 +34,7 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN):
     import matplotlib.pyplot as plt
 
     if table.empty:
-        raise NothingToDraw("no slow run to draw", mend="replay at least one: cases=1")
+        raise NothingToDraw("no slow run to draw", fix="replay at least one: cases=1")
     places = np.arange(len(table))
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 2.4))

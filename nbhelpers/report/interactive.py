@@ -155,13 +155,13 @@ def explore(
     if outcome not in runs:
         raise InputError(
             f"no column {outcome!r} to explore",
-            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+            fix=f"the table has: {', '.join(map(str, runs.columns))}",
         )
     kept = runs[runs["status"] == "ok"] if "status" in runs else runs
     if len(kept) < 2:
         raise InputError(
             f"{len(kept)} finished run(s)",
-            mend="at least two, so that some lie on either side of a cutoff",
+            fix="at least two, so that some lie on either side of a cutoff",
         )
     start = (
         float(kept[outcome].quantile(0.75))

@@ -39,7 +39,7 @@ def published(name: str) -> pd.DataFrame:
         raise InputError(
             f"no published table {name!r}",
             where=FOLDER,
-            mend=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}",
+            fix=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}",
         )
     frame = pd.read_csv(path, comment="#")
     frame.attrs.update(_header(path))

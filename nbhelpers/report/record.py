@@ -236,7 +236,7 @@ def _csv(frame: pd.DataFrame, why: str) -> str:
 
 def _checked(name: str, folder: str | Path) -> Path:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
-        raise InputError(f"{name!r} is not a name for files", mend="use letters, digits, - and _")
+        raise InputError(f"{name!r} is not a name for files", fix="use letters, digits, - and _")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -277,7 +277,7 @@ def _refuse_other_kind(folder: Path, name: str, kind: type) -> None:
         raise InputError(
             f"a {type(saved).__name__.lower()} is saved under the name {name!r} already",
             where=path,
-            mend="choose another name",
+            fix="choose another name",
         )
 
 
@@ -292,7 +292,7 @@ def _check_formats(formats: dict[str, str], frame: pd.DataFrame) -> None:
         if column not in frame.columns:
             raise InputError(
                 f"a format for {column!r}, which is not a column",
-                mend=f"columns: {', '.join(map(str, frame.columns))}",
+                fix=f"columns: {', '.join(map(str, frame.columns))}",
             )
 
 
@@ -306,7 +306,7 @@ def _beside(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
         raise InputError(
             "nothing to match with the published table",
             where=f"shared columns: {shared}",
-            mend=(
+            fix=(
                 "name a text column (benchmark, config, …) and a number column as in the published"
                 " table"
             ),
@@ -317,7 +317,7 @@ def _beside(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     if theirs.duplicated(keys).any():
         raise InputError(
             f"the published table has several rows for the same {', '.join(keys)}",
-            mend="select rows of it first",
+            fix="select rows of it first",
         )
     merged = frame.merge(theirs, on=keys, how="left", validate="many_to_one")
     order = [

@@ -24,7 +24,7 @@ def mode_number(mode: str) -> int:
     """The mode as C knows it."""
     if mode not in MODES:
         raise InputError(
-            f"there is no mode {mode!r}", mend="mode='exact' (the default) or mode='compat'"
+            f"there is no mode {mode!r}", fix="mode='exact' (the default) or mode='compat'"
         )
     return MODES[mode]
 

@@ -108,7 +108,7 @@ def _check_parts(parts: Sequence[Schedule], compute_ns: Sequence[Numbers | None]
             "schedules for different numbers of ranks",
             where=", ".join(sorted({repr(part) for part in parts})),
             why="their parts are done by the same ranks, one after the other",
-            mend="`embed` places a schedule among more ranks",
+            fix="`embed` places a schedule among more ranks",
         )
     if len(compute_ns) != len(parts):
         raise InputError(
@@ -121,7 +121,7 @@ def _check_parts(parts: Sequence[Schedule], compute_ns: Sequence[Numbers | None]
         )
     if any(ns is None for ns in compute_ns[1:]):
         raise InputError(
-            "no computation between two parts", why="it is what orders them", mend="give 0 ns"
+            "no computation between two parts", why="it is what orders them", fix="give 0 ns"
         )
     if any(np.min(ns) < 0 for ns in compute_ns if ns is not None):
         raise InputError("a computation of negative length")

@@ -22,7 +22,7 @@ _PROBLEMS = {
     "RANK_RANGE": (
         "rank {place} does not exist",
         "there are {ranks} ranks, 0 to {last}",
-        "mend `num_ranks` or the rank",
+        "fix `num_ranks` or the rank",
     ),
     "RANK_TWICE": (
         "a second block of rank {rank}",
@@ -113,4 +113,4 @@ def refusal(
         for text in texts
     ]
     where = ", ".join([str(path)] + [f"line {line}"] * (line > 0) + [f"rank {rank}"] * (rank >= 0))
-    return ScheduleError(filled[0], where=where, why=filled[1], mend=filled[2])
+    return ScheduleError(filled[0], where=where, why=filled[1], fix=filled[2])

@@ -53,7 +53,7 @@ class Detours:
             raise InputError(
                 "a trace without detours",
                 where=self.name,
-                mend="leave the noise away, or the rank out of `noisy`",
+                fix="leave the noise away, or the rank out of `noisy`",
             )
         if not (
             np.isfinite(start).all()
@@ -79,7 +79,7 @@ class Detours:
                     "it must be at least 1 ns and not end before the last detour begins"
                     f" ({start[-1]:g} ns)"
                 ),
-                mend="give period_ns",
+                fix="give period_ns",
             )
         for key, value in (("start_ns", start), ("duration_ns", duration), ("period_ns", period)):
             object.__setattr__(self, key, value)
@@ -272,7 +272,7 @@ def pareto(
     if longest_us is None and alpha <= 1:
         raise InputError(
             f"a Pareto distribution with alpha = {alpha:g} has no mean",
-            mend="give longest_us, or alpha above 1",
+            fix="give longest_us, or alpha above 1",
         )
     if longest_us is not None and not longest_us > shortest_us:
         raise InputError(f"longest_us = {longest_us:g} is not above shortest_us = {shortest_us:g}")

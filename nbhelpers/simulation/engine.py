@@ -118,7 +118,7 @@ def _on_ranks(
         raise InputError(f"noise on {noise.ranks} ranks for a schedule of {ranks}")
     if phases_ns is not None:
         raise InputError(
-            "the noise has phases already", mend="give a trace, or set the phases in Noise.on_ranks"
+            "the noise has phases already", fix="give a trace, or set the phases in Noise.on_ranks"
         )
     return noise
 
@@ -163,7 +163,7 @@ def _run(
                 "the reference simulator reads beyond its trace there, so compat has nothing to be"
                 " equal to"
             ),
-            mend="use mode='exact'",
+            fix="use mode='exact'",
         )
     if stop == lib.NB_STOP_STUCK:
         raise _deadlock(schedule, outcome, lib)
@@ -205,14 +205,14 @@ def _deadlock(schedule: Schedule, outcome: object, lib: object) -> Deadlock:
             "a receive that no message ever matches",
             where=_where(schedule, receives[0]),
             why=_partner(schedule, receives[0], messages) + counts,
-            mend="compare the peers, the tags and the numbers of sends and receives",
+            fix="compare the peers, the tags and the numbers of sends and receives",
         )
     if messages:
         return Deadlock(
             "a message that is never received",
             where=_where(schedule, messages[0]),
             why=counts,
-            mend="compare the peers, the tags and the numbers of sends and receives",
+            fix="compare the peers, the tags and the numbers of sends and receives",
         )
     return Deadlock(
         "an operation that never starts", where=_where(schedule, unstarted[0]), why=counts

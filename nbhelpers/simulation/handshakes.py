@@ -89,7 +89,7 @@ def _check(schedule: Schedule) -> None:
                 f"a receive from {what} beside large messages",
                 where=f"{schedule.name}: {schedule.where(int(wild[0]))}",
                 why="whom a handshake is with has to stand in the schedule",
-                mend="name the source and the tag, or simulate without handshakes",
+                fix="name the source and the tag, or simulate without handshakes",
             )
     tags = schedule.column("tag")
     if int(tags.max(initial=0)) >= _MOST:

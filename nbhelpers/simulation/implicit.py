@@ -155,13 +155,13 @@ def evaluate(
         raise InputError(
             f"messages of {max(made.bytes)} bytes are above S = {network.S}",
             why="a rendezvous reaches back to the sender at once",
-            mend="let the engine do it, or send eagerly: network.with_(S=2**40)",
+            fix="let the engine do it, or send eagerly: network.with_(S=2**40)",
         )
     if network.picoseconds()[0] + network.picoseconds()[1] <= 0 and ranks > 1:
         raise InputError(
             "o + L is 0: a message arrives in the moment it is sent",
             why="then no rank can be evaluated before the others",
-            mend="let the engine do it",
+            fix="let the engine do it",
         )
     if len(made.step) * int(repetitions) >= 2**32 - 2:
         raise InputError(
@@ -389,7 +389,7 @@ def _check(
     if pattern not in _PATTERNS:
         raise InputError(
             f"there is no implicit pattern '{pattern}'",
-            mend="one of: "
+            fix="one of: "
             + ", ".join(PATTERNS)
             + "; or let the engine do it: simulate(patterns....)",
         )
@@ -406,9 +406,9 @@ def _check(
                 why=f"it must be a whole number from {low} to {high}",
             )
     if (root or rotate_root) and pattern not in _ROOTED:
-        raise InputError(f"'{pattern}' has no root", mend="one of: " + ", ".join(_ROOTED))
+        raise InputError(f"'{pattern}' has no root", fix="one of: " + ", ".join(_ROOTED))
     if radix != 2 and not pattern.startswith("knomial"):
-        raise InputError(f"'{pattern}' has no radix", mend="knomial_bcast or knomial_reduce")
+        raise InputError(f"'{pattern}' has no radix", fix="knomial_bcast or knomial_reduce")
     if (pattern == "halo") != (shape is not None):
         raise InputError(
             (
@@ -416,14 +416,14 @@ def _check(
                 if pattern == "halo"
                 else f"'{pattern}' has no shape"
             ),
-            mend="shape=(nx, ny, nz)",
+            fix="shape=(nx, ny, nz)",
         )
     if shape is not None and (
         not 1 <= len(shape) <= 3 or min(shape) < 1 or int(np.prod(shape)) != ranks
     ):
         raise InputError(
             f"the shape {tuple(shape)} is not one of {ranks} ranks",
-            mend="one to three numbers with that product",
+            fix="one to three numbers with that product",
         )
 
 
@@ -446,7 +446,7 @@ def _compute(
     if given.shape not in ((), (ranks,), (repetitions, ranks)):
         raise InputError(
             f"compute_ns of shape {given.shape}",
-            mend=f"one number, ({ranks},) or ({repetitions}, {ranks})",
+            fix=f"one number, ({ranks},) or ({repetitions}, {ranks})",
         )
     if (
         given.dtype.kind not in "iuf"
@@ -457,6 +457,6 @@ def _compute(
     ):
         raise InputError(
             "compute_ns must be whole ns, 0 or more, at most 11 days",
-            mend="round it: np.rint(compute_ns)",
+            fix="round it: np.rint(compute_ns)",
         )
     return np.ascontiguousarray(np.atleast_2d(given), np.int64)

@@ -56,7 +56,7 @@ def traces_of(recording: Recording = None, seconds: float = 10.0) -> list[Detour
         return _of_table(recording)
     if not len(recording) or not all(isinstance(trace, Detours) for trace in recording):
         raise InputError(
-            "not a recording of noise", mend="a table of detours or noise events, a file, or traces"
+            "not a recording of noise", fix="a table of detours or noise events, a file, or traces"
         )
     return list(recording)
 
@@ -71,14 +71,14 @@ def _of_table(table: pd.DataFrame) -> list[Detours]:
                 else f"a table without {', '.join(sorted(missing))}"
             ),
             where="recording",
-            mend="record for longer, or pass what record_detours or read_traces gave",
+            fix="record for longer, or pass what record_detours or read_traces gave",
         )
     if "seconds" not in table.attrs:
         raise InputError(
             "a table that does not say how long was recorded",
             where="recording",
             why="its length is the period of the noise",
-            mend=(
+            fix=(
                 "set table.attrs['seconds'], or of traced runs take"
                 " nbhelpers.studies.scale.traces_of_runs"
             ),

@@ -74,9 +74,7 @@ class LogGOPS:
         """
         unknown = set(factors) - {f.name for f in fields(self)}
         if unknown:
-            raise InputError(
-                f"LogGOPS has no parameter '{min(unknown)}'", mend="L, o, g, G, O or S"
-            )
+            raise InputError(f"LogGOPS has no parameter '{min(unknown)}'", fix="L, o, g, G, O or S")
         return replace(
             self, **{name: getattr(self, name) * factor for name, factor in factors.items()}
         )
@@ -109,7 +107,7 @@ class LogGOPS:
                     f"{name} = {value} ns can't be simulated in the mode 'compat'",
                     where="LogGOPS",
                     why="the reference simulator knows whole nanoseconds below 2^31 only",
-                    mend="use mode='exact'",
+                    fix="use mode='exact'",
                 )
         return tuple(int(getattr(self, name)) for name in ("L", "o", "g", "G", "O", "S"))
 
@@ -127,7 +125,7 @@ def network(name: str) -> LogGOPS:
         raise InputError(
             f"no network '{name}' is known",
             where=KNOWLEDGE,
-            mend="one of: " + ", ".join(sorted(known)),
+            fix="one of: " + ", ".join(sorted(known)),
         )
     return LogGOPS(**{key: known[name][key] for key in "LogGOS"})
 

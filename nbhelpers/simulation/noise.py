@@ -180,7 +180,7 @@ def _assigned(
         if len(traces) not in (1, ranks):
             raise InputError(
                 f"{len(traces)} traces for {ranks} ranks",
-                mend="give one for all, one a rank, or `which`",
+                fix="give one for all, one a rank, or `which`",
             )
         chosen = np.zeros(ranks, np.int32) if len(traces) == 1 else np.arange(ranks, dtype=np.int32)
     else:

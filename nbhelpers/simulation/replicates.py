@@ -127,13 +127,13 @@ def replicate(
     """
     if isinstance(n, bool) or int(n) != n or n < 1:
         raise InputError(
-            f"n = {n!r} replicates", mend="at least one, and 30 for an interval worth the name"
+            f"n = {n!r} replicates", fix="at least one, and 30 for an interval worth the name"
         )
     if not isinstance(noise, Noise):
         raise InputError(
             f"the noise is {type(noise).__name__}",
             why="only phases on ranks can be drawn anew",
-            mend="Noise.on_ranks(trace, ranks)",
+            fix="Noise.on_ranks(trace, ranks)",
         )
     seeds = seeds_of(int(n), seed)
     ideal_ns = float(call(None).finish_ns.max())

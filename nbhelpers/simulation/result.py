@@ -212,7 +212,7 @@ class Result:
 
     def _recorded(self) -> Record:
         if self.record is None:
-            raise InputError("what happened was not kept", mend="simulate(…, critical_path=True)")
+            raise InputError("what happened was not kept", fix="simulate(…, critical_path=True)")
         return self.record
 
     @property

@@ -35,7 +35,7 @@ def delayed(
     """
     if not 0 <= late < schedule.ranks:
         raise InputError(
-            f"there is no rank {late}", where=schedule.name, mend=f"0 to {schedule.ranks - 1}"
+            f"there is no rank {late}", where=schedule.name, fix=f"0 to {schedule.ranks - 1}"
         )
     if not (delay_us > 0 and at_us >= 0):
         raise InputError(

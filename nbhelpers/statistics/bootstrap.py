@@ -159,14 +159,14 @@ def as_values(values: object) -> np.ndarray:
     array = np.asarray(values, dtype=float).ravel()
     if array.size < 2:
         raise InputError(
-            f"{array.size} value(s) are too few for an interval", mend="measure at least two runs"
+            f"{array.size} value(s) are too few for an interval", fix="measure at least two runs"
         )
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         raise InputError(
             "a value is missing or infinite",
             where=f"position {bad[0]}",
-            mend="keep the runs whose status is 'ok'",
+            fix="keep the runs whose status is 'ok'",
         )
     return array
 
@@ -178,7 +178,7 @@ def as_statistic(statistic: Statistic) -> Callable[..., np.ndarray]:
     if statistic not in STATISTICS:
         raise InputError(
             f"unknown statistic {statistic!r}",
-            mend=f"use one of {', '.join(STATISTICS)}, or a function",
+            fix=f"use one of {', '.join(STATISTICS)}, or a function",
         )
     return STATISTICS[statistic]
 

@@ -353,7 +353,7 @@ def summarise(
     if by not in runs.columns:
         raise InputError(
             f"no column {by!r} to group by",
-            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+            fix=f"the table has: {', '.join(map(str, runs.columns))}",
         )
     outcome = outcome_of(runs, outcome).name
     rows = {
@@ -380,7 +380,7 @@ def _finished(runs: object, outcome: str) -> object:
     if outcome not in runs.columns:
         raise InputError(
             f"no column {outcome!r} to compare",
-            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+            fix=f"the table has: {', '.join(map(str, runs.columns))}",
         )
     return runs[runs["status"] == "ok"] if "status" in runs.columns else runs
 

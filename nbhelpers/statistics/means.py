@@ -112,6 +112,6 @@ def as_values(values: object) -> np.ndarray:
     if array.size < 2 or not np.isfinite(array).all():
         raise InputError(
             f"{array.size} value(s), {int((~np.isfinite(array)).sum())} of them not finite",
-            mend="pass the seconds of at least two finished runs",
+            fix="pass the seconds of at least two finished runs",
         )
     return array

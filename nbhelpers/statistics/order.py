@@ -144,7 +144,7 @@ def positions(runs: pd.DataFrame, order: str | None = None) -> np.ndarray:
     if order is not None and order not in runs.columns:
         raise InputError(
             f"no column {order!r} to order the runs by",
-            mend=f"the table has: {', '.join(map(str, runs.columns))}",
+            fix=f"the table has: {', '.join(map(str, runs.columns))}",
         )
     usable = [
         name

@@ -76,14 +76,14 @@ def _columns(runs: pd.DataFrame, factor: str, outcome: str) -> tuple[np.ndarray,
     for name in (factor, outcome):
         if name not in runs.columns:
             raise InputError(
-                f"no column {name!r}", mend=f"the table has: {', '.join(map(str, runs.columns))}"
+                f"no column {name!r}", fix=f"the table has: {', '.join(map(str, runs.columns))}"
             )
     runs = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
     pair = runs[[factor, outcome]].astype(float).dropna()
     if len(pair) < FEWEST_RUNS:
         raise InputError(
             f"{len(pair)} runs are too few for a quantile regression",
-            mend=f"measure at least {FEWEST_RUNS}",
+            fix=f"measure at least {FEWEST_RUNS}",
         )
     if pair[factor].nunique() < 2:
         raise InputError("the factor does not vary", where=factor)

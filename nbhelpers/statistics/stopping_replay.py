@@ -140,5 +140,5 @@ def course_of(
 def _check(every: int) -> None:
     if every < 1:
         raise InputError(
-            f"asked after every {every} runs", why="there would be no end of it", mend="1 or more"
+            f"asked after every {every} runs", why="there would be no end of it", fix="1 or more"
         )

@@ -140,7 +140,7 @@ def _kept(
             raise InputError(
                 "not the design of a study",
                 where=path,
-                mend="take the recorded campaign as it came: git checkout data/recorded",
+                fix="take the recorded campaign as it came: git checkout data/recorded",
             )
         put_aside(path, "not the design of a study")
         kept = {}
@@ -149,7 +149,7 @@ def _kept(
             raise InputError(
                 "this study was not recorded",
                 where=path,
-                mend="measure it: make paper PROFILE=quick",
+                fix="measure it: make paper PROFILE=quick",
             )
         return kept
     decided = json.loads(to_json(_decided(names, models, families)))  # as it will be read back

@@ -68,7 +68,7 @@ def matrix_product(elements: int, timeout_s: float = 120.0) -> Workload:
     """
     if elements < 4:
         raise InputError(
-            f"a matrix of {elements} elements", mend="at least 4; the paper's has 25 million"
+            f"a matrix of {elements} elements", fix="at least 4; the paper's has 25 million"
         )
     return program(
         [sys.executable, "-c", _PRODUCT, str(math.isqrt(elements))],
@@ -94,7 +94,7 @@ def forgetful(blocks: int = 100, timeout_s: float = 60.0) -> Workload:
         See `Workload`.
     """
     if blocks < 1:
-        raise InputError(f"{blocks} blocks", mend="at least one; 100 take some 20 ms")
+        raise InputError(f"{blocks} blocks", fix="at least one; 100 take some 20 ms")
     return program(
         [sys.executable, "-S", "-c", _FORGETFUL, str(blocks)],
         seconds=r"seconds=(?P<seconds>[\d.]+)",
@@ -185,7 +185,7 @@ def candidates(
         raise InputError(
             "no mitigations were chosen yet",
             where=path,
-            mend="run the stage that measures: make paper",
+            fix="run the stage that measures: make paper",
         )
     return pd.read_csv(path, keep_default_na=False)
 
@@ -264,8 +264,8 @@ def _objection(name: str, workload: Workload | None) -> str:
         return "there is no such mitigation"
     answer = mitigations()[name].possible(workload)
     return (
-        f"{answer.reason} ({answer.mend})"
-        if answer.mend
+        f"{answer.reason} ({answer.fix})"
+        if answer.fix
         else answer.reason or "it was not here when the runs were measured"
     )
 

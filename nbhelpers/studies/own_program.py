@@ -98,11 +98,11 @@ def described_program(
     'sleep'
     """
     if shell and command and not isinstance(shell, bool):
-        raise InputError("both a command and a shell line were given", mend="give one of them")
+        raise InputError("both a command and a shell line were given", fix="give one of them")
     if lines and len(lines) != 2:
         raise InputError(
             f"{len(lines)} patterns of lines were given; a region has two",
-            mend="the line that opens it, and the line that closes it",
+            fix="the line that opens it, and the line that closes it",
         )
     line = shell if isinstance(shell, str) else ""
     given = {
@@ -140,7 +140,7 @@ def report_of(text: str) -> Report:
     if not (name and equals and rest):
         raise InputError(
             f"'{text}' is no report",
-            mend=r"NAME=REGEX:UNIT:higher, such as " r"'rate=rate: (?P<value>[0-9.]+):MB/s:higher'",
+            fix=r"NAME=REGEX:UNIT:higher, such as " r"'rate=rate: (?P<value>[0-9.]+):MB/s:higher'",
         )
     pattern, direction = rest, "lower"
     if rest.rpartition(":")[2] in ("higher", "lower"):
@@ -248,7 +248,7 @@ def plan_of(run_seconds: float, seconds: float = 0, runs: int = 0) -> Plan:
         raise InputError(
             f"{seconds:g} s are too short: a run takes {readable(run_seconds)}",
             why="fewer runs show nothing of how they vary",
-            mend=f"give at least {math.ceil(least)} s, or a smaller problem",
+            fix=f"give at least {math.ceil(least)} s, or a smaller problem",
         )
     seconds = seconds or max(SECONDS, least)
     traced, replayed = (
@@ -490,7 +490,7 @@ class OwnProgram:
         """
         if about not in QUESTIONS:
             raise InputError(
-                f"there is no question about '{about}'", mend=f"one of {', '.join(QUESTIONS)}"
+                f"there is no question about '{about}'", fix=f"one of {', '.join(QUESTIONS)}"
             )
         return self._answers[about]
 
@@ -551,8 +551,8 @@ class OwnProgram:
         try:
             return getattr(self, f"_{about}")(question)
         except NoisebookError as error:
-            mend = f" What to do: {error.mend}." if error.mend else ""
-            return Verdict(question, CANNOT, f"because {error.what}.{mend}")
+            fix = f" What to do: {error.fix}." if error.fix else ""
+            return Verdict(question, CANNOT, f"because {error.what}.{fix}")
 
     def _spread(self, question: str) -> Verdict:
         """Of the program itself: where a loop was traced in its place, of the runs without replayed

@@ -145,7 +145,7 @@ def worst_traces(
         raise InputError(
             f"there is no trace to replay for {', '.join(missing)}",
             where=folder,
-            mend="trace more runs, or give a fallback config",
+            fix="trace more runs, or give a fallback config",
         )
     return found + [_fallback(program, NoiseConfig.read(fallback)) for program in missing]
 

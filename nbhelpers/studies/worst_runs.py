@@ -75,7 +75,7 @@ def worst_cases(
         raise InputError(
             f"{count} worst runs of {len(runs)}",
             why="a run is slow only beside others",
-            mend="choose fewer, or trace more runs",
+            fix="choose fewer, or trace more runs",
         )
     everything = with_hardware(events, stolen)
     averages = average_noise(events, runs), average_noise(everything, runs)

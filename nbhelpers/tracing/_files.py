@@ -34,11 +34,11 @@ def read_trace(path: str | Path) -> bytes:
             "a truncated archive",
             where=path,
             why="the end of the trace is missing",
-            mend="record the run again",
+            fix="record the run again",
         ) from None
     except (zlib.error, gzip.BadGzipFile) as error:
         raise InputError(
-            f"a damaged archive: {error}", where=path, mend="record the run again"
+            f"a damaged archive: {error}", where=path, fix="record the run again"
         ) from None
     except OSError as error:
         raise InputError(f"cannot read the trace: {error.strerror or error}", where=path) from None
@@ -53,7 +53,7 @@ def _read_all(file, path: str | Path) -> bytes:
             raise InputError(
                 "the trace is larger than 4 GiB",
                 where=path,
-                mend="record shorter runs, or split the file by time",
+                fix="record shorter runs, or split the file by time",
             )
     return b"".join(parts)
 
@@ -83,7 +83,7 @@ def parse_header(line: bytes, format_name: str, path: str | Path) -> dict:
             "the header is not JSON",
             where=f"{path}, line 1",
             why="the file is damaged",
-            mend="record the run again",
+            fix="record the run again",
         ) from None
     if not isinstance(header, dict) or header.get("format") != format_name:
         found = header.get("format") if isinstance(header, dict) else type(header).__name__

@@ -107,7 +107,7 @@ def integers(
             "a record shorter than its format says",
             where=where,
             why="the trace is damaged",
-            mend="record the run again",
+            fix="record the run again",
         )
     kind = f"<{'i' if field.signed else 'u'}{field.size}"
     if (
@@ -130,7 +130,7 @@ def texts(
             "a record shorter than its format says",
             where=where,
             why="the trace is damaged",
-            mend="record the run again",
+            fix="record the run again",
         )
     return _as_texts(_windows(data, at + field.offset, field.size))
 
@@ -146,7 +146,7 @@ def _located_texts(
             "a text outside of its record",
             where=where,
             why="the trace is damaged",
-            mend="record the run again",
+            fix="record the run again",
         )
     if not len(at):
         return _as_texts(np.zeros((0, 1), np.uint8))

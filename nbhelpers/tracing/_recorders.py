@@ -175,7 +175,7 @@ class OsnoiseRecorder(KernelRecorder):
                 "this kernel has no osnoise tracer that only watches",
                 where=options,
                 why="the option NO_OSNOISE_WORKLOAD is of Linux 6.2",
-                mend='use Tracer(…, source="tracepoints")',
+                fix='use Tracer(…, source="tracepoints")',
             )
         self._watching = settings.flagged(options, "NO_OSNOISE_WORKLOAD")
 

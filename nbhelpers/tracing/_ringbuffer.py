@@ -93,7 +93,7 @@ def decode_pages(data: np.ndarray, layout: PageLayout, where: object = None) -> 
         raise InputError(
             "a truncated trace: the last page is not whole",
             where=where,
-            mend="record the run again",
+            fix="record the run again",
         )
     pages = data.reshape(-1, layout.page_bytes)
     commit = pages[:, layout.commit_offset : layout.commit_offset + 4].copy().view("<u4").ravel()
@@ -102,7 +102,7 @@ def decode_pages(data: np.ndarray, layout: PageLayout, where: object = None) -> 
             "the kernel lost events",
             where=f"{where}, page {missed[0]}",
             why="durations around each gap would be wrong",
-            mend="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
+            fix="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
         )
     used = (commit & 0x3FFFFFFF).astype(np.int64)
     if (used > layout.page_bytes - layout.data_offset).any() or (used % 4).any():
@@ -110,7 +110,7 @@ def decode_pages(data: np.ndarray, layout: PageLayout, where: object = None) -> 
             "a page claims more data than it has",
             where=where,
             why="the trace is damaged",
-            mend="record the run again",
+            fix="record the run again",
         )
     return _walk(data, pages[:, :8].copy().view("<i8").ravel(), used, layout, where)
 
@@ -163,7 +163,7 @@ def _step(
             "an event that leaves its page",
             where=f"{where}, page {page[np.flatnonzero(bad)[0]]}",
             why="the trace is damaged",
-            mend="record the run again",
+            fix="record the run again",
         )
     extended = (next_word << _DELTA_BITS) | delta
     time_ns = np.where(
@@ -176,7 +176,7 @@ def _step(
             "an impossible time",
             where=where,
             why="the trace is damaged",
-            mend="record the run again",
+            fix="record the run again",
         )
     real = kind < _PADDING
     begin = position + np.where(kind == _LONG, 8, 4)

@@ -32,7 +32,7 @@ def tracefs_root() -> Path:
         "tracefs cannot be used",
         where=MOUNT_POINTS[0],
         why="the kernel's own noise cannot be recorded",
-        mend=(
+        fix=(
             "run as root; if it is not mounted: mount -t tracefs nodev /sys/kernel/tracing;"
             ' without: Tracer(…, source="detours")'
         ),

@@ -116,7 +116,7 @@ def record_explained_detours(
             raise RunError(
                 "no kernel tracer for this user",
                 why="without one nobody knows whose doing a detour was",
-                mend="run as root; make doctor says more",
+                fix="run as root; make doctor says more",
             )
         workload = detour_workload(seconds, folder)
         workload = (

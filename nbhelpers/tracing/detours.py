@@ -102,7 +102,7 @@ def record_detours(
     """
     if fixed not in ("work", "time"):
         raise InputError(
-            f"fixed={fixed!r}", mend='choose fixed="work" (so long undisturbed) or fixed="time"'
+            f"fixed={fixed!r}", fix='choose fixed="work" (so long undisturbed) or fixed="time"'
         )
     options = ["--for", fixed, "--capacity", str(_capacity(seconds))]
     options += ["--threshold", str(int(threshold_ns))] if threshold_ns is not None else []
@@ -219,7 +219,7 @@ class DetourTracer(Attachment):
             raise InputError(
                 f"'{workload.name}' cannot be traced without the kernel's tracers",
                 why="only the detour loop sees noise from user space",
-                mend="run Tracer.stand_in(workload) in its place, or run as root",
+                fix="run Tracer.stand_in(workload) in its place, or run as root",
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / _FILE).unlink(missing_ok=True)
@@ -308,7 +308,7 @@ def _parse(content: bytes, path: str | Path) -> _Recording:
     damaged = {
         "where": path,
         "why": "the file is damaged or truncated",
-        "mend": "record the run again",
+        "fix": "record the run again",
     }
     if len(content) < _HEADER.itemsize or content[:8] != _MAGIC:
         raise InputError("not a file of the detour loop", **damaged)
@@ -332,7 +332,7 @@ def _parse(content: bytes, path: str | Path) -> _Recording:
             f"{lost} detours found no room",
             where=path,
             why="the noise would seem smaller than it was",
-            mend="give a higher threshold_ns",
+            fix="give a higher threshold_ns",
         )
     detours = np.frombuffer(content, _DETOUR, -1, begin)
     _check_detours(detours, threads, int(header["end_ns"] - header["start_ns"]), damaged)

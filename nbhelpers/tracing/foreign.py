@@ -54,7 +54,7 @@ def read_given_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame, 
             "no trace is here" if not paths else "the name of the program is missing",
             where=folder,
             why="its own threads must be told from noise",
-            mend="give the folder with the files of tracefs' `trace`, and the program's name",
+            fix="give the folder with the files of tracefs' `trace`, and the program's name",
         )
     rows, tables = [], []
     for run, path in enumerate(each(paths, "reading traces", "files")):

@@ -115,7 +115,7 @@ def _parse(content: bytes) -> pd.DataFrame:
         raise InputError(
             "not a file of the loop ftq",
             why="the file is damaged or truncated",
-            mend="record it again",
+            fix="record it again",
         )
     header = np.frombuffer(content, _HEADER, 1)[0]
     begin = _HEADER.itemsize + int(header["threads"]) * _THREAD.itemsize
@@ -123,14 +123,14 @@ def _parse(content: bytes) -> pd.DataFrame:
         raise InputError(
             "a header that makes no sense",
             why="the file is damaged or truncated",
-            mend="record it again",
+            fix="record it again",
         )
     threads = np.frombuffer(content, _THREAD, int(header["threads"]), _HEADER.itemsize)
     if len(content) - begin != int(threads["count"].sum()) * _SAMPLE.itemsize:
         raise InputError(
             "the samples are not as many as the header says",
             why="the file is damaged or truncated",
-            mend="record it again",
+            fix="record it again",
         )
     samples = np.frombuffer(content, _SAMPLE, -1, begin)
     kind = "fwq" if header["fixed_work"] else "ftq"
@@ -219,12 +219,12 @@ def one_cpu(table: pd.DataFrame, cpu: int | None) -> pd.DataFrame:
         raise InputError(
             f"measurements of {len(there)} CPUs",
             why="the format holds one",
-            mend=f"choose one: cpu={there[0]}",
+            fix=f"choose one: cpu={there[0]}",
         )
     if not there or (cpu is not None and cpu not in there):
         raise InputError(
             f"nothing was measured on CPU {cpu}" if cpu is not None else "there is no measurement",
-            mend=f"choose of {there}" if there else "record for longer",
+            fix=f"choose of {there}" if there else "record for longer",
         )
     return table[table["cpu"] == (there[0] if cpu is None else cpu)]
 
@@ -253,7 +253,7 @@ def read_quanta(
         Unreadable, or not two columns of whole numbers.
     """
     if kind not in ("ftq", "fwq"):
-        raise InputError(f"kind={kind!r}", mend='choose "ftq" or "fwq"')
+        raise InputError(f"kind={kind!r}", fix='choose "ftq" or "fwq"')
     sample, value = _two_columns(path)
     value = value * 1000 if kind == "fwq" else value
     start_ns = (

@@ -90,13 +90,13 @@ def stolen_from_tracepoints(
     """
     if method not in ("auto", *METHODS):
         raise InputError(
-            f"unknown method {method!r}", mend=f"use auto or one of {', '.join(METHODS)}"
+            f"unknown method {method!r}", fix=f"use auto or one of {', '.join(METHODS)}"
         )
     has_account = bool((raw["event"] == RUNTIME).any())
     if method == "account" and not has_account:
         raise InputError(
             "the scheduler's account was not recorded",
-            mend='use method="ticks", or record the run again',
+            fix='use method="ticks", or record the run again',
         )
     method = ("account" if has_account else "ticks") if method == "auto" else method
     records = _Records.of(raw, workload_pids)
@@ -156,7 +156,7 @@ def stolen_times(
             f"run {missing[0]} has no recording of tracepoints",
             where=folder,
             why="its stolen time would count as none",
-            mend="pass the runs that were traced",
+            fix="pass the runs that were traced",
         )
     tables = [stolen_time(path, method, shortest_us, run) for run, path in paths.items()]
     joined = join_events(tables).assign(

@@ -99,7 +99,7 @@ def read_netgauge(path: str | Path, cpu: int = 0) -> pd.DataFrame:
         elif line.strip():
             rows.append(_row(line, path, number))
     if not rows:
-        raise InputError("no detour in the trace", where=path, mend="record for longer")
+        raise InputError("no detour in the trace", where=path, fix="record for longer")
     times_ns = np.rint(np.array(rows)).astype(np.int64)
     backwards = np.flatnonzero(np.diff(times_ns[:, 0]) < 0)
     if backwards.size:
@@ -107,7 +107,7 @@ def read_netgauge(path: str | Path, cpu: int = 0) -> pd.DataFrame:
             "a detour starts before the one above it",
             where=f"{path}, detour {backwards[0] + 2}",
             why="a trace is a course of time",
-            mend="sort it by its first column: sort -n",
+            fix="sort it by its first column: sort -n",
         )
     table = pd.DataFrame(
         {

@@ -178,7 +178,7 @@ def window_from_workload(
             f"no thread named '{workload[:15]}' in the trace",
             where=path,
             why="its first event tells when the workload began",
-            mend=f"threads seen: {', '.join(names[:20])}",
+            fix=f"threads seen: {', '.join(names[:20])}",
         )
     start_ns = int(columns["start_ns"][own].min())
     return start_ns, start_ns + round(
@@ -195,7 +195,7 @@ def _printed_seconds(path: Path) -> float:
         "how long the workload ran is nowhere",
         where=path,
         why="the window of the trace needs its end",
-        mend=(
+        fix=(
             "give seconds=, or write 'Total Duration: X seconds' into"
             f" {base.with_suffix('.benchout')}"
         ),
@@ -225,7 +225,7 @@ def _refuse_recorded_loss(header: dict, path: str | Path) -> None:
             f"the kernel lost {lost} events",
             where=path,
             why="durations around each gap would be wrong",
-            mend="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
+            fix="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
         )
 
 
@@ -238,7 +238,7 @@ def _parse(text: bytes, path: str | Path, first_line: int) -> _Lines:
             "a truncated last line (no end of line)",
             where=f"{path}, line {first_line + len(rows)}",
             why="the end of the trace is missing",
-            mend="record the run again",
+            fix="record the run again",
         )
     for number, row in enumerate(rows, start=first_line):
         seen |= _parse_line(row, lines, path, number)
@@ -246,7 +246,7 @@ def _parse(text: bytes, path: str | Path, first_line: int) -> _Lines:
         raise InputError(
             "not a trace: neither a tracer's header nor an event",
             where=path,
-            mend="give the text of tracefs' file `trace`",
+            fix="give the text of tracefs' file `trace`",
         )
     return lines
 
@@ -288,7 +288,7 @@ def _parse_remark(row: bytes, path: str | Path, number: int) -> bool:
             f"the kernel lost {(lost[1] or b'').decode() or 'some'} events",
             where=where,
             why="durations around each gap would be wrong",
-            mend="record again with a larger buffer (buffer_size_kb)",
+            fix="record again with a larger buffer (buffer_size_kb)",
         )
     _refuse_taint(row, path, number)
     if row.startswith(b"#"):
@@ -299,7 +299,7 @@ def _parse_remark(row: bytes, path: str | Path, number: int) -> bool:
                 " buffer",
                 where=where,
                 why="the oldest were overwritten",
-                mend="record again with a larger buffer (buffer_size_kb)",
+                fix="record again with a larger buffer (buffer_size_kb)",
             )
         return row.startswith((b"# tracer:", b"# entries-in-buffer"))
     if row.strip() and not row.startswith(
@@ -314,7 +314,7 @@ def _refuse_taint(row: bytes, path: str | Path, number: int) -> None:
         raise InputError(
             f"the kernel distrusts this trace: {_shown(row)}",
             where=f"{path}, line {number}",
-            mend="discard the run and record it again",
+            fix="discard the run and record it again",
         )
 
 
@@ -372,7 +372,7 @@ def _impossible(row: bytes, duration: bytes, path: str | Path, number: int) -> I
         f"an impossible time: {_shown(row)}",
         where=f"{path}, line {number}",
         why="kernels before 6.1.192 and 6.2 let durations over 2.147 s wrap to negative values",
-        mend="discard the run; a newer kernel has this mended",
+        fix="discard the run; a newer kernel has this mended",
     )
 
 
@@ -381,7 +381,7 @@ def _damaged(row: bytes, path: str | Path, number: int) -> InputError:
         f"a damaged line: {_shown(row)}",
         where=f"{path}, line {number}",
         why="an event would silently be missing",
-        mend="record the run again",
+        fix="record the run again",
     )
 
 
@@ -402,7 +402,7 @@ def _checked_window(window: tuple[int, int] | None, path: str | Path) -> tuple[i
             f"the window {window} is empty or negative",
             where=path,
             why="times count from its begin",
-            mend="give (begin_ns, end_ns)",
+            fix="give (begin_ns, end_ns)",
         )
     return window
 
@@ -427,7 +427,7 @@ def _one_clock(columns: dict, window_clock: str, path: str | Path) -> dict:
             "no interrupt in the trace",
             where=path,
             why="start times and time stamps cannot be brought to one clock",
-            mend="record with trace_clock=local, or a longer run",
+            fix="record with trace_clock=local, or a longer run",
         )
     else:
         stamp_ns = start_ns

@@ -86,7 +86,7 @@ def read_tracepoints(
             f"the timed region {window} is empty",
             where=path,
             why="times count from its begin",
-            mend="give window=(begin_ns, end_ns)",
+            fix="give window=(begin_ns, end_ns)",
         )
     recorded = header_integer(header, "on_ns", path), header_integer(header, "off_ns", path)
     run = header_integer(header, "run", path) if run is None else run
@@ -119,7 +119,7 @@ def read_recording(path: str | Path) -> tuple[dict, pd.DataFrame]:
             f"the kernel lost {lost} events",
             where=path,
             why="durations around each gap would be wrong",
-            mend="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
+            fix="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
         )
     formats = _formats(header, path)
     layout = PageLayout.parse(_text(header, "header_page", path), path)
@@ -164,7 +164,7 @@ def _buffers(header: dict, body: bytes, path: str | Path) -> list[tuple[int, np.
             f"{len(body)} bytes of pages, the header says {sum(size for _, size in places)}",
             where=path,
             why="part of the trace is missing",
-            mend="record the run again",
+            fix="record the run again",
         )
     ends = np.cumsum([size for _, size in places], dtype=np.int64)
     return [
@@ -182,7 +182,7 @@ def _one_cpu(
             "time goes backwards",
             where=where,
             why="the trace is damaged",
-            mend="record the run again",
+            fix="record the run again",
         )
     columns = {name: np.zeros(len(records.time_ns), np.int64) for name in _COLUMNS}
     columns["number"] -= 1
@@ -208,7 +208,7 @@ def _one_cpu(
                 f"an event with number {number}, which has no format",
                 where=where,
                 why="the trace is damaged",
-                mend="record the run again",
+                fix="record the run again",
             )
         if _is_noise(formats[number]):
             _fill(

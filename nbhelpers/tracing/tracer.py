@@ -55,7 +55,7 @@ class Tracer(Attachment):
         if source not in ("auto", "recorded", *SOURCES):
             raise InputError(
                 f"there is no source of traces '{source}'",
-                mend=f"choose auto, recorded, {', '.join(SOURCES)}",
+                fix=f"choose auto, recorded, {', '.join(SOURCES)}",
             )
         self.folder, self._recorded_only = Path(folder), source == "recorded"
         self._repaired: tuple[str, ...] = ()
@@ -172,7 +172,7 @@ def _recorded_source(folder: Path) -> str:
         if any(folder.glob(f"run-*.{source}.gz")):
             return source
     raise InputError(
-        "no traces were recorded here", where=folder, mend="measure first, or give the right folder"
+        "no traces were recorded here", where=folder, fix="measure first, or give the right folder"
     )
 
 
@@ -216,13 +216,13 @@ def _read_run(folder: Path, run: int) -> pd.DataFrame:
                 return reader(path, run=run)
             except LostEvents as error:
                 raise LostEvents(
-                    f"run {run}: {error.what}", where=error.where, why=error.why, mend=error.mend
+                    f"run {run}: {error.what}", where=error.where, why=error.why, fix=error.fix
                 ) from None
     raise InputError(
         f"run {run} has no trace",
         where=folder,
         why="its noise would count as none",
-        mend="pass the runs that were traced, or the right folder",
+        fix="pass the runs that were traced, or the right folder",
     )
 
 

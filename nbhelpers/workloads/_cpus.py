@@ -46,7 +46,7 @@ def keep_house(cpus: tuple[int, ...], share: float, config: str) -> tuple[int, .
             f"{config} needs at least 2 cores, and there is {len(by_core)}",
             where=f"CPUs {format_cpu_list(cpus)}",
             why="a housekeeping core is one that the workload does without",
-            mend="use Rm or TP here",
+            fix="use Rm or TP here",
         )
     return tuple(sorted(cpu for core in by_core[kept:] for cpu in core))
 

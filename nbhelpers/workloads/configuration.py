@@ -72,13 +72,13 @@ class Configuration:
             raise InputError(
                 f"configuration {self.name} does not exist on this machine",
                 why=self.missing,
-                mend="configuration_table() lists those that do",
+                fix="configuration_table() lists those that do",
             )
         if self.base == "TP" and workload.model not in ("omp", "sycl", "mpi"):
             raise InputError(
                 f"how to pin the threads of a program of model '{workload.model}' is not known",
                 where=workload.name,
-                mend='say model="omp" if it is an OpenMP program, or give env and cpus yourself',
+                fix='say model="omp" if it is an OpenMP program, or give env and cpus yourself',
             )
         confined = None if set(self.cpus) == set(usable_cpus()) else self.cpus
         return replace(workload, config=self.name, cpus=confined, env=self._env(workload))
@@ -140,7 +140,7 @@ def configurations(
     if unknown or not cpus:
         raise InputError(
             f"no family '{sorted(unknown)[0]}'" if unknown else "no CPU may be used",
-            mend=f"families: {', '.join(FAMILIES)}",
+            fix=f"families: {', '.join(FAMILIES)}",
         )
     makers = {"mitigation": _mitigations, "threads": _scaling, "nodes": _nodes}
     return tuple(
@@ -205,7 +205,7 @@ def existing(
     if unknown:
         raise InputError(
             f"there is no configuration '{sorted(unknown)[0]}'",
-            mend=", ".join(configuration.name for configuration in listed),
+            fix=", ".join(configuration.name for configuration in listed),
         )
     return tuple(
         configuration

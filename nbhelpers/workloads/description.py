@@ -109,7 +109,7 @@ class Description:
             raise InputError(
                 f"'{min(unknown)}' is no option of the program '{self.name}'"
                 + (f"; did you mean '{near[0]}'?" if near else ""),
-                mend=f"options: {', '.join(self.options) or 'none'}",
+                fix=f"options: {', '.join(self.options) or 'none'}",
             )
         values = {**self.options, **options}
         command = self.command
@@ -149,7 +149,7 @@ def find_description(name: str | os.PathLike) -> Description:
     near = difflib.get_close_matches(text, names, 1)
     raise InputError(
         f"no program '{text}' is described" + (f"; did you mean '{near[0]}'?" if near else ""),
-        mend=f"choose from {', '.join(names)}, or give the path of a .yml file",
+        fix=f"choose from {', '.join(names)}, or give the path of a .yml file",
     )
 
 
@@ -238,7 +238,7 @@ def _check(content: object, path: Path) -> None:
         raise InputError(
             f"not the description of a program: {error.message}",
             where=f"{path}, at {place_of(error)}",
-            mend="compare with program.schema.json and the files beside it",
+            fix="compare with program.schema.json and the files beside it",
         )
     words = [
         word for own in (content, *content.get("variants", ())) for word in own.get("command", ())

@@ -56,7 +56,7 @@ def _program(name: str, compiler: str | None) -> tuple[str, str]:
         raise InputError(
             f"there is no compiler '{compiler}'",
             where=name,
-            mend=f"choose one of {', '.join(COMPILERS)}",
+            fix=f"choose one of {', '.join(COMPILERS)}",
         )
     return f"{name}-{compiler}", str(compilers().get(compiler, binary_folder() / compiler) / name)
 
@@ -92,7 +92,7 @@ def _whole(name: str, low: int, high: int, **values: int | None) -> None:
 def _model(name: str, model: str, compiler: str | None) -> bool:
     """Whether it is the SYCL twin that is asked for."""
     if model not in ("omp", "sycl"):
-        raise InputError(f"there is no '{name}' of model '{model}'", mend='choose "omp" or "sycl"')
+        raise InputError(f"there is no '{name}' of model '{model}'", fix='choose "omp" or "sycl"')
     if model == "sycl" and compiler is not None:
         raise InputError(
             f"compiler='{compiler}' was asked of a SYCL program",
@@ -246,7 +246,7 @@ def schedbench(
         raise InputError(
             f"there is no schedule '{schedule}'",
             where="schedbench",
-            mend=f"choose one of {', '.join(SCHEDULES)}",
+            fix=f"choose one of {', '.join(SCHEDULES)}",
         )
     _whole("schedbench", 0, 1_000_000, chunk=chunk)
     _whole("schedbench", 1, 1_000_000, iterations_per_thread=iterations_per_thread, inner=inner)
@@ -292,7 +292,7 @@ def syncbench(
         raise InputError(
             f"there is no construct '{construct}'",
             where="syncbench",
-            mend=f"choose one of {', '.join(CONSTRUCTS)}",
+            fix=f"choose one of {', '.join(CONSTRUCTS)}",
         )
     _whole("syncbench", 1, 10_000_000, inner=inner)
     _check_repetitions("syncbench", delay, outer, references)

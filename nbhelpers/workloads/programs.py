@@ -44,21 +44,21 @@ def program_path(name: str | Path) -> Path:
         raise RunError(
             f"the program '{path.name}' is not built",
             where=path,
-            mend=_HOW_TO_BUILD.get(path.parent.name, "make env"),
+            fix=_HOW_TO_BUILD.get(path.parent.name, "make env"),
         )
     found = shutil.which(str(name))
     if found:
         return Path(found).absolute()
     if path.is_file():
         raise RunError(
-            "the file is not executable", where=path, mend=f"chmod +x {shlex.quote(str(path))}"
+            "the file is not executable", where=path, fix=f"chmod +x {shlex.quote(str(path))}"
         )
     if os.sep in str(name):
         raise RunError("there is no such program", where=path.absolute())
     raise RunError(
         f"no program '{name}' was found",
         where=f"PATH, that is {os.environ.get('PATH', '(not set)')}",
-        mend="check the spelling, or give its path",
+        fix="check the spelling, or give its path",
     )
 
 
@@ -148,7 +148,7 @@ def program(
         raise InputError(
             f"'{min(options)}' is neither a keyword of program(...) nor an option",
             why="options are named by a description",
-            mend=_instead(min(options)),
+            fix=_instead(min(options)),
         )
     if threads is not None and known is not None and "threads" in known.options:
         options["threads"] = int(threads)
@@ -192,7 +192,7 @@ def as_workload(command: "Workload | str | Sequence[str] | None", **described: o
     if described:
         raise InputError(
             f"{', '.join(sorted(described))} given beside a workload, which has its own",
-            mend="give them to program(...) where the workload is made",
+            fix="give them to program(...) where the workload is made",
         )
     return command
 
@@ -212,7 +212,7 @@ def _words(
                     if known is None
                     else f"the description '{known.name}' has no command"
                 ),
-                mend="give the command",
+                fix="give the command",
             )
         words = known.words(options)
         return (
@@ -232,13 +232,13 @@ def _words(
                 f"options ({', '.join(options)}) and arguments ({' '.join(given[1:])}) were both"
                 " given",
                 where=known.name,
-                mend="give the program alone with options, or its whole command line",
+                fix="give the program alone with options, or its whole command line",
             )
         return (str(path), *given[1:])
     if known.shell:
         raise InputError(
             f"'{known.name}' is a shell line, which takes no other program",
-            mend="leave the command out",
+            fix="leave the command out",
         )
     return known.words(options, str(path))
 
@@ -251,7 +251,7 @@ def _described(known: Description, word: str) -> Path:
             error.what,
             where=error.where,
             why=error.why,
-            mend=f"install it, or give its path: program('PATH', description='{known.name}')",
+            fix=f"install it, or give its path: program('PATH', description='{known.name}')",
         ) from None
 
 
@@ -260,7 +260,7 @@ def _line(command: str | Sequence[str]) -> str:
         raise InputError(
             "a shell line is one string",
             where=" ".join(map(str, command)),
-            mend="program('a | b', shell=True)",
+            fix="program('a | b', shell=True)",
         )
     if not command.strip():
         raise InputError("the command is empty")
@@ -299,11 +299,11 @@ def _reader(
         if not isinstance(own, Report):
             raise InputError(
                 f"not a report: {own!r}",
-                mend="Report('name', r'… (?P<value>[0-9.]+)', unit='MB/s', direction='higher')",
+                fix="Report('name', r'… (?P<value>[0-9.]+)', unit='MB/s', direction='higher')",
             )
     if time and time[0].name != "seconds":
         raise InputError(
-            f"the report of the time is named '{time[0].name}'", mend="Report('seconds', …)"
+            f"the report of the time is named '{time[0].name}'", fix="Report('seconds', …)"
         )
     files = (files,) if isinstance(files, str) else tuple(files or ())
     given = tuple(
@@ -350,7 +350,7 @@ def runnable(path: Path) -> Path:
             "the program was built for another kind of machine",
             where=path,
             why=f"this machine is {os.uname().machine}",
-            mend=f"file {shlex.quote(str(path))}; build it here",
+            fix=f"file {shlex.quote(str(path))}; build it here",
         )
     if head[:2] == b"#!":
         interpreter = head[2:].split(b"\n")[0].split()[:1]
@@ -359,7 +359,7 @@ def runnable(path: Path) -> Path:
                 "the interpreter of the script is not here:"
                 f" {interpreter[0].decode(errors='replace')}",
                 where=path,
-                mend="correct its first line, or install the interpreter",
+                fix="correct its first line, or install the interpreter",
             )
     return path
 
@@ -391,7 +391,7 @@ def split_command(command: str) -> list[str]:
             f"only a shell knows what '{operator}' means",
             where=command,
             why="without one it would be an argument of the program",
-            mend=(
+            fix=(
                 f"program({command!r}, shell=True), or noisebook run --shell"
                 f" {shlex.quote(command)}; if it is an argument, quote it: '{operator}'"
             ),
@@ -400,7 +400,7 @@ def split_command(command: str) -> list[str]:
         raise InputError(
             "only a shell sets variables before a command",
             where=command,
-            mend="env={…}, or shell=True",
+            fix="env={…}, or shell=True",
         )
     return words
 

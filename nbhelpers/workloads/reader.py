@@ -78,26 +78,26 @@ class Report:
             raise InputError(
                 f"'{self.name}' is no name of a report",
                 why="it becomes a column",
-                mend="small letters, digits and _, a letter first",
+                fix="small letters, digits and _, a letter first",
             )
         if sum(place is not None for place in (self.pattern, self.path, self.column)) != 1:
             raise InputError(
                 f"where the report '{self.name}' stands is not said, or in two ways",
-                mend="give one of pattern, path (JSON, YAML) and column (CSV)",
+                fix="give one of pattern, path (JSON, YAML) and column (CSV)",
             )
         if self.name == "seconds" and (self.unit or "s") not in UNITS_S:
             raise InputError(
-                f"the unit of the time is '{self.unit}'", mend=f"choose one of {', '.join(UNITS_S)}"
+                f"the unit of the time is '{self.unit}'", fix=f"choose one of {', '.join(UNITS_S)}"
             )
         if self.form not in (None, *FORMS):
             raise InputError(
                 f"the form of the report '{self.name}' is '{self.form}'",
-                mend=f"choose one of {', '.join(FORMS)}",
+                fix=f"choose one of {', '.join(FORMS)}",
             )
         if self.direction not in (*DIRECTIONS, NEITHER):
             raise InputError(
                 f"the direction of the report '{self.name}' is '{self.direction}'",
-                mend=f"say which is better: {', '.join((*DIRECTIONS, NEITHER))}",
+                fix=f"say which is better: {', '.join((*DIRECTIONS, NEITHER))}",
             )
         if self.pattern is not None:
             _check_one_of(self.pattern, ("value", self.name), self.name)
@@ -232,7 +232,7 @@ def _check_one_of(pattern: str, groups: tuple[str, ...], name: str) -> None:
         raise InputError(
             f"the pattern has no group named '{groups[-1]}'",
             where=f"{name}: {pattern}",
-            mend=rf"mark what is to be read, for example: (?P<{groups[-1]}>[\d.]+)",
+            fix=rf"mark what is to be read, for example: (?P<{groups[-1]}>[\d.]+)",
         )
 
 
@@ -242,7 +242,7 @@ def _check(pattern: str | None, groups: set[str], name: str) -> None:
         raise InputError(
             f"the pattern has no group named '{min(lacking)}'",
             where=f"{name}: {pattern}",
-            mend=rf"mark what is to be read, for example: (?P<{min(lacking)}>[\d.]+)",
+            fix=rf"mark what is to be read, for example: (?P<{min(lacking)}>[\d.]+)",
         )
 
 

@@ -50,13 +50,13 @@ class Region:
         if self.kind not in REGION_KINDS:
             raise InputError(
                 f"there is no kind of region '{self.kind}'",
-                mend=f"choose one of {', '.join(REGION_KINDS)}",
+                fix=f"choose one of {', '.join(REGION_KINDS)}",
             )
         patterns = (self.begin, self.end)
         if self.kind != "lines" and patterns != (None, None):
             raise InputError(
                 f"a region of kind '{self.kind}' has no patterns",
-                mend='kind="lines" for a pair of lines that it prints',
+                fix='kind="lines" for a pair of lines that it prints',
             )
         if self.kind == "lines":
             for which, pattern in zip(("begin", "end"), patterns):
@@ -105,7 +105,7 @@ def as_region(region: "Region | str | Sequence[str]") -> Region:
         return Region("lines", *region)
     raise InputError(
         f"no region: {region!r}",
-        mend="give a Region, a kind, or a pair (begin, end) of regular expressions",
+        fix="give a Region, a kind, or a pair (begin, end) of regular expressions",
     )
 
 
@@ -113,7 +113,7 @@ def _check_line(which: str, pattern: str | None) -> None:
     if not isinstance(pattern, str) or not pattern:
         raise InputError(
             f"the {which} of a region of kind 'lines' is missing",
-            mend='Region("lines", begin="^Starting", end="^Time")',
+            fix='Region("lines", begin="^Starting", end="^Time")',
         )
     try:
         empty = re.compile(pattern, re.MULTILINE).match("")

@@ -57,7 +57,7 @@ def sizing(program: str) -> Sizing:
     """
     if program not in SIZINGS:
         raise InputError(
-            f"there is no program '{program}'", mend=f"choose one of {', '.join(SIZINGS)}"
+            f"there is no program '{program}'", fix=f"choose one of {', '.join(SIZINGS)}"
         )
     return SIZINGS[program]
 

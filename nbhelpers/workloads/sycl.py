@@ -30,12 +30,12 @@ class Availability:
     ----------
     reason
         One sentence, why not; empty where it can.
-    mend
+    fix
         The command that helps.
     """
 
     reason: str = ""
-    mend: str = ""
+    fix: str = ""
 
     def __bool__(self) -> bool:
         return not self.reason
@@ -79,7 +79,7 @@ def require() -> None:
     """
     here = available()
     if not here:
-        raise Unavailable(here.reason, why="the SYCL columns stay empty", mend=here.mend)
+        raise Unavailable(here.reason, why="the SYCL columns stay empty", fix=here.fix)
 
 
 def nbody(
@@ -229,7 +229,7 @@ def placed_env(
             "Intel's SYCL runtime does not pin the threads of a program that is confined to some"
             " CPUs",
             where=f"CPUs {cpus}",
-            mend=(
+            fix=(
                 "use TP, which takes the whole machine, or a program that includes"
                 " workloads/sycl/placement.hpp"
             ),

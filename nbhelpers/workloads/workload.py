@@ -128,7 +128,7 @@ class Workload:
         """
         if config not in CONFIGS:
             raise InputError(
-                f"there is no placement '{config}'", mend=f"choose one of {', '.join(CONFIGS)}"
+                f"there is no placement '{config}'", fix=f"choose one of {', '.join(CONFIGS)}"
             )
         base, house = config[:2], config[2:]
         available = usable_cpus() if cpus is None else tuple(sorted(set(cpus)))
@@ -150,7 +150,7 @@ class Workload:
                 raise InputError(
                     f"how to pin the threads of a program of model '{self.model}' is not known",
                     where=self.name,
-                    mend=(
+                    fix=(
                         'say model="omp" if it is an OpenMP program, or give env and cpus yourself'
                     ),
                 )
@@ -181,7 +181,7 @@ def _check(workload: Workload) -> None:
     ):
         if value not in choices:
             raise InputError(
-                f"{field} is '{value}'", where=where, mend=f"choose one of {', '.join(choices)}"
+                f"{field} is '{value}'", where=where, fix=f"choose one of {', '.join(choices)}"
             )
     if not 0 < workload.timeout_s <= 1e6:
         raise InputError(
@@ -202,7 +202,7 @@ def _check(workload: Workload) -> None:
                 "the program waits either where its region begins (marks, symbols, mpi) or before"
                 " it runs"
             ),
-            mend=(
+            fix=(
                 'start="mark" for marks, symbols and mpi; start="main" or "exec" for process, lines'
                 " and roi"
             ),
@@ -211,7 +211,7 @@ def _check(workload: Workload) -> None:
         raise InputError(
             f"the outcome '{workload.outcome}' is no report of the program",
             where=where,
-            mend=(
+            fix=(
                 f"choose one of {', '.join(dict.fromkeys(('seconds', *_judgeable(workload))))}, or"
                 " describe it: reports=[Report(…)]"
             ),

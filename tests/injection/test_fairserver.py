@@ -110,7 +110,7 @@ def test_where_it_cannot_be_lifted_it_says_so_and_changes_nothing():
             }
             assert all(runtime == 0 for runtime, _ in lifted.budgets.values())
     except SettingError as error:
-        assert error.mend and error.where
+        assert error.fix and error.where
     assert fair_server() == server and debugfs_mounts() == mounts
 
 

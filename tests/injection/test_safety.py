@@ -129,7 +129,7 @@ def test_a_full_stop_is_refused_before_anything_is_started_or_set():
         InputError, match="every CPU of this machine with real-time priority for 800 ms"
     ) as caught:
         inject(make_config(rows), program("sleep 0.1"))
-    assert "allow_full_stop" in caught.value.mend and descriptors() == before and put_back()
+    assert "allow_full_stop" in caught.value.fix and descriptors() == before and put_back()
 
 
 def test_a_config_whose_events_are_all_gone_injects_nothing():

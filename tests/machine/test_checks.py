@@ -49,7 +49,7 @@ def test_without_osnoise_tracepoints_stand_in(server):
     assert report.capabilities.tracer == "tracepoints"
     assert (
         check(report, "osnoise tracer").state == "no"
-        and "CONFIG_OSNOISE_TRACER" in check(report, "osnoise tracer").mend
+        and "CONFIG_OSNOISE_TRACER" in check(report, "osnoise tracer").fix
     )
     assert check(report, "tracepoints").state == "yes"
     assert len(report.replaced()) == 1 and "ordinary tracepoints" in report.replaced()[0]
@@ -71,15 +71,15 @@ def test_the_laptop_user_gets_a_mend_for_everything(laptop):
     can = report.capabilities
     assert (can.tracer, can.fifo, can.fair_server) == ("detours", False, "locked")
     assert can.rt_throttling_liftable and not can.perf_hardware and not can.perf_software
-    assert "rtprio" in check(report, "real-time scheduling").mend
-    assert "perf_event_paranoid" in check(report, "hardware counters").mend
-    assert "scaling_governor" in check(report, "CPU frequency").mend
+    assert "rtprio" in check(report, "real-time scheduling").fix
+    assert "perf_event_paranoid" in check(report, "hardware counters").fix
+    assert "scaling_governor" in check(report, "CPU frequency").fix
     assert len(report.replaced()) == 3
 
 
 def test_real_time_without_a_group_budget_is_told_from_a_lack_of_privilege(server):
     refused = Trial("no", "SCHED_FIFO: Operation not permitted", 1)
-    assert "cgroup" in check(doctor(server, Trials(fifo=refused)), "real-time scheduling").mend
+    assert "cgroup" in check(doctor(server, Trials(fifo=refused)), "real-time scheduling").fix
 
 
 def test_the_fair_server_is_absent_locked_or_liftable(server):
@@ -116,11 +116,11 @@ def test_the_report_is_complete_and_fits_a_terminal(machine, request):
         found.state in {"yes", "limited", "no"} and found.found and found.consequence
         for found in report.checks
     )
-    assert all(found.mend for found in report.checks if found.state == "no")
+    assert all(found.fix for found in report.checks if found.state == "no")
     text = report.text()
     assert max(map(len, text.splitlines())) <= 100
     assert all(found.name in text and found.name in report._repr_html_() for found in report.checks)
-    assert list(report.table().columns) == ["name", "state", "found", "consequence", "mend"]
+    assert list(report.table().columns) == ["name", "state", "found", "consequence", "fix"]
     assert "\n" not in repr(report)
 
 

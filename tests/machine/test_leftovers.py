@@ -533,7 +533,7 @@ def test_on_a_full_disk_nothing_is_changed_and_it_says_why(small_disk, knob):
     assert (
         value(knob) == "old"
         and journals(small_disk) == []
-        and told.value.mend == f"make room there: df {small_disk}"
+        and told.value.fix == f"make room there: df {small_disk}"
     )
     (small_disk / "filler").unlink()
     with settings.changed({knob: "new"}):
@@ -561,7 +561,7 @@ def test_a_read_only_folder_is_told_and_one_that_becomes_so_still_puts_back(smal
     assert value(knob) == "old"
     with pytest.raises(SettingError, match="no folder for the journal|Read-only") as told:
         settings.changed({knob: "new"})
-    assert value(knob) == "old" and told.value.mend
+    assert value(knob) == "old" and told.value.fix
     subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
     with settings.changed({knob: "newer"}):
         assert value(knob) == "newer"
@@ -592,4 +592,4 @@ def test_doctor_without_a_state_folder_says_so(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path / "file" / "state"))
     [check] = [check for check in doctor().checks if check.name == "left by dead runs"]
-    assert check.state == "no" and "no folder for the journal" in check.found and check.mend
+    assert check.state == "no" and "no folder for the journal" in check.found and check.fix

@@ -183,7 +183,7 @@ def test_a_value_that_somebody_else_set_meanwhile_stays_and_is_reported(knob, st
 def test_a_setting_that_does_not_exist_changes_nothing(knob, tmp_path, state):
     with pytest.raises(SettingError, match="No such file") as error:
         settings.changed({knob: "new", tmp_path / "absent": 1})
-    assert error.value.where == str(tmp_path / "absent") and error.value.mend
+    assert error.value.where == str(tmp_path / "absent") and error.value.fix
     assert value(knob) == "old" and journals(state) == []
 
 

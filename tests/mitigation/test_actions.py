@@ -209,7 +209,7 @@ def test_control_groups_of_version_2_are_found_or_told_what_is_missing(tmp_path)
     mounts = tmp_path / "mounts"
     mounts.write_text(f"cgroup2 {tmp_path} cgroup2 rw,nosuid 0 0\n")
     assert groups.hierarchy("cpu", str(mounts)) == groups.Hierarchy(tmp_path, 2)
-    assert "+cpuset" in groups.hierarchy("cpuset", str(mounts)).mend
+    assert "+cpuset" in groups.hierarchy("cpuset", str(mounts)).fix
     assert "controller hugetlb" in groups.hierarchy("hugetlb", str(mounts)).reason
 
 

@@ -1,4 +1,4 @@
-"""The autopilot finds a planted cause and what mends it, says so when there is none, and goes on
+"""The autopilot finds a planted cause and what fixes it, says so when there is none, and goes on
 where it was stopped.
 """
 
@@ -217,7 +217,7 @@ def test_what_can_not_be_tried_is_listed_with_the_reason(binaries, tmp_path):
         "risk is high" in report.left_out.loc["policy-fifo", "reason"]
         and "serial" in report.left_out.loc["pin-threads", "reason"]
     )
-    assert "isolcpus" in report.left_out.loc["boot-isolation", "mend"]
+    assert "isolcpus" in report.left_out.loc["boot-isolation", "fix"]
 
 
 def test_a_budget_that_is_too_small_says_how_much_is_needed(binaries, tmp_path):

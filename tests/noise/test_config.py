@@ -428,7 +428,7 @@ def test_a_machine_with_too_few_cpus(folder):
     assert config.for_machine(11) is config and config.for_machine([0, 1, 10]) is config
     with pytest.raises(InputError, match=r"for 3 CPUs \(0-1,10\), here are 2 \(0-1\)") as caught:
         config.for_machine(2)
-    assert "config.mapped({0: 0, 10: 1})" in caught.value.mend
+    assert "config.mapped({0: 0, 10: 1})" in caught.value.fix
     moved = config.mapped({0: 1, 10: 0})
     assert moved.for_machine(2) is moved and moved.provenance["left_out_cpus"] == [1]
     assert moved.events()[["cpu", "event", "start_ns"]].values.tolist() == [

@@ -308,7 +308,7 @@ def test_noise_delays_the_message_it_strikes():
     ], "compat skips the trace's first record"
 
 
-# --- what else exact mends ------------------------------------------------------------------------
+# --- what else exact fixes ------------------------------------------------------------------------
 
 
 def test_a_receive_on_another_cpu_is_causal():

@@ -154,7 +154,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
     try:
         with pytest.raises(RunError, match="No space left") as told:
             VictimFile(small / "victim-map").before(None)
-        assert "df" in told.value.mend and list(small.iterdir()) == []
+        assert "df" in told.value.fix and list(small.iterdir()) == []
     finally:
         subprocess.run(["umount", small], check=True)
 

@@ -115,7 +115,7 @@ def test_a_thread_that_left_unseen_before_another_was_woken_leaves_the_cpu_idle_
     )
 )
 def test_the_mended_table_is_a_chain_whatever_is_missing(steps):
-    """Build an unbroken trace, leave switches out, mend: no record contradicts the one before it."""
+    """Build an unbroken trace, leave switches out, fix: no record contradicts the one before it."""
     time_ns, running, rows = 0, 1, []
     for gap, following, kept in steps:
         time_ns += 100 * gap

@@ -19,7 +19,7 @@ from nbhelpers.workloads._cpus import usable_cpus
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HERE = sycl.available()
-extra = pytest.mark.skipif(not HERE, reason=f"{HERE.reason}: {HERE.mend}")
+extra = pytest.mark.skipif(not HERE, reason=f"{HERE.reason}: {HERE.fix}")
 AHEAD = shutil.which("icpx") or shutil.which("acpp")
 two_cpus = pytest.mark.skipif(len(usable_cpus()) < 2, reason="needs two CPUs")
 
@@ -297,7 +297,7 @@ class TestFailures:
         monkeypatch.setenv("NOISEBOOK_BIN", str(tmp_path))
         here = sycl.available()
         assert (
-            not here and "not built" in here.reason and "make sycl ACCEPT_LICENCE=yes" in here.mend
+            not here and "not built" in here.reason and "make sycl ACCEPT_LICENCE=yes" in here.fix
         )
         with pytest.raises(Unavailable, match="make sycl"):
             sycl.require()
@@ -309,7 +309,7 @@ class TestFailures:
         shutil.copytree(binary_folder() / "sycl", tmp_path / "bin/sycl")
         monkeypatch.setenv("NOISEBOOK_BIN", str(tmp_path / "bin"))
         here = sycl.available()
-        assert not here and "libsycl.so" in here.reason and here.mend == sycl.INSTALL
+        assert not here and "libsycl.so" in here.reason and here.fix == sycl.INSTALL
         assert "libsycl" in program("nbody").stderr
 
     @extra

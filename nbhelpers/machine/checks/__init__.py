@@ -1,5 +1,5 @@
 """The doctor: what this machine can and cannot do for a study, what follows from it, and the
-command that mends it.
+command that fixes it.
 
 `python -m nbhelpers.machine.checks` prints the report. Looking changes nothing on the machine, but
 what dead runs of Noisebook left changed is put back, and the report says so.
@@ -73,7 +73,7 @@ class Doctor:
 
     def table(self) -> "pd.DataFrame":
         """One row a check: `name`, `state` ("yes", "limited", "no"), `found`, `consequence`,
-        `mend`.
+        `fix`.
         """
         import pandas as pd
 
@@ -83,7 +83,7 @@ class Doctor:
 
     def text(self) -> str:
         """The report for 100 columns; what is fine takes one line, the rest says what follows and
-        what mends it.
+        what fixes it.
         """
         replaced = [line for sentence in self.replaced() for line in _wrapped("  * ", sentence)]
         end = (
@@ -144,11 +144,11 @@ def _leftovers() -> tuple[tuple[str, ...], tuple[Check, ...]]:
     try:
         found = tuple(settings.repair())
     except SettingError as error:
-        return (), (Check(name, "no", error.what, error.why, error.mend),)
+        return (), (Check(name, "no", error.what, error.why, error.fix),)
     stays = [sentence for sentence in found if sentence.startswith(("not ", "left changed"))]
     if stays:
-        mend = "as said, then look again: make doctor"
-        return found, (Check(name, "limited", "; ".join(stays), harm, mend),)
+        fix = "as said, then look again: make doctor"
+        return found, (Check(name, "limited", "; ".join(stays), harm, fix),)
     said = "; ".join(found) or "nothing"
     return found, (Check(name, "yes", said, "the machine is as its owner set it"),)
 
@@ -224,7 +224,7 @@ def _lines(check: Check) -> list[str]:
     lines = _wrapped(f"{check.name:<{_NAME_WIDTH}}{_SIGNS[check.state]:<9}", check.found)
     if check.state != "yes":
         lines += _wrapped(" " * (_NAME_WIDTH + 2), check.consequence)
-        lines += _wrapped(" " * (_NAME_WIDTH + 2), f"mend: {check.mend}")
+        lines += _wrapped(" " * (_NAME_WIDTH + 2), f"fix: {check.fix}")
     return lines
 
 

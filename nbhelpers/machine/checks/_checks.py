@@ -1,5 +1,5 @@
 """The checks of the doctor: what this machine can do for a study, what follows from it, and what
-mends it.
+fixes it.
 
 Each check reads one thing and returns one `Check`; nothing is changed. The method that is measured
 by: Persson et al. 2025, section 4; what real-time scheduling loses since Linux 6.12 was measured on
@@ -28,7 +28,7 @@ AS_ROOT = "run as root: sudo -E make paper"
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor's report: `state` is "yes", "limited" or "no"; `mend` is empty where
+    """One line of the doctor's report: `state` is "yes", "limited" or "no"; `fix` is empty where
     nothing is wrong.
     """
 
@@ -36,19 +36,19 @@ class Check:
     state: str
     found: str
     consequence: str
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True)
 class Tracing:
-    """What tracefs offers: the best tracer, what was found, and what mends it where tracefs itself
+    """What tracefs offers: the best tracer, what was found, and what fixes it where tracefs itself
     is out of reach.
     """
 
     tracer: str
     mounted: bool
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
 def tracing(root: str | Path) -> Tracing:
@@ -136,7 +136,7 @@ def _osnoise(trace: Tracing) -> Check:
         "no",
         trace.found,
         instead,
-        trace.mend
+        trace.fix
         or "boot a kernel with CONFIG_OSNOISE_TRACER=y: grep OSNOISE /boot/config-$(uname -r)",
     )
 
@@ -149,7 +149,7 @@ def _tracepoints(trace: Tracing) -> Check:
             "no",
             trace.found,
             "noise cannot be attributed to interrupts, softirqs and threads",
-            trace.mend or "boot a kernel with CONFIG_FTRACE=y and CONFIG_TRACING=y",
+            trace.fix or "boot a kernel with CONFIG_FTRACE=y and CONFIG_TRACING=y",
         )
     found = (
         "tracefs is mounted"
@@ -166,7 +166,7 @@ def _hardware(root: str | Path, trials: Trials) -> Check:
             name, "yes", trial.said, "cycles, cache misses and the like can explain slow runs"
         )
     virtual = virtualisation(root) != "none"
-    mend = _paranoia_mend(root, trial.state, trial.errno) or (
+    fix = _paranoia_fix(root, trial.state, trial.errno) or (
         "give the virtual machine a PMU (e.g. qemu -cpu host,pmu=on), or use bare metal"
         if virtual
         else "see what the kernel found: dmesg | grep -i perf"
@@ -177,7 +177,7 @@ def _hardware(root: str | Path, trials: Trials) -> Check:
             "slow runs are explained by resource usage, software events and the kernel's counters"
         ),
     }
-    return Check(name, trial.state, trial.said, consequence[trial.state], mend)
+    return Check(name, trial.state, trial.said, consequence[trial.state], fix)
 
 
 def _software(root: str | Path, trials: Trials) -> Check:
@@ -191,12 +191,12 @@ def _software(root: str | Path, trials: Trials) -> Check:
         trial.state,
         trial.said,
         "switches and migrations are taken from resource usage and /proc",
-        _paranoia_mend(root, trial.state, trial.errno) or "boot a kernel with CONFIG_PERF_EVENTS=y",
+        _paranoia_fix(root, trial.state, trial.errno) or "boot a kernel with CONFIG_PERF_EVENTS=y",
     )
 
 
-def _paranoia_mend(root: str | Path, state: str, number: int) -> str:
-    """The mend for a refusal; empty where it was no refusal."""
+def _paranoia_fix(root: str | Path, state: str, number: int) -> str:
+    """The fix for a refusal; empty where it was no refusal."""
     if state != "limited" and number not in (errno.EPERM, errno.EACCES):
         return ""
     return f"sudo sysctl kernel.perf_event_paranoid=1  (it is {read(PARANOID, root) or 'unknown'})"
@@ -211,12 +211,12 @@ def _fifo(root: str | Path, trials: Trials) -> Check:
             trial.said,
             "interrupt noise is injected above the workload, as it comes in life",
         )
-    mend = (
+    fix = (
         'echo "$USER - rtprio 99" | sudo tee /etc/security/limits.d/noisebook.conf  (then log in'
         " again)"
     )
     if may(CAP_SYS_NICE, root):
-        mend = (
+        fix = (
             "the control group has no real-time budget: echo $$ | sudo tee /sys/fs/cgroup/cpu/tasks"
         )
     return Check(
@@ -224,7 +224,7 @@ def _fifo(root: str | Path, trials: Trials) -> Check:
         "no",
         trial.said,
         "all noise is injected with SCHED_OTHER: the workload gives way only by halves",
-        mend,
+        fix,
     )
 
 

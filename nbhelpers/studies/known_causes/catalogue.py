@@ -108,7 +108,7 @@ def _hog(priority: int) -> Callable[[Planting], tuple]:
     def disturbs(at: Planting) -> tuple:
         if priority and not may_realtime(priority):
             raise Unavailable(
-                "this user may not use SCHED_FIFO", mend="run as root, or: ulimit -r 99"
+                "this user may not use SCHED_FIFO", fix="run as root, or: ulimit -r 99"
             )
         blocks = [(5_000_000 + 18_000_000 * number, 6_000_000) for number in range(60)]
         return at.workload, [Hog({at.cpu: blocks}, priority=priority)]
@@ -330,7 +330,7 @@ def cause_campaign(
     if runs < BLOCK or runs % BLOCK:
         raise InputError(
             f"{runs} runs of '{cause.id}'",
-            mend=f"a multiple of {BLOCK}: one run in {BLOCK} is disturbed",
+            fix=f"a multiple of {BLOCK}: one run in {BLOCK} is disturbed",
         )
     at = _place(cause)
     workload, attachments = cause.disturbs(at)
@@ -348,7 +348,7 @@ def cause_campaign(
 
 def _known(name: str) -> Cause:
     if name not in causes():
-        raise InputError(f"there is no cause '{name}'", mend=f"one of {', '.join(causes())}")
+        raise InputError(f"there is no cause '{name}'", fix=f"one of {', '.join(causes())}")
     return causes()[name]
 
 
@@ -461,7 +461,7 @@ def not_planted(names: Sequence[str], planted: Mapping[str, pd.DataFrame]) -> li
 def _told(refusal: NoisebookError | None) -> str:
     if refusal is None:
         return "which was not possible when the others were measured"
-    return refusal.what + (f" ({refusal.mend})" if refusal.mend else "")
+    return refusal.what + (f" ({refusal.fix})" if refusal.fix else "")
 
 
 def describe_causes(names: Sequence[str] | None = None) -> pd.DataFrame:

@@ -162,7 +162,7 @@ class VictimFile(Attachment):
             f"the file of a victim cannot be written: {error.strerror}",
             where=self.path,
             why=f"without its {FILE_BYTES >> 20} MiB the cause cannot be planted",
-            mend=f"make room for it: df {self.path.parent}",
+            fix=f"make room for it: df {self.path.parent}",
         )
 
     def _let_go(self) -> None:

@@ -112,7 +112,7 @@ def _score(name: str, table: pd.DataFrame, seed: int) -> dict:
 
 def _cause(name: str) -> Cause:
     if name not in causes():
-        raise InputError(f"there is no cause '{name}'", mend=f"one of {', '.join(causes())}")
+        raise InputError(f"there is no cause '{name}'", fix=f"one of {', '.join(causes())}")
     return causes()[name]
 
 

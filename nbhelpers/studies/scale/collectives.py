@@ -226,7 +226,7 @@ def rank_correlation(table: pd.DataFrame) -> tuple[float, float]:
     from scipy.stats import spearmanr
 
     if len(table) < 3:
-        raise InputError(f"{len(table)} systems can't be correlated", mend="three at least")
+        raise InputError(f"{len(table)} systems can't be correlated", fix="three at least")
     if table["median"].nunique() == 1 or table["overhead_share"].nunique() == 1:
         return float("nan"), float("nan")
     found = spearmanr(table["overhead_share"], table["median"])

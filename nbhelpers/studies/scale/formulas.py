@@ -75,7 +75,7 @@ def _calculated(pattern: str, ranks: int, size: int, net: LogGOPS) -> float:
     ):
         raise InputError(
             f"the closed form of {pattern} does not hold on {ranks} ranks with {size} bytes",
-            mend="closed_forms' docstring says when it does",
+            fix="closed_forms' docstring says when it does",
         )
     return {
         "scatter": (ranks - 2) * send + hop,

@@ -131,7 +131,7 @@ def load(threads: int, longest_s: float = 120) -> Iterator[None]:
                 "the load ended before the recording did",
                 where=" ".join(command),
                 why=process.stderr.read().strip()[-300:] or f"status {process.returncode}",
-                mend="record for fewer seconds",
+                fix="record for fewer seconds",
             )
     finally:
         process.terminate()

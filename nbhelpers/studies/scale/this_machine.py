@@ -77,7 +77,7 @@ def traces_of_runs(events: pd.DataFrame, runs: pd.DataFrame) -> list[Detours]:
         raise InputError(
             "no noise was recorded",
             why="then there is nothing to bring to scale",
-            mend="record for longer, or take a source that sees more",
+            fix="record for longer, or take a source that sees more",
         )
     seconds = runs.set_index("run")["seconds"]
     unknown = set(events["run"]) - set(seconds.index)
@@ -85,7 +85,7 @@ def traces_of_runs(events: pd.DataFrame, runs: pd.DataFrame) -> list[Detours]:
         raise InputError(
             f"run {min(unknown)} is not in the runs table",
             why="its length is the period of its noise",
-            mend="give the runs that the events are from",
+            fix="give the runs that the events are from",
         )
     lost = events.assign(duration_ns=events["end_ns"] - events["start_ns"])
     traces = [
