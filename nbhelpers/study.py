@@ -80,9 +80,8 @@ class Study:
     @property
     def data(self) -> Path:
         """Measured data of this stage."""
-        return (
-            self.build / shipped() / "data" / "recorded" if self.recorded_only else "data"
-        ) / self.stage
+        folder = shipped() / "data" / "recorded" if self.recorded_only else self.build / "data"
+        return folder / self.stage
 
     @property
     def results(self) -> Path:
