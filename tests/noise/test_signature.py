@@ -115,12 +115,14 @@ def test_any_two_of_frequency_duration_and_share(given):
 
 
 def test_the_named_signatures_take_two_and_a_half_percent_of_a_cpu():
-    assert sorted(
-        (given["frequency_hz"], given["duration_us"]) for given in SIGNATURES.values()
-    ) == [(10, 2500), (100, 250), (1000, 25)]
-    for given in SIGNATURES.values():
+    assert sorted((two["frequency_hz"], two["duration_us"]) for two in SIGNATURES.values()) == [
+        (10, 2500),
+        (100, 250),
+        (1000, 25),
+    ]
+    for two in SIGNATURES.values():
         assert (
-            signature_noise(**given, seconds=1.0, cpus=[0, 5])
+            signature_noise(**two, seconds=1.0, cpus=[0, 5])
             .groupby("cpu")["duration_ns"]
             .sum()
             .tolist()

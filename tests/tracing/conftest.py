@@ -180,10 +180,7 @@ def probe_costs_ns(known, pages):
     """What one probe takes, by kind: from the record of osnoise's event to that of the tracepoint
     that made osnoise write it.
     """
-    names = {
-        (parsed := EventFormat.parse(name, text)).number: name
-        for name, text in known["formats"].items()
-    }
+    names = {EventFormat.parse(name, text).number: name for name, text in known["formats"].items()}
     layout, costs = PageLayout.parse(known["header_page"]), {"irq": [], "softirq": [], "thread": []}
     for data in (np.frombuffer(content, np.uint8) for content in pages.values()):
         records = decode_pages(data, layout)
