@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nbhelpers.measurement import LAYERS, layers_here, metrics, run_once
+from nbhelpers.measurement import LAYERS, available_layers, metrics, run_once
 from nbhelpers.workloads import program as foreign
 
 VARIED_25_MS = """#include <stdio.h>
@@ -159,7 +159,7 @@ def print_costs(rounds: int, rng: np.random.Generator) -> None:
         " most 2)".format(*interval(more, rng))
     )
     print("\nLayers on this process: us of a start and an end")
-    for name, row in layers_here().iterrows():
+    for name, row in available_layers().iterrows():
         print(
             f"  {name:15s} {row['here_us']:9.0f}   in its file: {row['cost_us']:9.0f}  "
             f" {row['columns']:3d} columns"

@@ -227,11 +227,11 @@ def _mitigations(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
 
 
 def _places(own: dict, machine: Machine, families: Collection[str]) -> "list[Configuration]":
-    from .workloads import existing
+    from .workloads import existing_configurations
 
     return [
         one
-        for one in existing(machine.configurations, own["configs"].split())
+        for one in existing_configurations(machine.configurations, own["configs"].split())
         if one.family in families
     ]
 

@@ -19,7 +19,7 @@ from .profiles import default_parameters
 from .stages import NOTEBOOKS, PAPER, parameters_of
 from .studies import absence
 from .study import STARTER
-from .workloads import configurations, existing
+from .workloads import configurations, existing_configurations
 
 FULL, REPLACED, LEFT_OUT = "full method", "replaced", "left out"
 _NAME_WIDTH = 24
@@ -225,7 +225,7 @@ def _configurations(families: tuple[str, ...]) -> Callable[[str, Here], _Answers
     def ask(stage: str, here: Here) -> _Answers:
         listed = configurations(topology(), os.sched_getaffinity(0), families)
         asked = str(here.parameter(stage, "configs")).split() or [one.name for one in listed]
-        there = {one.name for one in existing(listed, asked)}
+        there = {one.name for one in existing_configurations(listed, asked)}
         reasons: dict[str, list[str]] = {}
         for one in listed:
             if one.name in asked and one.name not in there:

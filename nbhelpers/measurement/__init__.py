@@ -10,7 +10,7 @@ from .cache import calibrated, recorded_runs, sized
 from .cached_value import measured_once
 from .campaign import Campaign, Cell
 from .frequency import FrequencyLogger
-from .layers import LAYERS, consequences, layer_cells, layers_here, metrics, nsys_profiled
+from .layers import LAYERS, available_layers, consequences, layer_cells, metrics, profile_with_nsys
 from .placement import PlacementCheck
 from .run import run_once
 from .simple import calibrate, measure
@@ -29,11 +29,11 @@ __all__ = [
     "describe_columns",
     "finished",
     "layer_cells",
-    "layers_here",
+    "available_layers",
     "measure",
     "measured_once",
     "metrics",
-    "nsys_profiled",
+    "profile_with_nsys",
     "rates",
     "read_table",
     "recorded_runs",

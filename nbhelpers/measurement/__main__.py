@@ -7,12 +7,12 @@ import sys
 
 from ..errors import NoisebookError
 from ._knowledge import find_layer, layers
-from .layers import layers_here, reading
+from .layers import available_layers, reading
 
 
 def _table() -> str:
     lines = [f"{'layer':15s} {'here':5s} {'columns':>7s} {'us here':>8s}  what"]
-    for name, row in layers_here().iterrows():
+    for name, row in available_layers().iterrows():
         here = (
             "yes"
             if row["available"] and not row["reason"]

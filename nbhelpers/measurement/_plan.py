@@ -24,7 +24,7 @@ def missing_runs(
     done
         Round and cell of each finished run.
     cells
-        Those asked for, with `name` and `compared_with(other)`.
+        Those asked for, with `name` and `is_compared_with(other)`.
     asked
         Rounds in which any two cells that are compared must both have been measured.
     first
@@ -42,7 +42,7 @@ def missing_runs(
     wanted_pairs = np.array(
         [
             [
-                one is other or (one.compared_with(other) and other.compared_with(one))
+                one is other or (one.is_compared_with(other) and other.is_compared_with(one))
                 for other in cells
             ]
             for one in cells

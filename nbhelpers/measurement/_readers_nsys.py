@@ -127,7 +127,7 @@ def _nsys() -> str:
 
 
 class NsysReader:
-    """The layer that belongs to a workload of `nsys_command`: `report` is set by `nsys_profiled`;
+    """The layer that belongs to a workload of `nsys_command`: `report` is set by `profile_with_nsys`;
     without one it has no columns.
     """
 

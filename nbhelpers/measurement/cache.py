@@ -15,7 +15,7 @@ import pandas as pd
 from ..errors import InputError
 from ..files import put_aside, write_json
 from ..machine import measuring
-from ..workloads import Workload, sizing
+from ..workloads import Workload, size_model
 from ._store import Store, identity
 from .cached_value import measured_once, readable
 from .simple import calibrate, undisturbed_seconds
@@ -190,7 +190,7 @@ def sized(
         Of the program, for example compiler="clang" or schedule="static"; they are no part of what
         is kept.
     """
-    known = sizing(program)
+    known = size_model(program)
     return calibrated(
         partial(known.make, **options),
         path,

@@ -41,7 +41,7 @@ class Cell:
         "none", or the digest of the noise config that one of the attachments injects.
     attachments
         What accompanies the runs of this cell only.
-    beside
+    compared_with
         Names of the cells that it is compared with; None: all of the campaign. When cells are added
         to what was measured, those that are compared with them are measured again beside them, and
         the others are not.
@@ -51,14 +51,14 @@ class Cell:
     workload: Workload
     noise: str = "none"
     attachments: tuple[Attachment, ...] = ()
-    beside: tuple[str, ...] | None = None
+    compared_with: tuple[str, ...] | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "attachments", tuple(self.attachments))
 
-    def compared_with(self, other: "Cell") -> bool:
+    def is_compared_with(self, other: "Cell") -> bool:
         """Whether this cell asks for runs of another one in the same rounds."""
-        return self.beside is None or other.name in self.beside
+        return self.compared_with is None or other.name in self.compared_with
 
 
 class Campaign:
@@ -66,7 +66,7 @@ class Campaign:
     (seed, round).
 
     A campaign grows. Cells that its folder does not hold yet are measured in further rounds,
-    together with those that they are compared with (`Cell.beside`); the earlier runs are kept, and
+    together with those that they are compared with (`Cell.compared_with`); the earlier runs are kept, and
     the column `epoch` tells them apart. A cell that is not asked for any more keeps its runs. Runs
     of another thing under the same name (another command, build, size, placement) are put aside
     into ``FOLDER/aside/DATE``, and the cell is measured anew. `notes` says what happened.
@@ -113,7 +113,7 @@ class Campaign:
         self.attachments = tuple(attachments)
         self.max_failures = int(max_failures)
         self.lead_ms = float(lead_ms)
-        self.asked, self._store, self._holds_machine = int(runs), Store(folder), False
+        self.wanted_runs, self._store, self._holds_machine = int(runs), Store(folder), False
         self._repaired: list[str] = []  # what dead processes had left changed on the machine
         names = [cell.name for cell in self.cells]
         if not names or len(set(names)) < len(names):
@@ -122,7 +122,7 @@ class Campaign:
                 where=", ".join(names) or "no cells",
             )
         for value, low, field in (
-            (self.asked, 1, "runs"),
+            (self.wanted_runs, 1, "runs"),
             (self.seed, 0, "seed"),
             (self.max_failures, 1, "max_failures"),
             (self.lead_ms, 0, "lead_ms"),
@@ -212,8 +212,8 @@ class Campaign:
                 stack.callback(attachment.close)
             self._store.settle(self._identity())
             self._complete(stack, progress)
-            while enough and self.asked < most_runs and not enough(finished(self.runs())):
-                self.asked += 1
+            while enough and self.wanted_runs < most_runs and not enough(finished(self.runs())):
+                self.wanted_runs += 1
                 self._complete(stack, progress)
         return self.runs()
 
@@ -255,7 +255,7 @@ class Campaign:
         epoch = self._store.epoch()
         first = max((row["round"] + 1 for row in rows if row.get("epoch", 0) < epoch), default=0)
         done = [(row["round"], row["cell"]) for row in rows if row["status"] == "ok"]
-        return missing_runs(done, self.cells, self.asked, first, self.order)
+        return missing_runs(done, self.cells, self.wanted_runs, first, self.order)
 
     def _seconds_left(self, rows: list[dict], missing: list[tuple[int, Cell]]) -> float:
         spent: dict[str, list[float]] = {}
@@ -336,10 +336,10 @@ class Campaign:
         for row in self._store.rows():
             if row["cell"] in counts:
                 counts[row["cell"]] += row["status"] == "ok"
-        short = {name: count for name, count in counts.items() if count < self.asked}
+        short = {name: count for name, count in counts.items() if count < self.wanted_runs}
         if short:
             raise InputError(
-                f"fewer runs are recorded than the {self.asked} asked for: "
+                f"fewer runs are recorded than the {self.wanted_runs} asked for: "
                 + ", ".join(f"'{name}' has {count}" for name, count in short.items()),
                 where=self._store.folder,
                 fix="ask for fewer, or measure: the same campaign with recorded_only=False",

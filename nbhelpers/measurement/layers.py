@@ -192,7 +192,7 @@ def metrics(*names: str | os.PathLike) -> tuple[Attachment, ...]:
     Parameters
     ----------
     names
-        Names of layers (see `layers_here`); "all": every layer that doesn't disturb the run; or the
+        Names of layers (see `available_layers`); "all": every layer that doesn't disturb the run; or the
         path of a .yml file of one's own.
 
     Raises
@@ -245,7 +245,7 @@ def layer_cells(workload: Workload, *names: str | os.PathLike) -> tuple[Cell, Ce
     return Cell("without", workload), Cell("with", workload, attachments=metrics(*names))
 
 
-def nsys_profiled(workload: Workload, folder: str | os.PathLike) -> tuple[Workload, Attachment]:
+def profile_with_nsys(workload: Workload, folder: str | os.PathLike) -> tuple[Workload, Attachment]:
     """The workload under the profiler nsys, and what makes columns `cuda_*` of its report; they
     belong together in a `Cell`.
 
@@ -270,7 +270,7 @@ def consequences() -> dict[str, str]:
     return {metric.id: metric.consequence for _, metric in every_metric() if metric.consequence}
 
 
-def layers_here(root: str | Path = "/") -> pd.DataFrame:
+def available_layers(root: str | Path = "/") -> pd.DataFrame:
     """Which metric layers this machine has, by a real reading of each on this process.
 
     Parameters

@@ -289,7 +289,7 @@ def cells(workload: Workload, names: Iterable[str | Mitigation]) -> list[Cell]:
                 item.attachments[0].name,
                 item.workload,
                 attachments=item.attachments,
-                beside=(BASELINE,),
+                compared_with=(BASELINE,),
             )
             for item in treatments
         ),

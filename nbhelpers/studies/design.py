@@ -24,7 +24,7 @@ from ..workloads import (
     compilers,
     configuration_table,
     configurations,
-    existing,
+    existing_configurations,
 )
 from ..workloads import sycl as sycl_programs
 
@@ -164,7 +164,7 @@ def _decided(names: Sequence[str], models: Sequence[str], families: Collection[s
     return {
         "format": _FORMAT,
         "configurations": [asdict(one) for one in listed],
-        "chosen": [one.name for one in existing(listed, names)],
+        "chosen": [one.name for one in existing_configurations(listed, names)],
         "models": [model for model in models if model not in absent],
         "absent": absent,
     }

@@ -18,7 +18,7 @@ from ..machine import doctor
 from ..measurement import Campaign, Cell, PlacementCheck, calibrated, finished, metrics
 from ..noise import NoiseConfig
 from ..tracing import Tracer
-from ..workloads import Workload, sizing
+from ..workloads import Workload, size_model
 from .design import Design
 from .persson import TRACED, UNDISTURBED, WorstTrace, trace_configs
 
@@ -199,7 +199,7 @@ def longer_programs(
 
 
 def _grown(path: Path, program: str, model: str, factor: float) -> Workload:
-    known = sizing(program)
+    known = size_model(program)
     make = partial(known.make, **({} if model == "omp" else {"model": model}))
     return calibrated(
         lambda size, threads: make(round(size * factor ** (1 / known.exponent)), threads=threads),

@@ -6,7 +6,7 @@ from .configuration import (
     configuration_table,
     configurations,
     environment_table,
-    existing,
+    existing_configurations,
 )
 from .description import Description, descriptions, find_description, read_description
 from .openmp import CONSTRUCTS, SCHEDULES, compilers, minife, nbody, schedbench, stream, syncbench
@@ -20,7 +20,7 @@ from .programs import (
 )
 from .reader import Reader, Report, Table
 from .region import REGION_KINDS, Region, as_region
-from .sizes import Sizing, delay_steps, sizing
+from .sizes import SizeModel, delay_steps, size_model
 from .workload import CONFIGS, MODELS, STARTS, Workload
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
     "Report",
     "SCHEDULES",
     "STARTS",
-    "Sizing",
+    "SizeModel",
     "Table",
     "Workload",
     "as_region",
@@ -48,7 +48,7 @@ __all__ = [
     "descriptions",
     "elf_interpreter",
     "environment_table",
-    "existing",
+    "existing_configurations",
     "find_description",
     "format_cpu_list",
     "minife",
@@ -57,7 +57,7 @@ __all__ = [
     "program_path",
     "read_description",
     "schedbench",
-    "sizing",
+    "size_model",
     "stream",
     "syncbench",
     "takes_preload",

@@ -188,7 +188,7 @@ def _words(env: Mapping[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(env.items()))
 
 
-def existing(
+def existing_configurations(
     listed: Collection[Configuration], names: Collection[str] = ()
 ) -> tuple[Configuration, ...]:
     """Those that exist here, in the order of `listed`; of the names given, if any are.

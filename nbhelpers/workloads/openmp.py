@@ -1,6 +1,6 @@
 """Our OpenMP programs as workloads, built by each compiler that is here.
 
-Owns the constructors; the size that fits a machine is found with `sizing` and
+Owns the constructors; the size that fits a machine is found with `size_model` and
 `nbhelpers.measurement.sized`.
 """
 

@@ -17,7 +17,7 @@ from .workload import Workload
 
 
 @dataclass(frozen=True)
-class Sizing:
+class SizeModel:
     """How a program is fitted to a machine.
 
     Parameters
@@ -38,16 +38,16 @@ class Sizing:
     exponent: float
 
 
-SIZINGS = {
-    "nbody": Sizing(nbody, "bodies", 4000, 2.0),
-    "stream": Sizing(stream, "repeats", 20, 1.0),
-    "minife": Sizing(minife, "nx", 30, 4.0),
-    "schedbench": Sizing(schedbench, "iterations_per_thread", 32, 1.0),
-    "syncbench": Sizing(syncbench, "inner", 100, 1.0),
+SIZE_MODELS = {
+    "nbody": SizeModel(nbody, "bodies", 4000, 2.0),
+    "stream": SizeModel(stream, "repeats", 20, 1.0),
+    "minife": SizeModel(minife, "nx", 30, 4.0),
+    "schedbench": SizeModel(schedbench, "iterations_per_thread", 32, 1.0),
+    "syncbench": SizeModel(syncbench, "inner", 100, 1.0),
 }
 
 
-def sizing(program: str) -> Sizing:
+def size_model(program: str) -> SizeModel:
     """How a program is fitted to a machine.
 
     Raises
@@ -55,11 +55,11 @@ def sizing(program: str) -> Sizing:
     InputError
         There is no such program.
     """
-    if program not in SIZINGS:
+    if program not in SIZE_MODELS:
         raise InputError(
-            f"there is no program '{program}'", fix=f"choose one of {', '.join(SIZINGS)}"
+            f"there is no program '{program}'", fix=f"choose one of {', '.join(SIZE_MODELS)}"
         )
-    return SIZINGS[program]
+    return SIZE_MODELS[program]
 
 
 def delay_steps(delay_us: float, path: str | PathLike | None = None) -> int:

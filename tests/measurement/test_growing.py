@@ -66,7 +66,11 @@ def test_a_cell_that_appears_is_measured_beside_the_others_and_their_runs_are_ke
 
 
 def test_only_what_it_is_compared_with_is_measured_again(tmp_path):
-    cells = [letter("base"), letter("old", beside=("base",)), letter("new", beside=("base",))]
+    cells = [
+        letter("base"),
+        letter("old", compared_with=("base",)),
+        letter("new", compared_with=("base",)),
+    ]
     quick(tmp_path, cells[:2]).run()
     table = quick(tmp_path, cells).run()
     assert Counter(table["cell"]) == {"base": 4, "old": 2, "new": 2} and rounds(
@@ -344,7 +348,7 @@ def _well_formed(folder, table, cells, runs):
     )
     for one in cells:
         for other in cells:
-            if one is other or (one.compared_with(other) and other.compared_with(one)):
+            if one is other or (one.is_compared_with(other) and other.is_compared_with(one)):
                 assert len(rounds(table, one.name, other.name)) >= runs, (one.name, other.name)
     assert (
         Counter((row["run"], row["began_unix_s"]) for row in everything(folder)).most_common(1)[0][
@@ -385,7 +389,7 @@ def test_whatever_is_added_removed_changed_and_interrupted(binaries, steps):
                 letter(
                     name,
                     version if name in "ab" else "",
-                    beside=("a",) if paired and name != "a" and "a" in names else None,
+                    compared_with=("a",) if paired and name != "a" and "a" in names else None,
                 )
                 for name in sorted(names)
             ]

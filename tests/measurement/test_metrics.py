@@ -15,13 +15,13 @@ import yaml
 
 from nbhelpers.errors import InputError, Unavailable
 from nbhelpers.measurement import (
+    available_layers,
     consequences,
     describe_columns,
     finished,
-    layers_here,
     measure,
     metrics,
-    nsys_profiled,
+    profile_with_nsys,
     rates,
     read_table,
 )
@@ -622,10 +622,10 @@ def test_summary_of_nsys():
 def test_nsys_wraps_the_program_or_says_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="no nsys"):
-        nsys_profiled(program("/bin/true"), tmp_path)
+        profile_with_nsys(program("/bin/true"), tmp_path)
     (tmp_path / "nsys").write_text("#!/bin/sh\n")
     (tmp_path / "nsys").chmod(0o755)
-    workload, layer = nsys_profiled(program("/bin/true"), tmp_path)
+    workload, layer = profile_with_nsys(program("/bin/true"), tmp_path)
     assert (
         workload.command[0] == str(tmp_path / "nsys")
         and workload.command[-1] == "/bin/true"
@@ -751,7 +751,7 @@ def test_patterns_that_cannot_be_used(tmp_path, metric, complaint):
 
 
 def test_layers_here_reads_each_of_them():
-    table = layers_here()
+    table = available_layers()
     assert list(table.index) == list(layers()) and {
         "available",
         "reason",
@@ -766,7 +766,7 @@ def test_layers_here_reads_each_of_them():
 
 
 def test_on_an_empty_machine_every_file_is_missed_and_nothing_fails(tmp_path):
-    table = layers_here(tmp_path)
+    table = available_layers(tmp_path)
     assert (
         not table.loc[["kernel", "thermal", "numa", "io"], "available"].any()
         and "/proc/stat" in table.loc["kernel", "reason"]

@@ -11,7 +11,7 @@ from nbhelpers.errors import RunError
 from nbhelpers.machine import topology
 from nbhelpers.measurement import Campaign, Cell, PlacementCheck, run_once
 from nbhelpers.measurement.placement import WRONG, Thread, misplaced, placement_text
-from nbhelpers.workloads import Region, configurations, existing, nbody, sycl
+from nbhelpers.workloads import Region, configurations, existing_configurations, nbody, sycl
 
 USABLE = tuple(sorted(os.sched_getaffinity(0)))
 two_cpus = pytest.mark.skipif(len(USABLE) < 2, reason="needs two CPUs")
@@ -24,7 +24,7 @@ def program(threads: int = 2):
 @two_cpus
 @pytest.mark.parametrize(
     "configuration",
-    existing(configurations(topology(), USABLE)),
+    existing_configurations(configurations(topology(), USABLE)),
     ids=lambda configuration: configuration.name,
 )
 def test_each_configuration_of_this_machine_takes_effect(configuration):
@@ -88,7 +88,7 @@ def test_pinned_threads_must_not_overlap_and_a_waiting_thread_of_sycl_is_let_be(
 @pytest.mark.skipif(not sycl.available(), reason="the SYCL programs are not installed")
 @pytest.mark.parametrize(
     "configuration",
-    existing(configurations(topology(), USABLE)),
+    existing_configurations(configurations(topology(), USABLE)),
     ids=lambda configuration: configuration.name,
 )
 def test_each_configuration_takes_effect_on_a_sycl_program(configuration):

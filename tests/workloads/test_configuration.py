@@ -12,7 +12,7 @@ from nbhelpers.workloads import (
     configuration_table,
     configurations,
     environment_table,
-    existing,
+    existing_configurations,
     nbody,
     program,
 )
@@ -60,7 +60,9 @@ def test_two_cores_have_one_core_of_housekeeping_and_say_what_is_missing():
         and "one thread" in found["Rm-SMT"].missing
         and "one NUMA node" in found["TP-two-nodes"].missing
     )
-    assert {configuration.name for configuration in existing(tuple(found.values()))} == {
+    assert {
+        configuration.name for configuration in existing_configurations(tuple(found.values()))
+    } == {
         "Rm",
         "RmHK",
         "TP",
@@ -217,11 +219,11 @@ def test_the_table_lists_all_and_unknown_names_are_refused():
         and not table.loc["TPHK2", "exists"]
     )
     with pytest.raises(InputError, match="no configuration 'TPX'"):
-        existing(listed, ["TPX"])
-    assert [one.name for one in existing(listed, ["TPHK2", "Rm"])] == ["Rm"]
+        existing_configurations(listed, ["TPX"])
+    assert [one.name for one in existing_configurations(listed, ["TPHK2", "Rm"])] == ["Rm"]
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_this_machine_has_roaming_and_pinned():
-    found = existing(configurations(topology(), os.sched_getaffinity(0)))
+    found = existing_configurations(configurations(topology(), os.sched_getaffinity(0)))
     assert {"Rm", "TP"} <= {configuration.name for configuration in found}

@@ -23,7 +23,7 @@ from nbhelpers.workloads import (
     minife,
     nbody,
     schedbench,
-    sizing,
+    size_model,
     stream,
     syncbench,
 )
@@ -426,9 +426,9 @@ def test_steps_of_a_delay_are_measured_once_and_kept(tmp_path, binaries):
 
 
 def test_a_size_is_known_for_each_program():
-    assert sizing("minife").exponent == 4 and sizing("stream").make(3).command[-1] == "3"
+    assert size_model("minife").exponent == 4 and size_model("stream").make(3).command[-1] == "3"
     with pytest.raises(InputError, match="nbody, stream, minife"):
-        sizing("linpack")
+        size_model("linpack")
 
 
 def test_without_a_second_compiler_the_rest_is_built_and_it_is_said(tmp_path):
