@@ -265,13 +265,14 @@ _TRIED = 5  # mitigations that may help against a known cause and can be done
 
 def _openmp(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
     """Cells as `nbhelpers.studies.runtime_campaign` asks for them."""
-    from .studies import FAMILIES, benchmarks
-    from .studies import asked as asked_in
+    from .studies import FAMILIES, benchmark_names, runs_in
 
     places = _places(own, machine, FAMILIES)
     compilers = [name for name in own["compilers"].split() if name in machine.compilers]
-    names = benchmarks([int(chunk) for chunk in own["chunks"].split()], own["constructs"].split())
-    cells = [name for name in names for place in places if asked_in(name, place)] * len(compilers)
+    names = benchmark_names(
+        [int(chunk) for chunk in own["chunks"].split()], own["constructs"].split()
+    )
+    cells = [name for name in names for place in places if runs_in(name, place)] * len(compilers)
     streams = cells.count("stream")
     target_s = own["target_seconds"]
     return [

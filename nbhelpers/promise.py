@@ -17,7 +17,7 @@ from .machine import doctor, topology
 from .machine.checks import WIDTH, Doctor
 from .profiles import default_parameters
 from .stages import NOTEBOOKS, PAPER, parameters_of
-from .studies import absence
+from .studies import why_missing
 from .study import STARTER
 from .workloads import configurations, existing_configurations
 
@@ -215,7 +215,7 @@ def _models(
 
     def ask(stage: str, here: Here) -> _Answers:
         for model in str(here.parameter(stage, parameter)).split():
-            if reason := absence(model):
+            if reason := why_missing(model):
                 yield model, LEFT_OUT, f"{name_of[model]} left out: {reason}.", command
 
     return ask

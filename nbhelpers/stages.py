@@ -29,7 +29,7 @@ from .stage_line import StageLine, engine, listening
 from .study import NOTEBOOKS, STARTER, OwnStudy, Study
 
 if TYPE_CHECKING:
-    from .studies import OwnProgram
+    from .studies import ProgramStudy
 
 PAPER = "90-paper"
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
@@ -180,7 +180,7 @@ def _made_page(stage: str, profile: str, line: StageLine) -> Path:
     return page
 
 
-def run_own(own: "OwnProgram", parameters: dict) -> Path:
+def run_own(own: "ProgramStudy", parameters: dict) -> Path:
     """Execute the starter notebook for one's own program; return its page, ``why.html`` in its
     folder.
 
@@ -436,11 +436,11 @@ def _run_and_tell(stage: str, profile: str) -> None:
 
 def _study_and_tell(program: str) -> None:
     """`make study`: the starter notebook, from the first run to the page."""
-    from .studies import OwnProgram, described_program
+    from .studies import ProgramStudy, program_from_options
 
     if not program.strip():
         raise InputError("which program?", fix="make study COMMAND='./program arguments'")
-    own = OwnProgram(described_program(program))
+    own = ProgramStudy(program_from_options(program))
     print("\n".join(own.plan.sentences()), flush=True)
     print(os.path.relpath(run_own(own, {"command": program})))
 

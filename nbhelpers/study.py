@@ -155,7 +155,7 @@ class OwnStudy(Study):
     ----------
     stage : name of the notebook.
     folder
-        Of `studies.OwnProgram`.
+        Of `studies.ProgramStudy`.
     """
 
     folder: Path = Path("noisebook")

@@ -108,9 +108,9 @@ def explain(arguments: argparse.Namespace) -> Answer:
 
 
 def why(arguments: argparse.Namespace) -> Answer:
-    from ..studies import OwnProgram
+    from ..studies import ProgramStudy
 
-    own = OwnProgram(
+    own = ProgramStudy(
         _workload(arguments), _folder(arguments), arguments.budget, arguments.runs, arguments.risk
     )
     arguments.kept_in = own.folder
@@ -144,7 +144,7 @@ def why(arguments: argparse.Namespace) -> Answer:
 
 
 def simulate(arguments: argparse.Namespace) -> Answer:
-    from ..studies.scale import own_at_scale, traces_of_runs
+    from ..studies.scale import this_machine_at_scale, traces_of_runs
 
     if arguments.command or arguments.shell or arguments.program:
         _, traced = _traced(arguments)
@@ -152,7 +152,7 @@ def simulate(arguments: argparse.Namespace) -> Answer:
         what = "this program's traced runs"
     else:
         recording, what = None, "this machine, recorded now"
-    table = own_at_scale({what: recording}, [arguments.ranks], seeds=arguments.seeds)
+    table = this_machine_at_scale({what: recording}, [arguments.ranks], seeds=arguments.seeds)
     row = table.iloc[0]
     told = (
         f"An all-reduce on {row.ranks:,} CPUs with the noise of {what} takes {row['median']:.3g}"
@@ -191,13 +191,13 @@ def paper(arguments: argparse.Namespace) -> Answer:
 
 
 def _workload(arguments: argparse.Namespace):
-    from ..studies import described_program
+    from ..studies import program_from_options
 
-    return described_program(**_described(arguments))
+    return program_from_options(**_described(arguments))
 
 
 def _described(arguments: argparse.Namespace) -> dict:
-    """The keywords of `described_program`, and so the parameters of the notebook."""
+    """The keywords of `program_from_options`, and so the parameters of the notebook."""
     return {
         "command": _words(arguments.command),
         "shell": arguments.shell,
@@ -226,16 +226,16 @@ def _folder(arguments: argparse.Namespace) -> Path | None:
 
 
 def _own_folder(arguments: argparse.Namespace, workload: object) -> Path:
-    from ..studies import own_folder
+    from ..studies import study_folder
 
-    arguments.kept_in = own_folder(workload)
+    arguments.kept_in = study_folder(workload)
     return arguments.kept_in
 
 
 def _traced(arguments: argparse.Namespace):
-    from ..studies import OwnProgram
+    from ..studies import ProgramStudy
 
-    own = OwnProgram(_workload(arguments), _folder(arguments), runs=arguments.runs or 10)
+    own = ProgramStudy(_workload(arguments), _folder(arguments), runs=arguments.runs or 10)
     arguments.kept_in = own.folder
     return own, own.traced
 

@@ -33,7 +33,7 @@ from .figures import (
 )
 from .interactive import Exploration, explore
 from .paper import Numbered, Paper, collect, provenance_html
-from .publications import published, published_names
+from .publications import published_table, published_table_names
 from .record import Figure, Table, save_figure, save_table
 from .tables import Findings, Provenance, accuracy_table, found_html, overhead_table
 
@@ -86,8 +86,8 @@ __all__ = [
     "found_html",
     "overhead_table",
     "provenance_html",
-    "published",
-    "published_names",
+    "published_table",
+    "published_table_names",
     "published_results",
     "save_figure",
     "save_table",

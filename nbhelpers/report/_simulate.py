@@ -12,7 +12,7 @@ import pandas as pd
 from ..errors import InputError
 from ._blank import NothingToDraw, or_blank
 from .appearance import COLUMN_IN, KINDS, PAGE_IN, ROLES, Role, style
-from .publications import published
+from .publications import published_table
 
 _CYCLE = [*ROLES.values(), *KINDS.values()]
 _WORK = {
@@ -410,7 +410,7 @@ def published_results(
     """
     rows = []
     for name in tables:
-        for row in published(name).to_dict("records"):
+        for row in published_table(name).to_dict("records"):
             own = ours.get(row["result"], {})
             rows.append(
                 {

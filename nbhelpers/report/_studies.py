@@ -137,7 +137,7 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN):
     Parameters
     ----------
     table
-        Of `nbhelpers.studies.weigh`: `finding`, `verdict`, `effect_percent`, `low_percent`,
+        Of `nbhelpers.studies.findings_table`: `finding`, `verdict`, `effect_percent`, `low_percent`,
         `high_percent`.
 
     Returns

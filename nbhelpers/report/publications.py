@@ -15,7 +15,7 @@ from ..places import shipped
 FOLDER = shipped() / "data" / "published"
 
 
-def published(name: str) -> pd.DataFrame:
+def published_table(name: str) -> pd.DataFrame:
     """A table of a paper in long format, one row a cell of the printed table.
 
     Parameters
@@ -34,7 +34,7 @@ def published(name: str) -> pd.DataFrame:
     """
     path = FOLDER / f"{name}.csv"
     if not path.is_file():
-        known = published_names()
+        known = published_table_names()
         near = difflib.get_close_matches(name, known, 1)
         raise InputError(
             f"no published table {name!r}",
@@ -46,7 +46,7 @@ def published(name: str) -> pd.DataFrame:
     return frame
 
 
-def published_names() -> list[str]:
+def published_table_names() -> list[str]:
     """Names of all published tables."""
     return sorted(path.stem for path in FOLDER.glob("*.csv"))
 

@@ -188,7 +188,7 @@ def save_table(
     name, caption, folder
         As in `save_figure`.
     published
-        Table of `published(...)`: rows are matched by the text columns that both have, and beside
+        Table of `published_table(...)`: rows are matched by the text columns that both have, and beside
         each number column that both have comes one named ``COLUMN (published)``. The caption then
         names the paper and its table.
     formats

@@ -14,7 +14,7 @@ import pandas as pd
 from ..files import read_json
 from ..statistics import Comparison, bootstrap_interval
 from .paper import provenance_html
-from .publications import published
+from .publications import published_table
 
 
 def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.DataFrame:
@@ -40,7 +40,7 @@ def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.Data
         "low_percent": 100 * (mean["low"] - 1),
         "high_percent": 100 * (mean["high"] - 1),
     }
-    theirs = published("persson2025-table1").rename(
+    theirs = published_table("persson2025-table1").rename(
         columns={"tracing_off_seconds": "off_seconds", "tracing_on_seconds": "on_seconds"}
     )
     theirs["benchmark"] = "Persson et al. 2025: " + theirs["benchmark"]
@@ -62,7 +62,7 @@ def accuracy_table(
         _accuracy(f"this study: {label}, replayed", anomaly_seconds, injected),
         _accuracy(f"this study: {label}, not disturbed", anomaly_seconds, baseline),
     ]
-    theirs = published("persson2025-table7")
+    theirs = published_table("persson2025-table7")
     names = (
         "Persson et al. 2025: "
         + theirs["benchmark"]

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ..measurement import Campaign, Cell, FrequencyLogger, PlacementCheck, metrics, sized
 from ..workloads import Configuration, Workload, delay_steps
-from .design import COMPILERS, Design, kept_design
+from .design import COMPILERS, Design, cached_design
 from .findings import CUI, PERSSON, Finding
 
 SCHEDULES = ("static", "dynamic", "guided")
@@ -47,14 +47,14 @@ def runtime_design(
 
     Parameters
     ----------
-    folder, names, target_seconds, measure, errors : see `kept_design`. compilers : gcc, clang. elements : of BabelStream's arrays (2**25 there).
+    folder, names, target_seconds, measure, errors : see `cached_design`. compilers : gcc, clang. elements : of BabelStream's arrays (2**25 there).
     chunks
         Sizes of the schedules' chunks; 1 is always there (Persson et al. 2025, figure 1).
     constructs
         Of syncbench; reduction is always there.
     """
     folder = Path(folder)
-    design = kept_design(
+    design = cached_design(
         folder,
         names,
         target_seconds,
@@ -117,13 +117,13 @@ def _constructs(folder: Path, names: Sequence[str], common: dict) -> dict[str, W
 def runtime_campaign(
     folder: str | Path, design: Design, runs: int, seed: int = 0, recorded_only: bool = False
 ) -> Campaign:
-    """The benchmarks by each compiler in the configurations that a figure needs them in (`asked`),
+    """The benchmarks by each compiler in the configurations that a figure needs them in (`runs_in`),
     in random order.
     """
     cells = [
         Cell(" ".join(key), workload)
         for key, workload in design.placed().items()
-        if asked(key[0], design.configuration(key[2]))
+        if runs_in(key[0], design.configuration(key[2]))
     ]
     return Campaign(
         folder,
@@ -137,7 +137,7 @@ def runtime_campaign(
     )
 
 
-def benchmarks(chunks: Sequence[int], constructs: Sequence[str]) -> list[str]:
+def benchmark_names(chunks: Sequence[int], constructs: Sequence[str]) -> list[str]:
     """Names of the benchmarks of one compiler: schedules with their chunks, constructs, and stream."""
     schedules = [
         f"{schedule}_{chunk}" for chunk in dict.fromkeys((1, *chunks)) for schedule in SCHEDULES
@@ -145,7 +145,7 @@ def benchmarks(chunks: Sequence[int], constructs: Sequence[str]) -> list[str]:
     return [*schedules, *dict.fromkeys(("reduction", *constructs)), "stream"]
 
 
-def asked(benchmark: str, configuration: Configuration) -> bool:
+def runs_in(benchmark: str, configuration: Configuration) -> bool:
     """Whether a benchmark is run in a configuration.
 
     dynamic_1, reduction and BabelStream: everywhere. Other schedules and chunks: roaming, with and

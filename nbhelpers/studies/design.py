@@ -75,7 +75,7 @@ class Design:
         )
 
 
-def kept_design(
+def cached_design(
     folder: str | Path,
     names: Sequence[str],
     target_seconds: float,
@@ -160,7 +160,7 @@ def _kept(
 
 def _decided(names: Sequence[str], models: Sequence[str], families: Collection[str]) -> dict:
     listed = configurations(topology(), os.sched_getaffinity(0), families)
-    absent = {model: reason for model in models if (reason := absence(model))}
+    absent = {model: reason for model in models if (reason := why_missing(model))}
     return {
         "format": _FORMAT,
         "configurations": [asdict(one) for one in listed],
@@ -170,7 +170,7 @@ def _decided(names: Sequence[str], models: Sequence[str], families: Collection[s
     }
 
 
-def absence(model: str) -> str:
+def why_missing(model: str) -> str:
     """Why the programs of a model, or compiler, cannot be run here; "" if they can."""
     if model == "sycl":
         return (

@@ -44,7 +44,7 @@ class Finding:
     steal: np.ndarray | None = None
 
 
-def verdict(direction: str, low: float, high: float) -> str:
+def interval_verdict(direction: str, low: float, high: float) -> str:
     """What an interval of log ratios says of a finding.
 
     Below: supported if the whole interval is below 0, contradicted if it is above. Above: the other
@@ -58,7 +58,7 @@ def verdict(direction: str, low: float, high: float) -> str:
     return SUPPORTED if high < 0 else CONTRADICTED if low > 0 else UNSEEN
 
 
-def weigh(findings: Sequence[Finding]) -> pd.DataFrame:
+def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     """One row a finding: `finding`, `source`, `verdict`, `effect_percent` with its 95 % interval,
     `adjusted_percent`, `p_value`, `p_holm`, `pairs`, `why`.
 
@@ -115,7 +115,7 @@ def _weighed(finding: Finding) -> dict:
 
     sample = DescrStatsW(finding.effects)
     low, high = sample.tconfint_mean()
-    said = verdict(finding.direction, low, high)
+    said = interval_verdict(finding.direction, low, high)
     adjusted = np.nan if finding.steal is None else at_equal_steal(finding.effects, finding.steal)
     percent = {
         name: 100 * np.expm1(value)

@@ -41,7 +41,7 @@ COLUMNS = [
 ]
 
 
-def loop_beside_trace(
+def compare_loop_with_trace(
     folder: str | Path, runs: int, seconds: float, recorded_only: bool = False
 ) -> pd.DataFrame:
     """Run the detour loop on every CPU with the kernel's tracepoints recorded beside it, and share
@@ -127,8 +127,8 @@ def rhythm_of(gaps: pd.DataFrame) -> tuple[float, float]:
     return best / 1e6, strength[best]
 
 
-def loop_findings(table: pd.DataFrame, seed: int = 0) -> list[str]:
-    """What `loop_beside_trace` says, in a sentence; the interval is a bootstrap of runs."""
+def loop_sentences(table: pd.DataFrame, seed: int = 0) -> list[str]:
+    """What `compare_loop_with_trace` says, in a sentence; the interval is a bootstrap of runs."""
     if not len(table) or not table["gaps_ms"].sum():
         return [
             "No loop ran beside a recording of tracepoints here: how much the trace misses of what"

@@ -48,7 +48,7 @@ QUESTIONS = {
 _UNIT = re.compile(r"[^\s()\[\]\\|?+*^$]*")
 
 
-def described_program(
+def program_from_options(
     command: str | Sequence[str] = "",
     *,
     shell: str | bool = "",
@@ -81,7 +81,7 @@ def described_program(
     seconds
         Pattern of the time that it prints, with a group `seconds`.
     reports
-        Each ``NAME=REGEX[:UNIT[:higher|lower]]``; see `report_of`.
+        Each ``NAME=REGEX[:UNIT[:higher|lower]]``; see `parse_report`.
     outcome
         Name of what runs are judged by.
     threads, timeout_s
@@ -94,7 +94,7 @@ def described_program(
 
     Examples
     --------
-    >>> described_program("sleep 0.01").name
+    >>> program_from_options("sleep 0.01").name
     'sleep'
     """
     if shell and command and not isinstance(shell, bool):
@@ -109,7 +109,7 @@ def described_program(
         "description": description,
         "region": tuple(lines) or region,
         "seconds": seconds,
-        "reports": tuple(map(report_of, reports)),
+        "reports": tuple(map(parse_report, reports)),
         "outcome": outcome,
         "threads": threads,
         "timeout_s": timeout_s,
@@ -120,7 +120,7 @@ def described_program(
     )
 
 
-def report_of(text: str) -> Report:
+def parse_report(text: str) -> Report:
     """A number that a program reports, from ``NAME=REGEX[:UNIT[:higher|lower]]``.
 
     The pattern may hold colons: the part after the last one is a unit only if it has neither spaces
@@ -133,7 +133,7 @@ def report_of(text: str) -> Report:
 
     Examples
     --------
-    >>> report_of(r"rate=rate: (?P<value>[0-9.]+):MB/s:higher")
+    >>> parse_report(r"rate=rate: (?P<value>[0-9.]+):MB/s:higher")
     Report(rate (MB/s, higher is better))
     """
     name, equals, rest = text.partition("=")
@@ -151,13 +151,13 @@ def report_of(text: str) -> Report:
     return Report(name, pattern, "", direction)
 
 
-def own_folder(workload: Workload) -> Path:
+def study_folder(workload: Workload) -> Path:
     """Where the study of a program is kept unless it is told otherwise: one folder for each
     command.
 
     Examples
     --------
-    >>> own_folder(described_program("sleep 0.01")).parent.name
+    >>> study_folder(program_from_options("sleep 0.01")).parent.name
     'programs'
     """
     what = digest(*workload.command, *(f"{name}={value}" for name, value in workload.env))
@@ -221,7 +221,7 @@ class Plan:
         ]
 
 
-def plan_of(run_seconds: float, seconds: float = 0, runs: int = 0) -> Plan:
+def plan_study(run_seconds: float, seconds: float = 0, runs: int = 0) -> Plan:
     """Divide a time among the steps.
 
     Parameters
@@ -240,7 +240,7 @@ def plan_of(run_seconds: float, seconds: float = 0, runs: int = 0) -> Plan:
 
     Examples
     --------
-    >>> plan_of(1.0).traced, plan_of(1.0).replayed, plan_of(60.0).seconds
+    >>> plan_study(1.0).traced, plan_study(1.0).replayed, plan_study(60.0).seconds
     (33, 27, 5400.0)
     """
     least = LEAST_RUNS * run_seconds
@@ -336,7 +336,7 @@ class Traced:
 class _Answers(dict):
     """The answers so far, each found when it is first asked for."""
 
-    def __init__(self, own: "OwnProgram"):
+    def __init__(self, own: "ProgramStudy"):
         self._own = own
 
     def __missing__(self, about: str) -> Verdict:
@@ -344,7 +344,7 @@ class _Answers(dict):
         return self[about]
 
 
-class OwnProgram:
+class ProgramStudy:
     """A study of one's own program.
 
     Parameters
@@ -352,7 +352,7 @@ class OwnProgram:
     workload
         The program.
     folder
-        Keeps everything; None: see `own_folder`.
+        Keeps everything; None: see `study_folder`.
     seconds
         That measuring may take; 0: five minutes, or more where runs are long.
     runs
@@ -364,9 +364,11 @@ class OwnProgram:
 
     Examples
     --------
-    >>> study = OwnProgram(described_program("sleep 0.01"), "folder")  # measures when it is asked
+    >>> study = ProgramStudy(
+    ...     program_from_options("sleep 0.01"), "folder"
+    ... )  # measures when it is asked
     >>> study
-    OwnProgram(sleep: folder)
+    ProgramStudy(sleep: folder)
     """
 
     def __init__(
@@ -378,11 +380,11 @@ class OwnProgram:
         risk: str = "low",
         seed: int = 1,
     ):
-        self.workload, self.folder = workload, Path(folder or own_folder(workload))
+        self.workload, self.folder = workload, Path(folder or study_folder(workload))
         self.seconds, self.runs, self.risk, self.seed = seconds, runs, risk, seed
 
     def __repr__(self) -> str:
-        return f"OwnProgram({self.workload.name}: {self.folder})"
+        return f"ProgramStudy({self.workload.name}: {self.folder})"
 
     @cached_property
     def command(self) -> str:
@@ -398,7 +400,7 @@ class OwnProgram:
         if not path.exists():
             first = measure(self.workload, runs=3, folder=self.folder / "first-look")
             write_json(path, {"run_seconds": float(first["elapsed_seconds"].median())})
-        return plan_of(read_json(path)["run_seconds"], self.seconds, self.runs)
+        return plan_study(read_json(path)["run_seconds"], self.seconds, self.runs)
 
     @cached_property
     def traced(self) -> Traced:

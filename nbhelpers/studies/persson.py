@@ -88,7 +88,7 @@ def _with_every_run(recorded_only: bool) -> tuple:
     return () if recorded_only else (PlacementCheck(), *metrics("kernel"))
 
 
-def labelled(runs: pd.DataFrame) -> pd.DataFrame:
+def label_runs(runs: pd.DataFrame) -> pd.DataFrame:
     """Finished runs with `program`, `trace` (traced, untraced, undisturbed, #1, …) and `mode` from
     the cell's name.
     """
@@ -112,7 +112,7 @@ def worst_traces(
     folder
         Of the baseline campaign.
     runs
-        Its runs (`labelled`).
+        Its runs (`label_runs`).
     count
         Worst traces a program.
     each_model

@@ -88,7 +88,7 @@ def length_table(runs: pd.DataFrame | None) -> pd.DataFrame:
     Parameters
     ----------
     runs
-        Of `length_campaign`, `labelled_lengths`; None: there were none.
+        Of `length_campaign`, `label_length_runs`; None: there were none.
     """
     costs = None if runs is None else _costs(runs, ["program", "round"], ["model", "length"])
     models = (

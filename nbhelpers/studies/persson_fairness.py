@@ -168,7 +168,7 @@ def _with_every_run(recorded_only: bool) -> tuple:
     return () if recorded_only else (PlacementCheck(), *metrics("kernel"))
 
 
-def repeated(config: NoiseConfig, times: int) -> NoiseConfig:
+def repeat_config(config: NoiseConfig, times: int) -> NoiseConfig:
     """The noise of a config again and again: as much a second, for so many times its window.
 
     What reached beyond the window waits for the noise that comes next, as in the improved merge.
@@ -233,7 +233,7 @@ def length_campaign(
     noises = {}
     for trace in planted:
         config = trace.configs["improved"]
-        noises.setdefault(trace.program, {FIXED: config, SCALED: repeated(config, REPEATS)})
+        noises.setdefault(trace.program, {FIXED: config, SCALED: repeat_config(config, REPEATS)})
     if not noises or not runs:
         return None
     injectors = {
@@ -264,7 +264,7 @@ def length_campaign(
     )
 
 
-def labelled_lengths(runs: pd.DataFrame) -> pd.DataFrame:
+def label_length_runs(runs: pd.DataFrame) -> pd.DataFrame:
     """Finished runs of `length_campaign` with `program`, `length` (x1, x2) and `noise_kind`
     (undisturbed, fixed, scaled).
     """

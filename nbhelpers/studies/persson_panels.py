@@ -37,7 +37,7 @@ def trace_lanes(folder: str | Path, runs: pd.DataFrame, worst: WorstTrace | None
     folder
         Of the baseline campaign.
     runs
-        Its runs (`labelled`).
+        Its runs (`label_runs`).
     worst
         One of `worst_traces` that was traced there; None: nothing was, and the table has no row but
         the reason.

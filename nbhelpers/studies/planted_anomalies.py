@@ -301,7 +301,7 @@ def _case(case: int, runs: pd.DataFrame, seed: int) -> dict:
     )
 
 
-def planted_findings(table: pd.DataFrame) -> list[str]:
+def planted_sentences(table: pd.DataFrame) -> list[str]:
     """What the table says, in sentences."""
     error = (table["ratio"] - 1).abs()
     widths = (table["disturbed_high"] - table["disturbed_low"]) / 2 / table["disturbed"]

@@ -432,7 +432,7 @@ def merge_table(replays: pd.DataFrame) -> pd.DataFrame:
     return because(table.rename_axis(columns=None).reset_index(), NO_ANOMALY)
 
 
-def as_published(table: pd.DataFrame, benchmark: str | None = None) -> pd.DataFrame:
+def comparable_rows(table: pd.DataFrame, benchmark: str | None = None) -> pd.DataFrame:
     """The rows of a published table that ours can stand beside: for tables 3 to 5 those of the
     platform without SMT and its first trace, for table 7 those without SMT.
 

@@ -228,7 +228,7 @@ def _split(case: WorstCase, samples: dict[str, np.ndarray], means: dict[str, np.
     return row
 
 
-def worst_findings(table: pd.DataFrame, tracer: str = "") -> list[str]:
+def worst_sentences(table: pd.DataFrame, tracer: str = "") -> list[str]:
     """What the table says, in sentences.
 
     Parameters

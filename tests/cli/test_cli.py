@@ -15,7 +15,7 @@ import pytest
 from nbhelpers.cli import DONE, PROGRAM_FAILED, REFUSED, STOPPED, main
 from nbhelpers.cli._parser import VERBS
 from nbhelpers.errors import InputError
-from nbhelpers.studies import described_program, plan_of, report_of
+from nbhelpers.studies import parse_report, plan_study, program_from_options
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -134,16 +134,16 @@ def test_every_verb_has_help_with_the_statuses(capsys):
 
 
 def test_the_words_of_a_report():
-    assert str(report_of("t=took: (?P<value>[0-9]+)").outcome) == "t (lower is better)"
-    assert str(report_of("t=took: (?P<value>[0-9]+):ms").outcome) == "t (ms, lower is better)"
-    rate = report_of("t=(?:a|b): (?P<value>[0-9]+):MB/s:higher")
+    assert str(parse_report("t=took: (?P<value>[0-9]+)").outcome) == "t (lower is better)"
+    assert str(parse_report("t=took: (?P<value>[0-9]+):ms").outcome) == "t (ms, lower is better)"
+    rate = parse_report("t=(?:a|b): (?P<value>[0-9]+):MB/s:higher")
     assert rate.pattern == "(?:a|b): (?P<value>[0-9]+)" and rate.outcome.higher_is_better
     with pytest.raises(InputError, match="no report"):
-        report_of("only a name")
+        parse_report("only a name")
 
 
 def test_a_description_in_plain_words_is_that_of_program():
-    mine = described_program(
+    mine = program_from_options(
         "sleep 1", seconds=r"(?P<seconds>[0-9]+)", lines=["^a", "^b"], timeout_s=7, threads=2
     )
     assert (mine.region.kind, mine.region.begin, mine.timeout_s) == ("lines", "^a", 7) and (
@@ -151,14 +151,14 @@ def test_a_description_in_plain_words_is_that_of_program():
         "2",
     ) in mine.env
     with pytest.raises(InputError, match="both"):
-        described_program("true", shell="true")
+        program_from_options("true", shell="true")
     with pytest.raises(InputError, match="3 patterns"):
-        described_program("true", lines=["a", "b", "c"])
+        program_from_options("true", lines=["a", "b", "c"])
 
 
 def test_the_plan_keeps_to_the_time_and_refuses_too_little():
     for run_s, seconds in ((0.02, 300), (1, 300), (3, 300), (10, 900)):
-        plan = plan_of(run_s, seconds)
+        plan = plan_study(run_s, seconds)
         assert (
             2 * (plan.traced + plan.replayed) * run_s + plan.treated_seconds
             <= 1.05 * plan.seconds
@@ -166,7 +166,7 @@ def test_the_plan_keeps_to_the_time_and_refuses_too_little():
         )
         assert min(plan.traced, plan.replayed) >= 5
     with pytest.raises(InputError, match="too short"):
-        plan_of(10, 300)
+        plan_study(10, 300)
 
 
 HEAVY = (

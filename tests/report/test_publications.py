@@ -4,22 +4,22 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.report import published, published_names
+from nbhelpers.report import published_table, published_table_names
 
 CONFIGS = ["Rm", "RmHK", "RmHK2", "TP", "TPHK", "TPHK2"]
 
 
 def tables_3_to_5():
     return pd.concat(
-        [published(f"persson2025-table{number}") for number in (3, 4, 5)], ignore_index=True
+        [published_table(f"persson2025-table{number}") for number in (3, 4, 5)], ignore_index=True
     )
 
 
 def test_every_table_tells_where_it_is_from():
-    names = published_names()
+    names = published_table_names()
     assert [f"persson2025-table{number}" in names for number in range(1, 8)] == [True] * 7
     for name in names:
-        attributes = published(name).attrs
+        attributes = published_table(name).attrs
         assert (
             attributes["paper"]
             and attributes["doi"]
@@ -29,7 +29,7 @@ def test_every_table_tells_where_it_is_from():
 
 
 def test_table_1_increases_follow_from_its_times():
-    table = published("persson2025-table1")
+    table = published_table("persson2025-table1")
     increase = 100 * (table["tracing_on_seconds"] / table["tracing_off_seconds"] - 1)
     assert (increase - table["increase_percent"]).abs().max() <= 0.006
 
@@ -60,18 +60,18 @@ def test_noise_configs_of_a_case_imply_the_same_baseline():
 def test_table_6_averages_tables_3_to_5():
     """Holds to 0.02: the paper averaged unrounded numbers."""
     averages = tables_3_to_5().groupby(["model", "config"])["increase_percent"].mean()
-    table = published("persson2025-table6").set_index(["model", "config"])["increase_percent"]
+    table = published_table("persson2025-table6").set_index(["model", "config"])["increase_percent"]
     assert (averages - table).abs().max() <= 0.025
 
 
 def test_text_says_16_82_where_table_6_gives_16_83():
     """The only disagreement of these tables with the text (section 5.2), a matter of rounding."""
-    means = published("persson2025-table6").groupby("model")["increase_percent"].mean()
+    means = published_table("persson2025-table6").groupby("model")["increase_percent"].mean()
     assert means["OMP"] - means["SYCL"] == pytest.approx(16.827, abs=0.001)
 
 
 def test_table_7_averages_to_what_the_text_says():
-    accuracy = published("persson2025-table7")["accuracy_percent"]
+    accuracy = published_table("persson2025-table7")["accuracy_percent"]
     assert len(accuracy) == 10
     assert accuracy.mean() == pytest.approx(8.57, abs=0.005)
     assert (accuracy <= 8).sum() == 7 and accuracy[accuracy > 8].between(15.5, 23).all()
@@ -79,4 +79,4 @@ def test_table_7_averages_to_what_the_text_says():
 
 def test_an_unknown_table_names_the_nearest():
     with pytest.raises(InputError, match="did you mean 'persson2025-table3'"):
-        published("persson2025-tabel3")
+        published_table("persson2025-tabel3")

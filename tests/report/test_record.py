@@ -13,7 +13,7 @@ from nbhelpers.report import (
     collect,
     figure_compare,
     provenance_html,
-    published,
+    published_table,
     save_figure,
     save_table,
 )
@@ -88,7 +88,9 @@ def test_a_named_index_becomes_a_column(tmp_path):
 
 def test_ours_stands_beside_the_published_value(tmp_path):
     ours = pd.DataFrame({"benchmark": ["N-body", "other"], "increase_percent": [0.2, 0.1]})
-    record = save_table(ours, "tracing", "Tracing.", tmp_path, published("persson2025-table1"))
+    record = save_table(
+        ours, "tracing", "Tracing.", tmp_path, published_table("persson2025-table1")
+    )
     assert list(record.frame.columns) == [
         "benchmark",
         "increase_percent",
@@ -102,11 +104,11 @@ def test_ours_stands_beside_the_published_value(tmp_path):
 def test_a_published_table_that_does_not_fit_is_refused(tmp_path):
     with pytest.raises(InputError, match="nothing to match"):
         save_table(
-            pd.DataFrame({"x": [1.0]}), "table", "", tmp_path, published("persson2025-table1")
+            pd.DataFrame({"x": [1.0]}), "table", "", tmp_path, published_table("persson2025-table1")
         )
     ours = pd.DataFrame({"benchmark": ["N-body"], "seconds": [0.4]})
     with pytest.raises(InputError, match="several rows"):
-        save_table(ours, "table", "", tmp_path, published("persson2025-table3"))
+        save_table(ours, "table", "", tmp_path, published_table("persson2025-table3"))
 
 
 @pytest.mark.parametrize("name", ["../up", "with space", "", "-x"])

@@ -18,8 +18,8 @@ from nbhelpers.report import (
     figure_dots,
     figure_overheads,
     figure_ranks,
-    published,
     published_results,
+    published_table,
 )
 from nbhelpers.simulation.timeline import delayed_barrier, noisy_loop
 
@@ -154,7 +154,7 @@ class TestPublishedResults:
 
     def test_names_are_unique_and_ranges_are_ranges(self):
         for name in ("hoefler2010-slides1", "beckman2006-text1", "ferreira2008-text1"):
-            table = published(name)
+            table = published_table(name)
             assert table["result"].is_unique
             for low, high in (
                 ("published_low", "published_high"),

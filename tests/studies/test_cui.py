@@ -10,19 +10,20 @@ import pytest
 
 from nbhelpers.machine.cpus import Cpu, Topology
 from nbhelpers.measurement import finished
-from nbhelpers.report import published
+from nbhelpers.report import published_table
 from nbhelpers.studies import (
     SUPPORTED,
     UNSEEN,
     Design,
-    asked,
     clock_table,
     cores_left,
+    findings_table,
     node_sides,
     parameter_table,
     repetitions,
     reserved_sides,
     run_statistics,
+    runs_in,
     runs_of_dynamic,
     runtime_campaign,
     runtime_design,
@@ -30,7 +31,6 @@ from nbhelpers.studies import (
     smt_sides,
     thread_scaling,
     variability_table,
-    weigh,
 )
 from nbhelpers.studies.cui import STREAM_TIMES
 from nbhelpers.workloads import binary_folder, configurations
@@ -102,7 +102,9 @@ def test_the_variability_between_runs_is_that_of_their_means(made):
 
 
 def test_what_is_true_of_the_runs_is_supported_and_what_the_machine_lacks_is_not_seen(made):
-    table = weigh(runtime_findings(run_statistics(repetitions(*made)), DESIGN)).set_index("finding")
+    table = findings_table(runtime_findings(run_statistics(repetitions(*made)), DESIGN)).set_index(
+        "finding"
+    )
     said = {name.split(" (")[0]: verdict for name, verdict in table["verdict"].items()}
     assert (
         said["more threads vary more"]
@@ -116,7 +118,9 @@ def test_what_is_true_of_the_runs_is_supported_and_what_the_machine_lacks_is_not
 
 
 def test_the_published_runs_stand_below_ours(made):
-    table = runs_of_dynamic(run_statistics(repetitions(*made)), published("cui2023-table2"), "gcc")
+    table = runs_of_dynamic(
+        run_statistics(repetitions(*made)), published_table("cui2023-table2"), "gcc"
+    )
     assert len(table) == 16 + 40 and set(table["platform"]) == {
         "this machine, TP",
         "this machine, TP-ST1",
@@ -127,7 +131,7 @@ def test_the_published_runs_stand_below_ours(made):
 
 def test_each_benchmark_runs_where_a_figure_needs_it():
     where = {
-        name: {one.name for one in DESIGN.listed if not one.missing and asked(name, one)}
+        name: {one.name for one in DESIGN.listed if not one.missing and runs_in(name, one)}
         for name in ("dynamic_1", "stream", "static_8", "barrier")
     }
     assert where["dynamic_1"] == where["stream"] == {"Rm", "RmHK", "TP", "TPHK", "TP-ST1", "TP-ST2"}

@@ -11,9 +11,9 @@ from nbhelpers.studies import (
     UNSEEN,
     Finding,
     finding_sentences,
+    findings_table,
+    interval_verdict,
     persson_findings,
-    verdict,
-    weigh,
 )
 
 from .helpers import made_runs
@@ -29,7 +29,7 @@ HEAVY = {
 
 
 def verdicts(runs, absent=None) -> dict:
-    table = weigh(persson_findings(runs, absent or {}))
+    table = findings_table(persson_findings(runs, absent or {}))
     return {
         finding.split(" (")[0]: said for finding, said in zip(table["finding"], table["verdict"])
     }
@@ -51,7 +51,7 @@ def verdicts(runs, absent=None) -> dict:
     ],
 )
 def test_the_rule_looks_at_the_interval_alone(direction, low, high, said):
-    assert verdict(direction, low, high) == said
+    assert interval_verdict(direction, low, high) == said
 
 
 def test_the_papers_world_supports_the_papers_findings():
@@ -111,7 +111,7 @@ def test_noise_that_slows_nothing_is_not_heavy():
 
 def test_without_sycl_or_a_configuration_nothing_is_said_of_them():
     runs = made_runs(HEAVY, models=("omp",))
-    table = weigh(
+    table = findings_table(
         persson_findings(runs[runs.config != "RmHK"], {"sycl": "not installed"})
     ).set_index("finding")
     row = table.loc["SYCL is slower (undisturbed, SYCL / OpenMP)"]
@@ -122,7 +122,7 @@ def test_without_sycl_or_a_configuration_nothing_is_said_of_them():
 
 def test_the_interval_is_students_and_p_is_adjusted_for_the_number_of_findings():
     effects = np.random.default_rng(1).normal(0.1, 0.2, 20)
-    table = weigh(
+    table = findings_table(
         [
             Finding("a", "s", "above", effects),
             Finding("b", "s", "above", -effects),
@@ -147,15 +147,15 @@ def test_too_many_false_alarms_are_not_raised():
     comes in one of twenty.
     """
     random = np.random.default_rng(2)
-    said = weigh([Finding("a", "s", "below", random.normal(0, 1, 18)) for _ in range(200)])[
-        "verdict"
-    ]
+    said = findings_table(
+        [Finding("a", "s", "below", random.normal(0, 1, 18)) for _ in range(200)]
+    )["verdict"]
     assert 1 <= (said != UNSEEN).sum() <= 25
 
 
 def test_what_the_hypervisor_took_of_one_side_is_held_fixed():
     steal = np.linspace(0, 0.1, 12)
-    table = weigh(
+    table = findings_table(
         [
             Finding(
                 "a",

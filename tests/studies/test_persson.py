@@ -13,14 +13,14 @@ from nbhelpers.measurement import recorded_runs
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.studies import (
     baseline_campaign,
+    cached_design,
     injected_campaign,
-    kept_design,
-    labelled,
-    labelled_lengths,
+    label_length_runs,
+    label_runs,
     length_campaign,
     placement_table,
     planted_traces,
-    repeated,
+    repeat_config,
     replay_table,
     slowdown_table,
     worst_traces,
@@ -41,8 +41,8 @@ def study(tmp_path_factory):
     write_atomically(
         folder / "nbody.json", to_json({"size": 1600, "target_seconds": 0.03, "threads": 0})
     )  # a calibration beside other tests may end anywhere
-    design = kept_design(folder, ["Rm", "TP"], 0.03, programs=("nbody",), models=("omp",))
-    runs = labelled(baseline_campaign(folder / "baseline", design, runs=3).run())
+    design = cached_design(folder, ["Rm", "TP"], 0.03, programs=("nbody",), models=("omp",))
+    runs = label_runs(baseline_campaign(folder / "baseline", design, runs=3).run())
     return folder, design, runs
 
 
@@ -59,7 +59,7 @@ def test_the_worst_trace_is_replayed_beside_every_configuration(study):
     )
     assert excess.max() >= 1 and set(worst[0].configs) == {"improved", "pessimistic"}
     campaign = injected_campaign(folder / "injected", design, worst, runs=2)
-    injected = labelled(campaign.run())
+    injected = label_runs(campaign.run())
     assert len(injected) == 2 * (2 + 2 + 2), (
         "undisturbed, improved, and two more modes where the trace came from"
     )
@@ -67,14 +67,14 @@ def test_the_worst_trace_is_replayed_beside_every_configuration(study):
     assert (placement_table(injected)["placed"] == placement_table(injected)["runs"]).all()
     again = injected_campaign(
         folder / "injected",
-        kept_design(
+        cached_design(
             folder, ["Rm", "TP"], 0.03, programs=("nbody",), models=("omp",), recorded_only=True
         ),
         worst_traces(folder / "baseline", baseline),
         runs=2,
         recorded_only=True,
     )
-    assert labelled(again.run())["seconds"].tolist() == injected["seconds"].tolist()
+    assert label_runs(again.run())["seconds"].tolist() == injected["seconds"].tolist()
 
 
 @needs
@@ -109,14 +109,14 @@ def test_a_planted_disturbance_is_traced_and_replayed_as_long_as_a_program_of_tw
     assert 0.1 < events[events["source"] == "hog"]["duration_ns"].sum() / planned_ns < 1.1, (
         "what of the hogs' blocks lies in the run"
     )
-    injected = labelled(
+    injected = label_runs(
         injected_campaign(folder / "planted-injected", design, planted, runs=2).run()
     )
     assert (
         set(injected["trace"]) == {"undisturbed", "planted-omp"}
         and len(replay_table(injected, planted)) == 3
     )
-    runs = labelled_lengths(
+    runs = label_length_runs(
         length_campaign(folder / "lengths", folder, design, planted, runs=1).run()
     ).set_index(["length", "noise_kind"])
     assert (
@@ -146,8 +146,8 @@ def test_a_planted_disturbance_is_traced_and_replayed_as_long_as_a_program_of_tw
 def test_repeated_noise_is_as_much_a_second(study):
     folder, _, baseline = study
     config = worst_traces(folder / "baseline", baseline)[0].configs["improved"]
-    assert repeated(config, 1).digest == config.digest
-    thrice = repeated(config, 3)
+    assert repeat_config(config, 1).digest == config.digest
+    thrice = repeat_config(config, 3)
     assert (
         thrice.window_ns == 3 * config.window_ns
         and thrice.events()["duration_ns"].sum() == 3 * config.events()["duration_ns"].sum()
@@ -157,15 +157,15 @@ def test_repeated_noise_is_as_much_a_second(study):
 @needs
 def test_a_design_follows_what_is_asked_for_and_what_the_machine_has(study):
     folder, design, _ = study
-    fewer = kept_design(folder, ["Rm"], 0.03, programs=("nbody",), models=("omp",))
+    fewer = cached_design(folder, ["Rm"], 0.03, programs=("nbody",), models=("omp",))
     assert fewer.chosen == ("Rm",) and fewer.workloads == {
         ("nbody", "omp"): design.workloads["nbody", "omp"]
     }, "in the size that was found"
-    again = kept_design(folder, list(design.chosen), 0.03, programs=("nbody",), models=("omp",))
+    again = cached_design(folder, list(design.chosen), 0.03, programs=("nbody",), models=("omp",))
     assert (
         again.chosen == design.chosen
-        and kept_design(folder, [], 0.03, programs=("nbody",), recorded_only=True).chosen
+        and cached_design(folder, [], 0.03, programs=("nbody",), recorded_only=True).chosen
         == design.chosen
     )
     with pytest.raises(InputError, match="not recorded"):
-        kept_design(folder / "elsewhere", ["Rm"], 0.03, recorded_only=True)
+        cached_design(folder / "elsewhere", ["Rm"], 0.03, recorded_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.measurement import recorded_runs
-from nbhelpers.studies import labelled, trace_lanes, traced_cell, worst_traces
+from nbhelpers.studies import label_runs, trace_lanes, traced_cell, worst_traces
 from nbhelpers.tracing import read_traces
 
 RECORDED = Path(__file__).resolve().parents[2] / "data" / "recorded" / "40-mitigations" / "baseline"
@@ -15,7 +15,7 @@ RECORDED = Path(__file__).resolve().parents[2] / "data" / "recorded" / "40-mitig
 
 @pytest.fixture(scope="module")
 def worst():
-    runs = labelled(recorded_runs(RECORDED))
+    runs = label_runs(recorded_runs(RECORDED))
     one = runs[(runs["program"] == "nbody") | (runs["trace"] == "untraced")]
     return one, worst_traces(RECORDED, one)[0]
 

@@ -14,8 +14,8 @@ from nbhelpers.studies import (
     describe_schedules,
     narrow_means,
     planted_campaign,
-    planted_findings,
     planted_schedules,
+    planted_sentences,
     planted_table,
     traced_configs,
 )
@@ -65,7 +65,7 @@ def test_the_table_tells_a_good_replay_from_a_bad_one():
     )
     assert table["baseline_outside"].tolist() == [True, False]
     assert table.loc[2, "ratio_low"] > 1
-    told = " ".join(planted_findings(table.reset_index()))
+    told = " ".join(planted_sentences(table.reset_index()))
     assert "2 planted anomalies" in told and "in 1 of 2 cases" in told and "In 0 of 2" in told
 
 

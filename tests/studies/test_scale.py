@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from nbhelpers.errors import InputError
-from nbhelpers.report import published, published_results
+from nbhelpers.report import published_results, published_table
 from nbhelpers.simulation import Detours, LogGOPS, Noise, patterns, periodic, poisson, simulate
 from nbhelpers.simulation.machines import at_scale
 from nbhelpers.simulation.replicates import seeds_of
@@ -30,9 +30,6 @@ from nbhelpers.studies.scale import (
     injected_results,
     overhead_and_slowdown,
     overlap_potential,
-    own_at_scale,
-    own_recordings,
-    own_sentence,
     pipelining,
     point_to_point,
     published_noise,
@@ -43,9 +40,12 @@ from nbhelpers.studies.scale import (
     signatures,
     system_networks,
     system_noises,
+    this_machine_at_scale,
+    this_machine_recordings,
+    this_machine_sentence,
     traces_of_runs,
 )
-from nbhelpers.studies.scale.cache import asked_for
+from nbhelpers.studies.scale.cache import cache_key
 from nbhelpers.studies.scale.signatures import QUANTILES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -229,16 +229,20 @@ class TestOwnNoise:
 
     def test_without_events_only_the_loop_is_brought_to_scale(self):
         loop = traces_of_runs(self.EVENTS, self.RUNS)[0]
-        assert list(own_recordings(loop, self.EVENTS.head(0), self.RUNS)) == ["detours of a loop"]
-        table = own_at_scale(own_recordings(loop, self.EVENTS, self.RUNS), [2, 8], seeds=2)
-        assert "events of the traced runs" in own_sentence(table)
-        assert "no event was recorded" in own_sentence(
+        assert list(this_machine_recordings(loop, self.EVENTS.head(0), self.RUNS)) == [
+            "detours of a loop"
+        ]
+        table = this_machine_at_scale(
+            this_machine_recordings(loop, self.EVENTS, self.RUNS), [2, 8], seeds=2
+        )
+        assert "events of the traced runs" in this_machine_sentence(table)
+        assert "no event was recorded" in this_machine_sentence(
             table[table["recording"] == "detours of a loop"]
         )
 
     def test_at_scale_is_at_scale_recording_by_recording(self):
         traces = traces_of_runs(self.EVENTS, self.RUNS)
-        table = own_at_scale({"events": traces, "one": traces[0]}, [2, 64], seeds=3)
+        table = this_machine_at_scale({"events": traces, "one": traces[0]}, [2, 64], seeds=3)
         alone = at_scale(traces[0], [2, 64], n=3)
         assert table["recording"].tolist() == ["events"] * 2 + ["one"] * 2
         assert (
@@ -330,7 +334,7 @@ def test_every_result_finds_its_place_beside_the_published_ones():
         f"regular-{ranks}" for ranks in (2, 32, 128, 512, 2048, 32768)
     }, "ranks that were not simulated"
     assert len(table) == sum(
-        len(published(name))
+        len(published_table(name))
         for name in ("hoefler2010-slides1", "beckman2006-text1", "ferreira2008-text1")
     )
     assert (
@@ -382,13 +386,13 @@ class TestCache:
         self,
     ):
         near = Detours(np.array([0.0]), np.array([1e5]) * (1 + 1e-15), 1e6, name="1000 Hz x 100 us")
-        assert asked_for(scaling, {"a": near}, Path("/x/t.json"), seeds=np.int64(3)) == asked_for(
+        assert cache_key(scaling, {"a": near}, Path("/x/t.json"), seeds=np.int64(3)) == cache_key(
             scaling, {"a": periodic(1000, 100)}, Path("/y/t.json"), seeds=3
         )
         assert (
-            asked_for(scaling, LogGOPS(), seeds=3)
-            != asked_for(scaling, LogGOPS(L=1), seeds=3)
-            != asked_for(bottleneck, LogGOPS(L=1), seeds=3)
+            cache_key(scaling, LogGOPS(), seeds=3)
+            != cache_key(scaling, LogGOPS(L=1), seeds=3)
+            != cache_key(bottleneck, LogGOPS(L=1), seeds=3)
         )
 
 
@@ -421,7 +425,7 @@ class TestRecordedTables:
 
     def test_are_of_the_profiles_sizes(self):
         scales = [2**k for k in range(1, 17, 2)]
-        asked = asked_for(
+        asked = cache_key(
             scaling, periodic(1000, 100), scales, seeds=self.ASKED["seeds"], cosched=[False, True]
         )
         assert (RECORDED / "regular.csv").read_text().split("\n", 1)[0].split()[-1] == asked

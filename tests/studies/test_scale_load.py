@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError, RunError
-from nbhelpers.report import published
-from nbhelpers.studies.scale import detours_beside_published, pop_alone, quiet_and_loaded
-from nbhelpers.studies.scale.load import THRESHOLD_NS, load
+from nbhelpers.report import published_table
+from nbhelpers.studies.scale import detours_with_published, pop_alone, quiet_and_loaded
+from nbhelpers.studies.scale.load import THRESHOLD_NS, cpu_load
 from nbhelpers.workloads import binary_folder
 
 built = pytest.mark.skipif(
@@ -50,13 +50,13 @@ def test_nothing_recorded(tmp_path):
 class TestLoad:
     def test_takes_cpu_time_and_leaves_nothing_behind(self):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        with load(1):
+        with cpu_load(1):
             pass
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert after.ru_utime + after.ru_stime > before.ru_utime + before.ru_stime + 0.02
 
     def test_that_ends_too_soon_is_an_error(self):
-        with pytest.raises(RunError, match="ended before"), load(1, longest_s=0.05):
+        with pytest.raises(RunError, match="ended before"), cpu_load(1, longest_s=0.05):
             pass
 
 
@@ -66,7 +66,7 @@ def test_figures_beside_the_published_ones():
     )
     detours["end_ns"] = detours["start_ns"] + detours["duration_ns"]
     detours.attrs = {"seconds": 0.001, "cpus": [0, 1], "resolution_ns": 10.0, "threshold_ns": 1000}
-    table = detours_beside_published({"quiet": detours})
+    table = detours_with_published({"quiet": detours})
     ours = table.iloc[0]
     assert (ours["system"], ours["from"]) == ("quiet", "this machine")
     assert ours["overhead_percent"] == pytest.approx(100 * 12_000 / 2e6) and ours[
@@ -79,7 +79,10 @@ def test_figures_beside_the_published_ones():
         ("Hoefler et al. 2010", "hoefler2010-noise1"),
         ("De Sensi et al. 2022", "desensi2022-noise1"),
     ):
-        theirs, printed = table[table["from"] == source].reset_index(drop=True), published(name)
+        theirs, printed = (
+            table[table["from"] == source].reset_index(drop=True),
+            published_table(name),
+        )
         columns = [
             column
             for column in ("system", "resolution_ns", "overhead_percent", "max_us")

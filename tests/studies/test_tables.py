@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.report import figure_findings, figure_mitigations, published, save_table
+from nbhelpers.report import figure_findings, figure_mitigations, published_table, save_table
 from nbhelpers.studies import (
     WorstTrace,
-    as_published,
+    comparable_rows,
+    findings_table,
     merge_table,
     persson_findings,
     replay_table,
@@ -16,7 +17,6 @@ from nbhelpers.studies import (
     slowdown_table,
     spread_table,
     tracing_table,
-    weigh,
 )
 
 from .helpers import made_runs
@@ -70,9 +70,11 @@ def test_table_6_is_the_plain_mean_of_the_rows(runs):
 
 
 def test_the_papers_table_6_follows_from_its_tables_3_to_5_by_our_rule():
-    rows = pd.concat([published(f"persson2025-table{number}") for number in (3, 4, 5)])
+    rows = pd.concat([published_table(f"persson2025-table{number}") for number in (3, 4, 5)])
     ours = resilience_table(rows).set_index(["model", "config"])["increase_percent"]
-    theirs = published("persson2025-table6").set_index(["model", "config"])["increase_percent"]
+    theirs = published_table("persson2025-table6").set_index(["model", "config"])[
+        "increase_percent"
+    ]
     assert (ours.reindex(theirs.index) - theirs).abs().max() <= 0.021
 
 
@@ -82,13 +84,13 @@ def test_published_values_stand_beside_ours(runs, tmp_path):
         "t4",
         "Ours.",
         tmp_path,
-        published=as_published(published("persson2025-table4")),
+        published=comparable_rows(published_table("persson2025-table4")),
     ).frame
     row = saved.set_index(["model", "config"]).loc[("OMP", "Rm")]
     assert (row["seconds (published)"], row["increase_percent (published)"]) == (1.951, 2.6)
     spread = spread_table(runs.assign(trace="traced"))
     assert (
-        save_table(spread, "t2", "Ours.", tmp_path, published=published("persson2025-table2"))
+        save_table(spread, "t2", "Ours.", tmp_path, published=published_table("persson2025-table2"))
         .frame["sd_ms (published)"]
         .notna()
         .all()
@@ -139,14 +141,18 @@ def test_the_accuracy_of_a_replay(runs, tmp_path):
         and len(merges) == 1
     )
     assert save_table(
-        merges, "m", "Ours.", tmp_path, published=published("persson2025-text1")
+        merges, "m", "Ours.", tmp_path, published=published_table("persson2025-text1")
     ).frame.shape == (1, 9)
     none = replay_table(runs, [])
     assert save_table(
-        merge_table(none), "n", "Ours.", tmp_path, published=published("persson2025-text1")
+        merge_table(none), "n", "Ours.", tmp_path, published=published_table("persson2025-text1")
     ).frame.empty
     assert save_table(
-        none, "o", "Ours.", tmp_path, published=as_published(published("persson2025-table7"))
+        none,
+        "o",
+        "Ours.",
+        tmp_path,
+        published=comparable_rows(published_table("persson2025-table7")),
     ).frame.empty
     row = table.loc["faithful"]
     assert (
@@ -179,7 +185,7 @@ def test_tracing_is_compared_with_no_tracing(tmp_path):
     assert np.isclose(row.increase_percent, 2) and row.benchmark == "N-body"
     untraced = tracing_table(pd.DataFrame(rows).drop(columns="trace_events"))
     assert save_table(
-        untraced, "t1", "Ours.", tmp_path, published=published("persson2025-table1")
+        untraced, "t1", "Ours.", tmp_path, published=published_table("persson2025-table1")
     ).frame.empty
 
 
@@ -199,7 +205,10 @@ def test_every_injected_run_has_a_ratio_and_the_figures_are_drawn(runs):
     assert [axes.get_title() for axes in figure.axes] == ["MiniFE", "Babelstream", "N-body"] or len(
         figure.axes
     ) == 3
-    assert len(figure_findings(weigh(persson_findings(runs, {}))).axes[0].get_yticklabels()) == 8
+    assert (
+        len(figure_findings(findings_table(persson_findings(runs, {}))).axes[0].get_yticklabels())
+        == 8
+    )
 
 
 def test_a_model_that_came_later_is_compared_with_the_runs_of_its_own_time():
@@ -227,6 +236,6 @@ def test_a_model_that_came_later_is_compared_with_the_runs_of_its_own_time():
         spread_table(late.assign(trace="traced"))
     )
     both = pd.concat([early, late], ignore_index=True)
-    found = weigh(persson_findings(both, {})).set_index("finding")
+    found = findings_table(persson_findings(both, {})).set_index("finding")
     slower = found.loc["SYCL is slower (undisturbed, SYCL / OpenMP)"]
     assert slower["pairs"] == 8 * 9 and abs(slower["effect_percent"]) < 2

@@ -12,7 +12,7 @@ from nbhelpers.studies import (
     describe_worst,
     worst_campaign,
     worst_cases,
-    worst_findings,
+    worst_sentences,
     worst_table,
 )
 from nbhelpers.studies.worst_runs import BOTH, KERNEL, UNDISTURBED, WorstCase
@@ -80,7 +80,7 @@ def test_what_only_a_loop_saw_is_not_taken_for_the_hypervisors():
     case = worst_cases(RUNS, detours, STOLEN.iloc[:0], 1)[0]
     assert case.both is None and len(case.kernel.events()) == 1
     table = worst_table(measured(calm=0.1, kernel=0.11), [case])
-    told = " ".join(worst_findings(table, "detours"))
+    told = " ".join(worst_sentences(table, "detours"))
     assert "by replayed detours of a loop" in told and "kernel events" not in told
 
 
@@ -121,7 +121,7 @@ def test_the_excess_is_split_and_the_parts_add_up():
         table.loc[1, "kernel_ms_low"] < 11 < table.loc[1, "kernel_ms_high"]
         and table.loc[2, "kernel_ms_low"] == table.loc[2, "kernel_ms_high"] == 0
     )
-    told = " ".join(worst_findings(table.reset_index()))
+    told = " ".join(worst_sentences(table.reset_index()))
     assert "2 slowest runs" in told and "by replayed hypervisor gaps" in told
 
 

@@ -9,7 +9,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import run_once
-from nbhelpers.studies import loop_beside_trace, loop_findings
+from nbhelpers.studies import compare_loop_with_trace, loop_sentences
 from nbhelpers.studies.loop_and_trace import rhythm_of
 from nbhelpers.tracing import (
     Tracer,
@@ -352,7 +352,7 @@ def test_the_rhythm_of_gaps_is_found():
     reason="this machine does not trace by tracepoints (no tracefs, not root, or it has osnoise)",
 )
 def test_a_loop_beside_the_trace_shares_its_gaps_out(tmp_path, binaries):
-    table = loop_beside_trace(tmp_path, 2, 0.1)
+    table = compare_loop_with_trace(tmp_path, 2, 0.1)
     parts = table[["kernel_ms", "stolen_ms", "edges_ms", "unexplained_ms"]]
     assert (
         len(table) == 2
@@ -361,10 +361,12 @@ def test_a_loop_beside_the_trace_shares_its_gaps_out(tmp_path, binaries):
         and (parts >= 0).all(axis=None)
     )
     assert parts.sum(axis=1).to_numpy() == pytest.approx(table["gaps_ms"].to_numpy(), rel=0.2)
-    pd.testing.assert_frame_equal(loop_beside_trace(tmp_path, 2, 0.1, recorded_only=True), table)
+    pd.testing.assert_frame_equal(
+        compare_loop_with_trace(tmp_path, 2, 0.1, recorded_only=True), table
+    )
     assert (
-        "no record explains" in loop_findings(table)[0]
-        and "not known" in loop_findings(table.iloc[:0])[0]
+        "no record explains" in loop_sentences(table)[0]
+        and "not known" in loop_sentences(table.iloc[:0])[0]
     )
 
 

@@ -17,7 +17,7 @@ from .applications import (
 from .cache import Cache
 from .collectives import bottleneck, overhead_and_slowdown, pipelining, rank_correlation, scaling
 from .formulas import closed_forms
-from .load import detours_beside_published, quiet_and_loaded
+from .load import detours_with_published, quiet_and_loaded
 from .results import application_results, collective_results, injected_results
 from .signatures import (
     published_noise,
@@ -26,7 +26,12 @@ from .signatures import (
     system_networks,
     system_noises,
 )
-from .this_machine import own_at_scale, own_recordings, own_sentence, traces_of_runs
+from .this_machine import (
+    this_machine_at_scale,
+    this_machine_recordings,
+    this_machine_sentence,
+    traces_of_runs,
+)
 
 __all__ = [
     "Cache",
@@ -37,16 +42,16 @@ __all__ = [
     "closed_forms",
     "collective_results",
     "communication_kinds",
-    "detours_beside_published",
+    "detours_with_published",
     "extrapolated_sweep3d",
     "extrapolation",
     "injected_codes",
     "injected_results",
     "overhead_and_slowdown",
     "overlap_potential",
-    "own_at_scale",
-    "own_recordings",
-    "own_sentence",
+    "this_machine_at_scale",
+    "this_machine_recordings",
+    "this_machine_sentence",
     "pipelining",
     "point_to_point",
     "pop_alone",

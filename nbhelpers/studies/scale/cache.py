@@ -41,7 +41,7 @@ class Cache:
         """What `study(*given, **options)` gives: a table of numbers, texts and booleans, without an
         index of its own.
         """
-        path, asked = Path(self.folder) / f"{name}.csv", asked_for(study, *given, **options)
+        path, asked = Path(self.folder) / f"{name}.csv", cache_key(study, *given, **options)
         if not self.recorded_only:
             with task(f"simulating {name}"):
                 table = study(*given, **options)
@@ -60,7 +60,7 @@ def _read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, skiprows=1, engine="python", keep_default_na=False, na_values=["nan"])
 
 
-def asked_for(study: Table, *given: object, **options: object) -> str:
+def cache_key(study: Table, *given: object, **options: object) -> str:
     """A digest of the study and of all it was given; of noise only the name, because the last bits
     of a synthetic trace differ between machines.
     """

@@ -65,7 +65,7 @@ def quiet_and_loaded(
     return {state: _table(recorded[state]) for state in ("quiet", "loaded")}
 
 
-def detours_beside_published(recordings: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def detours_with_published(recordings: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The figures of each recording (`detour_summary`), and below them those published of other
     systems, as far as they were printed; `from` says whose they are.
     """
@@ -81,7 +81,7 @@ def detours_beside_published(recordings: dict[str, pd.DataFrame]) -> pd.DataFram
 
 def _recorded(seconds: float) -> dict[str, dict]:
     quiet = record_detours(seconds, threshold_ns=THRESHOLD_NS, fixed="time")
-    with load(max(len(os.sched_getaffinity(0)) - 1, 1)):
+    with cpu_load(max(len(os.sched_getaffinity(0)) - 1, 1)):
         loaded = record_detours(seconds, threshold_ns=THRESHOLD_NS, fixed="time")
     return {"quiet": _columns(quiet), "loaded": _columns(loaded)}
 
@@ -100,7 +100,7 @@ def _table(kept: dict) -> pd.DataFrame:
 
 
 @contextmanager
-def load(threads: int, longest_s: float = 120) -> Iterator[None]:
+def cpu_load(threads: int, longest_s: float = 120) -> Iterator[None]:
     """Runs `stream` on so many threads meanwhile; should this process die, the load ends after
     `longest_s`.
 

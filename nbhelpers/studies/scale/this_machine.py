@@ -14,7 +14,7 @@ from ...simulation.noise import Detours
 LOOP, TRACED = "detours of a loop", "kernel events"
 
 
-def own_at_scale(
+def this_machine_at_scale(
     recordings: Mapping[str, Recording], ranks: Sequence[int], *, seeds: int = 30, **options: object
 ) -> pd.DataFrame:
     """`at_scale` of several recordings.
@@ -104,7 +104,7 @@ def _has_time(trace: Detours) -> bool:
         return False
 
 
-def own_recordings(
+def this_machine_recordings(
     loop: str | Path, events: pd.DataFrame, runs: pd.DataFrame
 ) -> dict[str, Recording]:
     """What is brought to scale: the detours of a loop, and the kernel events of traced runs where
@@ -121,13 +121,13 @@ def own_recordings(
     return {LOOP: loop} | ({TRACED: traces} if traces else {})
 
 
-def own_sentence(table: pd.DataFrame) -> str:
-    """What `own_at_scale` says of the largest number of CPUs.
+def this_machine_sentence(table: pd.DataFrame) -> str:
+    """What `this_machine_at_scale` says of the largest number of CPUs.
 
     Parameters
     ----------
     table
-        Of `own_at_scale` of `own_recordings`.
+        Of `this_machine_at_scale` of `this_machine_recordings`.
     """
     last = table.sort_values("ranks").groupby("recording").last()
     loop, ranks = last.loc[LOOP], int(last["ranks"].max())
