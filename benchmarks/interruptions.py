@@ -71,7 +71,7 @@ def campaign(folder: Path) -> Campaign:
 def harness(folder: Path, once: bool) -> None:
     """What is interrupted: campaigns under a changed sysctl, one after the other."""
     while True:
-        with settings.changed({TTL: 63}):
+        with settings.apply({TTL: 63}):
             campaign(folder).run()
         if once:
             return
@@ -107,7 +107,7 @@ def processes() -> list[int]:
             if (
                 mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                 and int(pid) != os.getpid()
-                and kernel.started(int(pid)) is not None
+                and kernel.start_time(int(pid)) is not None
             ):
                 found.append(int(pid))
     return found
@@ -125,7 +125,7 @@ def _words(pid: int) -> list[bytes]:
 
 def standing(pids: set[int]) -> dict[str, object]:
     """All that a run may leave behind; `pids` are of the harnesses so far."""
-    with kernel.looked_into("tracefs", TRACEFS) as tracefs:
+    with kernel.file_system("tracefs", TRACEFS) as tracefs:
         instances = [name for name, owner in kernel.instances(tracefs) if owner["pid"] in pids]
     mounts = [mount for mount in kernel.mounts() if mount[1].startswith("/sys/")]
     return {

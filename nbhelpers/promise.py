@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from .machine import doctor, topology
-from .machine.checks import WIDTH, Doctor
+from .machine import Doctor, doctor, topology
+from .machine.checks import WIDTH
 from .profiles import default_parameters
 from .stages import NOTEBOOKS, PAPER, parameters_of
 from .studies import why_missing

@@ -129,9 +129,9 @@ def _parts(stage: str, profile: str) -> dict:
     used = read_json(notebook_of(stage))["metadata"].get("noisebook", {}).get("parts", [])
     if not used or Study(stage, profile).recorded_only:
         return {}
-    from .machine.parts import parts_here
+    from .machine.parts import optional_parts
 
-    here = parts_here(programs())
+    here = optional_parts(programs())
     return {"parts": {name: here[name] for name in used}}
 
 

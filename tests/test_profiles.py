@@ -81,7 +81,7 @@ def test_names_in_the_limits_are_those_that_the_code_knows():
 
 
 def test_configurations_of_any_machine_are_within_the_limits():
-    from nbhelpers.machine.cpus import topology
+    from nbhelpers.machine import topology
 
     limit = limits()["60-openmp-variability"]["configs"]
     names = " ".join(configuration.name for configuration in configurations(topology()))

@@ -18,7 +18,7 @@ ALL = Capabilities(
     fair_server="absent",
     perf_software=True,
     perf_hardware=True,
-    steal=True,
+    stolen_time=True,
 )
 NOTHING = Capabilities(
     tracer="detours",
@@ -27,7 +27,7 @@ NOTHING = Capabilities(
     fair_server="locked",
     perf_software=False,
     perf_hardware=False,
-    steal=False,
+    stolen_time=False,
 )
 
 

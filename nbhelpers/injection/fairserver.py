@@ -77,7 +77,7 @@ def fair_server(debugfs: str | Path = DEBUGFS) -> FairServer:
     """
     release = tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
     try:
-        with settings.mounted("debugfs", debugfs):
+        with settings.mount("debugfs", debugfs):
             budgets = {
                 _cpu(path): (int(path.read_text()), int(path.with_name("period").read_text()))
                 for path in _budget_files(debugfs)
@@ -122,8 +122,8 @@ def fair_server_lifted(debugfs: str | Path = DEBUGFS) -> Iterator[tuple[str, ...
         it; nothing is changed then.
     """
     with (
-        settings.mounted("debugfs", debugfs),
-        settings.changed(dict.fromkeys(map(str, _budget_files(debugfs)), 0), shared=True) as change,
+        settings.mount("debugfs", debugfs),
+        settings.apply(dict.fromkeys(map(str, _budget_files(debugfs)), 0), shared=True) as change,
     ):
         yield tuple(made["path"] for made in change.changes)
 

@@ -132,7 +132,7 @@ class Injector(Attachment):
         if self._lifted is None and self.plan.longest_realtime_ns:
             self._lifted = contextlib.ExitStack()
             try:
-                lifted = self._lifted.enter_context(settings.changed({THROTTLING: -1}, shared=True))
+                lifted = self._lifted.enter_context(settings.apply({THROTTLING: -1}, shared=True))
                 self.notes += lifted.repaired
             except SettingError as error:
                 self._note(

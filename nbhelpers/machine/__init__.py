@@ -1,24 +1,20 @@
-"""The machine: what it is, what it can do, its settings changed under guard, its measuring lock,
-provenance of results.
+"""The machine: what it is, what it can do, its settings, its measuring lock, provenance of results.
 
-Owns all that is read from and written to the kernel's settings; the parts after it ask here.
+Everything that reads or changes a setting of the kernel goes through this package.
 """
 
 from . import kernel, leftovers, settings
 from ._provenance import provenance
 from ._read import cpu_list
 from ._watch import state_folder
-from .checks import Capabilities, Check, Doctor, doctor
+from .checks import Doctor, doctor
 from .cpus import Cpu, Topology, online_cpus, topology
-from .description import Machine, describe
+from .description import describe
 from .lock import measuring
 
 __all__ = [
-    "Capabilities",
-    "Check",
     "Cpu",
     "Doctor",
-    "Machine",
     "Topology",
     "cpu_list",
     "describe",

@@ -85,20 +85,19 @@ def _pids(handle: int, proc: Path) -> list[int]:
 
 
 @contextlib.contextmanager
-def following(handle: int, told: str, changed: Callable[[str], object]) -> Iterator[None]:
-    """Within the block, `changed` is called with the holder whenever it is another than the one
-    last told; asleep in between, so that nobody's run is disturbed.
+def following(handle: int, last: str, notify: Callable[[str], object]) -> Iterator[None]:
+    """Within the block, call `notify` with the holder whenever it is another than the last one.
+
+    The watching thread sleeps in between, so that nobody's run is disturbed.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     watch = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
-    if watch < 0:  # no watches are left on this machine: the first holder was told
+    if watch < 0:  # no watches are left on this machine: the first holder has been shown
         yield
         return
     libc.inotify_add_watch(watch, f"/proc/self/fd/{handle}".encode(), _IN_MODIFY)
     ours, theirs = os.pipe()
-    thread = threading.Thread(
-        target=_follow, args=(watch, ours, handle, told, changed), daemon=True
-    )
+    thread = threading.Thread(target=_follow, args=(watch, ours, handle, last, notify), daemon=True)
     thread.start()
     try:
         yield
@@ -109,18 +108,16 @@ def following(handle: int, told: str, changed: Callable[[str], object]) -> Itera
         os.close(ours)
 
 
-def _follow(
-    watch: int, stop: int, handle: int, told: str, changed: Callable[[str], object]
-) -> None:
+def _follow(watch: int, stop: int, handle: int, last: str, notify: Callable[[str], object]) -> None:
     poll = select.poll()
     poll.register(watch, select.POLLIN)
     poll.register(stop, select.POLLIN)
-    news = _is_signed(handle)  # it may have changed since it was told, before anybody watched
+    news = _is_signed(handle)  # it may have changed since it was shown, before the watch began
     while True:
         now = holder(handle)
-        if news and now != told:
-            told = now
-            changed(now)
+        if news and now != last:
+            last = now
+            notify(now)
         if stop in [fd for fd, _ in poll.poll()]:
             return
         os.read(watch, 4096)

@@ -88,7 +88,7 @@ class Watched:
                 f"the journal of changed settings cannot be written: {error.strerror}",
                 where=self.folder,
                 why="without it nothing could be put back after a crash, so nothing was changed",
-                fix=_MENDS_OF_DISKS.get(error.errno, "see what is wrong there: ls -ld {0}").format(
+                fix=_FIXES_OF_DISKS.get(error.errno, "see what is wrong there: ls -ld {0}").format(
                     self.folder
                 ),
             ) from None
@@ -106,7 +106,7 @@ class Watched:
             dismiss(process)
 
 
-_MENDS_OF_DISKS = {
+_FIXES_OF_DISKS = {
     errno.ENOSPC: "make room there: df {0}",
     errno.EDQUOT: "make room there: quota; df {0}",
     errno.EROFS: "make it writable, or keep the state elsewhere: export XDG_STATE_HOME=FOLDER",
@@ -244,11 +244,11 @@ def explained(what: str, path: str) -> Iterator[None]:
             f"{what}: {os.strerror(error.errno or errno.EIO)}",
             where=path,
             why="a study that needs it cannot be made; the machine stays as it was",
-            fix=_mend(error.errno, path),
+            fix=_fix(error.errno, path),
         ) from None
 
 
-def _mend(number: int | None, path: str) -> str:
+def _fix(number: int | None, path: str) -> str:
     if number in (errno.EPERM, errno.EACCES):
         return (
             "run as root: sudo -E make paper"

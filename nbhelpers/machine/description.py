@@ -18,7 +18,7 @@ from .cpus import CPU_FOLDER, online_cpus, smt_state, topology
 
 # Boot parameters that change the noise, the clock or the speed of a CPU; all others may name
 # devices and hosts.
-TELLING_PARAMETERS = frozenset(
+RECORDED_PARAMETERS = frozenset(
     [
         "isolcpus",
         "nohz",
@@ -336,7 +336,7 @@ def _boot_parameters(root: str | Path) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(boot_words(root).items())
-        if name in TELLING_PARAMETERS
+        if name in RECORDED_PARAMETERS
     }
 
 

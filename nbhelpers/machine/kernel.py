@@ -84,7 +84,7 @@ def boot_id() -> str:
         return file.read().strip()
 
 
-def started(pid: int) -> int | None:
+def start_time(pid: int) -> int | None:
     """Start time of a live process in clock ticks since boot, which tells it from a later one of
     the same pid; else None.
     """
@@ -107,7 +107,7 @@ def identity(pid: int) -> dict:
     """
     return {
         "pid": pid,
-        "started": started(pid),
+        "started": start_time(pid),
         "boot": boot_id(),
         "namespace": namespace(),
         "node": os.uname().nodename,
@@ -122,7 +122,7 @@ def alive(owner: dict) -> bool:
         return False
     if owner.get("namespace", namespace()) != namespace():
         return True
-    return started(owner["pid"]) == owner["started"]
+    return start_time(owner["pid"]) == owner["started"]
 
 
 def owned_name(suffix: str = "") -> str:
@@ -130,7 +130,7 @@ def owned_name(suffix: str = "") -> str:
     PID-START-NAMESPACE-SUFFIX.
     """
     pid = os.getpid()
-    return f"{OURS}{pid}-{started(pid)}-{namespace()}{suffix and f'-{suffix}'}"
+    return f"{OURS}{pid}-{start_time(pid)}-{namespace()}{suffix and f'-{suffix}'}"
 
 
 def owner_of(name: str) -> dict | None:
@@ -159,7 +159,7 @@ def undo(change: dict, patience_s: float) -> tuple:
     if "on" not in change:
         return UNDO[change["kind"]](change, patience_s)
     fstype, place = change["on"]
-    with looked_into(fstype, place) as folder:
+    with file_system(fstype, place) as folder:
         here = change | {"path": folder + change["path"].removeprefix(place)}
         acted, remark = UNDO[change["kind"]](here, patience_s)
         return acted, remark.replace(here["path"], change["path"])
@@ -311,7 +311,7 @@ def mount_below(path: str) -> tuple | None:
 
 
 @contextlib.contextmanager
-def looked_into(fstype: str, place: str):
+def file_system(fstype: str, place: str):
     """The folder of a file system of the kernel: where it is mounted or, where nobody has mounted
     it, for this block only.
 

@@ -39,7 +39,7 @@ def _instances() -> Iterator[str]:
     """Where nobody has mounted tracefs it is looked into all the same: an instance goes on
     recording unseen.
     """
-    with contextlib.suppress(OSError), kernel.looked_into("tracefs", TRACEFS) as tracefs:
+    with contextlib.suppress(OSError), kernel.file_system("tracefs", TRACEFS) as tracefs:
         for name, owner in kernel.instances(tracefs):
             if not kernel.alive(owner):
                 yield from _gone(
@@ -126,11 +126,11 @@ def _scratch_files() -> Iterator[str]:
                 yield from (
                     f"removed: {path}, left by a dead process"
                     for path in folder.iterdir()
-                    if removed_if_unused(path)
+                    if remove_if_unused(path)
                 )
 
 
-def removed_if_unused(path: Path) -> bool:
+def remove_if_unused(path: Path) -> bool:
     """Remove a scratch file unless somebody holds a lock on it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

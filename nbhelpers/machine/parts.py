@@ -15,7 +15,7 @@ from pathlib import Path
 LIBRARIES = ("jemalloc", "tcmalloc_minimal", "mimalloc")  # that mitigations put in place of malloc
 
 
-def parts_here(programs: str | Path) -> dict[str, list]:
+def optional_parts(programs: str | Path) -> dict[str, list]:
     """What a study can make use of where it is there: `cpus` (that this process may use),
     `libraries`, `programs` (built ones).
 
@@ -27,7 +27,7 @@ def parts_here(programs: str | Path) -> dict[str, list]:
 
     Examples
     --------
-    >>> sorted(parts_here("build/bin"))
+    >>> sorted(optional_parts("build/bin"))
     ['cpus', 'libraries', 'programs']
     """
     built = Path(programs)

@@ -66,7 +66,7 @@ class Change:
         """
         for number, change in enumerate(changes):
             try:
-                with explained(f"cannot {_told(change)}", change["path"]):
+                with explained(f"cannot {_description(change)}", change["path"]):
                     _MAKE[change["kind"]](change)
             except SettingError:
                 with _alone(self._watched.folder):
@@ -110,7 +110,7 @@ class Change:
 
     def __repr__(self) -> str:
         state = "in force" if self.in_force else "undone" if self.changes else "nothing to change"
-        return f"Change({', '.join(_told(change) for change in self.changes)}{': ' if self.changes else ''}{state})"
+        return f"Change({', '.join(_description(change) for change in self.changes)}{': ' if self.changes else ''}{state})"
 
 
 @contextlib.contextmanager
@@ -138,7 +138,7 @@ def _explained_lock(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def changed(values: Mapping[str | Path, object], shared: bool = False) -> Change:
+def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
     """Give settings files new values, now; put the old ones back at the end.
 
     Parameters
@@ -153,7 +153,7 @@ def changed(values: Mapping[str | Path, object], shared: bool = False) -> Change
 
     Returns
     -------
-    Change, in force; use it as `with changed({...}):`, or call its `restore()`.
+    Change, in force; use it as `with settings.apply({...}):`, or call its `restore()`.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def _sharing(shared: bool) -> dict:
     return {"shared": True} if shared else {}
 
 
-def flagged(path: str | Path, flag: str) -> Change:
+def set_flag(path: str | Path, flag: str) -> Change:
     """Set a flag in a file of flags, now; unset it at the end.
 
     Parameters
@@ -197,7 +197,7 @@ def flagged(path: str | Path, flag: str) -> Change:
     return Change([{"kind": "flag", "path": _absolute(path), "new": flag}])
 
 
-def made_folder(path: str | Path) -> Change:
+def make_folder(path: str | Path) -> Change:
     """Make a folder, now, and remove it at the end: a tracefs instance (tracing is stopped first)
     or an empty folder.
 
@@ -209,7 +209,7 @@ def made_folder(path: str | Path) -> Change:
     return Change([{"kind": "rmdir", "path": _absolute(path)}])
 
 
-def mounted(fstype: str, path: str | Path) -> Change:
+def mount(fstype: str, path: str | Path) -> Change:
     """Mount a kernel file system (tracefs, debugfs), now, and unmount it at the end of the last
     who asked for it.
 
@@ -404,7 +404,7 @@ _MAKE = {
 }
 
 
-def _told(change: dict) -> str:
+def _description(change: dict) -> str:
     return {
         "write": "set {path} to {new}",
         "flag": "set {new} in {path}",

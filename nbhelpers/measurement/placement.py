@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..machine._read import cpu_list
+from ..machine import cpu_list
 from ..workloads import Workload, format_cpu_list
 from .attachment import Attachment
 

@@ -87,7 +87,7 @@ class Group(Action, ABC):
         if isinstance(found, Possible):
             raise SettingError(found.reason, fix=found.fix)
         folder = self._folder(found)
-        with settings.made_folder(folder):
+        with settings.make_folder(folder):
             for name, value in self.values(found.version, found.folder, workload).items():
                 _write(folder / name, value)
             yield

@@ -97,7 +97,7 @@ class MachineSetting(Action, ABC):
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
-        with settings.changed(self.values(workload)):
+        with settings.apply(self.values(workload)):
             yield
 
     def check(self, pid: int) -> str | None:
@@ -212,7 +212,7 @@ class InterruptsAway(Action):
                 "no interrupt can be routed here: the kernel manages all of them", where="/proc/irq"
             )
         wanted = dict.fromkeys(movable, format_cpu_list(_others(workload)))
-        with settings.changed(wanted):
+        with settings.apply(wanted):
             self._routed = wanted
             yield
 

@@ -177,7 +177,7 @@ class OsnoiseRecorder(KernelRecorder):
                 why="the option NO_OSNOISE_WORKLOAD is of Linux 6.2",
                 fix='use Tracer(…, source="tracepoints")',
             )
-        self._watching = settings.flagged(options, "NO_OSNOISE_WORKLOAD")
+        self._watching = settings.set_flag(options, "NO_OSNOISE_WORKLOAD")
 
     def _attach(self, instance: Instance) -> None:
         # Switching recording on re-initialises the tracer, so its accounting begins anew with each

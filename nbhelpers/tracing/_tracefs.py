@@ -62,12 +62,12 @@ class Instance:
         self.repaired = tuple(settings.repair())  # first: what a dead process had mounted goes
         try:
             if not any(os.access(folder / "instances", os.W_OK) for folder in MOUNT_POINTS[1:]):
-                self._changes.append(settings.mounted("tracefs", MOUNT_POINTS[0]))
+                self._changes.append(settings.mount("tracefs", MOUNT_POINTS[0]))
             self.root = tracefs_root()
             # While it is open, nobody can unmount tracefs.
             self._pin = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             self.path = self.root / "instances" / kernel.owned_name(purpose)
-            self._changes.append(settings.made_folder(self.path))
+            self._changes.append(settings.make_folder(self.path))
             for file, value in (
                 ("tracing_on", 0),
                 ("options/overwrite", 0),

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 import pandas as pd
 
 from ..errors import InputError
-from ..machine.cpus import Cpu, Topology
+from ..machine import Cpu, Topology
 from . import mpi
 from ._cpus import HOUSEKEEPING_SHARES, format_cpu_list, usable_cpus
 from .workload import Workload

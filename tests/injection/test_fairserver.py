@@ -130,7 +130,7 @@ def test_a_real_cut_is_reported():
     )
     replay = Replay(make_plan(make_config([(cpu, "irq", 50, 1300)]), "origin"))
     try:
-        with settings.changed({"/proc/sys/kernel/sched_rt_runtime_us": -1}):
+        with settings.apply({"/proc/sys/kernel/sched_rt_runtime_us": -1}):
             replay.start()
             replay.release(time.monotonic_ns())
             replay.wait(10)

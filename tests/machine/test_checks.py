@@ -37,7 +37,7 @@ def test_on_a_server_with_osnoise_nothing_is_replaced(server):
         True,
         True,
     )
-    assert (can.perf_software, can.perf_hardware, can.steal) == (True, True, False)
+    assert (can.perf_software, can.perf_hardware, can.stolen_time) == (True, True, False)
     assert {found.name for found in report.checks if found.state != "yes"} == {"SMT"}
     assert "Nothing of the full method is replaced" in report.text()
 
@@ -92,11 +92,11 @@ def test_the_fair_server_is_absent_locked_or_liftable(server):
     assert doctor(server, ALL_WELL).capabilities.fair_server == "liftable"
 
 
-def test_steal_is_the_share_of_all_ticks(server):
+def test_stolen_time_is_the_share_of_all_ticks(server):
     (server / "proc/stat").write_text("cpu  100 0 100 700 0 0 0 100 50 0\n")
     (server / "proc/cpuinfo").write_text("flags : hypervisor\n")
     report = doctor(server, ALL_WELL)
-    assert report.capabilities.steal and "10.00%" in check(report, "steal time").found
+    assert report.capabilities.stolen_time and "10.00%" in check(report, "stolen time").found
 
 
 def test_a_recorded_machine_is_not_tried_on_this_one(server):

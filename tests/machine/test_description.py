@@ -11,8 +11,8 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from nbhelpers.machine import Machine, describe
-from nbhelpers.machine.description import virtualisation
+from nbhelpers.machine import describe
+from nbhelpers.machine.description import Machine, virtualisation
 
 from .conftest import write_tree
 

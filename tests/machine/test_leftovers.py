@@ -64,19 +64,19 @@ def dead(python):
 
 
 def instance_names() -> list[str]:
-    with kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+    with kernel.file_system("tracefs", leftovers.TRACEFS) as tracefs:
         return [name for name, _ in kernel.instances(tracefs)]
 
 
 @pytest.fixture
 def stray(dead):
     """A tracefs instance that records, without journal or owner."""
-    with kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+    with kernel.file_system("tracefs", leftovers.TRACEFS) as tracefs:
         folder = Path(tracefs) / "instances" / dead
         folder.mkdir()
         assert (folder / "tracing_on").read_text().strip() == "1"
     yield dead
-    with contextlib.suppress(OSError), kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+    with contextlib.suppress(OSError), kernel.file_system("tracefs", leftovers.TRACEFS) as tracefs:
         (Path(tracefs) / "instances" / dead).rmdir()
 
 
@@ -86,9 +86,9 @@ def stray(dead):
 @as_root
 def test_what_stands_on_a_mount_goes_before_the_mount_whoever_is_dropped_first(place, state):
     """As the collector drops them at the end of an interrupted program: the mount first."""
-    mount = settings.mounted("tracefs", place)
-    folder = settings.made_folder(place / "instances" / kernel.owned_name("order"))
-    clock = settings.changed({Path(folder.changes[0]["path"]) / "trace_clock": "mono"})
+    mount = settings.mount("tracefs", place)
+    folder = settings.make_folder(place / "instances" / kernel.owned_name("order"))
+    clock = settings.apply({Path(folder.changes[0]["path"]) / "trace_clock": "mono"})
     assert [change["kind"] for change in json.loads(journals(state)[0].read_text())["changes"]] == [
         "umount",
         "rmdir",
@@ -109,8 +109,8 @@ def test_what_stands_on_a_mount_goes_before_the_mount_whoever_is_dropped_first(p
 
 @as_root
 def test_an_instance_in_use_keeps_its_mount_and_both_stay_in_the_journal(place, state):
-    mount = settings.mounted("tracefs", place)
-    folder = settings.made_folder(place / "instances" / kernel.owned_name("busy"))
+    mount = settings.mount("tracefs", place)
+    folder = settings.make_folder(place / "instances" / kernel.owned_name("busy"))
     with open(Path(folder.changes[0]["path"]) / "trace_pipe"):
         for change in (folder, mount):
             with pytest.warns(RuntimeWarning, match="not put back yet"):
@@ -127,9 +127,9 @@ def test_an_instance_in_use_keeps_its_mount_and_both_stay_in_the_journal(place, 
 @as_root
 def test_an_instance_is_removed_though_somebody_unmounted_tracefs(place, state):
     """ "Not a directory" was taken for done: the instance went on recording, unseen."""
-    mount = settings.mounted("tracefs", place)
+    mount = settings.mount("tracefs", place)
     name = kernel.owned_name("unseen")
-    folder = settings.made_folder(place / "instances" / name)
+    folder = settings.make_folder(place / "instances" / name)
     subprocess.run(["umount", place], check=True)
     assert name in instance_names()
     folder.restore()
@@ -143,8 +143,8 @@ def test_an_instance_is_removed_though_somebody_unmounted_tracefs(place, state):
 
 def test_nested_changes_that_end_in_the_wrong_order_end_at_the_first_value(tmp_path, state):
     (tmp_path / "knob").write_text("old\n")
-    outer = settings.changed({tmp_path / "knob": "outer"})
-    inner = settings.changed({tmp_path / "knob": "inner"})
+    outer = settings.apply({tmp_path / "knob": "outer"})
+    inner = settings.apply({tmp_path / "knob": "inner"})
     outer.restore()
     assert value(tmp_path / "knob") == "inner" and outer.in_force
     inner.restore()
@@ -156,8 +156,8 @@ def test_a_guardian_that_was_killed_is_replaced_at_the_next_change(tmp_path, sta
         (tmp_path / name).write_text("old\n")
     process = python(
         "import os, signal, sys, time; from nbhelpers.machine import settings\na ="
-        " settings.changed({sys.argv[1] + '/a': 'new'})\nos.kill(a._watched.process.pid,"
-        " signal.SIGKILL); a._watched.process.wait()\nb = settings.changed({sys.argv[1] + '/b':"
+        " settings.apply({sys.argv[1] + '/a': 'new'})\nos.kill(a._watched.process.pid,"
+        " signal.SIGKILL); a._watched.process.wait()\nb = settings.apply({sys.argv[1] + '/b':"
         " 'new'}); print('ready', flush=True); time.sleep(1000)",
         tmp_path,
     )
@@ -300,7 +300,7 @@ def test_make_doctor_removes_it_and_says_so(stray, state):
 @as_root
 def test_what_cannot_be_removed_is_said_with_its_reason(stray, state):
     with (
-        kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs,
+        kernel.file_system("tracefs", leftovers.TRACEFS) as tracefs,
         open(f"{tracefs}/instances/{stray}/trace_pipe"),
     ):
         [told] = settings.repair()
@@ -333,7 +333,7 @@ def test_a_control_group_without_owner_is_removed_and_one_of_the_living_stays(de
 
 @as_root
 def test_an_instance_of_the_living_stays(state):
-    with kernel.looked_into("tracefs", leftovers.TRACEFS) as tracefs:
+    with kernel.file_system("tracefs", leftovers.TRACEFS) as tracefs:
         folder = Path(tracefs) / "instances" / kernel.owned_name("living")
         folder.mkdir()
         try:
@@ -374,7 +374,7 @@ def test_the_mount_of_a_dead_process_is_taken_over_by_who_needs_it(place, state,
     )
     process.communicate(timeout=60)
     with open(place / "available_tracers"):
-        change = settings.mounted("tracefs", place)
+        change = settings.mount("tracefs", place)
     assert change.changes
     change.restore()
     assert list(place.iterdir()) == []
@@ -383,7 +383,7 @@ def test_the_mount_of_a_dead_process_is_taken_over_by_who_needs_it(place, state,
 @as_root
 def test_on_a_kernel_without_detached_mounts_it_is_mounted_for_the_look_only(place, monkeypatch):
     monkeypatch.setattr(kernel, "detached", lambda fstype: (-1, errno.ENOSYS))
-    with kernel.looked_into("tracefs", str(place)) as folder:
+    with kernel.file_system("tracefs", str(place)) as folder:
         assert folder == str(place) and (place / "instances").is_dir()
         assert [
             kernel.owner_of(source)["pid"] for source, at, _ in kernel.mounts() if at == folder
@@ -392,7 +392,7 @@ def test_on_a_kernel_without_detached_mounts_it_is_mounted_for_the_look_only(pla
     monkeypatch.setattr(kernel, "detached", lambda fstype: (-1, errno.EPERM))
     with (
         pytest.raises(PermissionError, match="not mounted, and cannot be"),
-        kernel.looked_into("tracefs", str(place)),
+        kernel.file_system("tracefs", str(place)),
     ):
         pass
 
@@ -529,14 +529,14 @@ def fill(folder: Path) -> None:
 def test_on_a_full_disk_nothing_is_changed_and_it_says_why(small_disk, knob):
     fill(small_disk)
     with pytest.raises(SettingError, match="No space left") as told:
-        settings.changed({knob: "new"})
+        settings.apply({knob: "new"})
     assert (
         value(knob) == "old"
         and journals(small_disk) == []
         and told.value.fix == f"make room there: df {small_disk}"
     )
     (small_disk / "filler").unlink()
-    with settings.changed({knob: "new"}):
+    with settings.apply({knob: "new"}):
         assert value(knob) == "new"
 
 
@@ -545,7 +545,7 @@ def test_a_disk_that_fills_up_meanwhile_hinders_nobody_from_putting_back(
     small_disk, knob, tmp_path
 ):
     (tmp_path / "second").write_text("old\n")
-    first, second = settings.changed({knob: "new"}), settings.changed({tmp_path / "second": "new"})
+    first, second = settings.apply({knob: "new"}), settings.apply({tmp_path / "second": "new"})
     fill(small_disk)
     second.restore()
     assert value(tmp_path / "second") == "old" and value(knob) == "new"
@@ -555,15 +555,15 @@ def test_a_disk_that_fills_up_meanwhile_hinders_nobody_from_putting_back(
 
 @as_root
 def test_a_read_only_folder_is_told_and_one_that_becomes_so_still_puts_back(small_disk, knob):
-    change = settings.changed({knob: "new"})
+    change = settings.apply({knob: "new"})
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     change.restore()
     assert value(knob) == "old"
     with pytest.raises(SettingError, match="no folder for the journal|Read-only") as told:
-        settings.changed({knob: "new"})
+        settings.apply({knob: "new"})
     assert value(knob) == "old" and told.value.fix
     subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
-    with settings.changed({knob: "newer"}):
+    with settings.apply({knob: "newer"}):
         assert value(knob) == "newer"
     assert journals(small_disk) == []
 

@@ -27,7 +27,7 @@ TRACING = Path("/sys/kernel/tracing")
 OWNER = """
 import os, sys, time
 from nbhelpers.machine import settings
-with settings.changed({sys.argv[1]: sys.argv[2]}) as change:
+with settings.apply({sys.argv[1]: sys.argv[2]}) as change:
     %s
     print(change._watched.process.pid, flush=True)
     sys.stdin.read()
@@ -50,7 +50,7 @@ def journals(folder: Path) -> list[Path]:
 
 
 def gone(pid: int) -> bool:
-    return kernel.started(pid) is None
+    return kernel.start_time(pid) is None
 
 
 def write_by_hand(folder: Path, changes: list[dict], **owner: object) -> Path:
@@ -115,7 +115,7 @@ def test_what_the_kernel_shows_is_compared_by_its_meaning(one, other, equal):
 
 
 def test_the_value_holds_inside_and_the_old_one_after(knob, state):
-    with settings.changed({knob: "new"}) as change:
+    with settings.apply({knob: "new"}) as change:
         assert value(knob) == "new"
         [made] = json.loads(journals(state)[0].read_text())["changes"]
         assert made.pop("at") <= time.monotonic_ns() and made == {
@@ -130,11 +130,11 @@ def test_the_value_holds_inside_and_the_old_one_after(knob, state):
 
 
 def test_it_is_put_back_after_an_error_and_once_only(knob):
-    with pytest.raises(ZeroDivisionError), settings.changed({knob: 1}):
+    with pytest.raises(ZeroDivisionError), settings.apply({knob: 1}):
         assert value(knob) == "1"
         1 / 0
     assert value(knob) == "old"
-    change = settings.changed({str(knob): True})
+    change = settings.apply({str(knob): True})
     assert value(knob) == "1"
     change.restore()
     knob.write_text("later\n")
@@ -143,28 +143,28 @@ def test_it_is_put_back_after_an_error_and_once_only(knob):
 
 
 def test_an_object_that_is_dropped_puts_back(knob):
-    settings.changed({knob: "new"})
+    settings.apply({knob: "new"})
     assert value(knob) == "old"
 
 
 def test_what_is_as_wanted_is_left_alone_and_needs_no_guardian(knob, state):
     knob.write_text("old [same] other\n")
     before = knob.stat().st_mtime_ns
-    with settings.changed({knob: "same"}) as change:
+    with settings.apply({knob: "same"}) as change:
         assert (change.changes, change._watched, journals(state)) == ((), None, [])
     assert knob.stat().st_mtime_ns == before
 
 
 def test_the_old_word_of_a_selection_is_written_back(knob):
     knob.write_text("always [madvise] never\n")
-    with settings.changed({knob: "never"}):
+    with settings.apply({knob: "never"}):
         pass
     assert value(knob) == "madvise"
 
 
 def test_changes_may_be_nested(knob):
-    with settings.changed({knob: "outer"}):
-        with settings.changed({knob: "inner"}):
+    with settings.apply({knob: "outer"}):
+        with settings.apply({knob: "inner"}):
             assert value(knob) == "inner"
         assert value(knob) == "outer"
     assert value(knob) == "old"
@@ -173,7 +173,7 @@ def test_changes_may_be_nested(knob):
 def test_a_value_that_somebody_else_set_meanwhile_stays_and_is_reported(knob, state):
     with (
         pytest.warns(RuntimeWarning, match="set by somebody else"),
-        settings.changed({knob: "new"}) as change,
+        settings.apply({knob: "new"}) as change,
     ):
         knob.write_text("theirs\n")
     assert value(knob) == "theirs" and journals(state) == []
@@ -182,13 +182,13 @@ def test_a_value_that_somebody_else_set_meanwhile_stays_and_is_reported(knob, st
 
 def test_a_setting_that_does_not_exist_changes_nothing(knob, tmp_path, state):
     with pytest.raises(SettingError, match="No such file") as error:
-        settings.changed({knob: "new", tmp_path / "absent": 1})
+        settings.apply({knob: "new", tmp_path / "absent": 1})
     assert error.value.where == str(tmp_path / "absent") and error.value.fix
     assert value(knob) == "old" and journals(state) == []
 
 
 def test_a_forked_child_that_leaves_the_block_puts_nothing_back(knob):
-    with settings.changed({knob: "new"}) as change:
+    with settings.apply({knob: "new"}) as change:
         if (pid := os.fork()) == 0:
             change.restore()
             os._exit(0)
@@ -198,7 +198,7 @@ def test_a_forked_child_that_leaves_the_block_puts_nothing_back(knob):
 
 
 def test_a_guardian_that_was_killed_does_not_matter_to_a_living_owner(knob):
-    with settings.changed({knob: "new"}) as change:
+    with settings.apply({knob: "new"}) as change:
         os.kill(change._watched.process.pid, signal.SIGKILL)
     assert value(knob) == "old"
 
@@ -206,7 +206,7 @@ def test_a_guardian_that_was_killed_does_not_matter_to_a_living_owner(knob):
 def test_without_a_guardian_nothing_is_changed(knob, state, monkeypatch):
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(SettingError, match="guardian process did not start"):
-        settings.changed({knob: "new"})
+        settings.apply({knob: "new"})
     assert value(knob) == "old" and journals(state) == []
 
 
@@ -251,7 +251,7 @@ def test_nested_changes_of_a_dead_owner_end_at_the_first_value(owner, knob):
     process, pid = owner(
         new="outer",
         also=(
-            "a = settings.changed({sys.argv[1]: 'inner'}); b = settings.changed({sys.argv[1]:"
+            "a = settings.apply({sys.argv[1]: 'inner'}); b = settings.apply({sys.argv[1]:"
             " 'inmost'})"
         ),
     )
@@ -298,10 +298,10 @@ def test_a_second_owner_is_refused_until_the_first_is_gone(owner, knob):
     process, _ = owner()
     for new in ("another", "new"):
         with pytest.raises(SettingError, match=f"process {process.pid}"):
-            settings.changed({knob: new})
+            settings.apply({knob: new})
     assert value(knob) == "new"
     process.communicate(timeout=30)
-    with settings.changed({knob: "another"}):
+    with settings.apply({knob: "another"}):
         assert value(knob) == "another"
     assert value(knob) == "old"
 
@@ -321,7 +321,7 @@ def test_both_killed_is_repaired_at_the_next_start(owner, knob, state):
 SHARER = """
 import sys
 from nbhelpers.machine import settings
-change = settings.changed({sys.argv[1]: sys.argv[2]}, shared=True)
+change = settings.apply({sys.argv[1]: sys.argv[2]}, shared=True)
 print(change._watched.process.pid, flush=True)
 sys.stdin.read()
 change.restore()
@@ -343,7 +343,7 @@ def sharer(python, knob):
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)], ids=str)
 def test_what_is_shared_in_a_process_is_put_back_by_the_last(knob, state, order):
-    changes = [settings.changed({knob: "new"}, shared=True) for _ in range(3)]
+    changes = [settings.apply({knob: "new"}, shared=True) for _ in range(3)]
     for left, number in enumerate(order):
         [journal] = journals(state)
         assert value(knob) == "new" and len(json.loads(journal.read_text())["changes"]) == 3 - left
@@ -386,16 +386,16 @@ def test_sharing_is_of_one_value_among_those_who_share(sharer, owner, knob):
     process, _ = sharer()
     for options in ({"values": {knob: "new"}}, {"values": {knob: "another"}, "shared": True}):
         with pytest.raises(SettingError, match=f"process {process.pid}"):
-            settings.changed(**options)
+            settings.apply(**options)
     process.communicate(timeout=30)
     process, _ = owner()
     with pytest.raises(SettingError, match=f"process {process.pid}"):
-        settings.changed({knob: "new"}, shared=True)
+        settings.apply({knob: "new"}, shared=True)
 
 
 def test_sharers_leave_a_value_that_somebody_else_set_meanwhile(knob):
-    first = settings.changed({knob: "new"}, shared=True)
-    second = settings.changed({knob: "new"}, shared=True)
+    first = settings.apply({knob: "new"}, shared=True)
+    second = settings.apply({knob: "new"}, shared=True)
     knob.write_text("theirs\n")
     first.restore()
     with pytest.warns(RuntimeWarning, match="set by somebody else"):
@@ -406,14 +406,14 @@ def test_sharers_leave_a_value_that_somebody_else_set_meanwhile(knob):
 def test_a_shared_change_that_is_dropped_while_its_process_holds_the_journals_is_undone(
     knob, state
 ):
-    change = settings.changed({knob: "new"}, shared=True)
+    change = settings.apply({knob: "new"}, shared=True)
     with guardian.locked(str(state)):
         del change
     assert value(knob) == "old" and journals(state) == []
 
 
 def test_without_the_folder_of_journals_it_is_still_put_back(knob, state):
-    change = settings.changed({knob: "new"}, shared=True)
+    change = settings.apply({knob: "new"}, shared=True)
     shutil.rmtree(state)
     change.restore()
     assert value(knob) == "old"
@@ -435,7 +435,7 @@ def test_a_crash_between_journal_and_setting_changes_nothing(knob, state):
 def test_a_next_change_repairs_first(knob, tmp_path, state):
     knob.write_text("new\n")
     write_by_hand(state, [change_of(knob)])
-    with settings.changed({knob: "newer"}):
+    with settings.apply({knob: "newer"}):
         assert value(knob) == "newer"
     assert value(knob) == "old"
 
@@ -448,7 +448,9 @@ def test_a_journal_of_an_earlier_boot_is_discarded(knob, state):
 
 def test_a_journal_of_a_living_owner_is_left_to_it(knob, state):
     knob.write_text("new\n")
-    write_by_hand(state, [change_of(knob)], pid=os.getppid(), started=kernel.started(os.getppid()))
+    write_by_hand(
+        state, [change_of(knob)], pid=os.getppid(), started=kernel.start_time(os.getppid())
+    )
     assert settings.repair() == [] and value(knob) == "new" and len(journals(state)) == 1
 
 
@@ -476,7 +478,7 @@ def test_a_damaged_journal_is_reported_and_stops_nothing(knob, state, text):
     state.mkdir()
     (state / "1-2.journal").write_text(text.replace("BOOT", kernel.boot_id()))
     assert ["cannot be used" in line for line in settings.repair()] == [True]
-    with settings.changed({knob: "new"}):
+    with settings.apply({knob: "new"}):
         assert value(knob) == "new"
     assert value(knob) == "old"
 
@@ -498,7 +500,7 @@ def test_the_journals_of_others_are_never_obeyed(knob, state):
 
 
 def test_a_folder_is_made_and_removed(tmp_path, state):
-    with settings.made_folder(tmp_path / "made"):
+    with settings.make_folder(tmp_path / "made"):
         assert (tmp_path / "made").is_dir()
     assert not (tmp_path / "made").exists()
 
@@ -510,16 +512,16 @@ def test_a_folder_that_somebody_else_makes_first_is_not_removed(tmp_path, state,
         _watch, "start_guardian", lambda journal: (tmp_path / "made").mkdir() or start(journal)
     )
     with pytest.raises(SettingError, match="File exists"):
-        settings.made_folder(tmp_path / "made")
+        settings.make_folder(tmp_path / "made")
     assert (tmp_path / "made").is_dir() and journals(state) == []
 
 
 def test_a_folder_that_exists_is_not_taken_and_one_in_use_is_kept(tmp_path, state):
     with pytest.raises(SettingError, match="exists already"):
-        settings.made_folder(tmp_path)
+        settings.make_folder(tmp_path)
     with (
         pytest.warns(RuntimeWarning, match="put files into it"),
-        settings.made_folder(tmp_path / "made"),
+        settings.make_folder(tmp_path / "made"),
     ):
         (tmp_path / "made" / "file").write_text("theirs")
     assert (tmp_path / "made" / "file").exists()
@@ -543,9 +545,9 @@ def test_a_real_sysctl_is_put_back_after_sigkill(owner):
 def test_a_value_that_the_kernel_refuses_undoes_all_of_it(knob, state):
     before = value(STACK)
     with pytest.raises(SettingError, match="Invalid argument"):
-        settings.changed({knob: "new", STACK: 99999999})
+        settings.apply({knob: "new", STACK: 99999999})
     with pytest.raises(SettingError, match="made it '64'"):
-        settings.changed({knob: "new", STACK: "0x40"})
+        settings.apply({knob: "new", STACK: "0x40"})
     assert (value(knob), value(STACK), journals(state)) == ("old", before, [])
 
 
@@ -556,7 +558,7 @@ def test_real_time_throttling_is_lifted_and_put_back(monkeypatch):
         pytest.skip("real-time throttling is lifted already, or may not be")
     before = value(RT_RUNTIME)
     try:
-        with settings.changed({RT_RUNTIME: -1}):
+        with settings.apply({RT_RUNTIME: -1}):
             assert value(RT_RUNTIME) == "-1"
     except SettingError as error:
         pytest.skip(f"another measurement has it: {error.what}")
@@ -567,7 +569,7 @@ def test_real_time_throttling_is_lifted_and_put_back(monkeypatch):
 def test_for_nobody_a_sysctl_is_refused_and_nothing_is_left(tmp_path):
     code = (
         "import os; from nbhelpers.machine import settings; os.setgroups([]); os.setgid(65534);"
-        " os.setuid(65534)\ntry: settings.changed({'/proc/sys/kernel/sched_rt_runtime_us':"
+        " os.setuid(65534)\ntry: settings.apply({'/proc/sys/kernel/sched_rt_runtime_us':"
         " 940000})\nexcept settings.SettingError as e: print(e)\nprint(settings.state_folder())"
     )
     tmp_path.chmod(0o777)
@@ -613,8 +615,8 @@ def tracing(tmp_path):
 @as_root
 def test_a_tracefs_instance_is_removed_and_its_selection_put_back(tracing, state):
     folder = tracing / "instances" / f"noisebook-test-{os.getpid()}"
-    with settings.made_folder(folder):
-        with settings.changed({folder / "trace_clock": "mono", folder / "tracing_cpumask": "1"}):
+    with settings.make_folder(folder):
+        with settings.apply({folder / "trace_clock": "mono", folder / "tracing_cpumask": "1"}):
             assert "[mono]" in (folder / "trace_clock").read_text()
         assert "[local]" in (folder / "trace_clock").read_text()
         (folder / "events/sched/sched_switch/enable").write_text("1")
@@ -626,7 +628,7 @@ def test_a_tracefs_instance_is_removed_after_sigkill_of_everybody(tracing, pytho
     folder = tracing / "instances" / f"noisebook-killed-{os.getpid()}"
     process = python(
         "import os, sys; from nbhelpers.machine import settings; change ="
-        " settings.made_folder(sys.argv[1])\nclock = settings.changed({sys.argv[1] +"
+        " settings.make_folder(sys.argv[1])\nclock = settings.apply({sys.argv[1] +"
         " '/trace_clock': 'mono'})\nreader = open(sys.argv[1] + '/per_cpu/cpu0/trace_pipe_raw',"
         " 'rb'); os.fork() and print('ready', flush=True); sys.stdin.read()",
         folder,
@@ -641,7 +643,7 @@ def test_a_tracefs_instance_is_removed_after_sigkill_of_everybody(tracing, pytho
 @as_root
 def test_an_instance_in_use_is_warned_of_and_removed_later(tracing, state):
     folder = tracing / "instances" / f"noisebook-busy-{os.getpid()}"
-    change = settings.made_folder(folder)
+    change = settings.make_folder(folder)
     with open(folder / "trace_pipe"), pytest.warns(RuntimeWarning, match="not put back yet"):
         change.restore()
     assert folder.exists()
@@ -653,14 +655,14 @@ def test_an_instance_in_use_is_warned_of_and_removed_later(tracing, state):
 def test_a_mount_is_undone_at_the_end_and_after_sigkill(tmp_path, python, state):
     place = tmp_path / "mount"
     place.mkdir()
-    with settings.mounted("tracefs", place):
+    with settings.mount("tracefs", place):
         assert (place / "available_tracers").exists()
-        with settings.mounted("tracefs", place):
+        with settings.mount("tracefs", place):
             assert sum(kind == str(place) for _, kind, _ in kernel.mounts()) == 1
         assert (place / "available_tracers").exists()
     assert list(place.iterdir()) == []
     process = python(
-        "import sys; from nbhelpers.machine import settings; m = settings.mounted('tracefs',"
+        "import sys; from nbhelpers.machine import settings; m = settings.mount('tracefs',"
         " sys.argv[1])\nprint('ready', flush=True); sys.stdin.read()",
         place,
     )
@@ -675,7 +677,7 @@ def test_a_mount_is_undone_at_the_end_and_after_sigkill(tmp_path, python, state)
 def test_a_shared_mount_is_undone_by_the_last(tmp_path, state, first):
     place = tmp_path / "mount"
     place.mkdir()
-    mounts = [settings.mounted("tracefs", place) for _ in range(2)]
+    mounts = [settings.mount("tracefs", place) for _ in range(2)]
     mounts[first].restore()
     assert (place / "available_tracers").exists()
     mounts[1 - first].restore()
@@ -685,7 +687,7 @@ def test_a_shared_mount_is_undone_by_the_last(tmp_path, state, first):
 @as_root
 def test_an_unknown_file_system_is_refused(tmp_path, state):
     with pytest.raises(SettingError, match="lacks the file system|No such device"):
-        settings.mounted("nosuchfs", tmp_path)
+        settings.mount("nosuchfs", tmp_path)
     assert journals(state) == []
 
 
@@ -693,7 +695,7 @@ OPTIONS = TRACING / "trace_options"
 FLAG_OWNER = """
 import sys
 from nbhelpers.machine import settings
-change = settings.flagged(sys.argv[1], sys.argv[2])
+change = settings.set_flag(sys.argv[1], sys.argv[2])
 print(change._watched.process.pid, flush=True)
 sys.stdin.read()
 """
@@ -701,16 +703,16 @@ sys.stdin.read()
 
 @pytest.fixture
 def tracefs_flags(state):
-    with settings.mounted("tracefs", TRACING):
+    with settings.mount("tracefs", TRACING):
         assert "overwrite" in OPTIONS.read_text().split(), "the kernel's default"
         yield OPTIONS
 
 
 @as_root
 def test_a_flag_is_set_and_unset(tracefs_flags):
-    with settings.flagged(tracefs_flags, "nooverwrite") as change:
+    with settings.set_flag(tracefs_flags, "nooverwrite") as change:
         assert "nooverwrite" in tracefs_flags.read_text().split() and change.changes
-        assert not settings.flagged(tracefs_flags, "nooverwrite").changes, (
+        assert not settings.set_flag(tracefs_flags, "nooverwrite").changes, (
             "set already: nothing to undo"
         )
     assert "overwrite" in tracefs_flags.read_text().split()
@@ -736,5 +738,5 @@ def test_a_flag_is_unset_after_sigkill_of_its_owner(tracefs_flags, state):
 def test_an_unknown_flag_is_refused(tmp_path, state):
     (tmp_path / "options").write_text("OSNOISE_WORKLOAD\nNO_PANIC_ON_STOP\n")
     with pytest.raises(SettingError, match="no flag"):
-        settings.flagged(tmp_path / "options", "NO_SUCH")
+        settings.set_flag(tmp_path / "options", "NO_SUCH")
     assert not journals(state)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.machine.cpus import Cpu, Topology
+from nbhelpers.machine import Cpu, Topology
 from nbhelpers.measurement import finished
 from nbhelpers.report import published_table
 from nbhelpers.studies import (

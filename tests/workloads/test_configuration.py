@@ -7,7 +7,7 @@ import os
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.machine.cpus import Cpu, Topology, topology
+from nbhelpers.machine import Cpu, Topology, topology
 from nbhelpers.workloads import (
     configuration_table,
     configurations,

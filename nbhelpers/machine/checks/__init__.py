@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ...errors import SettingError
 from .. import settings
 from .._read import read, writable
-from ._checks import RT_RUNTIME, Check, all_checks, fair_server, steal_share, tracing
+from ._checks import RT_RUNTIME, Check, all_checks, fair_server, stolen_share, tracing
 from ._trials import Trial, Trials, try_out
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Capabilities:
         as 0.
     perf_hardware
         Hardware counters open and count, at least in user space.
-    steal
+    stolen_time
         The host tells how much CPU time it took away.
     """
 
@@ -58,7 +58,7 @@ class Capabilities:
     fair_server: str
     perf_software: bool
     perf_hardware: bool
-    steal: bool
+    stolen_time: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,7 +161,7 @@ def _capabilities(root: str | Path, trials: Trials) -> Capabilities:
         fair_server=fair_server(root),
         perf_software=trials.software.state == "yes",
         perf_hardware=trials.hardware.state != "no",
-        steal=bool(steal_share(root)),
+        stolen_time=bool(stolen_share(root)),
     )
 
 

@@ -95,7 +95,7 @@ def fair_server(root: str | Path) -> str:
     return "locked" if there or kernel_version(root) >= (6, 12) else "absent"
 
 
-def steal_share(root: str | Path) -> float | None:
+def stolen_share(root: str | Path) -> float | None:
     """Share of CPU time since boot that the host took away; None where it is not told."""
     words = (read("/proc/stat", root) or "").partition("\n")[0].split()
     ticks = [int(word) for word in words[1:9]]
@@ -163,7 +163,7 @@ def _hardware(root: str | Path, trials: Trials) -> Check:
     trial, name = trials.hardware, "hardware counters"
     if trial.state == "yes":
         return Check(
-            name, "yes", trial.said, "cycles, cache misses and the like can explain slow runs"
+            name, "yes", trial.message, "cycles, cache misses and the like can explain slow runs"
         )
     virtual = virtualisation(root) != "none"
     fix = _paranoia_fix(root, trial.state, trial.errno) or (
@@ -177,19 +177,19 @@ def _hardware(root: str | Path, trials: Trials) -> Check:
             "slow runs are explained by resource usage, software events and the kernel's counters"
         ),
     }
-    return Check(name, trial.state, trial.said, consequence[trial.state], fix)
+    return Check(name, trial.state, trial.message, consequence[trial.state], fix)
 
 
 def _software(root: str | Path, trials: Trials) -> Check:
     trial, name = trials.software, "software counters"
     if trial.state == "yes":
         return Check(
-            name, "yes", trial.said, "context switches, migrations and page faults are counted"
+            name, "yes", trial.message, "context switches, migrations and page faults are counted"
         )
     return Check(
         name,
         trial.state,
-        trial.said,
+        trial.message,
         "switches and migrations are taken from resource usage and /proc",
         _paranoia_fix(root, trial.state, trial.errno) or "boot a kernel with CONFIG_PERF_EVENTS=y",
     )
@@ -208,7 +208,7 @@ def _fifo(root: str | Path, trials: Trials) -> Check:
         return Check(
             name,
             "yes",
-            trial.said,
+            trial.message,
             "interrupt noise is injected above the workload, as it comes in life",
         )
     fix = (
@@ -222,7 +222,7 @@ def _fifo(root: str | Path, trials: Trials) -> Check:
     return Check(
         name,
         "no",
-        trial.said,
+        trial.message,
         "all noise is injected with SCHED_OTHER: the workload gives way only by halves",
         fix,
     )
@@ -318,7 +318,7 @@ def _governor(root: str | Path) -> Check:
 
 
 def _steal(root: str | Path) -> Check:
-    share, name = steal_share(root), "steal time"
+    share, name = stolen_share(root), "stolen time"
     if virtualisation(root) == "none":
         return Check(name, "yes", "none on bare metal", "nobody takes the CPUs away")
     if not share:
@@ -382,11 +382,11 @@ def _cpus(root: str | Path) -> Check:
 def _compiler(trials: Trials) -> Check:
     trial, name = trials.openmp, "C compiler, OpenMP"
     if trial.state == "yes":
-        return Check(name, "yes", trial.said, "the workloads and the injector can be built")
+        return Check(name, "yes", trial.message, "the workloads and the injector can be built")
     return Check(
         name,
         trial.state,
-        trial.said,
+        trial.message,
         "neither the workloads nor the injector can be built",
         "sudo apt-get install gcc libc6-dev  (or: sudo dnf install gcc)",
     )

@@ -53,7 +53,7 @@ class Trial:
     """How a trial went: "yes", "limited" or "no", and what was found in words."""
 
     state: str
-    said: str
+    message: str
     errno: int = 0
 
 

@@ -175,7 +175,7 @@ class VictimFile(Attachment):
         self._let_go()
         if self._made:
             self._made = False
-            leftovers.removed_if_unused(self.path)
+            leftovers.remove_if_unused(self.path)
 
 
 def _new_file(folder: Path) -> tuple[int, str]:
