@@ -1,13 +1,18 @@
-/* For benchmarks/injector.py and planted.py: what a program on a CPU feels, and the BASELINE method to compare with.
+/* For benchmarks/injector.py and planted.py: what a program on a CPU feels, and the BASELINE method
+ * to compare with.
  *
- *     injector_rival feel CPU T0_NS LENGTH_NS            gaps of a SCHED_FIFO 10 loop, "before_ns after_ns" a line, from t0
+ *     injector_rival feel CPU T0_NS LENGTH_NS
+ *         gaps of a SCHED_FIFO 10 loop, "before_ns after_ns" a line, from t0
  *     injector_rival baseline CPU T0_NS [START_NS DURATION_NS ...]
- *     injector_rival replay FILE                         a config in the published format, a process a CPU of it, none of them pinned
+ *     injector_rival replay FILE
+ *         a config in the published format, a process a CPU of it, none of them pinned
  *
- * The baseline is the published method as described in words (Persson et al. 2025; our own code): sleep for the relative time to the
- * event's start, then spin on the wall clock for the whole duration after waking. `baseline` is SCHED_FIFO 50 on one CPU; `replay` changes the
- * policy when an event's differs from the one before (priority 0: SCHED_OTHER, -p: SCHED_FIFO p) and is told t0 as our workloads are
- * (NOISEBOOK_READY_FD, NOISEBOOK_GO_FD). An event that is late keeps its whole duration.
+ * The baseline is the published method as described in words (Persson et al. 2025; our own code):
+ * sleep for the relative time to the event's start, then spin on the wall clock for the whole
+ * duration after waking. `baseline` is SCHED_FIFO 50 on one CPU; `replay` changes the policy when
+ * an event's differs from the one before (priority 0: SCHED_OTHER, -p: SCHED_FIFO p) and is told t0
+ * as our workloads are (NOISEBOOK_READY_FD, NOISEBOOK_GO_FD). An event that is late keeps its whole
+ * duration.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -43,7 +48,9 @@ static int64_t now_ns(void)
 
 static void sleep_for(int64_t length_ns)
 {
-    const struct timespec length = {.tv_sec = length_ns / 1000000000, .tv_nsec = length_ns % 1000000000};
+    const struct timespec length = {
+        .tv_sec = length_ns / 1000000000, .tv_nsec = length_ns % 1000000000
+    };
     if (length_ns > 0)
         nanosleep(&length, NULL);
 }
@@ -55,7 +62,8 @@ static int take_place(int cpu, int priority)
     CPU_ZERO(&cpus);
     CPU_SET((size_t)cpu, &cpus);
     mlockall(MCL_CURRENT);
-    return sched_setaffinity(0, sizeof cpus, &cpus) || sched_setscheduler(0, SCHED_FIFO, &parameter);
+    return sched_setaffinity(0, sizeof cpus, &cpus) ||
+           sched_setscheduler(0, SCHED_FIFO, &parameter);
 }
 
 static int feel(int64_t t0, int64_t length_ns)
@@ -88,7 +96,8 @@ static int baseline(int64_t t0, char **numbers)
     return 0;
 }
 
-/* {"0": [[start, duration, priority], ...], ...}: a name begins a lane, three numbers are an event. */
+/* {"0": [[start, duration, priority], ...], ...}: a name begins a lane, three numbers are an event.
+ */
 static bool read_config(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -120,7 +129,8 @@ static bool read_config(const char *path)
 static void replay_lane(int lane, int64_t t0)
 {
     int64_t had = 0;
-    for (const struct event *event = events + first[lane]; event < events + first[lane + 1]; event++) {
+    for (const struct event *event = events + first[lane]; event < events + first[lane + 1];
+         event++) {
         if (event->duration_ns <= 0)
             continue;
         if (event->priority != had) {
@@ -156,7 +166,8 @@ static int replay(const char *path)
                 replay_lane(lane, t0);
             _exit(0);
         }
-    if (write(inherited("NOISEBOOK_READY_FD"), "r", 1) != 1 || read(inherited("NOISEBOOK_GO_FD"), &t0, sizeof t0) != sizeof t0)
+    if (write(inherited("NOISEBOOK_READY_FD"), "r", 1) != 1 ||
+        read(inherited("NOISEBOOK_GO_FD"), &t0, sizeof t0) != sizeof t0)
         return 1;
     for (int lane = 0; lane < lanes; lane++)
         if (write(go[1], &t0, sizeof t0) != sizeof t0)
@@ -172,5 +183,6 @@ int main(int count, char **words)
         return replay(words[2]);
     if (count < 4 || take_place(atoi(words[2]), strcmp(words[1], "feel") ? 50 : 10))
         return 1;
-    return strcmp(words[1], "feel") ? baseline(atoll(words[3]), words + 4) : feel(atoll(words[3]), count > 4 ? atoll(words[4]) : 0);
+    return strcmp(words[1], "feel") ? baseline(atoll(words[3]), words + 4)
+                                    : feel(atoll(words[3]), count > 4 ? atoll(words[4]) : 0);
 }

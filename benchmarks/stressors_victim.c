@@ -1,5 +1,7 @@
-/* What noise does to somebody: `stressors_victim WORK CPU LENGTH_NS FOLDER CACHE_BYTES` says "ready", reads a start time (ns of CLOCK_MONOTONIC),
- * repeats a small piece of work on a CPU from then on, and prints how often it was done. CACHE_BYTES: what `last_cache` wants of the L3 cache. */
+/* What noise does to somebody: `stressors_victim WORK CPU LENGTH_NS FOLDER CACHE_BYTES` says
+ * "ready", reads a start time (ns of CLOCK_MONOTONIC), repeats a small piece of work on a CPU from
+ * then on, and prints how often it was done. CACHE_BYTES: what `last_cache` wants of the L3 cache.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -56,7 +58,8 @@ static void make_ring(size_t bytes)
         *(void **)(buffer + i * LINE) = buffer + i * LINE;
     for (size_t i = count - 1; i > 0; i--) {
         random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-        void **const one = (void **)(buffer + i * LINE), **const other = (void **)(buffer + random % i * LINE), *const kept = *one;
+        void **const one = (void **)(buffer + i * LINE),
+                     **const other = (void **)(buffer + random % i * LINE), *const kept = *one;
         *one = *other;
         *other = kept;
     }
@@ -77,7 +80,8 @@ static void faults(void)
         ((volatile unsigned char *)buffer)[i] = 1;
 }
 
-/* Past the page cache. Whoever writes and syncs is served by the syncs of others, too, and may even be faster beside them. */
+/* Past the page cache. Whoever writes and syncs is served by the syncs of others, too, and may even
+ * be faster beside them. */
 static void disk_read(void)
 {
     static int64_t at;
@@ -108,7 +112,10 @@ static void names(void)
 static const struct {
     const char *name;
     void (*work)(void);
-} victims[] = {{"spin", spin}, {"stream", stream}, {"cache", cache}, {"last_cache", last_cache}, {"faults", faults}, {"disk_read", disk_read}, {"names", names}};
+} victims[] = {{"spin", spin},     {"stream", stream},
+               {"cache", cache},   {"last_cache", last_cache},
+               {"faults", faults}, {"disk_read", disk_read},
+               {"names", names}};
 
 int main(int count, char **words)
 {

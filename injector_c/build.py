@@ -1,5 +1,6 @@
-"""Builds nbhelpers.injection._injector: API mode, limited ABI; setup.py and nothing else runs this."""
+"""Builds nbhelpers.injection._injector (API mode, limited ABI); run by setup.py only."""
 
+import re
 from pathlib import Path
 
 from cffi import FFI
@@ -19,14 +20,10 @@ SOURCES = [
 
 
 def declarations() -> str:
-    """`kinds.h` and `injector.h` without the three kinds of line that cffi's parser does not know."""
-    skipped = ("#ifndef", "#include", "#endif", "#define NB_INJECTOR_H", "#define NB_KINDS_H")
-    lines = [
-        line
-        for name in ("kinds.h", "injector.h")
-        for line in (HERE / name).read_text().splitlines()
-    ]
-    return "\n".join(line for line in lines if not line.startswith(skipped))
+    """`kinds.h` and `injector.h` as cffi reads them: of the lines with # only the numbers."""
+    text = "\n".join((HERE / name).read_text() for name in ("kinds.h", "injector.h"))
+    without_comments = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r"^#(?!define \w+ +-?\d).*$", "", without_comments, flags=re.MULTILINE)
 
 
 ffibuilder = FFI()

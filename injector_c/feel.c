@@ -1,4 +1,5 @@
-/* What a workload would feel: a shielded loop that notes whenever it was without its CPU. For calibration, beside a real injection. */
+/* What a workload would feel: a shielded loop that notes whenever it was without its CPU. For
+ * calibration, beside a real injection. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -11,10 +12,14 @@ static int become_shielded(int cpu, int priority)
     if (cpu < 0 || cpu >= NB_MAX_CPUS)
         return -EINVAL;
     mask[cpu / 64] = 1ULL << (cpu % 64);
-    return sched_setaffinity(0, sizeof mask, (const cpu_set_t *)mask) || sched_setscheduler(0, SCHED_FIFO, &parameter) ? -errno : 0;
+    return sched_setaffinity(0, sizeof mask, (const cpu_set_t *)mask) ||
+                   sched_setscheduler(0, SCHED_FIFO, &parameter)
+               ? -errno
+               : 0;
 }
 
-int64_t nb_feel(int32_t cpu, int32_t priority, int64_t t0_ns, int64_t length_ns, int64_t threshold_ns, int64_t *gaps, int64_t capacity)
+int64_t nb_feel(int32_t cpu, int32_t priority, int64_t t0_ns, int64_t length_ns,
+                int64_t threshold_ns, int64_t *gaps, int64_t capacity)
 {
     const int error = become_shielded(cpu, priority);
     const struct timespec start = {.tv_sec = t0_ns / NB_SECOND_NS, .tv_nsec = t0_ns % NB_SECOND_NS};

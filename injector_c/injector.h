@@ -1,12 +1,17 @@
-/* What the injector offers; cffi reads this very file, so it holds nothing but declarations and numbers.
+/* What the injector offers; cffi reads this very file, so it holds nothing but declarations and
+ * numbers.
  *
- * An injection is a plan and a log, both flat columns in memory shared between processes, and a few lanes. A lane is one injector
- * process that replays a slice of the plan: at an event's start it takes a CPU, and keeps it for the event's duration. A supervisor
- * process above them ends everything when the workload ends, when the owner (who called nb_start) ends, and at a time limit.
+ * An injection is a plan and a log, both flat columns in memory shared between processes, and a few
+ * lanes. A lane is one injector process that replays a slice of the plan: at an event's start it
+ * takes a CPU, and keeps it for the event's duration. A supervisor process above them ends
+ * everything when the workload ends, when the owner (who called nb_start) ends, and at a time
+ * limit.
  *
- *     nb_start (forks, returns at once) -> nb_wait_ready -> nb_release(t0) -> ... -> nb_stop -> nb_join
+ *     nb_start (forks, returns at once) -> nb_wait_ready -> nb_release(t0)
+ *         -> ... -> nb_stop -> nb_join
  *
- * Functions return 0 or -errno. The columns belong to the caller, and must lie in one MAP_SHARED mapping.
+ * Functions return 0 or -errno. The columns belong to the caller, and must lie in one MAP_SHARED
+ * mapping.
  */
 #ifndef NB_INJECTOR_H
 #define NB_INJECTOR_H
@@ -33,15 +38,19 @@
 /* outcome of an event; a fresh log is all zero */
 #define NB_NOT_REACHED 0
 #define NB_INJECTED 1
-#define NB_LATE 2    /* woke after the allowance, kept its planned duration */
-#define NB_CUT 3     /* the end came in the middle of it */
-#define NB_DROPPED 4 /* woke too late: see lateness */
+#define NB_LATE 2      /* woke after the allowance, kept its planned duration */
+#define NB_CUT 3       /* the end came in the middle of it */
+#define NB_DROPPED 4   /* woke too late: see lateness */
 #define NB_TRUNCATED 5 /* woke late, ended at its planned end */
 
-/* what becomes of an event that wakes after the allowance; one that wakes after give_up_ns is dropped in any case */
-#define NB_CATCH_UP 0 /* it keeps its duration, counted from then; events behind it wait, and pauses between them use lateness up */
-#define NB_DROP 1     /* it is not injected */
-#define NB_TRUNCATE 2 /* it ends when it should have ended: what it missed is not injected */
+/* what becomes of an event that wakes after the allowance; one that wakes after give_up_ns is
+ * dropped in any case */
+/* NB_CATCH_UP: it keeps its duration, counted from then; events behind it wait, and pauses between
+ * them use lateness up */
+#define NB_CATCH_UP 0
+#define NB_DROP 1 /* it is not injected */
+/* it ends when it should have ended: what it missed is not injected */
+#define NB_TRUNCATE 2
 
 /* state of an injection (a futex) */
 #define NB_ARMED 0
@@ -57,7 +66,7 @@
 #define NB_TIME_LIMIT 5
 #define NB_FAILED 6
 
-struct nb_plan { /* one value an event; in each lane by start */
+struct nb_plan {       /* one value an event; in each lane by start */
     int64_t *start_ns; /* from t0 */
     int64_t *duration_ns;
     int8_t *policy;
@@ -66,17 +75,22 @@ struct nb_plan { /* one value an event; in each lane by start */
     double *intensity; /* what it means depends on the kind; NULL where no kind needs it */
 };
 
-struct nb_log { /* one value an event */
-    int64_t *start_ns;    /* the injector had a CPU, from t0 */
-    int64_t *taken_ns;    /* the workload was without that CPU, from t0: the planned start, where the timer took it */
+struct nb_log {        /* one value an event */
+    int64_t *start_ns; /* the injector had a CPU, from t0 */
+    /* the workload was without that CPU, from t0: the planned start, where the timer took it */
+    int64_t *taken_ns;
     int64_t *end_ns;      /* it gave it back, from t0 */
     int64_t *cpu_time_ns; /* it consumed between the two */
-    int64_t *gap_ns;      /* longest time in between without progress: hypervisor, fair server, interrupts */
-    int64_t *preempted_ns; /* of a real-time event: how long others had the CPU meanwhile; the event lasts so much longer */
-    int16_t *ran_on;      /* CPU at the start */
-    int8_t *policy;       /* it really had */
+    /* longest time in between without progress: hypervisor, fair server, interrupts */
+    int64_t *gap_ns;
+    /* of a real-time event: how long others had the CPU meanwhile; the event lasts so much longer
+     */
+    int64_t *preempted_ns;
+    int16_t *ran_on; /* CPU at the start */
+    int8_t *policy;  /* it really had */
     int8_t *outcome;
-    double *achieved; /* in the unit of the intensity; left alone by events that occupy; NULL: nobody asks */
+    /* in the unit of the intensity; left alone by events that occupy; NULL: nobody asks */
+    double *achieved;
 };
 
 struct nb_lane {
@@ -84,7 +98,8 @@ struct nb_lane {
     int64_t count;
     int32_t cpu; /* or NB_ROAM */
     int32_t pid;
-    int32_t error;   /* errno that kept the lane from becoming ready, or its noise from being made */
+    /* errno that kept the lane from becoming ready, or its noise from being made */
+    int32_t error;
     int32_t status;  /* as from waitpid, once reaped */
     int32_t refused; /* changes of policy that the kernel did not permit */
     int32_t killed;  /* by the supervisor: it did not end by itself in time */
@@ -93,24 +108,32 @@ struct nb_lane {
 };
 
 struct nb_rules {
-    int64_t wake_allowance_ns; /* an event that wakes at most so late was on time: waking up is part of the noise */
-    int64_t give_up_ns;        /* an event that wakes later than this is dropped */
-    int64_t exit_cost_ns;      /* what giving the CPU back costs the workload after a real-time event's last instruction... */
-    int64_t exit_most_ns;      /* ...at most; at least 0... */
-    int64_t wake_cost_ns;      /* ...after a wake-up that took so long... */
-    double exit_per_wake;      /* ...and so much more for each ns that it took longer: leaving is as slow as waking was; ... */
-    double exit_per_doubling;  /* ...and so many ns more for each doubling of its length from NB_SHORT_NS: the way out grows cold */
-    int64_t lateness;          /* NB_CATCH_UP, ... */
-    int64_t longest_event_ns;  /* longer ones are refused */
-    int64_t limit_ns;          /* everything ends so long after t0 */
-    int64_t armed_limit_ns;    /* or so long after nb_start, if never released */
-    int64_t realtime_limit_us; /* RLIMIT_RTTIME: the kernel's own watchdog of a lane that never sleeps */
+    /* an event that wakes at most so late was on time: waking up is part of the noise */
+    int64_t wake_allowance_ns;
+    int64_t give_up_ns; /* an event that wakes later than this is dropped */
+    /* what giving the CPU back costs the workload after a real-time event's last instruction... */
+    int64_t exit_cost_ns;
+    int64_t exit_most_ns; /* ...at most; at least 0... */
+    int64_t wake_cost_ns; /* ...after a wake-up that took so long... */
+    /* ...and so much more for each ns that it took longer: leaving is as slow as waking was; ... */
+    double exit_per_wake;
+    /* ...and so many ns more for each doubling of its length from NB_SHORT_NS: the way out grows
+     * cold */
+    double exit_per_doubling;
+    int64_t lateness;         /* NB_CATCH_UP, ... */
+    int64_t longest_event_ns; /* longer ones are refused */
+    int64_t limit_ns;         /* everything ends so long after t0 */
+    int64_t armed_limit_ns;   /* or so long after nb_start, if never released */
+    /* RLIMIT_RTTIME: the kernel's own watchdog of a lane that never sleeps */
+    int64_t realtime_limit_us;
 };
 
 struct nb_control { /* in the shared memory */
     uint32_t state;
     int32_t ended_by;
-    int32_t stay; /* lanes sleep after their last event until they are stopped: ending a process costs the workload milliseconds */
+    /* lanes sleep after their last event until they are stopped: ending a process costs the
+     * workload milliseconds */
+    int32_t stay;
     int32_t reserved;
     int64_t t0_ns;
     int64_t ended_ns; /* CLOCK_MONOTONIC */
@@ -128,7 +151,8 @@ struct nb_injection {
     int32_t lanes_ready;
     int32_t reserved;
     int64_t event_count; /* length of the columns */
-    uint64_t roam[NB_MAX_CPUS / 64]; /* CPUs that lanes with NB_ROAM may run on, a bit each; all zero: every CPU */
+    /* CPUs that lanes with NB_ROAM may run on, a bit each; all zero: every CPU */
+    uint64_t roam[NB_MAX_CPUS / 64];
     struct nb_rules rules;
     struct nb_plan plan;
     struct nb_log log;
@@ -137,7 +161,8 @@ struct nb_injection {
 
 /* -EINVAL: lanes or an event out of order, or out of range; *event is its index, or -1. */
 int nb_check(const struct nb_injection *run, int64_t *event);
-/* Forks supervisor and lanes. workload_pid 0: there is none, the plan or the limit is the end. -ESRCH: it has ended already. */
+/* Forks supervisor and lanes. workload_pid 0: there is none, the plan or the limit is the end.
+ * -ESRCH: it has ended already. */
 int nb_start(struct nb_injection *run, int32_t workload_pid);
 /* -ETIMEDOUT, -EINTR (call again), -ECHILD: a lane failed, its error says why. */
 int nb_wait_ready(struct nb_injection *run, int32_t timeout_ms);
@@ -145,11 +170,14 @@ int nb_wait_ready(struct nb_injection *run, int32_t timeout_ms);
 int nb_release(struct nb_injection *run, int64_t t0_ns);
 /* Asks for the end; returns at once. */
 int nb_stop(struct nb_injection *run);
-/* Waits until every process of the injection is gone and closes the descriptors; -ETIMEDOUT, -EINTR (call again). */
+/* Waits until every process of the injection is gone and closes the descriptors; -ETIMEDOUT, -EINTR
+ * (call again). */
 int nb_join(struct nb_injection *run, int32_t timeout_ms);
 /* Kills and joins, whatever the state. */
 int nb_kill(struct nb_injection *run);
-/* The calling thread becomes a SCHED_FIFO loop on one CPU from t0 on, and stays what it became: call it in a thread of its own. Each pair of
- * gaps is when it was last and when it was again running, from t0. Returns how many there were. */
-int64_t nb_feel(int32_t cpu, int32_t priority, int64_t t0_ns, int64_t length_ns, int64_t threshold_ns, int64_t *gaps, int64_t capacity);
+/* The calling thread becomes a SCHED_FIFO loop on one CPU from t0 on, and stays what it became:
+ * call it in a thread of its own. Each pair of gaps is when it was last and when it was again
+ * running, from t0. Returns how many there were. */
+int64_t nb_feel(int32_t cpu, int32_t priority, int64_t t0_ns, int64_t length_ns,
+                int64_t threshold_ns, int64_t *gaps, int64_t capacity);
 #endif

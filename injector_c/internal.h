@@ -26,8 +26,9 @@ static inline int64_t nb_now_ns(void)
     return nb_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* fork(2) without what libraries have registered by pthread_atfork(3): they lock, allocate and start threads of theirs in the child. Arrow's
- * does, and a supervisor dies of it. POSIX.1-2024; before glibc 2.34 there is only fork. */
+/* fork(2) without what libraries have registered by pthread_atfork(3): they lock, allocate and
+ * start threads of theirs in the child. Arrow's does, and a supervisor dies of it. POSIX.1-2024;
+ * before glibc 2.34 there is only fork. */
 static inline pid_t nb_fork(void)
 {
 #if defined(__GLIBC__) && !__GLIBC_PREREQ(2, 34)
@@ -53,13 +54,15 @@ static inline void nb_set_state(struct nb_control *control, uint32_t state)
     syscall(SYS_futex, &control->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Sleeps while the state is `state`, until when_ns of CLOCK_MONOTONIC (INT64_MAX: for ever), or a signal. Unlike clock_nanosleep
- * it cannot miss a change of state; the timer is the same. */
+/* Sleeps while the state is `state`, until when_ns of CLOCK_MONOTONIC (INT64_MAX: for ever), or a
+ * signal. Unlike clock_nanosleep it cannot miss a change of state; the timer is the same. */
 static inline void nb_sleep_in_state(struct nb_control *control, uint32_t state, int64_t when_ns)
 {
-    const struct timespec when = {.tv_sec = when_ns / NB_SECOND_NS, .tv_nsec = when_ns % NB_SECOND_NS};
-    syscall(SYS_futex, &control->state, FUTEX_WAIT_BITSET, state, when_ns == INT64_MAX ? NULL : &when, NULL,
-            FUTEX_BITSET_MATCH_ANY);
+    const struct timespec when = {
+        .tv_sec = when_ns / NB_SECOND_NS, .tv_nsec = when_ns % NB_SECOND_NS
+    };
+    syscall(SYS_futex, &control->state, FUTEX_WAIT_BITSET, state,
+            when_ns == INT64_MAX ? NULL : &when, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 static inline int nb_until_ms(int64_t time_ns)
@@ -74,12 +77,14 @@ struct nb_actor { /* what an injector process is at the moment */
     int64_t hard_end_ns;
     int asked_policy, asked_priority; /* for the event before */
     int policy, nice;                 /* really had */
-    int64_t owed_ns;                  /* what the event in progress is to take: its duration, less what lateness has cost it */
-    int64_t exit_ns;                  /* what giving the CPU back after it will cost */
-    int64_t counted_ns;               /* CPU time of this process that events account for; -1: begin with the next event */
-    int64_t reading_ns;               /* what reading the clock of CPU time costs */
-    long preemptions;                 /* when the event in progress began */
-    int early_timer;                  /* a timerfd; -1: none. See set_clock_early */
+    /* what the event in progress is to take: its duration, less what lateness has cost it */
+    int64_t owed_ns;
+    int64_t exit_ns; /* what giving the CPU back after it will cost */
+    /* CPU time of this process that events account for; -1: begin with the next event */
+    int64_t counted_ns;
+    int64_t reading_ns; /* what reading the clock of CPU time costs */
+    long preemptions;   /* when the event in progress began */
+    int early_timer;    /* a timerfd; -1: none. See set_clock_early */
 };
 
 static inline bool nb_goes_on(const struct nb_actor *self, int64_t now_ns)
@@ -93,7 +98,8 @@ struct nb_watch { /* descriptors that the supervisor inherits; -1: none */
 
 /* The whole life of the supervisor, from just after its fork. */
 _Noreturn void nb_supervise(struct nb_injection *run, const struct nb_watch *watch);
-/* Everything that may fail or take long, before the owner hears that a lane is ready; 0 or an errno. */
+/* Everything that may fail or take long, before the owner hears that a lane is ready; 0 or an
+ * errno. */
 int nb_prepare(struct nb_actor *self);
 /* Takes a policy if it differs from the one before. */
 void nb_become(struct nb_actor *self, int policy, int priority);

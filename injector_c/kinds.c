@@ -1,7 +1,8 @@
 /* Runs a stressor at its intensity: steps of work, paced against the clock, until the event's end.
  *
- * A stressor is asked for what is due a quantum ahead, works that off at once, and sleeps. What it could not do in time it catches up
- * with, but never for more than DEBT_NS: lateness does not build up, and what is missing shows in what was achieved.
+ * A stressor is asked for what is due a quantum ahead, works that off at once, and sleeps. What it
+ * could not do in time it catches up with, but never for more than DEBT_NS: lateness does not build
+ * up, and what is missing shows in what was achieved.
  */
 #define _GNU_SOURCE
 #include "kinds_internal.h"
@@ -35,7 +36,13 @@ static int64_t spin(int64_t wanted)
 }
 
 static const struct nb_stressor duty = {
-    .arm = arm_duty, .begin = note_cpu, .step = spin, .granule = 1000, .most = SPIN_NS, .quantum_ns = 10000000};
+    .arm = arm_duty,
+    .begin = note_cpu,
+    .step = spin,
+    .granule = 1000,
+    .most = SPIN_NS,
+    .quantum_ns = 10000000
+};
 
 /* A duty is nanoseconds a nanosecond, everything else is counted by the second. */
 static double unit_ns(const struct nb_stressor *stressor)
@@ -44,11 +51,25 @@ static double unit_ns(const struct nb_stressor *stressor)
 }
 
 static const struct nb_stressor *const stressors[NB_KIND_COUNT] = {
-    [NB_DUTY] = &duty, [NB_MEMORY_READ] = &nb_memory_read, [NB_MEMORY_WRITE] = &nb_memory_write,
-    [NB_MEMORY_STREAM] = &nb_memory_stream, [NB_CACHE_L1] = &nb_cache, [NB_CACHE_L2] = &nb_cache, [NB_CACHE_L3] = &nb_cache,
-    [NB_MEMORY_HOLD] = &nb_memory_hold, [NB_MEMORY_LEAK] = &nb_memory_leak, [NB_IO_READ] = &nb_io_read,
-    [NB_IO_WRITE] = &nb_io_write, [NB_IO_SYNC] = &nb_io_sync, [NB_IO_METADATA] = &nb_io_metadata, [NB_NETWORK] = &nb_network,
-    [NB_TIMER] = &nb_timer, [NB_IPI] = &nb_ipi, [NB_TLB] = &nb_tlb, [NB_MIGRATE] = &nb_migrate};
+    [NB_DUTY] = &duty,
+    [NB_MEMORY_READ] = &nb_memory_read,
+    [NB_MEMORY_WRITE] = &nb_memory_write,
+    [NB_MEMORY_STREAM] = &nb_memory_stream,
+    [NB_CACHE_L1] = &nb_cache,
+    [NB_CACHE_L2] = &nb_cache,
+    [NB_CACHE_L3] = &nb_cache,
+    [NB_MEMORY_HOLD] = &nb_memory_hold,
+    [NB_MEMORY_LEAK] = &nb_memory_leak,
+    [NB_IO_READ] = &nb_io_read,
+    [NB_IO_WRITE] = &nb_io_write,
+    [NB_IO_SYNC] = &nb_io_sync,
+    [NB_IO_METADATA] = &nb_io_metadata,
+    [NB_NETWORK] = &nb_network,
+    [NB_TIMER] = &nb_timer,
+    [NB_IPI] = &nb_ipi,
+    [NB_TLB] = &nb_tlb,
+    [NB_MIGRATE] = &nb_migrate
+};
 static const struct nb_stressor *armed; /* of this lane */
 
 static const struct nb_stressor *stressor_of(int kind)
@@ -92,10 +113,12 @@ struct pace {
     int64_t *gap_ns;
 };
 
-/* Units that should have been done by now, and a quantum ahead; at least a granule, so that no event does nothing. */
+/* Units that should have been done by now, and a quantum ahead; at least a granule, so that no
+ * event does nothing. */
 static double due_by(const struct pace *pace, int64_t now_ns)
 {
-    const int64_t ahead_ns = nb_least(now_ns + pace->stressor->quantum_ns, pace->end_ns) - pace->start_ns;
+    const int64_t ahead_ns = nb_least(now_ns + pace->stressor->quantum_ns, pace->end_ns) -
+                             pace->start_ns;
     const double due = pace->stressor->is_level ? pace->level : pace->per_ns * (double)ahead_ns;
     return due > (double)pace->stressor->granule ? due : (double)pace->stressor->granule;
 }
@@ -103,11 +126,14 @@ static double due_by(const struct pace *pace, int64_t now_ns)
 /* When the next quantum's work, or the next step, is due; the end if there is none. */
 static int64_t next_due_ns(const struct pace *pace)
 {
-    const double quantum = pace->per_ns * (double)pace->stressor->quantum_ns, granule = (double)pace->stressor->granule;
-    const double done = pace->done + pace->forgiven, left_ns = (double)(pace->end_ns - pace->start_ns);
+    const double quantum = pace->per_ns * (double)pace->stressor->quantum_ns,
+                 granule = (double)pace->stressor->granule;
+    const double done = pace->done + pace->forgiven,
+                 left_ns = (double)(pace->end_ns - pace->start_ns);
     if (pace->stressor->is_level || done + WHOLE * granule > pace->per_ns * left_ns)
         return pace->end_ns;
-    const double after_ns = (done + (quantum > granule ? quantum : granule)) / pace->per_ns - (double)pace->stressor->quantum_ns;
+    const double after_ns = (done + (quantum > granule ? quantum : granule)) / pace->per_ns -
+                            (double)pace->stressor->quantum_ns;
     return after_ns < left_ns ? pace->start_ns + (int64_t)after_ns : pace->end_ns;
 }
 
@@ -115,13 +141,15 @@ static void nap(struct nb_actor *self, const struct pace *pace, int64_t when_ns)
 {
     if (pace->stressor->rest)
         pace->stressor->rest();
-    nb_sleep_in_state(self->run->control, NB_RELEASED, nb_least(when_ns, nb_least(pace->end_ns, self->hard_end_ns)));
+    nb_sleep_in_state(self->run->control, NB_RELEASED,
+                      nb_least(when_ns, nb_least(pace->end_ns, self->hard_end_ns)));
 }
 
 /* One step; its length counts as a stretch without progress. */
 static int64_t advance(struct pace *pace, int64_t now_ns, double missing)
 {
-    const int64_t wanted = missing < (double)pace->stressor->most ? (int64_t)missing : pace->stressor->most;
+    const int64_t wanted = missing < (double)pace->stressor->most ? (int64_t)missing
+                                                                  : pace->stressor->most;
     const int64_t did = pace->stressor->step(wanted);
     const int64_t took_ns = nb_now_ns() - now_ns;
     if (took_ns > *pace->gap_ns)
@@ -137,7 +165,8 @@ static void forgive(struct pace *pace, double missing)
         pace->forgiven += missing - most;
 }
 
-/* Until the event's end: true; until everything ends: false. After an error, left in *error, the rest of the event is slept. */
+/* Until the event's end: true; until everything ends: false. After an error, left in *error, the
+ * rest of the event is slept. */
 static bool keep_pace(struct nb_actor *self, struct pace *pace, int *error)
 {
     for (;;) {
@@ -156,16 +185,24 @@ static bool keep_pace(struct nb_actor *self, struct pace *pace, int *error)
         if (did < 0)
             *error = (int)-did;
         if (did == 0) /* without a rest: what it waits for may come while it sleeps */
-            nb_sleep_in_state(self->run->control, NB_RELEASED, nb_least(now + STUCK_NS, nb_least(pace->end_ns, self->hard_end_ns)));
+            nb_sleep_in_state(self->run->control, NB_RELEASED,
+                              nb_least(now + STUCK_NS, nb_least(pace->end_ns, self->hard_end_ns)));
     }
 }
 
 /* Steps from start_ns to end_ns; *units: how many were done, or are held. */
-static bool run_paced(struct nb_actor *self, const struct nb_stressor *stressor, int64_t i, const struct nb_span *span, double *units)
+static bool run_paced(struct nb_actor *self, const struct nb_stressor *stressor, int64_t i,
+                      const struct nb_span *span, double *units)
 {
     const double intensity = self->run->plan.intensity[i];
-    struct pace pace = {.stressor = stressor, .per_ns = intensity / unit_ns(stressor), .level = intensity, .start_ns = span->start_ns,
-                        .end_ns = span->end_ns, .gap_ns = &self->run->log.gap_ns[i]};
+    struct pace pace = {
+        .stressor = stressor,
+        .per_ns = intensity / unit_ns(stressor),
+        .level = intensity,
+        .start_ns = span->start_ns,
+        .end_ns = span->end_ns,
+        .gap_ns = &self->run->log.gap_ns[i]
+    };
     int error = 0;
     if (stressor->begin)
         stressor->begin();
@@ -178,13 +215,16 @@ static bool run_paced(struct nb_actor *self, const struct nb_stressor *stressor,
     return whole;
 }
 
-/* An event that woke in time began when it should have: what is due by its end is what was planned. */
+/* An event that woke in time began when it should have: what is due by its end is what was planned.
+ */
 bool nb_kind_run(struct nb_actor *self, int64_t i)
 {
     const struct nb_injection *run = self->run;
     const struct nb_stressor *stressor = stressor_of(run->plan.kind[i]);
     const int64_t planned = run->control->t0_ns + run->plan.start_ns[i], now = nb_now_ns();
-    struct nb_span span = {.start_ns = now - planned > run->rules.wake_allowance_ns ? now : planned};
+    struct nb_span span = {
+        .start_ns = now - planned > run->rules.wake_allowance_ns ? now : planned
+    };
     span.end_ns = span.start_ns + self->owed_ns;
     double units = 0;
     const bool whole = stressor->run ? stressor->run(self, run->plan.intensity[i], &span, &units)

@@ -1,5 +1,5 @@
-/* Shared by kinds.c and the kinds_*.c: what a stressor is, and what those of memory, files and interrupts offer; and by lane.c and
- * supervisor.c: what a lane does with its kind of noise. */
+/* Shared by kinds.c and the kinds_*.c: what a stressor is, and what those of memory, files and
+ * interrupts offer; and by lane.c and supervisor.c: what a lane does with its kind of noise. */
 #ifndef NB_KINDS_INTERNAL_H
 #define NB_KINDS_INTERNAL_H
 #include "internal.h"
@@ -12,26 +12,32 @@ struct nb_span { /* of an event, CLOCK_MONOTONIC */
 };
 
 struct nb_stressor {
-    int (*arm)(const struct nb_injection *run, int kind, int cpu); /* maps, faults in, opens; 0 or -errno */
-    int64_t (*step)(int64_t wanted); /* does about so many units, at least a granule: how many, or -errno; 0: no progress just now */
-    void (*begin)(void);             /* at an event's start, with its policy */
-    void (*rest)(void);              /* before each sleep, and at an event's end */
-    void (*finish)(void);            /* at an event's end: gives back what it took */
+    /* maps, faults in, opens; 0 or -errno */
+    int (*arm)(const struct nb_injection *run, int kind, int cpu);
+    /* does about so many units, at least a granule: how many, or -errno; 0: no progress just now */
+    int64_t (*step)(int64_t wanted);
+    void (*begin)(void);  /* at an event's start, with its policy */
+    void (*rest)(void);   /* before each sleep, and at an event's end */
+    void (*finish)(void); /* at an event's end: gives back what it took */
     void (*disarm)(void);
-    bool (*run)(struct nb_actor *self, double intensity, const struct nb_span *span, double *units); /* in place of paced steps */
-    int64_t granule;    /* units of the smallest step */
-    int64_t most;       /* units of the largest step: short enough to look up every 100 us, where the kernel permits */
+    /* in place of paced steps */
+    bool (*run)(struct nb_actor *self, double intensity, const struct nb_span *span, double *units);
+    int64_t granule; /* units of the smallest step */
+    /* units of the largest step: short enough to look up every 100 us, where the kernel permits */
+    int64_t most;
     int64_t quantum_ns; /* steps are done at once for so long, then it sleeps */
     bool is_level;      /* the intensity is to be reached and held; otherwise it is a rate */
 };
 
-extern const struct nb_stressor nb_memory_read, nb_memory_write, nb_memory_stream, nb_cache, nb_memory_hold, nb_memory_leak;
+extern const struct nb_stressor nb_memory_read, nb_memory_write, nb_memory_stream, nb_cache,
+    nb_memory_hold, nb_memory_leak;
 extern const struct nb_stressor nb_io_read, nb_io_write, nb_io_sync, nb_io_metadata, nb_network;
 extern const struct nb_stressor nb_timer, nb_ipi, nb_tlb, nb_migrate;
 
 /* Makes ready what the lane's events need; 0 or an errno. A lane has events of one kind only. */
 int nb_kinds_arm(const struct nb_injection *run, const struct nb_lane *lane);
-/* Event i, from now on, with its intensity; false if everything ends first. Logs what was achieved. */
+/* Event i, from now on, with its intensity; false if everything ends first. Logs what was achieved.
+ */
 bool nb_kind_run(struct nb_actor *self, int64_t i);
 void nb_kinds_disarm(void);
 bool nb_kind_is_valid(int kind, double intensity);

@@ -1,5 +1,6 @@
-/* Noise of interrupts, as far as user space can make them: timers that expire with nobody waiting, and calls that make the kernel interrupt
- * another CPU. A lane that belongs to a CPU sends from the others to it; a roaming one, to every CPU in turn. */
+/* Noise of interrupts, as far as user space can make them: timers that expire with nobody waiting,
+ * and calls that make the kernel interrupt another CPU. A lane that belongs to a CPU sends from the
+ * others to it; a roaming one, to every CPU in turn. */
 #define _GNU_SOURCE
 #include "kinds_internal.h"
 
@@ -15,7 +16,8 @@
 
 /* Timers: two banks in turn; while one expires, the other is read and set for the window after. */
 
-enum { BANK = 128, LONGEST_WINDOW_NS = 10000000, LEAST_PERIOD_NS = 20000 }; /* closer timers share an interrupt */
+/* closer timers share an interrupt */
+enum { BANK = 128, LONGEST_WINDOW_NS = 10000000, LEAST_PERIOD_NS = 20000 };
 
 static int timers[2][BANK];
 static int timer_count;
@@ -47,7 +49,9 @@ static int arm_timers(const struct nb_injection *run, int kind, int cpu)
 
 static void set_timer(int fd, int64_t when_ns)
 {
-    const struct itimerspec when = {.it_value = {.tv_sec = when_ns / NB_SECOND_NS, .tv_nsec = when_ns % NB_SECOND_NS}};
+    const struct itimerspec when = {
+        .it_value = {.tv_sec = when_ns / NB_SECOND_NS, .tv_nsec = when_ns % NB_SECOND_NS}
+    };
     timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
@@ -65,8 +69,10 @@ static int64_t read_bank(const int *bank, int count)
     return sum;
 }
 
-/* Evenly over the window; what is already past, or after the end, is left out: timers that expire together are one interrupt. */
-static void set_bank(const int *bank, int count, double window_start_ns, double period_ns, int64_t end_ns)
+/* Evenly over the window; what is already past, or after the end, is left out: timers that expire
+ * together are one interrupt. */
+static void set_bank(const int *bank, int count, double window_start_ns, double period_ns,
+                     int64_t end_ns)
 {
     for (int i = 0; i < count; i++) {
         const int64_t when = (int64_t)(window_start_ns + (i + 0.5) * period_ns);
@@ -75,14 +81,16 @@ static void set_bank(const int *bank, int count, double window_start_ns, double 
     }
 }
 
-/* Sets the bank for a window; sleeps until the window before it is over. A window that is past already is left out. */
+/* Sets the bank for a window; sleeps until the window before it is over. A window that is past
+ * already is left out. */
 static int64_t storm(struct nb_actor *self, int count, double period_ns, const struct nb_span *span)
 {
     const double window_ns = period_ns * count;
     const int64_t start_ns = span->start_ns, end_ns = span->end_ns;
     int64_t sum = 0, window = 0, over;
     for (unsigned turn = 0;; turn++) {
-        set_bank(timers[turn % 2], count, (double)start_ns + (double)window * window_ns, period_ns, end_ns);
+        set_bank(timers[turn % 2], count, (double)start_ns + (double)window * window_ns, period_ns,
+                 end_ns);
         over = nb_least(end_ns, start_ns + (int64_t)((double)window * window_ns));
         while (nb_goes_on(self, nb_now_ns()) && nb_now_ns() < over)
             nb_sleep_in_state(self->run->control, NB_RELEASED, nb_least(over, self->hard_end_ns));
@@ -94,9 +102,11 @@ static int64_t storm(struct nb_actor *self, int count, double period_ns, const s
     }
 }
 
-static bool run_timers(struct nb_actor *self, double intensity, const struct nb_span *span, double *units)
+static bool run_timers(struct nb_actor *self, double intensity, const struct nb_span *span,
+                       double *units)
 {
-    const double asked_ns = NB_SECOND_NS / intensity, period_ns = asked_ns > LEAST_PERIOD_NS ? asked_ns : LEAST_PERIOD_NS;
+    const double asked_ns = NB_SECOND_NS / intensity,
+                 period_ns = asked_ns > LEAST_PERIOD_NS ? asked_ns : LEAST_PERIOD_NS;
     const double most = LONGEST_WINDOW_NS / period_ns;
     const int count = most < 1 ? 1 : most > BANK ? BANK : (int)most;
     *units = (double)storm(self, count, period_ns, span);
@@ -166,8 +176,9 @@ static int leave_target(const struct nb_injection *run, int cpu)
     return error || cpu == NB_ROAM ? error : keep_off(cpu);
 }
 
-/* A helper on the target CPU that keeps our memory in use there, for what interrupts only CPUs that use it. It occupies that CPU meanwhile:
- * it runs only while there is something to do, and sleeps in between. */
+/* A helper on the target CPU that keeps our memory in use there, for what interrupts only CPUs that
+ * use it. It occupies that CPU meanwhile: it runs only while there is something to do, and sleeps
+ * in between. */
 
 enum { ASLEEP, AWAKE, ENDING, MISSED_NS = 100000 };
 
@@ -205,7 +216,8 @@ static int start_helper(void)
     const int stuck = keep_off(target_cpu);
     if (stuck)
         return stuck;
-    void *page = mmap(NULL, NB_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *page = mmap(NULL, NB_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                      0);
     if (page == MAP_FAILED)
         return -errno;
     helper.page = page;
@@ -222,10 +234,12 @@ static void match_policy(void)
     struct sched_param priority;
     const int policy = sched_getscheduler(0);
     if (helper.exists && policy >= 0 && sched_getparam(0, &priority) == 0)
-        pthread_setschedparam(helper.thread, policy & ~SCHED_RESET_ON_FORK, &priority); /* refused: it stays an ordinary one */
+        /* refused: it stays an ordinary one */
+        pthread_setschedparam(helper.thread, policy & ~SCHED_RESET_ON_FORK, &priority);
 }
 
-/* Whether it has the target CPU at this very moment, or gets it soon: only then is there anybody to interrupt. */
+/* Whether it has the target CPU at this very moment, or gets it soon: only then is there anybody to
+ * interrupt. */
 static bool helper_runs(void)
 {
     const uint32_t before = __atomic_load_n(&helper.beats, __ATOMIC_ACQUIRE);
@@ -253,8 +267,8 @@ static void end_helper(void)
     helper.exists = false;
 }
 
-/* Function calls: reading another CPU's perf counter makes the kernel ask that CPU, whatever it runs. Where perf isn't permitted, a
- * memory barrier on the CPU of the helper. */
+/* Function calls: reading another CPU's perf counter makes the kernel ask that CPU, whatever it
+ * runs. Where perf isn't permitted, a memory barrier on the CPU of the helper. */
 
 static int counters[NB_MAX_CPUS]; /* descriptor + 1 */
 static int last_target;
@@ -271,7 +285,9 @@ static void close_counters(void)
 
 static bool open_counter(int cpu)
 {
-    struct perf_event_attr nothing = {.type = PERF_TYPE_SOFTWARE, .size = sizeof nothing, .config = PERF_COUNT_SW_DUMMY};
+    struct perf_event_attr nothing = {
+        .type = PERF_TYPE_SOFTWARE, .size = sizeof nothing, .config = PERF_COUNT_SW_DUMMY
+    };
     const long fd = syscall(SYS_perf_event_open, &nothing, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     counters[cpu] = (int)fd + 1;
     return fd >= 0;
@@ -299,15 +315,19 @@ static int64_t call_cpu(int64_t wanted)
     (void)wanted;
     uint64_t value;
     if (helper.exists)
-        return !helper_runs() ? 0 : syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) ? -errno : 1;
+        return !helper_runs()                                                    ? 0
+               : syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) ? -errno
+                                                                                 : 1;
     last_target = target_cpu == NB_ROAM ? next_cpu(last_target) : target_cpu;
     if (last_target == sched_getcpu())
         last_target = next_cpu(last_target);
-    return read(counters[last_target] - 1, &value, sizeof value) == (ssize_t)sizeof value ? 1 : -errno;
+    return read(counters[last_target] - 1, &value, sizeof value) == (ssize_t)sizeof value ? 1
+                                                                                          : -errno;
 }
 
-/* TLB shootdowns: taking the right to write from a page that the helper uses too, and giving it back: each makes the kernel tell the helper's
- * CPU. (By an interrupt; a processor that broadcasts it itself, as those of Arm do, needs none.) */
+/* TLB shootdowns: taking the right to write from a page that the helper uses too, and giving it
+ * back: each makes the kernel tell the helper's CPU. (By an interrupt; a processor that broadcasts
+ * it itself, as those of Arm do, needs none.) */
 
 static int arm_shootdown(const struct nb_injection *run, int kind, int cpu)
 {
@@ -322,12 +342,14 @@ static int64_t shoot_down(int64_t wanted)
     if (!helper_runs())
         return 0;
     __atomic_store_n(helper.page, 1, __ATOMIC_RELAXED);
-    if (mprotect(helper.page, NB_PAGE_BYTES, PROT_READ) || mprotect(helper.page, NB_PAGE_BYTES, PROT_READ | PROT_WRITE))
+    if (mprotect(helper.page, NB_PAGE_BYTES, PROT_READ) ||
+        mprotect(helper.page, NB_PAGE_BYTES, PROT_READ | PROT_WRITE))
         return -errno;
     return 2;
 }
 
-/* Migrations: there and back again; the stopper thread takes the CPU that is left, an interrupt tells the other. */
+/* Migrations: there and back again; the stopper thread takes the CPU that is left, an interrupt
+ * tells the other. */
 
 static int home_cpu;
 
@@ -350,8 +372,26 @@ static int64_t migrate(int64_t wanted)
 
 enum { PACED_NS = 1000000 };
 const struct nb_stressor nb_timer = {.arm = arm_timers, .run = run_timers, .disarm = disarm_timers};
-const struct nb_stressor nb_ipi = {.arm = arm_calls, .begin = match_policy, .step = call_cpu, .rest = rest_helper,
-                                   .disarm = close_counters, .granule = 1, .most = 1, .quantum_ns = PACED_NS};
-const struct nb_stressor nb_tlb = {.arm = arm_shootdown, .begin = match_policy, .step = shoot_down, .rest = rest_helper,
-                                   .disarm = end_helper, .granule = 2, .most = 2, .quantum_ns = PACED_NS};
-const struct nb_stressor nb_migrate = {.arm = arm_migration, .step = migrate, .granule = 2, .most = 2, .quantum_ns = PACED_NS};
+const struct nb_stressor nb_ipi = {
+    .arm = arm_calls,
+    .begin = match_policy,
+    .step = call_cpu,
+    .rest = rest_helper,
+    .disarm = close_counters,
+    .granule = 1,
+    .most = 1,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_tlb = {
+    .arm = arm_shootdown,
+    .begin = match_policy,
+    .step = shoot_down,
+    .rest = rest_helper,
+    .disarm = end_helper,
+    .granule = 2,
+    .most = 2,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_migrate = {
+    .arm = arm_migration, .step = migrate, .granule = 2, .most = 2, .quantum_ns = PACED_NS
+};

@@ -1,5 +1,6 @@
-/* Noise of files and the network. A lane's file has no name as soon as it is open, so that it goes with the process, however that ends; the
- * names of the metadata storm live in the injection's scratch folder, which the supervisor removes when every lane is gone. */
+/* Noise of files and the network. A lane's file has no name as soon as it is open, so that it goes
+ * with the process, however that ends; the names of the metadata storm live in the injection's
+ * scratch folder, which the supervisor removes when every lane is gone. */
 #define _GNU_SOURCE
 #include "kinds_internal.h"
 
@@ -14,7 +15,14 @@
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
-enum { OPERATION_BYTES = 131072, SYNC_BYTES = 524288, LOCAL_DATAGRAM = 16384, DATAGRAM = 1400, NAMES = 8, TMPFS = 0x01021994 };
+enum {
+    OPERATION_BYTES = 131072,
+    SYNC_BYTES = 524288,
+    LOCAL_DATAGRAM = 16384,
+    DATAGRAM = 1400,
+    NAMES = 8,
+    TMPFS = 0x01021994
+};
 
 static struct {
     int fd, other; /* the file, or the sockets that send and receive; or the folder */
@@ -38,7 +46,8 @@ static void disarm(void)
 
 static int map_buffer(void)
 {
-    void *bytes = mmap(NULL, SYNC_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *bytes = mmap(NULL, SYNC_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (bytes == MAP_FAILED)
         return -errno;
     io.buffer = bytes;
@@ -193,7 +202,8 @@ static void remove_entries(int folder)
     _Alignas(struct entry) char space[4096];
     long size;
     while ((size = syscall(SYS_getdents64, folder, space, sizeof space)) > 0)
-        for (long at = 0; at < size; at += ((const struct entry *)(const void *)(space + at))->length)
+        for (long at = 0; at < size;
+             at += ((const struct entry *)(const void *)(space + at))->length)
             unlinkat(folder, ((const struct entry *)(const void *)(space + at))->name, 0);
 }
 
@@ -248,8 +258,9 @@ static int arm_network(const struct nb_injection *run, int kind, int cpu)
     return map_buffer();
 }
 
-/* What arrives is counted; where we cannot see that, what the kernel took. A target where nobody listens is traffic too: it answers a
- * datagram with a refusal, which the next call reports in place of sending. */
+/* What arrives is counted; where we cannot see that, what the kernel took. A target where nobody
+ * listens is traffic too: it answers a datagram with a refusal, which the next call reports in
+ * place of sending. */
 static int64_t send_datagram(int64_t wanted)
 {
     const size_t size = (size_t)nb_least(wanted, io.other < 0 ? DATAGRAM : LOCAL_DATAGRAM);
@@ -257,7 +268,9 @@ static int64_t send_datagram(int64_t wanted)
     if (sent < 0 && errno == ECONNREFUSED)
         sent = send(io.fd, io.buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0)
-        return errno == EAGAIN || errno == ENOBUFS || errno == EINTR || errno == ECONNREFUSED ? 0 : -errno;
+        return errno == EAGAIN || errno == ENOBUFS || errno == EINTR || errno == ECONNREFUSED
+                   ? 0
+                   : -errno;
     if (io.other < 0)
         return sent;
     struct pollfd arrived = {.fd = io.other, .events = POLLIN};
@@ -268,13 +281,43 @@ static int64_t send_datagram(int64_t wanted)
 }
 
 enum { PACED_NS = 1000000, LEAST_DATAGRAM = 512 };
-const struct nb_stressor nb_io_read = {.arm = arm_direct, .step = read_block, .disarm = disarm, .granule = NB_PAGE_BYTES,
-                                       .most = OPERATION_BYTES, .quantum_ns = PACED_NS};
-const struct nb_stressor nb_io_write = {.arm = arm_direct, .step = write_block, .disarm = disarm, .granule = NB_PAGE_BYTES,
-                                        .most = OPERATION_BYTES, .quantum_ns = PACED_NS};
-const struct nb_stressor nb_io_sync = {.arm = arm_buffered, .step = write_and_sync, .disarm = disarm, .granule = NB_PAGE_BYTES,
-                                       .most = SYNC_BYTES, .quantum_ns = PACED_NS};
-const struct nb_stressor nb_io_metadata = {.arm = arm_metadata, .step = create_stat_unlink, .disarm = disarm, .granule = 3, .most = 3,
-                                           .quantum_ns = PACED_NS};
-const struct nb_stressor nb_network = {.arm = arm_network, .step = send_datagram, .disarm = disarm, .granule = LEAST_DATAGRAM,
-                                       .most = LOCAL_DATAGRAM, .quantum_ns = PACED_NS};
+const struct nb_stressor nb_io_read = {
+    .arm = arm_direct,
+    .step = read_block,
+    .disarm = disarm,
+    .granule = NB_PAGE_BYTES,
+    .most = OPERATION_BYTES,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_io_write = {
+    .arm = arm_direct,
+    .step = write_block,
+    .disarm = disarm,
+    .granule = NB_PAGE_BYTES,
+    .most = OPERATION_BYTES,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_io_sync = {
+    .arm = arm_buffered,
+    .step = write_and_sync,
+    .disarm = disarm,
+    .granule = NB_PAGE_BYTES,
+    .most = SYNC_BYTES,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_io_metadata = {
+    .arm = arm_metadata,
+    .step = create_stat_unlink,
+    .disarm = disarm,
+    .granule = 3,
+    .most = 3,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_network = {
+    .arm = arm_network,
+    .step = send_datagram,
+    .disarm = disarm,
+    .granule = LEAST_DATAGRAM,
+    .most = LOCAL_DATAGRAM,
+    .quantum_ns = PACED_NS
+};

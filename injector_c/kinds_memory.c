@@ -1,5 +1,6 @@
-/* Noise of memory: bandwidth, caches, growth and leak. Buffers are mapped and touched when the lane is armed; what grows is only reserved
- * then, and given back at an event's end. Nothing ever takes more than half of what is available. */
+/* Noise of memory: bandwidth, caches, growth and leak. Buffers are mapped and touched when the lane
+ * is armed; what grows is only reserved then, and given back at an event's end. Nothing ever takes
+ * more than half of what is available. */
 #define _GNU_SOURCE
 #include "kinds_internal.h"
 
@@ -16,8 +17,9 @@ static const int64_t LEAST_BUFFER = 64LL << 20, LARGEST_BUFFER = 1LL << 30;
 
 static struct {
     unsigned char *bytes;
-    int64_t size, at;          /* at: where the walk is, or how much is taken */
-    int64_t looked_at, floor;  /* of what grows: last look at the available memory, and what must be left of it */
+    int64_t size, at; /* at: where the walk is, or how much is taken */
+    /* of what grows: last look at the available memory, and what must be left of it */
+    int64_t looked_at, floor;
     int meminfo;
 } memory = {.meminfo = -1};
 
@@ -58,7 +60,8 @@ static int map(int64_t size)
     memory.size = nb_least(size, most) / NB_PAGE_BYTES * NB_PAGE_BYTES;
     if (memory.size < NB_PAGE_BYTES)
         return -ENOMEM;
-    void *bytes = mmap(NULL, (size_t)memory.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *bytes = mmap(NULL, (size_t)memory.size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bytes == MAP_FAILED)
         return -errno;
     memory.bytes = bytes;
@@ -93,7 +96,8 @@ static int arm_touched(int64_t size)
     return 0;
 }
 
-/* Four times the last cache, so that none of it is still there when the walk comes round; with less than twice it would be noise of a cache. */
+/* Four times the last cache, so that none of it is still there when the walk comes round; with less
+ * than twice it would be noise of a cache. */
 static int arm_stream(const struct nb_injection *run, int kind, int cpu)
 {
     (void)kind, (void)cpu;
@@ -103,7 +107,8 @@ static int arm_stream(const struct nb_injection *run, int kind, int cpu)
         if (options->cache_bytes[level] > largest)
             largest = options->cache_bytes[level];
     const int64_t wanted = 4 * largest > LEAST_BUFFER ? 4 * largest : LEAST_BUFFER;
-    const int error = arm_touched(nb_least(nb_least(wanted, LARGEST_BUFFER), options->memory_bytes));
+    const int error = arm_touched(
+        nb_least(nb_least(wanted, LARGEST_BUFFER), options->memory_bytes));
     return error ? error : memory.size < nb_least(2 * largest, LARGEST_BUFFER) ? -ENOMEM : 0;
 }
 
@@ -184,7 +189,8 @@ static int arm_growth(const struct nb_injection *run, int kind, int cpu)
     return 0;
 }
 
-/* Others may be growing too: looks again and again, and stops at half of what was available at first. */
+/* Others may be growing too: looks again and again, and stops at half of what was available at
+ * first. */
 static bool may_grow(void)
 {
     if (memory.at < memory.looked_at + LOOK_BYTES)
@@ -212,15 +218,54 @@ static void shrink(void)
 }
 
 enum { PACED_NS = 1000000 };
-const struct nb_stressor nb_memory_read = {.arm = arm_stream, .step = read_lines, .disarm = disarm, .granule = NB_LINE_BYTES,
-                                           .most = WALK_BYTES, .quantum_ns = PACED_NS};
-const struct nb_stressor nb_memory_write = {.arm = arm_stream, .step = write_lines, .disarm = disarm, .granule = NB_LINE_BYTES,
-                                            .most = WALK_BYTES, .quantum_ns = PACED_NS};
-const struct nb_stressor nb_memory_stream = {.arm = arm_stream, .step = stream_lines, .disarm = disarm, .granule = NB_LINE_BYTES,
-                                             .most = WALK_BYTES, .quantum_ns = PACED_NS};
-const struct nb_stressor nb_cache = {.arm = arm_cache, .step = change_lines, .disarm = disarm, .granule = NB_LINE_BYTES,
-                                     .most = WALK_BYTES, .quantum_ns = PACED_NS};
-const struct nb_stressor nb_memory_hold = {.arm = arm_growth, .step = grow, .finish = shrink, .disarm = disarm, .is_level = true,
-                                           .granule = NB_PAGE_BYTES, .most = GROW_BYTES, .quantum_ns = PACED_NS};
-const struct nb_stressor nb_memory_leak = {.arm = arm_growth, .step = grow, .finish = shrink, .disarm = disarm,
-                                           .granule = NB_PAGE_BYTES, .most = GROW_BYTES, .quantum_ns = PACED_NS};
+const struct nb_stressor nb_memory_read = {
+    .arm = arm_stream,
+    .step = read_lines,
+    .disarm = disarm,
+    .granule = NB_LINE_BYTES,
+    .most = WALK_BYTES,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_memory_write = {
+    .arm = arm_stream,
+    .step = write_lines,
+    .disarm = disarm,
+    .granule = NB_LINE_BYTES,
+    .most = WALK_BYTES,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_memory_stream = {
+    .arm = arm_stream,
+    .step = stream_lines,
+    .disarm = disarm,
+    .granule = NB_LINE_BYTES,
+    .most = WALK_BYTES,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_cache = {
+    .arm = arm_cache,
+    .step = change_lines,
+    .disarm = disarm,
+    .granule = NB_LINE_BYTES,
+    .most = WALK_BYTES,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_memory_hold = {
+    .arm = arm_growth,
+    .step = grow,
+    .finish = shrink,
+    .disarm = disarm,
+    .is_level = true,
+    .granule = NB_PAGE_BYTES,
+    .most = GROW_BYTES,
+    .quantum_ns = PACED_NS
+};
+const struct nb_stressor nb_memory_leak = {
+    .arm = arm_growth,
+    .step = grow,
+    .finish = shrink,
+    .disarm = disarm,
+    .granule = NB_PAGE_BYTES,
+    .most = GROW_BYTES,
+    .quantum_ns = PACED_NS
+};

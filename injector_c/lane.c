@@ -1,9 +1,12 @@
-/* The injector process: replays its lane's slice of the plan (Persson et al. 2025, section 4.3, Listing 1).
+/* The injector process: replays its lane's slice of the plan (Persson et al. 2025, section 4.3,
+ * Listing 1).
  *
- * For each event: switch the scheduling policy if it differs, sleep until the planned start, occupy the CPU. The workload loses the CPU
- * when the timer fires, so waking up is already part of the noise, and so is giving the CPU back: a real-time event stops so long before
- * its planned end that the workload goes on at that end. A thread's recorded noise is the CPU time from one switch to the next, so an
- * ordinary event ends when this process has used that much since the event before, however long it takes.
+ * For each event: switch the scheduling policy if it differs, sleep until the planned start, occupy
+ * the CPU. The workload loses the CPU when the timer fires, so waking up is already part of the
+ * noise, and so is giving the CPU back: a real-time event stops so long before its planned end that
+ * the workload goes on at that end. A thread's recorded noise is the CPU time from one switch to
+ * the next, so an ordinary event ends when this process has used that much since the event before,
+ * however long it takes.
  */
 #define _GNU_SOURCE
 #include "kinds_internal.h"
@@ -27,9 +30,11 @@ void nb_become(struct nb_actor *self, int policy, int priority)
     self->asked_policy = policy;
     self->asked_priority = priority;
     bool done = true;
-    if ((realtime || policy != self->policy) && (done = sched_setscheduler(0, policy, &parameter) == 0))
+    if ((realtime || policy != self->policy) &&
+        (done = sched_setscheduler(0, policy, &parameter) == 0))
         self->policy = policy;
-    if (!realtime && priority != self->nice && (done = setpriority(PRIO_PROCESS, 0, priority) == 0 && done))
+    if (!realtime && priority != self->nice &&
+        (done = setpriority(PRIO_PROCESS, 0, priority) == 0 && done))
         self->nice = priority;
     self->lane->refused += !done;
 }
@@ -43,7 +48,8 @@ static bool sleep_until(const struct nb_actor *self, int64_t when_ns)
             return false;
         if (now >= when_ns)
             return true;
-        nb_sleep_in_state(self->run->control, NB_RELEASED, when_ns < self->hard_end_ns ? when_ns : self->hard_end_ns);
+        nb_sleep_in_state(self->run->control, NB_RELEASED,
+                          when_ns < self->hard_end_ns ? when_ns : self->hard_end_ns);
     }
 }
 
@@ -62,15 +68,17 @@ static bool spin_until(const struct nb_actor *self, int64_t end_ns, int64_t *gap
     return true;
 }
 
-/* Waits for an event's start. In a pause that is too short to leave and come back, real-time noise keeps the CPU: leaving would give the
- * workload nothing. */
+/* Waits for an event's start. In a pause that is too short to leave and come back, real-time noise
+ * keeps the CPU: leaving would give the workload nothing. */
 static bool wait_until(const struct nb_actor *self, int64_t start_ns, bool *slept)
 {
     const struct nb_rules *rules = &self->run->rules;
     const int64_t pause = start_ns - nb_now_ns();
     int64_t gap_ns = 0;
-    *slept = pause > 0 && !(nb_is_realtime(self->policy) && pause < rules->wake_cost_ns + rules->exit_cost_ns);
-    return *slept ? sleep_until(self, start_ns) : nb_goes_on(self, nb_now_ns()) && spin_until(self, start_ns, &gap_ns);
+    *slept = pause > 0 &&
+             !(nb_is_realtime(self->policy) && pause < rules->wake_cost_ns + rules->exit_cost_ns);
+    return *slept ? sleep_until(self, start_ns)
+                  : nb_goes_on(self, nb_now_ns()) && spin_until(self, start_ns, &gap_ns);
 }
 
 /* How often somebody else has taken the CPU from this thread. */
@@ -80,8 +88,9 @@ static long count_preemptions(void)
     return getrusage(RUSAGE_THREAD, &use) ? 0 : use.ru_nivcsw;
 }
 
-/* Keeps the CPU busy until end_ns. What others have of it meanwhile (noise of a higher priority, the kernel's fair server) is made up for;
- * interrupts and the hypervisor stop the workload just as well, and are not. */
+/* Keeps the CPU busy until end_ns. What others have of it meanwhile (noise of a higher priority,
+ * the kernel's fair server) is made up for; interrupts and the hypervisor stop the workload just as
+ * well, and are not. */
 static bool hold_until(struct nb_actor *self, int64_t i, int64_t end_ns)
 {
     const struct nb_log *log = &self->run->log;
@@ -106,9 +115,10 @@ static bool hold_until(struct nb_actor *self, int64_t i, int64_t end_ns)
     return true;
 }
 
-/* Keeps the CPU busy until this thread has used end_ns of CPU time. That clock is a system call, but it is never faster than the wall
- * clock: spinning for what is left on the wall clock cannot overshoot, and few readings are enough. The reading that accounts for the
- * event is a part of it. */
+/* Keeps the CPU busy until this thread has used end_ns of CPU time. That clock is a system call,
+ * but it is never faster than the wall clock: spinning for what is left on the wall clock cannot
+ * overshoot, and few readings are enough. The reading that accounts for the event is a part of it.
+ */
 static bool consume_until(const struct nb_actor *self, int64_t end_ns, int64_t *gap_ns)
 {
     int64_t left;
@@ -123,25 +133,30 @@ static bool occupy(struct nb_actor *self, int64_t i, int64_t cpu_ns)
     const struct nb_injection *run = self->run;
     if (!nb_is_realtime(self->policy))
         return consume_until(self, cpu_ns + self->owed_ns, &run->log.gap_ns[i]);
-    return hold_until(self, i, run->control->t0_ns + run->log.taken_ns[i] + self->owed_ns - self->exit_ns);
+    return hold_until(self, i,
+                      run->control->t0_ns + run->log.taken_ns[i] + self->owed_ns - self->exit_ns);
 }
 
-/* Does what event i asks for, from now on; false if everything ends first. The one place that knows of kinds of noise. */
+/* Does what event i asks for, from now on; false if everything ends first. The one place that knows
+ * of kinds of noise. */
 static bool execute(struct nb_actor *self, int64_t i, int64_t cpu_ns)
 {
     const int8_t *kind = self->run->plan.kind;
     return kind && kind[i] != NB_OCCUPY ? nb_kind_run(self, i) : occupy(self, i, cpu_ns);
 }
 
-/* Since when the workload is without this CPU. A real-time event that was slept for took it when the timer fired, one that follows
- * another without a pause has it already; any other has it from now on. */
-static int64_t taken_from(const struct nb_actor *self, int64_t start_ns, int64_t wake_ns, bool slept)
+/* Since when the workload is without this CPU. A real-time event that was slept for took it when
+ * the timer fired, one that follows another without a pause has it already; any other has it from
+ * now on. */
+static int64_t taken_from(const struct nb_actor *self, int64_t start_ns, int64_t wake_ns,
+                          bool slept)
 {
     const int64_t allowance = slept ? self->run->rules.wake_allowance_ns : CHAIN_NS;
     return nb_is_realtime(self->policy) && wake_ns - start_ns <= allowance ? start_ns : wake_ns;
 }
 
-/* What becomes of an event that woke so late: up to the allowance it was on time, waking up is a part of it. */
+/* What becomes of an event that woke so late: up to the allowance it was on time, waking up is a
+ * part of it. */
 static int judge(const struct nb_rules *rules, int64_t late_ns, int64_t duration_ns)
 {
     if (late_ns <= rules->wake_allowance_ns)
@@ -162,19 +177,23 @@ static double doublings(int64_t duration_ns)
     return count;
 }
 
-/* Leaving goes the same way through the kernel as waking up; when that was slow a moment ago (cold caches, a busy host), so is this. While
- * an event lasts, nobody goes that way, and others fill the caches. */
-static int64_t predict_exit(const struct nb_rules *rules, int64_t late_ns, bool slept, int64_t duration_ns)
+/* Leaving goes the same way through the kernel as waking up; when that was slow a moment ago (cold
+ * caches, a busy host), so is this. While an event lasts, nobody goes that way, and others fill the
+ * caches. */
+static int64_t predict_exit(const struct nb_rules *rules, int64_t late_ns, bool slept,
+                            int64_t duration_ns)
 {
     const bool told = slept && late_ns <= rules->wake_allowance_ns;
-    const double more = (told ? rules->exit_per_wake * (double)(late_ns - rules->wake_cost_ns) : 0)
-                        + rules->exit_per_doubling * doublings(duration_ns);
+    const double more = (told ? rules->exit_per_wake * (double)(late_ns - rules->wake_cost_ns)
+                              : 0) +
+                        rules->exit_per_doubling * doublings(duration_ns);
     const double cost = (double)rules->exit_cost_ns + more;
-    return cost < 0 ? 0 : cost > (double)rules->exit_most_ns ? rules->exit_most_ns : (int64_t)cost;
+    return cost<0 ? 0 : cost>(double) rules->exit_most_ns ? rules->exit_most_ns : (int64_t)cost;
 }
 
-/* CPU time of this process at which the event began. An ordinary one begins where the one before it ended: falling asleep and waking up
- * in between is CPU time that the workload is without, and a trace counts it too. */
+/* CPU time of this process at which the event began. An ordinary one begins where the one before it
+ * ended: falling asleep and waking up in between is CPU time that the workload is without, and a
+ * trace counts it too. */
 static int64_t begin_counting(struct nb_actor *self)
 {
     const int64_t now = nb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -191,18 +210,22 @@ static void end_counting(struct nb_actor *self, int64_t i, int64_t cpu_ns, int o
     }
 }
 
-/* Falling asleep sets the CPU's clock event if the timer of the next start is the first to come: 5 us and more on a virtual machine, which
- * the workload would lose after the event's end. With another timer for the same moment, which wakes nobody, it is set within the event. */
+/* Falling asleep sets the CPU's clock event if the timer of the next start is the first to come: 5
+ * us and more on a virtual machine, which the workload would lose after the event's end. With
+ * another timer for the same moment, which wakes nobody, it is set within the event. */
 static void set_clock_early(const struct nb_actor *self, int64_t i)
 {
     const struct nb_injection *run = self->run;
     const int64_t t0 = run->control->t0_ns, next = i + 1;
-    if (self->early_timer < 0 || next >= self->lane->first + self->lane->count || !nb_is_realtime(self->policy))
+    if (self->early_timer < 0 || next >= self->lane->first + self->lane->count ||
+        !nb_is_realtime(self->policy))
         return;
     const int64_t when = t0 + run->plan.start_ns[next];
     if (when <= t0 + run->log.taken_ns[i] + self->owed_ns)
         return;
-    const struct itimerspec timer = {.it_value = {.tv_sec = when / NB_SECOND_NS, .tv_nsec = when % NB_SECOND_NS}};
+    const struct itimerspec timer = {
+        .it_value = {.tv_sec = when / NB_SECOND_NS, .tv_nsec = when % NB_SECOND_NS}
+    };
     timerfd_settime(self->early_timer, TFD_TIMER_ABSTIME, &timer, NULL);
 }
 
@@ -210,7 +233,8 @@ void nb_replay_event(struct nb_actor *self, int64_t i)
 {
     const struct nb_injection *run = self->run;
     const struct nb_log *log = &run->log;
-    const int64_t t0 = run->control->t0_ns, start = t0 + run->plan.start_ns[i], duration = run->plan.duration_ns[i];
+    const int64_t t0 = run->control->t0_ns, start = t0 + run->plan.start_ns[i],
+                  duration = run->plan.duration_ns[i];
     bool slept;
     nb_become(self, run->plan.policy[i], run->plan.priority[i]);
     if (!wait_until(self, start, &slept))
@@ -246,8 +270,15 @@ int nb_lane_main(struct nb_injection *run, struct nb_lane *lane, int ready_fd)
 {
     const struct sched_param none = {0};
     sched_setscheduler(0, SCHED_OTHER, &none);
-    struct nb_actor self = {.run = run, .lane = lane, .hard_end_ns = INT64_MAX, .asked_policy = -1, .policy = NB_OTHER,
-                            .counted_ns = -1, .early_timer = -1};
+    struct nb_actor self = {
+        .run = run,
+        .lane = lane,
+        .hard_end_ns = INT64_MAX,
+        .asked_policy = -1,
+        .policy = NB_OTHER,
+        .counted_ns = -1,
+        .early_timer = -1
+    };
     self.nice = getpriority(PRIO_PROCESS, 0);
     lane->error = nb_prepare(&self);
     if (lane->error || write(ready_fd, "r", 1) != 1)
@@ -260,6 +291,7 @@ int nb_lane_main(struct nb_injection *run, struct nb_lane *lane, int ready_fd)
     nb_kinds_disarm();
     while (run->control->stay && nb_state(run->control) == NB_RELEASED)
         nb_sleep_in_state(run->control, NB_RELEASED, INT64_MAX);
-    sched_setscheduler(0, SCHED_OTHER, &none); /* the copy of the owner's memory is given back as an ordinary process */
+    /* the copy of the owner's memory is given back as an ordinary process */
+    sched_setscheduler(0, SCHED_OTHER, &none);
     return 0;
 }

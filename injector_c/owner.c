@@ -1,4 +1,5 @@
-/* The owner's side: what Python calls. Checks the plan, forks the supervisor, tells it when to release and to stop, waits for its end. */
+/* The owner's side: what Python calls. Checks the plan, forks the supervisor, tells it when to
+ * release and to stop, waits for its end. */
 #define _GNU_SOURCE
 #include "kinds_internal.h"
 
@@ -18,13 +19,15 @@ static bool in_order(const struct nb_injection *run, int64_t i, int64_t before_n
 {
     const struct nb_plan *plan = &run->plan;
     const int policy = plan->policy[i], priority = plan->priority[i];
-    const bool realtime = nb_is_realtime(policy) && priority >= 1 && priority <= NB_HIGHEST_PRIORITY;
+    const bool realtime = nb_is_realtime(policy) && priority >= 1 &&
+                          priority <= NB_HIGHEST_PRIORITY;
     const bool known = policy == NB_OTHER || policy == NB_BATCH || policy == NB_IDLE;
     const int64_t start = plan->start_ns[i], duration = plan->duration_ns[i];
     const int kind = plan->kind ? plan->kind[i] : NB_OCCUPY;
     const int64_t longest = kind == NB_OCCUPY ? run->rules.longest_event_ns : run->rules.limit_ns;
-    return (realtime || (known && priority >= -20 && priority <= 19)) && start >= before_ns && start < INT64_MAX / 4 &&
-           duration >= 0 && duration <= longest && nb_kind_is_valid(kind, plan->intensity ? plan->intensity[i] : 0);
+    return (realtime || (known && priority >= -20 && priority <= 19)) && start >= before_ns &&
+           start < INT64_MAX / 4 && duration >= 0 && duration <= longest &&
+           nb_kind_is_valid(kind, plan->intensity ? plan->intensity[i] : 0);
 }
 
 static bool rules_hold(const struct nb_rules *rules)
@@ -34,21 +37,25 @@ static bool rules_hold(const struct nb_rules *rules)
     const int64_t times[] = {rules->wake_allowance_ns, rules->give_up_ns, rules->longest_event_ns};
     const int64_t costs[] = {rules->exit_cost_ns, rules->exit_most_ns, rules->wake_cost_ns};
     for (int i = 0; i < 3; i++)
-        if (positive[i] <= 0 || positive[i] > most || times[i] < 0 || times[i] > most || costs[i] < 0 || costs[i] > NB_SECOND_NS)
+        if (positive[i] <= 0 || positive[i] > most || times[i] < 0 || times[i] > most ||
+            costs[i] < 0 || costs[i] > NB_SECOND_NS)
             return false;
-    return rules->exit_per_wake >= 0 && rules->exit_per_wake <= 10 && rules->exit_per_doubling >= 0 &&
-           rules->exit_per_doubling <= NB_SECOND_NS && rules->lateness >= NB_CATCH_UP && rules->lateness <= NB_TRUNCATE;
+    return rules->exit_per_wake >= 0 && rules->exit_per_wake <= 10 &&
+           rules->exit_per_doubling >= 0 && rules->exit_per_doubling <= NB_SECOND_NS &&
+           rules->lateness >= NB_CATCH_UP && rules->lateness <= NB_TRUNCATE;
 }
 
 int nb_check(const struct nb_injection *run, int64_t *event)
 {
     *event = -1;
-    if (run->lane_count < 1 || run->lane_count > NB_MAX_LANES || run->event_count < 0 || !rules_hold(&run->rules))
+    if (run->lane_count < 1 || run->lane_count > NB_MAX_LANES || run->event_count < 0 ||
+        !rules_hold(&run->rules))
         return -EINVAL;
     for (int lane = 0; lane < run->lane_count; lane++) {
         const struct nb_lane *slice = &run->lanes[lane];
-        if (slice->cpu < NB_ROAM || slice->cpu >= NB_MAX_CPUS || slice->first < 0 || slice->first > run->event_count ||
-            slice->count < 0 || slice->count > run->event_count - slice->first)
+        if (slice->cpu < NB_ROAM || slice->cpu >= NB_MAX_CPUS || slice->first < 0 ||
+            slice->first > run->event_count || slice->count < 0 ||
+            slice->count > run->event_count - slice->first)
             return -EINVAL;
         int64_t before_ns = 0;
         for (int64_t i = slice->first; i < slice->first + slice->count; i++) {
@@ -149,7 +156,8 @@ int nb_wait_ready(struct nb_injection *run, int32_t timeout_ms)
         const int error = wait_readable(run->ready_fd, limit_ns);
         if (error)
             return error;
-        const ssize_t got = read(run->ready_fd, bytes, (size_t)(run->lane_count - run->lanes_ready));
+        const ssize_t got = read(run->ready_fd, bytes,
+                                 (size_t)(run->lane_count - run->lanes_ready));
         if (got <= 0)
             return got < 0 ? -errno : -ECHILD;
         run->lanes_ready += (int32_t)got;
@@ -171,11 +179,13 @@ int nb_release(struct nb_injection *run, int64_t t0_ns)
     if (run->control_fd < 0 || nb_state(run->control) != NB_ARMED)
         return -ESRCH;
     run->control->t0_ns = t0_ns;
-    if (!__atomic_compare_exchange_n(&run->control->state, &armed, NB_RELEASED, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (!__atomic_compare_exchange_n(&run->control->state, &armed, NB_RELEASED, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return -ESRCH;
     syscall(SYS_futex, &run->control->state, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     const int error = tell_supervisor(run, 'g');
-    return error == -ESRCH ? 0 : error; /* a short plan may be over by now: nb_join says how it ended */
+    /* a short plan may be over by now: nb_join says how it ended */
+    return error == -ESRCH ? 0 : error;
 }
 
 int nb_stop(struct nb_injection *run)
@@ -199,7 +209,8 @@ static int wait_gone(pid_t pid, int32_t *status, int64_t limit_ns)
     return 0;
 }
 
-/* After the death of the supervisor itself the lanes are dying too; a child subreaper inherits them. */
+/* After the death of the supervisor itself the lanes are dying too; a child subreaper inherits
+ * them. */
 static int wait_orphans(struct nb_injection *run, int64_t limit_ns)
 {
     for (int i = 0; i < run->lane_count; i++) {

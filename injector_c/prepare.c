@@ -1,5 +1,5 @@
-/* What an injector process does before it is ready: its CPUs, its limits, its memory, and a rehearsal. Nothing of it may happen later, when
- * the workload would feel it.
+/* What an injector process does before it is ready: its CPUs, its limits, its memory, and a
+ * rehearsal. Nothing of it may happen later, when the workload would feel it.
  */
 #define _GNU_SOURCE
 #include "kinds_internal.h"
@@ -29,8 +29,9 @@ static void limit(int resource, rlim_t value)
     setrlimit(resource, &both);
 }
 
-/* Locks (else at least touches) the shared columns and a stretch of stack: no page fault once the replay has begun. The memory that was
- * inherited from the owner stays as it is: locking that would copy all of it. */
+/* Locks (else at least touches) the shared columns and a stretch of stack: no page fault once the
+ * replay has begun. The memory that was inherited from the owner stays as it is: locking that would
+ * copy all of it. */
 static void settle_memory(const struct nb_injection *run)
 {
     volatile unsigned char stack[65536];
@@ -44,19 +45,32 @@ static void settle_memory(const struct nb_injection *run)
         (void)byte[i];
 }
 
-/* Replays one event of each policy of its own, so that the code of the replay is mapped and both changes of policy have been tried; ends
- * as an ordinary process. */
+/* Replays one event of each policy of its own, so that the code of the replay is mapped and both
+ * changes of policy have been tried; ends as an ordinary process. */
 static void rehearse(struct nb_actor *self, int priority)
 {
-    int64_t start[2] = {0, 60000}, duration[2] = {20000, 20000}, begin[2], taken[2], end[2], cpu[2], gap[2] = {0}, preempted[2] = {0};
-    int8_t policy[2] = {NB_FIFO, NB_OTHER}, priorities[2] = {(int8_t)priority, 0}, had[2], outcome[2];
+    int64_t start[2] = {0, 60000}, duration[2] = {20000, 20000}, begin[2], taken[2], end[2], cpu[2],
+            gap[2] = {0}, preempted[2] = {0};
+    int8_t policy[2] = {NB_FIFO, NB_OTHER}, priorities[2] = {(int8_t)priority, 0}, had[2],
+           outcome[2];
     int16_t ran_on[2];
     struct nb_control control = {.state = NB_RELEASED, .t0_ns = nb_now_ns()};
     struct nb_lane lane = {.count = 2};
     struct nb_injection run = {.control = &control, .rules = self->run->rules};
-    run.plan = (struct nb_plan){.start_ns = start, .duration_ns = duration, .policy = policy, .priority = priorities};
-    run.log = (struct nb_log){.start_ns = begin, .taken_ns = taken, .end_ns = end, .cpu_time_ns = cpu, .gap_ns = gap,
-                              .preempted_ns = preempted, .ran_on = ran_on, .policy = had, .outcome = outcome};
+    run.plan = (struct nb_plan){
+        .start_ns = start, .duration_ns = duration, .policy = policy, .priority = priorities
+    };
+    run.log = (struct nb_log){
+        .start_ns = begin,
+        .taken_ns = taken,
+        .end_ns = end,
+        .cpu_time_ns = cpu,
+        .gap_ns = gap,
+        .preempted_ns = preempted,
+        .ran_on = ran_on,
+        .policy = had,
+        .outcome = outcome
+    };
     struct nb_actor rehearsing = *self;
     rehearsing.run = &run;
     rehearsing.lane = &lane;
@@ -73,7 +87,8 @@ static int64_t time_reading(void)
 {
     int64_t least = NB_SECOND_NS;
     for (int i = 0; i < 16; i++) {
-        const int64_t before = nb_clock_ns(CLOCK_THREAD_CPUTIME_ID), took = nb_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+        const int64_t before = nb_clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                      took = nb_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
         least = took < least ? took : least;
     }
     return least;

@@ -1,8 +1,10 @@
-/* The supervisor: forks the injectors of an injection, and ends all of them when there is a reason to.
+/* The supervisor: forks the injectors of an injection, and ends all of them when there is a reason
+ * to.
  *
- * It was forked from a large, many-threaded Python: only system calls are made, nothing is allocated, and every inherited descriptor is closed
- * but the ones that are watched. Injectors die with the supervisor (PR_SET_PDEATHSIG); the supervisor watches the owner by pidfd and by
- * a socket, and not by PR_SET_PDEATHSIG, because that one fires when the *thread* that forked ends.
+ * It was forked from a large, many-threaded Python: only system calls are made, nothing is
+ * allocated, and every inherited descriptor is closed but the ones that are watched. Injectors die
+ * with the supervisor (PR_SET_PDEATHSIG); the supervisor watches the owner by pidfd and by a
+ * socket, and not by PR_SET_PDEATHSIG, because that one fires when the *thread* that forked ends.
  */
 #define _GNU_SOURCE
 #include "kinds_internal.h"
@@ -58,13 +60,15 @@ static void rise_above(const struct nb_injection *run)
         sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &highest);
 }
 
-static void become_lane(struct nb_injection *run, struct nb_lane *lane, pid_t supervisor, const struct nb_watch *watch)
+static void become_lane(struct nb_injection *run, struct nb_lane *lane, pid_t supervisor,
+                        const struct nb_watch *watch)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != supervisor)
         _exit(1);
     name_process("nb-injector");
-    lane->pid = getpid(); /* as the supervisor notes too, but perhaps only after this lane is ready */
+    /* as the supervisor notes too, but perhaps only after this lane is ready */
+    lane->pid = getpid();
     close(watch->control);
     close(watch->owner);
     if (watch->workload >= 0)
@@ -97,7 +101,8 @@ static int fork_lanes(struct nb_injection *run, const struct nb_watch *watch, in
     return run->lanes[run->lane_count - 1].pid ? 0 : EAGAIN;
 }
 
-/* The owner writes 'g' when it has released the lanes (the limit counts from t0), 's' to stop; it closes the socket, or dies, to stop. */
+/* The owner writes 'g' when it has released the lanes (the limit counts from t0), 's' to stop; it
+ * closes the socket, or dies, to stop. */
 static bool owner_goes_on(int control, int *ended_by)
 {
     char word;
@@ -119,8 +124,12 @@ static bool only_stay(const struct nb_injection *run)
 static int wait_for_end(const struct nb_injection *run, const struct nb_watch *watch, int done)
 {
     int64_t limit_ns = nb_now_ns() + run->rules.armed_limit_ns;
-    struct pollfd fds[] = {{.fd = watch->workload, .events = POLLIN}, {.fd = watch->owner, .events = POLLIN},
-                           {.fd = done, .events = POLLIN}, {.fd = watch->control, .events = POLLIN}};
+    struct pollfd fds[] = {
+        {.fd = watch->workload, .events = POLLIN},
+        {.fd = watch->owner, .events = POLLIN},
+        {.fd = done, .events = POLLIN},
+        {.fd = watch->control, .events = POLLIN}
+    };
     for (;;) {
         int ended_by;
         if (poll(fds, 4, nb_until_ms(limit_ns)) < 0)
@@ -146,7 +155,8 @@ static void end_lanes(struct nb_injection *run, int done)
 {
     struct pollfd all_gone = {.fd = done, .events = POLLIN};
     nb_set_state(run->control, NB_STOPPING);
-    const bool gone = poll(&all_gone, 1, GRACE_MS) > 0; /* or on its way: a lane's descriptors close shortly before it can be waited for */
+    /* or on its way: a lane's descriptors close shortly before it can be waited for */
+    const bool gone = poll(&all_gone, 1, GRACE_MS) > 0;
     for (int i = 0; i < run->lane_count; i++) {
         struct nb_lane *lane = &run->lanes[i];
         lane->killed = lane->pid > 0 && waitpid(lane->pid, &lane->status, gone ? 0 : WNOHANG) == 0;
@@ -154,7 +164,8 @@ static void end_lanes(struct nb_injection *run, int done)
             kill(lane->pid, SIGKILL);
     }
     for (int i = 0; i < run->lane_count; i++)
-        while (run->lanes[i].killed && waitpid(run->lanes[i].pid, &run->lanes[i].status, 0) < 0 && errno == EINTR)
+        while (run->lanes[i].killed && waitpid(run->lanes[i].pid, &run->lanes[i].status, 0) < 0 &&
+               errno == EINTR)
             ;
 }
 
@@ -162,7 +173,9 @@ void nb_supervise(struct nb_injection *run, const struct nb_watch *watch)
 {
     const int kept[] = {watch->control, watch->workload, watch->owner, watch->ready};
     int done = -1;
-    setpgid(0, 0); /* Ctrl-C is for the owner; not a session of its own: autogroups would change who gets which share of a CPU */
+    /* Ctrl-C is for the owner; not a session of its own: autogroups would change who gets which
+     * share of a CPU */
+    setpgid(0, 0);
     default_signals();
     name_process("nb-supervisor");
     close_all_but(kept, 4);

@@ -1,12 +1,13 @@
-"""Builds nbhelpers.simulation._simulator from every .c file here: API mode, limited ABI; setup.py and
-nothing else runs this.
+"""Builds nbhelpers.simulation._simulator (API mode, limited ABI); run by setup.py only.
 
-`simulator.h` holds what all share; what Python calls in NAME.c is declared in NAME.h (a .c without
-such a header is internal). These headers are real C, and cffi reads them but for the lines that
-begin with '#'. NB_SANITIZE=address,undefined builds with sanitizers.
+Every .c file here is compiled. `simulator.h` holds what all share. What Python calls in NAME.c is
+declared in NAME.h; a .c without such a header is internal. cffi reads these headers, which are
+real C, without comments and without the lines that begin with '#'.
+NB_SANITIZE=address,undefined builds with sanitizers.
 """
 
 import os
+import re
 from pathlib import Path
 
 from cffi import FFI
@@ -22,9 +23,10 @@ SANITIZE = (
 
 
 def declarations() -> str:
-    """The headers without the lines that cffi's parser does not know."""
+    """The headers as cffi reads them: without comments and the preprocessor's lines."""
     text = "\n".join((HERE / name).read_text() for name in HEADERS)
-    return "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    without_comments = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r"^#.*$", "", without_comments, flags=re.MULTILINE)
 
 
 ffibuilder = FFI()

@@ -1,10 +1,13 @@
-/* The discrete-event engine: events in the order of (time, seq), as the reference simulator takes them, on leaner structures.
+/* The discrete-event engine: events in the order of (time, seq), as the reference simulator takes
+ * them, on leaner structures.
  *
- * An operation is released when all that it needs is done (or has begun) and then stands in the queue at the time its CPU and NIC are
- * free; a message stands there at its arrival. What finds the CPU or NIC taken waits (wait.h); messages and receives find each
- * other in match.h; what an operation costs stands in model.h. At the beginning all free operations are of time 0 and in order, so
- * they are taken from the schedule one by one and never stand in the queue. state.h: all there is to know; events.h: what happens;
- * release.h: who may start; record.h: the critical path; prefetch.h: what comes next.
+ * An operation is released when all that it needs is done (or has begun) and then stands in the
+ * queue at the time its CPU and NIC are free; a message stands there at its arrival. What finds the
+ * CPU or NIC taken waits (wait.h); messages and receives find each other in match.h; what an
+ * operation costs stands in model.h. At the beginning all free operations are of time 0 and in
+ * order, so they are taken from the schedule one by one and never stand in the queue. state.h: all
+ * there is to know; events.h: what happens; release.h: who may start; record.h: the critical path;
+ * prefetch.h: what comes next.
  */
 #define _DEFAULT_SOURCE
 #include <sys/mman.h>
@@ -14,9 +17,10 @@
 #include "events.h"
 #include "prefetch.h"
 
-enum { LINE = 64, HUGE = 2 << 20 };     /* bytes of a cache line, of a huge page */
+enum { LINE = 64, HUGE = 2 << 20 }; /* bytes of a cache line, of a huge page */
 
-/* Zeroed memory for a table that is read all over: in huge pages where the kernel has them, or every access would miss the TLB, too. */
+/* Zeroed memory for a table that is read all over: in huge pages where the kernel has them, or
+ * every access would miss the TLB, too. */
 static void *table_new(size_t bytes)
 {
     size_t unit = bytes < 2 * HUGE ? LINE : HUGE;
@@ -59,7 +63,8 @@ static int prepare_needs(struct sim *sim)
         sim->needs = table_new(((size_t)s->operations + 1) * (size_t)sim->needs_width);
         if (!sim->needs)
             return 0;
-        if (count_needs(sim, s->done_start, s->done_width, s->done_op) && count_needs(sim, s->begun_start, s->begun_width, s->begun_op))
+        if (count_needs(sim, s->done_start, s->done_width, s->done_op) &&
+            count_needs(sim, s->begun_start, s->begun_width, s->begun_op))
             return 1;
     }
     return 0;
@@ -68,7 +73,8 @@ static int prepare_needs(struct sim *sim)
 static int prepare(struct sim *sim)
 {
     const struct nb_schedule *s = sim->s;
-    size_t ranks = (size_t)s->ranks, operations = (size_t)s->operations, clocks = (size_t)(s->cpus + 2 * s->nics);
+    size_t ranks = (size_t)s->ranks, operations = (size_t)s->operations,
+           clocks = (size_t)(s->cpus + 2 * s->nics);
     sim->compat = sim->network->mode == NB_COMPAT;
     sim->several = s->cpus > 1 || s->nics > 1;
     sim->message_class = (uint32_t)(s->cpus + s->cpus * s->nics);
@@ -96,12 +102,14 @@ static int prepare(struct sim *sim)
     }
     sim->entries.free = sim->waiters.free = sim->waits.free = sim->indexes.free = NONE;
     for (size_t rank = 0; rank < ranks; rank++)
-        *host_of(sim, (uint32_t)rank) = (struct host){NONE, NONE, NONE, NONE, NONE, (uint32_t)s->rank_start[rank]};
+        *host_of(sim, (uint32_t)rank) = (struct host){NONE, NONE, NONE,
+                                                      NONE, NONE, (uint32_t)s->rank_start[rank]};
     sim->queue.present = UINT64_MAX;
     return 1;
 }
 
-/* The operations of a rank that wait for nothing, in the order of their release; how many. `root` grows with the need. */
+/* The operations of a rank that wait for nothing, in the order of their release; how many. `root`
+ * grows with the need. */
 static uint32_t roots_of(struct sim *sim, int64_t rank, uint32_t **root, uint32_t *room)
 {
     const struct nb_schedule *s = sim->s;
@@ -124,7 +132,8 @@ static uint32_t roots_of(struct sim *sim, int64_t rank, uint32_t **root, uint32_
     return count;
 }
 
-/* All that can start at once, in order: it would stand in the queue with time 0 and the first numbers. */
+/* All that can start at once, in order: it would stand in the queue with time 0 and the first
+ * numbers. */
 static void begin(struct sim *sim)
 {
     uint32_t *root = NULL, room = 0, seq = 0;
@@ -155,7 +164,7 @@ static void finish(struct sim *sim)
     }
 }
 
-/* --- what is left over when nothing can happen any more ------------------------------------------------------------------------ */
+/* --- what is left over when nothing can happen any more --------------------------------------- */
 
 static void stuck(struct sim *sim, uint32_t op, int why)
 {
@@ -210,8 +219,10 @@ static void clear(struct sim *sim)
         if (host->arrived_last == INDEXED && host->arrived != NONE)
             free(index_of(sim, host->arrived)->chain);
     }
-    void *owned[] = {sim->hosts, sim->needs, sim->link, sim->ready, sim->ready_cause, sim->handled, sim->entries.item, sim->waiters.item,
-                     sim->waits.item, sim->indexes.item, sim->released, sim->last, sim->taken, sim->pending};
+    void *owned[] = {sim->hosts,       sim->needs,        sim->link,         sim->ready,
+                     sim->ready_cause, sim->handled,      sim->entries.item, sim->waiters.item,
+                     sim->waits.item,  sim->indexes.item, sim->released,     sim->last,
+                     sim->taken,       sim->pending};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
     queue_free(&sim->queue);
@@ -233,8 +244,9 @@ static int run(struct sim *sim)
     return check_all_done(sim);
 }
 
-int nb_simulate(const struct nb_schedule *schedule, const struct nb_network *network, const struct nb_noise *noise,
-                const struct nb_record *record, struct nb_outcome *outcome)
+int nb_simulate(const struct nb_schedule *schedule, const struct nb_network *network,
+                const struct nb_noise *noise, const struct nb_record *record,
+                struct nb_outcome *outcome)
 {
     struct sim *sim = calloc(1, sizeof *sim);
     if (!sim)

@@ -6,7 +6,7 @@
 #include "release.h"
 #include "wait.h"
 
-enum { LATEST = 62 };   /* bits of a time */
+enum { LATEST = 62 }; /* bits of a time */
 
 static inline void add_noise(struct sim *sim, uint32_t rank, uint64_t noise)
 {
@@ -26,7 +26,8 @@ static inline int too_long(struct sim *sim, uint32_t rank, uint32_t op, uint64_t
 static inline void do_calc(struct sim *sim, struct host *host, const struct event *event)
 {
     uint32_t op = event->op, rank = event->host, cpu = cpu_of(sim, op);
-    uint64_t *clock = cpu_clock(sim, host, cpu), t = event->time, work = column_entry(&sim->s->size, op);
+    uint64_t *clock = cpu_clock(sim, host, cpu), t = event->time,
+             work = column_entry(&sim->s->size, op);
     if (*clock > t) {
         wait_add(sim, rank, class_of(sim, NB_CALC, cpu, 0), event, *clock);
         return;
@@ -49,7 +50,8 @@ static inline void do_calc(struct sim *sim, struct host *host, const struct even
 static inline void do_send(struct sim *sim, struct host *host, const struct event *event)
 {
     uint32_t op = event->op, rank = event->host, cpu = cpu_of(sim, op), nic = nic_of(sim, op);
-    uint64_t *clock = cpu_clock(sim, host, cpu), *gap = send_clock(sim, host, nic), t = event->time, free = later(*clock, *gap);
+    uint64_t *clock = cpu_clock(sim, host, cpu), *gap = send_clock(sim, host, nic), t = event->time,
+             free = later(*clock, *gap);
     if (free > t) {
         wait_add(sim, rank, class_of(sim, NB_SEND, cpu, nic), event, free);
         return;
@@ -63,7 +65,8 @@ static inline void do_send(struct sim *sim, struct host *host, const struct even
         record_send(sim, rank, op, t, clock, gap, &times);
     *clock = times.cpu;
     *gap = times.gap;
-    queue_push(&sim->queue, &(struct event){times.arrival, sim->seq++, op, (uint32_t)sim->s->peer[op], rank});
+    queue_push(&sim->queue,
+               &(struct event){times.arrival, sim->seq++, op, (uint32_t)sim->s->peer[op], rank});
     has_begun(sim, host, op, t);
     if (bytes <= sim->network->S)
         is_done(sim, host, op, times.cpu);
@@ -71,10 +74,13 @@ static inline void do_send(struct sim *sim, struct host *host, const struct even
 }
 
 /* A rendezvous: the sender of a large message may go on, now that it has been matched. */
-static void send_matched(struct sim *sim, uint32_t sender, uint32_t op, uint32_t like, uint64_t t, uint32_t node)
+static void send_matched(struct sim *sim, uint32_t sender, uint32_t op, uint32_t like, uint64_t t,
+                         uint32_t node)
 {
     struct host *host = host_of(sim, sender);
-    uint64_t *clocks[2] = {cpu_clock(sim, host, cpu_of(sim, like)), send_clock(sim, host, nic_of(sim, like))};
+    uint64_t *clocks[2] = {
+        cpu_clock(sim, host, cpu_of(sim, like)), send_clock(sim, host, nic_of(sim, like))
+    };
     for (int i = 0; i < 2; i++) {
         if (sim->record && *clocks[i] < t)
             record_move(sim, sender, clocks[i], node, NB_VIA_RENDEZVOUS);
@@ -83,7 +89,8 @@ static void send_matched(struct sim *sim, uint32_t sender, uint32_t op, uint32_t
     is_done_by(sim, host, op, t, (struct mover){node, NB_VIA_RENDEZVOUS});
 }
 
-/* Which operation's CPU and NIC take a message: compat: the send's; exact: the receive's that it would match now; NONE: CPU 0, NIC 0. */
+/* Which operation's CPU and NIC take a message: compat: the send's; exact: the receive's that it
+ * would match now; NONE: CPU 0, NIC 0. */
 static inline uint32_t taker(struct sim *sim, struct host *host, const struct event *event)
 {
     if (!sim->several || sim->compat)
@@ -91,8 +98,8 @@ static inline uint32_t taker(struct sim *sim, struct host *host, const struct ev
     return match_posted(sim, host, event->aux, (uint32_t)tag_of(sim, event->op), 0);
 }
 
-/* exact, several CPUs or NICs: which CPU takes a message may change as receives are posted, so it waits by itself, and is on a list of its
- * rank so that a receive can call it. */
+/* exact, several CPUs or NICs: which CPU takes a message may change as receives are posted, so it
+ * waits by itself, and is on a list of its rank so that a receive can call it. */
 static void message_pends(struct sim *sim, const struct event *event, uint64_t free)
 {
     struct event again = *event;
@@ -104,14 +111,17 @@ static void message_pends(struct sim *sim, const struct event *event, uint64_t f
     uint32_t i = pool_take(sim, &sim->entries, sizeof(struct entry));
     if (i == NONE)
         return;
-    *entry_of(sim, i) = (struct entry){event->op, event->aux, sim->pending[event->host], event->seq, NONE};
+    *entry_of(sim, i) = (struct entry){
+        event->op, event->aux, sim->pending[event->host], event->seq, NONE
+    };
     sim->pending[event->host] = i;
 }
 
 static void message_settled(struct sim *sim, uint32_t rank, uint32_t op)
 {
     sim->taken[op] = 1;
-    for (uint32_t before = NONE, i = sim->pending[rank]; i != NONE; before = i, i = entry_of(sim, i)->next) {
+    for (uint32_t before = NONE, i = sim->pending[rank]; i != NONE;
+         before = i, i = entry_of(sim, i)->next) {
         if (entry_of(sim, i)->op != op)
             continue;
         if (before == NONE)
@@ -129,12 +139,15 @@ static void call_pending(struct sim *sim, uint32_t rank, uint32_t receive, uint6
     uint32_t from = (uint32_t)sim->s->peer[receive], tag = (uint32_t)tag_of(sim, receive);
     for (uint32_t i = sim->pending[rank]; i != NONE; i = entry_of(sim, i)->next) {
         const struct entry *entry = entry_of(sim, i);
-        if ((from == ANY || from == entry->from) && (tag == ANY || tag == (uint32_t)tag_of(sim, entry->op)))
-            queue_push_old(&sim->queue, &(struct event){t, entry->older, entry->op, rank, entry->from});
+        if ((from == ANY || from == entry->from) &&
+            (tag == ANY || tag == (uint32_t)tag_of(sim, entry->op)))
+            queue_push_old(&sim->queue,
+                           &(struct event){t, entry->older, entry->op, rank, entry->from});
     }
 }
 
-static inline void message_waits(struct sim *sim, const struct event *event, uint32_t cpu, uint32_t nic, uint64_t free)
+static inline void message_waits(struct sim *sim, const struct event *event, uint32_t cpu,
+                                 uint32_t nic, uint64_t free)
 {
     struct host *host = host_of(sim, event->host);
     if (!sim->pending) {
@@ -142,11 +155,13 @@ static inline void message_waits(struct sim *sim, const struct event *event, uin
         return;
     }
     if (sim->record)
-        record_begin(sim, event->host, message_node(sim, event->op), free, cpu_clock(sim, host, cpu), receive_clock(sim, host, nic));
+        record_begin(sim, event->host, message_node(sim, event->op), free,
+                     cpu_clock(sim, host, cpu), receive_clock(sim, host, nic));
     message_pends(sim, event, free);
 }
 
-static inline void message_taken(struct sim *sim, struct host *host, const struct event *event, uint32_t receive, uint64_t end, uint64_t bytes)
+static inline void message_taken(struct sim *sim, struct host *host, const struct event *event,
+                                 uint32_t receive, uint64_t end, uint64_t bytes)
 {
     uint32_t op = event->op, rank = event->host, sender = event->aux, middle = 0;
     if (bytes > sim->network->S) {
@@ -160,7 +175,8 @@ static inline void message_taken(struct sim *sim, struct host *host, const struc
     release_all(sim, rank, sender, middle);
 }
 
-static inline void message_kept(struct sim *sim, struct host *host, const struct event *event, uint64_t end)
+static inline void message_kept(struct sim *sim, struct host *host, const struct event *event,
+                                uint64_t end)
 {
     uint32_t i = keep_message(sim, host, event->op, event->aux);
     sim->out->unreceived++;
@@ -184,7 +200,8 @@ static inline void do_message(struct sim *sim, struct host *host, const struct e
         return;
     uint32_t op = event->op, rank = event->host, like = taker(sim, host, event);
     uint32_t cpu = like == NONE ? 0 : cpu_of(sim, like), nic = like == NONE ? 0 : nic_of(sim, like);
-    uint64_t *clock = cpu_clock(sim, host, cpu), *gap = receive_clock(sim, host, nic), t = event->time, free = later(*clock, *gap);
+    uint64_t *clock = cpu_clock(sim, host, cpu), *gap = receive_clock(sim, host, nic),
+             t = event->time, free = later(*clock, *gap);
     if (free > t) {
         message_waits(sim, event, cpu, nic, free);
         return;
@@ -207,7 +224,8 @@ static inline void do_message(struct sim *sim, struct host *host, const struct e
         message_kept(sim, host, event, times.cpu);
 }
 
-static inline void receive_posted(struct sim *sim, struct host *host, uint32_t rank, uint32_t op, uint64_t t)
+static inline void receive_posted(struct sim *sim, struct host *host, uint32_t rank, uint32_t op,
+                                  uint64_t t)
 {
     post_receive(sim, host, op);
     if (sim->pending)
@@ -217,11 +235,13 @@ static inline void receive_posted(struct sim *sim, struct host *host, uint32_t r
     release_all(sim, rank, rank, 0);
 }
 
-/* The reference looks at the receive's size to see whether the send waits; `exact` at the message's. */
+/* The reference looks at the receive's size to see whether the send waits; `exact` at the
+ * message's. */
 static inline int is_rendezvous(const struct sim *sim, uint32_t send, uint32_t receive)
 {
     uint64_t S = sim->network->S;
-    return column_entry(&sim->s->size, send) > S && (!sim->compat || column_entry(&sim->s->size, receive) > S);
+    return column_entry(&sim->s->size, send) > S &&
+           (!sim->compat || column_entry(&sim->s->size, receive) > S);
 }
 
 static inline void do_receive(struct sim *sim, struct host *host, const struct event *event)
@@ -247,7 +267,9 @@ static inline void do_receive(struct sim *sim, struct host *host, const struct e
         middle = sim->released_count;
         has_begun(sim, host, op, t);
     }
-    is_done_by(sim, host, op, end, end > t ? (struct mover){message_node(sim, send), NB_VIA_CPU} : (struct mover){op, NB_VIA_BEGUN});
+    is_done_by(sim, host, op, end,
+               end > t ? (struct mover){message_node(sim, send), NB_VIA_CPU}
+                       : (struct mover){op, NB_VIA_BEGUN});
     release_all(sim, rank, sender, middle);
 }
 
@@ -267,7 +289,8 @@ static uint64_t class_free(const struct sim *sim, struct host *host, uint32_t cl
     if (class < cpus)
         return *cpu_clock(sim, host, class);
     uint32_t pair = (class - cpus) % (cpus * nics);
-    uint64_t gap = class < cpus + cpus * nics ? *send_clock(sim, host, pair % nics) : *receive_clock(sim, host, pair % nics);
+    uint64_t gap = class < cpus + cpus * nics ? *send_clock(sim, host, pair % nics)
+                                              : *receive_clock(sim, host, pair % nics);
     return later(*cpu_clock(sim, host, pair / nics), gap);
 }
 

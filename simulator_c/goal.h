@@ -1,6 +1,7 @@
 /* GOAL schedules: text in, text out, and the binary of the reference simulator in and out.
- * A reader is fed pieces of a text of any length and keeps nothing of it but the columns of the schedule and the labels
- * of the rank it is in. A function that returns int returns 0 or a goal_problem, which nb_goal_error explains.
+ * A reader is fed pieces of a text of any length and keeps nothing of it but the columns of the
+ * schedule and the labels of the rank it is in. A function that returns int returns 0 or a
+ * goal_problem, which nb_goal_error explains.
  */
 #ifndef NB_GOAL_H
 #define NB_GOAL_H
@@ -9,57 +10,84 @@
 #include <stdint.h>
 
 enum goal_problem {
-	GOAL_OK, GOAL_NO_MEMORY, GOAL_NO_NUM_RANKS, GOAL_TWO_NUM_RANKS, GOAL_NO_RANKS, GOAL_RANK_RANGE, GOAL_RANK_TWICE, GOAL_RANK_MISSING,
-	GOAL_OUTSIDE_RANK, GOAL_INSIDE_RANK, GOAL_UNEXPECTED, GOAL_NOT_A_NUMBER, GOAL_NEGATIVE, GOAL_OVERFLOW, GOAL_PEER_RANGE,
-	GOAL_OPTION_TWICE, GOAL_OPTION_OF_CALC, GOAL_LABEL_TWICE, GOAL_LABEL_UNKNOWN, GOAL_LABEL_KEYWORD, GOAL_NEEDS_ITSELF,
-	GOAL_CYCLE, GOAL_OPEN_RANK, GOAL_OPEN_COMMENT, GOAL_TOO_MANY, GOAL_SHORT, GOAL_DAMAGED, GOAL_LONG_LINE, GOAL_INVALIDATED
+    GOAL_OK,
+    GOAL_NO_MEMORY,
+    GOAL_NO_NUM_RANKS,
+    GOAL_TWO_NUM_RANKS,
+    GOAL_NO_RANKS,
+    GOAL_RANK_RANGE,
+    GOAL_RANK_TWICE,
+    GOAL_RANK_MISSING,
+    GOAL_OUTSIDE_RANK,
+    GOAL_INSIDE_RANK,
+    GOAL_UNEXPECTED,
+    GOAL_NOT_A_NUMBER,
+    GOAL_NEGATIVE,
+    GOAL_OVERFLOW,
+    GOAL_PEER_RANGE,
+    GOAL_OPTION_TWICE,
+    GOAL_OPTION_OF_CALC,
+    GOAL_LABEL_TWICE,
+    GOAL_LABEL_UNKNOWN,
+    GOAL_LABEL_KEYWORD,
+    GOAL_NEEDS_ITSELF,
+    GOAL_CYCLE,
+    GOAL_OPEN_RANK,
+    GOAL_OPEN_COMMENT,
+    GOAL_TOO_MANY,
+    GOAL_SHORT,
+    GOAL_DAMAGED,
+    GOAL_LONG_LINE,
+    GOAL_INVALIDATED
 };
 
 struct goal_error {
-	int32_t problem;
-	int64_t line;  /* of a text; 0: none */
-	int64_t rank;  /* -1: none */
-	int64_t place; /* operation, or byte of a binary; -1: none */
-	char word[64]; /* what was found, or what was expected */
+    int32_t problem;
+    int64_t line;  /* of a text; 0: none */
+    int64_t rank;  /* -1: none */
+    int64_t place; /* operation, or byte of a binary; -1: none */
+    char word[64]; /* what was found, or what was expected */
 };
 
 /* A column of `count` numbers of `width` bytes; as long as all are `value`, none is stored. */
 struct goal_column {
-	uint8_t *data;
-	int64_t count, room;
-	int64_t value, limit;
-	int32_t width, varied;
+    uint8_t *data;
+    int64_t count, room;
+    int64_t value, limit;
+    int32_t width, varied;
 };
 
-/* What a schedule consists of, in the order of the file; `rank` and `operations` have an entry a rank block. */
+/* What a schedule consists of, in the order of the file; `rank` and `operations` have an entry a
+ * rank block. */
 struct goal_columns {
-	int64_t ranks;
-	struct goal_column rank, rank_line, operations;
-	struct goal_column kind, peer, size, tag, cpu, nic, line;
-	struct goal_column done_start, done_op, begun_start, begun_op;
-	struct goal_column label_start, label_text;
+    int64_t ranks;
+    struct goal_column rank, rank_line, operations;
+    struct goal_column kind, peer, size, tag, cpu, nic, line;
+    struct goal_column done_start, done_op, begun_start, begun_op;
+    struct goal_column label_start, label_text;
 };
 
 /* A schedule to be written: widths in bytes, step 0 for a column that has one entry for all. */
 struct goal_view {
-	int64_t ranks;
-	const int64_t *rank_start;
-	const uint8_t *kind;
-	const int32_t *peer;
-	const void *size;
-	const int32_t *tag;
-	const uint8_t *cpu, *nic;
-	const void *done_start, *begun_start;
-	const int32_t *done_op, *begun_op;
-	const void *label_start; /* NULL: l1, l2, ... */
-	const char *label_text;
-	int32_t done_width, begun_width, label_width, size_width;
-	int32_t size_step, tag_step, cpu_step, nic_step;
+    int64_t ranks;
+    const int64_t *rank_start;
+    const uint8_t *kind;
+    const int32_t *peer;
+    const void *size;
+    const int32_t *tag;
+    const uint8_t *cpu, *nic;
+    const void *done_start, *begun_start;
+    const int32_t *done_op, *begun_op;
+    const void *label_start; /* NULL: l1, l2, ... */
+    const char *label_text;
+    int32_t done_width, begun_width, label_width, size_width;
+    int32_t size_step, tag_step, cpu_step, nic_step;
 };
 
-/* How far a schedule has been printed: the operation is counted within its rank; beyond the last come their dependents. */
+/* How far a schedule has been printed: the operation is counted within its rank; beyond the last
+ * come their dependents. */
 struct goal_place {
-	int64_t rank, operation, dependent;
+    int64_t rank, operation, dependent;
 };
 
 struct goal_reader;
@@ -75,7 +103,8 @@ void *nb_goal_take(struct goal_column *column);
 void nb_goal_release(void *data);
 void nb_goal_close(struct goal_reader *reader);
 
-int64_t nb_goal_print(const struct goal_view *view, struct goal_place *place, char *text, int64_t room);
+int64_t nb_goal_print(const struct goal_view *view, struct goal_place *place, char *text,
+                      int64_t room);
 int nb_goal_binary_lengths(const struct goal_view *view, int64_t *bytes);
 int nb_goal_pack(const struct goal_view *view, int64_t from_rank, int64_t to_rank, uint8_t *data);
 

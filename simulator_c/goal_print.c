@@ -1,4 +1,5 @@
-/* A schedule as GOAL text: a rank's statements, then its dependencies, so that labels are always known when they are used. */
+/* A schedule as GOAL text: a rank's statements, then its dependencies, so that labels are always
+ * known when they are used. */
 #include "goal_internal.h"
 
 #include <string.h>
@@ -7,131 +8,139 @@ enum { LONGEST = 256 }; /* of a line, but for its labels */
 
 static char *text_of(char *at, const char *text)
 {
-	size_t length = strlen(text);
+    size_t length = strlen(text);
 
-	memcpy(at, text, length);
-	return at + length;
+    memcpy(at, text, length);
+    return at + length;
 }
 
 static char *number(char *at, int64_t value)
 {
-	char digits[20];
-	int length = 0;
+    char digits[20];
+    int length = 0;
 
-	if (value < 0)
-		*at++ = '-';
-	value = value < 0 ? -value : value;
-	do
-		digits[length++] = (char)('0' + value % 10);
-	while (value /= 10);
-	while (length)
-		*at++ = digits[--length];
-	return at;
+    if (value < 0)
+        *at++ = '-';
+    value = value < 0 ? -value : value;
+    do
+        digits[length++] = (char)('0' + value % 10);
+    while (value /= 10);
+    while (length)
+        *at++ = digits[--length];
+    return at;
 }
 
 static char *label(char *at, const struct goal_view *view, int64_t rank, int64_t operation)
 {
-	int64_t from, length;
+    int64_t from, length;
 
-	if (!view->label_start) {
-		*at++ = 'l';
-		return number(at, operation + 1);
-	}
-	operation += view->rank_start[rank];
-	from = goal_integer(view->label_start, view->label_width, operation);
-	length = goal_integer(view->label_start, view->label_width, operation + 1) - from;
-	memcpy(at, view->label_text + from, (size_t)length);
-	return at + length;
+    if (!view->label_start) {
+        *at++ = 'l';
+        return number(at, operation + 1);
+    }
+    operation += view->rank_start[rank];
+    from = goal_integer(view->label_start, view->label_width, operation);
+    length = goal_integer(view->label_start, view->label_width, operation + 1) - from;
+    memcpy(at, view->label_text + from, (size_t)length);
+    return at + length;
 }
 
 /* The room that a line with this label, or these two, may take. */
 static int64_t longest(const struct goal_view *view, int64_t rank, int64_t operation)
 {
-	operation += view->rank_start[rank];
-	return view->label_start ? goal_integer(view->label_start, view->label_width, operation + 1) -
-				   goal_integer(view->label_start, view->label_width, operation) : 0;
+    operation += view->rank_start[rank];
+    return view->label_start ? goal_integer(view->label_start, view->label_width, operation + 1) -
+                                   goal_integer(view->label_start, view->label_width, operation)
+                             : 0;
 }
 
 static char *option(char *at, const char *name, int64_t value)
 {
-	return number(text_of(at, name), value);
+    return number(text_of(at, name), value);
 }
 
 static char *statement(char *at, const struct goal_view *view, int64_t rank, int64_t operation)
 {
-	int64_t i = view->rank_start[rank] + operation;
-	int cpu = view->cpu[i * view->cpu_step], nic = view->nic[i * view->nic_step], kind = view->kind[i];
+    int64_t i = view->rank_start[rank] + operation;
+    int cpu = view->cpu[i * view->cpu_step], nic = view->nic[i * view->nic_step],
+        kind = view->kind[i];
 
-	at = text_of(label(at, view, rank, operation), ": ");
-	if (kind == 3) {
-		at = number(text_of(at, "calc "), goal_size(view, i));
-	} else {
-		at = number(text_of(at, kind == 1 ? "send " : "recv "), goal_size(view, i));
-		at = number(text_of(at, kind == 1 ? "b to " : "b from "), view->peer[i]);
-		at = option(at, " tag ", view->tag[i * view->tag_step]);
-	}
-	at = cpu || (nic && kind != 3) ? option(at, " cpu ", cpu) : at;
-	at = nic && kind != 3 ? option(at, " nic ", nic) : at;
-	*at++ = '\n';
-	return at;
+    at = text_of(label(at, view, rank, operation), ": ");
+    if (kind == 3) {
+        at = number(text_of(at, "calc "), goal_size(view, i));
+    } else {
+        at = number(text_of(at, kind == 1 ? "send " : "recv "), goal_size(view, i));
+        at = number(text_of(at, kind == 1 ? "b to " : "b from "), view->peer[i]);
+        at = option(at, " tag ", view->tag[i * view->tag_step]);
+    }
+    at = cpu || (nic && kind != 3) ? option(at, " cpu ", cpu) : at;
+    at = nic && kind != 3 ? option(at, " nic ", nic) : at;
+    *at++ = '\n';
+    return at;
 }
 
-/* Dependent number `which` of an operation, those that wait for its end first; -1: there are no more. */
+/* Dependent number `which` of an operation, those that wait for its end first; -1: there are no
+ * more. */
 static int64_t dependent(const struct goal_view *view, int64_t i, int64_t which, int *begun)
 {
-	for (*begun = 0; *begun < 2; ++*begun) {
-		const void *start = *begun ? view->begun_start : view->done_start;
-		int32_t width = *begun ? view->begun_width : view->done_width;
-		int64_t from = start ? goal_integer(start, width, i) : 0, count = start ? goal_integer(start, width, i + 1) - from : 0;
+    for (*begun = 0; *begun < 2; ++*begun) {
+        const void *start = *begun ? view->begun_start : view->done_start;
+        int32_t width = *begun ? view->begun_width : view->done_width;
+        int64_t from = start ? goal_integer(start, width, i) : 0,
+                count = start ? goal_integer(start, width, i + 1) - from : 0;
 
-		if (which < count)
-			return (*begun ? view->begun_op : view->done_op)[from + which];
-		which -= count;
-	}
-	return -1;
+        if (which < count)
+            return (*begun ? view->begun_op : view->done_op)[from + which];
+        which -= count;
+    }
+    return -1;
 }
 
 /* The line after `place`, which moves on; NULL: it needs more room. */
-static char *next_line(const struct goal_view *view, struct goal_place *place, char *at, const char *end)
+static char *next_line(const struct goal_view *view, struct goal_place *place, char *at,
+                       const char *end)
 {
-	int64_t count = view->rank_start[place->rank + 1] - view->rank_start[place->rank], needed = place->operation - count, other;
-	int begun;
+    int64_t count = view->rank_start[place->rank + 1] - view->rank_start[place->rank],
+            needed = place->operation - count, other;
+    int begun;
 
-	if (needed == count) {
-		at = text_of(at, "}\n");
-		*place = (struct goal_place){place->rank + 1, -1, 0};
-		return at;
-	}
-	if (place->operation < 0) {
-		at = text_of(number(text_of(at, place->rank ? "\nrank " : "rank "), place->rank), " {\n");
-		place->operation = 0;
-		return at;
-	}
-	if (needed < 0) {
-		if (end - at < LONGEST + longest(view, place->rank, place->operation))
-			return NULL;
-		return statement(at, view, place->rank, place->operation++);
-	}
-	other = dependent(view, view->rank_start[place->rank] + needed, place->dependent, &begun);
-	if (other < 0) {
-		place->operation++;
-		place->dependent = 0;
-		return at;
-	}
-	if (end - at < LONGEST + longest(view, place->rank, other) + longest(view, place->rank, needed))
-		return NULL;
-	place->dependent++;
-	at = text_of(label(at, view, place->rank, other), begun ? " irequires " : " requires ");
-	at = label(at, view, place->rank, needed);
-	*at++ = '\n';
-	return at;
+    if (needed == count) {
+        at = text_of(at, "}\n");
+        *place = (struct goal_place){place->rank + 1, -1, 0};
+        return at;
+    }
+    if (place->operation < 0) {
+        at = text_of(number(text_of(at, place->rank ? "\nrank " : "rank "), place->rank), " {\n");
+        place->operation = 0;
+        return at;
+    }
+    if (needed < 0) {
+        if (end - at < LONGEST + longest(view, place->rank, place->operation))
+            return NULL;
+        return statement(at, view, place->rank, place->operation++);
+    }
+    other = dependent(view, view->rank_start[place->rank] + needed, place->dependent, &begun);
+    if (other < 0) {
+        place->operation++;
+        place->dependent = 0;
+        return at;
+    }
+    if (end - at < LONGEST + longest(view, place->rank, other) + longest(view, place->rank, needed))
+        return NULL;
+    place->dependent++;
+    at = text_of(label(at, view, place->rank, other), begun ? " irequires " : " requires ");
+    at = label(at, view, place->rank, needed);
+    *at++ = '\n';
+    return at;
 }
 
-int64_t nb_goal_print(const struct goal_view *view, struct goal_place *place, char *text, int64_t room)
+int64_t nb_goal_print(const struct goal_view *view, struct goal_place *place, char *text,
+                      int64_t room)
 {
-	char *at = text, *next;
+    char *at = text, *next;
 
-	while (place->rank < view->ranks && text + room - at >= LONGEST && (next = next_line(view, place, at, text + room)))
-		at = next;
-	return at - text;
+    while (place->rank < view->ranks && text + room - at >= LONGEST &&
+           (next = next_line(view, place, at, text + room)))
+        at = next;
+    return at - text;
 }

@@ -1,11 +1,13 @@
-/* Messages on their way, in the implicit evaluation: nodes from one pool, in pairing heaps; for implicit.c only. */
+/* Messages on their way, in the implicit evaluation: nodes from one pool, in pairing heaps; for
+ * implicit.c only. */
 #ifndef NB_INBOX_H
 #define NB_INBOX_H
 
 #include "order.h"
 
 /* Messages that have arrived go in the order of their creation, others in that of their arrival. */
-static inline int before(const struct world *w, const struct node *a, const struct node *b, int arrived)
+static inline int before(const struct world *w, const struct node *a, const struct node *b,
+                         int arrived)
 {
     if (!arrived && a->time != b->time)
         return a->time < b->time;
@@ -65,7 +67,8 @@ static uint32_t without_root(const struct world *w, uint32_t root, int arrived)
 
 static int more_nodes(struct world *w)
 {
-    const size_t capacity = w->capacity < UINT32_MAX / 3 * 2 ? w->capacity + (size_t)w->capacity / 2 : UINT32_MAX;
+    const size_t capacity = w->capacity < UINT32_MAX / 3 * 2 ? w->capacity + (size_t)w->capacity / 2
+                                                             : UINT32_MAX;
     struct node *nodes = w->used < UINT32_MAX ? room_for(w, capacity, sizeof *nodes) : NULL;
     if (!nodes) {
         w->failed = NB_IMPLICIT_MEMORY;
@@ -94,7 +97,8 @@ static uint32_t spare_node(struct world *w)
     return w->used++;
 }
 
-/* Every rank has a node of its own, number rank + 1, so that neighbours' messages are neighbours in memory; more come from the common pool. */
+/* Every rank has a node of its own, number rank + 1, so that neighbours' messages are neighbours in
+ * memory; more come from the common pool. */
 static inline uint32_t new_node(struct world *w, uint32_t rank, struct node content)
 {
     uint32_t node = w->nodes[rank + 1].taken ? spare_node(w) : rank + 1;

@@ -1,8 +1,10 @@
 /* Messages and receives of a rank that wait for each other, each side in the order it came in.
  *
- * Both sides are plain lists as long as they are short. When a search has gone past LONG_SEARCH entries, the list is turned into an index:
- * chains by (source, tag), each in order. A receive with a wildcard stands in the chain of its wildcard, so a message looks into
- * four chains and takes the oldest; a receive with a wildcard walks the arrived messages in order. An index that runs empty is a list again. */
+ * Both sides are plain lists as long as they are short. When a search has gone past LONG_SEARCH
+ * entries, the list is turned into an index: chains by (source, tag), each in order. A receive with
+ * a wildcard stands in the chain of its wildcard, so a message looks into four chains and takes the
+ * oldest; a receive with a wildcard walks the arrived messages in order. An index that runs empty
+ * is a list again. */
 #ifndef NB_MATCH_H
 #define NB_MATCH_H
 
@@ -11,10 +13,10 @@
 enum { LONG_SEARCH = 32, INDEXED = 0xFFFFFFFEu, ANY = 0xFFFFFFFFu };
 
 struct index {
-    uint32_t free_link;             /* of the pool */
+    uint32_t free_link; /* of the pool */
     uint32_t count, mask, order, wild;
-    uint32_t first, last;           /* oldest and newest entry (arrived messages) */
-    uint32_t *chain;                /* first and last entry of each of mask + 1 chains */
+    uint32_t first, last; /* oldest and newest entry (arrived messages) */
+    uint32_t *chain;      /* first and last entry of each of mask + 1 chains */
 };
 
 static inline struct entry *entry_of(const struct sim *sim, uint32_t i)
@@ -41,7 +43,8 @@ static inline int wild(uint32_t from, uint32_t tag)
 static void chain_append(struct sim *sim, struct index *index, uint32_t i)
 {
     struct entry *entry = entry_of(sim, i);
-    uint32_t *chain = index->chain + 2 * chain_of(index, entry->from, (uint32_t)tag_of(sim, entry->op));
+    uint32_t *chain = index->chain +
+                      2 * chain_of(index, entry->from, (uint32_t)tag_of(sim, entry->op));
     entry->next = NONE;
     if (chain[0] == NONE)
         chain[0] = i;
@@ -83,7 +86,8 @@ static uint32_t index_new(struct sim *sim)
 static void index_add(struct sim *sim, uint32_t number, uint32_t i)
 {
     struct index *index = index_of(sim, number);
-    if (index->count > index->mask && index->mask < 1u << 29 && !index_resize(sim, index, 2 * (index->mask + 1)))
+    if (index->count > index->mask && index->mask < 1u << 29 &&
+        !index_resize(sim, index, 2 * (index->mask + 1)))
         return;
     struct entry *entry = entry_of(sim, i);
     chain_append(sim, index, i);
@@ -92,10 +96,12 @@ static void index_add(struct sim *sim, uint32_t number, uint32_t i)
 }
 
 /* The oldest entry of a chain with this key, and in *before the one before it in the chain. */
-static inline uint32_t index_find(const struct sim *sim, const struct index *index, uint32_t from, uint32_t tag, uint32_t *before)
+static inline uint32_t index_find(const struct sim *sim, const struct index *index, uint32_t from,
+                                  uint32_t tag, uint32_t *before)
 {
     *before = NONE;
-    for (uint32_t i = index->chain[2 * chain_of(index, from, tag)]; i != NONE; *before = i, i = entry_of(sim, i)->next)
+    for (uint32_t i = index->chain[2 * chain_of(index, from, tag)]; i != NONE;
+         *before = i, i = entry_of(sim, i)->next)
         if (entry_of(sim, i)->from == from && (uint32_t)tag_of(sim, entry_of(sim, i)->op) == tag)
             return i;
     return NONE;
@@ -112,7 +118,8 @@ static void index_drop(struct sim *sim, uint32_t number)
 static void index_remove(struct sim *sim, struct index *index, uint32_t i, uint32_t before)
 {
     struct entry *entry = entry_of(sim, i);
-    uint32_t *chain = index->chain + 2 * chain_of(index, entry->from, (uint32_t)tag_of(sim, entry->op));
+    uint32_t *chain = index->chain +
+                      2 * chain_of(index, entry->from, (uint32_t)tag_of(sim, entry->op));
     if (before == NONE)
         chain[0] = entry->next;
     else
@@ -123,14 +130,16 @@ static void index_remove(struct sim *sim, struct index *index, uint32_t i, uint3
     index->wild -= (uint32_t)wild(entry->from, (uint32_t)tag_of(sim, entry->op));
 }
 
-/* --- posted receives ------------------------------------------------------------------------------------------------------ */
+/* --- posted receives -------------------------------------------------------------------------- */
 
 static void index_add_receive(struct sim *sim, uint32_t number, uint32_t op)
 {
     uint32_t i = pool_take(sim, &sim->entries, sizeof(struct entry));
     if (i == NONE)
         return;
-    *entry_of(sim, i) = (struct entry){op, (uint32_t)sim->s->peer[op], NONE, index_of(sim, number)->order++, NONE};
+    *entry_of(sim, i) = (struct entry){
+        op, (uint32_t)sim->s->peer[op], NONE, index_of(sim, number)->order++, NONE
+    };
     index_add(sim, number, i);
 }
 
@@ -159,7 +168,8 @@ static inline void post_receive(struct sim *sim, struct host *host, uint32_t op)
     host->posted_last = op;
 }
 
-static uint32_t match_posted_index(struct sim *sim, struct host *host, uint32_t from, uint32_t tag, int take)
+static uint32_t match_posted_index(struct sim *sim, struct host *host, uint32_t from, uint32_t tag,
+                                   int take)
 {
     uint32_t number = host->posted, best = NONE, best_before = NONE;
     struct index *index = index_of(sim, number);
@@ -184,7 +194,8 @@ static uint32_t match_posted_index(struct sim *sim, struct host *host, uint32_t 
 }
 
 /* The first posted receive that takes a message from this rank with this tag, or NONE. */
-static inline uint32_t match_posted(struct sim *sim, struct host *host, uint32_t from, uint32_t tag, int take)
+static inline uint32_t match_posted(struct sim *sim, struct host *host, uint32_t from, uint32_t tag,
+                                    int take)
 {
     if (host->posted == NONE)
         return NONE;
@@ -209,7 +220,7 @@ static inline uint32_t match_posted(struct sim *sim, struct host *host, uint32_t
     return op;
 }
 
-/* --- arrived messages ----------------------------------------------------------------------------------------------------- */
+/* --- arrived messages ------------------------------------------------------------------------- */
 
 static void index_add_arrived(struct sim *sim, uint32_t number, uint32_t i)
 {
@@ -265,10 +276,12 @@ static uint32_t match_arrived_index(struct sim *sim, struct host *host, uint32_t
         i = index_find(sim, index, from, tag, &before);
     } else {
         for (i = index->first; i != NONE; i = entry_of(sim, i)->newer)
-            if ((from == ANY || entry_of(sim, i)->from == from) && (tag == ANY || (uint32_t)tag_of(sim, entry_of(sim, i)->op) == tag))
+            if ((from == ANY || entry_of(sim, i)->from == from) &&
+                (tag == ANY || (uint32_t)tag_of(sim, entry_of(sim, i)->op) == tag))
                 break;
-        if (i != NONE)      /* the oldest of all that match is the oldest of its key */
-            i = index_find(sim, index, entry_of(sim, i)->from, (uint32_t)tag_of(sim, entry_of(sim, i)->op), &before);
+        if (i != NONE) /* the oldest of all that match is the oldest of its key */
+            i = index_find(sim, index, entry_of(sim, i)->from,
+                           (uint32_t)tag_of(sim, entry_of(sim, i)->op), &before);
     }
     if (i == NONE)
         return NONE;
@@ -289,8 +302,10 @@ static uint32_t match_arrived_index(struct sim *sim, struct host *host, uint32_t
     return i;
 }
 
-/* The first arrived message that a receive takes, out of its list: its entry (for the caller to give back), or NONE. */
-static inline uint32_t match_arrived(struct sim *sim, struct host *host, uint32_t from, uint32_t tag)
+/* The first arrived message that a receive takes, out of its list: its entry (for the caller to
+ * give back), or NONE. */
+static inline uint32_t match_arrived(struct sim *sim, struct host *host, uint32_t from,
+                                     uint32_t tag)
 {
     if (host->arrived == NONE)
         return NONE;
@@ -299,7 +314,8 @@ static inline uint32_t match_arrived(struct sim *sim, struct host *host, uint32_
     uint32_t before = NONE, i = host->arrived, steps = 0;
     for (; i != NONE; before = i, i = entry_of(sim, i)->next, steps++) {
         const struct entry *entry = entry_of(sim, i);
-        if ((from == ANY || entry->from == from) && (tag == ANY || (uint32_t)tag_of(sim, entry->op) == tag))
+        if ((from == ANY || entry->from == from) &&
+            (tag == ANY || (uint32_t)tag_of(sim, entry->op) == tag))
             break;
     }
     if (i != NONE) {

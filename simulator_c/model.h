@@ -1,12 +1,17 @@
-/* What an operation costs: the LogGOPS model in both modes, used by the engine and by the implicit evaluation.
+/* What an operation costs: the LogGOPS model in both modes, used by the engine and by the implicit
+ * evaluation.
  *
  * exact, with D = O and B = G times (bytes - 1), none for an empty message, rounded to whole ps:
- *   calc w     occupies the CPU until noise has let it work for w;
- *   send       occupies the CPU for o + D; the message leaves when o is over and arrives L later; the NIC can send again g + B after
- *              the begin, later by as much as noise delayed o;
- *   reception  occupies the CPU until it has worked for o + D and all bytes are there, B after o is over: noise that strikes while it
- *              waits for bytes is absorbed; the NIC can receive again g + B after the begin.
- * compat: noise only from [t, t + o), added to what the CPU does and never to the message; an empty message costs -O and -G.
+ *   calc w:     occupies the CPU until noise has let it work for w;
+ *   send:       occupies the CPU for o + D; the message leaves when o is over and arrives L
+ *               later; the NIC can send again g + B after the begin, later by as much as noise
+ *               delayed o;
+ *   reception:  occupies the CPU until it has worked for o + D and all bytes are there, B after o
+ *               is over: noise that strikes while it waits for bytes is absorbed; the NIC can
+ *               receive again g + B after the begin.
+ *
+ * compat: noise only from [t, t + o), added to what the CPU does and never to the message; an empty
+ * message costs -O and -G.
  */
 #ifndef NB_MODEL_H
 #define NB_MODEL_H
@@ -16,10 +21,10 @@
 #include "noise.h"
 
 struct nb_times {
-    uint64_t cpu;       /* the CPU is free again */
-    uint64_t gap;       /* the NIC is free again for the same direction */
-    uint64_t arrival;   /* the first byte is there (sends only) */
-    uint64_t noise;     /* by how much noise has put off `cpu` */
+    uint64_t cpu;     /* the CPU is free again */
+    uint64_t gap;     /* the NIC is free again for the same direction */
+    uint64_t arrival; /* the first byte is there (sends only) */
+    uint64_t noise;   /* by how much noise has put off `cpu` */
 };
 
 static inline uint64_t nb_per_byte(const struct nb_network *network, double cost, uint64_t bytes)
@@ -31,7 +36,9 @@ static inline uint64_t nb_per_byte(const struct nb_network *network, double cost
     return bytes ? (uint64_t)llrint((double)(bytes - 1) * cost) : 0;
 }
 
-static inline struct nb_times nb_calc(const struct nb_network *network, const struct nb_noise *noise, uint32_t rank, uint64_t t, uint64_t ns)
+static inline struct nb_times nb_calc(const struct nb_network *network,
+                                      const struct nb_noise *noise, uint32_t rank, uint64_t t,
+                                      uint64_t ns)
 {
     struct nb_times times = {0, 0, 0, 0};
     if (network->mode == NB_COMPAT) {
@@ -44,10 +51,13 @@ static inline struct nb_times nb_calc(const struct nb_network *network, const st
     return times;
 }
 
-static inline struct nb_times nb_send(const struct nb_network *network, const struct nb_noise *noise, uint32_t rank, uint64_t t, uint64_t bytes)
+static inline struct nb_times nb_send(const struct nb_network *network,
+                                      const struct nb_noise *noise, uint32_t rank, uint64_t t,
+                                      uint64_t bytes)
 {
     uint64_t o = (uint64_t)network->o, g = (uint64_t)network->g;
-    uint64_t D = nb_per_byte(network, network->O, bytes), B = nb_per_byte(network, network->G, bytes);
+    uint64_t D = nb_per_byte(network, network->O, bytes),
+             B = nb_per_byte(network, network->G, bytes);
     struct nb_times times;
     if (network->mode == NB_COMPAT) {
         times.noise = nb_noise_added(noise, rank, t, o);
@@ -64,10 +74,13 @@ static inline struct nb_times nb_send(const struct nb_network *network, const st
     return times;
 }
 
-static inline struct nb_times nb_receive(const struct nb_network *network, const struct nb_noise *noise, uint32_t rank, uint64_t t, uint64_t bytes)
+static inline struct nb_times nb_receive(const struct nb_network *network,
+                                         const struct nb_noise *noise, uint32_t rank, uint64_t t,
+                                         uint64_t bytes)
 {
     uint64_t o = (uint64_t)network->o;
-    uint64_t D = nb_per_byte(network, network->O, bytes), B = nb_per_byte(network, network->G, bytes), longer = D > B ? D : B;
+    uint64_t D = nb_per_byte(network, network->O, bytes),
+             B = nb_per_byte(network, network->G, bytes), longer = D > B ? D : B;
     struct nb_times times;
     if (network->mode == NB_COMPAT) {
         times.noise = nb_noise_added(noise, rank, t, o);

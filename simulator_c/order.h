@@ -1,11 +1,15 @@
-/* Which of two events of the implicit evaluation came first, when both happened in the same moment; for implicit.c only.
+/* Which of two events of the implicit evaluation came first, when both happened in the same moment;
+ * for implicit.c only.
  *
- * Events that were created in the same moment go in the order of the events that created them, and so on back to the start, where ranks go in the
- * order of their numbers. At first each event carries only a hash of the times of all its ancestors, and the rank where its line began: equal
- * hashes, and the rank decides. Where all steps take the same time unless something is in the way (`even`), it carries when the last one was that
- * took longer: of two lines with different last such steps that with the later one comes first, for before that step it was the earlier one.
- * As soon as that leaves an order open that may matter (a tie), all is done again with a history of events.
- * The hash has 32 bits and is asked for ties only: a mistake takes a tie of two lines with different pasts and equal hashes.
+ * Events that were created in the same moment go in the order of the events that created them, and
+ * so on back to the start, where ranks go in the order of their numbers. At first each event
+ * carries only a hash of the times of all its ancestors, and the rank where its line began: equal
+ * hashes, and the rank decides. Where all steps take the same time unless something is in the way
+ * (`even`), it carries when the last one was that took longer: of two lines with different last
+ * such steps that with the later one comes first, for before that step it was the earlier one. As
+ * soon as that leaves an order open that may matter (a tie), all is done again with a history of
+ * events. The hash has 32 bits and is asked for ties only: a mistake takes a tie of two lines with
+ * different pasts and equal hashes.
  */
 #ifndef NB_ORDER_H
 #define NB_ORDER_H
@@ -23,12 +27,9 @@ static struct past creation(const struct past *history, uint32_t event)
 {
     const struct past *entry = &history[event / 4];
     switch (event % 4) {
-    case AT_START:
-        return (struct past){0, 0, UINT32_MAX, event / 4};
-    case RECEIVED:
-        return (struct past){entry->created, 0, event / 4 * 4 + SENT, 0};
-    default:
-        return *entry;
+    case AT_START: return (struct past){0, 0, UINT32_MAX, event / 4};
+    case RECEIVED: return (struct past){entry->created, 0, event / 4 * 4 + SENT, 0};
+    default: return *entry;
     }
 }
 
@@ -48,8 +49,10 @@ static int was_first(const struct past *history, uint32_t a, uint32_t b)
     }
 }
 
-/* A new entry of the history; the event that it is. Without a history, the next link of the chain. */
-static inline uint32_t noted(struct world *w, const struct cause *parent, uint64_t created, uint32_t index, int kind)
+/* A new entry of the history; the event that it is. Without a history, the next link of the chain.
+ */
+static inline uint32_t noted(struct world *w, const struct cause *parent, uint64_t created,
+                             uint32_t index, int kind)
 {
     if (!w->history)
         return link_of(link_of(parent->chain, created), index);
@@ -74,7 +77,8 @@ static inline uint32_t at_most(uint64_t value)
 }
 
 /* Where all steps are even: when the line last took longer than it must, and how long. */
-static inline void stepped(const struct world *w, struct cause *line, uint64_t taken, uint64_t shortest)
+static inline void stepped(const struct world *w, struct cause *line, uint64_t taken,
+                           uint64_t shortest)
 {
     if (!w->even || taken == shortest)
         return;

@@ -1,10 +1,12 @@
 /* The queue of events, ordered by (time, seq): a radix heap of base 16 whose front is sorted.
  *
- * An event lies in the bucket (level, digit): the highest hexadecimal digit in which its time differs from `last`, and its value
- * there. When the front is used up, the lowest bucket becomes the front if it is small or of one time only; else it is spread over
- * the levels below. What comes in below `limit`, the front's upper end, goes to a small heap beside the front.
- * Events of one time stand in the order they came in, which is nearly always that of seq, so the large buckets of regular patterns
- * are never sorted. Memory comes in chunks of 4 KiB from one pool and goes back there.
+ * An event lies in the bucket (level, digit): the highest hexadecimal digit in which its time
+ * differs from `last`, and its value there. When the front is used up, the lowest bucket becomes
+ * the front if it is small or of one time only; else it is spread over the levels below. What comes
+ * in below `limit`, the front's upper end, goes to a small heap beside the front. Events of one
+ * time stand in the order they came in, which is nearly always that of seq, so the large buckets of
+ * regular patterns are never sorted. Memory comes in chunks of 4 KiB from one pool and goes back
+ * there.
  */
 #ifndef NB_QUEUE_H
 #define NB_QUEUE_H
@@ -17,9 +19,9 @@
 struct event {
     uint64_t time;
     uint32_t seq;
-    uint32_t op;        /* of a message: its send; of a wake-up: the class that waits */
-    uint32_t host;      /* where it happens */
-    uint32_t aux;       /* OPERATION, WAKE, or the rank that a message comes from */
+    uint32_t op;   /* of a message: its send; of a wake-up: the class that waits */
+    uint32_t host; /* where it happens */
+    uint32_t aux;  /* OPERATION, WAKE, or the rank that a message comes from */
 };
 
 enum { OPERATION = 0x80000000u, WAKE = 0x80000001u };
@@ -38,20 +40,21 @@ struct bucket {
 };
 
 struct queue {
-    struct event *front, *front_end;        /* the rest of the front's present stretch */
-    struct chunk *front_chunk;              /* the chunk it lies in; its successors follow. NULL: it lies in `sorted` */
+    struct event *front, *front_end; /* the rest of the front's present stretch */
+    /* the chunk it lies in; its successors follow. NULL: it lies in `sorted` */
+    struct chunk *front_chunk;
     uint64_t limit, last;
-    uint64_t present;                       /* the front's only time, if it has but one */
-    struct event *near;                     /* binary heap */
+    uint64_t present;   /* the front's only time, if it has but one */
+    struct event *near; /* binary heap */
     uint64_t near_count, near_room;
     struct bucket bucket[16][16];
-    uint16_t filled[16];                    /* of a level: a bit for each bucket with events */
-    uint32_t levels;                        /* a bit for each level with events */
-    struct event *sorted, *spare;           /* room for sorting */
+    uint16_t filled[16];          /* of a level: a bit for each bucket with events */
+    uint32_t levels;              /* a bit for each level with events */
+    struct event *sorted, *spare; /* room for sorting */
     uint64_t sorted_room;
     struct chunk *free;
     void *slabs;
-    int failed;                             /* out of memory */
+    int failed; /* out of memory */
 };
 
 static inline int event_before(const struct event *a, const struct event *b)
@@ -91,7 +94,8 @@ static inline void chunk_give(struct queue *queue, struct chunk *chunk)
 static inline void bucket_push(struct queue *queue, const struct event *event)
 {
     uint64_t differs = event->time ^ queue->last;
-    int level = differs ? (63 - __builtin_clzll(differs)) / 4 : 0, digit = (int)(event->time >> (4 * level)) & 15;
+    int level = differs ? (63 - __builtin_clzll(differs)) / 4 : 0,
+        digit = (int)(event->time >> (4 * level)) & 15;
     struct bucket *bucket = &queue->bucket[level][digit];
     struct chunk *chunk = bucket->last;
     if (!chunk || chunk->used == CHUNK_EVENTS) {
@@ -137,7 +141,8 @@ static inline struct event near_pop(struct queue *queue)
     struct event top = queue->near[0], moved = queue->near[--queue->near_count];
     uint64_t i = 0, child;
     while ((child = 2 * i + 1) < queue->near_count) {
-        child += child + 1 < queue->near_count && event_before(&queue->near[child + 1], &queue->near[child]);
+        child += child + 1 < queue->near_count &&
+                 event_before(&queue->near[child + 1], &queue->near[child]);
         if (!event_before(&queue->near[child], &moved))
             break;
         queue->near[i] = queue->near[child];
@@ -160,10 +165,12 @@ static struct event *event_sort(struct event *from, struct event *to, uint64_t c
         }
     for (uint64_t width = 8; width < count; width *= 2) {
         for (uint64_t low = 0; low < count; low += 2 * width) {
-            uint64_t middle = low + width < count ? low + width : count, high = middle + width < count ? middle + width : count;
+            uint64_t middle = low + width < count ? low + width : count,
+                     high = middle + width < count ? middle + width : count;
             uint64_t a = low, b = middle;
             for (uint64_t i = low; i < high; i++)
-                to[i] = a < middle && (b == high || !event_before(&from[b], &from[a])) ? from[a++] : from[b++];
+                to[i] = a < middle && (b == high || !event_before(&from[b], &from[a])) ? from[a++]
+                                                                                       : from[b++];
         }
         struct event *other = from;
         from = to;
@@ -251,7 +258,8 @@ static int queue_refill(struct queue *queue)
     return 0;
 }
 
-/* The heap has grown too large for the front's stretch of time: narrow the stretch, put all back into buckets. */
+/* The heap has grown too large for the front's stretch of time: narrow the stretch, put all back
+ * into buckets. */
 static void queue_narrow(struct queue *queue)
 {
     struct event *near = queue->near;
@@ -307,7 +315,8 @@ static inline void front_advance(struct queue *queue)
 
 static inline int queue_pop(struct queue *queue, struct event *event)
 {
-    if (queue->near_count && (queue->front == queue->front_end || event_before(&queue->near[0], queue->front))) {
+    if (queue->near_count &&
+        (queue->front == queue->front_end || event_before(&queue->near[0], queue->front))) {
         *event = near_pop(queue);
         return 1;
     }

@@ -1,4 +1,5 @@
-/* Most operations of the implicit evaluation meet no noise: until when is each rank left alone? For implicit.c only. */
+/* Most operations of the implicit evaluation meet no noise: until when is each rank left alone? For
+ * implicit.c only. */
 #ifndef NB_QUIET_H
 #define NB_QUIET_H
 
@@ -11,7 +12,8 @@ static uint64_t quiet_until(const struct nb_noise *noise, uint32_t rank, uint64_
     if (trace < 0)
         return NEVER;
     const int64_t *pair = noise->detour + 2 * noise->first[trace];
-    int64_t count = noise->first[trace + 1] - noise->first[trace], period = noise->period[trace], free = noise->free[trace];
+    int64_t count = noise->first[trace + 1] - noise->first[trace], period = noise->period[trace],
+            free = noise->free[trace];
     int64_t place = (int64_t)((t + (uint64_t)noise->phase[rank]) % (uint64_t)period);
     int64_t k = nb_noise_count(pair, count, 0, place, noise->hint ? noise->hint[rank] : 0);
     if (noise->hint)
@@ -21,8 +23,10 @@ static uint64_t quiet_until(const struct nb_noise *noise, uint32_t rank, uint64_
     return t + (uint64_t)((k < count ? pair[2 * k] : period + (count ? pair[0] : 0)) - place);
 }
 
-/* The noise that an operation of this length meets: none, if the rank's quiet time lasts as long. */
-static inline const struct nb_noise *noise_within(struct world *w, uint32_t rank, uint64_t t, uint64_t length)
+/* The noise that an operation of this length meets: none, if the rank's quiet time lasts as long.
+ */
+static inline const struct nb_noise *noise_within(struct world *w, uint32_t rank, uint64_t t,
+                                                  uint64_t length)
 {
     if (!w->noise || t + length <= w->quiet[rank])
         return NULL;

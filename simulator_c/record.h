@@ -1,4 +1,5 @@
-/* What the engine keeps for the critical path, when it is asked to: when each node began and ended, and what it had to wait for last. */
+/* What the engine keeps for the critical path, when it is asked to: when each node began and ended,
+ * and what it had to wait for last. */
 #ifndef NB_RECORD_H
 #define NB_RECORD_H
 
@@ -10,13 +11,16 @@ static inline struct mover *mover_of(const struct sim *sim, uint32_t rank, const
     return sim->last + clocks * rank + (size_t)(clock - host_of(sim, rank)->clock);
 }
 
-static inline void record_move(struct sim *sim, uint32_t rank, const uint64_t *clock, uint32_t node, int via)
+static inline void record_move(struct sim *sim, uint32_t rank, const uint64_t *clock, uint32_t node,
+                               int via)
 {
     *mover_of(sim, rank, clock) = (struct mover){node, (uint32_t)via};
 }
 
-/* What did a node that begins at t have to wait for? One of its two clocks, or (several CPUs) something that it needs. */
-static void record_begin(struct sim *sim, uint32_t rank, uint32_t node, uint64_t t, const uint64_t *cpu, const uint64_t *gap)
+/* What did a node that begins at t have to wait for? One of its two clocks, or (several CPUs)
+ * something that it needs. */
+static void record_begin(struct sim *sim, uint32_t rank, uint32_t node, uint64_t t,
+                         const uint64_t *cpu, const uint64_t *gap)
 {
     const struct nb_record *record = sim->record;
     struct mover mover = {NONE, NB_VIA_START};
@@ -27,7 +31,8 @@ static void record_begin(struct sim *sim, uint32_t rank, uint32_t node, uint64_t
     else if (sim->ready_cause && node < (uint64_t)sim->s->operations && sim->ready[node] == t)
         mover = sim->ready_cause[node];
     record->begin[node] = t;
-    if (mover.node == NONE && node >= (uint64_t)sim->s->operations)     /* a message: what it last waited for stands there already */
+    /* a message: what it last waited for stands there already */
+    if (mover.node == NONE && node >= (uint64_t)sim->s->operations)
         return;
     record->cause[node] = mover.node;
     record->via[node] = mover.node == NONE ? NB_VIA_START : (uint8_t)mover.via;
@@ -38,7 +43,8 @@ static inline uint32_t message_node(const struct sim *sim, uint32_t op)
     return (uint32_t)sim->s->operations + op;
 }
 
-static void record_send(struct sim *sim, uint32_t rank, uint32_t op, uint64_t t, uint64_t *cpu, uint64_t *gap, const struct nb_times *times)
+static void record_send(struct sim *sim, uint32_t rank, uint32_t op, uint64_t t, uint64_t *cpu,
+                        uint64_t *gap, const struct nb_times *times)
 {
     record_begin(sim, rank, op, t, cpu, gap);
     record_move(sim, rank, cpu, op, NB_VIA_CPU);
@@ -47,8 +53,8 @@ static void record_send(struct sim *sim, uint32_t rank, uint32_t op, uint64_t t,
     sim->record->arrival[op] = times->arrival;
 }
 
-static void record_message(struct sim *sim, uint32_t rank, uint32_t op, uint64_t t, uint64_t *cpu, uint64_t *gap, const struct nb_times *times,
-                           uint32_t called_by)
+static void record_message(struct sim *sim, uint32_t rank, uint32_t op, uint64_t t, uint64_t *cpu,
+                           uint64_t *gap, const struct nb_times *times, uint32_t called_by)
 {
     const struct nb_record *record = sim->record;
     uint32_t node = message_node(sim, op);

@@ -1,4 +1,5 @@
-/* Dependencies: who may start now that an operation has begun or is done, and in what order they enter the queue. */
+/* Dependencies: who may start now that an operation has begun or is done, and in what order they
+ * enter the queue. */
 #ifndef NB_RELEASE_H
 #define NB_RELEASE_H
 
@@ -24,12 +25,14 @@ static int released_grow(struct sim *sim)
 
 static inline void one_less(struct sim *sim, uint32_t op)
 {
-    uint32_t left = sim->needs_width == 1 ? --((uint8_t *)sim->needs)[op] : --((uint32_t *)sim->needs)[op];
+    uint32_t left = sim->needs_width == 1 ? --((uint8_t *)sim->needs)[op]
+                                          : --((uint32_t *)sim->needs)[op];
     if (left == 0 && (sim->released_count < sim->released_room || released_grow(sim)))
         sim->released[sim->released_count++] = op;
 }
 
-static inline void count_down(struct sim *sim, const struct host *host, uint32_t op, const void *start, int width, const int32_t *local, uint64_t when,
+static inline void count_down(struct sim *sim, const struct host *host, uint32_t op,
+                              const void *start, int width, const int32_t *local, uint64_t when,
                               struct mover by)
 {
     if (!start)
@@ -53,7 +56,8 @@ static inline void has_begun(struct sim *sim, const struct host *host, uint32_t 
     count_down(sim, host, op, sim->s->begun_start, sim->s->begun_width, sim->s->begun_op, when, by);
 }
 
-static inline void is_done_by(struct sim *sim, const struct host *host, uint32_t op, uint64_t when, struct mover by)
+static inline void is_done_by(struct sim *sim, const struct host *host, uint32_t op, uint64_t when,
+                              struct mover by)
 {
     count_down(sim, host, op, sim->s->done_start, sim->s->done_width, sim->s->done_op, when, by);
 }
@@ -63,7 +67,8 @@ static inline void is_done(struct sim *sim, const struct host *host, uint32_t op
     is_done_by(sim, host, op, when, (struct mover){op, NB_VIA_DONE});
 }
 
-static inline void release_one(struct sim *sim, uint32_t rank, struct host *host, uint32_t op, int kind)
+static inline void release_one(struct sim *sim, uint32_t rank, struct host *host, uint32_t op,
+                               int kind)
 {
     uint64_t *cpu = cpu_clock(sim, host, cpu_of(sim, op)), time = *cpu;
     if (kind == NB_SEND)
@@ -75,7 +80,8 @@ static inline void release_one(struct sim *sim, uint32_t rank, struct host *host
     queue_push(&sim->queue, &(struct event){time, sim->seq++, op, rank, OPERATION});
 }
 
-/* Released operations low..high of one rank: sends, then receives, then calculations, each in the order of their release. */
+/* Released operations low..high of one rank: sends, then receives, then calculations, each in the
+ * order of their release. */
 static inline void release(struct sim *sim, uint32_t rank, uint32_t low, uint32_t high)
 {
     struct host *host = host_of(sim, rank);
@@ -89,7 +95,8 @@ static inline void release(struct sim *sim, uint32_t rank, uint32_t low, uint32_
                 release_one(sim, rank, host, sim->released[i], kind);
 }
 
-/* After an event of `rank` that released, first, operations of `other` (up to `middle`): by rank. */
+/* After an event of `rank` that released, first, operations of `other` (up to `middle`): by rank.
+ */
 static inline void release_all(struct sim *sim, uint32_t rank, uint32_t other, uint32_t middle)
 {
     uint32_t count = sim->released_count;

@@ -1,9 +1,12 @@
-/* Exchanges round by round, every rank the same way round the ring, where nothing is in the way; for implicit.c only.
+/* Exchanges round by round, every rank the same way round the ring, where nothing is in the way;
+ * for implicit.c only.
  *
- * Undisturbed, a message of a round mostly arrives after its receiver's own send of that round has begun. If that is so at every rank and in every
- * round, each rank meets send, reception, send, reception ... in this order whatever its rounds wait for: the message of the next round arrives after
- * that round's send, which begins no sooner than this round's reception. So a round is two passes over arrays of clocks, with no events to put in
- * order. Where it is not so, or times leave 64 bits, nothing has been said yet: the windows of implicit.c begin anew.
+ * Undisturbed, a message of a round mostly arrives after its receiver's own send of that round has
+ * begun. If that is so at every rank and in every round, each rank meets send, reception, send,
+ * reception ... in this order whatever its rounds wait for: the message of the next round arrives
+ * after that round's send, which begins no sooner than this round's reception. So a round is two
+ * passes over arrays of clocks, with no events to put in order. Where it is not so, or times leave
+ * 64 bits, nothing has been said yet: the windows of implicit.c begin anew.
  */
 #ifndef NB_ROUNDS_H
 #define NB_ROUNDS_H
@@ -17,12 +20,14 @@ struct pace {
 
 /* Of each rank, ps. begun: its last send, where there is noise. */
 struct clocks {
-    uint64_t *restrict cpu, *restrict send_gap, *restrict receive_gap, *restrict arrival, *restrict begun;
+    uint64_t *restrict cpu, *restrict send_gap, *restrict receive_gap, *restrict arrival,
+                                                                           *restrict begun;
 };
 
 static struct pace pace_of(const struct nb_network *network, uint64_t bytes)
 {
-    const struct nb_times sent = nb_send(network, NULL, 0, 0, bytes), received = nb_receive(network, NULL, 0, 0, bytes);
+    const struct nb_times sent = nb_send(network, NULL, 0, 0, bytes),
+                          received = nb_receive(network, NULL, 0, 0, bytes);
     return (struct pace){sent.cpu, received.cpu, sent.gap, sent.arrival, bytes};
 }
 
@@ -31,8 +36,10 @@ static inline uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Ranks first .. last - 1 send; `there`: when the message arrives at the receiver of the first, of the next, ... */
-static void send_quietly(const struct clocks *own, size_t first, size_t last, uint64_t *restrict there, struct pace pace)
+/* Ranks first .. last - 1 send; `there`: when the message arrives at the receiver of the first, of
+ * the next, ... */
+static void send_quietly(const struct clocks *own, size_t first, size_t last,
+                         uint64_t *restrict there, struct pace pace)
 {
     uint64_t *restrict cpu = own->cpu + first, *restrict send_gap = own->send_gap + first;
     for (size_t i = 0; i < last - first; i++) {
@@ -50,7 +57,8 @@ static int receive_quietly(const struct clocks *own, size_t ranks, struct pace p
     const uint64_t *restrict arrival = own->arrival;
     int odd = 0;
     for (size_t rank = 0; rank < ranks; rank++) {
-        const uint64_t sent = cpu[rank] - pace.send, there = arrival[rank], t = later(later(there, cpu[rank]), receive_gap[rank]);
+        const uint64_t sent = cpu[rank] - pace.send, there = arrival[rank],
+                       t = later(later(there, cpu[rank]), receive_gap[rank]);
         odd |= (there <= sent) | (t > LONGEST);
         cpu[rank] = t + pace.receive;
         receive_gap[rank] = t + pace.gap;
@@ -58,7 +66,8 @@ static int receive_quietly(const struct clocks *own, size_t ranks, struct pace p
     return !odd;
 }
 
-static void send_in_noise(struct world *w, const struct clocks *own, size_t first, size_t last, uint64_t *restrict there, struct pace pace)
+static void send_in_noise(struct world *w, const struct clocks *own, size_t first, size_t last,
+                          uint64_t *restrict there, struct pace pace)
 {
     for (size_t rank = first; rank < last; rank++) {
         const uint64_t t = later(own->cpu[rank], own->send_gap[rank]);
@@ -76,7 +85,8 @@ static int receive_in_noise(struct world *w, const struct clocks *own, struct pa
 {
     int odd = 0;
     for (size_t rank = 0; rank < w->job->ranks; rank++) {
-        const uint64_t there = own->arrival[rank], t = later(later(there, own->cpu[rank]), own->receive_gap[rank]);
+        const uint64_t there = own->arrival[rank],
+                       t = later(later(there, own->cpu[rank]), own->receive_gap[rank]);
         const struct nb_noise *noise = noise_within(w, (uint32_t)rank, t, pace.send);
         const struct nb_times times = nb_receive(w->network, noise, (uint32_t)rank, t, pace.bytes);
         odd |= (there <= own->begun[rank]) | (t > LONGEST);
@@ -104,8 +114,11 @@ static void compute_all(struct world *w, uint64_t *restrict cpu, uint32_t repeti
 {
     const struct nb_implicit *job = w->job;
     for (size_t rank = 0; rank < job->ranks; rank++) {
-        const uint64_t ns = (uint64_t)job->compute_ns[repetition * job->compute_repetitions + rank * job->compute_ranks];
-        const struct nb_times times = nb_calc(w->network, noise_within(w, (uint32_t)rank, cpu[rank], 1000 * ns), (uint32_t)rank, cpu[rank], ns);
+        const uint64_t ns = (uint64_t)job->compute_ns[repetition * job->compute_repetitions +
+                                                      rank * job->compute_ranks];
+        const struct nb_times times = nb_calc(w->network,
+                                              noise_within(w, (uint32_t)rank, cpu[rank], 1000 * ns),
+                                              (uint32_t)rank, cpu[rank], ns);
         cpu[rank] = times.cpu;
         if (times.noise)
             job->noise[rank] += times.noise;
@@ -119,14 +132,16 @@ static int all_rounds(struct world *w, const struct clocks *own)
         if (job->compute_ns)
             compute_all(w, own->cpu, repetition);
         for (uint32_t round = 0; round < job->rounds; round++)
-            if (!exchange(w, own, job->step[round], pace_of(w->network, (uint64_t)job->bytes[round])))
+            if (!exchange(w, own, job->step[round],
+                          pace_of(w->network, (uint64_t)job->bytes[round])))
                 return 0;
     }
     return 1;
 }
 
 /* True if the job is done; false if it takes the windows. */
-static int by_rounds(struct nb_implicit *job, const struct nb_network *network, const struct nb_noise *noise)
+static int by_rounds(struct nb_implicit *job, const struct nb_network *network,
+                     const struct nb_noise *noise)
 {
     struct world w = {.job = job, .network = network, .noise = noise};
     const size_t ranks = job->ranks, size = sizeof(uint64_t);
@@ -135,9 +150,13 @@ static int by_rounds(struct nb_implicit *job, const struct nb_network *network, 
     memset(job->finish, 0, ranks * size);
     if (noise)
         memset(job->noise, 0, ranks * size);
-    const struct clocks own = {job->finish, room_for(&w, ranks, size), room_for(&w, ranks, size), room_for(&w, ranks, size), noise ? room_for(&w, ranks, size) : NULL};
+    const struct clocks own = {
+        job->finish, room_for(&w, ranks, size), room_for(&w, ranks, size),
+        room_for(&w, ranks, size), noise ? room_for(&w, ranks, size) : NULL
+    };
     w.quiet = noise ? room_for(&w, ranks, size) : NULL;
-    const int done = own.send_gap && own.receive_gap && own.arrival && (!noise || (own.begun && w.quiet)) && all_rounds(&w, &own);
+    const int done = own.send_gap && own.receive_gap && own.arrival &&
+                     (!noise || (own.begun && w.quiet)) && all_rounds(&w, &own);
     while (w.rooms)
         give_back(&w.room[--w.rooms]);
     job->messages = (uint64_t)ranks * job->rounds * job->repetitions;

@@ -20,7 +20,8 @@ static void set(void *array, int width, int64_t i, int64_t value)
         ((int64_t *)array)[i] = value;
 }
 
-/* The rank of an operation; neighbours in a list of pairs are mostly of the same rank, or of the next. */
+/* The rank of an operation; neighbours in a list of pairs are mostly of the same rank, or of the
+ * next. */
 static int64_t find_rank(const int64_t *rank_start, int64_t ranks, int64_t operation, int64_t hint)
 {
     if (rank_start[hint] <= operation && operation < rank_start[hint + 1])
@@ -38,8 +39,9 @@ static int64_t find_rank(const int64_t *rank_start, int64_t ranks, int64_t opera
     return low;
 }
 
-int64_t nb_schedule_group(const int64_t *rank_start, int64_t ranks, int64_t pairs, const void *operation, const void *needed, int width,
-                          void *start, int start_width, int32_t *local)
+int64_t nb_schedule_group(const int64_t *rank_start, int64_t ranks, int64_t pairs,
+                          const void *operation, const void *needed, int width, void *start,
+                          int start_width, int32_t *local)
 {
     int64_t operations = rank_start[ranks], rank = 0;
     for (int64_t i = 0; i < pairs; i++)
@@ -64,12 +66,14 @@ int64_t nb_schedule_group(const int64_t *rank_start, int64_t ranks, int64_t pair
     return -1;
 }
 
-int64_t nb_schedule_bad_edge(const int64_t *rank_start, int64_t ranks, const void *start, int start_width, const int32_t *local)
+int64_t nb_schedule_bad_edge(const int64_t *rank_start, int64_t ranks, const void *start,
+                             int start_width, const int32_t *local)
 {
     for (int64_t rank = 0; rank < ranks; rank++) {
         int64_t size = rank_start[rank + 1] - rank_start[rank];
         for (int64_t i = 0; i < size; i++) {
-            int64_t operation = rank_start[rank] + i, end = entry(start, start_width, operation + 1);
+            int64_t operation = rank_start[rank] + i,
+                    end = entry(start, start_width, operation + 1);
             for (int64_t k = entry(start, start_width, operation); k < end; k++)
                 if (local[k] < 0 || local[k] >= size || local[k] == i)
                     return operation;
@@ -84,8 +88,10 @@ struct edges {
     const int32_t *local;
 };
 
-/* Add `by` to the count of all that wait for an operation; those that fall to 0 are appended to the list. */
-static int64_t count_dependents(const struct edges *edges, int64_t base, int64_t op, int32_t by, int32_t *needs, int64_t *list, int64_t count)
+/* Add `by` to the count of all that wait for an operation; those that fall to 0 are appended to the
+ * list. */
+static int64_t count_dependents(const struct edges *edges, int64_t base, int64_t op, int32_t by,
+                                int32_t *needs, int64_t *list, int64_t count)
 {
     if (!edges->start)
         return count;
@@ -98,7 +104,9 @@ static int64_t count_dependents(const struct edges *edges, int64_t base, int64_t
 
 int64_t nb_schedule_unsorted(const struct nb_schedule *s, uint8_t *rest)
 {
-    const struct edges edges[2] = {{s->done_start, s->done_width, s->done_op}, {s->begun_start, s->begun_width, s->begun_op}};
+    const struct edges edges[2] = {
+        {s->done_start, s->done_width, s->done_op}, {s->begun_start, s->begun_width, s->begun_op}
+    };
     int32_t *needs = calloc((size_t)s->operations + 1, sizeof *needs);
     int64_t *list = malloc(((size_t)s->operations + 1) * sizeof *list), left = 0;
     for (int64_t rank = 0; needs && list && rank < s->ranks; rank++) {
@@ -111,7 +119,8 @@ int64_t nb_schedule_unsorted(const struct nb_schedule *s, uint8_t *rest)
                 list[count++] = op;
         for (int64_t i = 0; i < count; i++)
             for (int kind = 0; kind < 2; kind++)
-                count = count_dependents(&edges[kind], base, list[i], -1, needs + base, list, count);
+                count = count_dependents(&edges[kind], base, list[i], -1, needs + base, list,
+                                         count);
         for (int64_t op = base; op < end; op++)
             left += rest[op] = needs[op] > 0;
     }

@@ -1,7 +1,9 @@
-/* The LogGOPS simulator behind nbhelpers.simulation: what all its parts share. Every other header of a .c file here is read by cffi, too.
+/* The LogGOPS simulator behind nbhelpers.simulation: what all its parts share. Every other header
+ * of a .c file here is read by cffi, too.
  *
- * Times are int64: picoseconds in the mode `exact`, nanoseconds in `compat` (there with the reference simulator's modular arithmetic).
- * Functions return 0, or a positive code that says why they stopped (enum nb_stop).
+ * Times are int64: picoseconds in the mode `exact`, nanoseconds in `compat` (there with the
+ * reference simulator's modular arithmetic). Functions return 0, or a positive code that says why
+ * they stopped (enum nb_stop).
  */
 #ifndef NB_SIMULATOR_H
 #define NB_SIMULATOR_H
@@ -12,30 +14,31 @@ enum nb_mode { NB_EXACT = 0, NB_COMPAT = 1 };
 enum nb_kind { NB_SEND = 1, NB_RECV = 2, NB_CALC = 3 };
 
 struct nb_network {
-    int32_t mode;            /* enum nb_mode */
-    int64_t L, o, g;         /* in the mode's unit */
-    double G, O;             /* exact: ps a byte; compat: whole ns a byte */
-    uint64_t S;              /* bytes */
+    int32_t mode;    /* enum nb_mode */
+    int64_t L, o, g; /* in the mode's unit */
+    double G, O;     /* exact: ps a byte; compat: whole ns a byte */
+    uint64_t S;      /* bytes */
 };
 
 /* Detours: those of trace i are detour[2 * first[i]] to detour[2 * first[i + 1]], two numbers each:
- * exact: start of a stretch of lost time (disjoint, sorted, within the period), noise-free time of the period before it;
- * compat: start and duration as they stand in the trace. */
+ * exact: start of a stretch of lost time (disjoint, sorted, within the period), noise-free time of
+ * the period before it; compat: start and duration as they stand in the trace. */
 struct nb_noise {
     const int64_t *detour;
-    const int64_t *first;       /* traces + 1 */
-    const int64_t *period;      /* traces */
-    const int64_t *free;        /* traces; exact: noise-free time in a period */
-    const int32_t *rank_trace;  /* ranks; -1: no noise */
-    const int64_t *phase;       /* ranks */
-    int32_t *hint;              /* ranks, zeroed; where the last look-up ended. NULL: always search */
+    const int64_t *first;      /* traces + 1 */
+    const int64_t *period;     /* traces */
+    const int64_t *free;       /* traces; exact: noise-free time in a period */
+    const int32_t *rank_trace; /* ranks; -1: no noise */
+    const int64_t *phase;      /* ranks */
+    /* ranks, zeroed; where the last look-up ended. NULL: always search */
+    int32_t *hint;
 };
 
 /* A column that is the same for all operations has stride 0. width: bytes of an entry. */
 struct nb_column {
     const void *data;
     int32_t width;
-    int32_t stride;             /* 0 or 1 */
+    int32_t stride; /* 0 or 1 */
 };
 
 #endif

@@ -8,20 +8,25 @@
 
 enum { NONE = 0xFFFFFFFFu };
 
-/* A rank: its lists, then its clocks: cpus times "CPU is free", nics times "NIC can send", nics times "NIC can receive". */
+/* A rank: its lists, then its clocks: cpus times "CPU is free", nics times "NIC can send", nics
+ * times "NIC can receive". */
 struct host {
-    uint32_t posted, posted_last;       /* receives that wait for a message: first and last, linked by `link`; or an index, see match.h */
-    uint32_t arrived, arrived_last;     /* messages that wait for a receive: first and last entry; or an index */
-    uint32_t waiting;                   /* who waits for a CPU or NIC, see wait.h */
-    uint32_t base;                      /* its first operation */
+    /* receives that wait for a message: first and last, linked by `link`; or an index, see match.h
+     */
+    uint32_t posted, posted_last;
+    /* messages that wait for a receive: first and last entry; or an index */
+    uint32_t arrived, arrived_last;
+    uint32_t waiting; /* who waits for a CPU or NIC, see wait.h */
+    uint32_t base;    /* its first operation */
     uint64_t clock[];
 };
 
 /* A message that waits for its receive; also an entry of an index. */
 struct entry {
     uint32_t op, from;
-    uint32_t next;                      /* in the list, or in the index's chain */
-    uint32_t older, newer;              /* in order of arrival, in an index; receives: `older` counts */
+    uint32_t next; /* in the list, or in the index's chain */
+    /* in order of arrival, in an index; receives: `older` counts */
+    uint32_t older, newer;
 };
 
 /* One that found the CPU or NIC taken: a node of a pairing heap by seq. */
@@ -32,7 +37,8 @@ struct waiter {
 
 struct pool {
     void *item;
-    uint32_t count, room, free;         /* free: first of the free list, linked by the item's first word */
+    /* free: first of the free list, linked by the item's first word */
+    uint32_t count, room, free;
 };
 
 /* What last moved a clock: a node (see struct nb_record), and how. */
@@ -49,22 +55,27 @@ struct sim {
     struct queue queue;
     char *hosts;
     size_t host_size, wait_size;
-    uint32_t message_class;             /* the first class of messages, see wait.h */
-    void *needs;                        /* of each operation: how many others it still waits for; 1 or 4 bytes */
+    uint32_t message_class; /* the first class of messages, see wait.h */
+    /* of each operation: how many others it still waits for; 1 or 4 bytes */
+    void *needs;
     int needs_width;
-    int compat, several;                /* several CPUs or NICs */
-    uint32_t *link;                     /* next posted receive of the rank */
-    uint64_t *ready;                    /* exact, several CPUs: when all that an operation waits for is done */
-    struct mover *ready_cause;          /* the same, when recording: what was done last */
-    uint32_t *pending;                  /* exact, several CPUs or NICs: a rank's messages that found them taken, entries linked by `next`; */
-    uint8_t *taken;                     /* and which sends' messages have been taken (those may still stand in the queue) */
-    uint64_t *handled;                  /* exact, several CPUs: when an entry's message was taken */
+    int compat, several; /* several CPUs or NICs */
+    uint32_t *link;      /* next posted receive of the rank */
+    /* exact, several CPUs: when all that an operation waits for is done */
+    uint64_t *ready;
+    struct mover *ready_cause; /* the same, when recording: what was done last */
+    /* exact, several CPUs or NICs: a rank's messages that found them taken, entries linked by
+     * `next`; */
+    uint32_t *pending;
+    /* and which sends' messages have been taken (those may still stand in the queue) */
+    uint8_t *taken;
+    uint64_t *handled; /* exact, several CPUs: when an entry's message was taken */
     uint32_t handled_room;
     struct pool entries, waiters, waits, indexes;
-    uint32_t *released;                 /* operations that have just become free to start */
+    uint32_t *released; /* operations that have just become free to start */
     uint32_t released_count, released_room;
     uint32_t seq;
-    struct mover *last;                 /* recording: what last moved each clock */
+    struct mover *last; /* recording: what last moved each clock */
     uint64_t now;
     int64_t started;
     int stop;

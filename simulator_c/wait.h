@@ -1,5 +1,6 @@
-/* Those that found the CPU or NIC taken. The reference puts each of them back into the queue until its time comes, again and again;
- * here all of a rank that wait for the same thing (a class) form a heap by seq, and one wake-up stands in the queue for all. */
+/* Those that found the CPU or NIC taken. The reference puts each of them back into the queue until
+ * its time comes, again and again; here all of a rank that wait for the same thing (a class) form a
+ * heap by seq, and one wake-up stands in the queue for all. */
 #ifndef NB_WAIT_H
 #define NB_WAIT_H
 
@@ -7,8 +8,8 @@
 
 /* Classes: calculations by CPU, then sends by CPU and NIC, then messages by CPU and NIC. */
 struct wait_class {
-    uint32_t root;      /* heap of waiters */
-    uint32_t seq;       /* of the wake-up that counts; others are stale */
+    uint32_t root; /* heap of waiters */
+    uint32_t seq;  /* of the wake-up that counts; others are stale */
 };
 
 static inline uint32_t class_count(const struct sim *sim)
@@ -22,7 +23,8 @@ static inline uint32_t class_of(const struct sim *sim, int kind, uint32_t cpu, u
     return kind == NB_CALC ? cpu : cpus + (kind == NB_SEND ? 0 : cpus * nics) + cpu * nics + nic;
 }
 
-/* An item of the pool `waits`: how many wait, then the classes. (The first word also links free items.) */
+/* An item of the pool `waits`: how many wait, then the classes. (The first word also links free
+ * items.) */
 static inline size_t wait_size(const struct sim *sim)
 {
     return sizeof(uint64_t) + class_count(sim) * sizeof(struct wait_class);
@@ -72,7 +74,8 @@ static inline uint32_t heap_rest(struct waiter *waiter, uint32_t root)
 }
 
 /* Let an event wait until `until`, when what it needs is free at the earliest. */
-static inline void wait_add(struct sim *sim, uint32_t rank, uint32_t class, const struct event *event, uint64_t until)
+static inline void wait_add(struct sim *sim, uint32_t rank, uint32_t class,
+                            const struct event *event, uint64_t until)
 {
     struct host *host = host_of(sim, rank);
     if (host->waiting == NONE) {
@@ -126,7 +129,8 @@ static inline void wait_again(struct sim *sim, uint32_t rank, uint32_t class, ui
     if (waits->root == NONE)
         return;
     waits->seq = ((struct waiter *)sim->waiters.item)[waits->root].seq;
-    queue_push_old(&sim->queue, &(struct event){later(until, sim->now), waits->seq, class, rank, WAKE});
+    queue_push_old(&sim->queue,
+                   &(struct event){later(until, sim->now), waits->seq, class, rank, WAKE});
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* compiler.h: by what a program was built and which OpenMP runtime it uses, as words for its last line. */
+/* compiler.h: by what a program was built and which OpenMP runtime it uses, as words for its last
+ * line. */
 #ifndef NOISEBOOK_COMPILER_H
 #define NOISEBOOK_COMPILER_H
 

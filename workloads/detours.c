@@ -1,8 +1,13 @@
-/* detours: what a program that only reads the clock sees of the machine's noise ("selfish detour", Beckman et al. 2006).
+/* detours: what a program that only reads the clock sees of the machine's noise ("selfish detour",
+ * Beckman et al. 2006).
  *
- * One pinned thread a CPU reads the clock in a loop; two readings further apart than a threshold are a detour. A thread ends when it
- * has had its quantum of undisturbed time, so the work is fixed and the run takes quantum + noise; or, with --for time, after the quantum.
- *   usage: detours [--seconds S] [--for work|time] [--cpus LIST] [--threshold NS] [--clock tsc|monotonic] [--capacity N] [--out FILE]
+ * One pinned thread a CPU reads the clock in a loop; two readings further apart than a threshold
+ * are a detour. A thread ends when it has had its quantum of undisturbed time, so the work is fixed
+ * and the run takes quantum + noise; or, with --for time, after the quantum.
+ *
+ *     detours [--seconds S] [--for work|time] [--cpus LIST] [--threshold NS]
+ *             [--clock tsc|monotonic] [--capacity N] [--out FILE]
+ *
  * FILE: struct file_header, struct file_thread, struct detour; see watch.h.
  */
 #include "watch.h"
@@ -10,7 +15,8 @@
 #include <math.h>
 
 enum { THRESHOLD_FACTOR = 10, LOWEST_THRESHOLD_NS = 200 };
-enum { PATIENCE = 20 }; /* gives up after so many quanta: a threshold below the loop's own time would never end */
+/* gives up after so many quanta: a threshold below the loop's own time would never end */
+enum { PATIENCE = 20 };
 
 struct detour {
     int64_t start_ns, duration_ns; /* start counts from the region's start */
@@ -24,7 +30,8 @@ struct file_header {
 
 struct file_thread {
     int32_t cpu, finished;
-    int64_t count, lost, begin_ns, end_ns, undisturbed_ns, samples; /* begin and end count from the region's start */
+    /* begin and end count from the region's start */
+    int64_t count, lost, begin_ns, end_ns, undisturbed_ns, samples;
 };
 
 static struct {
@@ -37,7 +44,8 @@ static struct {
 
 static struct nb_team team;
 
-/* Of all CPUs the slowest clock counts. Its threshold is a multiple of a reading, so that a slow clock gets a higher one. */
+/* Of all CPUs the slowest clock counts. Its threshold is a multiple of a reading, so that a slow
+ * clock gets a higher one. */
 static void choose_threshold(void)
 {
     int64_t readings = 1;
@@ -51,9 +59,10 @@ static void choose_threshold(void)
         job.threshold_ns = LOWEST_THRESHOLD_NS;
 }
 
-/* What the loop has counted in ticks, in nanoseconds from the region's start. Both ends of a detour are rounded, not its length,
- * so that neighbours never overlap. */
-static void convert(struct nb_watcher *self, struct file_thread *result, struct nb_anchor begin, struct nb_anchor end, int64_t lost_ticks)
+/* What the loop has counted in ticks, in nanoseconds from the region's start. Both ends of a detour
+ * are rounded, not its length, so that neighbours never overlap. */
+static void convert(struct nb_watcher *self, struct file_thread *result, struct nb_anchor begin,
+                    struct nb_anchor end, int64_t lost_ticks)
 {
     const double length = nb_ns_per_tick(begin, end);
     struct detour *detours = self->records;
@@ -67,18 +76,21 @@ static void convert(struct nb_watcher *self, struct file_thread *result, struct 
     }
     result->begin_ns = begin.ns - team.region.start_ns;
     result->end_ns = end.ns - team.region.start_ns;
-    result->undisturbed_ns = end.ns - begin.ns - detours_ns - (int64_t)((double)lost_ticks * length);
+    result->undisturbed_ns = end.ns - begin.ns - detours_ns -
+                             (int64_t)((double)lost_ticks * length);
 }
 
 static inline __attribute__((always_inline)) void watch_by(struct nb_watcher *self, int tsc)
 {
     const int64_t threshold = (int64_t)ceil((double)(job.threshold_ns + 1) / team.tick_ns);
-    const int64_t quantum = (int64_t)((double)team.length_ns / team.tick_ns), capacity = job.capacity;
+    const int64_t quantum = (int64_t)((double)team.length_ns / team.tick_ns),
+                  capacity = job.capacity;
     const int fixed_time = job.fixed_time;
     struct detour *detours = self->records;
     struct file_thread *result = &job.results[self->index];
     struct nb_anchor begin = nb_anchor_now(tsc);
-    int64_t last = begin.ticks, count = 0, lost = 0, lost_ticks = 0, samples = 0, stop = begin.ticks + quantum;
+    int64_t last = begin.ticks, count = 0, lost = 0, lost_ticks = 0, samples = 0,
+            stop = begin.ticks + quantum;
     const int64_t deadline = begin.ticks + PATIENCE * quantum + (int64_t)(1e9 / team.tick_ns);
     while (last < stop && last < deadline) {
         int64_t now = nb_ticks(tsc), gap = now - last;
@@ -95,7 +107,8 @@ static inline __attribute__((always_inline)) void watch_by(struct nb_watcher *se
         last = now;
     }
     struct nb_anchor end = nb_anchor_now(tsc);
-    result->finished = (fixed_time || last < deadline) && (double)job.threshold_ns > job.resolution_ns;
+    result->finished = (fixed_time || last < deadline) &&
+                       (double)job.threshold_ns > job.resolution_ns;
     result->count = self->count = count;
     result->lost = lost;
     result->samples = samples;
@@ -118,10 +131,18 @@ static void calibrate(struct nb_watcher *self)
 
 static int save(void)
 {
-    struct file_header header = {{'n', 'b', 'd', 'e', 't', 'o', 'u', 'r'}, 1, (uint32_t)team.threads,
-                                 team.region.start_ns, team.region.end_ns,
-                                 team.length_ns, job.resolution_ns < 1 ? 1 : llround(job.resolution_ns), job.threshold_ns};
-    return nb_team_save(&team, &header, sizeof header, job.results, sizeof *job.results, sizeof(struct detour));
+    struct file_header header = {
+        {'n', 'b', 'd', 'e', 't', 'o', 'u', 'r'},
+        1,
+        (uint32_t)team.threads,
+        team.region.start_ns,
+        team.region.end_ns,
+        team.length_ns,
+        job.resolution_ns < 1 ? 1 : llround(job.resolution_ns),
+        job.threshold_ns
+    };
+    return nb_team_save(&team, &header, sizeof header, job.results, sizeof *job.results,
+                        sizeof(struct detour));
 }
 
 static int report(int error)
@@ -135,9 +156,12 @@ static int report(int error)
         noise_ns += result->end_ns - result->begin_ns - result->undisturbed_ns;
         finished &= result->finished;
     }
-    nb_region_print(&team.region, "detours", "threads=%d threshold_ns=%" PRId64 " resolution_ns=%.3f clock=%s detours=%" PRId64
-                    " detour_ns=%" PRId64 " lost=%" PRId64 " verified=%s", team.threads, job.threshold_ns, job.resolution_ns,
-                    team.tsc ? "tsc" : "monotonic", count, noise_ns, lost, finished && !error ? "yes" : "no");
+    nb_region_print(
+        &team.region, "detours",
+        "threads=%d threshold_ns=%" PRId64 " resolution_ns=%.3f clock=%s detours=%" PRId64
+        " detour_ns=%" PRId64 " lost=%" PRId64 " verified=%s",
+        team.threads, job.threshold_ns, job.resolution_ns, team.tsc ? "tsc" : "monotonic", count,
+        noise_ns, lost, finished && !error ? "yes" : "no");
     return finished && !error ? 0 : 1;
 }
 
@@ -154,7 +178,8 @@ static int parse(int count, char **words)
             job.capacity = (int64_t)number;
         else if (!strcmp(words[i], "--for") && (!strcmp(value, "work") || !strcmp(value, "time")))
             job.fixed_time = *value == 't';
-        else if (!strcmp(words[i], "--clock") && (!strcmp(value, "monotonic") || (!strcmp(value, "tsc") && nb_tsc_trusted())))
+        else if (!strcmp(words[i], "--clock") &&
+                 (!strcmp(value, "monotonic") || (!strcmp(value, "tsc") && nb_tsc_trusted())))
             team.tsc = *value == 't';
         else if (nb_team_option(&team, words[i], value))
             return -EINVAL;
@@ -164,16 +189,25 @@ static int parse(int count, char **words)
 
 int main(int count, char **words)
 {
-    team = (struct nb_team){.name = "detours", .calibrate = calibrate, .agree = choose_threshold, .watch = watch, .length_ns = 100000000};
+    team = (struct nb_team){
+        .name = "detours",
+        .calibrate = calibrate,
+        .agree = choose_threshold,
+        .watch = watch,
+        .length_ns = 100000000
+    };
     if (parse(count, words)) {
-        fprintf(stderr, "usage: detours [--seconds S] [--cpus LIST, such as 0,2-3, of CPUs that it may use] [--threshold NS]\n"
-                        "               [--for work (so long undisturbed) or time] [--clock tsc or monotonic] [--capacity DETOURS] [--out FILE]\n");
+        fprintf(stderr, "usage: detours [--seconds S] [--cpus LIST, such as 0,2-3, of CPUs that it "
+                        "may use] [--threshold NS]\n"
+                        "               [--for work (so long undisturbed) or time] [--clock tsc or "
+                        "monotonic] [--capacity DETOURS] [--out FILE]\n");
         return 2;
     }
     size_t threads = (size_t)CPU_COUNT(&team.cpus);
     job.results = calloc(threads, sizeof *job.results);
     job.resolution_ticks = calloc(threads, sizeof *job.resolution_ticks);
-    if (!job.results || !job.resolution_ticks || nb_team_watch(&team, (size_t)job.capacity * sizeof(struct detour)))
+    if (!job.results || !job.resolution_ticks ||
+        nb_team_watch(&team, (size_t)job.capacity * sizeof(struct detour)))
         return 1;
     return report(save());
 }

@@ -1,9 +1,13 @@
-/* ftq: how much work fits into a fixed time (FTQ), and how long a fixed work takes (FWQ), sample after sample, on each CPU.
+/* ftq: how much work fits into a fixed time (FTQ), and how long a fixed work takes (FWQ), sample
+ * after sample, on each CPU.
  *
- * One pinned thread a CPU repeats a unit of integer work, some 100 ns. FTQ: units done within each quantum; quanta lie on a grid
- * of fixed times, so one that a detour covers whole counts 0 and a spectrum can be taken (Sottile and Minnich 2004). FWQ: time of
- * each portion of units, as many as take a quantum undisturbed.
- *   usage: ftq [--mode ftq|fwq] [--seconds S] [--quantum US] [--cpus LIST] [--out FILE]
+ * One pinned thread a CPU repeats a unit of integer work, some 100 ns. FTQ: units done within each
+ * quantum; quanta lie on a grid of fixed times, so one that a detour covers whole counts 0 and a
+ * spectrum can be taken (Sottile and Minnich 2004). FWQ: time of each portion of units, as many as
+ * take a quantum undisturbed.
+ *
+ *     ftq [--mode ftq|fwq] [--seconds S] [--quantum US] [--cpus LIST] [--out FILE]
+ *
  * FILE: struct file_header, struct file_thread, struct sample; see watch.h.
  */
 #include "watch.h"
@@ -24,7 +28,8 @@ struct file_header {
 
 struct file_thread {
     int32_t cpu, finished;
-    int64_t count, begin_ns, end_ns, units_a_sample; /* fwq: units of a portion; ftq: units that fit into a quantum undisturbed */
+    /* fwq: units of a portion; ftq: units that fit into a quantum undisturbed */
+    int64_t count, begin_ns, end_ns, units_a_sample;
     double unit_ns, resolution_ns;
 };
 
@@ -53,7 +58,8 @@ static uint64_t portion(uint64_t state, int64_t units)
     return state;
 }
 
-/* Length of a unit: the least of many blocks, for a disturbed one is only longer. `timed`: with the reading of the clock that ftq makes. */
+/* Length of a unit: the least of many blocks, for a disturbed one is only longer. `timed`: with the
+ * reading of the clock that ftq makes. */
 static double unit_length_ns(int timed)
 {
     int64_t least = INT64_MAX;
@@ -104,13 +110,18 @@ static int64_t fixed_work(struct sample *samples, int64_t begin, int64_t units)
 }
 
 /* Ticks into nanoseconds from the region's start. */
-static void convert(struct nb_watcher *self, struct file_thread *result, struct nb_anchor begin, struct nb_anchor end)
+static void convert(struct nb_watcher *self, struct file_thread *result, struct nb_anchor begin,
+                    struct nb_anchor end)
 {
     const double length = nb_ns_per_tick(begin, end);
     struct sample *samples = self->records;
     for (int64_t i = 0; i < self->count; i++) {
-        double from_ns = (double)(samples[i].start_ns - begin.ticks) * length, taken_ns = (double)samples[i].value * length;
-        samples[i] = (struct sample){begin.ns - team.region.start_ns + llround(from_ns), job.fixed_work ? llround(taken_ns) : samples[i].value};
+        double from_ns = (double)(samples[i].start_ns - begin.ticks) * length,
+               taken_ns = (double)samples[i].value * length;
+        samples[i] = (struct sample){
+            begin.ns - team.region.start_ns + llround(from_ns),
+            job.fixed_work ? llround(taken_ns) : samples[i].value
+        };
     }
     result->begin_ns = begin.ns - team.region.start_ns;
     result->end_ns = end.ns - team.region.start_ns;
@@ -121,7 +132,8 @@ static void watch(struct nb_watcher *self)
     struct file_thread *result = &job.results[self->index];
     struct nb_anchor begin = nb_anchor_now(team.tsc);
     self->count = job.fixed_work ? fixed_work(self->records, begin.ticks, result->units_a_sample)
-                                 : fixed_time(self->records, begin.ticks, (int64_t)((double)job.quantum_ns / team.tick_ns));
+                                 : fixed_time(self->records, begin.ticks,
+                                              (int64_t)((double)job.quantum_ns / team.tick_ns));
     convert(self, result, begin, nb_anchor_now(team.tsc));
     result->count = self->count;
     result->finished = self->count == job.capacity;
@@ -140,9 +152,17 @@ static void calibrate(struct nb_watcher *self)
 
 static int save(void)
 {
-    struct file_header header = {{'n', 'b', 'q', 'u', 'a', 'n', 't', 'a'}, 1, (uint32_t)team.threads,
-                                 team.region.start_ns, team.region.end_ns, job.quantum_ns, job.fixed_work};
-    return nb_team_save(&team, &header, sizeof header, job.results, sizeof *job.results, sizeof(struct sample));
+    struct file_header header = {
+        {'n', 'b', 'q', 'u', 'a', 'n', 't', 'a'},
+        1,
+        (uint32_t)team.threads,
+        team.region.start_ns,
+        team.region.end_ns,
+        job.quantum_ns,
+        job.fixed_work
+    };
+    return nb_team_save(&team, &header, sizeof header, job.results, sizeof *job.results,
+                        sizeof(struct sample));
 }
 
 static int report(int error)
@@ -153,8 +173,11 @@ static int report(int error)
         count += job.results[i].count;
         finished &= job.results[i].finished;
     }
-    nb_region_print(&team.region, job.fixed_work ? "fwq" : "ftq", "threads=%d quantum_ns=%" PRId64 " unit_ns=%.3f samples=%" PRId64 " clock=%s verified=%s",
-                    team.threads, job.quantum_ns, job.results[0].unit_ns, count, team.tsc ? "tsc" : "monotonic", finished && !error ? "yes" : "no");
+    nb_region_print(&team.region, job.fixed_work ? "fwq" : "ftq",
+                    "threads=%d quantum_ns=%" PRId64 " unit_ns=%.3f samples=%" PRId64
+                    " clock=%s verified=%s",
+                    team.threads, job.quantum_ns, job.results[0].unit_ns, count,
+                    team.tsc ? "tsc" : "monotonic", finished && !error ? "yes" : "no");
     return finished && !error ? 0 : 1;
 }
 
@@ -177,15 +200,19 @@ static int parse(int count, char **words)
 
 int main(int count, char **words)
 {
-    team = (struct nb_team){.name = "ftq", .calibrate = calibrate, .watch = watch, .length_ns = 1000000000};
+    team = (struct nb_team){
+        .name = "ftq", .calibrate = calibrate, .watch = watch, .length_ns = 1000000000
+    };
     if (parse(count, words)) {
-        fprintf(stderr, "usage: ftq [--mode ftq|fwq] [--seconds S] [--quantum US, 10 to 1000000] [--cpus LIST, such as 0,2-3, of CPUs that it may use]\n"
+        fprintf(stderr, "usage: ftq [--mode ftq|fwq] [--seconds S] [--quantum US, 10 to 1000000] "
+                        "[--cpus LIST, such as 0,2-3, of CPUs that it may use]\n"
                         "           [--out FILE]\n");
         return 2;
     }
     job.capacity = team.length_ns / job.quantum_ns > 0 ? team.length_ns / job.quantum_ns : 1;
     job.results = calloc((size_t)CPU_COUNT(&team.cpus), sizeof *job.results);
-    if (!job.results || nb_team_watch(&team, (size_t)(job.capacity + SPARE_SAMPLES) * sizeof(struct sample)))
+    if (!job.results ||
+        nb_team_watch(&team, (size_t)(job.capacity + SPARE_SAMPLES) * sizeof(struct sample)))
         return 1;
     return report(save());
 }

@@ -1,10 +1,14 @@
-/* hog: takes a CPU away, on schedule. A planted truth: what it does must show in a trace and be reproduced by an injection.
+/* hog: takes a CPU away, on schedule. A planted truth: what it does must show in a trace and be
+ * reproduced by an injection.
  *
- *     hog (--cpu N | --roam) [--fifo PRIORITY] --schedule START_NS:LENGTH_NS[,START_NS:LENGTH_NS...]
+ *     hog (--cpu N | --roam) [--fifo PRIORITY]
+ *         --schedule START_NS:LENGTH_NS[,START_NS:LENGTH_NS...]
  *
- * Times count from the common start (noisebook.h), or from now when started by hand; one process takes one CPU. It sleeps until each start
- * absolutely, then spins until start + length: what it takes away does not depend on how late it woke. Shares no code with the
- * injector. At most 0.9 s at a stretch: the kernel's fair server would step in after 0.95 s, and the machine must stay usable.
+ * Times count from the common start (noisebook.h), or from now when started by hand; one process
+ * takes one CPU. It sleeps until each start absolutely, then spins until start + length: what it
+ * takes away does not depend on how late it woke. Shares no code with the injector. At most 0.9 s
+ * at a stretch: the kernel's fair server would step in after 0.95 s, and the machine must stay
+ * usable.
  */
 #include <sched.h>
 #include <sys/prctl.h>
@@ -23,13 +27,15 @@ struct request {
     struct block *blocks;
 };
 
-static int parse_number(const char *text, const char *stops, int64_t high, int64_t *number, const char **rest)
+static int parse_number(const char *text, const char *stops, int64_t high, int64_t *number,
+                        const char **rest)
 {
     char *end = NULL;
     errno = 0;
     *number = strtoll(text, &end, 10);
     *rest = end;
-    return errno || end == text || *number < 0 || *number > high || !strchr(stops, *end) ? -EINVAL : 0;
+    return errno || end == text || *number < 0 || *number > high || !strchr(stops, *end) ? -EINVAL
+                                                                                         : 0;
 }
 
 /* Blocks must be in order, not overlap, and be at most LONGEST_NS long. */
@@ -42,7 +48,8 @@ static int parse_schedule(const char *text, struct request *request)
     while (*text) {
         struct block *block = &request->blocks[request->count++];
         if (parse_number(text, ":", INT64_MAX / 4, &block->start_ns, &text) || *text++ != ':' ||
-            parse_number(text, ",", LONGEST_NS, &block->length_ns, &text) || block->start_ns < free_from_ns)
+            parse_number(text, ",", LONGEST_NS, &block->length_ns, &text) ||
+            block->start_ns < free_from_ns)
             return -EINVAL;
         free_from_ns = block->start_ns + block->length_ns;
         text += *text == ',';
@@ -61,7 +68,8 @@ static int parse_request(char **words, struct request *request)
         }
         if (!strcmp(*words, "--cpu") && !parse_number(value, "", CPU_SETSIZE - 1, &number, &rest))
             request->cpu = (int)number;
-        else if (!strcmp(*words, "--fifo") && !parse_number(value, "", 98, &number, &rest) && number > 0)
+        else if (!strcmp(*words, "--fifo") && !parse_number(value, "", 98, &number, &rest) &&
+                 number > 0)
             request->fifo = (int)number;
         else if (strcmp(*words, "--schedule") || parse_schedule(value, request))
             return -EINVAL;
@@ -90,7 +98,9 @@ static int take_place(const struct request *request)
 static void take_cpu(const struct block *block, int64_t t0_ns)
 {
     const int64_t start_ns = t0_ns + block->start_ns, end_ns = start_ns + block->length_ns;
-    const struct timespec start = {.tv_sec = (time_t)(start_ns / 1000000000), .tv_nsec = (long)(start_ns % 1000000000)};
+    const struct timespec start = {
+        .tv_sec = (time_t)(start_ns / 1000000000), .tv_nsec = (long)(start_ns % 1000000000)
+    };
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &start, NULL) == EINTR)
         ;
     while (nb_now_ns() < end_ns)
@@ -101,13 +111,15 @@ int main(int count, char **words)
 {
     struct request request = {.cpu = -2};
     if (count < 2 || parse_request(words + 1, &request)) {
-        fprintf(stderr, "usage: hog (--cpu N | --roam) [--fifo 1..98] --schedule START_NS:LENGTH_NS[,...]\n"
-                        "  blocks in order, not overlapping, each at most 900000000 ns long\n");
+        fprintf(stderr,
+                "usage: hog (--cpu N | --roam) [--fifo 1..98] --schedule START_NS:LENGTH_NS[,...]\n"
+                "  blocks in order, not overlapping, each at most 900000000 ns long\n");
         return 2;
     }
     const int error = take_place(&request);
     if (error) {
-        fprintf(stderr, "hog: cannot take CPU %d with priority %d: %s\n", request.cpu, request.fifo, strerror(-error));
+        fprintf(stderr, "hog: cannot take CPU %d with priority %d: %s\n", request.cpu, request.fifo,
+                strerror(-error));
         return 1;
     }
     const int accompanies = getenv("NOISEBOOK_GO_FD") != NULL;

@@ -1,11 +1,15 @@
-/* minife: a small finite-element application, OpenMP: assembly of -Laplace(u) = f with hexahedra, then conjugate gradients (after Mantevo's miniFE).
+/* minife: a small finite-element application, OpenMP: assembly of -Laplace(u) = f with hexahedra,
+ * then conjugate gradients (after Mantevo's miniFE).
  *
- *     minife [--nx N] [--ny N] [--nz N] [--iterations MOST] [--tolerance T]        threads: OMP_NUM_THREADS
+ *     minife [--nx N] [--ny N] [--nz N] [--iterations MOST] [--tolerance T]
+ *     threads: OMP_NUM_THREADS
  *
- * Unit cube, nx ny nz trilinear elements, 2x2x2 Gauss points, values given on all faces, CSR. Elements are assembled in eight colours, and
- * sums are taken in blocks of fixed length, so any number of threads does the same arithmetic and the same number of iterations. The exact
- * solution is a quadratic one that such elements reproduce at the nodes. Timed: assembly and solution. Verified: convergence, the true
- * residual and the distance from the exact solution. Exit status: 0 verified, 1 not verified or no memory, 2 usage.
+ * Unit cube, nx ny nz trilinear elements, 2x2x2 Gauss points, values given on all faces, CSR.
+ * Elements are assembled in eight colours, and sums are taken in blocks of fixed length, so any
+ * number of threads does the same arithmetic and the same number of iterations. The exact solution
+ * is a quadratic one that such elements reproduce at the nodes. Timed: assembly and solution.
+ * Verified: convergence, the true residual and the distance from the exact solution.
+ * Exit status: 0 verified, 1 not verified or no memory, 2 usage.
  */
 #include <omp.h>
 
@@ -43,13 +47,15 @@ static double exact(double x, double y, double z)
 
 static double exact_at(const struct mesh *m, long row)
 {
-    long i = row % (m->nx + 1), rest = row / (m->nx + 1), j = rest % (m->ny + 1), k = rest / (m->ny + 1);
+    long i = row % (m->nx + 1), rest = row / (m->nx + 1), j = rest % (m->ny + 1),
+         k = rest / (m->ny + 1);
     return exact((double)i / (double)m->nx, (double)j / (double)m->ny, (double)k / (double)m->nz);
 }
 
 static int on_face(const struct mesh *m, long row)
 {
-    long i = row % (m->nx + 1), rest = row / (m->nx + 1), j = rest % (m->ny + 1), k = rest / (m->ny + 1);
+    long i = row % (m->nx + 1), rest = row / (m->nx + 1), j = rest % (m->ny + 1),
+         k = rest / (m->ny + 1);
     return i == 0 || i == m->nx || j == 0 || j == m->ny || k == 0 || k == m->nz;
 }
 
@@ -60,7 +66,8 @@ static long neighbours(long at, long elements)
 
 static long row_length(const struct mesh *m, long row)
 {
-    long i = row % (m->nx + 1), rest = row / (m->nx + 1), j = rest % (m->ny + 1), k = rest / (m->ny + 1);
+    long i = row % (m->nx + 1), rest = row / (m->nx + 1), j = rest % (m->ny + 1),
+         k = rest / (m->ny + 1);
     return neighbours(i, m->nx) * neighbours(j, m->ny) * neighbours(k, m->nz);
 }
 
@@ -68,7 +75,8 @@ static long row_length(const struct mesh *m, long row)
 static void lay_row(struct system *s, long row)
 {
     const struct mesh *m = &s->mesh;
-    long i = row % (m->nx + 1), rest = row / (m->nx + 1), j = rest % (m->ny + 1), k = rest / (m->ny + 1);
+    long i = row % (m->nx + 1), rest = row / (m->nx + 1), j = rest % (m->ny + 1),
+         k = rest / (m->ny + 1);
     int64_t at = s->begin[row];
     for (long kk = k - (k > 0); kk <= k + (k < m->nz); kk++)
         for (long jj = j - (j > 0); jj <= j + (j < m->ny); jj++)
@@ -118,16 +126,20 @@ static double invert(const double j[3][3], double inverse[3][3])
             int a = (column + 1) % 3, b = (column + 2) % 3, c = (row + 1) % 3, d = (row + 2) % 3;
             inverse[row][column] = j[a][c] * j[b][d] - j[a][d] * j[b][c];
         }
-    double determinant = j[0][0] * inverse[0][0] + j[0][1] * inverse[1][0] + j[0][2] * inverse[2][0];
+    double determinant = j[0][0] * inverse[0][0] + j[0][1] * inverse[1][0] +
+                         j[0][2] * inverse[2][0];
     for (int entry = 0; entry < 9; entry++)
         inverse[entry / 3][entry % 3] /= determinant;
     return determinant;
 }
 
-/* Adds a Gauss point's part of the element's stiffness and load; nodes are the corners' coordinates. */
-static void add_point(const double nodes[CORNERS][3], const double at[3], double stiffness[CORNERS][CORNERS], double load[CORNERS])
+/* Adds a Gauss point's part of the element's stiffness and load; nodes are the corners'
+ * coordinates. */
+static void add_point(const double nodes[CORNERS][3], const double at[3],
+                      double stiffness[CORNERS][CORNERS], double load[CORNERS])
 {
-    double values[CORNERS], reference[CORNERS][3], gradients[CORNERS][3] = {{0}}, jacobian[3][3] = {{0}}, inverse[3][3];
+    double values[CORNERS], reference[CORNERS][3], gradients[CORNERS][3] = {{0}},
+                                                   jacobian[3][3] = {{0}}, inverse[3][3];
     shape(at, values, reference);
     for (int c = 0; c < CORNERS; c++)
         for (int entry = 0; entry < 9; entry++)
@@ -139,8 +151,9 @@ static void add_point(const double nodes[CORNERS][3], const double at[3], double
     for (int row = 0; row < CORNERS; row++) {
         load[row] += volume * SOURCE * values[row];
         for (int column = 0; column < CORNERS; column++)
-            stiffness[row][column] += volume * (gradients[row][0] * gradients[column][0] + gradients[row][1] * gradients[column][1]
-                                                + gradients[row][2] * gradients[column][2]);
+            stiffness[row][column] += volume * (gradients[row][0] * gradients[column][0] +
+                                                gradients[row][1] * gradients[column][1] +
+                                                gradients[row][2] * gradients[column][2]);
     }
 }
 
@@ -172,7 +185,7 @@ static void add_element(struct system *s, long i, long j, long k)
     }
     for (int g = 0; g < 8; g++) {
         const double at[3] = {point * side(g, 0), point * side(g, 1), point * side(g, 2)};
-        add_point((const double(*)[3])nodes, at, stiffness, load);
+        add_point((const double (*)[3])nodes, at, stiffness, load);
     }
     for (int row = 0; row < CORNERS; row++) {
         s->b[rows[row]] += load[row];
@@ -185,15 +198,18 @@ static void add_element(struct system *s, long i, long j, long k)
 static void add_colour(struct system *s, int colour)
 {
     const struct mesh *m = &s->mesh;
-    long ni = (m->nx + 1 - (colour & 1)) / 2, nj = (m->ny + 1 - (colour >> 1 & 1)) / 2, nk = (m->nz + 1 - (colour >> 2)) / 2;
+    long ni = (m->nx + 1 - (colour & 1)) / 2, nj = (m->ny + 1 - (colour >> 1 & 1)) / 2,
+         nk = (m->nz + 1 - (colour >> 2)) / 2;
 #pragma omp parallel for collapse(2) schedule(static)
     for (long k = 0; k < nk; k++)
         for (long j = 0; j < nj; j++)
             for (long i = 0; i < ni; i++)
-                add_element(s, 2 * i + (colour & 1), 2 * j + (colour >> 1 & 1), 2 * k + (colour >> 2));
+                add_element(s, 2 * i + (colour & 1), 2 * j + (colour >> 1 & 1),
+                            2 * k + (colour >> 2));
 }
 
-/* Given values: their rows become the identity, their columns move to the right-hand side; the matrix stays symmetric. */
+/* Given values: their rows become the identity, their columns move to the right-hand side; the
+ * matrix stays symmetric. */
 static void constrain(struct system *s)
 {
     const struct mesh *m = &s->mesh;
@@ -221,7 +237,8 @@ static void assemble(struct system *s)
 }
 
 /* Not inlined: the order of a block's sum must not depend on what surrounds it. */
-__attribute__((noinline)) static double block_dot(const double *restrict left, const double *restrict right, long from, long to)
+__attribute__((noinline)) static double block_dot(const double *restrict left,
+                                                  const double *restrict right, long from, long to)
 {
     double sum = 0;
     for (long i = from; i < to; i++)
@@ -235,13 +252,15 @@ static double dot(const struct system *s, const double *left, const double *righ
     double sum = 0;
 #pragma omp parallel for schedule(static)
     for (long block = 0; block < blocks; block++)
-        s->partial[block] = block_dot(left, right, block * BLOCK, (block + 1) * BLOCK < rows ? (block + 1) * BLOCK : rows);
+        s->partial[block] = block_dot(left, right, block * BLOCK,
+                                      (block + 1) * BLOCK < rows ? (block + 1) * BLOCK : rows);
     for (long block = 0; block < blocks; block++)
         sum += s->partial[block];
     return sum;
 }
 
-__attribute__((noinline)) static double row_dot(const struct system *s, const double *restrict vector, long row)
+__attribute__((noinline)) static double row_dot(const struct system *s,
+                                                const double *restrict vector, long row)
 {
     double sum = 0;
     for (int64_t at = s->begin[row]; at < s->begin[row + 1]; at++)
@@ -257,14 +276,16 @@ static void multiply(const struct system *s, const double *vector, double *produ
 }
 
 /* result = left + factor * right */
-static void add_scaled(long rows, double *result, const double *left, double factor, const double *right)
+static void add_scaled(long rows, double *result, const double *left, double factor,
+                       const double *right)
 {
 #pragma omp parallel for schedule(static)
     for (long row = 0; row < rows; row++)
         result[row] = left[row] + factor * right[row];
 }
 
-/* Conjugate gradients (Hestenes & Stiefel 1952) from x = 0; the time of each iteration goes to times. */
+/* Conjugate gradients (Hestenes & Stiefel 1952) from x = 0; the time of each iteration goes to
+ * times. */
 static struct solution solve(struct system *s, long most, double tolerance, double *times)
 {
     long rows = s->mesh.rows;
@@ -295,7 +316,8 @@ static double true_residual(struct system *s, double norm_b)
     return sqrt(dot(s, s->r, s->r)) / norm_b;
 }
 
-/* The greatest distance from the exact solution, relative to its greatest value; 1e300 where a value is not a number. */
+/* The greatest distance from the exact solution, relative to its greatest value; 1e300 where a
+ * value is not a number. */
 static double distance(const struct system *s)
 {
     double worst = 0, largest = 0;
@@ -322,20 +344,30 @@ static int allocate(struct system *s)
     return block && s->begin && s->column && s->value ? 0 : -ENOMEM;
 }
 
-static int report(struct system *s, const struct nb_region *region, struct solution found, const double *times, double tolerance, int64_t assembled_ns)
+static int report(struct system *s, const struct nb_region *region, struct solution found,
+                  const double *times, double tolerance, int64_t assembled_ns)
 {
     const struct mesh *m = &s->mesh;
-    double residual = true_residual(s, found.norm_b), error = distance(s), norm = sqrt(block_dot(s->value, s->value, 0, m->nonzeros));
-    int verified = nb_within(found.residual, tolerance) && nb_within(residual, 10 * tolerance) && nb_within(error, ERROR_BOUND);
+    double residual = true_residual(s, found.norm_b), error = distance(s),
+           norm = sqrt(block_dot(s->value, s->value, 0, m->nonzeros));
+    int verified = nb_within(found.residual, tolerance) && nb_within(residual, 10 * tolerance) &&
+                   nb_within(error, ERROR_BOUND);
     nb_series_print("iteration", "s", times, found.iterations);
     if (!verified)
-        fprintf(stderr, "minife: not verified: after %ld iterations the residual is %.3g (bound %.3g), the distance from the exact solution %.3g "
-                "(bound %.3g)\n", found.iterations, residual, 10 * tolerance, error, ERROR_BOUND);
-    nb_region_print(region, "minife", "threads=%d nx=%ld ny=%ld nz=%ld rows=%ld nonzeros=%ld iterations=%ld assembly_s=%.9f cg_s=%.9f "
-                    "compiler=%s residual=%.3e error=%.3e matrix_norm=%.15g series_values=%ld verified=%s", omp_get_max_threads(), m->nx,
-                    m->ny, m->nz, m->rows, m->nonzeros, found.iterations, (double)(assembled_ns - region->start_ns) * 1e-9,
-                    (double)(region->end_ns - assembled_ns) * 1e-9, NB_COMPILER, residual, error, norm, nb_series_total(),
-                    verified ? "yes" : "no");
+        fprintf(stderr,
+                "minife: not verified: after %ld iterations the residual is %.3g (bound %.3g), the "
+                "distance from the exact solution %.3g "
+                "(bound %.3g)\n",
+                found.iterations, residual, 10 * tolerance, error, ERROR_BOUND);
+    nb_region_print(
+        region, "minife",
+        "threads=%d nx=%ld ny=%ld nz=%ld rows=%ld nonzeros=%ld iterations=%ld assembly_s=%.9f "
+        "cg_s=%.9f "
+        "compiler=%s residual=%.3e error=%.3e matrix_norm=%.15g series_values=%ld verified=%s",
+        omp_get_max_threads(), m->nx, m->ny, m->nz, m->rows, m->nonzeros, found.iterations,
+        (double)(assembled_ns - region->start_ns) * 1e-9,
+        (double)(region->end_ns - assembled_ns) * 1e-9, NB_COMPILER, residual, error, norm,
+        nb_series_total(), verified ? "yes" : "no");
     return verified ? 0 : 1;
 }
 
@@ -349,9 +381,14 @@ static struct mesh mesh_of(const struct nb_option *options)
 
 int main(int count, char **words)
 {
-    struct nb_option options[] = {{.name = "nx", .low = 2, .high = 400, .value = 40}, {.name = "ny", .low = 2, .high = 400},
-                                  {.name = "nz", .low = 2, .high = 400}, {.name = "iterations", .low = 1, .high = 100000, .value = 2000},
-                                  {.name = "tolerance", .low = 1e-14, .high = 1e-6, .value = 1e-10, .fraction = 1}, {0}};
+    struct nb_option options[] = {
+        {.name = "nx", .low = 2, .high = 400, .value = 40},
+        {.name = "ny", .low = 2, .high = 400},
+        {.name = "nz", .low = 2, .high = 400},
+        {.name = "iterations", .low = 1, .high = 100000, .value = 2000},
+        {.name = "tolerance", .low = 1e-14, .high = 1e-6, .value = 1e-10, .fraction = 1},
+        {0}
+    };
     struct nb_region region;
     if (nb_parse_options(count, words, options))
         return 2;
@@ -359,7 +396,8 @@ int main(int count, char **words)
     long most = (long)options[3].value;
     double *times = calloc((size_t)most, sizeof *times);
     if (allocate(&s) || !times) {
-        fprintf(stderr, "minife: no memory for %ld x %ld x %ld elements\n", s.mesh.nx, s.mesh.ny, s.mesh.nz);
+        fprintf(stderr, "minife: no memory for %ld x %ld x %ld elements\n", s.mesh.nx, s.mesh.ny,
+                s.mesh.nz);
         return 1;
     }
     assemble(&s); /* touches all memory in the threads that work on it, and warms up */

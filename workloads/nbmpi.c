@@ -1,7 +1,9 @@
-/* libnbmpi.so: the timed region of an MPI program, from the end of MPI_Init to the begin of MPI_Finalize.
+/* libnbmpi.so: the timed region of an MPI program, from the end of MPI_Init to the begin of
+ * MPI_Finalize.
  *
- * Put into LD_PRELOAD of mpirun, which hands it on to the ranks. All ranks of this machine meet at the end of their
- * MPI_Init and begin at the common start. It knows no MPI's header: what it wraps has the same face in all of them.
+ * Put into LD_PRELOAD of mpirun, which hands it on to the ranks. All ranks of this machine meet at
+ * the end of their MPI_Init and begin at the common start. It knows no MPI's header: what it wraps
+ * has the same face in all of them.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -20,18 +22,26 @@ static int number_from(const char *const *names, int otherwise)
     return otherwise;
 }
 
-/* As mpirun of Open MPI, of MPICH and its relatives, and srun say it; a program started without one is alone. */
+/* As mpirun of Open MPI, of MPICH and its relatives, and srun say it; a program started without one
+ * is alone. */
 static int ranks_here(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE",
-                                        "PALS_LOCAL_SIZE", "PMI_SIZE", NULL};
+    static const char *const names[] = {
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "MPI_LOCALNRANKS",
+        "MV2_COMM_WORLD_LOCAL_SIZE",
+        "PALS_LOCAL_SIZE",
+        "PMI_SIZE",
+        NULL
+    };
     return number_from(names, 1);
 }
 
 static int own_rank(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK",
-                                        "SLURM_PROCID", NULL};
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                        "MV2_COMM_WORLD_RANK",  "PMIX_RANK",
+                                        "SLURM_PROCID",         NULL};
     return number_from(names, 0);
 }
 
@@ -40,7 +50,8 @@ struct wanted {
     void *found;
 };
 
-/* An MPI library that was loaded by dlopen() (a Python module) is not among those that RTLD_NEXT searches. */
+/* An MPI library that was loaded by dlopen() (a Python module) is not among those that RTLD_NEXT
+ * searches. */
 static int look_into(struct dl_phdr_info *info, size_t size, void *data)
 {
     struct wanted *wanted = (struct wanted *)data;
@@ -124,25 +135,26 @@ int MPI_Finalize(void)
     return CALL_NEXT(finalize_c *, "MPI_Finalize")();
 }
 
-/* Fortran: `use mpi` and mpif.h, then `use mpi_f08`. Whether they call the C functions above differs; the first counts. */
-#define FORTRAN(suffix)                                                                    \
-    void mpi_init##suffix(int *error);                                                     \
-    void mpi_init_thread##suffix(int *required, int *provided, int *error);                \
-    void mpi_finalize##suffix(int *error);                                                 \
-    void mpi_init##suffix(int *error)                                                      \
-    {                                                                                      \
-        CALL_NEXT(init_fortran *, "mpi_init" #suffix)(error);                              \
-        begun();                                                                           \
-    }                                                                                      \
-    void mpi_init_thread##suffix(int *required, int *provided, int *error)                 \
-    {                                                                                      \
+/* Fortran: `use mpi` and mpif.h, then `use mpi_f08`. Whether they call the C functions above
+ * differs; the first counts. */
+#define FORTRAN(suffix)                                                                         \
+    void mpi_init##suffix(int *error);                                                          \
+    void mpi_init_thread##suffix(int *required, int *provided, int *error);                     \
+    void mpi_finalize##suffix(int *error);                                                      \
+    void mpi_init##suffix(int *error)                                                           \
+    {                                                                                           \
+        CALL_NEXT(init_fortran *, "mpi_init" #suffix)(error);                                   \
+        begun();                                                                                \
+    }                                                                                           \
+    void mpi_init_thread##suffix(int *required, int *provided, int *error)                      \
+    {                                                                                           \
         CALL_NEXT(init_thread_fortran *, "mpi_init_thread" #suffix)(required, provided, error); \
-        begun();                                                                           \
-    }                                                                                      \
-    void mpi_finalize##suffix(int *error)                                                  \
-    {                                                                                      \
-        ended();                                                                           \
-        CALL_NEXT(init_fortran *, "mpi_finalize" #suffix)(error);                          \
+        begun();                                                                                \
+    }                                                                                           \
+    void mpi_finalize##suffix(int *error)                                                       \
+    {                                                                                           \
+        ended();                                                                                \
+        CALL_NEXT(init_fortran *, "mpi_finalize" #suffix)(error);                               \
     }
 FORTRAN(_)
 FORTRAN(_f08_)

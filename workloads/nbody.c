@@ -2,8 +2,9 @@
  *
  *     nbody [--bodies N] [--steps N] [--time-step T] [--seed S]        threads: OMP_NUM_THREADS
  *
- * A uniform sphere of total mass 1 and radius 1 (G = 1), near virial balance, moved by leapfrog (kick, drift, kick). Each body's sum
- * is taken by one thread in a fixed order. Timed: the steps. Verified: drift of energy and of momentum, outside the timed region.
+ * A uniform sphere of total mass 1 and radius 1 (G = 1), near virial balance, moved by leapfrog
+ * (kick, drift, kick). Each body's sum is taken by one thread in a fixed order. Timed: the steps.
+ * Verified: drift of energy and of momentum, outside the timed region.
  * Exit status: 0 verified, 1 not verified or no memory, 2 usage.
  */
 #include <getopt.h>
@@ -63,7 +64,8 @@ static void remove_mean(double *values, long count)
 /* One block for all arrays, each on cache lines of its own; bodies.x is its address. */
 static int allocate(struct bodies *b)
 {
-    double **arrays[] = {&b->x, &b->y, &b->z, &b->vx, &b->vy, &b->vz, &b->ax, &b->ay, &b->az, &b->scratch};
+    double **arrays[] = {&b->x,  &b->y,  &b->z,  &b->vx, &b->vy,
+                         &b->vz, &b->ax, &b->ay, &b->az, &b->scratch};
     size_t arrays_count = sizeof arrays / sizeof *arrays, length = ((size_t)b->count + 7) / 8 * 8;
     double *block = aligned_alloc(64, arrays_count * length * sizeof *block);
     for (size_t i = 0; block && i < arrays_count; i++)
@@ -77,8 +79,10 @@ static void fill(struct bodies *b, uint64_t seed)
 #pragma omp parallel for schedule(static)
     for (long i = 0; i < b->count; i++) {
         uint64_t c = 5 * (uint64_t)i;
-        direction(cbrt(uniform(seed, c)), uniform(seed, c + 1), uniform(seed, c + 2), &b->x[i], &b->y[i], &b->z[i]);
-        direction(sqrt(0.6), uniform(seed, c + 3), uniform(seed, c + 4), &b->vx[i], &b->vy[i], &b->vz[i]);
+        direction(cbrt(uniform(seed, c)), uniform(seed, c + 1), uniform(seed, c + 2), &b->x[i],
+                  &b->y[i], &b->z[i]);
+        direction(sqrt(0.6), uniform(seed, c + 3), uniform(seed, c + 4), &b->vx[i], &b->vy[i],
+                  &b->vz[i]);
         b->ax[i] = b->ay[i] = b->az[i] = b->scratch[i] = 0;
     }
     b->mass = 1.0 / (double)b->count;
@@ -87,7 +91,8 @@ static void fill(struct bodies *b, uint64_t seed)
     remove_mean(b->vz, b->count);
 }
 
-/* Not inlined: joined with the loop over bodies it could be unrolled there, and the order of a sum depend on the thread's share. */
+/* Not inlined: joined with the loop over bodies it could be unrolled there, and the order of a sum
+ * depend on the thread's share. */
 __attribute__((noinline)) static void attract(const struct bodies *b, long i)
 {
     const double *restrict x = b->x, *restrict y = b->y, *restrict z = b->z;
@@ -161,7 +166,8 @@ static double energy(const struct bodies *b)
 /* Size of the total momentum, which began as 0, relative to the sum of the bodies' momenta. */
 static double momentum_drift(const struct bodies *b)
 {
-    double px = sum(b->vx, b->count), py = sum(b->vy, b->count), pz = sum(b->vz, b->count), sizes = 0;
+    double px = sum(b->vx, b->count), py = sum(b->vy, b->count), pz = sum(b->vz, b->count),
+           sizes = 0;
     for (long i = 0; i < b->count; i++)
         sizes += sqrt(b->vx[i] * b->vx[i] + b->vy[i] * b->vy[i] + b->vz[i] * b->vz[i]);
     return sqrt(px * px + py * py + pz * pz) / sizes;
@@ -178,7 +184,8 @@ static uint64_t hash(uint64_t state, const double *values, long count)
     return state;
 }
 
-/* By bits: with -ffast-math the compiler may take NaN and infinity for impossible, and any comparison with them for true. */
+/* By bits: with -ffast-math the compiler may take NaN and infinity for impossible, and any
+ * comparison with them for true. */
 static int within(double value, double bound)
 {
     uint64_t bits;
@@ -197,40 +204,53 @@ static int usage(const char *option, const char *value)
 {
     if (option)
         fprintf(stderr, "nbody: '%s' does not fit %s\n", value, option);
-    fprintf(stderr, "usage: nbody [--bodies 16..1000000] [--steps 1..1000000] [--time-step 1e-9..10] [--seed 0..16777215]\n");
+    fprintf(stderr, "usage: nbody [--bodies 16..1000000] [--steps 1..1000000] [--time-step "
+                    "1e-9..10] [--seed 0..16777215]\n");
     return 2;
 }
 
 /* 0, or 2 after a message. */
 static int parse_options(int count, char **words, struct options *options)
 {
-    static const struct option names[] = {{"bodies", 1, 0, 0}, {"steps", 1, 0, 0}, {"time-step", 1, 0, 0}, {"seed", 1, 0, 0}, {0}};
+    static const struct option names[] = {
+        {"bodies", 1, 0, 0}, {"steps", 1, 0, 0}, {"time-step", 1, 0, 0}, {"seed", 1, 0, 0}, {0}
+    };
     static const double low[] = {16, 1, 1e-9, 0}, high[] = {1e6, 1e6, 10, 16777215};
     double values[] = {6400, 20, 1e-3, 1};
     int index = 0, letter;
     while ((letter = getopt_long(count, words, "", names, &index)) != -1) {
         if (letter != 0)
             return usage(NULL, NULL);
-        if (number(optarg, low[index], high[index], &values[index]) || (index != 2 && values[index] != floor(values[index])))
+        if (number(optarg, low[index], high[index], &values[index]) ||
+            (index != 2 && values[index] != floor(values[index])))
             return usage(names[index].name, optarg);
     }
     if (optind < count)
         return usage("any option", words[optind]);
-    *options = (struct options){(long)values[0], (long)values[1], (unsigned long)values[3], values[2]};
+    *options = (struct options){
+        (long)values[0], (long)values[1], (unsigned long)values[3], values[2]
+    };
     return 0;
 }
 
-static int report(const struct bodies *b, const struct options *options, const struct nb_region *region, double before, double after)
+static int report(const struct bodies *b, const struct options *options,
+                  const struct nb_region *region, double before, double after)
 {
     double energy_drift = fabs((after - before) / before), momentum = momentum_drift(b);
     int verified = within(energy_drift, ENERGY_BOUND) && within(momentum, MOMENTUM_BOUND);
-    uint64_t checksum = hash(hash(hash(UINT64_C(0xcbf29ce484222325), b->x, b->count), b->y, b->count), b->z, b->count);
+    uint64_t checksum = hash(
+        hash(hash(UINT64_C(0xcbf29ce484222325), b->x, b->count), b->y, b->count), b->z, b->count);
     if (!verified)
-        fprintf(stderr, "nbody: not verified: relative drift of energy %.3g (bound %.3g), of momentum %.3g (bound %.3g)\n",
+        fprintf(stderr,
+                "nbody: not verified: relative drift of energy %.3g (bound %.3g), of momentum %.3g "
+                "(bound %.3g)\n",
                 energy_drift, ENERGY_BOUND, momentum, MOMENTUM_BOUND);
-    nb_region_print(region, "nbody", "threads=%d bodies=%ld steps=%ld energy=%.15g energy_drift=%.3e checksum=0x%016" PRIx64
-                    " verified=%s", omp_get_max_threads(), options->bodies, options->steps, after, energy_drift, checksum,
-                    verified ? "yes" : "no");
+    nb_region_print(
+        region, "nbody",
+        "threads=%d bodies=%ld steps=%ld energy=%.15g energy_drift=%.3e checksum=0x%016" PRIx64
+        " verified=%s",
+        omp_get_max_threads(), options->bodies, options->steps, after, energy_drift, checksum,
+        verified ? "yes" : "no");
     return verified ? 0 : 1;
 }
 

@@ -1,13 +1,16 @@
-/* libnbstart.so: lets any dynamically linked program wait at Noisebook's barrier, just before its main(), and gives
- * it noisebook_begin() and noisebook_end(), the begin and the end of its timed region.
+/* libnbstart.so: lets any dynamically linked program wait at Noisebook's barrier, just before its
+ * main(), and gives it noisebook_begin() and noisebook_end(), the begin and the end of its timed
+ * region.
  *
- * nbstart --preload puts it first in LD_PRELOAD; the constructor takes it out again, so that children start as they
- * always did, unless one of them may be the program whose region is looked for (NOISEBOOK_REGION).
+ * nbstart --preload puts it first in LD_PRELOAD; the constructor takes it out again, so that
+ * children start as they always did, unless one of them may be the program whose region is looked
+ * for (NOISEBOOK_REGION).
  *
  *     extern void noisebook_begin(void) __attribute__((weak));
  *     if (noisebook_begin) noisebook_begin();
  *
- * A program that cannot declare a weak symbol is linked with this library: without Noisebook the two do nothing.
+ * A program that cannot declare a weak symbol is linked with this library: without Noisebook the
+ * two do nothing.
  */
 #include <dlfcn.h>
 
@@ -56,7 +59,8 @@ static void forget_preload(void)
     free(rest);
 }
 
-/* The region of kind "lines" ends when its line is written: a buffer of 4 KiB would keep the line until the end. */
+/* The region of kind "lines" ends when its line is written: a buffer of 4 KiB would keep the line
+ * until the end. */
 static void write_lines_at_once(void)
 {
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
@@ -77,7 +81,8 @@ __attribute__((constructor)) static void wait_before_main(void)
     errno = saved_errno;
 }
 
-/* The first begin is the barrier: it waits for the common start. A second one before an end is passed over. */
+/* The first begin is the barrier: it waits for the common start. A second one before an end is
+ * passed over. */
 void noisebook_begin(void)
 {
     int saved_errno = errno;

@@ -1,9 +1,10 @@
 /* nbregion.h: what the libraries that see a region begin and end have in common with Noisebook.
  *
- * Noisebook makes a private folder for the run (NOISEBOOK_REGION_FOLDER) and says the kind of region
- * (NOISEBOOK_REGION). In the folder: `ready`, a FIFO that takes a note of each process that has come
- * to the begin; `go`, a file that is locked until the start time is in it; `record.PID`, mapped by each
- * process, where its stamps are stored without a system call, so that they outlive any kind of death.
+ * Noisebook makes a private folder for the run (NOISEBOOK_REGION_FOLDER) and says the kind of
+ * region (NOISEBOOK_REGION). In the folder: `ready`, a FIFO that takes a note of each process that
+ * has come to the begin; `go`, a file that is locked until the start time is in it; `record.PID`,
+ * mapped by each process, where its stamps are stored without a system call, so that they outlive
+ * any kind of death.
  */
 #ifndef NBREGION_H
 #define NBREGION_H
@@ -61,8 +62,8 @@ static inline int64_t nb_read_go(int fd)
     return pread(fd, &t0_ns, sizeof t0_ns, 0) == (ssize_t)sizeof t0_ns ? t0_ns : 0;
 }
 
-/* Says "one of `expected` processes waits", and waits for the common start; returns at once if it is over.
- * Without anybody who listens the program goes on. */
+/* Says "one of `expected` processes waits", and waits for the common start; returns at once if it
+ * is over. Without anybody who listens the program goes on. */
 static inline void nb_meet(const char *folder, int expected)
 {
     int32_t note[2] = {(int32_t)getpid(), (int32_t)expected};

@@ -1,10 +1,13 @@
 /* nbstart: starts a program for Noisebook, then is that program.
  *
- *     nbstart [--parent PID] [--cpus LIST] [--fifo PRIORITY] [--preload LIBRARY] [--wait] -- command [argument ...]
+ *     nbstart [--parent PID] [--cpus LIST] [--fifo PRIORITY] [--preload LIBRARY] [--wait]
+ *         -- command [argument ...]
  *
- * A process group of its own; killed when its parent dies; the CPUs and the policy it was given. --wait waits at the barrier before
- * the command is executed, for programs that can do it neither themselves nor by the preload library.
- * Exit status as a shell's: 127 not found, 126 not executable; 125 for what nbstart itself could not do.
+ * A process group of its own; killed when its parent dies; the CPUs and the policy it was given.
+ * --wait waits at the barrier before the command is executed, for programs that can do it neither
+ * themselves nor by the preload library.
+ * Exit status as a shell's: 127 not found, 126 not executable; 125 for what nbstart itself could
+ * not do.
  */
 #include <sched.h>
 #include <signal.h>
@@ -77,7 +80,8 @@ static int parse_cpus(const char *list, cpu_set_t *cpus)
             list = end + 1;
             last = strtol(list, &end, 10);
         }
-        if (end == list || first < 0 || last < first || last >= CPU_SETSIZE || (*end && *end != ','))
+        if (end == list || first < 0 || last < first || last >= CPU_SETSIZE ||
+            (*end && *end != ','))
             return -EINVAL;
         for (long cpu = first; cpu <= last; cpu++)
             CPU_SET((size_t)cpu, cpus);
@@ -100,11 +104,13 @@ static int set_cpus(const char *list)
 static int set_fifo(long priority)
 {
     struct sched_param parameters = {.sched_priority = (int)priority};
-    return sched_setscheduler(0, SCHED_FIFO, &parameters) < 0 ? fail("cannot get the policy", "SCHED_FIFO", errno) : 0;
+    return sched_setscheduler(0, SCHED_FIFO, &parameters) < 0
+               ? fail("cannot get the policy", "SCHED_FIFO", errno)
+               : 0;
 }
 
-/* LD_PRELOAD is a list separated by colons and blanks: a library whose path holds one is named by an
- * open file, which the library closes. */
+/* LD_PRELOAD is a list separated by colons and blanks: a library whose path holds one is named by
+ * an open file, which the library closes. */
 static const char *one_word(const char *library, char *name, size_t size)
 {
     if (!strpbrk(library, ": "))
@@ -124,13 +130,15 @@ static int set_preload(const char *path)
     if (!library)
         return fail("cannot open", path, errno);
     const char *others = getenv("LD_PRELOAD");
-    int length = snprintf(list, sizeof list, "%s%s%s", library, others && *others ? ":" : "", others ? others : "");
+    int length = snprintf(list, sizeof list, "%s%s%s", library, others && *others ? ":" : "",
+                          others ? others : "");
     if (length < 0 || (size_t)length >= sizeof list)
         return fail("LD_PRELOAD is too long for", library, E2BIG);
     return setenv("LD_PRELOAD", list, 1) < 0 ? fail("cannot preload", library, errno) : 0;
 }
 
-/* Own group, and no life without the parent. The parent may have died before the kernel was asked to tell us. */
+/* Own group, and no life without the parent. The parent may have died before the kernel was asked
+ * to tell us. */
 static int leave_home(long parent)
 {
     if (setpgid(0, 0) < 0 && getpgid(0) != getpid())
@@ -158,7 +166,8 @@ int main(int count, char **words)
 {
     struct request request = {0};
     if (count < 2 || parse_request(words + 1, &request)) {
-        fprintf(stderr, "usage: nbstart [--parent PID] [--cpus LIST] [--fifo 1..99] [--preload LIBRARY] [--wait] -- command ...\n");
+        fprintf(stderr, "usage: nbstart [--parent PID] [--cpus LIST] [--fifo 1..99] [--preload "
+                        "LIBRARY] [--wait] -- command ...\n");
         return BAD_START;
     }
     int failed = prepare(&request);

@@ -1,8 +1,10 @@
-/* noisebook.h: marks the timed region of a program and waits at Noisebook's barrier (CONTRIBUTING.md, "How a run goes").
+/* noisebook.h: marks the timed region of a program and waits at Noisebook's barrier
+ * (CONTRIBUTING.md, "How a run goes").
  *
- * Include it, warm up, call nb_region_begin(), compute, call nb_region_end(), check the result, call nb_region_print().
- * Started by hand the program does not wait; started by Noisebook it writes one byte to NOISEBOOK_READY_FD, reads
- * the start time (int64, CLOCK_MONOTONIC, ns) from NOISEBOOK_GO_FD and begins exactly then. C11 and C++11; Linux.
+ * Include it, warm up, call nb_region_begin(), compute, call nb_region_end(), check the result,
+ * call nb_region_print(). Started by hand the program does not wait; started by Noisebook it writes
+ * one byte to NOISEBOOK_READY_FD, reads the start time (int64, CLOCK_MONOTONIC, ns) from
+ * NOISEBOOK_GO_FD and begins exactly then. C11 and C++11; Linux.
  */
 #ifndef NOISEBOOK_H
 #define NOISEBOOK_H
@@ -23,7 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long before the start the sleep ends: longer than the kernel's timer slack (50 us) and a late wake-up. */
+/* How long before the start the sleep ends: longer than the kernel's timer slack (50 us) and a late
+ * wake-up. */
 #define NB_SPIN_NS INT64_C(200000)
 
 /* Sums over the threads of the process, from /proc/self/task/TID/schedstat. */
@@ -80,11 +83,12 @@ static inline int nb_read_time(int fd, int64_t *time_ns)
     return 0;
 }
 
-/* Says "I wait" and returns the agreed start in ns; 0 if nobody asked us to wait, or the barrier is broken.
- * Forgets the barrier, so that neither a second region nor a child waits at it again. */
+/* Says "I wait" and returns the agreed start in ns; 0 if nobody asked us to wait, or the barrier is
+ * broken. Forgets the barrier, so that neither a second region nor a child waits at it again. */
 static inline int64_t nb_barrier(void)
 {
-    int ready = nb_fd_from_environment("NOISEBOOK_READY_FD"), go = nb_fd_from_environment("NOISEBOOK_GO_FD");
+    int ready = nb_fd_from_environment("NOISEBOOK_READY_FD"),
+        go = nb_fd_from_environment("NOISEBOOK_GO_FD");
     int64_t t0_ns = 0;
     unsetenv("NOISEBOOK_READY_FD");
     unsetenv("NOISEBOOK_GO_FD");
@@ -94,7 +98,9 @@ static inline int64_t nb_barrier(void)
     if (!error)
         error = nb_read_time(go, &t0_ns);
     if (error) {
-        fprintf(stderr, "noisebook: no barrier (file descriptors %d and %d: %s), starting at once\n", ready, go, strerror(-error));
+        fprintf(stderr,
+                "noisebook: no barrier (file descriptors %d and %d: %s), starting at once\n", ready,
+                go, strerror(-error));
         return 0;
     }
     close(ready);
@@ -150,7 +156,8 @@ static inline struct nb_schedule nb_schedule_now(void)
     return sum;
 }
 
-/* Peak resident memory in KiB, or 0. Not from getrusage(): its value survives exec and is then the launching process's. */
+/* Peak resident memory in KiB, or 0. Not from getrusage(): its value survives exec and is then the
+ * launching process's. */
 static inline long nb_peak_memory_kb(void)
 {
     char line[200];
@@ -165,7 +172,8 @@ static inline long nb_peak_memory_kb(void)
     return peak_kb;
 }
 
-/* Begins the timed region: waits at the barrier if there is one. Threads must be running and memory touched before. */
+/* Begins the timed region: waits at the barrier if there is one. Threads must be running and memory
+ * touched before. */
 static inline void nb_region_begin(struct nb_region *region)
 {
     memset(region, 0, sizeof *region);
@@ -182,19 +190,21 @@ static inline void nb_region_end(struct nb_region *region)
     region->after = nb_schedule_now();
 }
 
-/* Prints the line that Noisebook reads. `format` adds the program's own "key=value" words; let the last be verified=yes or no.
- * Scheduler sums are left out where a thread ended within the region: it took its share with it. */
+/* Prints the line that Noisebook reads. `format` adds the program's own "key=value" words; let the
+ * last be verified=yes or no. Scheduler sums are left out where a thread ended within the region:
+ * it took its share with it. */
 #ifdef __GNUC__
 __attribute__((format(printf, 3, 4)))
 #endif
-static inline void nb_region_print(const struct nb_region *region, const char *name, const char *format, ...)
+static inline void nb_region_print(const struct nb_region *region, const char *name,
+                                   const char *format, ...)
 {
     const struct nb_schedule *before = &region->before, *after = &region->after;
     int64_t spent_ns = region->end_ns - region->start_ns;
     long peak_kb = nb_peak_memory_kb();
     va_list arguments;
-    printf("noisebook: %s seconds=%.9f start_ns=%" PRId64 " end_ns=%" PRId64, name, (double)spent_ns * 1e-9, region->start_ns,
-           region->end_ns);
+    printf("noisebook: %s seconds=%.9f start_ns=%" PRId64 " end_ns=%" PRId64, name,
+           (double)spent_ns * 1e-9, region->start_ns, region->end_ns);
     if (before->threads > 0 && after->threads >= before->threads)
         printf(" runqueue_wait_ns=%" PRId64 " cpu_ns=%" PRId64 " timeslices=%" PRId64,
                after->runqueue_wait_ns - before->runqueue_wait_ns, after->cpu_ns - before->cpu_ns,

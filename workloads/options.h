@@ -1,4 +1,5 @@
-/* options.h: long options of numbers with limits, for the OpenMP programs; a message and exit status 2 for anything else. */
+/* options.h: long options of numbers with limits, for the OpenMP programs; a message and exit
+ * status 2 for anything else. */
 #ifndef NOISEBOOK_OPTIONS_H
 #define NOISEBOOK_OPTIONS_H
 
@@ -11,7 +12,8 @@
 
 enum { NB_MOST_OPTIONS = 16 };
 
-/* One of two kinds: a number between low and high (whole, or not), or, with words, one of the words (its index is the value). */
+/* One of two kinds: a number between low and high (whole, or not), or, with words, one of the words
+ * (its index is the value). */
 struct nb_option {
     const char *name;
     double low, high, value;
@@ -19,7 +21,8 @@ struct nb_option {
     const char *const *words;
 };
 
-/* By bits: with -ffast-math the compiler may take NaN and infinity for impossible, and any comparison with them for true. */
+/* By bits: with -ffast-math the compiler may take NaN and infinity for impossible, and any
+ * comparison with them for true. */
 static inline int nb_within(double value, double bound)
 {
     uint64_t bits;
@@ -27,7 +30,8 @@ static inline int nb_within(double value, double bound)
     return ((bits >> 52) & 0x7ff) != 0x7ff && fabs(value) <= bound;
 }
 
-static inline int nb_usage(const char *program, const struct nb_option *options, const char *option, const char *value)
+static inline int nb_usage(const char *program, const struct nb_option *options, const char *option,
+                           const char *value)
 {
     if (option)
         fprintf(stderr, "%s: '%s' does not fit %s\n", program, value, option);
@@ -55,13 +59,15 @@ static inline int nb_read_option(struct nb_option *option, const char *text)
     if (option->words)
         return -1;
     double value = strtod(text, &end);
-    if (end == text || *end || !nb_within(value, option->high) || value < option->low || (!option->fraction && value != floor(value)))
+    if (end == text || *end || !nb_within(value, option->high) || value < option->low ||
+        (!option->fraction && value != floor(value)))
         return -1;
     option->value = value;
     return 0;
 }
 
-/* Reads the command line into the table, which ends with an entry without a name; 0, or 2 after a message. */
+/* Reads the command line into the table, which ends with an entry without a name; 0, or 2 after a
+ * message. */
 static inline int nb_parse_options(int count, char **words, struct nb_option *options)
 {
     struct option names[NB_MOST_OPTIONS + 1];

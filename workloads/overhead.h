@@ -1,7 +1,9 @@
-/* overhead.h: what schedbench and syncbench share: the method of the EPCC OpenMP microbenchmarks (Bull 1999) with a delay of fixed count.
+/* overhead.h: what schedbench and syncbench share: the method of the EPCC OpenMP microbenchmarks
+ * (Bull 1999) with a delay of fixed count.
  *
- * The time of a construct around a delay, less the time of the delay alone (the reference, by one thread). The work of a delay is a number of
- * steps that is given, so every run does the same work; --calibrate US says how many steps take that long here.
+ * The time of a construct around a delay, less the time of the delay alone (the reference, by one
+ * thread). The work of a delay is a number of steps that is given, so every run does the same work;
+ * --calibrate US says how many steps take that long here.
  */
 #ifndef NOISEBOOK_OVERHEAD_H
 #define NOISEBOOK_OVERHEAD_H
@@ -36,7 +38,8 @@ static inline uint64_t nb_all_delays(void)
     return total;
 }
 
-/* Prints how many steps take so long: from the fastest of some tries, as a slow one was disturbed. */
+/* Prints how many steps take so long: from the fastest of some tries, as a slow one was disturbed.
+ */
 static inline int nb_calibrate(double microseconds)
 {
     const long steps = 200000;
@@ -48,7 +51,8 @@ static inline int nb_calibrate(double microseconds)
         best_ns = spent_ns < best_ns ? spent_ns : best_ns;
     }
     double count = microseconds * 1e3 * (double)steps / (double)best_ns;
-    printf("noisebook-delay: steps=%ld step_ns=%.6f compiler=%s\n", count < 1 ? 1 : lround(count), (double)best_ns / (double)steps, NB_COMPILER);
+    printf("noisebook-delay: steps=%ld step_ns=%.6f compiler=%s\n", count < 1 ? 1 : lround(count),
+           (double)best_ns / (double)steps, NB_COMPILER);
     return 0;
 }
 
@@ -82,8 +86,10 @@ static inline void nb_summarise(struct nb_times *times)
     free(sorted);
 }
 
-/* What both print: the series of the repetitions and of the reference, and the last line. `what` are the program's own words. */
-static inline int nb_report_overhead(const char *program, const char *series, const struct nb_region *region, struct nb_times *times,
+/* What both print: the series of the repetitions and of the reference, and the last line. `what`
+ * are the program's own words. */
+static inline int nb_report_overhead(const char *program, const char *series,
+                                     const struct nb_region *region, struct nb_times *times,
                                      struct nb_times *reference, const char *what, long wrong)
 {
     nb_summarise(times);
@@ -91,16 +97,22 @@ static inline int nb_report_overhead(const char *program, const char *series, co
     nb_series_print(series, "us", times->values, times->count);
     nb_series_print("reference", "us", reference->values, reference->count);
     if (wrong)
-        fprintf(stderr, "%s: not verified: %ld differences from what %s has to do\n", program, wrong, series);
-    nb_region_print(region, program, "threads=%d %s outer=%ld mean_us=%.9g median_us=%.9g min_us=%.9g max_us=%.9g sd_us=%.9g reference_us=%.9g "
-                    "overhead_us=%.9g median_overhead_us=%.9g compiler=%s series_values=%ld verified=%s", omp_get_max_threads(), what,
-                    times->count, times->mean, times->median, times->min, times->max, times->sd, reference->median,
-                    times->mean - reference->median, times->median - reference->median, NB_COMPILER, nb_series_total(), wrong ? "no" : "yes");
+        fprintf(stderr, "%s: not verified: %ld differences from what %s has to do\n", program,
+                wrong, series);
+    nb_region_print(
+        region, program,
+        "threads=%d %s outer=%ld mean_us=%.9g median_us=%.9g min_us=%.9g max_us=%.9g sd_us=%.9g "
+        "reference_us=%.9g "
+        "overhead_us=%.9g median_overhead_us=%.9g compiler=%s series_values=%ld verified=%s",
+        omp_get_max_threads(), what, times->count, times->mean, times->median, times->min,
+        times->max, times->sd, reference->median, times->mean - reference->median,
+        times->median - reference->median, NB_COMPILER, nb_series_total(), wrong ? "no" : "yes");
     return wrong ? 1 : 0;
 }
 
 /* Memory for the times; 0 or 1 after a message. */
-static inline int nb_allocate_times(const char *program, struct nb_times *times, struct nb_times *reference)
+static inline int nb_allocate_times(const char *program, struct nb_times *times,
+                                    struct nb_times *reference)
 {
     times->values = calloc((size_t)times->count, sizeof(double));
     reference->values = calloc((size_t)reference->count, sizeof(double));

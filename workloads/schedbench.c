@@ -1,11 +1,15 @@
-/* schedbench: what the schedules of an OpenMP loop cost, by the method of the EPCC microbenchmarks (Bull 1999), one schedule a run.
+/* schedbench: what the schedules of an OpenMP loop cost, by the method of the EPCC microbenchmarks
+ * (Bull 1999), one schedule a run.
  *
- *     schedbench [--schedule static|dynamic|guided] [--chunk N] [--iterations-per-thread N] [--delay STEPS] [--inner N] [--outer N]
- *                [--references N] [--calibrate US]        threads: OMP_NUM_THREADS
+ *     schedbench [--schedule static|dynamic|guided] [--chunk N] [--iterations-per-thread N]
+ *                [--delay STEPS] [--inner N] [--outer N] [--references N] [--calibrate US]
+ *     threads: OMP_NUM_THREADS
  *
- * One time: a loop of iterations-per-thread x threads delays, `inner` times in one parallel region; its reference: iterations-per-thread
- * delays by one thread. chunk 0 is the schedule's own default. Timed: `outer` repetitions, each kept. The references come before.
- * Verified: as many delays as asked for, and in a pass after the timed region each iteration done once and in the chunks of the schedule.
+ * One time: a loop of iterations-per-thread x threads delays, `inner` times in one parallel region;
+ * its reference: iterations-per-thread delays by one thread. chunk 0 is the schedule's own default.
+ * Timed: `outer` repetitions, each kept. The references come before. Verified: as many delays as
+ * asked for, and in a pass after the timed region each iteration done once and in the chunks of the
+ * schedule.
  */
 #include "overhead.h"
 
@@ -26,18 +30,17 @@ static inline void visit(const struct job *job, long i)
         job->owner[i] = job->owner[i] == -1 ? omp_get_thread_num() : -2;
 }
 
-/* A construct for each schedule, for a schedule(runtime) would be another one; without a chunk asked for, dynamic and guided take 1. */
-#define LOOP(name, construct)                                \
-    static void loop_##name(const struct job *job)           \
-    {                                                        \
-        const int chunk = job->chunk ? job->chunk : 1;       \
-        (void)chunk;                                         \
-        _Pragma("omp parallel")                              \
-        for (long done = 0; done < job->inner; done++) {     \
-            _Pragma(construct)                               \
-            for (long i = 0; i < job->total; i++)            \
-                visit(job, i);                               \
-        }                                                    \
+/* A construct for each schedule, for a schedule(runtime) would be another one; without a chunk
+ * asked for, dynamic and guided take 1. */
+#define LOOP(name, construct)                                                       \
+    static void loop_##name(const struct job *job)                                  \
+    {                                                                               \
+        const int chunk = job->chunk ? job->chunk : 1;                              \
+        (void)chunk;                                                                \
+        _Pragma("omp parallel") for (long done = 0; done < job->inner; done++)      \
+        {                                                                           \
+            _Pragma(construct) for (long i = 0; i < job->total; i++) visit(job, i); \
+        }                                                                           \
     }
 
 LOOP(static, "omp for schedule(static)")
@@ -73,7 +76,8 @@ static void measure(const struct job *job, void (*what)(const struct job *), str
     }
 }
 
-/* Chunks of fixed length start at multiples of it and have one owner; the static schedule also says which (OpenMP 5.2, 11.5.3). */
+/* Chunks of fixed length start at multiples of it and have one owner; the static schedule also says
+ * which (OpenMP 5.2, 11.5.3). */
 static long wrong_owners(const struct job *job)
 {
     long wrong = 0, threads = omp_get_max_threads(), chunk = job->chunk ? job->chunk : 1;
@@ -106,19 +110,34 @@ static long check(struct job job)
 
 int main(int count, char **words)
 {
-    struct nb_option options[] = {{.name = "schedule", .value = DYNAMIC, .words = schedules}, {.name = "chunk", .high = 1e6, .value = 1},
-                                  {.name = "iterations-per-thread", .low = 1, .high = 1e6, .value = 8192},
-                                  {.name = "delay", .low = 1, .high = 1e8, .value = 15000}, {.name = "inner", .low = 1, .high = 1e6, .value = 1},
-                                  {.name = "outer", .low = 1, .high = 1e5, .value = 100}, {.name = "references", .low = 1, .high = 1e5, .value = 10},
-                                  {.name = "calibrate", .high = 1e6, .fraction = 1}, {0}};
+    struct nb_option options[] = {
+        {.name = "schedule", .value = DYNAMIC, .words = schedules},
+        {.name = "chunk", .high = 1e6, .value = 1},
+        {.name = "iterations-per-thread", .low = 1, .high = 1e6, .value = 8192},
+        {.name = "delay", .low = 1, .high = 1e8, .value = 15000},
+        {.name = "inner", .low = 1, .high = 1e6, .value = 1},
+        {.name = "outer", .low = 1, .high = 1e5, .value = 100},
+        {.name = "references", .low = 1, .high = 1e5, .value = 10},
+        {.name = "calibrate", .high = 1e6, .fraction = 1},
+        {0}
+    };
     struct nb_region region;
     char what[200], series[40];
     if (nb_parse_options(count, words, options))
         return 2;
     if (options[7].value > 0)
         return nb_calibrate(options[7].value);
-    struct job job = {(int)options[0].value, (int)options[1].value, (long)options[2].value, (long)options[3].value, (long)options[4].value, 0, NULL};
-    struct nb_times times = {.count = (long)options[5].value}, reference = {.count = (long)options[6].value};
+    struct job job = {
+        (int)options[0].value,
+        (int)options[1].value,
+        (long)options[2].value,
+        (long)options[3].value,
+        (long)options[4].value,
+        0,
+        NULL
+    };
+    struct nb_times times = {.count = (long)options[5].value},
+                    reference = {.count = (long)options[6].value};
     job.total = job.per_thread * omp_get_max_threads();
     if (nb_allocate_times("schedbench", &times, &reference))
         return 1;
@@ -128,9 +147,11 @@ int main(int count, char **words)
     nb_region_begin(&region);
     measure(&job, loop, &times);
     nb_region_end(&region);
-    wrong += nb_all_delays() - before != (uint64_t)times.count * (uint64_t)job.inner * (uint64_t)job.total;
-    snprintf(what, sizeof what, "schedule=%s chunk=%d iterations_per_thread=%ld delay=%ld inner=%ld", schedules[job.schedule], job.chunk,
-             job.per_thread, job.delay, job.inner);
+    wrong += nb_all_delays() - before !=
+             (uint64_t)times.count * (uint64_t)job.inner * (uint64_t)job.total;
+    snprintf(what, sizeof what,
+             "schedule=%s chunk=%d iterations_per_thread=%ld delay=%ld inner=%ld",
+             schedules[job.schedule], job.chunk, job.per_thread, job.delay, job.inner);
     snprintf(series, sizeof series, job.chunk ? "%s_%d" : "%s", schedules[job.schedule], job.chunk);
     int status = nb_report_overhead("schedbench", series, &region, &times, &reference, what, wrong);
     free(times.values), free(reference.values);

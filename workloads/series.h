@@ -1,9 +1,11 @@
-/* series.h: the many values of one run (a time a repetition), printed where Noisebook finds them; after noisebook.h. C11 and C++11.
+/* series.h: the many values of one run (a time a repetition), printed where Noisebook finds them;
+ * after noisebook.h. C11 and C++11.
  *
  *     noisebook-series: NAME UNIT v1 v2 v3 ...
  *
- * any number of such lines before the last one. The last line says series_values=N, how many values there must be in all (nb_series_total):
- * a run of which one was lost is refused. Names and units hold no spaces; lines of one name are one series.
+ * any number of such lines before the last one. The last line says series_values=N, how many values
+ * there must be in all (nb_series_total): a run of which one was lost is refused. Names and units
+ * hold no spaces; lines of one name are one series.
  */
 #ifndef NOISEBOOK_SERIES_H
 #define NOISEBOOK_SERIES_H
@@ -24,7 +26,8 @@ static inline long nb_series_total(void)
     return *nb_series_counter();
 }
 
-static inline void nb_series_print(const char *name, const char *unit, const double *values, long count)
+static inline void nb_series_print(const char *name, const char *unit, const double *values,
+                                   long count)
 {
     for (long i = 0; i < count; i++) {
         if (i % NB_SERIES_PER_LINE == 0)

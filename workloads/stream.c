@@ -1,9 +1,13 @@
-/* stream: the five kernels by which BabelStream (Deakin et al. 2018) measures memory bandwidth, OpenMP; the time of each repetition is kept.
+/* stream: the five kernels by which BabelStream (Deakin et al. 2018) measures memory bandwidth,
+ * OpenMP; the time of each repetition is kept.
  *
- *     stream [--elements N] [--repeats N]        threads: OMP_NUM_THREADS; three arrays of N doubles
+ *     stream [--elements N] [--repeats N]
+ *     threads: OMP_NUM_THREADS; three arrays of N doubles
  *
- * copy c = a, mul b = s c, add c = a + b, triad a = b + s c, dot sum a b, in this order in each repetition. The arrays are touched by the threads
- * that work on them, a pass warms up and the start values are set again. Verified: each array and the last dot against the recursion in scalars.
+ * copy c = a, mul b = s c, add c = a + b, triad a = b + s c, dot sum a b, in this order in each
+ * repetition. The arrays are touched by the threads that work on them, a pass warms up and the
+ * start values are set again. Verified: each array and the last dot against the recursion in
+ * scalars.
  * Exit status: 0 verified, 1 not verified or no memory, 2 usage.
  */
 #include <omp.h>
@@ -17,8 +21,10 @@
 #define START_A 0.1
 #define START_B 0.2
 #define START_C 0.0
-#define SCALAR 0.4        /* a shrinks by 0.96 a repetition, so that one left out is seen; 10000 of them stay far above the least double */
-#define ERROR_BOUND 1e-8  /* relative */
+/* a shrinks by 0.96 a repetition, so that one left out is seen; 10000 of them stay far above the
+ * least double */
+#define SCALAR 0.4
+#define ERROR_BOUND 1e-8 /* relative */
 
 enum { COPY, MUL, ADD, TRIAD, DOT, KERNELS };
 
@@ -154,7 +160,8 @@ static int allocate(struct arrays *s)
     return block ? 0 : -ENOMEM;
 }
 
-static int report(const struct arrays *s, const struct nb_region *region, const double *times, long repeats, double sum)
+static int report(const struct arrays *s, const struct nb_region *region, const double *times,
+                  long repeats, double sum)
 {
     char spreads[KERNELS * 100];
     int used = 0;
@@ -164,20 +171,28 @@ static int report(const struct arrays *s, const struct nb_region *region, const 
         const double *own = times + which * repeats;
         struct nb_spread spread = nb_spread_of(own, repeats);
         nb_series_print(names[which], "s", own, repeats);
-        used += snprintf(spreads + used, sizeof spreads - (size_t)used, "%s_min_s=%.9f %s_avg_s=%.9f %s_max_s=%.9f ", names[which],
-                         spread.min, names[which], spread.mean, names[which], spread.max);
+        used += snprintf(spreads + used, sizeof spreads - (size_t)used,
+                         "%s_min_s=%.9f %s_avg_s=%.9f %s_max_s=%.9f ", names[which], spread.min,
+                         names[which], spread.mean, names[which], spread.max);
     }
     if (!verified)
-        fprintf(stderr, "stream: not verified: relative error %.3g (bound %.3g)\n", error, ERROR_BOUND);
-    nb_region_print(region, "stream", "threads=%d elements=%ld repeats=%ld %scompiler=%s sum=%.15g error=%.3e series_values=%ld verified=%s",
-                    omp_get_max_threads(), s->count, repeats, spreads, NB_COMPILER, sum, error, nb_series_total(), verified ? "yes" : "no");
+        fprintf(stderr, "stream: not verified: relative error %.3g (bound %.3g)\n", error,
+                ERROR_BOUND);
+    nb_region_print(region, "stream",
+                    "threads=%d elements=%ld repeats=%ld %scompiler=%s sum=%.15g error=%.3e "
+                    "series_values=%ld verified=%s",
+                    omp_get_max_threads(), s->count, repeats, spreads, NB_COMPILER, sum, error,
+                    nb_series_total(), verified ? "yes" : "no");
     return verified ? 0 : 1;
 }
 
 int main(int count, char **words)
 {
-    struct nb_option options[] = {{.name = "elements", .low = 1, .high = 2147483648, .value = 1 << 25},
-                                  {.name = "repeats", .low = 1, .high = 10000, .value = 100}, {0}};
+    struct nb_option options[] = {
+        {.name = "elements", .low = 1, .high = 2147483648, .value = 1 << 25},
+        {.name = "repeats", .low = 1, .high = 10000, .value = 100},
+        {0}
+    };
     struct nb_region region;
     if (nb_parse_options(count, words, options))
         return 2;

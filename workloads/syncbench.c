@@ -1,18 +1,23 @@
-/* syncbench: what OpenMP's constructs cost, by the method of the EPCC microbenchmarks (Bull 1999), one construct a run.
+/* syncbench: what OpenMP's constructs cost, by the method of the EPCC microbenchmarks (Bull 1999),
+ * one construct a run.
  *
- *     syncbench [--construct NAME] [--delay STEPS] [--inner N] [--outer N] [--references N] [--calibrate US]        threads: OMP_NUM_THREADS
+ *     syncbench [--construct NAME] [--delay STEPS] [--inner N] [--outer N] [--references N]
+ *               [--calibrate US]
+ *     threads: OMP_NUM_THREADS
  *
- * One time: `inner` executions of the construct around a delay, divided by their number; its reference: the delay (atomic: the addition)
- * by one thread. critical, lock and atomic share the executions out among the threads, ordered as a loop of chunk 1.
- * Timed: `outer` repetitions, each kept. The references come before. Verified: as many delays (additions) as asked for, and in a
+ * One time: `inner` executions of the construct around a delay, divided by their number; its
+ * reference: the delay (atomic: the addition) by one thread. critical, lock and atomic share the
+ * executions out among the threads, ordered as a loop of chunk 1. Timed: `outer` repetitions, each
+ * kept. The references come before. Verified: as many delays (additions) as asked for, and in a
  * pass before the timed region that the construct does what it promises.
  */
 #include "overhead.h"
 
 enum { PARALLEL, FOR, PARALLEL_FOR, BARRIER, SINGLE, CRITICAL, LOCK, ORDERED, ATOMIC, REDUCTION };
 
-static const char *const constructs[] = {"parallel", "for",     "parallel-for", "barrier", "single", "critical",
-                                         "lock",     "ordered", "atomic",       "reduction", NULL};
+static const char *const constructs[] = {"parallel", "for",  "parallel-for", "barrier", "single",
+                                         "critical", "lock", "ordered",      "atomic",  "reduction",
+                                         NULL};
 
 static struct {
     int construct, threads;
@@ -132,7 +137,9 @@ static void add_alone(void)
     }
 }
 
-static void (*const tests[])(void) = {do_parallel, do_for, do_parallel_for, do_barrier, do_single, do_critical, do_lock, do_ordered, do_atomic, do_reduction};
+static void (*const tests[])(void) = {do_parallel, do_for,      do_parallel_for, do_barrier,
+                                      do_single,   do_critical, do_lock,         do_ordered,
+                                      do_atomic,   do_reduction};
 
 /* How many executions one time stands for. */
 static long executions(void)
@@ -150,7 +157,9 @@ static long delays(void)
 
 static double total_added(void)
 {
-    return job.construct == ATOMIC ? (double)executions() : job.construct == REDUCTION ? (double)(job.inner * job.threads) : 0;
+    return job.construct == ATOMIC      ? (double)executions()
+           : job.construct == REDUCTION ? (double)(job.inner * job.threads)
+                                        : 0;
 }
 
 static void measure(void (*what)(void), long number, struct nb_times *times)
@@ -171,7 +180,8 @@ static void expect(int right)
 /* A loop's iterations are done once each; a parallel region has all its threads. */
 static void check_sharing(void)
 {
-    int *loop = calloc((size_t)job.threads, sizeof *loop), *both = calloc((size_t)job.threads, sizeof *both), started = 0;
+    int *loop = calloc((size_t)job.threads, sizeof *loop),
+        *both = calloc((size_t)job.threads, sizeof *both), started = 0;
     if (!loop || !both)
         job.wrong++;
 #pragma omp parallel reduction(+ : started)
@@ -192,7 +202,8 @@ static void check_sharing(void)
 
 enum { ROUNDS = 20 };
 
-/* Nobody passes a barrier before all have come; a single is done once; the iterations of an ordered loop come in order. */
+/* Nobody passes a barrier before all have come; a single is done once; the iterations of an ordered
+ * loop come in order. */
 static void check_meeting(void)
 {
     int come = 0, singles = 0;
@@ -260,24 +271,34 @@ static struct nb_region run(struct nb_times *times, struct nb_times *reference)
 
 int main(int count, char **words)
 {
-    struct nb_option options[] = {{.name = "construct", .value = REDUCTION, .words = constructs}, {.name = "delay", .low = 1, .high = 1e8, .value = 100},
-                                  {.name = "inner", .low = 1, .high = 1e7, .value = 1000}, {.name = "outer", .low = 1, .high = 1e5, .value = 100},
-                                  {.name = "references", .low = 1, .high = 1e5, .value = 10}, {.name = "calibrate", .high = 1e6, .fraction = 1}, {0}};
+    struct nb_option options[] = {
+        {.name = "construct", .value = REDUCTION, .words = constructs},
+        {.name = "delay", .low = 1, .high = 1e8, .value = 100},
+        {.name = "inner", .low = 1, .high = 1e7, .value = 1000},
+        {.name = "outer", .low = 1, .high = 1e5, .value = 100},
+        {.name = "references", .low = 1, .high = 1e5, .value = 10},
+        {.name = "calibrate", .high = 1e6, .fraction = 1},
+        {0}
+    };
     char what[200];
     if (nb_parse_options(count, words, options))
         return 2;
     if (options[5].value > 0)
         return nb_calibrate(options[5].value);
-    struct nb_times times = {.count = (long)options[3].value}, reference = {.count = (long)options[4].value};
-    job.construct = (int)options[0].value, job.delay = (long)options[1].value, job.inner = (long)options[2].value;
+    struct nb_times times = {.count = (long)options[3].value},
+                    reference = {.count = (long)options[4].value};
+    job.construct = (int)options[0].value, job.delay = (long)options[1].value,
+    job.inner = (long)options[2].value;
     job.threads = omp_get_max_threads();
     job.share = job.inner < job.threads ? 1 : job.inner / job.threads;
     if (nb_allocate_times("syncbench", &times, &reference))
         return 1;
     omp_init_lock(&job.lock);
     struct nb_region region = run(&times, &reference);
-    snprintf(what, sizeof what, "construct=%s delay=%ld inner=%ld", constructs[job.construct], job.delay, executions());
-    int status = nb_report_overhead("syncbench", constructs[job.construct], &region, &times, &reference, what, job.wrong);
+    snprintf(what, sizeof what, "construct=%s delay=%ld inner=%ld", constructs[job.construct],
+             job.delay, executions());
+    int status = nb_report_overhead("syncbench", constructs[job.construct], &region, &times,
+                                    &reference, what, job.wrong);
     omp_destroy_lock(&job.lock);
     free(times.values), free(reference.values);
     return status;

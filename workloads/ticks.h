@@ -1,8 +1,10 @@
-/* ticks.h: the cheapest clock that the kernel itself trusts, pinned threads, and lists of CPUs; for the programs that watch noise.
+/* ticks.h: the cheapest clock that the kernel itself trusts, pinned threads, and lists of CPUs; for
+ * the programs that watch noise.
  *
- * Where the kernel's clock source is the TSC its ticks are read directly, which takes a third of a clock_gettime(); anywhere else a
- * tick is a nanosecond of CLOCK_MONOTONIC. Two anchors (the same instant on both clocks) around a loop turn its ticks into
- * nanoseconds afterwards, each thread by its own, so that neither the tick's frequency nor the CPUs' agreement is assumed.
+ * Where the kernel's clock source is the TSC its ticks are read directly, which takes a third of a
+ * clock_gettime(); anywhere else a tick is a nanosecond of CLOCK_MONOTONIC. Two anchors (the same
+ * instant on both clocks) around a loop turn its ticks into nanoseconds afterwards, each thread by
+ * its own, so that neither the tick's frequency nor the CPUs' agreement is assumed.
  */
 #ifndef NB_TICKS_H
 #define NB_TICKS_H
@@ -14,13 +16,19 @@
 #include <x86intrin.h>
 #endif
 
-enum { NB_CALIBRATION_BLOCKS = 64, NB_BLOCK_READINGS = 4096, NB_ANCHOR_TRIES = 8, NB_RATE_NS = 20000000 };
+enum {
+    NB_CALIBRATION_BLOCKS = 64,
+    NB_BLOCK_READINGS = 4096,
+    NB_ANCHOR_TRIES = 8,
+    NB_RATE_NS = 20000000
+};
 
 struct nb_anchor {
     int64_t ns, ticks;
 };
 
-/* Whether the kernel keeps time by the TSC: then it is constant, never stops, and agrees between CPUs. */
+/* Whether the kernel keeps time by the TSC: then it is constant, never stops, and agrees between
+ * CPUs. */
 static inline int nb_tsc_trusted(void)
 {
 #if defined(__x86_64__)
@@ -46,7 +54,8 @@ static inline __attribute__((always_inline)) int64_t nb_ticks(int tsc)
     return nb_now_ns();
 }
 
-/* The same instant on both clocks: of some tries the one between whose readings least time passed. */
+/* The same instant on both clocks: of some tries the one between whose readings least time passed.
+ */
 static inline struct nb_anchor nb_anchor_now(int tsc)
 {
     struct nb_anchor best = {0, 0};
@@ -63,7 +72,9 @@ static inline struct nb_anchor nb_anchor_now(int tsc)
 
 static inline double nb_ns_per_tick(struct nb_anchor first, struct nb_anchor last)
 {
-    return last.ticks > first.ticks ? (double)(last.ns - first.ns) / (double)(last.ticks - first.ticks) : 1.0;
+    return last.ticks > first.ticks
+               ? (double)(last.ns - first.ns) / (double)(last.ticks - first.ticks)
+               : 1.0;
 }
 
 /* Nanoseconds a tick, measured over 20 ms; exactly 1 where a tick is one. */
@@ -88,9 +99,10 @@ static inline void nb_sort(int64_t *values, int count)
         }
 }
 
-/* Ticks between two readings: in each block of readings the median of the steps that the clock made, and of the blocks the least.
- * A median is not moved by the odd impossible step of a virtual machine, the least block not by a disturbed one; steps of 0 are
- * left out, so that a coarse clock tells its own step. */
+/* Ticks between two readings: in each block of readings the median of the steps that the clock
+ * made, and of the blocks the least. A median is not moved by the odd impossible step of a virtual
+ * machine, the least block not by a disturbed one; steps of 0 are left out, so that a coarse clock
+ * tells its own step. */
 static inline int64_t nb_resolution_ticks(int tsc)
 {
     static _Thread_local int64_t steps[NB_BLOCK_READINGS];
@@ -131,7 +143,8 @@ static inline int nb_parse_cpus(const char *text, const cpu_set_t *allowed, cpu_
             text = end + 1;
             last = strtol(text, &end, 10);
         }
-        if (end == text || (*end && *end != ',') || first < 0 || last < first || last >= CPU_SETSIZE)
+        if (end == text || (*end && *end != ',') || first < 0 || last < first ||
+            last >= CPU_SETSIZE)
             return -EINVAL;
         for (long cpu = first; cpu <= last; cpu++) {
             if (!CPU_ISSET(cpu, allowed))

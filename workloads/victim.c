@@ -1,9 +1,10 @@
-/* victim: small programs of one thread, each sensitive to one kind of disturbance, for the bench of known causes.
+/* victim: small programs of one thread, each sensitive to one kind of disturbance, for the bench of
+ * known causes.
  *
  *   victim WORK STEPS RETRIES [FILE]
  *
- * Does STEPS pieces of WORK in the timed region; each of RETRIES further pieces of computing is a slow path that the program takes and counts.
- * FILE is read by "map" and written by "disk".
+ * Does STEPS pieces of WORK in the timed region; each of RETRIES further pieces of computing is a
+ * slow path that the program takes and counts. FILE is read by "map" and written by "disk".
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -14,7 +15,8 @@
 enum { PAGE = 4096, LINE = 64, WALK = 4096, BLOCK = 1 << 20, CHUNK = 1 << 18 };
 static const size_t HUGE_BYTES = (size_t)32 << 20, STREAM_BYTES = (size_t)64 << 20;
 
-static unsigned char *memory; /* of the work, touched before the timed region where the work is not the touching itself */
+/* of the work, touched before the timed region where the work is not the touching itself */
+static unsigned char *memory;
 static size_t bytes;
 static int file = -1;
 static uint64_t state = 1;
@@ -25,7 +27,8 @@ static uint64_t next_random(void)
     return state;
 }
 
-/* One random cycle through all cache lines (Sattolo's shuffle), so that each load depends on the one before. */
+/* One random cycle through all cache lines (Sattolo's shuffle), so that each load depends on the
+ * one before. */
 static int link_lines(void)
 {
     size_t lines = bytes / LINE;
@@ -58,9 +61,21 @@ static int take_lines(size_t wanted)
     return error ? error : link_lines();
 }
 
-static int begin_cache(const char *path) { (void)path; return take_lines((size_t)512 << 10); }
-static int begin_last_cache(const char *path) { (void)path; return take_lines((size_t)8 << 20); }
-static int begin_nothing(const char *path) { (void)path; return 0; }
+static int begin_cache(const char *path)
+{
+    (void)path;
+    return take_lines((size_t)512 << 10);
+}
+static int begin_last_cache(const char *path)
+{
+    (void)path;
+    return take_lines((size_t)8 << 20);
+}
+static int begin_nothing(const char *path)
+{
+    (void)path;
+    return 0;
+}
 
 static int begin_stream(const char *path)
 {
@@ -116,7 +131,8 @@ static int stream(long step)
     return half[0] == 3 * other[0] + (uint64_t)step ? 0 : -ERANGE;
 }
 
-/* Computes, too: an allocator that gives memory back at once makes the touching alone a hundred times slower. */
+/* Computes, too: an allocator that gives memory back at once makes the touching alone a hundred
+ * times slower. */
 static int allocate(long step)
 {
     volatile unsigned char *chunk = malloc(CHUNK);
@@ -136,7 +152,8 @@ static int huge(long step)
     int error = take(HUGE_BYTES);
     if (error)
         return error;
-    madvise(memory, bytes, MADV_HUGEPAGE); /* a kernel without huge pages refuses, and that is a disturbance, too */
+    /* a kernel without huge pages refuses, and that is a disturbance, too */
+    madvise(memory, bytes, MADV_HUGEPAGE);
     for (int i = 0; i < 1 << 20; i++)
         memory[next_random() % bytes] += (unsigned char)step;
     return munmap(memory, bytes) ? -errno : 0;
@@ -161,9 +178,16 @@ static const struct work {
     const char *name;
     int (*begin)(const char *path);
     int (*step)(long step);
-} works[] = {{"compute", begin_nothing, compute}, {"cache", begin_cache, chase}, {"last_cache", begin_last_cache, chase},
-             {"stream", begin_stream, stream}, {"allocate", begin_nothing, allocate}, {"huge", begin_nothing, huge},
-             {"map", begin_map, map}, {"disk", begin_disk, disk}};
+} works[] = {
+    {"compute", begin_nothing, compute},
+    {"cache", begin_cache, chase},
+    {"last_cache", begin_last_cache, chase},
+    {"stream", begin_stream, stream},
+    {"allocate", begin_nothing, allocate},
+    {"huge", begin_nothing, huge},
+    {"map", begin_map, map},
+    {"disk", begin_disk, disk}
+};
 
 static const struct work *find_work(const char *name)
 {
@@ -188,7 +212,10 @@ int main(int count, char **words)
     const struct work *work = count > 3 ? find_work(words[1]) : NULL;
     long steps = work ? atol(words[2]) : 0, retries = work ? atol(words[3]) : 0, retried = 0;
     if (!work || steps < 1 || retries < 0 || count > 5) {
-        fprintf(stderr, "usage: %s compute|cache|last_cache|stream|allocate|huge|map|disk STEPS RETRIES [FILE]\n", words[0]);
+        fprintf(stderr,
+                "usage: %s compute|cache|last_cache|stream|allocate|huge|map|disk STEPS RETRIES "
+                "[FILE]\n",
+                words[0]);
         return 2;
     }
     int error = work->begin(count == 5 ? words[4] : NULL);
@@ -198,6 +225,7 @@ int main(int count, char **words)
     nb_region_end(&region);
     if (error)
         fprintf(stderr, "victim: %s: %s\n", work->name, strerror(-error));
-    nb_region_print(&region, "victim", "work=%s steps=%ld retries=%ld verified=%s", work->name, steps, retried, error ? "no" : "yes");
+    nb_region_print(&region, "victim", "work=%s steps=%ld retries=%ld verified=%s", work->name,
+                    steps, retried, error ? "no" : "yes");
     return error ? 1 : 0;
 }

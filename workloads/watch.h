@@ -1,7 +1,9 @@
-/* watch.h: one pinned thread a CPU, all watching within one timed region, and the file of what they saw; for detours and ftq.
+/* watch.h: one pinned thread a CPU, all watching within one timed region, and the file of what they
+ * saw; for detours and ftq.
  *
- * A program fills a struct nb_team (what each thread does, by index), parses its options (nb_team_option knows the shared ones), and calls
- * nb_team_watch and nb_team_save. FILE (native byte order): the program's header, its result of each thread, then each thread's records.
+ * A program fills a struct nb_team (what each thread does, by index), parses its options
+ * (nb_team_option knows the shared ones), and calls nb_team_watch and nb_team_save. FILE (native
+ * byte order): the program's header, its result of each thread, then each thread's records.
  */
 #ifndef NB_WATCH_H
 #define NB_WATCH_H
@@ -53,7 +55,8 @@ static inline double nb_positive(const char *text)
     return end != text && !*end && number > 0 && number < 1e9 ? number : 0;
 }
 
-/* The options that all watching programs have: --seconds, --cpus, --out; 0 if it was one of them and fits. */
+/* The options that all watching programs have: --seconds, --cpus, --out; 0 if it was one of them
+ * and fits. */
 static inline int nb_team_option(struct nb_team *team, const char *option, const char *value)
 {
     double number = nb_positive(value);
@@ -66,10 +69,12 @@ static inline int nb_team_option(struct nb_team *team, const char *option, const
     return 0;
 }
 
-/* Records that are written to for the first time within the region would be page faults, that is noise of our own making. */
+/* Records that are written to for the first time within the region would be page faults, that is
+ * noise of our own making. */
 static inline void *nb_touched(size_t size)
 {
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
     memset(memory, 1, size);
@@ -100,21 +105,25 @@ static inline int nb_team_start(struct nb_team *team, size_t records_size)
         return -ENOMEM;
     for (int cpu = 0, i = 0; i < team->threads; cpu++)
         if (CPU_ISSET(cpu, &team->cpus)) {
-            team->watchers[i] = (struct nb_watcher){.team = team, .index = i, .cpu = cpu, .records = nb_touched(records_size)};
+            team->watchers[i] = (struct nb_watcher){
+                .team = team, .index = i, .cpu = cpu, .records = nb_touched(records_size)
+            };
             if (!team->watchers[i++].records)
                 return -ENOMEM;
         }
     pthread_barrier_init(&team->ready, NULL, (unsigned)team->threads);
     pthread_barrier_init(&team->go, NULL, (unsigned)team->threads);
     for (int i = 1; i < team->threads; i++) {
-        int error = pthread_create(&team->watchers[i].thread, NULL, nb_team_work, &team->watchers[i]);
+        int error = pthread_create(&team->watchers[i].thread, NULL, nb_team_work,
+                                   &team->watchers[i]);
         if (error)
             return -error;
     }
     return nb_pin(team->watchers[0].cpu);
 }
 
-/* All threads watch, this one too; each has room for records of so many bytes. 0, or a message was printed. */
+/* All threads watch, this one too; each has room for records of so many bytes. 0, or a message was
+ * printed. */
 static inline int nb_team_watch(struct nb_team *team, size_t records_size)
 {
     int error = nb_team_start(team, records_size);
@@ -137,15 +146,17 @@ static inline int nb_team_watch(struct nb_team *team, size_t records_size)
     return 0;
 }
 
-/* `results` holds one of `result_size` bytes a thread. 0, also where no file was asked for; or a message was printed. */
-static inline int nb_team_save(const struct nb_team *team, const void *header, size_t header_size, const void *results, size_t result_size,
-                               size_t record_size)
+/* `results` holds one of `result_size` bytes a thread. 0, also where no file was asked for; or a
+ * message was printed. */
+static inline int nb_team_save(const struct nb_team *team, const void *header, size_t header_size,
+                               const void *results, size_t result_size, size_t record_size)
 {
     if (!team->out)
         return 0;
     FILE *file = fopen(team->out, "wb");
     size_t threads = (size_t)team->threads;
-    int complete = file && fwrite(header, header_size, 1, file) == 1 && fwrite(results, result_size, threads, file) == threads;
+    int complete = file && fwrite(header, header_size, 1, file) == 1 &&
+                   fwrite(results, result_size, threads, file) == threads;
     for (int i = 0; complete && i < team->threads; i++) {
         size_t count = (size_t)team->watchers[i].count;
         complete = fwrite(team->watchers[i].records, record_size, count, file) == count;

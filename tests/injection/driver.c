@@ -1,4 +1,5 @@
-/* Drives the injector's C core without Python, for the sanitizers: injections to every kind of end, lanes of every kind, bad plans. */
+/* Drives the injector's C core without Python, for the sanitizers: injections to every kind of end,
+ * lanes of every kind, bad plans. */
 #define _GNU_SOURCE
 #include "small.h"
 
@@ -63,7 +64,8 @@ static void stopped(struct shared *s)
     EXPECT(run.log.outcome[2 * EACH - 1] == NB_NOT_REACHED);
 }
 
-/* Two lanes on one CPU: an ordinary event of 30 ms, into which the real-time ones of the other lane fall. */
+/* Two lanes on one CPU: an ordinary event of 30 ms, into which the real-time ones of the other lane
+ * fall. */
 static void two_lanes_on_a_cpu(struct shared *s)
 {
     struct nb_injection run = small_injection(s, 2, 1000000);
@@ -97,7 +99,8 @@ static void beside_a_workload(struct shared *s, int kill_it)
     int go_on[2];
     char byte;
     EXPECT(pipe(go_on) == 0);
-    const pid_t workload = fork(); /* ends when it is told to, however long a sanitized start takes */
+    /* ends when it is told to, however long a sanitized start takes */
+    const pid_t workload = fork();
     if (workload == 0)
         _exit(read(go_on[0], &byte, 1) != 1);
     begin(&run, workload, 0);
@@ -118,7 +121,8 @@ static void at_its_limit(struct shared *s)
     run.rules.limit_ns = 20000000;
     begin(&run, 0, 0);
     EXPECT(nb_join(&run, 15000) == 0);
-    EXPECT(run.log.outcome[1] == NB_CUT && (run.control->ended_by == NB_TIME_LIMIT || run.control->ended_by == NB_PLAN_DONE));
+    EXPECT(run.log.outcome[1] == NB_CUT &&
+           (run.control->ended_by == NB_TIME_LIMIT || run.control->ended_by == NB_PLAN_DONE));
 }
 
 static void never_released(struct shared *s)
@@ -137,7 +141,8 @@ static double intensity_of(int kind)
     return kind == NB_DUTY ? 0.5 : in_bytes ? 20e6 : 1000;
 }
 
-/* Two events of a kind, beside a lane that occupies. A machine may lack what a kind needs; then the lane says so and nothing is left. */
+/* Two events of a kind, beside a lane that occupies. A machine may lack what a kind needs; then the
+ * lane says so and nothing is left. */
 static void of_kind(struct shared *s, int kind)
 {
     char folder[] = "/tmp/noisebook-driver-XXXXXX";

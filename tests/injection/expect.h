@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define EXPECT(condition)                                                       \
-    do {                                                                        \
-        if (!(condition)) {                                                     \
-            fprintf(stderr, "line %d: " #condition " is false\n", __LINE__);    \
-            exit(1);                                                            \
-        }                                                                       \
+#define EXPECT(condition)                                                    \
+    do {                                                                     \
+        if (!(condition)) {                                                  \
+            fprintf(stderr, "line %d: " #condition " is false\n", __LINE__); \
+            exit(1);                                                         \
+        }                                                                    \
     } while (0)
 
 #endif

@@ -1,4 +1,5 @@
-/* One real-time event of the injector on a CPU that an ordinary program wants too: what each of them got, in ns.
+/* One real-time event of the injector on a CPU that an ordinary program wants too: what each of
+ * them got, in ns.
  *
  *     fair_hog CPU SECONDS   prints: wall=... injector=... ordinary=... longest_gap=...
  */
@@ -83,8 +84,10 @@ int main(int argc, char **argv)
     const int64_t got_ns = replay(&run, ordinary, duration_ns);
     kill(burner, SIGKILL);
     waitpid(burner, NULL, 0);
-    EXPECT(run.log.policy[0] == NB_FIFO && (run.log.outcome[0] == NB_INJECTED || run.log.outcome[0] == NB_LATE));
-    printf("wall=%lld injector=%lld ordinary=%lld longest_gap=%lld\n", (long long)(run.log.end_ns[0] - run.log.start_ns[0]),
-           (long long)run.log.cpu_time_ns[0], (long long)got_ns, (long long)run.log.gap_ns[0]);
+    EXPECT(run.log.policy[0] == NB_FIFO &&
+           (run.log.outcome[0] == NB_INJECTED || run.log.outcome[0] == NB_LATE));
+    printf("wall=%lld injector=%lld ordinary=%lld longest_gap=%lld\n",
+           (long long)(run.log.end_ns[0] - run.log.start_ns[0]), (long long)run.log.cpu_time_ns[0],
+           (long long)got_ns, (long long)run.log.gap_ns[0]);
     return 0;
 }

@@ -1,6 +1,8 @@
-/* libFuzzer on the check that every plan passes before anything is forked: any rules, any lanes, any columns.
+/* libFuzzer on the check that every plan passes before anything is forked: any rules, any lanes,
+ * any columns.
  *
- * The columns are exactly as long as the plan says, so that a lane that reaches beyond them is noticed.
+ * The columns are exactly as long as the plan says, so that a lane that reaches beyond them is
+ * noticed.
  */
 #include "injector.h"
 
@@ -36,19 +38,23 @@ static void *drawn(struct bytes *from, size_t count, size_t size)
     return column;
 }
 
-/* What the check lets pass can be replayed: every lane within the columns, in order, with policies and lengths within the limits. */
+/* What the check lets pass can be replayed: every lane within the columns, in order, with policies
+ * and lengths within the limits. */
 static void check_accepted(const struct nb_injection *run)
 {
     for (int lane = 0; lane < run->lane_count; lane++) {
         const struct nb_lane *slice = &run->lanes[lane];
-        EXPECT(slice->first >= 0 && slice->count >= 0 && slice->first + slice->count <= run->event_count);
+        EXPECT(slice->first >= 0 && slice->count >= 0 &&
+               slice->first + slice->count <= run->event_count);
         EXPECT(slice->cpu >= NB_ROAM && slice->cpu < NB_MAX_CPUS);
         for (int64_t i = slice->first; i < slice->first + slice->count; i++) {
             EXPECT(run->plan.start_ns[i] >= (i > slice->first ? run->plan.start_ns[i - 1] : 0));
-            EXPECT(run->plan.duration_ns[i] >= 0 && run->plan.start_ns[i] + run->plan.duration_ns[i] >= 0);
+            EXPECT(run->plan.duration_ns[i] >= 0 &&
+                   run->plan.start_ns[i] + run->plan.duration_ns[i] >= 0);
             EXPECT(run->plan.priority[i] <= NB_HIGHEST_PRIORITY && run->plan.priority[i] >= -20);
             EXPECT(run->plan.kind[i] >= 0 && run->plan.kind[i] < NB_KIND_COUNT);
-            EXPECT(run->plan.kind[i] == NB_OCCUPY || (run->plan.intensity[i] > 0 && isfinite(run->plan.intensity[i])));
+            EXPECT(run->plan.kind[i] == NB_OCCUPY ||
+                   (run->plan.intensity[i] > 0 && isfinite(run->plan.intensity[i])));
         }
     }
 }
@@ -75,7 +81,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     EXPECT((code == 0 && event == -1) || (code < 0 && event >= -1 && event < events));
     if (code == 0)
         check_accepted(&run);
-    void *const columns[] = {run.lanes, run.plan.start_ns, run.plan.duration_ns, run.plan.policy, run.plan.priority, run.plan.kind, run.plan.intensity};
+    void *const columns[] = {run.lanes,         run.plan.start_ns, run.plan.duration_ns,
+                             run.plan.policy,   run.plan.priority, run.plan.kind,
+                             run.plan.intensity};
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
         free(columns[i]);
     return 0;

@@ -1,4 +1,5 @@
-/* Drives every kind of noise without Python, for the sanitizers: `kinds_driver FOLDER`; once to the end, once stopped in the middle. */
+/* Drives every kind of noise without Python, for the sanitizers: `kinds_driver FOLDER`; once to the
+ * end, once stopped in the middle. */
 #define _GNU_SOURCE
 #include "expect.h"
 #include "injector.h"
@@ -16,7 +17,8 @@ enum { EVENTS = NB_KIND_COUNT - 1, LENGTH_NS = 8000000 };
 struct shared {
     struct nb_control control;
     struct nb_lane lanes[EVENTS];
-    int64_t start[EVENTS], duration[EVENTS], begin[EVENTS], taken[EVENTS], end[EVENTS], cpu[EVENTS], gap[EVENTS], preempted[EVENTS];
+    int64_t start[EVENTS], duration[EVENTS], begin[EVENTS], taken[EVENTS], end[EVENTS], cpu[EVENTS],
+        gap[EVENTS], preempted[EVENTS];
     int16_t ran_on[EVENTS];
     int8_t policy[EVENTS], priority[EVENTS], had[EVENTS], outcome[EVENTS], kind[EVENTS];
     double intensity[EVENTS], achieved[EVENTS];
@@ -24,13 +26,15 @@ struct shared {
 
 static double modest(int kind)
 {
-    const double per_s[] = {[NB_DUTY] = 0.2, [NB_MEMORY_HOLD] = 1e6, [NB_IO_METADATA] = 1e3, [NB_TIMER] = 1e3, [NB_IPI] = 1e3,
-                            [NB_TLB] = 1e3, [NB_MIGRATE] = 1e3, [NB_KIND_COUNT] = 0};
+    const double per_s[] = {[NB_DUTY] = 0.2,    [NB_MEMORY_HOLD] = 1e6, [NB_IO_METADATA] = 1e3,
+                            [NB_TIMER] = 1e3,   [NB_IPI] = 1e3,         [NB_TLB] = 1e3,
+                            [NB_MIGRATE] = 1e3, [NB_KIND_COUNT] = 0};
     return per_s[kind] > 0 ? per_s[kind] : 1e7;
 }
 
 /* One lane a kind, some of them roaming. */
-static struct nb_injection prepare(struct shared *s, const char *folder, int first_kind, int count, int64_t length_ns)
+static struct nb_injection prepare(struct shared *s, const char *folder, int first_kind, int count,
+                                   int64_t length_ns)
 {
     memset(s, 0, sizeof *s);
     for (int i = 0; i < count; i++) {
@@ -41,14 +45,41 @@ static struct nb_injection prepare(struct shared *s, const char *folder, int fir
         s->lanes[i] = (struct nb_lane){.first = i, .count = 1, .cpu = i % 2 ? NB_ROAM : 0};
     }
     struct nb_injection run = {
-        .memory = s, .memory_bytes = sizeof *s, .control = &s->control, .lanes = s->lanes, .lane_count = count, .event_count = EVENTS,
-        .rules = {.wake_allowance_ns = 500000, .give_up_ns = 1000000000, .longest_event_ns = 1000000, .limit_ns = 20000000000,
-                  .armed_limit_ns = 20000000000, .realtime_limit_us = 1000000},
-        .plan = {.start_ns = s->start, .duration_ns = s->duration, .policy = s->policy, .priority = s->priority, .kind = s->kind,
-                 .intensity = s->intensity},
-        .log = {.start_ns = s->begin, .taken_ns = s->taken, .end_ns = s->end, .cpu_time_ns = s->cpu, .gap_ns = s->gap,
-                .preempted_ns = s->preempted, .ran_on = s->ran_on, .policy = s->had, .outcome = s->outcome, .achieved = s->achieved},
-        .options = {.memory_bytes = 16 << 20, .file_bytes = 1 << 20, .cache_bytes = {32768, 524288, 4194304}}};
+        .memory = s,
+        .memory_bytes = sizeof *s,
+        .control = &s->control,
+        .lanes = s->lanes,
+        .lane_count = count,
+        .event_count = EVENTS,
+        .rules =
+            {.wake_allowance_ns = 500000,
+             .give_up_ns = 1000000000,
+             .longest_event_ns = 1000000,
+             .limit_ns = 20000000000,
+             .armed_limit_ns = 20000000000,
+             .realtime_limit_us = 1000000},
+        .plan =
+            {.start_ns = s->start,
+             .duration_ns = s->duration,
+             .policy = s->policy,
+             .priority = s->priority,
+             .kind = s->kind,
+             .intensity = s->intensity},
+        .log =
+            {.start_ns = s->begin,
+             .taken_ns = s->taken,
+             .end_ns = s->end,
+             .cpu_time_ns = s->cpu,
+             .gap_ns = s->gap,
+             .preempted_ns = s->preempted,
+             .ran_on = s->ran_on,
+             .policy = s->had,
+             .outcome = s->outcome,
+             .achieved = s->achieved},
+        .options = {
+            .memory_bytes = 16 << 20, .file_bytes = 1 << 20, .cache_bytes = {32768, 524288, 4194304}
+        }
+    };
     snprintf(run.options.folder, sizeof run.options.folder, "%s", folder);
     EXPECT(mkdir(folder, 0700) == 0);
     return run;
@@ -100,7 +131,8 @@ static void refuse(struct shared *s, const char *folder)
 
 int main(int count, char **words)
 {
-    struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                            0);
     EXPECT(s != MAP_FAILED && count == 2);
     for (int kind = 1; kind < NB_KIND_COUNT; kind++)
         replay(s, words[1], kind, 1, 0);

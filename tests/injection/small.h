@@ -10,7 +10,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { LANES = 4, EVENTS = 80, EACH = EVENTS / LANES, LOG_COLUMNS = sizeof(struct nb_log) / sizeof(void *) };
+enum {
+    LANES = 4,
+    EVENTS = 80,
+    EACH = EVENTS / LANES,
+    LOG_COLUMNS = sizeof(struct nb_log) / sizeof(void *)
+};
 
 struct shared {
     struct nb_control control;
@@ -30,12 +35,14 @@ static inline int64_t now_ns(void)
 
 static inline struct shared *shared_memory(void)
 {
-    struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                            0);
     EXPECT(s != MAP_FAILED);
     return s;
 }
 
-/* Every lane has EACH events of 50 us, gap_ns from start to start: in turn two real-time ones and an ordinary one. */
+/* Every lane has EACH events of 50 us, gap_ns from start to start: in turn two real-time ones and
+ * an ordinary one. */
 static inline void fill_plan(struct shared *s, int64_t gap_ns)
 {
     memset(s, 0, sizeof *s);
@@ -49,16 +56,39 @@ static inline void fill_plan(struct shared *s, int64_t gap_ns)
         s->lanes[i] = (struct nb_lane){.first = i * EACH, .count = EACH, .cpu = NB_ROAM};
 }
 
-/* The log is a list of pointers to columns; this program's memory has room for each of them, whichever there are. */
+/* The log is a list of pointers to columns; this program's memory has room for each of them,
+ * whichever there are. */
 static inline struct nb_injection small_injection(struct shared *s, int lanes, int64_t gap_ns)
 {
     fill_plan(s, gap_ns);
-    struct nb_injection run = {.memory = s, .memory_bytes = sizeof *s, .control = &s->control, .lanes = s->lanes, .lane_count = lanes, .event_count = EVENTS};
-    run.rules = (struct nb_rules){.wake_allowance_ns = 500000, .give_up_ns = 100000000, .exit_cost_ns = 5000, .exit_most_ns = 20000,
-                                  .wake_cost_ns = 20000, .exit_per_wake = 0.3, .longest_event_ns = 3000000000, .limit_ns = 20000000000,
-                                  .armed_limit_ns = 5000000000, .realtime_limit_us = 1000000};
-    run.plan = (struct nb_plan){.start_ns = s->start, .duration_ns = s->duration, .policy = s->policy, .priority = s->priority,
-                                .kind = s->kind, .intensity = s->intensity};
+    struct nb_injection run = {
+        .memory = s,
+        .memory_bytes = sizeof *s,
+        .control = &s->control,
+        .lanes = s->lanes,
+        .lane_count = lanes,
+        .event_count = EVENTS
+    };
+    run.rules = (struct nb_rules){
+        .wake_allowance_ns = 500000,
+        .give_up_ns = 100000000,
+        .exit_cost_ns = 5000,
+        .exit_most_ns = 20000,
+        .wake_cost_ns = 20000,
+        .exit_per_wake = 0.3,
+        .longest_event_ns = 3000000000,
+        .limit_ns = 20000000000,
+        .armed_limit_ns = 5000000000,
+        .realtime_limit_us = 1000000
+    };
+    run.plan = (struct nb_plan){
+        .start_ns = s->start,
+        .duration_ns = s->duration,
+        .policy = s->policy,
+        .priority = s->priority,
+        .kind = s->kind,
+        .intensity = s->intensity
+    };
     void *columns[LOG_COLUMNS];
     for (int i = 0; i < LOG_COLUMNS; i++)
         columns[i] = s->log[i];

@@ -1,4 +1,5 @@
-/* Injection after injection, each of a few ms and each to another end; after each one this process is as it was before.
+/* Injection after injection, each of a few ms and each to another end; after each one this process
+ * is as it was before.
  *
  *     soak COUNT   prints how many there were, and how many events they injected
  */
@@ -35,7 +36,8 @@ static int mappings(void)
     return lines;
 }
 
-/* In turn: to the plan's end, asked to stop, beside a workload that ends, killed, never released; pinned or not; 1 to 4 lanes. */
+/* In turn: to the plan's end, asked to stop, beside a workload that ends, killed, never released;
+ * pinned or not; 1 to 4 lanes. */
 static int inject(int number)
 {
     struct shared *const s = shared_memory();
@@ -68,13 +70,16 @@ int main(int argc, char **argv)
     EXPECT(argc == 2);
     const int count = atoi(argv[1]);
     long injected = 0;
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* whatever an injection leaves behind becomes a child of ours */
+    /* whatever an injection leaves behind becomes a child of ours */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     inject(0);
-    const int descriptors = entries("/proc/self/fd"), mapped = mappings(), threads = entries("/proc/self/task");
+    const int descriptors = entries("/proc/self/fd"), mapped = mappings(),
+              threads = entries("/proc/self/task");
     for (int number = 0; number < count; number++) {
         injected += inject(number);
         EXPECT(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
-        EXPECT(entries("/proc/self/fd") == descriptors && mappings() == mapped && entries("/proc/self/task") == threads);
+        EXPECT(entries("/proc/self/fd") == descriptors && mappings() == mapped &&
+               entries("/proc/self/task") == threads);
     }
     printf("%d %ld\n", count, injected);
     return 0;

@@ -1,9 +1,12 @@
-/* minife: a small finite-element application, SYCL: assembly of -Laplace(u) = f with hexahedra, then conjugate gradients (after Mantevo's miniFE).
+/* minife: a small finite-element application, SYCL: assembly of -Laplace(u) = f with hexahedra,
+ * then conjugate gradients (after Mantevo's miniFE).
  *
- *     minife [--nx N] [--ny N] [--nz N] [--iterations MOST] [--tolerance T]        threads: DPCPP_CPU_NUM_CUS
+ *     minife [--nx N] [--ny N] [--nz N] [--iterations MOST] [--tolerance T]
+ *     threads: DPCPP_CPU_NUM_CUS
  *
- * The twin of ../minife.c: the same mesh, equations, colours, checks and output. Assembly and all vector operations run on the device;
- * the host lays out where rows begin and adds up the blocks' sums. Sums have a fixed order, so the answer does not depend on the threads.
+ * The twin of ../minife.c: the same mesh, equations, colours, checks and output. Assembly and all
+ * vector operations run on the device; the host lays out where rows begin and adds up the blocks'
+ * sums. Sums have a fixed order, so the answer does not depend on the threads.
  * Exit status: 0 verified, 1 not verified, no memory or no SYCL, 2 usage.
  */
 #include "device.hpp"
@@ -72,13 +75,16 @@ static void multiply(nb::device &device, const fe_system &s, const double *vecto
 }
 
 /* result = left + factor * right */
-static void add_scaled(nb::device &device, const fe_system &s, double *result, const double *left, double factor, const double *right)
+static void add_scaled(nb::device &device, const fe_system &s, double *result, const double *left,
+                       double factor, const double *right)
 {
     device.launch<minife_scale_kernel>(blocks(s), 1, {s, result, left, right, factor});
 }
 
-/* Conjugate gradients (Hestenes & Stiefel 1952) from x = 0; the time of each iteration goes to times. */
-static solution solve(nb::device &device, const fe_system &s, long most, double tolerance, double *times)
+/* Conjugate gradients (Hestenes & Stiefel 1952) from x = 0; the time of each iteration goes to
+ * times. */
+static solution solve(nb::device &device, const fe_system &s, long most, double tolerance,
+                      double *times)
 {
     add_scaled(device, s, s.r, s.b, 0, s.x);
     add_scaled(device, s, s.p, s.b, 0, s.x);
@@ -108,7 +114,8 @@ static double true_residual(nb::device &device, const fe_system &s, double norm_
     return sqrt(dot(device, s, s.r, s.r)) / norm_b;
 }
 
-/* The greatest distance from the exact solution, relative to its greatest value; no number where a value is none. */
+/* The greatest distance from the exact solution, relative to its greatest value; no number where a
+ * value is none. */
 static double distance(const fe_system &s)
 {
     double worst = 0, largest = 0;
@@ -134,26 +141,36 @@ static bool allocate(nb::device &device, fe_system &s)
 
 static void release(nb::device &device, const fe_system &s)
 {
-    for (void *memory : std::initializer_list<void *>{s.b, s.x, s.r, s.p, s.q, s.partial, s.begin, s.column, s.value})
+    for (void *memory : std::initializer_list<void *>{
+             s.b, s.x, s.r, s.p, s.q, s.partial, s.begin, s.column, s.value
+         })
         device.release(memory);
 }
 
-static int report(nb::device &device, const fe_system &s, const nb_region &region, solution found, const double *times, double tolerance,
-                  int64_t assembled_ns)
+static int report(nb::device &device, const fe_system &s, const nb_region &region, solution found,
+                  const double *times, double tolerance, int64_t assembled_ns)
 {
     const mesh &m = s.mesh;
     double residual = true_residual(device, s, found.norm_b), error = distance(s);
     double norm = (double)sqrtl(std::inner_product(s.value, s.value + m.nonzeros, s.value, 0.0L));
-    bool verified = nb_within(found.residual, tolerance) && nb_within(residual, 10 * tolerance) && nb_within(error, ERROR_BOUND);
+    bool verified = nb_within(found.residual, tolerance) && nb_within(residual, 10 * tolerance) &&
+                    nb_within(error, ERROR_BOUND);
     nb_series_print("iteration", "s", times, found.iterations);
     if (!verified)
-        fprintf(stderr, "minife: not verified: after %ld iterations the residual is %.3g (bound %.3g), the distance from the exact solution %.3g "
-                "(bound %.3g)\n", found.iterations, residual, 10 * tolerance, error, ERROR_BOUND);
-    nb_region_print(&region, "minife", "threads=%d nx=%ld ny=%ld nz=%ld rows=%ld nonzeros=%ld iterations=%ld assembly_s=%.9f cg_s=%.9f "
-                    "compiler=%s %s residual=%.3e error=%.3e matrix_norm=%.15g series_values=%ld verified=%s", device.threads(), m.nx, m.ny,
-                    m.nz, m.rows, m.nonzeros, found.iterations, (double)(assembled_ns - region.start_ns) * 1e-9,
-                    (double)(region.end_ns - assembled_ns) * 1e-9, NB_COMPILER, device.words().c_str(), residual, error, norm,
-                    nb_series_total(), verified ? "yes" : "no");
+        fprintf(stderr,
+                "minife: not verified: after %ld iterations the residual is %.3g (bound %.3g), the "
+                "distance from the exact solution %.3g "
+                "(bound %.3g)\n",
+                found.iterations, residual, 10 * tolerance, error, ERROR_BOUND);
+    nb_region_print(
+        &region, "minife",
+        "threads=%d nx=%ld ny=%ld nz=%ld rows=%ld nonzeros=%ld iterations=%ld assembly_s=%.9f "
+        "cg_s=%.9f "
+        "compiler=%s %s residual=%.3e error=%.3e matrix_norm=%.15g series_values=%ld verified=%s",
+        device.threads(), m.nx, m.ny, m.nz, m.rows, m.nonzeros, found.iterations,
+        (double)(assembled_ns - region.start_ns) * 1e-9,
+        (double)(region.end_ns - assembled_ns) * 1e-9, NB_COMPILER, device.words().c_str(),
+        residual, error, norm, nb_series_total(), verified ? "yes" : "no");
     return verified ? 0 : 1;
 }
 
@@ -194,10 +211,16 @@ static mesh mesh_of(const nb_option *options)
 
 int main(int count, char **words)
 {
-    struct nb_option options[6] = {{"nx", 2, 400, 40, 0, nullptr},          {"ny", 2, 400, 0, 0, nullptr},
-                                   {"nz", 2, 400, 0, 0, nullptr},           {"iterations", 1, 100000, 2000, 0, nullptr},
-                                   {"tolerance", 1e-14, 0.1, 1e-10, 1, nullptr}, {}};
+    struct nb_option options[6] = {
+        {"nx", 2, 400, 40, 0, nullptr},
+        {"ny", 2, 400, 0, 0, nullptr},
+        {"nz", 2, 400, 0, 0, nullptr},
+        {"iterations", 1, 100000, 2000, 0, nullptr},
+        {"tolerance", 1e-14, 0.1, 1e-10, 1, nullptr},
+        {}
+    };
     if (nb_parse_options(count, words, options))
         return 2;
-    return nb::guarded("minife", [&] { return run(mesh_of(options), (long)options[3].value, options[4].value); });
+    return nb::guarded(
+        "minife", [&] { return run(mesh_of(options), (long)options[3].value, options[4].value); });
 }

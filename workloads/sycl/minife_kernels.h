@@ -1,10 +1,12 @@
-/* minife_kernels.h: assembly and conjugate gradients of the finite-element system. A work-item has a block of rows, or a line of elements: a
- * row a work-item would be vectorised across rows, by gathers, and take several times as long on a CPU device. */
+/* minife_kernels.h: assembly and conjugate gradients of the finite-element system. A work-item has
+ * a block of rows, or a line of elements: a row a work-item would be vectorised across rows, by
+ * gathers, and take several times as long on a CPU device. */
 #include "kernel.h"
 
 #define SOURCE (-12.0) /* minus the Laplacian of exact() */
 
-enum { CORNERS = 8, BLOCK = 1024 }; /* rows of a block: the same on any number of threads, and so is each sum */
+/* rows of a block: the same on any number of threads, and so is each sum */
+enum { CORNERS = 8, BLOCK = 1024 };
 
 struct mesh {
     long nx, ny, nz, rows, nonzeros; /* a node a row */
@@ -53,7 +55,8 @@ static inline long row_of(const mesh &m, long i, long j, long k)
 static inline double exact_at(const mesh &m, long row)
 {
     node n = node_of(m, row);
-    return exact((double)n.i / (double)m.nx, (double)n.j / (double)m.ny, (double)n.k / (double)m.nz);
+    return exact((double)n.i / (double)m.nx, (double)n.j / (double)m.ny,
+                 (double)n.k / (double)m.nz);
 }
 
 static inline bool on_face(const mesh &m, long row)
@@ -118,7 +121,8 @@ static inline double invert(const double j[3][3], double inverse[3][3])
             int a = (column + 1) % 3, b = (column + 2) % 3, c = (row + 1) % 3, d = (row + 2) % 3;
             inverse[row][column] = j[a][c] * j[b][d] - j[a][d] * j[b][c];
         }
-    double determinant = j[0][0] * inverse[0][0] + j[0][1] * inverse[1][0] + j[0][2] * inverse[2][0];
+    double determinant = j[0][0] * inverse[0][0] + j[0][1] * inverse[1][0] +
+                         j[0][2] * inverse[2][0];
     for (int entry = 0; entry < 9; entry++)
         inverse[entry / 3][entry % 3] /= determinant;
     return determinant;
@@ -132,7 +136,8 @@ struct element {
 /* Adds a Gauss point's part of the element's stiffness and load. */
 static inline void add_point(element &e, const double at[3])
 {
-    double values[CORNERS], reference[CORNERS][3], gradients[CORNERS][3] = {{0}}, jacobian[3][3] = {{0}}, inverse[3][3];
+    double values[CORNERS], reference[CORNERS][3], gradients[CORNERS][3] = {{0}},
+                                                   jacobian[3][3] = {{0}}, inverse[3][3];
     shape(at, values, reference);
     for (int c = 0; c < CORNERS; c++)
         for (int entry = 0; entry < 9; entry++)
@@ -144,8 +149,9 @@ static inline void add_point(element &e, const double at[3])
     for (int row = 0; row < CORNERS; row++) {
         e.load[row] += volume * SOURCE * values[row];
         for (int column = 0; column < CORNERS; column++)
-            e.stiffness[row][column] += volume * (gradients[row][0] * gradients[column][0] + gradients[row][1] * gradients[column][1]
-                                                  + gradients[row][2] * gradients[column][2]);
+            e.stiffness[row][column] += volume * (gradients[row][0] * gradients[column][0] +
+                                                  gradients[row][1] * gradients[column][1] +
+                                                  gradients[row][2] * gradients[column][2]);
     }
 }
 
@@ -191,7 +197,8 @@ static inline long in_colour(long n, int odd)
     return (n + 1 - odd) / 2;
 }
 
-/* A line of the elements of one colour: these share no node, so no two work-items write to the same entry. */
+/* A line of the elements of one colour: these share no node, so no two work-items write to the same
+ * entry. */
 static void minife_add(long line, minife_colour a)
 {
     const mesh &m = a.s.mesh;
@@ -202,7 +209,8 @@ static void minife_add(long line, minife_colour a)
 }
 NB_KERNEL(minife_add, minife_colour)
 
-/* Given values: their rows become the identity, their columns move to the right-hand side; the matrix stays symmetric. */
+/* Given values: their rows become the identity, their columns move to the right-hand side; the
+ * matrix stays symmetric. */
 static void minife_constrain(long block, fe_system s)
 {
     const mesh &m = s.mesh;

@@ -1,8 +1,10 @@
 /* nbody: all pairs gravity in double precision, SYCL; the same bits on any number of threads.
  *
- *     nbody [--bodies N] [--steps N] [--time-step T] [--seed S] [--local-size L]        threads: DPCPP_CPU_NUM_CUS
+ *     nbody [--bodies N] [--steps N] [--time-step T] [--seed S] [--local-size L]
+ *     threads: DPCPP_CPU_NUM_CUS
  *
- * The twin of ../nbody.c: the same sphere, leapfrog and checks; a step is two launches, a body a work-item, L of them a group.
+ * The twin of ../nbody.c: the same sphere, leapfrog and checks; a step is two launches, a body a
+ * work-item, L of them a group.
  * Exit status: 0 verified, 1 not verified, no memory or no SYCL, 2 usage.
  */
 #include "device.hpp"
@@ -74,7 +76,8 @@ static void fill(bodies &b, uint64_t seed)
 {
     for (long i = 0; i < b.count; i++) {
         uint64_t c = 5 * (uint64_t)i;
-        direction(cbrt(uniform(seed, c)), uniform(seed, c + 1), uniform(seed, c + 2), b.x[i], b.y[i], b.z[i]);
+        direction(cbrt(uniform(seed, c)), uniform(seed, c + 1), uniform(seed, c + 2), b.x[i],
+                  b.y[i], b.z[i]);
         direction(sqrt(0.6), uniform(seed, c + 3), uniform(seed, c + 4), b.vx[i], b.vy[i], b.vz[i]);
         b.ax[i] = b.ay[i] = b.az[i] = b.scratch[i] = 0;
     }
@@ -118,16 +121,24 @@ static uint64_t hash(uint64_t state, const double *values, long count)
     return state;
 }
 
-static int report(nb::device &device, const bodies &b, const settings &s, const nb_region &region, double before)
+static int report(nb::device &device, const bodies &b, const settings &s, const nb_region &region,
+                  double before)
 {
-    double after = energy(device, b, s), energy_drift = fabs((after - before) / before), momentum = momentum_drift(b);
+    double after = energy(device, b, s), energy_drift = fabs((after - before) / before),
+           momentum = momentum_drift(b);
     bool verified = nb_within(energy_drift, ENERGY_BOUND) && nb_within(momentum, MOMENTUM_BOUND);
-    uint64_t checksum = hash(hash(hash(UINT64_C(0xcbf29ce484222325), b.x, b.count), b.y, b.count), b.z, b.count);
+    uint64_t checksum = hash(hash(hash(UINT64_C(0xcbf29ce484222325), b.x, b.count), b.y, b.count),
+                             b.z, b.count);
     if (!verified)
-        fprintf(stderr, "nbody: not verified: relative drift of energy %.3g (bound %.3g), of momentum %.3g (bound %.3g)\n",
+        fprintf(stderr,
+                "nbody: not verified: relative drift of energy %.3g (bound %.3g), of momentum %.3g "
+                "(bound %.3g)\n",
                 energy_drift, ENERGY_BOUND, momentum, MOMENTUM_BOUND);
-    nb_region_print(&region, "nbody", "threads=%d bodies=%ld steps=%ld local_size=%ld compiler=%s %s energy=%.15g energy_drift=%.3e "
-                    "checksum=0x%016" PRIx64 " verified=%s", device.threads(), s.bodies, s.steps, s.local, NB_COMPILER,
+    nb_region_print(&region, "nbody",
+                    "threads=%d bodies=%ld steps=%ld local_size=%ld compiler=%s %s energy=%.15g "
+                    "energy_drift=%.3e "
+                    "checksum=0x%016" PRIx64 " verified=%s",
+                    device.threads(), s.bodies, s.steps, s.local, NB_COMPILER,
                     device.words().c_str(), after, energy_drift, checksum, verified ? "yes" : "no");
     return verified ? 0 : 1;
 }
@@ -146,7 +157,9 @@ static int run(const settings &s)
     double before = 0;
     device.warm_up([&] {
         before = energy(device, b, s);
-        step(device, b, s, 0); /* a step of no time moves nothing and leaves the accelerations that the first half kick needs */
+        /* a step of no time moves nothing and leaves the accelerations that the first half kick
+         * needs */
+        step(device, b, s, 0);
     });
     nb_region_begin(&region);
     for (long done = 0; done < s.steps; done++)
@@ -159,11 +172,16 @@ static int run(const settings &s)
 
 int main(int count, char **words)
 {
-    struct nb_option options[6] = {{"bodies", 16, 1e6, 6400, 0, nullptr},      {"steps", 1, 1e6, 20, 0, nullptr},
-                                   {"time-step", 1e-9, 10, 1e-3, 1, nullptr},  {"seed", 0, 16777215, 1, 0, nullptr},
-                                   {"local-size", 1, 1024, 64, 0, nullptr},    {}};
+    struct nb_option options[6] = {
+        {"bodies", 16, 1e6, 6400, 0, nullptr},     {"steps", 1, 1e6, 20, 0, nullptr},
+        {"time-step", 1e-9, 10, 1e-3, 1, nullptr}, {"seed", 0, 16777215, 1, 0, nullptr},
+        {"local-size", 1, 1024, 64, 0, nullptr},   {}
+    };
     if (nb_parse_options(count, words, options))
         return 2;
-    settings s = {(long)options[0].value, (long)options[1].value, (long)options[4].value, (uint64_t)options[3].value, options[2].value};
+    settings s = {
+        (long)options[0].value, (long)options[1].value, (long)options[4].value,
+        (uint64_t)options[3].value, options[2].value
+    };
     return nb::guarded("nbody", [&] { return run(s); });
 }

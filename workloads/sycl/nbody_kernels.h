@@ -1,4 +1,5 @@
-/* nbody_kernels.h: all pairs gravity and leapfrog, a work-item a body; the device vectorises over work-items. */
+/* nbody_kernels.h: all pairs gravity and leapfrog, a work-item a body; the device vectorises over
+ * work-items. */
 #include "kernel.h"
 
 #define SOFTENING 0.05
@@ -61,7 +62,8 @@ static void nbody_energy(long i, nbody_step a)
     double potential = 0;
     for (long j = 0; j < b.count; j++) {
         double dx = b.x[j] - b.x[i], dy = b.y[j] - b.y[i], dz = b.z[j] - b.z[i];
-        potential -= j == i ? 0 : 1 / sycl::sqrt(dx * dx + dy * dy + dz * dz + SOFTENING * SOFTENING);
+        potential -= j == i ? 0
+                            : 1 / sycl::sqrt(dx * dx + dy * dy + dz * dz + SOFTENING * SOFTENING);
     }
     double square = b.vx[i] * b.vx[i] + b.vy[i] * b.vy[i] + b.vz[i] * b.vz[i];
     b.scratch[i] = b.mass * 0.5 * (square + b.mass * potential);

@@ -1,8 +1,10 @@
 /* placement.hpp: where the threads of this process may run: read, opened to all, and written down.
  *
- * Left alone, Intel's CPU runtime pins its workers to one CPU each in most runs and leaves the first thread free: neither roaming nor
- * pinned, and not the same in each run. So where nobody asked for pinning (DPCPP_CPU_CU_AFFINITY), each thread is set free after the warm-up.
- * Asked to pin, it does so only where the process may use the whole machine; else NOISEBOOK_PLACES names each thread's CPUs.
+ * Left alone, Intel's CPU runtime pins its workers to one CPU each in most runs and leaves the
+ * first thread free: neither roaming nor pinned, and not the same in each run. So where nobody
+ * asked for pinning (DPCPP_CPU_CU_AFFINITY), each thread is set free after the warm-up. Asked to
+ * pin, it does so only where the process may use the whole machine; else NOISEBOOK_PLACES names
+ * each thread's CPUs.
  */
 #ifndef NOISEBOOK_SYCL_PLACEMENT_HPP
 #define NOISEBOOK_SYCL_PLACEMENT_HPP
@@ -16,7 +18,8 @@
 
 #include "../noisebook.h"
 
-namespace nb {
+namespace nb
+{
 
 /* CPU numbers, ascending. */
 using cpu_set = std::vector<int>;
@@ -65,12 +68,14 @@ inline std::string list_of(const cpu_set &cpus)
     for (size_t i = 0, j; i < cpus.size(); i = j) {
         for (j = i + 1; j < cpus.size() && cpus[j] == cpus[j - 1] + 1;)
             j++;
-        list += (i ? "," : "") + std::to_string(cpus[i]) + (j > i + 1 ? "-" + std::to_string(cpus[j - 1]) : "");
+        list += (i ? "," : "") + std::to_string(cpus[i]) +
+                (j > i + 1 ? "-" + std::to_string(cpus[j - 1]) : "");
     }
     return list;
 }
 
-/* The CPUs of all threads, for the program's last line: 0-3*4 (four threads, each on any of them), 0+1+2+3 (a thread each). */
+/* The CPUs of all threads, for the program's last line: 0-3*4 (four threads, each on any of them),
+ * 0+1+2+3 (a thread each). */
 inline std::string affinity_of_threads()
 {
     std::map<cpu_set, int> counts;
@@ -78,11 +83,13 @@ inline std::string affinity_of_threads()
     for (pid_t thread : own_threads())
         counts[allowed_cpus(thread)]++;
     for (const auto &[cpus, count] : counts)
-        text += (text.empty() ? "" : "+") + list_of(cpus) + (count > 1 ? "*" + std::to_string(count) : "");
+        text += (text.empty() ? "" : "+") + list_of(cpus) +
+                (count > 1 ? "*" + std::to_string(count) : "");
     return text;
 }
 
-/* The first of these variables that is set and not empty, or nullptr; the runtime knows the older names too. */
+/* The first of these variables that is set and not empty, or nullptr; the runtime knows the older
+ * names too. */
 inline const char *variable(const char *name, const char *older)
 {
     const char *value = getenv(name);
@@ -97,14 +104,16 @@ inline int wanted_threads()
     return value ? atoi(value) : 0;
 }
 
-/* The variable NOISEBOOK_PLACES: CPU numbers separated by commas, places by colons: 0,8:1,9 are two places of two CPUs. */
+/* The variable NOISEBOOK_PLACES: CPU numbers separated by commas, places by colons: 0,8:1,9 are two
+ * places of two CPUs. */
 inline std::vector<cpu_set> places_of(const char *text)
 {
     std::vector<cpu_set> places(1);
     for (char *end = nullptr; *text; text = *end ? end + 1 : "") {
         long cpu = strtol(text, &end, 10);
         if (end == text || !strchr(",:", *end) || cpu < 0 || cpu >= MOST_CPUS)
-            throw std::runtime_error(std::string("NOISEBOOK_PLACES: no CPU number at '") + text + "'");
+            throw std::runtime_error(std::string("NOISEBOOK_PLACES: no CPU number at '") + text +
+                                     "'");
         places.back().push_back((int)cpu);
         if (*end == ':')
             places.emplace_back();
@@ -112,18 +121,21 @@ inline std::vector<cpu_set> places_of(const char *text)
     return places;
 }
 
-/* Thread i to place i of NOISEBOOK_PLACES; "all", or not set: each to all CPUs, except that where not set the runtime's own pinning is respected. */
+/* Thread i to place i of NOISEBOOK_PLACES; "all", or not set: each to all CPUs, except that where
+ * not set the runtime's own pinning is respected. */
 inline void place_threads(const cpu_set &allowed)
 {
     const char *text = getenv("NOISEBOOK_PLACES");
     size_t at = 0;
     if ((!text || !*text) && variable("DPCPP_CPU_CU_AFFINITY", "SYCL_CPU_CU_AFFINITY"))
         return;
-    std::vector<cpu_set> places = text && *text && strcmp(text, "all") ? places_of(text) : std::vector<cpu_set>{allowed};
+    std::vector<cpu_set> places = text && *text && strcmp(text, "all")
+                                      ? places_of(text)
+                                      : std::vector<cpu_set>{allowed};
     for (pid_t thread : own_threads())
         allow_cpus(thread, places[at++ % places.size()]);
 }
 
-}
+} // namespace nb
 
 #endif

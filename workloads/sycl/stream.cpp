@@ -1,8 +1,11 @@
-/* stream: the five kernels by which BabelStream (Deakin et al. 2018) measures memory bandwidth, SYCL; the time of each repetition is kept.
+/* stream: the five kernels by which BabelStream (Deakin et al. 2018) measures memory bandwidth,
+ * SYCL; the time of each repetition is kept.
  *
- *     stream [--elements N] [--repeats N]        threads: DPCPP_CPU_NUM_CUS; three arrays of N doubles
+ *     stream [--elements N] [--repeats N]
+ *     threads: DPCPP_CPU_NUM_CUS; three arrays of N doubles
  *
- * The twin of ../stream.c: the same arrays, order, start values, checks and output. A kernel's time runs from its launch to the end of its wait.
+ * The twin of ../stream.c: the same arrays, order, start values, checks and output. A kernel's time
+ * runs from its launch to the end of its wait.
  * Exit status: 0 verified, 1 not verified, no memory or no SYCL, 2 usage.
  */
 #include "device.hpp"
@@ -83,7 +86,8 @@ static double mean_distance(const double *values, long count, double expected)
     return sum / (double)count / fabs(expected);
 }
 
-/* The greatest relative error of the arrays and the last dot product; a value that is no number stays one. */
+/* The greatest relative error of the arrays and the last dot product; a value that is no number
+ * stays one. */
 static double error_of(const stream_arrays &s, double sum, long repeats)
 {
     double a = START_A, b = START_B, c = START_C, worst = 0;
@@ -94,8 +98,9 @@ static double error_of(const stream_arrays &s, double sum, long repeats)
         a = b + SCALAR * c;
     }
     double expected = a * b * (double)s.count;
-    for (double error : {fabs(sum - expected) / expected, mean_distance(s.a, s.count, a), mean_distance(s.b, s.count, b),
-                         mean_distance(s.c, s.count, c)})
+    for (double error :
+         {fabs(sum - expected) / expected, mean_distance(s.a, s.count, a),
+          mean_distance(s.b, s.count, b), mean_distance(s.c, s.count, c)})
         worst = error <= worst ? worst : error;
     return worst;
 }
@@ -108,23 +113,28 @@ static std::string print_series(const std::vector<double> &times, long repeats)
         struct nb_spread spread = nb_spread_of(own, repeats);
         char text[200];
         nb_series_print(names[which], "s", own, repeats);
-        snprintf(text, sizeof text, "%s_min_s=%.9f %s_avg_s=%.9f %s_max_s=%.9f ", names[which], spread.min, names[which], spread.mean,
-                 names[which], spread.max);
+        snprintf(text, sizeof text, "%s_min_s=%.9f %s_avg_s=%.9f %s_max_s=%.9f ", names[which],
+                 spread.min, names[which], spread.mean, names[which], spread.max);
         spreads += text;
     }
     return spreads;
 }
 
-static int report(nb::device &device, const stream_arrays &s, const nb_region &region, const std::vector<double> &times, long repeats, double sum)
+static int report(nb::device &device, const stream_arrays &s, const nb_region &region,
+                  const std::vector<double> &times, long repeats, double sum)
 {
     double error = error_of(s, sum, repeats);
     bool verified = nb_within(error, ERROR_BOUND);
     std::string spreads = print_series(times, repeats);
     if (!verified)
-        fprintf(stderr, "stream: not verified: relative error %.3g (bound %.3g)\n", error, ERROR_BOUND);
-    nb_region_print(&region, "stream", "threads=%d elements=%ld repeats=%ld %scompiler=%s %s sum=%.15g error=%.3e series_values=%ld "
-                    "verified=%s", device.threads(), s.count, repeats, spreads.c_str(), NB_COMPILER, device.words().c_str(), sum, error,
-                    nb_series_total(), verified ? "yes" : "no");
+        fprintf(stderr, "stream: not verified: relative error %.3g (bound %.3g)\n", error,
+                ERROR_BOUND);
+    nb_region_print(&region, "stream",
+                    "threads=%d elements=%ld repeats=%ld %scompiler=%s %s sum=%.15g error=%.3e "
+                    "series_values=%ld "
+                    "verified=%s",
+                    device.threads(), s.count, repeats, spreads.c_str(), NB_COMPILER,
+                    device.words().c_str(), sum, error, nb_series_total(), verified ? "yes" : "no");
     return verified ? 0 : 1;
 }
 
@@ -166,8 +176,11 @@ static int run(long elements, long repeats)
 
 int main(int count, char **words)
 {
-    struct nb_option options[3] = {{"elements", 1, 2147483648, 1 << 25, 0, nullptr}, {"repeats", 1, 10000, 100, 0, nullptr}, {}};
+    struct nb_option options[3] = {
+        {"elements", 1, 2147483648, 1 << 25, 0, nullptr}, {"repeats", 1, 10000, 100, 0, nullptr}, {}
+    };
     if (nb_parse_options(count, words, options))
         return 2;
-    return nb::guarded("stream", [&] { return run((long)options[0].value, (long)options[1].value); });
+    return nb::guarded("stream",
+                       [&] { return run((long)options[0].value, (long)options[1].value); });
 }

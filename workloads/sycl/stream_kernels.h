@@ -1,5 +1,6 @@
-/* stream_kernels.h: BabelStream's five kernels (Deakin et al. 2018). The first four have a work-item an element; dot has one a chunk, as on
- * a CPU device a reduction within groups takes several times as long. */
+/* stream_kernels.h: BabelStream's five kernels (Deakin et al. 2018). The first four have a
+ * work-item an element; dot has one a chunk, as on a CPU device a reduction within groups takes
+ * several times as long. */
 #include "kernel.h"
 
 #define START_A 0.1
@@ -52,7 +53,8 @@ static void stream_triad(long i, stream_arrays s)
 }
 NB_KERNEL(stream_triad, stream_arrays)
 
-/* Many sums side by side, so that neither the latency of an addition nor its order holds the vector unit up. */
+/* Many sums side by side, so that neither the latency of an addition nor its order holds the vector
+ * unit up. */
 static void stream_dot(long chunk, stream_arrays s)
 {
     const double *a = s.a + chunk * DOT_CHUNK, *b = s.b + chunk * DOT_CHUNK;

@@ -1,4 +1,5 @@
-/* What the programs of the truth test have in common: work for some milliseconds, and their own stamps. */
+/* What the programs of the truth test have in common: work for some milliseconds, and their own
+ * stamps. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ static void work_ms(int milliseconds)
         ;
 }
 
-/* Into the file $TRUTH: after the begin and before the end, as a program that is right would have it. */
+/* Into the file $TRUTH: after the begin and before the end, as a program that is right would have
+ * it. */
 static void tell_truth(int64_t begin_ns, int64_t end_ns)
 {
     FILE *file = fopen(getenv("TRUTH"), "a");
