@@ -79,6 +79,7 @@ help:
 #:   make paper          15 min       the whole study on this machine, ending in one page of tables and figures; a C compiler
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
 #:   make test           10 min       the short tests
+#:   make check          30 s         layout, lint and types of our Python and C; make format writes the layout
 #:   make test-all       40 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
 #:                                    (that is with CI=true; without it seven whole studies more, each without some parts: not timed)
 #:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
@@ -170,6 +171,22 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 TOGETHER := tests/statistics tests/attribution tests/noise tests/report tests/simulation tests/test_house.py tests/test_page.py tests/test_stages.py \
   tests/test_make.py tests/test_profiles.py tests/test_warnings.py   tests/mitigation/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels scale tables) \
   $(patsubst %,tests/tracing/test_%.py,missing_switches mutations netduration osnoise ringbuffer)
+# One formatter for each language, one linter, one type checker (pyproject.toml, .clang-format): `format` writes, `check` only looks.
+OUR_C := $(shell find benchmarks injector_c simulator_c tests workloads -name '*.[ch]' ! -name '_*')
+CLANG_FORMAT = $(python) -c 'from clang_format import clang_format as main; main()'
+check: $(ENV)
+	@failed=0; \
+	$(python) -m ruff format --check --quiet . || failed=1; \
+	$(python) -m ruff check --quiet . || failed=1; \
+	$(CLANG_FORMAT) --dry-run -Werror $(OUR_C) || failed=1; \
+	$(python) -m mypy --no-error-summary || failed=1; \
+	test $$failed = 0 || { echo "make check: not clean (see above). make format writes the layout; the rest is for a person"; exit 1; }
+
+format: $(ENV)
+	@$(python) -m ruff check --quiet --fix-only .
+	@$(python) -m ruff format --quiet .
+	@$(CLANG_FORMAT) -i $(OUR_C)
+
 SHORT := -m "not long"
 SHARING = $(python) -m pytest $(SHORT) -n auto --maxprocesses 8 --dist worksteal $(TOGETHER)
 test-sharing: build/c-parts
@@ -178,6 +195,7 @@ test-sharing: build/c-parts
 test: build/c-parts
 	@echo "make test: about $(call says,make test); first the tests that share the CPUs, then those that measure"
 	@failed=0; \
+	$(MAKE) --no-print-directory check PY=$(python) || failed=1; \
 	$(SHARING) || failed=1; \
 	$(python) -m pytest $(SHORT) --reruns 2 $(TOGETHER:%=--ignore=%) || failed=1; \
 	exit $$failed
@@ -217,5 +235,5 @@ clean:
 
 lock:
 	$(python) -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb')); q = p['project']; \
-	  print('\n'.join(q['dependencies'] + q['optional-dependencies']['test'] + p['build-system']['requires']))" | \
+	  print('\n'.join(q['dependencies'] + sum(q['optional-dependencies'].values(), []) + p['build-system']['requires']))" | \
 	  uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header - -o requirements.lock
