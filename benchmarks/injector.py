@@ -89,7 +89,7 @@ def felt(
         "w+"
     ) as printed:  # a pipe would be full, and the loop would never end, where gaps are many
         loop = subprocess.Popen(
-            [program, "feel", str(cpu), str(t0_ns), str(length_ns)], stdout=printed
+            [program, "observe", str(cpu), str(t0_ns), str(length_ns)], stdout=printed
         )
         try:
             log = noise(config, t0_ns, loop.pid)

@@ -1,7 +1,7 @@
-/* For benchmarks/injector.py and planted.py: what a program on a CPU feels, and the BASELINE method
+/* For benchmarks/injector.py and planted.py: what a program on a CPU loses, and the BASELINE method
  * to compare with.
  *
- *     injector_rival feel CPU T0_NS LENGTH_NS
+ *     injector_rival observe CPU T0_NS LENGTH_NS
  *         gaps of a SCHED_FIFO 10 loop, "before_ns after_ns" a line, from t0
  *     injector_rival baseline CPU T0_NS [START_NS DURATION_NS ...]
  *     injector_rival replay FILE
@@ -66,7 +66,7 @@ static int take_place(int cpu, int priority)
            sched_setscheduler(0, SCHED_FIFO, &parameter);
 }
 
-static int feel(int64_t t0, int64_t length_ns)
+static int observe(int64_t t0, int64_t length_ns)
 {
     int count = 0;
     memset(gaps, 1, sizeof gaps);
@@ -181,8 +181,8 @@ int main(int count, char **words)
 {
     if (count == 3 && !strcmp(words[1], "replay"))
         return replay(words[2]);
-    if (count < 4 || take_place(atoi(words[2]), strcmp(words[1], "feel") ? 50 : 10))
+    if (count < 4 || take_place(atoi(words[2]), strcmp(words[1], "observe") ? 50 : 10))
         return 1;
-    return strcmp(words[1], "feel") ? baseline(atoll(words[3]), words + 4)
-                                    : feel(atoll(words[3]), count > 4 ? atoll(words[4]) : 0);
+    return strcmp(words[1], "observe") ? baseline(atoll(words[3]), words + 4)
+                                       : observe(atoll(words[3]), count > 4 ? atoll(words[4]) : 0);
 }

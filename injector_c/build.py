@@ -11,7 +11,7 @@ SOURCES = [
     "injector_c/supervisor.c",
     "injector_c/lane.c",
     "injector_c/prepare.c",
-    "injector_c/feel.c",
+    "injector_c/observe_losses.c",
     "injector_c/kinds.c",
     "injector_c/kinds_memory.c",
     "injector_c/kinds_io.c",

@@ -178,6 +178,6 @@ int nb_kill(struct nb_injection *run);
 /* The calling thread becomes a SCHED_FIFO loop on one CPU from t0 on, and stays what it became:
  * call it in a thread of its own. Each pair of gaps is when it was last and when it was again
  * running, from t0. Returns how many there were. */
-int64_t nb_feel(int32_t cpu, int32_t priority, int64_t t0_ns, int64_t length_ns,
-                int64_t threshold_ns, int64_t *gaps, int64_t capacity);
+int64_t nb_observe_losses(int32_t cpu, int32_t priority, int64_t t0_ns, int64_t length_ns,
+                          int64_t threshold_ns, int64_t *gaps, int64_t capacity);
 #endif

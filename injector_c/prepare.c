@@ -1,5 +1,5 @@
 /* What an injector process does before it is ready: its CPUs, its limits, its memory, and a
- * rehearsal. Nothing of it may happen later, when the workload would feel it.
+ * rehearsal. Nothing of it may happen later, when it would delay the workload.
  */
 #define _GNU_SOURCE
 #include "kinds_internal.h"

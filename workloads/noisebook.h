@@ -30,7 +30,7 @@
 #define NB_SPIN_NS INT64_C(200000)
 
 /* Sums over the threads of the process, from /proc/self/task/TID/schedstat. */
-struct nb_schedule {
+struct nb_thread_times {
     int64_t cpu_ns, runqueue_wait_ns, timeslices;
     int threads; /* 0: not readable here */
 };
@@ -38,7 +38,7 @@ struct nb_schedule {
 struct nb_region {
     int64_t t0_ns; /* the agreed start; 0: nobody waits for us */
     int64_t start_ns, end_ns;
-    struct nb_schedule before, after;
+    struct nb_thread_times before, after;
 };
 
 static inline int64_t nb_now_ns(void)
@@ -122,7 +122,7 @@ static inline void nb_sleep_until(int64_t time_ns)
         ;
 }
 
-static inline void nb_add_thread(struct nb_schedule *sum, int folder, const char *thread)
+static inline void nb_add_thread(struct nb_thread_times *sum, int folder, const char *thread)
 {
     char path[300], text[100];
     snprintf(path, sizeof path, "%s/schedstat", thread);
@@ -141,9 +141,9 @@ static inline void nb_add_thread(struct nb_schedule *sum, int folder, const char
     sum->threads++;
 }
 
-static inline struct nb_schedule nb_schedule_now(void)
+static inline struct nb_thread_times nb_thread_times_now(void)
 {
-    struct nb_schedule sum;
+    struct nb_thread_times sum;
     struct dirent *entry;
     DIR *tasks = opendir("/proc/self/task");
     memset(&sum, 0, sizeof sum);
@@ -178,7 +178,7 @@ static inline void nb_region_begin(struct nb_region *region)
 {
     memset(region, 0, sizeof *region);
     region->t0_ns = nb_barrier();
-    region->before = nb_schedule_now();
+    region->before = nb_thread_times_now();
     if (region->t0_ns > 0)
         nb_sleep_until(region->t0_ns);
     region->start_ns = nb_now_ns();
@@ -187,7 +187,7 @@ static inline void nb_region_begin(struct nb_region *region)
 static inline void nb_region_end(struct nb_region *region)
 {
     region->end_ns = nb_now_ns();
-    region->after = nb_schedule_now();
+    region->after = nb_thread_times_now();
 }
 
 /* Prints the line that Noisebook reads. `format` adds the program's own "key=value" words; let the
@@ -199,7 +199,7 @@ __attribute__((format(printf, 3, 4)))
 static inline void nb_region_print(const struct nb_region *region, const char *name,
                                    const char *format, ...)
 {
-    const struct nb_schedule *before = &region->before, *after = &region->after;
+    const struct nb_thread_times *before = &region->before, *after = &region->after;
     int64_t spent_ns = region->end_ns - region->start_ns;
     long peak_kb = nb_peak_memory_kb();
     va_list arguments;

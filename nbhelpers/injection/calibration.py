@@ -187,7 +187,7 @@ def _felt_beside(replay: Replay, cpu: int, length_ns: int) -> np.ndarray:
     gaps, counts = np.zeros((capacity, 2), dtype=np.int64), []
     loop = threading.Thread(
         target=lambda: counts.append(
-            lib.nb_feel(
+            lib.nb_observe_losses(
                 cpu,
                 LOOP_PRIORITY,
                 t0_ns,

@@ -4,8 +4,8 @@ from .engine import Deadlock, simulate
 from .goal import read_goal, write_goal
 from .handshakes import with_handshakes
 from .implicit import Evaluation, evaluate
+from .loggops import LogGOPS, known_network, known_networks
 from .machines import at_scale, spread_over, traces_of
-from .network import LogGOPS, network, networks
 from .noise import Detours, Noise, pareto, periodic, poisson, read_detours, signature
 from .replicates import Replicates, replicate
 from .result import Result
@@ -27,8 +27,8 @@ __all__ = [
     "ScheduleError",
     "at_scale",
     "evaluate",
-    "network",
-    "networks",
+    "known_network",
+    "known_networks",
     "pareto",
     "periodic",
     "poisson",

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..errors import InputError
-from .network import LogGOPS
+from .loggops import LogGOPS
 from .noise import Noise
 from .schedule import CALC, Schedule
 

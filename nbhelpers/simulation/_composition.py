@@ -370,7 +370,7 @@ def embed(schedule: Schedule, members: np.ndarray, ranks: int) -> Schedule:
     )
 
 
-def beside(*schedules: Schedule) -> Schedule:
+def side_by_side(*schedules: Schedule) -> Schedule:
     """Schedules at the same time, each on ranks of its own: those of the first come first."""
     total = sum(schedule.ranks for schedule in schedules)
     begins = np.cumsum([0] + [schedule.ranks for schedule in schedules])
@@ -394,5 +394,5 @@ def beside(*schedules: Schedule) -> Schedule:
         sum(np.diff(schedule.rank_start) for schedule in placed),
         **columns,
         **edges,
-        name=" beside ".join(s.name for s in schedules),
+        name=" and ".join(s.name for s in schedules),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ._binding import UNIT_NS, bind_network, bind_noise, bind_schedule, check_range, mode_number
 from .handshakes import with_handshakes
-from .network import LogGOPS
+from .loggops import LogGOPS
 from .noise import Detours, Noise
 from .result import Record, Result
 from .schedule import SEND, Schedule, ScheduleError

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import InputError
 from ._binding import UNIT_NS, bind_network, bind_noise
 from ._building import rounds_of
-from .network import LogGOPS
+from .loggops import LogGOPS
 from .noise import Noise
 
 # detours that a rank meets; above, ties are so likely that a first attempt without a history is

@@ -15,8 +15,7 @@ import pandas as pd
 from ..errors import InputError
 from ..tracing import kept_detours, read_netgauge, record_detours
 from .implicit import evaluate
-from .network import LogGOPS
-from .network import network as known_network
+from .loggops import LogGOPS, known_network
 from .noise import Detours, Noise
 from .replicates import replicate
 
@@ -129,7 +128,7 @@ def at_scale(
     ranks
         How many, one number or several.
     network
-        LogGOPS parameters, or the name of a known network (`networks()`).
+        LogGOPS parameters, or the name of a known network (`known_networks()`).
     pattern, options
         Of `evaluate`: "dissemination", "barrier", …, bytes=8, repetitions=100,
         compute_ns=1_000_000.

@@ -8,7 +8,6 @@ Everything is built from arrays, without a loop over ranks: a dissemination amon
 """
 
 from ._composition import (
-    beside,
     chained_dissemination,
     compose,
     compute,
@@ -20,6 +19,7 @@ from ._composition import (
     rotate_root,
     sequence,
     shift_ranks,
+    side_by_side,
     training_step,
 )
 from ._doubling import (
@@ -64,7 +64,7 @@ from ._trees import (
 
 __all__ = [
     "barrier",
-    "beside",
+    "side_by_side",
     "binary_bcast",
     "binomial_bcast",
     "binomial_gather",

@@ -13,7 +13,7 @@ import pandas as pd
 from ..errors import InputError
 from . import _path
 from ._binding import UNIT_NS, _struct
-from .network import LogGOPS
+from .loggops import LogGOPS
 from .noise import Noise
 from .schedule import Schedule
 

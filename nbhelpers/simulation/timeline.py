@@ -10,7 +10,7 @@ import pandas as pd
 from ..errors import InputError
 from . import patterns
 from .engine import simulate
-from .network import LogGOPS
+from .loggops import LogGOPS
 from .noise import Detours, Noise, pareto
 from .result import Result
 from .schedule import Schedule

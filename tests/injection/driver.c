@@ -177,17 +177,18 @@ static void of_kind(struct shared *s, int kind)
     EXPECT(access(folder, F_OK) && errno == ENOENT);
 }
 
-static void *feel(void *gaps)
+static void *observe(void *gaps)
 {
-    *(int64_t *)gaps = nb_feel(sched_getcpu(), 10, now_ns(), 5000000, 1000, (int64_t *)gaps + 1, 4);
+    *(int64_t *)gaps = nb_observe_losses(sched_getcpu(), 10, now_ns(), 5000000, 1000,
+                                         (int64_t *)gaps + 1, 4);
     return NULL;
 }
 
-static void felt(void)
+static void losses_are_observed(void)
 {
     int64_t gaps[9] = {0};
     pthread_t thread;
-    EXPECT(pthread_create(&thread, NULL, feel, gaps) == 0 && pthread_join(thread, NULL) == 0);
+    EXPECT(pthread_create(&thread, NULL, observe, gaps) == 0 && pthread_join(thread, NULL) == 0);
     for (int64_t i = 0; i < gaps[0] && i < 4; i++)
         EXPECT(gaps[1 + 2 * i] <= gaps[2 + 2 * i]);
 }
@@ -228,7 +229,7 @@ int main(void)
         of_kind(s, kind);
     at_its_limit(s);
     never_released(s);
-    felt();
+    losses_are_observed();
     refuse(s);
     return munmap(s, sizeof *s);
 }

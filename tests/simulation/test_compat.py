@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nbhelpers.simulation.engine import simulate
-from nbhelpers.simulation.network import LogGOPS
+from nbhelpers.simulation.loggops import LogGOPS
 from nbhelpers.simulation.noise import Noise, read_detours
 
 from .programs import to_schedule

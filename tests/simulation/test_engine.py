@@ -6,7 +6,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.simulation import patterns
 from nbhelpers.simulation.engine import Deadlock, simulate
-from nbhelpers.simulation.network import LogGOPS, network, networks
+from nbhelpers.simulation.loggops import LogGOPS, known_network, known_networks
 from nbhelpers.simulation.noise import (
     Detours,
     Noise,
@@ -443,15 +443,15 @@ def test_traces_are_read(tmp_path):
 
 
 def test_networks_are_known():
-    table = networks()
+    table = known_networks()
     assert {"published", "measured", "unverified"} >= set(table["status"]) and table[
         "source"
     ].str.len().min() > 10
-    assert network("alps") == LogGOPS(1900, 230, 0, 0.079, 0, 4096)
+    assert known_network("alps") == LogGOPS(1900, 230, 0, 0.079, 0, 4096)
     for name in table.index:
-        assert simulate(patterns.dissemination(8, 1000), network(name)).makespan_ns > 0
+        assert simulate(patterns.dissemination(8, 1000), known_network(name)).makespan_ns > 0
     with pytest.raises(InputError, match="alps"):
-        network("alpes")
+        known_network("alpes")
     with pytest.raises(InputError, match="no time"):
         LogGOPS(L=-1)
     assert LogGOPS().scaled(L=0.1, g=0.1) == LogGOPS(L=250, g=100)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.simulation.engine import Deadlock, simulate
 from nbhelpers.simulation.handshakes import with_handshakes
-from nbhelpers.simulation.network import LogGOPS
+from nbhelpers.simulation.loggops import LogGOPS
 from nbhelpers.simulation.noise import Detours, Noise, periodic
 from nbhelpers.simulation.schedule import Schedule, ScheduleError
 

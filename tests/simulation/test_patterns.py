@@ -14,7 +14,7 @@ from nbhelpers.errors import InputError
 from nbhelpers.simulation import patterns
 from nbhelpers.simulation.engine import simulate
 from nbhelpers.simulation.goal import read_goal
-from nbhelpers.simulation.network import LogGOPS
+from nbhelpers.simulation.loggops import LogGOPS
 from nbhelpers.simulation.schedule import CALC, RECV, SEND, Schedule
 
 from .dataflow import Flow, knowledge
@@ -745,7 +745,7 @@ def test_ranks_are_renumbered():
 
 
 def test_schedules_beside_each_other():
-    both = patterns.beside(patterns.barrier(3), patterns.binomial_bcast(4, 9)).validate()
+    both = patterns.side_by_side(patterns.barrier(3), patterns.binomial_bcast(4, 9)).validate()
     known = knowledge(both)
     assert known[:3] == [{0, 1, 2}] * 3 and all(3 in each and min(each) == 3 for each in known[3:])
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...simulation import applications, patterns
 from ...simulation.engine import simulate
-from ...simulation.network import LogGOPS
+from ...simulation.loggops import LogGOPS
 from ...simulation.noise import Detours, Noise
 from ...simulation.result import Result
 from ...simulation.schedule import Schedule
@@ -253,7 +253,7 @@ def extrapolated_sweep3d(
     over all ranks.
     """
     small = patterns.sweep(shape, block_bytes, blocks, block_ns)
-    copied = small if times == 1 else patterns.beside(*[small] * times)
+    copied = small if times == 1 else patterns.side_by_side(*[small] * times)
     reduction = patterns.recursive_doubling_allreduce(copied.ranks, 8)
     return patterns.compose(
         [copied, reduction] * iterations,

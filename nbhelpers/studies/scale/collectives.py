@@ -14,9 +14,8 @@ import pandas as pd
 
 from ...errors import InputError
 from ...simulation.implicit import evaluate
+from ...simulation.loggops import LogGOPS, known_network
 from ...simulation.machines import spread_over
-from ...simulation.network import LogGOPS
-from ...simulation.network import network as known_network
 from ...simulation.noise import Detours, Noise
 from ...simulation.replicates import Outcome, replicate
 from .signatures import RECORDED_SOURCE

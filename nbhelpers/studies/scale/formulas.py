@@ -8,7 +8,7 @@ import pandas as pd
 
 from ...errors import InputError
 from ...simulation.implicit import evaluate
-from ...simulation.network import LogGOPS
+from ...simulation.loggops import LogGOPS
 
 PATTERNS = ("scatter", "gather", "binomial_bcast", "dissemination")
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ...errors import InputError
 from ...places import shipped
-from ...simulation.network import LogGOPS, network
+from ...simulation.loggops import LogGOPS, known_network
 from ...simulation.noise import Detours, read_detours
 
 PUBLISHED = shipped() / "data" / "published" / "desensi2022-noise1.csv"
@@ -98,7 +98,7 @@ def system_networks() -> dict[str, LogGOPS]:
     """
     rows = published_noise().set_index("system")["o_ns"]
     return {
-        name: network(name) if np.isnan(o_ns) else network(name).with_(o=o_ns)
+        name: known_network(name) if np.isnan(o_ns) else known_network(name).with_(o=o_ns)
         for name, o_ns in rows.items()
     }
 

@@ -1,5 +1,5 @@
-/* What a workload would feel: a shielded loop that notes whenever it was without its CPU. For
- * calibration, beside a real injection. */
+/* The observed loss: a shielded loop that notes whenever it was without its CPU. For calibration,
+ * during a real injection. */
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -18,8 +18,8 @@ static int become_shielded(int cpu, int priority)
                : 0;
 }
 
-int64_t nb_feel(int32_t cpu, int32_t priority, int64_t t0_ns, int64_t length_ns,
-                int64_t threshold_ns, int64_t *gaps, int64_t capacity)
+int64_t nb_observe_losses(int32_t cpu, int32_t priority, int64_t t0_ns, int64_t length_ns,
+                          int64_t threshold_ns, int64_t *gaps, int64_t capacity)
 {
     const int error = become_shielded(cpu, priority);
     const struct timespec start = {.tv_sec = t0_ns / NB_SECOND_NS, .tv_nsec = t0_ns % NB_SECOND_NS};

@@ -112,8 +112,8 @@ class LogGOPS:
         return tuple(int(getattr(self, name)) for name in ("L", "o", "g", "G", "O", "S"))
 
 
-def network(name: str) -> LogGOPS:
-    """The parameters of a machine that `networks()` lists.
+def known_network(name: str) -> LogGOPS:
+    """The parameters of a machine that `known_networks()` lists.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def network(name: str) -> LogGOPS:
     return LogGOPS(**{key: known[name][key] for key in "LogGOS"})
 
 
-def networks() -> pd.DataFrame:
+def known_networks() -> pd.DataFrame:
     """All known networks: L, o, g (ns), G, O (ns a byte), S (bytes), system, status (published,
     measured, unverified) and source; by name.
     """
