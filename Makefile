@@ -16,7 +16,7 @@ C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py reader_c/*.[
 TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
 SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX ACCEPT_LICENCE COMMAND SHORT
 BUILTIN   := smoke quick full record recorded
-RESERVED  := $(BUILTIN) bin lib sycl
+RESERVED  := $(BUILTIN) bin lib sycl docs
 PROFILES  := $(BUILTIN) $(filter-out $(BUILTIN),$(notdir $(basename $(wildcard notebooks/parameters/*.yml))))
 
 quoted   = '$(subst ','\'',$(1))'
@@ -85,6 +85,7 @@ help:
 #:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
 #:   make study          5 min        one's own program: make study COMMAND='./prog args' (noisebook why -- ./prog args)
+#:   make docs           1 min        reference, glossary, four first changes: build/docs/index.html (needs the extra docs)
 #:   make lab            -            JupyterLab on the notebooks, with the project's kernel
 #:   make env            1-2 min      only the environment (.venv) and the C parts (done by the others when needed)
 #:   make measure-again  1 s          keeps this profile's data aside (never deletes them); the next `make paper` measures anew
@@ -215,6 +216,12 @@ study: build/c-parts
 
 doctor: build/c-parts
 	@$(python) -m nbhelpers.promise --profile $(NAME)
+
+docs: build/c-parts
+	@$(python) -c "import sphinx, numpydoc, myst_parser" 2>/dev/null || { \
+	  echo "make docs needs Sphinx: $(PY) -m pip install -e '.[docs]', then make docs again"; exit 1; }
+	@$(python) -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "See build/docs/index.html"
 
 lab: build/c-parts
 	$(python) -m jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks

@@ -22,7 +22,7 @@ from .study import NOTEBOOKS, PROFILES, Study, profile_file
 EVERYWHERE = "all"
 LIMITS = NOTEBOOKS / "parameters" / "limits.json"
 MOST_BYTES = 65_536
-RESERVED = (*PROFILES, "bin", "lib", "sycl")  # folders of build
+RESERVED = (*PROFILES, "bin", "lib", "sycl", "docs")  # folders of build
 _TYPES = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 _WASTED = "the notebook would stop in the middle of the study"
 

@@ -322,7 +322,7 @@ def _relative(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
 def correlated_groups(columns: pd.DataFrame) -> list[list[str]]:
     """Groups of columns that move together, each led by its most central member.
 
-    Average linkage on 1 - |correlation|, the larger of Pearson's (counters that are zero in most
+    Average linkage on 1 − abs(correlation), the larger of Pearson's (counters that are zero in most
     runs) and Spearman's (monotone but curved). Data of this kind cannot tell the members of a group
     apart.
     """

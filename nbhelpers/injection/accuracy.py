@@ -285,8 +285,8 @@ def workload_accuracy(
     Returns
     -------
     Rows "replayed" and, where there, "undisturbed": `runs`, `seconds` (mean), `ratio` to the
-    anomaly's mean with its 95 % bootstrap interval (`ratio_low`, `ratio_high`), `error` (|ratio −
-    1|, the number of Table 7 of Persson et al. 2025); and between the two distributions of run
+    anomaly's mean with its 95 % bootstrap interval (`ratio_low`, `ratio_high`), `error` (abs(ratio −
+    1), the number of Table 7 of Persson et al. 2025); and between the two distributions of run
     times `wasserstein_share` (mean distance between equal ranks, over the anomaly's mean),
     `wasserstein_chance` (what two samples of one distribution exceed once in twenty times, by
     permutation) and `ks` (largest distance between the distribution functions). A single anomaly is

@@ -239,8 +239,8 @@ def layer_cells(workload: Workload, *names: str | os.PathLike) -> tuple[Cell, Ce
 
     Returns
     -------
-    Cell "without", Cell "with". The verdict on their runs is `nbhelpers.attribution.layer_effect(runs
-    of one, runs of the other)`.
+    Cell "without", Cell "with". The verdict on their runs is
+    `nbhelpers.attribution.layer_effect`.
     """
     return Cell("without", workload), Cell("with", workload, attachments=metrics(*names))
 

@@ -54,7 +54,7 @@ def replay_ratio(
     """Mean of the replayed runs over mean of the disturbed ones, with a percentile bootstrap
     interval.
 
-    1 is a perfect replay; |ratio − 1| is Table 7's number (Persson et al. 2025), whose paper gives
+    1 is a perfect replay; abs(ratio − 1) is Table 7's number (Persson et al. 2025), whose paper gives
     no interval.
 
     Parameters

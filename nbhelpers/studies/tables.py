@@ -343,7 +343,7 @@ def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFr
 
     Returns
     -------
-    `benchmark`, `model`, `config`, `trace`, `mode`, `accuracy_percent` (|mean / anomaly − 1|),
+    `benchmark`, `model`, `config`, `trace`, `mode`, `accuracy_percent` (abs(mean / anomaly − 1)),
     `ratio` with its 95 % bootstrap interval, `undisturbed_percent` (the same of the undisturbed
     runs: the control), `anomaly_seconds`, `excess_ms` (over the undisturbed mean),
     `unexplained_share` (of the excess, what the replay of its kernel events does not bring back;
