@@ -19,7 +19,7 @@ from pathlib import Path
 import pandas as pd
 
 from nbhelpers.machine import describe
-from nbhelpers.measurement import Campaign, Cell, finished, metrics, sized
+from nbhelpers.measurement import Campaign, Cell, calibrate, finished, metrics
 from nbhelpers.workloads import compilers, delay_steps, syncbench
 from nbhelpers.workloads.sycl import PROGRAMS as SYCL
 from nbhelpers.workloads.sycl import available
@@ -56,12 +56,23 @@ def cells(folder: Path, target_s: float) -> list[Cell]:
             found.append(
                 Cell(
                     f"{name}, {compiler}",
-                    sized(name, folder / f"{name}.json", target_s, compiler=compiler, **options),
+                    calibrate(
+                        name,
+                        target_seconds=target_s,
+                        file=folder / f"{name}.json",
+                        compiler=compiler,
+                        **options,
+                    ),
                 )
             )
         if name in SYCL and available():
             found.append(
-                Cell(f"{name}, SYCL", sized(name, folder / f"{name}.json", target_s, model="sycl"))
+                Cell(
+                    f"{name}, SYCL",
+                    calibrate(
+                        name, target_seconds=target_s, file=folder / f"{name}.json", model="sycl"
+                    ),
+                )
             )
     return found
 

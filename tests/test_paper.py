@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nbhelpers.measurement import calibrated, finished, recorded_runs
+from nbhelpers.measurement import calibrate, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.page import outside_loads
 from nbhelpers.studies import describe_configs, planted_schedules, planted_table, traced_configs
@@ -107,8 +107,8 @@ def test_the_recorded_traces_still_give_the_config_that_was_injected(traced, eve
 def test_the_recorded_planted_anomalies_still_give_their_configs(traced, events):
     undisturbed = finished(recorded_runs(RECORDED / "10-trace-collection/baseline"))
     seconds = undisturbed[undisturbed["cell"] == "untraced"]["seconds"].mean()
-    workload = calibrated(
-        nbody, RECORDED / "10-trace-collection/calibration.json", recorded_only=True
+    workload = calibrate(
+        nbody, file=RECORDED / "10-trace-collection/calibration.json", recorded_only=True
     )
     configs = traced_configs(
         RECORDED / "35-planted-anomaly/traced",

@@ -6,14 +6,14 @@ from ._family import threads_of
 from ._readers_table import read_table
 from ._series import series
 from .attachment import Attachment
-from .cache import calibrated, recorded_runs, sized
-from .cached_value import measured_once
-from .campaign import Campaign, Cell
+from .cache import cached_value
+from .calibration import calibrate
+from .campaign import Campaign, Cell, recorded_runs
 from .frequency import FrequencyLogger
 from .layers import LAYERS, available_layers, consequences, layer_cells, metrics, profile_with_nsys
 from .placement import PlacementCheck
 from .run import run_once
-from .simple import calibrate, measure
+from .simple import measure
 from .table import describe_columns, finished, rates, region_notes, region_seconds, runs_table
 
 __all__ = [
@@ -23,15 +23,14 @@ __all__ = [
     "FrequencyLogger",
     "LAYERS",
     "PlacementCheck",
+    "cached_value",
     "calibrate",
-    "calibrated",
     "consequences",
     "describe_columns",
     "finished",
     "layer_cells",
     "available_layers",
     "measure",
-    "measured_once",
     "metrics",
     "profile_with_nsys",
     "rates",
@@ -42,6 +41,5 @@ __all__ = [
     "run_once",
     "runs_table",
     "series",
-    "sized",
     "threads_of",
 ]

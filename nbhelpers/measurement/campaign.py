@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -344,3 +345,25 @@ class Campaign:
                 where=self._store.folder,
                 fix="ask for fewer, or measure: the same campaign with recorded_only=False",
             )
+
+
+def recorded_runs(folder: str | Path) -> pd.DataFrame:
+    """The runs table of a campaign's folder, of all its cells, failed runs too; how it grew is in
+    `attrs["notes"]`.
+
+    Raises
+    ------
+    InputError
+        Nothing was recorded there, or a record is damaged.
+    """
+    store = Store(folder)
+    rows = store.rows()
+    if not rows:
+        raise InputError(
+            "no runs were recorded here",
+            where=folder,
+            fix="run the stage that measures them first: make paper",
+        )
+    table = runs_table(rows)
+    table.attrs["notes"] = store.notes()
+    return table

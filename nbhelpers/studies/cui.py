@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..measurement import Campaign, Cell, FrequencyLogger, PlacementCheck, metrics, sized
+from ..measurement import Campaign, Cell, FrequencyLogger, PlacementCheck, calibrate, metrics
 from ..workloads import Configuration, Workload, delay_steps
 from .design import COMPILERS, Design, cached_design
 from .findings import CUI, PERSSON, Finding
@@ -42,7 +42,7 @@ def runtime_design(
     parameters of Cui et al. 2023, Table 1.
 
     The delays and the outer repetitions are the paper's; the iterations a thread (8192 there, 12 s
-    a run) and the executions of each construct are sized so that a run takes about
+    a run) and the executions of each construct are chosen so that a run takes about
     `target_seconds`, and kept.
 
     Parameters
@@ -74,9 +74,9 @@ def runtime_design(
             (name, compiler): workload
             for name, workload in _constructs(folder, ("reduction", *constructs), common).items()
         }
-        made["stream", compiler] = sized(
+        made["stream", compiler] = calibrate(
             "stream",
-            folder / "stream.json",
+            file=folder / "stream.json",
             elements=elements,
             **common | {"target_seconds": wanted and STREAM_TIMES * wanted},
         )
@@ -87,9 +87,9 @@ def _schedules(folder: Path, chunks: Sequence[int], common: dict) -> dict[str, W
     """All of one size, or their times could not be compared."""
     delay = delay_steps(SCHED_DELAY_US, folder / "delay.json")
     return {
-        f"{schedule}_{chunk}": sized(
+        f"{schedule}_{chunk}": calibrate(
             "schedbench",
-            folder / "schedbench.json",
+            file=folder / "schedbench.json",
             schedule=schedule,
             chunk=chunk,
             delay=delay,
@@ -109,7 +109,7 @@ def _constructs(folder: Path, names: Sequence[str], common: dict) -> dict[str, W
         for name in names
     }
     return {
-        name: sized("syncbench", path, construct=name, delay=delay, outer=OUTER, **common)
+        name: calibrate("syncbench", file=path, construct=name, delay=delay, outer=OUTER, **common)
         for name, path in files.items()
     }
 

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -16,8 +17,8 @@ import pandas as pd
 from ..errors import InputError
 from ..files import put_aside, to_json, write_json
 from ..machine import topology
-from ..measurement import sized
-from ..measurement.cached_value import readable
+from ..measurement import calibrate
+from ..measurement.cache import read_cached
 from ..workloads import (
     Configuration,
     Workload,
@@ -94,15 +95,15 @@ def cached_design(
     names
         Of the configurations to measure, those that exist here; empty: all that do.
     target_seconds
-        Run length to which each OpenMP program is sized; its SYCL twin has the same size.
+        Run length to which each OpenMP program is calibrated; its SYCL twin has the same size.
     programs
-        Of `nbhelpers.measurement.sized`.
+        Names of our programs; see `nbhelpers.measurement.calibrate`.
     models
         Omp, sycl, or compilers; one that is not installed is left out, with the reason.
     families
         Of configurations.
     recorded_only
-        True: nothing is decided or sized, the folder must hold it.
+        True: nothing is decided or calibrated, the folder must hold it.
     options
         Of the programs, by name.
 
@@ -115,7 +116,7 @@ def cached_design(
     kept = _kept(folder / "design.json", names, models, families, recorded_only)
     listed = tuple(_configuration(record) for record in kept["configurations"])
     workloads = {
-        (program, model): _sized(
+        (program, model): _calibrated(
             folder, program, model, target_seconds, recorded_only, options.get(program, {})
         )
         for program in programs
@@ -134,7 +135,7 @@ def _kept(
     """What is on disk; where it may be measured, as this machine would have it now: what came to it
     is added, what is gone is left out.
     """
-    kept = readable(path, "design of a study", recorded_only)
+    kept = read_cached(path, "design of a study", recorded_only)
     if kept and kept.get("format") != _FORMAT:
         if recorded_only:
             raise InputError(
@@ -194,7 +195,7 @@ def _configuration(record: dict) -> Configuration:
     )
 
 
-def _sized(
+def _calibrated(
     folder: Path,
     program: str,
     model: str,
@@ -205,9 +206,13 @@ def _sized(
     """Of the size that was found for OpenMP: twins must do the same work to be compared."""
     wanted = None if recorded_only else target_seconds
     path = folder / f"{program}.json"
-    workload = sized(program, path, wanted, recorded_only=recorded_only, **options)
-    return (
-        workload
-        if model == "omp"
-        else sized(program, path, wanted, recorded_only=recorded_only, model=model, **options)
+    find = partial(
+        calibrate,
+        program,
+        target_seconds=wanted,
+        file=path,
+        recorded_only=recorded_only,
+        **options,
     )
+    workload = find()
+    return workload if model == "omp" else find(model=model)

@@ -15,7 +15,7 @@ import pandas as pd
 from ..files import digest
 from ..injection import Hog, Injector, random_schedule
 from ..machine import doctor
-from ..measurement import Campaign, Cell, PlacementCheck, calibrated, finished, metrics
+from ..measurement import Campaign, Cell, PlacementCheck, calibrate, finished, metrics
 from ..noise import NoiseConfig
 from ..tracing import Tracer
 from ..workloads import Workload, size_model
@@ -201,11 +201,11 @@ def longer_programs(
 def _grown(path: Path, program: str, model: str, factor: float) -> Workload:
     known = size_model(program)
     make = partial(known.make, **({} if model == "omp" else {"model": model}))
-    return calibrated(
-        lambda size, threads: make(round(size * factor ** (1 / known.exponent)), threads=threads),
-        path,
-        recorded_only=True,
-    )
+
+    def grown(size: int, **threads: int) -> Workload:
+        return make(round(size * factor ** (1 / known.exponent)), **threads)
+
+    return calibrate(grown, file=path, recorded_only=True)
 
 
 def length_campaign(

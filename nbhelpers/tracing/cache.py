@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..empty import because
 from ..errors import RunError
-from ..measurement import measured_once, run_once
+from ..measurement import cached_value, run_once
 from ..workloads import Workload
 from .cost import event_costs_ns
 from .detours import record_detours
@@ -32,7 +32,7 @@ def kept_detours(path: str | Path, seconds: float, recorded_only: bool = False) 
     InputError
         They were not recorded yet and `recorded_only` is True.
     """
-    kept = measured_once(
+    kept = cached_value(
         path,
         lambda: _as_columns(record_detours(seconds)),
         "machine's detours",
@@ -64,7 +64,7 @@ def kept_seconds(workload: Workload, path: str | Path, recorded_only: bool = Fal
     """
     command = " ".join((Path(workload.command[0]).name, *workload.command[1:], workload.config))
     return float(
-        measured_once(
+        cached_value(
             path,
             lambda: statistics.median(_seconds(workload) for _ in range(_LENGTH_RUNS)),
             f"length of a run of {workload.name}",
@@ -112,7 +112,7 @@ def direct_cost(
         columns = ["events_per_s", "event_cost_ns", "low_ns", "high_ns", "cpu_share", "blocks"]
         return because(pd.DataFrame(columns=columns), NO_KERNEL_EVENTS)
     costs = np.array(
-        measured_once(
+        cached_value(
             path, lambda: {"costs_ns": event_costs_ns().tolist()}, "cost of an event", recorded_only
         )["costs_ns"]
     )

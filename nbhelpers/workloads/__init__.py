@@ -20,7 +20,7 @@ from .programs import (
 )
 from .reader import Reader, Report, Table
 from .region import REGION_KINDS, Region, as_region
-from .sizes import SizeModel, delay_steps, size_model
+from .sizes import SIZE_MODELS, delay_steps, size_model
 from .workload import CONFIGS, MODELS, STARTS, Workload
 
 __all__ = [
@@ -34,8 +34,8 @@ __all__ = [
     "Region",
     "Report",
     "SCHEDULES",
+    "SIZE_MODELS",
     "STARTS",
-    "SizeModel",
     "Table",
     "Workload",
     "as_region",

@@ -1,7 +1,7 @@
 """Our OpenMP programs as workloads, built by each compiler that is here.
 
-Owns the constructors; the size that fits a machine is found with `size_model` and
-`nbhelpers.measurement.sized`.
+Owns the constructors; the size that fits a machine is found by
+`nbhelpers.measurement.calibrate`.
 """
 
 from collections.abc import Mapping

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
 from nbhelpers.files import read_records
-from nbhelpers.measurement import Attachment, Campaign, Cell, finished, recorded_runs, same_epochs
+from nbhelpers.measurement import Attachment, Campaign, Cell, finished, recorded_runs
 from nbhelpers.measurement._plan import missing_runs
+from nbhelpers.statistics import same_epochs
 from nbhelpers.workloads import program, stream
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")

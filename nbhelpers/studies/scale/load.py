@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import RunError
-from ...measurement import measured_once
+from ...measurement import cached_value
 from ...tracing import detour_summary, record_detours
 from ...workloads import binary_folder, program_path
 from .signatures import PUBLISHED, published_noise
@@ -55,7 +55,7 @@ def quiet_and_loaded(
     RunError
         The loop failed, or the load did, or it ended too soon.
     """
-    recorded = measured_once(
+    recorded = cached_value(
         path,
         lambda: _recorded(seconds),
         "noise of the quiet and of the loaded machine",

@@ -6,16 +6,16 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.files import append_record, read_json, write_json
-from nbhelpers.measurement import Campaign, Cell, calibrated, recorded_runs
+from nbhelpers.measurement import Campaign, Cell, calibrate, recorded_runs
 from nbhelpers.workloads import nbody, program
 
 
 def test_a_size_is_calibrated_once_and_kept(tmp_path, binaries):
     path = tmp_path / "calibration.json"
-    first = calibrated(nbody, path, target_seconds=0.01, size=500)
+    first = calibrate(nbody, file=path, target_seconds=0.01, size=500)
     before = path.read_bytes()
-    assert calibrated(nbody, path) == first
-    assert calibrated(nbody, path, target_seconds=0.01, recorded_only=True) == first
+    assert calibrate(nbody, file=path) == first
+    assert calibrate(nbody, file=path, target_seconds=0.01, recorded_only=True) == first
     assert path.read_bytes() == before
 
 
@@ -30,12 +30,12 @@ def asides(path) -> list[str]:
 
 def test_for_another_target_the_size_is_found_anew_and_the_old_one_put_aside(tmp_path, binaries):
     path = tmp_path / "calibration.json"
-    first = calibrated(nbody, path, target_seconds=0.01, size=500)
-    assert calibrated(nbody, path, target_seconds=0.03) != first
+    first = calibrate(nbody, file=path, target_seconds=0.01, size=500)
+    assert calibrate(nbody, file=path, target_seconds=0.03) != first
     (note,) = read_json(path)["notes"]
     assert "calibrated for 0.01 s" in note and asides(path) == ["calibration.json"]
     with pytest.raises(InputError, match="calibrated for 0.03 s") as caught:
-        calibrated(nbody, path, target_seconds=0.01, recorded_only=True)
+        calibrate(nbody, file=path, target_seconds=0.01, recorded_only=True)
     assert "mv " not in str(caught.value)
 
 
@@ -46,9 +46,9 @@ def test_a_damaged_calibration_is_put_aside_or_named_where_nothing_may_be_measur
     path = tmp_path / "calibration.json"
     path.write_text(content)
     with pytest.raises(InputError, match="calibration.json|not the size"):
-        calibrated(nbody, path)
+        calibrate(nbody, file=path)
     assert path.read_text() == content
-    calibrated(nbody, path, target_seconds=0.01, size=500)
+    calibrate(nbody, file=path, target_seconds=0.01, size=500)
     assert asides(path) == ["calibration.json"]
 
 
@@ -57,14 +57,14 @@ def a_sleep(size, threads=None):
 
 
 def test_a_size_found_in_a_slow_moment_is_found_again_before_anything_is_measured(tmp_path):
-    """40 ms were asked for; the size that was kept takes 10."""
+    """The target is 40 ms; the cached size takes 10."""
     path = tmp_path / "sleep.json"
-    calibrated(a_sleep, path, target_seconds=0.04, size=10, exponent=1)
+    calibrate(a_sleep, file=path, target_seconds=0.04, size=10, exponent=1)
     write_json(path, read_json(path) | {"size": 10} | _command_of(10))
-    calibrated(a_sleep, path, target_seconds=0.04, size=10, exponent=1)
+    calibrate(a_sleep, file=path, target_seconds=0.04, size=10, exponent=1)
     assert read_json(path)["size"] == 10, "a file of a moment ago is not looked at"
     aged(path)
-    calibrated(a_sleep, path, target_seconds=0.04, size=10, exponent=1)
+    calibrate(a_sleep, file=path, target_seconds=0.04, size=10, exponent=1)
     assert (
         30 <= read_json(path)["size"] <= 50
         and "nothing was measured with it yet" in read_json(path)["notes"][0]
@@ -72,29 +72,29 @@ def test_a_size_found_in_a_slow_moment_is_found_again_before_anything_is_measure
 
 
 def _command_of(size):
-    from nbhelpers.measurement.cache import _command
+    from nbhelpers.measurement.calibration import _command
 
     return {"command": _command(a_sleep(size))}
 
 
 def test_once_there_are_runs_the_size_stays_and_a_note_says_what_they_take(tmp_path):
     path = tmp_path / "sleep.json"
-    calibrated(a_sleep, path, target_seconds=0.04, size=10, exponent=1)
+    calibrate(a_sleep, file=path, target_seconds=0.04, size=10, exponent=1)
     write_json(path, read_json(path) | {"size": 10} | _command_of(10))
     Campaign(tmp_path / "runs", [Cell("a", a_sleep(10))], 3).run()
     aged(path)
     for _ in range(2):
-        assert calibrated(a_sleep, path, target_seconds=0.04, exponent=1) == a_sleep(10)
+        assert calibrate(a_sleep, file=path, target_seconds=0.04, exponent=1) == a_sleep(10)
         aged(path)
     (note,) = read_json(path)["notes"]
     assert (
-        "the runs of sleep take 0.0" in note and "0.04 s is asked for" in note and not asides(path)
+        "the runs of sleep take 0.0" in note and "the target is 0.04 s" in note and not asides(path)
     )
 
 
 def test_without_permission_to_measure_a_missing_calibration_is_an_error(tmp_path):
     with pytest.raises(InputError, match="problem size was not measured"):
-        calibrated(nbody, tmp_path / "calibration.json", target_seconds=0.1, recorded_only=True)
+        calibrate(nbody, file=tmp_path / "calibration.json", target_seconds=0.1, recorded_only=True)
 
 
 def test_recorded_runs_are_read_back_failed_ones_too(tmp_path):
