@@ -25,11 +25,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from nbhelpers.attribution import explain, find_cutoff, sieve
+from nbhelpers.attribution import explain, filter_columns, find_cutoff
 from nbhelpers.attribution.screening import Screen
 from nbhelpers.attribution.search import Search, null
 from nbhelpers.attribution.tree import fit
-from nbhelpers.statistics import replay, stopping
+from nbhelpers.statistics import evaluate_rule, stopping
 
 RUNS, COUNTERS = 200, 50
 
@@ -341,7 +341,7 @@ def _read_through(path: Path) -> None:
 
 def _sieve(path: Path) -> tuple[float, float, str]:
     begin = time.perf_counter()
-    result = sieve(path, "seconds")
+    result = filter_columns(path, "seconds")
     return (
         time.perf_counter() - begin,
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
@@ -379,7 +379,7 @@ def _stop(task: tuple[str, str, int]) -> tuple[int, bool, float, float, float, i
     """
     rule, name, seed = task
     values = DISTRIBUTIONS[name](np.random.default_rng(seed), MOST_RUNS)
-    end = replay(
+    end = evaluate_rule(
         stopping.RULES[rule],
         values,
         np.ones(MOST_RUNS),

@@ -238,10 +238,10 @@ def _configurations(families: tuple[str, ...]) -> Callable[[str, Here], _Answers
 
 
 def _causes(stage: str, here: Here) -> _Answers:
-    from .studies.known_causes import causes, refused
+    from .studies.known_causes import causes, planting_error
 
     for name in here.parameter(stage, "names") or list(causes()):
-        if refusal := refused(name):
+        if refusal := planting_error(name):
             yield (
                 name,
                 LEFT_OUT,

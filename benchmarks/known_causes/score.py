@@ -19,7 +19,7 @@ import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
 from nbhelpers.measurement import finished
-from nbhelpers.studies.known_causes.catalogue import cause_runs, causes, plantable
+from nbhelpers.studies.known_causes.catalogue import cause_runs, causes, planting_error
 from nbhelpers.studies.known_causes.scores import (
     score_causes,
     score_nothing,
@@ -58,8 +58,8 @@ def main() -> None:
     options = parser.parse_args()
     names = options.causes or list(causes())
     for name in names:
-        if not options.recorded and (reason := plantable(name)):
-            print(f"left out: {name}: {reason}")
+        if not options.recorded and (error := planting_error(name)):
+            print(f"left out: {name}: {error.what}")
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as temporary:
         began = time.monotonic()

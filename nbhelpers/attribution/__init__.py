@@ -4,20 +4,20 @@ from .classes import Classes, classify
 from .cutoff import Cutoff, find_cutoff
 from .explanation import Explanation, explain
 from .layer_effects import LayerEffect, layer_effect
-from .screening import correlated_groups, predictors
-from .wide_tables import Sieved, sieve
+from .screening import candidate_columns, correlated_groups
+from .wide_tables import FilteredColumns, filter_columns
 
 __all__ = [
     "Classes",
     "Cutoff",
     "Explanation",
     "LayerEffect",
-    "Sieved",
+    "FilteredColumns",
     "classify",
     "correlated_groups",
     "explain",
     "find_cutoff",
     "layer_effect",
-    "predictors",
-    "sieve",
+    "candidate_columns",
+    "filter_columns",
 ]

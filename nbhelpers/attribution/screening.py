@@ -84,7 +84,7 @@ GROUP_CORRELATION = 0.7  # mean correlation within a group
 Consequences = Mapping[str, bool | str] | Iterable[str] | None
 
 
-def predictors(
+def candidate_columns(
     runs: pd.DataFrame,
     outcome: str | None = None,
     exclude: Iterable[str] = (),
@@ -328,11 +328,12 @@ def correlated_groups(columns: pd.DataFrame) -> list[list[str]]:
     """
     names = list(columns.columns)
     return [
-        [names[member] for member in members] for members in grouped(likeness(columns.to_numpy()))
+        [names[member] for member in members]
+        for members in grouped(correlation_strength(columns.to_numpy()))
     ]
 
 
-def likeness(values: np.ndarray) -> np.ndarray:
+def correlation_strength(values: np.ndarray) -> np.ndarray:
     """How much alike columns are (k × k, 0 to 1): the larger of Pearson's and Spearman's
     correlation, without sign.
     """
@@ -342,7 +343,7 @@ def likeness(values: np.ndarray) -> np.ndarray:
 
 
 def grouped(alike: np.ndarray) -> list[np.ndarray]:
-    """Groups of columns (places) of a matrix of likeness, each led by its most central member, in
+    """Groups of columns (places) of a matrix of correlation strengths, each led by its most central member, in
     the order of their first members.
     """
     if len(alike) < 2:

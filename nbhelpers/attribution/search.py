@@ -16,7 +16,7 @@ import numpy as np
 from ..progress import task
 from ..statistics.order import shuffles
 from . import tree as trees
-from .screening import Screen, grouped, likeness
+from .screening import Screen, correlation_strength, grouped
 
 ENOUGH = 10  # shuffles that did as well: the p-value is large, and known well enough
 BATCH = 8  # shuffles handed out at once; fixed, so that the number of workers changes nothing
@@ -52,7 +52,7 @@ class Search:
     def __init__(self, screen: Screen, slow: np.ndarray | None):
         self.screen, self._slow = screen, slow
         self.values = screen.columns.to_numpy(np.float32)
-        self._alike = likeness(screen.columns.to_numpy())
+        self._alike = correlation_strength(screen.columns.to_numpy())
 
     def run(self, order: np.ndarray | None = None, windows: np.ndarray | None = None) -> Pass:
         """Search, with the outcomes in this order (default: as they are); with windows, what counts

@@ -1,7 +1,7 @@
 """Tables with thousands of columns, from elsewhere: which columns are informative, without ever
 holding the whole table as a DataFrame.
 
-Owns the reading, a thousand columns at a time, and the first sieve; `explain` does the rest on what
+Owns the reading, a thousand columns at a time, and the first filter; `explain` does the rest on what
 is left.
 """
 
@@ -31,7 +31,7 @@ Reader = Callable[[list[str]], object]  # names -> a DataFrame or an arrow table
 
 
 @dataclass(frozen=True, eq=False)
-class Sieved:
+class FilteredColumns:
     """The informative columns of a wide table.
 
     Attributes
@@ -55,12 +55,12 @@ class Sieved:
     def __repr__(self) -> str:
         total = len(self.columns) + sum(self.dropped.values())
         return (
-            f"Sieved({self.runs.shape[1] - 1} of {len(self.columns)} informative columns of"
+            f"FilteredColumns({self.runs.shape[1] - 1} of {len(self.columns)} informative columns of"
             f" {total}, {len(self.runs)} rows)"
         )
 
 
-def sieve(
+def filter_columns(
     source: object,
     outcome: str,
     *,
@@ -69,7 +69,7 @@ def sieve(
     consequences: Consequences = None,
     higher_is_better: bool = False,
     keep: Iterable[str] = (),
-) -> Sieved:
+) -> FilteredColumns:
     """Filter a wide table to the columns that go with the outcome.
 
     Parameters
@@ -89,8 +89,8 @@ def sieve(
 
     Returns
     -------
-    Sieved : ``explain(result.runs, outcome)`` goes on from there. Its p-value is then too small:
-    the sieve has seen the outcome. Sieve one
+    FilteredColumns : ``explain(result.runs, outcome)`` goes on from there. Its p-value is then too small:
+    the filter has seen the outcome. Filter one
         half of the rows and explain the other, or quote the p-values of `columns`.
 
     Raises
@@ -128,7 +128,7 @@ def sieve(
     chosen = _discoveries(judged)
     dropped["does not go with the outcome"] += len(judged) - len(chosen)
     runs = pd.concat([head, _frame(read, list(chosen.index[:most]))], axis=1)
-    return Sieved(
+    return FilteredColumns(
         runs, chosen, {reason: count for reason, count in dropped.items() if count}, outcome
     )
 

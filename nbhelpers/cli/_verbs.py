@@ -242,9 +242,9 @@ def _traced(arguments: argparse.Namespace):
 
 def _told(workload: object, runs: object, arguments: argparse.Namespace) -> Answer:
     from ..measurement import finished
-    from ..statistics import summarise
+    from ..statistics import cell_statistics
 
-    table = summarise(finished(runs), by="workload")
+    table = cell_statistics(finished(runs), by="workload")
     row = table.iloc[0]
     told = (
         f"{workload.name}, {workload.judged.label}: mean {row['mean']:.4g} (95 % interval"

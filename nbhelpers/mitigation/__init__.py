@@ -9,14 +9,21 @@ from .knowledge import (
     Factor,
     Mitigation,
     Reference,
+    available_mitigations,
     explain_factor,
     factors,
-    here,
     mitigations,
     references,
 )
-from .language_model import ask
-from .treatment import BASELINE, NOT_IN_EFFECT, Treatment, applied, cells, treated
+from .language_model import ask_model
+from .treatment import (
+    BASELINE,
+    NOT_IN_EFFECT,
+    Treatment,
+    mitigated,
+    treat_workload,
+    treatment_cells,
+)
 
 # Loaded when asked for: they bring scikit-learn and statsmodels with them.
 _WHEN_ASKED = {"Report": "loop", "autopilot": "loop"}
@@ -30,15 +37,15 @@ __all__ = [
     "Possible",
     "Reference",
     "Treatment",
-    "applied",
-    "ask",
-    "cells",
+    "mitigated",
+    "ask_model",
+    "treatment_cells",
     "explain_factor",
     "factors",
-    "here",
+    "available_mitigations",
     "mitigations",
     "references",
-    "treated",
+    "treat_workload",
     *_WHEN_ASKED,
 ]
 

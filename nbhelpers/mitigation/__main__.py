@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from ..errors import NoisebookError
-from . import explain_factor, here
+from . import available_mitigations, explain_factor
 from .loop import METRICS, autopilot
 
 
@@ -85,7 +85,7 @@ def _do(options: argparse.Namespace) -> int:
         sys.stdout.write(f"{explain_factor(options.explain)}\n")
         return 0
     if options.here:
-        for name, row in here().iterrows():
+        for name, row in available_mitigations().iterrows():
             sys.stdout.write(
                 f"{'can be done' if row['possible'] else 'no':12} {name:24} {row['reason']}\n"
             )

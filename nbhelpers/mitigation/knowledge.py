@@ -211,7 +211,7 @@ def references() -> dict[str, Reference]:
     return _read(folder())[2]
 
 
-def here(workload: Workload | None = None) -> pd.DataFrame:
+def available_mitigations(workload: Workload | None = None) -> pd.DataFrame:
     """What can be done on this machine: index mitigation; columns name, automated, possible,
     reason, fix, risk.
     """
@@ -250,7 +250,7 @@ def explain_factor(name: str) -> Factor:
                 if name not in known
                 else None
             ),
-            fix="see what there is: list(mitigate.factors())",
+            fix="see what there is: list(mitigation.factors())",
         )
     return found
 

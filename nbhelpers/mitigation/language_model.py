@@ -18,7 +18,7 @@ MARK = "[Written by a language model, not checked by anybody]"
 _LONGEST_BYTES = 1 << 20
 
 
-def ask(factor: str, question: str = "", timeout_s: float = 60.0) -> str:
+def ask_model(factor: str, question: str = "", timeout_s: float = 60.0) -> str:
     """Ask a language model to explain a factor, with what is known of it here as the context.
 
     The address is $NOISEBOOK_MODEL_URL, such as http://127.0.0.1:8080/v1, the model's name

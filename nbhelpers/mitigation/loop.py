@@ -37,7 +37,7 @@ from ..statistics import Comparison, compare_costs, stopping
 from ..workloads import Workload, as_workload
 from .knowledge import Mitigation, check_risk, explain_factor, mitigations
 from .report import Report, as_table, confirmed_table, found_factors, tried_table
-from .treatment import cells
+from .treatment import treatment_cells
 
 METRICS = ("software", "kernel", "interrupts", "softirqs", "pressure")
 BASELINE_SHARE, LAYERS_SHARE, CONFIRM_SHARE = 0.35, 0.1, 0.2  # of the budget
@@ -151,7 +151,8 @@ def _check(budget_seconds: float, risk: str, candidates: Iterable[str] | None) -
     unknown = [name for name in candidates or () if name not in mitigations()]
     if unknown:
         raise InputError(
-            f"there is no mitigation '{unknown[0]}'", fix="see what there is: mitigate.here()"
+            f"there is no mitigation '{unknown[0]}'",
+            fix="see what there is: mitigation.available_mitigations()",
         )
 
 
@@ -166,7 +167,7 @@ class _Pilot:
     say: Callable[[str], object]
     name: str = ""
     recorded_only: bool = False
-    left_out: list[dict] = field(default_factory=list)
+    not_tried: list[dict] = field(default_factory=list)
 
     def fly(self, candidates: list[str] | None, general: bool, rule: stopping.Rule) -> Report:
         runs, stopped = self._first_measurement(rule)
@@ -185,7 +186,7 @@ class _Pilot:
             stopped,
             factors,
             tried,
-            as_table(self.left_out, ["name", "reason", "fix"]),
+            as_table(self.not_tried, ["name", "reason", "fix"]),
             compared,
             trials,
             None,
@@ -357,11 +358,11 @@ class _Pilot:
             everything = not set(wanted) <= set(
                 kept["wanted"]
             )  # recorded for factors that are not found in its runs any more
-            self.left_out = [
+            self.not_tried = [
                 row for row in kept["left_out"] if everything or row["mitigation"] in wanted
             ]
             return [name for name in kept["chosen"] if everything or name in wanted]
-        self.left_out = [
+        self.not_tried = [
             row
             for row in kept.get("left_out", [])
             if row["mitigation"] in wanted and row["mitigation"] not in fresh
@@ -372,7 +373,7 @@ class _Pilot:
         everything = {
             "wanted": list(dict.fromkeys([*kept.get("wanted", []), *wanted])),
             "chosen": list(dict.fromkeys([*kept.get("chosen", []), *chosen])),
-            "left_out": self.left_out,
+            "left_out": self.not_tried,
         }
         write_json(path, everything)
         return chosen
@@ -412,7 +413,7 @@ class _Pilot:
                 else self._objection(item, parallel)
             )
             if reason:
-                self.left_out.append(
+                self.not_tried.append(
                     {
                         "mitigation": name,
                         "name": item.name,
@@ -441,7 +442,7 @@ class _Pilot:
         if not (answer := mitigation.possible(self.workload)):
             return answer.reason, answer.fix
         try:
-            treated = cells(self.workload, [mitigation])[1]
+            treated = treatment_cells(self.workload, [mitigation])[1]
             self.say(f"proving that “{mitigation.name}” takes effect")
             with ExitStack() as stack:
                 for attachment in treated.attachments:
@@ -464,9 +465,11 @@ class _Pilot:
                 f" {len(chosen)})"
             )
             try:
-                table = self._runs(f"trial-{name}", lambda: cells(self.workload, [name]), rounds)
+                table = self._runs(
+                    f"trial-{name}", lambda: treatment_cells(self.workload, [name]), rounds
+                )
             except (RunError, SettingError, Unavailable) as error:
-                self.left_out.append(
+                self.not_tried.append(
                     {
                         "mitigation": name,
                         "name": mitigations()[name].name,
@@ -522,7 +525,7 @@ class _Pilot:
             f"measuring “{mitigations()[kept['mitigation']].name}” again in {kept['rounds']} rounds"
         )
         table = self._runs(
-            "confirm", lambda: cells(self.workload, [kept["mitigation"]]), kept["rounds"]
+            "confirm", lambda: treatment_cells(self.workload, [kept["mitigation"]]), kept["rounds"]
         )
         again = compare_costs(
             table[table["cell"] == "baseline"],

@@ -65,7 +65,7 @@ class Report:
         (smallest of three tests, corrected for these three by Holm), p_corrected (for all
         mitigations tried, by Holm again), verdict ("not when measured again": it seemed to help,
         and the second measurement did not show it).
-    left_out
+    not_tried
         DataFrame, index mitigation; columns name, reason, fix.
     comparisons
         Each mitigation's `Comparison`.
@@ -86,7 +86,7 @@ class Report:
     stopped: str
     factors: pd.DataFrame
     tried: pd.DataFrame
-    left_out: pd.DataFrame
+    not_tried: pd.DataFrame
     comparisons: dict[str, Comparison] = field(repr=False)
     trials: pd.DataFrame = field(repr=False)
     confirmed: Comparison | None = None
@@ -137,7 +137,7 @@ class Report:
             for title, table in (
                 ("Factors", self.factors),
                 ("Tried", self.tried),
-                ("Left out", self.left_out),
+                ("Not tried", self.not_tried),
             )
             if len(table)
         )
@@ -150,7 +150,7 @@ class Report:
             self.summary,
             *_why(self),
             *_tried(self),
-            *_left_out(self),
+            *_not_tried(self),
             *_advice(self),
             *_fine_print(self),
         ]
@@ -158,10 +158,10 @@ class Report:
 
     def write(self, folder: str | Path) -> Path:
         """Write report.md, report.html, baseline.csv, trials.csv, factors.csv, tried.csv and
-        left_out.csv; returns the page's path.
+        not_tried.csv; returns the page's path.
         """
         folder = Path(folder)
-        for name in ("baseline", "trials", "factors", "tried", "left_out"):
+        for name in ("baseline", "trials", "factors", "tried", "not_tried"):
             table = getattr(self, name)
             write_atomically(folder / f"{name}.csv", table.to_csv(index=bool(table.index.name)))
         write_atomically(folder / "report.html", _page(self))
@@ -266,12 +266,12 @@ def _interval(row: pd.Series, name: str) -> str:
     return f"× {row[f'{name}_ratio']:.3f} ({row[f'{name}_low']:.3f}–{row[f'{name}_high']:.3f})"
 
 
-def _left_out(report: Report) -> list[str]:
-    if report.left_out.empty:
+def _not_tried(report: Report) -> list[str]:
+    if report.not_tried.empty:
         return []
     rows = [
         f"- {row['name']}: {row['reason']}" + (f" (to fix: `{row['fix']}`)" if row["fix"] else "")
-        for _, row in report.left_out.iterrows()
+        for _, row in report.not_tried.iterrows()
     ]
     return ["## What was not tried, and why", "\n".join(rows)]
 
@@ -325,7 +325,7 @@ def _page(report: Report) -> str:
     )
     tables = "".join(
         table.to_html(float_format=lambda value: f"{value:.3g}", border=0)
-        for table in (report.tried, report.left_out)
+        for table in (report.tried, report.not_tried)
         if len(table)
     )
     title = html.escape(f"Why do the runs of {report.command} differ?")

@@ -194,8 +194,8 @@ class _Watch:
 
 
 @dataclass(frozen=True)
-class Applied:
-    """What `applied` gives: the workload as it is started, and the attachments that go with its
+class TreatedWorkload:
+    """What `mitigated` gives: the workload as it is started, and the attachments that go with its
     runs.
     """
 
@@ -206,7 +206,9 @@ class Applied:
         return iter((self.workload, self.attachments))
 
 
-def treated(mitigation: str | Mitigation | Iterable[Action], workload: Workload) -> Applied:
+def treat_workload(
+    mitigation: str | Mitigation | Iterable[Action], workload: Workload
+) -> TreatedWorkload:
     """The workload with a mitigation, and the attachment that puts it in force for each run.
 
     Raises
@@ -226,14 +228,15 @@ def treated(mitigation: str | Mitigation | Iterable[Action], workload: Workload)
             )
         settled.append(action.settled(changed))
         changed = action.applied_to(changed)
-    return Applied(changed, (Treatment(name, settled, workload),))
+    return TreatedWorkload(changed, (Treatment(name, settled, workload),))
 
 
 def _actions_of(mitigation: str | Mitigation | Iterable[Action]) -> tuple[str, tuple[Action, ...]]:
     if isinstance(mitigation, str):
         if mitigation not in mitigations():
             raise InputError(
-                f"there is no mitigation '{mitigation}'", fix="see what there is: mitigate.here()"
+                f"there is no mitigation '{mitigation}'",
+                fix="see what there is: mitigation.available_mitigations()",
             )
         mitigation = mitigations()[mitigation]
     if not isinstance(mitigation, Mitigation):
@@ -248,9 +251,9 @@ def _actions_of(mitigation: str | Mitigation | Iterable[Action]) -> tuple[str, t
 
 
 @contextmanager
-def applied(
+def mitigated(
     mitigation: str | Mitigation | Iterable[Action], workload: Workload
-) -> Iterator[Applied]:
+) -> Iterator[TreatedWorkload]:
     """A mitigation for the length of a block: gives (workload, attachments) to run; nothing of it
     is left afterwards.
 
@@ -261,11 +264,11 @@ def applied(
     --------
     >>> from nbhelpers.measurement import run_once
     >>> from nbhelpers.workloads import program
-    >>> with applied("aslr-off", program("sleep 0.01")) as (workload, attachments):
+    >>> with mitigated("aslr-off", program("sleep 0.01")) as (workload, attachments):
     ...     run_once(workload, attachments)["status"]
     'ok'
     """
-    gives = treated(mitigation, workload)
+    gives = treat_workload(mitigation, workload)
     try:
         yield gives
     finally:
@@ -273,15 +276,15 @@ def applied(
             attachment.close()
 
 
-def cells(workload: Workload, names: Iterable[str | Mitigation]) -> list[Cell]:
+def treatment_cells(workload: Workload, names: Iterable[str | Mitigation]) -> list[Cell]:
     """The baseline and a cell for each mitigation, to be interleaved by a campaign.
 
     Raises
     ------
     InputError, Unavailable
-        See `treated`.
+        See `treat_workload`.
     """
-    treatments = [treated(name, workload) for name in names]
+    treatments = [treat_workload(name, workload) for name in names]
     return [
         Cell(BASELINE, workload, attachments=(Treatment("none", (), workload),)),
         *(

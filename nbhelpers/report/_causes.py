@@ -23,7 +23,7 @@ def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN):
     Parameters
     ----------
     scores
-        Of `mitigate.score_causes`.
+        Of `score_causes`.
 
     Returns
     -------

@@ -20,9 +20,9 @@ def figure_stopping(
     Parameters
     ----------
     course
-        Of `attribute.course_of`: runs, value, low, high.
+        Of `statistics.running_statistic`: runs, value, low, high.
     stops
-        Of `attribute.replayed_rules`: rule, runs, stopped.
+        Of `statistics.evaluate_rules`: rule, runs, stopped.
     label
         Of the statistic, with its unit.
 

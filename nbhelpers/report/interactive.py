@@ -40,7 +40,7 @@ class Exploration:
     runs
         Runs table.
     outcome, exclude, seed
-        As of `attribute.explain`.
+        As of `explain`.
     start
         The cutoff to begin with.
     """
@@ -138,7 +138,7 @@ def explore(
     Parameters
     ----------
     runs, outcome, exclude, seed
-        As of `attribute.explain`; only finished runs count.
+        As of `explain`; only finished runs count.
     start
         The cutoff to begin with; None: the upper quartile.
 

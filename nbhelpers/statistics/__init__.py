@@ -6,20 +6,20 @@ Tables and arrays in, numbers out; nothing here reads a file or knows of a campa
 from . import stopping
 from .adjustment import adjusted_effect
 from .bootstrap import STATISTICS, bootstrap_interval, bootstrap_ratio
-from .comparison import Comparison, compare, compare_costs, summarise
+from .comparison import Comparison, cell_statistics, compare, compare_costs
 from .difference import difference_tests, holm
 from .epochs import same_epochs
 from .means import Interval, mean_interval, mean_ratio, replay_ratio
 from .order import TimeOrder, time_order
 from .regression import quantile_effect
-from .stopping import Decision, Replay, Rule, replay
-from .stopping_replay import course_of, replay_sentence, replayed_rules
+from .stopping import Decision, Rule, RuleEvaluation, evaluate_rule
+from .stopping_evaluation import evaluate_rules, running_statistic, stopping_sentence
 
 __all__ = [
     "Comparison",
     "Decision",
     "Interval",
-    "Replay",
+    "RuleEvaluation",
     "Rule",
     "STATISTICS",
     "TimeOrder",
@@ -28,18 +28,18 @@ __all__ = [
     "bootstrap_ratio",
     "compare",
     "compare_costs",
-    "course_of",
+    "running_statistic",
     "difference_tests",
     "holm",
     "mean_interval",
     "mean_ratio",
     "quantile_effect",
-    "replay",
+    "evaluate_rule",
     "replay_ratio",
-    "replay_sentence",
-    "replayed_rules",
+    "stopping_sentence",
+    "evaluate_rules",
     "same_epochs",
     "stopping",
-    "summarise",
+    "cell_statistics",
     "time_order",
 ]

@@ -28,7 +28,7 @@ class Rule(Protocol):
 
 
 @dataclass(frozen=True)
-class Replay:
+class RuleEvaluation:
     """Where a rule would have stopped: after how many runs, why, and whether it stopped at all
     before the record ended.
     """
@@ -38,9 +38,9 @@ class Replay:
     stopped: bool
 
 
-def replay(
+def evaluate_rule(
     rule: Rule, values: Sequence[float], seconds: Sequence[float] | None = None, every: int = 1
-) -> Replay:
+) -> RuleEvaluation:
     """Ask a rule after each recorded run.
 
     Parameters
@@ -59,14 +59,14 @@ def replay(
     """
     values = np.asarray(values, dtype=float)
     if not values.size:
-        raise InputError("there are no runs to replay")
+        raise InputError("there are no runs to evaluate")
     elapsed = np.cumsum(values if seconds is None else np.asarray(seconds, dtype=float))
     decision = Decision(False, "never asked")
     for count in range(every, values.size + 1, every):
         decision = rule.decide(values[:count], float(elapsed[count - 1]))
         if decision.stop:
-            return Replay(count, decision.reason, True)
-    return Replay(values.size, f"the record ended first: {decision.reason}", False)
+            return RuleEvaluation(count, decision.reason, True)
+    return RuleEvaluation(values.size, f"the record ended first: {decision.reason}", False)
 
 
 @dataclass(frozen=True)

@@ -324,7 +324,7 @@ def _quantile_draws(parts: object, seed: int, repeats: int = 1000) -> np.ndarray
     )
 
 
-def summarise(
+def cell_statistics(
     runs: pd.DataFrame, by: str = "cell", outcome: str | None = None, seed: int = 0
 ) -> pd.DataFrame:
     """The statistics of each cell of a campaign, the mean and the coefficient of variation with 95
@@ -337,7 +337,7 @@ def summarise(
     by
         Column that names the cells.
     outcome
-        Column to summarise; None: what the program is judged by.
+        Column of the outcome; None: what the program is judged by.
 
     Returns
     -------

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._decision import AllOf, AnyOf, Decision, Replay, Rule, replay
+from ._decision import AllOf, AnyOf, Decision, Rule, RuleEvaluation, evaluate_rule
 from ._rules import (
     BlockBootstrap,
     ConfidenceInterval,
@@ -42,11 +42,11 @@ __all__ = [
     "NarrowInterval",
     "RareMode",
     "RelativeStandardError",
-    "Replay",
+    "RuleEvaluation",
     "Rule",
     "for_tails",
     "percentile_interval",
-    "replay",
+    "evaluate_rule",
 ]
 
 

@@ -19,10 +19,10 @@ from ..files import write_atomically
 from ..measurement import Campaign, finished, metrics, recorded_runs
 from ..mitigation.knowledge import check_risk, explain_factor, factor_of, mitigations
 from ..mitigation.report import HELPS, verdict_of
-from ..mitigation.treatment import BASELINE, cells
+from ..mitigation.treatment import BASELINE, treatment_cells
 from ..statistics import Comparison, compare_costs, holm
 from ..workloads import Workload, program
-from .known_causes.catalogue import afflicted
+from .known_causes.catalogue import disturbed_victim
 
 TRIAL_COLUMNS = [
     "mitigation",
@@ -44,7 +44,7 @@ matrix = numpy.random.default_rng(1).random((side, side))
 start = time.perf_counter()
 product = matrix @ matrix
 print("seconds=%.9f" % (time.perf_counter() - start))"""
-_FORGETFUL = """import ctypes, os, sys, time
+_SLOW_PATH = """import ctypes, os, sys, time
 if os.urandom(1)[0] < 128:
     ctypes.CDLL(None).mallopt(-3, 65536)  # M_MMAP_THRESHOLD: from now on large blocks are given back at once
 start = time.perf_counter()
@@ -78,7 +78,7 @@ def matrix_product(elements: int, timeout_s: float = 120.0) -> Workload:
     )
 
 
-def forgetful(blocks: int = 100, timeout_s: float = 60.0) -> Workload:
+def program_with_slow_path(blocks: int = 100, timeout_s: float = 60.0) -> Workload:
     """A program with a slow path that it takes in half of its runs, at random, and tells nobody:
     its allocator then gives memory back at once.
 
@@ -96,14 +96,14 @@ def forgetful(blocks: int = 100, timeout_s: float = 60.0) -> Workload:
     if blocks < 1:
         raise InputError(f"{blocks} blocks", fix="at least one; 100 take some 20 ms")
     return program(
-        [sys.executable, "-S", "-c", _FORGETFUL, str(blocks)],
+        [sys.executable, "-S", "-c", _SLOW_PATH, str(blocks)],
         seconds=r"seconds=(?P<seconds>[\d.]+)",
-        name="forgetful",
+        name="hidden slow path",
         timeout_s=timeout_s,
     )
 
 
-def may_help(factor: str, workload: Workload, risk: str = "low") -> pd.DataFrame:
+def mitigations_against(factor: str, workload: Workload, risk: str = "low") -> pd.DataFrame:
     """The mitigations that are known for a factor, cheap and safe ones first.
 
     Parameters
@@ -138,7 +138,7 @@ def may_help(factor: str, workload: Workload, risk: str = "low") -> pd.DataFrame
     return pd.DataFrame(rows, columns=["mitigation", "name", "tried", "reason"])
 
 
-def candidates(
+def choose_mitigations(
     path: str | os.PathLike,
     explanation: Explanation,
     cause: str,
@@ -146,7 +146,7 @@ def candidates(
     risk: str = "low",
     recorded_only: bool = False,
 ) -> pd.DataFrame:
-    """As `may_help`, for the first factor of an explanation against which something can be done
+    """As `mitigations_against`, for the first factor of an explanation against which something can be done
     here.
 
     The factor is decided once and kept with the data; what can be tried against it is looked up at
@@ -157,19 +157,19 @@ def candidates(
     path
         Of the CSV file that keeps it.
     explanation
-        Of `attribute.explain`.
+        Of `explain`.
     cause
         Known cause whose victim is to be mitigated.
     otherwise
         The factor to take if nothing was found, or nothing can be done about what was found.
     risk
-        As of `may_help`.
+        As of `mitigations_against`.
     recorded_only
         True: only what was kept.
 
     Returns
     -------
-    The table of `may_help`, with a first column factor (its id).
+    The table of `mitigations_against`, with a first column factor (its id).
 
     Raises
     ------
@@ -178,7 +178,7 @@ def candidates(
     """
     path = Path(path)
     if not recorded_only:
-        table = _candidates_now(path, afflicted(cause)[0], explanation, otherwise, risk)
+        table = _candidates_now(path, disturbed_victim(cause)[0], explanation, otherwise, risk)
         if not path.exists() or path.read_text() != table.to_csv(index=False):
             write_atomically(path, table.to_csv(index=False))
     elif not path.exists():
@@ -196,7 +196,7 @@ def _candidates_now(
     if not path.exists():
         return _may_help_against(explanation, workload, otherwise, risk)
     factor = str(pd.read_csv(path, keep_default_na=False)["factor"].iloc[0])
-    table = may_help(factor, workload, risk).assign(factor=factor)
+    table = mitigations_against(factor, workload, risk).assign(factor=factor)
     return table[["factor", "mitigation", "name", "tried", "reason"]]
 
 
@@ -212,7 +212,7 @@ def _may_help_against(
         [found.id for member in members if (found := factor_of(member))]
         + [explain_factor(otherwise).id]
     )
-    tables = [may_help(factor, workload, risk).assign(factor=factor) for factor in known]
+    tables = [mitigations_against(factor, workload, risk).assign(factor=factor) for factor in known]
     table = next((table for table in tables if table["tried"].any()), tables[0])
     return table[["factor", "mitigation", "name", "tried", "reason"]]
 
@@ -232,7 +232,7 @@ def trial_sentence(table: pd.DataFrame, what: str) -> str:
     )
 
 
-def left_out(
+def untried_sentence(
     names: Iterable[str], compared: Mapping[str, Comparison], workload: Workload | None = None
 ) -> str:
     """Which of the mitigations were not tried, why, and the command that would change that; "" if
@@ -249,7 +249,7 @@ def left_out(
 
     Examples
     --------
-    >>> left_out(["jemalloc"], {"jemalloc": None})
+    >>> untried_sentence(["jemalloc"], {"jemalloc": None})
     ''
     """
     return "; ".join(
@@ -305,13 +305,17 @@ def trial_runs(
     if recorded_only:
         return finished(recorded_runs(Path(folder)))
     workload, attachments = (
-        (workload, ()) if isinstance(workload, Workload) else afflicted(workload)
+        (workload, ()) if isinstance(workload, Workload) else disturbed_victim(workload)
     )
     done = [
         name for name in names if name in mitigations() and mitigations()[name].possible(workload)
     ]
     Campaign(
-        folder, cells(workload, done), rounds, seed, attachments=(*attachments, *metrics(*layers))
+        folder,
+        treatment_cells(workload, done),
+        rounds,
+        seed,
+        attachments=(*attachments, *metrics(*layers)),
     ).run()
     return finished(recorded_runs(Path(folder)))
 

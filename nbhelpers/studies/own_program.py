@@ -27,7 +27,7 @@ from ..mitigation import autopilot, explain_factor, mitigations
 from ..noise import NoiseConfig, average_noise, delta_noise
 from ..outcomes import Outcome
 from ..progress import readable
-from ..statistics import Comparison, bootstrap_interval, compare, mean_ratio, summarise
+from ..statistics import Comparison, bootstrap_interval, cell_statistics, compare, mean_ratio
 from ..tracing import Tracer, read_traces, summary
 from ..workloads import Report, Workload, program
 
@@ -561,7 +561,7 @@ class ProgramStudy:
         noise.
         """
         runs = self._undisturbed()
-        row = summarise(runs.assign(cell="all")).iloc[0]
+        row = cell_statistics(runs.assign(cell="all")).iloc[0]
         values = runs[self._judged.name]
         return Verdict(
             question,
@@ -683,7 +683,7 @@ class ProgramStudy:
         report = self.treatments
         if report.tried.empty:
             reasons = "; ".join(
-                f"{row['name']}: {row['reason']}" for _, row in report.left_out.head(3).iterrows()
+                f"{row['name']}: {row['reason']}" for _, row in report.not_tried.head(3).iterrows()
             )
             return Verdict(
                 question,

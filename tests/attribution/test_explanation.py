@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribution import Cutoff, classify, correlated_groups, explain, predictors
+from nbhelpers.attribution import Cutoff, candidate_columns, classify, correlated_groups, explain
 from nbhelpers.errors import InputError
 
 
@@ -159,7 +159,7 @@ def test_higher_is_better_is_the_mirror_image(planted):
 
 def test_consequences_by_a_mapping(planted):
     runs = planted(np.random.default_rng(4))
-    _, excluded = predictors(
+    _, excluded = candidate_columns(
         runs, consequences={"cause": "it counts ticks", "user_s": False, "noise0": True}
     )
     assert (
@@ -167,7 +167,9 @@ def test_consequences_by_a_mapping(planted):
         and "by definition" in excluded["noise0_per_s"]
     )
     assert "follows the run time" in excluded["user_s"]
-    assert "by definition" in predictors(runs, consequences=["noise0_per_s"])[1]["noise0_per_s"]
+    assert (
+        "by definition" in candidate_columns(runs, consequences=["noise0_per_s"])[1]["noise0_per_s"]
+    )
 
 
 def test_without_a_null_nothing_is_claimed(planted):
@@ -219,7 +221,7 @@ def test_the_number_of_workers_changes_nothing(planted):
 
 
 def test_consequences_and_bookkeeping_are_never_causes(planted):
-    kept, excluded = predictors(planted(np.random.default_rng(4)))
+    kept, excluded = candidate_columns(planted(np.random.default_rng(4)))
     assert "by definition" in excluded["wall_seconds"] and "by definition" in excluded["user_s"]
     assert excluded["run"] == excluded["start_ns"] == "bookkeeping"
     assert excluded["always_two"] == "does not vary"
@@ -240,7 +242,7 @@ def test_fixed_work_over_a_longer_time_is_no_cause(with_totals):
             runs |= {f"work{number}_per_s": total / seconds} | (
                 {f"work{number}": total} if with_totals else {}
             )
-        kept, excluded = predictors(pd.DataFrame(runs))
+        kept, excluded = candidate_columns(pd.DataFrame(runs))
         assert all(f"work{number}_per_s" in excluded for number in range(12))
         found.append(explain(pd.DataFrame(runs), seed=seed).found)
     assert sum(found) <= 1
@@ -258,9 +260,9 @@ def test_work_that_is_partly_fixed_is_no_cause():
             "other": random.normal(size=100),
         }
     )
-    assert {name: excluded[:16] for name, excluded in predictors(runs)[1].items()} == dict.fromkeys(
-        ["work", "work_per_s"], "its total rises "
-    )
+    assert {
+        name: excluded[:16] for name, excluded in candidate_columns(runs)[1].items()
+    } == dict.fromkeys(["work", "work_per_s"], "its total rises ")
 
 
 def test_a_lack_that_slows_is_searched_as_a_total():
@@ -284,7 +286,7 @@ def test_a_lack_that_slows_is_searched_as_a_total():
 def test_missing_whole_numbers(planted):
     runs = planted(np.random.default_rng(4))
     runs["switches"] = pd.array([None, *range(len(runs) - 1)], dtype="Int64")
-    assert predictors(runs)[0]["switches"].notna().all()
+    assert candidate_columns(runs)[0]["switches"].notna().all()
 
 
 def test_a_consequence_of_unknown_name_is_recognised():
@@ -293,7 +295,7 @@ def test_a_consequence_of_unknown_name_is_recognised():
     runs = pd.DataFrame(
         {"seconds": seconds, "cycles_in_disguise": 3e9 * seconds * random.normal(1, 0.001, 60)}
     )
-    assert "follows the run time" in predictors(runs)[1]["cycles_in_disguise"]
+    assert "follows the run time" in candidate_columns(runs)[1]["cycles_in_disguise"]
 
 
 def test_failed_runs_are_not_explained(planted):
@@ -307,7 +309,7 @@ def test_missing_counters(planted):
     runs = planted(np.random.default_rng(4))
     runs.loc[::3, "noise0_per_s"] = np.nan
     runs.loc[:3, "cause_per_s"] = np.nan
-    kept, excluded = predictors(runs)
+    kept, excluded = candidate_columns(runs)
     assert "missing in 33%" in excluded["noise0_per_s"]
     assert kept["cause_per_s"].notna().all()
 

@@ -1,10 +1,10 @@
-"""The sieve of wide tables: the same from every kind of file, against pandas' rank correlation."""
+"""The filter of wide tables: the same from every kind of file, against pandas' rank correlation."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribution import explain, sieve
+from nbhelpers.attribution import explain, filter_columns
 from nbhelpers.errors import InputError
 
 
@@ -31,7 +31,7 @@ def test_the_informative_columns_are_kept(wide, kind, tmp_path):
         wide.to_csv(source, index=False)
     elif kind == "parquet":
         wide.to_parquet(source)
-    result = sieve(source, "seconds", keep=["status"])
+    result = filter_columns(source, "seconds", keep=["status"])
     causes = {"holes", *(f"cause{number}" for number in range(5))}
     assert causes <= set(result.columns.index) and len(result.columns) <= len(causes) + 3
     assert (
@@ -62,7 +62,7 @@ def test_noise_alone_is_not_informative():
     random = np.random.default_rng(1)
     found = [
         len(
-            sieve(
+            filter_columns(
                 pd.DataFrame(random.normal(size=(200, 300)), columns=["seconds", *range(299)]),
                 "seconds",
             ).columns
@@ -73,8 +73,8 @@ def test_noise_alone_is_not_informative():
 
 
 def test_most_exclude_and_consequences(wide):
-    assert sieve(wide, "seconds", most=2).runs.shape[1] == 3
-    result = sieve(wide, "seconds", exclude=["cause0"], consequences={"cause1": True})
+    assert filter_columns(wide, "seconds", most=2).runs.shape[1] == 3
+    result = filter_columns(wide, "seconds", exclude=["cause0"], consequences={"cause1": True})
     assert not {"cause0", "cause1"} & set(result.columns.index)
 
 
@@ -90,9 +90,9 @@ def test_files_that_can_not_be_read(name, words, tmp_path):
     if name.startswith("file"):
         (tmp_path / name).write_text("x")
     with pytest.raises(InputError, match=words):
-        sieve(tmp_path / name, "seconds")
+        filter_columns(tmp_path / name, "seconds")
 
 
 def test_a_missing_outcome_is_told(wide):
     with pytest.raises(InputError, match="no column 'sconds'"):
-        sieve(wide, "sconds")
+        filter_columns(wide, "sconds")

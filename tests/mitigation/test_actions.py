@@ -12,7 +12,7 @@ import pytest
 from nbhelpers.errors import InputError, SettingError, Unavailable
 from nbhelpers.machine import settings
 from nbhelpers.measurement import run_once
-from nbhelpers.mitigation import _calls, applied, groups, mitigations, scheduling, treated
+from nbhelpers.mitigation import _calls, groups, mitigated, mitigations, scheduling, treat_workload
 from nbhelpers.mitigation.preparation import Trigger
 from nbhelpers.mitigation.settings import Setting, changeable
 from nbhelpers.workloads import nbody, program
@@ -79,11 +79,11 @@ def test_is_applied_verified_and_undone_or_says_why_not(name, binaries, nothing_
     answer = mitigations()[name].possible(workload)
     if not answer:
         with pytest.raises(Unavailable, match="can't be applied here"):
-            treated(name, workload)
+            treat_workload(name, workload)
         assert len(answer.reason) > 10
         pytest.skip(answer.reason)
     before = machine_state()
-    with applied(name, workload) as (changed, attachments):
+    with mitigated(name, workload) as (changed, attachments):
         row = run_once(changed, attachments)
     assert (row["status"], row["mitigation"]) == ("ok", name), row["message"]
     assert machine_state() == before
@@ -95,7 +95,7 @@ def test_a_setting_has_its_value_during_the_run_and_the_old_one_after_it(binarie
     if not os.access(path, os.W_OK):
         pytest.skip("this user may not change sysctls")
     before, workload = Path(path).read_text(), program(f"cat {path}", seconds=r"(?P<seconds>\d+)")
-    with applied("statistics-rarely", workload) as (changed, attachments):
+    with mitigated("statistics-rarely", workload) as (changed, attachments):
         assert Path(path).read_text() == before, "in force during runs, not between them"
         assert run_once(changed, attachments)["seconds"] == 120
     assert Path(path).read_text() == before
@@ -104,7 +104,7 @@ def test_a_setting_has_its_value_during_the_run_and_the_old_one_after_it(binarie
 def seen_by_the_program(name: str, code: str) -> str:
     """What a Python program under the mitigation prints as `seen=...`."""
     workload = program([sys.executable, "-S", "-c", code], seconds=r"seen=(?P<seconds>[\d.]+)")
-    with applied(name, workload) as (changed, attachments):
+    with mitigated(name, workload) as (changed, attachments):
         row = run_once(changed, attachments)
     assert row["status"] == "ok", row["message"]
     return f"{row['seconds']:g}"
@@ -155,13 +155,13 @@ def test_the_layout_is_the_same_in_each_run(binaries):
 def test_large_blocks_are_not_faulted_in_again(binaries):
     code = "for _ in range(8): bytearray(b'x') * 40_000_000"
     plain = program([sys.executable, "-S", "-c", code])
-    with applied("malloc-keeps-memory", plain) as (changed, attachments):
+    with mitigated("malloc-keeps-memory", plain) as (changed, attachments):
         kept = run_once(changed, attachments)
     assert kept["status"] == "ok" and kept["minor_faults"] < 0.4 * run_once(plain)["minor_faults"]
 
 
 def test_a_cool_down_is_not_timed(binaries):
-    with applied("cool-down", program("sleep 0.01")) as (changed, attachments):
+    with mitigated("cool-down", program("sleep 0.01")) as (changed, attachments):
         row = run_once(changed, attachments)
     assert row["elapsed_seconds"] > 2 > row["seconds"]
 
@@ -169,7 +169,7 @@ def test_a_cool_down_is_not_timed(binaries):
 def test_two_actions_of_one_mitigation_are_both_in_force(binaries):
     if not scheduling.Confined("one").possible() or not scheduling.Niced(-1).possible():
         pytest.skip("one CPU only, or no permission")
-    with applied([scheduling.Confined("one"), scheduling.Niced(-1)], program("sleep 0.03")) as (
+    with mitigated([scheduling.Confined("one"), scheduling.Niced(-1)], program("sleep 0.03")) as (
         changed,
         attachments,
     ):
@@ -179,9 +179,9 @@ def test_two_actions_of_one_mitigation_are_both_in_force(binaries):
 
 def test_what_can_not_be_automated_is_told_with_its_commands():
     with pytest.raises(Unavailable, match="isolcpus"):
-        treated("boot-isolation", program("true"))
+        treat_workload("boot-isolation", program("true"))
     with pytest.raises(InputError, match="no mitigation 'nonsense'"):
-        treated("nonsense", program("true"))
+        treat_workload("nonsense", program("true"))
 
 
 def test_a_setting_that_is_not_offered_or_not_there_is_refused_with_the_reason(tmp_path):

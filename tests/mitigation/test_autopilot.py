@@ -141,7 +141,7 @@ def test_goes_on_where_it_stopped_and_gives_the_same_answer(binaries, tmp_path):
     short = autopilot("sleep 0.005", 6, **arguments, recorded_only=True)
     assert (
         short.tried.empty
-        and "fewer than 1000 runs" in short.left_out.loc["malloc-keeps-memory", "reason"]
+        and "fewer than 1000 runs" in short.not_tried.loc["malloc-keeps-memory", "reason"]
     )
 
 
@@ -206,18 +206,18 @@ def test_what_can_not_be_tried_is_listed_with_the_reason(binaries, tmp_path):
         risk="none",
         candidates=["openmp-passive", "policy-fifo", "boot-isolation", "pin-threads"],
     )
-    assert report.tried.empty and set(report.left_out.index) == {
+    assert report.tried.empty and set(report.not_tried.index) == {
         "openmp-passive",
         "policy-fifo",
         "boot-isolation",
         "pin-threads",
     }
-    assert "no OpenMP runtime" in report.left_out.loc["openmp-passive", "reason"]
+    assert "no OpenMP runtime" in report.not_tried.loc["openmp-passive", "reason"]
     assert (
-        "risk is high" in report.left_out.loc["policy-fifo", "reason"]
-        and "serial" in report.left_out.loc["pin-threads", "reason"]
+        "risk is high" in report.not_tried.loc["policy-fifo", "reason"]
+        and "serial" in report.not_tried.loc["pin-threads", "reason"]
     )
-    assert "isolcpus" in report.left_out.loc["boot-isolation", "fix"]
+    assert "isolcpus" in report.not_tried.loc["boot-isolation", "fix"]
 
 
 def test_a_budget_that_is_too_small_says_how_much_is_needed(binaries, tmp_path):

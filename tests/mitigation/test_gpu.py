@@ -49,13 +49,13 @@ int nvmlDeviceSetPersistenceMode(void *gpu, unsigned mode) { (void)gpu; struct s
 RUN = """
     import os, sys
     from nbhelpers.measurement import Attachment, run_once
-    from nbhelpers.mitigation import treated
+    from nbhelpers.mitigation import treat_workload
     from nbhelpers.workloads import program
     class Told(Attachment):
         def released(self, t0_ns):
             print("during", open(os.environ["FAKE_GPU"]).read(), flush=True)
     for name in NAMES:
-        workload, attachments = treated(name, program("sleep SECONDS"))
+        workload, attachments = treat_workload(name, program("sleep SECONDS"))
         row = run_once(workload, (*attachments, Told()))
         print(row["status"], row["message"], flush=True)
 """

@@ -10,7 +10,14 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import describe_columns
-from nbhelpers.mitigation import explain_factor, factors, here, knowledge, mitigations, references
+from nbhelpers.mitigation import (
+    available_mitigations,
+    explain_factor,
+    factors,
+    knowledge,
+    mitigations,
+    references,
+)
 from nbhelpers.mitigation.knowledge import _of_metrics, factor_of, folder
 
 # Frachtenberg et al. 2026: (columns or factor, mitigations that must be among those offered)
@@ -141,7 +148,7 @@ def test_papers_have_authors_and_those_with_a_doi_a_whole_one():
 
 
 def test_what_can_be_done_here_is_a_table_with_a_reason_for_each_no():
-    table = here()
+    table = available_mitigations()
     assert (
         set(table.index) == set(mitigations())
         and (table["reason"][~table["possible"]].str.len() > 5).all()

@@ -16,12 +16,12 @@ from nbhelpers.measurement import Attachment, Campaign, Cell, finished, run_once
 from nbhelpers.mitigation import (
     NOT_IN_EFFECT,
     Treatment,
-    cells,
     groups,
     mitigations,
     preparation,
     settings,
-    treated,
+    treat_workload,
+    treatment_cells,
 )
 from nbhelpers.mitigation.inherited import NoRandomisation
 from nbhelpers.mitigation.program import Environment, Preload, find_library
@@ -109,7 +109,7 @@ def test_a_variable_that_another_allocator_ignores_is_noticed(compiled, binaries
 
 
 def test_a_variable_for_openmp_in_a_program_without_it_is_noticed(compiled, binaries):
-    applied = treated("openmp-passive", program(str(compiled / "dynamic")))
+    applied = treat_workload("openmp-passive", program(str(compiled / "dynamic")))
     row = run_once(*applied)
     assert row["status"] == NOT_IN_EFFECT and "no OpenMP runtime" in row["message"]
 
@@ -120,14 +120,14 @@ def test_a_program_that_ignores_the_pinning_of_threads_is_noticed(binaries):
         "import threading, time; threads = [threading.Thread(target=time.sleep, args=(0.2,)) for _"
         " in range(2)]; [t.start() for t in threads]"
     )
-    row = run_once(*treated([PinnedThreads()], python(code)))
+    row = run_once(*treat_workload([PinnedThreads()], python(code)))
     assert row["status"] == NOT_IN_EFFECT and "may run on all CPUs" in row["message"]
 
 
 @needs_two_cpus
 def test_an_affinity_that_the_program_changes_under_way_is_noticed(binaries):
     code = "import os, time; os.sched_setaffinity(0, range(os.cpu_count())); time.sleep(0.3)"
-    row = run_once(*treated([Confined("one")], python(code)))
+    row = run_once(*treat_workload([Confined("one")], python(code)))
     assert row["status"] == NOT_IN_EFFECT and "may run on CPUs" in row["message"]
 
 
@@ -141,7 +141,7 @@ def test_an_affinity_that_somebody_else_changes_under_way_is_noticed(binaries):
         def armed(self, pid):
             self.pid = pid
 
-    workload, attachments = treated([Confined("one")], program("sleep 0.2"))
+    workload, attachments = treat_workload([Confined("one")], program("sleep 0.2"))
     assert run_once(workload, (*attachments, Meddler()))["status"] == NOT_IN_EFFECT
 
 
@@ -149,7 +149,7 @@ def test_an_affinity_that_somebody_else_changes_under_way_is_noticed(binaries):
 def test_a_setting_that_somebody_else_changes_under_way_is_noticed_and_left_as_it_is(binaries):
     path = Path("/proc/sys/vm/stat_interval")
     old = path.read_text()
-    workload, attachments = treated(
+    workload, attachments = treat_workload(
         [Setting(str(path), "77")],
         python(f"open('{path}', 'w').write('78'); import time; time.sleep(0.2)"),
     )
@@ -179,7 +179,7 @@ def test_a_program_that_puts_its_own_layout_back_is_noticed(binaries):
     if not NoRandomisation().possible():
         pytest.skip("the personality may not be changed here")
     row = run_once(
-        *treated(
+        *treat_workload(
             [NoRandomisation()],
             python("import ctypes, time; ctypes.CDLL(None).personality(0); time.sleep(0.2)"),
         )
@@ -189,7 +189,7 @@ def test_a_program_that_puts_its_own_layout_back_is_noticed(binaries):
 
 def test_a_campaign_does_not_count_runs_without_their_mitigation(binaries, tmp_path, nothing_left):
     """It records them, tries again, and gives up with the reason."""
-    workload, attachments = treated("openmp-passive", program("sleep 0.03"))
+    workload, attachments = treat_workload("openmp-passive", program("sleep 0.03"))
     campaign = Campaign(
         tmp_path / "runs",
         [Cell("openmp-passive", workload, attachments=attachments)],
@@ -211,7 +211,9 @@ def test_treated_and_untreated_runs_are_interleaved_and_told_apart(
     runs = finished(
         Campaign(
             tmp_path,
-            cells(program(f"cat {path}", seconds=r"(?P<seconds>\d+)"), ["statistics-rarely"]),
+            treatment_cells(
+                program(f"cat {path}", seconds=r"(?P<seconds>\d+)"), ["statistics-rarely"]
+            ),
             4,
         ).run()
     )
@@ -230,20 +232,20 @@ def test_treated_and_untreated_runs_are_interleaved_and_told_apart(
 
 def test_a_mitigation_that_is_not_possible_says_so_before_anything_is_run():
     with pytest.raises(Unavailable, match="there is no library nonsense"):
-        treated([Preload("nonsense")], program("true"))
+        treat_workload([Preload("nonsense")], program("true"))
 
 
 KILLED = """
     import sys, time
     from nbhelpers.measurement import Attachment, run_once
-    from nbhelpers.mitigation import groups, preparation, settings, treated
+    from nbhelpers.mitigation import groups, preparation, settings, treat_workload
     from nbhelpers.workloads import program
 
     class Told(Attachment):
         def released(self, t0_ns):
             print("running", flush=True)
 
-    workload, attachments = treated(ACTIONS, program("sleep 30"))
+    workload, attachments = treat_workload(ACTIONS, program("sleep 30"))
     run_once(workload, (*attachments, Told()))
 """
 

@@ -15,7 +15,7 @@ from nbhelpers.report import (
     figure_quantile_shift,
     figure_stopping,
 )
-from nbhelpers.statistics import compare, course_of, quantile_effect, replayed_rules
+from nbhelpers.statistics import compare, evaluate_rules, quantile_effect, running_statistic
 
 from .test_figures import check_inside, points, said_instead
 
@@ -94,7 +94,7 @@ def test_an_attribution_where_higher_is_better():
 
 def test_stopping_rules_are_drawn_where_they_stop_hollow_where_they_did_not():
     values = np.random.default_rng(5).normal(1, 0.05, 60)
-    stops, course = replayed_rules(values), course_of(values, every=5)
+    stops, course = evaluate_rules(values), running_statistic(values, every=5)
     figure = figure_stopping(course, stops, "CV")
     upper, lower = figure.axes
     assert [text.get_text() for text in lower.get_yticklabels()] == stops["rule"].tolist()

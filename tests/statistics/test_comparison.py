@@ -10,8 +10,8 @@ from nbhelpers.statistics import (
     adjusted_effect,
     bootstrap_interval,
     bootstrap_ratio,
+    cell_statistics,
     compare,
-    summarise,
 )
 
 
@@ -111,12 +111,12 @@ def test_comparison_shows_itself():
 
 def test_summary_of_cells():
     runs = pd.DataFrame({"cell": ["b", "a"] * 10, "seconds": np.arange(20.0) + 1, "status": "ok"})
-    table = summarise(runs)
+    table = cell_statistics(runs)
     assert list(table.index) == ["b", "a"] and table.loc["a", "runs"] == 10
     assert table.loc["b", "mean"] == pytest.approx(runs.loc[runs["cell"] == "b", "seconds"].mean())
     assert (table["mean_low"] < table["mean"]).all() and (table["mean"] < table["mean_high"]).all()
     with pytest.raises(InputError, match="no column 'cel'"):
-        summarise(runs, by="cel")
+        cell_statistics(runs, by="cel")
 
 
 def test_of_a_campaign_that_grew_only_what_was_measured_together_is_compared():

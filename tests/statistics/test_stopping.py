@@ -22,8 +22,8 @@ from nbhelpers.statistics.stopping import (
     RareMode,
     RelativeStandardError,
     Rule,
+    evaluate_rule,
     percentile_interval,
-    replay,
 )
 
 
@@ -35,15 +35,15 @@ def normal(seed=0, sd=0.1, count=600):
 def test_every_rule_stops_sooner_or_later_and_says_why(name):
     rule = RULES[name]
     assert isinstance(rule, Rule)
-    result = replay(rule, normal(count=700), every=10)
+    result = evaluate_rule(rule, normal(count=700), every=10)
     assert result.stopped and result.runs > 0 and len(result.reason) > 5
     assert not rule.decide(normal(count=3), 0.1).stop
 
 
 def test_count_and_duration():
-    assert replay(Count(17), normal()).runs == 17
-    assert replay(Duration(10), np.full(100, 0.5)).runs == 20
-    assert replay(Duration(10), np.full(100, 0.5), seconds=np.ones(100)).runs == 10
+    assert evaluate_rule(Count(17), normal()).runs == 17
+    assert evaluate_rule(Duration(10), np.full(100, 0.5)).runs == 20
+    assert evaluate_rule(Duration(10), np.full(100, 0.5), seconds=np.ones(100)).runs == 10
 
 
 def test_the_standard_error_stops_where_its_formula_does():
@@ -51,7 +51,7 @@ def test_the_standard_error_stops_where_its_formula_does():
     expected = next(
         n for n in range(10, 600) if values[:n].std(ddof=1) / np.sqrt(n) <= 0.01 * values[:n].mean()
     )
-    assert replay(RelativeStandardError(0.01), values).runs == expected
+    assert evaluate_rule(RelativeStandardError(0.01), values).runs == expected
 
 
 def test_the_confidence_interval_stops_where_students_does():
@@ -60,7 +60,7 @@ def test_the_confidence_interval_stops_where_students_does():
         n: t.ppf(0.975, n - 1) * values[:n].std(ddof=1) / np.sqrt(n) / values[:n].mean()
         for n in range(10, 600)
     }
-    assert replay(ConfidenceInterval(0.02), values).runs == next(
+    assert evaluate_rule(ConfidenceInterval(0.02), values).runs == next(
         n for n in halves if halves[n] <= 0.02
     )
 
@@ -71,8 +71,8 @@ def test_dependent_runs_count_for_less():
     for place in range(1, 1500):
         values[place] = 0.9 * values[place - 1] + random.normal(0, 0.05)
     values += 1
-    plain = replay(ConfidenceInterval(0.03), values, every=5).runs
-    blocks = replay(BlockBootstrap(0.03), values, every=5).runs
+    plain = evaluate_rule(ConfidenceInterval(0.03), values, every=5).runs
+    blocks = evaluate_rule(BlockBootstrap(0.03), values, every=5).runs
     assert blocks > 3 * plain
 
 
@@ -104,7 +104,7 @@ def test_the_percentile_interval_has_no_upper_end_of_few_runs():
 )
 def test_a_rare_mode_would_have_been_seen(weight, times, probability, runs):
     rule = RareMode(weight, times, probability)
-    assert rule.runs == runs == replay(rule, np.ones(1000)).runs
+    assert rule.runs == runs == evaluate_rule(rule, np.ones(1000)).runs
     assert (
         1 - binom.cdf(times - 1, runs, weight)
         >= probability
@@ -117,15 +117,15 @@ def test_the_rule_for_tails_has_seen_the_tail():
     for seed in range(30):
         random = np.random.default_rng(seed)
         values = random.normal(1, 0.01, 1500) * np.where(random.random(1500) < 0.05, 1.5, 1)
-        stopped = replay(stopping.for_tails(0.15), values, every=10)
+        stopped = evaluate_rule(stopping.for_tails(0.15), values, every=10)
         stops.append((values[: stopped.runs] > 1.25).sum())
     assert np.mean(np.array(stops) >= 3) > 0.9
 
 
 def test_halves_of_a_drifting_record_never_agree():
     drifting = np.linspace(1, 2, 400)
-    assert not replay(KolmogorovSmirnov(0.1), drifting, every=20).stopped
-    assert replay(KolmogorovSmirnov(0.1), normal(), every=20).stopped
+    assert not evaluate_rule(KolmogorovSmirnov(0.1), drifting, every=20).stopped
+    assert evaluate_rule(KolmogorovSmirnov(0.1), normal(), every=20).stopped
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,9 @@ def test_the_adaptive_rule_names_the_kind(kind, values):
 
 
 def test_the_adaptive_rule_waits_for_a_tail_that_it_has_not_seen():
-    assert replay(Adaptive(), normal(sd=0.01, count=300)).runs == RareMode(0.05, 2).runs == 93
+    assert (
+        evaluate_rule(Adaptive(), normal(sd=0.01, count=300)).runs == RareMode(0.05, 2).runs == 93
+    )
 
 
 def test_rules_combine():
@@ -157,11 +159,11 @@ def test_rules_combine():
 
 
 def test_a_record_that_ends_first_says_so():
-    assert replay(Count(50), normal(count=20)) == stopping.Replay(
+    assert evaluate_rule(Count(50), normal(count=20)) == stopping.RuleEvaluation(
         20, "the record ended first: 20 of 50 runs", False
     )
     with pytest.raises(InputError, match="no runs"):
-        replay(Count(), [])
+        evaluate_rule(Count(), [])
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4])

@@ -8,17 +8,17 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import describe_columns, finished
-from nbhelpers.studies import candidates
+from nbhelpers.studies import choose_mitigations
 from nbhelpers.studies.known_causes import (
     cause_campaign,
     causes,
     describe_causes,
-    not_planted,
+    not_planted_sentences,
     score_causes,
     score_nothing,
     score_sentences,
 )
-from nbhelpers.studies.known_causes.catalogue import plantable
+from nbhelpers.studies.known_causes.catalogue import planting_error
 from nbhelpers.studies.known_causes.scores import shows
 
 # what shows each cause without a doubt, whatever the load of the machine: column, and how much more
@@ -38,8 +38,8 @@ SIGNS = {
 
 
 def planted(name, tmp_path, runs=4):
-    if reason := plantable(name):
-        pytest.skip(f"{name} can't be planted here: {reason}")
+    if error := planting_error(name):
+        pytest.skip(f"{name} can't be planted here: {error.what}")
     return finished(cause_campaign(tmp_path, name, runs).run())
 
 
@@ -80,11 +80,11 @@ def test_what_was_not_planted_is_said_with_the_reason_and_the_command(monkeypatc
     monkeypatch.setattr(
         "nbhelpers.studies.known_causes.catalogue.may_realtime", lambda priority: False
     )
-    assert not_planted(["fifo-bursts", "cpu-hog"], {"cpu-hog": pd.DataFrame()}) == [
+    assert not_planted_sentences(["fifo-bursts", "cpu-hog"], {"cpu-hog": pd.DataFrame()}) == [
         "Not planted: fifo-bursts, this user may not use SCHED_FIFO (run as root, or: ulimit -r"
         " 99)."
     ]
-    assert not_planted(["cpu-hog"], {"cpu-hog": pd.DataFrame()}) == []
+    assert not_planted_sentences(["cpu-hog"], {"cpu-hog": pd.DataFrame()}) == []
 
 
 def test_a_campaign_needs_whole_blocks_and_a_cause_that_exists(tmp_path):
@@ -188,13 +188,15 @@ def test_candidates_are_decided_once_and_kept(tmp_path, binaries):
     from nbhelpers.studies.known_causes import explained_cause
 
     explanation = explained_cause(invented("minor_faults"))
-    first = candidates(tmp_path / "kept.csv", explanation, "slow-path", otherwise="cpu-contention")
+    first = choose_mitigations(
+        tmp_path / "kept.csv", explanation, "slow-path", otherwise="cpu-contention"
+    )
     assert (
         set(first["factor"]) == {"page-faults"}
         and first["tried"].dtype == bool
         and "malloc-keeps-memory" in set(first["mitigation"])
     )
-    assert candidates(
+    assert choose_mitigations(
         tmp_path / "kept.csv",
         explanation,
         "slow-path",
@@ -204,12 +206,12 @@ def test_candidates_are_decided_once_and_kept(tmp_path, binaries):
     kept = (tmp_path / "kept.csv").read_text()
     (tmp_path / "kept.csv").write_text(kept.replace("True", "False"))
     none = explained_cause(invented("retries"))
-    again = candidates(tmp_path / "kept.csv", none, "slow-path", otherwise="cpu-contention")
+    again = choose_mitigations(tmp_path / "kept.csv", none, "slow-path", otherwise="cpu-contention")
     assert again.equals(first) and (tmp_path / "kept.csv").read_text() == kept, (
         "what can be tried is looked up anew, the factor stays"
     )
     with pytest.raises(InputError, match="no mitigations were chosen"):
-        candidates(
+        choose_mitigations(
             tmp_path / "none.csv",
             explanation,
             "slow-path",

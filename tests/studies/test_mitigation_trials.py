@@ -8,19 +8,19 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import run_once
-from nbhelpers.mitigation import treated
+from nbhelpers.mitigation import treat_workload
 from nbhelpers.statistics import compare
 from nbhelpers.studies import (
     compare_trials,
-    forgetful,
-    left_out,
     matrix_product,
-    may_help,
+    mitigations_against,
+    program_with_slow_path,
     published_product,
     trial_runs,
     trial_sentence,
     trial_statistics,
     trial_table,
+    untried_sentence,
 )
 from nbhelpers.workloads import program
 
@@ -122,21 +122,21 @@ def test_nothing_tried_is_no_failure_and_says_what_is_missing(monkeypatch):
     compared = compare_trials(runs[runs["cell"] == "baseline"])
     assert compared == {} and len(trial_table(compared)) == len(trial_statistics(compared)) == 0
     assert trial_sentence(trial_table(compared), "Test") == "Test: no mitigation was tried."
-    told = left_out(["jemalloc", "tcmalloc"], compared, matrix_product(100))
+    told = untried_sentence(["jemalloc", "tcmalloc"], compared, matrix_product(100))
     assert (
         "jemalloc was left out: there is no library jemalloc here (apt-get install libjemalloc2)"
         in told
         and "tcmalloc was left out" in told
     )
-    assert left_out(["jemalloc", "useless"], compare_trials(runs)) == ""
+    assert untried_sentence(["jemalloc", "useless"], compare_trials(runs)) == ""
 
 
 def test_what_may_help_says_why_the_rest_is_not_tried():
-    table = may_help("minor_faults_per_s", program("true")).set_index("mitigation")
+    table = mitigations_against("minor_faults_per_s", program("true")).set_index("mitigation")
     assert not table.loc["prefault", "tried"] and "automated" in table.loc["prefault", "reason"]
     assert (table["tried"] == (table["reason"] == "")).all()
     with pytest.raises(InputError, match="no risk"):
-        may_help("page-faults", program("true"), risk="much")
+        mitigations_against("page-faults", program("true"), risk="much")
 
 
 def test_the_matrix_product_times_the_product_alone(tmp_path):
@@ -146,20 +146,20 @@ def test_the_matrix_product_times_the_product_alone(tmp_path):
         matrix_product(1)
 
 
-def test_the_forgetful_program_faults_its_memory_anew_in_some_runs_and_not_where_that_is_mended(
+def test_a_slow_path_faults_its_memory_anew_in_some_runs_and_not_with_a_mitigation(
     binaries,
 ):
-    faults = np.array([run_once(forgetful(100))["minor_faults"] for _ in range(16)])
+    faults = np.array([run_once(program_with_slow_path(100))["minor_faults"] for _ in range(16)])
     many, pages = faults > faults.mean(), 100 * 64  # of 4 KiB
     assert (
         np.ptp(faults) > 0.9 * pages
         and np.ptp(faults[many]) < 0.1 * pages
         and np.ptp(faults[~many]) < 0.1 * pages
     )
-    workload, attachments = treated("malloc-keeps-memory", forgetful(100))
+    workload, attachments = treat_workload("malloc-keeps-memory", program_with_slow_path(100))
     rows = [run_once(workload, attachments) for _ in range(8)]
     assert {row["status"] for row in rows} == {"ok"} and np.ptp(
         [row["minor_faults"] for row in rows]
     ) < 0.1 * pages
     with pytest.raises(InputError, match="at least one"):
-        forgetful(0)
+        program_with_slow_path(0)

@@ -12,7 +12,7 @@ from nbhelpers.errors import RunError, Unavailable
 from nbhelpers.machine import leftovers, settings
 from nbhelpers.measurement import finished
 from nbhelpers.studies.known_causes import cause_campaign, planting
-from nbhelpers.studies.known_causes.catalogue import plantable
+from nbhelpers.studies.known_causes.catalogue import planting_error
 from nbhelpers.studies.known_causes.planting import FILE_BYTES, VictimFile
 
 REPOSITORY = Path(__file__).parents[2]
@@ -161,8 +161,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
 
 def test_a_torn_file_of_an_earlier_campaign_does_not_shorten_the_runs(binaries, tmp_path, path):
     """100 kB left of 16 MiB were trusted: 8 of 8 runs ok, in a thousandth of their time."""
-    if reason := plantable("dropped-cache"):
-        pytest.skip(f"it can't be planted here: {reason}")
+    if error := planting_error("dropped-cache"):
+        pytest.skip(f"it can't be planted here: {error.what}")
     path.write_bytes(os.urandom(100_000))
     path.chmod(0o600)
     sizes = []

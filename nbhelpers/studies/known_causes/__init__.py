@@ -2,26 +2,26 @@
 
 from .catalogue import (
     Cause,
-    afflicted,
     cause_campaign,
     cause_runs,
     causes,
     describe_causes,
-    not_planted,
-    refused,
+    disturbed_victim,
+    not_planted_sentences,
+    planting_error,
 )
 from .scores import explained_cause, score_causes, score_nothing, score_sentences
 
 __all__ = [
     "Cause",
-    "afflicted",
+    "disturbed_victim",
     "cause_campaign",
     "cause_runs",
     "causes",
     "describe_causes",
     "explained_cause",
-    "not_planted",
-    "refused",
+    "not_planted_sentences",
+    "planting_error",
     "score_causes",
     "score_nothing",
     "score_sentences",

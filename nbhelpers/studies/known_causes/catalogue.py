@@ -19,7 +19,7 @@ from ...machine import leftovers
 from ...measurement import Attachment, Campaign, Cell, metrics, recorded_runs
 from ...mitigation.action import Action
 from ...mitigation.inherited import NoHugePages
-from ...mitigation.treatment import treated
+from ...mitigation.treatment import treat_workload
 from ...noise import NoiseConfig, stressor_noise
 from ...workloads import Workload, binary_folder
 from .planting import CpuQuota, DroppedFile, Planted, ShakenAffinity, VictimFile
@@ -141,7 +141,7 @@ def _shaken(at: Planting) -> tuple:
 
 
 def _acts(*actions: Action) -> Callable[[Planting], tuple]:
-    return lambda at: tuple(treated(actions, at.workload))
+    return lambda at: tuple(treat_workload(actions, at.workload))
 
 
 def _returned_memory(at: Planting) -> tuple:
@@ -405,11 +405,11 @@ def cause_runs(
     return {
         name: cause_campaign(Path(folder) / name, name, runs, seed, layers).run()
         for name in names
-        if plantable(name) is None
+        if planting_error(name) is None
     }
 
 
-def afflicted(name: str) -> tuple[Workload, tuple[Attachment, ...]]:
+def disturbed_victim(name: str) -> tuple[Workload, tuple[Attachment, ...]]:
     """The victim of a cause and the attachments that disturb every run of it: something to try
     mitigations on.
 
@@ -427,13 +427,7 @@ def afflicted(name: str) -> tuple[Workload, tuple[Attachment, ...]]:
     )
 
 
-def plantable(name: str) -> str | None:
-    """Why a cause cannot be planted here; None: it can."""
-    refusal = refused(name)
-    return refusal.what if refusal else None
-
-
-def refused(name: str) -> NoisebookError | None:
+def planting_error(name: str) -> NoisebookError | None:
     """The error that planting a cause here would end in; None: it can be planted."""
     cause = _known(name)
     try:
@@ -443,7 +437,7 @@ def refused(name: str) -> NoisebookError | None:
     return None
 
 
-def not_planted(names: Sequence[str], planted: Mapping[str, pd.DataFrame]) -> list[str]:
+def not_planted_sentences(names: Sequence[str], planted: Mapping[str, pd.DataFrame]) -> list[str]:
     """A sentence on each cause of which there are no runs: why, and the command that would change
     that.
 
@@ -454,7 +448,7 @@ def not_planted(names: Sequence[str], planted: Mapping[str, pd.DataFrame]) -> li
     planted
         What it returned.
     """
-    missing = {name: refused(name) for name in names if name not in planted}
+    missing = {name: planting_error(name) for name in names if name not in planted}
     return [f"Not planted: {name}, {_told(refusal)}." for name, refusal in missing.items()]
 
 

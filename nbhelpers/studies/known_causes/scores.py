@@ -49,7 +49,7 @@ def explained_cause(runs: pd.DataFrame, seed: int = 0, **options: object) -> Exp
     runs
         Of `cause_campaign`, or any other runs table.
     seed, options
-        Of `attribute.explain`.
+        Of `explain`.
     """
     return explain(rates(finished(runs)), seed=seed, consequences=consequences(), **options)
 

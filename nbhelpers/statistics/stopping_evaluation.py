@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..errors import InputError
 from .bootstrap import as_statistic, as_values, bootstrap_interval
-from .stopping import RULES, Rule, replay
+from .stopping import RULES, Rule, evaluate_rule
 
 REPLAY_COLUMNS = [
     "rule",
@@ -27,7 +27,7 @@ COURSE_COLUMNS = ["runs", "value", "low", "high"]
 _FIRST, _REPEATS = 10, 500  # runs of the first interval; resamples of each
 
 
-def replayed_rules(
+def evaluate_rules(
     values: Sequence[float],
     statistic: str = "cv",
     rules: Mapping[str, Rule] = RULES,
@@ -69,7 +69,7 @@ def replayed_rules(
     whole = float(function(values, axis=0)), float(values.mean())
     rows = []
     for name, rule in rules.items():
-        stop = replay(rule, values, seconds, min(every, values.size))
+        stop = evaluate_rule(rule, values, seconds, min(every, values.size))
         count = max(stop.runs, 2)  # a single run has neither spread nor interval
         low, high = bootstrap_interval(values[:count], statistic, seed, repeats=_REPEATS)
         value, mean = float(function(values[:count], axis=0)), float(values[:count].mean())
@@ -91,8 +91,10 @@ def replayed_rules(
     )
 
 
-def replay_sentence(stops: pd.DataFrame, runs: int, what: str = "coefficient of variation") -> str:
-    """The table of `replayed_rules` in a sentence; `runs` in the record, `what` the statistic is."""
+def stopping_sentence(
+    stops: pd.DataFrame, runs: int, what: str = "coefficient of variation"
+) -> str:
+    """The table of `evaluate_rules` in a sentence; `runs` in the record, `what` the statistic is."""
     done = stops[stops["stopped"]]
     if done.empty:
         return f"None of {len(stops)} stopping rules stops within {runs} runs."
@@ -104,7 +106,7 @@ def replay_sentence(stops: pd.DataFrame, runs: int, what: str = "coefficient of 
     )
 
 
-def course_of(
+def running_statistic(
     values: Sequence[float], statistic: str = "cv", every: int = 1, seed: int = 0
 ) -> pd.DataFrame:
     """A statistic and its interval as the runs came in.
@@ -112,7 +114,7 @@ def course_of(
     Parameters
     ----------
     values, statistic, every, seed
-        Of `replayed_rules`.
+        Of `evaluate_rules`.
 
     Returns
     -------
@@ -121,7 +123,7 @@ def course_of(
     Raises
     ------
     InputError
-        See `replayed_rules`.
+        See `evaluate_rules`.
     """
     values, function = as_values(values), as_statistic(statistic)
     _check(every)
