@@ -7,16 +7,27 @@ and never measures (`record` is how it was measured). Computed: build/PROFILE/re
 installed package has no build folder: `nbhelpers.places.results` says what takes its place.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import InputError
 from .files import read_json, write_json
 from .places import how_to, is_installed, results, shipped
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+    from pandas import DataFrame
+
+    from .report import Figure, Table
+
 NOTEBOOKS = shipped() / "notebooks"
+# A paragraph of a notebook's text such as: **Table `runs`.** Runs by configuration and status.
+_CAPTION = re.compile(r"^\*\*(?:Table|Figure) `([\w-]+)`\.\*\* (.+?)(?=\n\s*\n|\Z)", re.M | re.S)
 _MOST_BYTES = 2**20  # of a file that may hold notes
 STARTER = "01-your-program"  # for one's own program: no stage of the paper
 PROFILES = ("smoke", "quick", "full", "record", "recorded")
@@ -118,11 +129,58 @@ class Study:
         ]
         return pandas.DataFrame(rows, columns=["property", "value"])
 
-    def found(self) -> "Found":
-        """A place at the top of the page for what was found; filled in at the end, when it is
-        known.
+    def table(
+        self,
+        frame: "DataFrame",
+        name: str,
+        published: "DataFrame | None" = None,
+        formats: Mapping[str, str] | None = None,
+        why: str = "",
+        note: str = "",
+    ) -> "Shown":
+        """Save a table with the results of this stage and show it; the paper repeats it.
+
+        Its caption stands in the text of the notebook: see `captions`.
+
+        Parameters
+        ----------
+        frame, name, published, formats, why
+            As in `nbhelpers.report.save_table`.
+        note
+            What the caption cannot know before the data are there, such as how many runs there
+            are; shown beneath the table, and after the caption in the paper.
         """
-        return Found(self)
+        from .report import save_table
+
+        caption = self.caption(name)
+        whole = f"{caption} {note}".strip()
+        record = save_table(frame, name, whole, self.results, published, formats, why)
+        return Shown(record, record.caption.removeprefix(caption).strip())
+
+    def figure(self, drawing: "Drawing", name: str, data: "DataFrame", note: str = "") -> "Shown":
+        """Save a figure with the results of this stage and show it; the paper repeats it.
+
+        Its caption stands in the text of the notebook: see `captions`.
+
+        Parameters
+        ----------
+        drawing, name, data
+            As in `nbhelpers.report.save_figure`.
+        note
+            As in `table`.
+        """
+        from .report import save_figure
+
+        caption = f"{self.caption(name)} {note}".strip()
+        return Shown(save_figure(drawing, name, caption, data, self.results), note)
+
+    def caption(self, name: str) -> str:
+        """The caption of a table or figure; its name, where the notebook's text has none."""
+        return captions(self.stage).get(name, f"{name[0].upper()}{name[1:]}.".replace("-", " "))
+
+    def text(self, *sentences: str) -> "Text":
+        """Sentences that were computed from the data, to stand beneath what they read."""
+        return Text(sentences)
 
     def grown(self) -> list[str]:
         """How the data came about, where that took more than one go: what was added later, what was
@@ -133,17 +191,40 @@ class Study:
             for path in sorted(self.data.rglob("*.json"))
             if "aside" not in path.relative_to(self.data).parts
         ]
-        kept = {path: read_json(path) for path in files if path.stat().st_size < _MOST_BYTES}
+        records = {path: read_json(path) for path in files if path.stat().st_size < _MOST_BYTES}
         return [
             f"{path.parent.name if path.name == 'campaign.json' else path.stem}, {note}"
-            for path, record in kept.items()
+            for path, record in records.items()
             if isinstance(record, dict)
             for note in record.get("notes", [])
         ]
 
-    def header(self) -> "Header":
-        """What stands at the top of the page: what was replaced by what, machine, profile."""
-        return Header(self)
+    def header(self) -> "Findings":
+        """Show the top of the page: what was replaced by what, machine, profile.
+
+        Returns
+        -------
+        The place beneath it for what was found, filled in at the end, when it is known.
+        """
+        from IPython.display import display
+
+        display(Header(self))
+        return Findings(self)
+
+
+def captions(stage: str) -> dict[str, str]:
+    """Captions of a notebook's tables and figures, by name, as its text has them.
+
+    Each is a paragraph that begins with ``**Table `NAME`.**`` or ``**Figure `NAME`.**``.
+    """
+    path = NOTEBOOKS / f"{stage}.ipynb"
+    cells = read_json(path)["cells"] if path.exists() else []
+    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return {
+        name: " ".join(caption.split())
+        for text in texts
+        for name, caption in _CAPTION.findall(text)
+    }
 
 
 @dataclass(frozen=True)
@@ -191,7 +272,36 @@ def _readable(value: object) -> str:
     return "none" if value in (None, "") else str(value)
 
 
-class Found:
+@dataclass(frozen=True)
+class Shown:
+    """A saved table or figure on the page of its notebook, where the caption stands in the text."""
+
+    record: "Figure | Table"
+    note: str = ""
+
+    def __repr__(self) -> str:
+        return repr(self.record)
+
+    def _repr_html_(self) -> str:
+        return self.record.to_html(caption=self.note)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Sentences that were computed from the data; ``**bold**`` parts are shown bold."""
+
+    sentences: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences)
+
+    def _repr_html_(self) -> str:
+        from .report import found_html
+
+        return found_html(self.sentences)
+
+
+class Findings:
     """What a notebook found, in one to three sentences, shown above the work that found it."""
 
     def __init__(self, study: Study):
@@ -203,9 +313,9 @@ class Found:
             display_id=True,
         )
 
-    def tell(self, *sentences: str) -> None:
-        """Show the sentences at the top of the page, with how the data grew, and keep them for the
-        paper.
+    def show(self, *sentences: str) -> None:
+        """Show the sentences at the top of the page, with how the data grew, and write them down
+        for the paper.
         """
         from IPython.display import HTML
 

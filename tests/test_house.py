@@ -182,45 +182,6 @@ def test_no_module_imports_from_a_stage_after_it(path):
     assert not later, f"{own} imports from {later}"
 
 
-def cells(path: Path, kind: str = "code") -> list[dict]:
-    return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == kind]
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-class TestNotebook:
-    def test_has_no_outputs_and_no_counts(self, path):
-        assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells(path))
-
-    def test_has_one_parameters_cell_of_typed_explained_literals(self, path):
-        tagged = [cell for cell in cells(path) if "parameters" in cell["metadata"].get("tags", [])]
-        assert len(tagged) == 1
-        for line in "".join(tagged[0]["source"]).splitlines():
-            assert re.fullmatch(r"\w+: [\w\[\], |]+ = .+?  # .+", line), line
-
-    def test_holds_no_logic(self, path):
-        code = cells(path)
-        assert len(code) <= 30
-        for cell in code:
-            source = "".join(cell["source"])
-            kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Try, ast.Lambda)
-            assert not any(isinstance(node, kinds) for node in ast.walk(ast.parse(source))), source
-            assert len([line for line in source.splitlines() if line.strip()]) <= 15, source
-
-    def test_says_its_question_what_it_does_not_show_and_where_to_go(self, path):
-        text = ["".join(cell["source"]) for cell in cells(path, "markdown")]
-        assert re.match(r"# .+\?", text[0]), "the title is the question that the notebook answers"
-        assert any(part.startswith("## What this does not show") for part in text)
-        assert ".ipynb)" in text[0] + text[1], "links to the notebooks before and after"
-
-    def test_its_links_lead_somewhere(self, path):
-        for cell in cells(path, "markdown"):
-            for target in re.findall(r"\]\(([^)#:]+)\)", "".join(cell["source"])):
-                assert (path.parent / target).exists(), target
-
-    def test_runs_on_the_projects_kernel(self, path):
-        assert json.loads(path.read_text())["metadata"]["kernelspec"]["name"] == "python3"
-
-
 def test_nothing_committed_is_large_or_names_a_registry_or_a_machine():
     hosts = re.compile(rb"pypi\.org|files\.pythonhosted|conda\.anaconda\.org|/root/|/home/[a-z]")
     for path in tracked():

@@ -60,15 +60,16 @@ class Figure:
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def to_html(self, label: str = "") -> str:
+    def to_html(self, label: str = "", caption: str | None = None) -> str:
         """The picture, embedded, with its caption beneath; `label` (such as "Figure 3") comes
-        before the caption.
+        before the caption. Another `caption` may stand in its place, or none ("").
         """
+        shown = self.caption if caption is None else caption
         data = base64.b64encode((self.folder / f"{self.name}.png").read_bytes()).decode()
         return (
             f'<figure class="noisebook" id="{self.name}"><img alt="{html.escape(self.caption)}" '
             f'style="width:{self.width_in}in;max-width:100%" src="data:image/png;base64,{data}">'
-            f"<figcaption>{_labelled(label, self.caption)}</figcaption></figure>"
+            f"{_figcaption(label, shown)}</figure>"
         )
 
 
@@ -100,18 +101,20 @@ class Table:
         without = len(table) == 1 and str(table.iloc[0, 0]).startswith(NO_ROWS)
         return table.iloc[:0] if without else table
 
-    def to_html(self, label: str = "") -> str:
-        """The table with its caption above; `label` (such as "Table 1") comes before the caption."""
+    def to_html(self, label: str = "", caption: str | None = None) -> str:
+        """The table with its caption above; `label` (such as "Table 1") comes before the caption.
+        Another `caption` may stand in its place, or none ("").
+        """
+        shown = self.caption if caption is None else caption
         body = (self.folder / f"{self.name}.html").read_text(encoding="utf-8")
         return (
-            '<figure class="noisebook"'
-            f' id="{self.name}"><figcaption>{_labelled(label, self.caption)}</figcaption>'
-            f"{body}</figure>"
+            f'<figure class="noisebook" id="{self.name}">{_figcaption(label, shown)}{body}</figure>'
         )
 
 
-def _labelled(label: str, caption: str) -> str:
-    return (f"<b>{html.escape(label)}.</b> " if label else "") + html.escape(caption)
+def _figcaption(label: str, caption: str) -> str:
+    name = f"<b>{html.escape(label)}.</b> " if label else ""
+    return f"<figcaption>{name}{html.escape(caption)}</figcaption>" if name or caption else ""
 
 
 def save_figure(

@@ -4,6 +4,7 @@ One's own program, Persson et al. 2025, Cui et al. 2023, planted anomalies, wors
 trials are here; `known_causes` and `scale` are packages of their own.
 """
 
+from .baseline import Baseline, delta_table, traced_runs
 from .cui import (
     FAMILIES,
     benchmark_names,
@@ -75,6 +76,13 @@ from .planted_anomalies import (
     planted_sentences,
     planted_table,
     traced_configs,
+)
+from .sentences import (
+    absent_sentences,
+    anomaly_sentence,
+    delta_sentences,
+    detour_sentence,
+    mode_sentences,
 )
 from .tables import (
     comparable_rows,
@@ -190,4 +198,12 @@ __all__ = [
     "worst_sentences",
     "worst_table",
     "worst_traces",
+    "Baseline",
+    "delta_table",
+    "traced_runs",
+    "absent_sentences",
+    "anomaly_sentence",
+    "delta_sentences",
+    "detour_sentence",
+    "mode_sentences",
 ]

@@ -1,0 +1,94 @@
+"""Sentences that the pages of single stages read off their tables: numbers with unit and count.
+
+Owns words only; what the larger studies found is said beside their tables.
+"""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from ..noise import NoiseConfig
+
+MERGES = ("improved", "pessimistic", "compat")
+
+
+def detour_sentence(detours: pd.DataFrame) -> str:
+    """How much time a loop lost on the CPUs of this machine.
+
+    Parameters
+    ----------
+    detours
+        Of `record_detours`.
+    """
+    lost = detours.attrs
+    return (
+        f"A loop lost **{lost['overhead']:.2%}** of its time to {len(detours)} detours in"
+        f" {lost['seconds']:.1f} s on each of {lost['cpus']} CPUs; the longest took"
+        f" **{detours['duration_ns'].max() / 1e3:.0f} µs**."
+    )
+
+
+def delta_sentences(delta: pd.DataFrame, events: pd.DataFrame, traced: pd.DataFrame) -> list[str]:
+    """How slow the chosen run was, and what the subtraction leaves of its noise.
+
+    Parameters
+    ----------
+    delta
+        Of `delta_noise`.
+    events, traced
+        Noise events and runs table that it was made of.
+    """
+    run, seconds = delta.attrs["run"], delta.attrs["seconds"]
+    noise_ms = events.loc[events["run"] == run, "duration_ns"].sum() / 1e6
+    merged_ms = {
+        merge: NoiseConfig.from_events(delta, merge=merge).summary()["total_ms"].sum()
+        for merge in MERGES
+    }
+    totals = ", ".join(f"{total:.2f} ms ({merge} merge)" for merge, total in merged_ms.items())
+    place = "the slowest" if seconds >= traced["seconds"].max() else "chosen"
+    return [
+        f"Run **{run}** was {place}: {seconds:.4f} s,"
+        f" {seconds / traced['seconds'].mean() - 1:+.1%} against the mean of {len(traced)}"
+        " traced runs.",
+        f"Its events sum to {noise_ms:.2f} ms; the delta keeps"
+        f" {delta['duration_ns'].sum() / 1e6:.2f} ms in {len(delta)} events.",
+        f"To be injected: {totals}.",
+    ]
+
+
+def anomaly_sentence(anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame) -> str:
+    """The run time of the anomaly, of its replays and of undisturbed runs."""
+    return (
+        f"The anomaly took {anomaly_seconds:.4f} s; its replay took"
+        f" {injected['seconds'].mean():.4f} s on average (n = {len(injected)}), the undisturbed"
+        f" program {baseline['seconds'].mean():.4f} s (n = {len(baseline)})."
+    )
+
+
+def mode_sentences(replays: pd.DataFrame) -> list[str]:
+    """How far the replays of each mode were from their anomalies, beside the published 8.57 %.
+
+    Parameters
+    ----------
+    replays
+        Of `replay_table`.
+    """
+    return [
+        f"Replays in mode {mode} were off by {rows['accuracy_percent'].mean():.1f} % on average"
+        f" ({len(rows)} traces, {rows['undisturbed_percent'].mean():.1f} % without any noise;"
+        " 8.57 % in the paper)."
+        for mode, rows in replays.groupby("mode")
+    ]
+
+
+def absent_sentences(absent: Mapping[str, str], what: str) -> list[str]:
+    """What could not be measured here, and why.
+
+    Parameters
+    ----------
+    absent
+        Reason by name.
+    what
+        What is missing, with ``{}`` for the name, such as ``"nothing was built with {}"``.
+    """
+    return [f"{what.format(name)}: {reason}." for name, reason in absent.items()]
