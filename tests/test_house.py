@@ -3,7 +3,6 @@ notebooks, one set of wheels.
 """
 
 import ast
-import json
 import re
 import subprocess
 import tomllib

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -102,7 +103,7 @@ class TestNotebook:
 
     def test_what_it_shows_is_read_in_the_next_cell(self, path):
         cells = read_cells(path)
-        for cell, following in zip(cells, cells[1:]):
+        for cell, following in pairwise(cells):
             if is_code(cell) and re.search(r"study\.(table|figure)\(", source(cell)):
                 computed = is_code(following) and "study.text(" in source(following)
                 reading = not is_code(following) and not source(following).startswith("#")
