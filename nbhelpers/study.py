@@ -215,10 +215,12 @@ class Study:
 def captions(stage: str) -> dict[str, str]:
     """Captions of a notebook's tables and figures, by name, as its text has them.
 
-    Each is a paragraph that begins with ``**Table `NAME`.**`` or ``**Figure `NAME`.**``.
+    Each is a paragraph that begins with ``**Table `NAME`.**`` or ``**Figure `NAME`.**``. A copy of
+    the notebook in the current folder, where its kernel runs, comes before the shipped one.
     """
-    path = NOTEBOOKS / f"{stage}.ipynb"
-    cells = read_json(path)["cells"] if path.exists() else []
+    files = (folder / f"{stage}.ipynb" for folder in (Path.cwd(), NOTEBOOKS))
+    path = next((file for file in files if file.exists()), None)
+    cells = read_json(path)["cells"] if path else []
     texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     return {
         name: " ".join(caption.split())

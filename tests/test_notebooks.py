@@ -119,7 +119,7 @@ def test_all_notebooks_together_have_more_prose_than_code():
 @pytest.fixture
 def study(tmp_path, monkeypatch):
     """Stage 20 with its results in a folder of this test's own."""
-    monkeypatch.setenv("NOISEBOOK_HOME", str(tmp_path))
+    monkeypatch.setattr("nbhelpers.study.results", lambda: tmp_path)
     return Study("20-delta-config", "smoke")
 
 
@@ -140,7 +140,7 @@ def test_a_table_that_the_text_does_not_name_is_captioned_by_its_name(study):
 
 
 def test_a_caption_may_go_over_several_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbhelpers.study.NOTEBOOKS", tmp_path)
+    monkeypatch.chdir(tmp_path)
     text = ["Why.\n", "\n", "**Figure `runs`.** Every run,\n", "with its mean.\n", "\n", "Then."]
     cell = {"cell_type": "markdown", "source": text}
     (tmp_path / "99-new.ipynb").write_text(json.dumps({"cells": [cell]}))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..measurement import calibrated, finished, recorded_runs
+from ..measurement import calibrate, finished, recorded_runs
 from ..noise import average_noise
 from ..tracing import read_given_traces, read_traces, summary
 from ..workloads import Workload, nbody
@@ -38,7 +38,9 @@ class Baseline:
     @cached_property
     def workload(self) -> Workload:
         """The program, with the problem size that was calibrated."""
-        return calibrated(nbody, self.data / "calibration.json", recorded_only=self.recorded_only)
+        return calibrate(
+            nbody, file=self.data / "calibration.json", recorded_only=self.recorded_only
+        )
 
     @cached_property
     def runs(self) -> pd.DataFrame:
