@@ -26,7 +26,7 @@ from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import doctor, online_cpus
 from nbhelpers.measurement import Campaign, Cell, calibrate, finished
 from nbhelpers.noise import NoiseConfig, average_noise
-from nbhelpers.studies import (
+from nbhelpers.studies.planted_anomalies import (
     describe_configs,
     planted_campaign,
     planted_schedules,

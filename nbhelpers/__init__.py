@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .simulation import read_goal as read_goal
     from .simulation import simulate as simulate
     from .statistics import compare as compare
-    from .studies import ProgramStudy as ProgramStudy
+    from .studies.program_study import ProgramStudy as ProgramStudy
     from .tracing import read_osnoise as read_osnoise
     from .tracing import record_detours as record_detours
     from .tracing import trace as trace
@@ -45,7 +45,7 @@ _FACE = {
     "Cell": "measurement",
     "LogGOPS": "simulation",
     "NoiseConfig": "noise",
-    "ProgramStudy": "studies",
+    "ProgramStudy": "studies.program_study",
     "Schedule": "simulation",
     "Workload": "workloads",
     "autopilot": "mitigation",

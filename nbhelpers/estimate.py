@@ -265,7 +265,7 @@ _TRIED = 5  # mitigations that may help against a known cause and can be done
 
 def _openmp(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
     """Cells as `nbhelpers.studies.runtime_campaign` asks for them."""
-    from .studies import FAMILIES, benchmark_names, runs_in
+    from .studies.cui import FAMILIES, benchmark_names, runs_in
 
     places = _places(own, machine, FAMILIES)
     compilers = [name for name in own["compilers"].split() if name in machine.compilers]

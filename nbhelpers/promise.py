@@ -17,7 +17,7 @@ from .machine import Doctor, doctor, topology
 from .machine.checks import WIDTH
 from .profiles import default_parameters
 from .stages import NOTEBOOKS, PAPER, parameters_of
-from .studies import why_missing
+from .studies.design import why_missing
 from .study import STARTER
 from .workloads import configurations, existing_configurations
 

@@ -29,7 +29,7 @@ from .stage_line import StageLine, engine, listening
 from .study import NOTEBOOKS, STARTER, OwnStudy, Study
 
 if TYPE_CHECKING:
-    from .studies import ProgramStudy
+    from .studies.program_study import ProgramStudy
 
 PAPER = "90-paper"
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
@@ -436,7 +436,7 @@ def _run_and_tell(stage: str, profile: str) -> None:
 
 def _study_and_tell(program: str) -> None:
     """`make study`: the starter notebook, from the first run to the page."""
-    from .studies import ProgramStudy, program_from_options
+    from .studies.program_study import ProgramStudy, program_from_options
 
     if not program.strip():
         raise InputError("which program?", fix="make study COMMAND='./program arguments'")

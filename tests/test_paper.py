@@ -13,7 +13,12 @@ import pytest
 from nbhelpers.measurement import calibrate, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.page import outside_loads
-from nbhelpers.studies import describe_configs, planted_schedules, planted_table, traced_configs
+from nbhelpers.studies.planted_anomalies import (
+    describe_configs,
+    planted_schedules,
+    planted_table,
+    traced_configs,
+)
 from nbhelpers.tracing import read_traces
 from nbhelpers.workloads import nbody
 

@@ -108,7 +108,7 @@ def explain(arguments: argparse.Namespace) -> Answer:
 
 
 def why(arguments: argparse.Namespace) -> Answer:
-    from ..studies import ProgramStudy
+    from ..studies.program_study import ProgramStudy
 
     own = ProgramStudy(
         _workload(arguments), _folder(arguments), arguments.budget, arguments.runs, arguments.risk
@@ -191,7 +191,7 @@ def paper(arguments: argparse.Namespace) -> Answer:
 
 
 def _workload(arguments: argparse.Namespace):
-    from ..studies import program_from_options
+    from ..studies.program_study import program_from_options
 
     return program_from_options(**_described(arguments))
 
@@ -226,14 +226,14 @@ def _folder(arguments: argparse.Namespace) -> Path | None:
 
 
 def _own_folder(arguments: argparse.Namespace, workload: object) -> Path:
-    from ..studies import study_folder
+    from ..studies.program_study import study_folder
 
     arguments.kept_in = study_folder(workload)
     return arguments.kept_in
 
 
 def _traced(arguments: argparse.Namespace):
-    from ..studies import ProgramStudy
+    from ..studies.program_study import ProgramStudy
 
     own = ProgramStudy(_workload(arguments), _folder(arguments), runs=arguments.runs or 10)
     arguments.kept_in = own.folder

@@ -216,3 +216,18 @@ def _calibrated(
     )
     workload = find()
     return workload if model == "omp" else find(model=model)
+
+
+def placement_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Where the kernel said that the threads were: `model`, `config`, `runs`, `placed` (runs in
+    which all threads were as the configuration says), `threads_on`.
+    """
+    grouped = runs.groupby(["model", "config"])
+    return grouped.agg(
+        runs=("run", "size"),
+        placed=(
+            "placement_ok",
+            lambda column: int((column == True).sum()),
+        ),  # noqa: E712  (None: not known)
+        threads_on=("placement", lambda column: " or ".join(sorted(set(column)))),
+    ).reset_index()

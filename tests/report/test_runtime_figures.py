@@ -22,7 +22,7 @@ from nbhelpers.report import (
     trace_sample,
 )
 from nbhelpers.report._repetitions import apart
-from nbhelpers.studies import run_statistics
+from nbhelpers.studies.cui import run_statistics
 
 from .test_figures import check_inside, points, said_instead, words
 

@@ -11,13 +11,9 @@ import pytest
 from nbhelpers.machine import Cpu, Topology
 from nbhelpers.measurement import finished
 from nbhelpers.report import published_table
-from nbhelpers.studies import (
-    SUPPORTED,
-    UNSEEN,
-    Design,
+from nbhelpers.studies.cui import (
     clock_table,
     cores_left,
-    findings_table,
     node_sides,
     parameter_table,
     repetitions,
@@ -32,7 +28,9 @@ from nbhelpers.studies import (
     thread_scaling,
     variability_table,
 )
-from nbhelpers.studies.cui import STREAM_TIMES
+from nbhelpers.studies.cui.campaign import STREAM_TIMES
+from nbhelpers.studies.design import Design
+from nbhelpers.studies.findings import SUPPORTED, UNSEEN, findings_table
 from nbhelpers.workloads import binary_folder, configurations
 
 CONFIGS = ("Rm", "RmHK", "TP", "TP-ST1")

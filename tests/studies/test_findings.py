@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nbhelpers.studies import (
+from nbhelpers.studies.findings import (
     CONTRADICTED,
     SUPPORTED,
     UNSEEN,
@@ -13,8 +13,8 @@ from nbhelpers.studies import (
     finding_sentences,
     findings_table,
     interval_verdict,
-    persson_findings,
 )
+from nbhelpers.studies.persson import persson_findings
 
 from .helpers import made_runs
 

@@ -8,7 +8,6 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import describe_columns, finished
-from nbhelpers.studies import choose_mitigations
 from nbhelpers.studies.known_causes import (
     cause_campaign,
     causes,
@@ -20,6 +19,7 @@ from nbhelpers.studies.known_causes import (
 )
 from nbhelpers.studies.known_causes.catalogue import planting_error
 from nbhelpers.studies.known_causes.scores import shows
+from nbhelpers.studies.mitigation_trials import choose_mitigations
 
 # what shows each cause without a doubt, whatever the load of the machine: column, and how much more
 # of it at least

@@ -10,7 +10,7 @@ from nbhelpers.errors import InputError
 from nbhelpers.measurement import run_once
 from nbhelpers.mitigation import treat_workload
 from nbhelpers.statistics import compare
-from nbhelpers.studies import (
+from nbhelpers.studies.mitigation_trials import (
     compare_trials,
     matrix_product,
     mitigations_against,

@@ -11,20 +11,19 @@ from nbhelpers.files import to_json, write_atomically
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import recorded_runs
 from nbhelpers.noise import NoiseConfig
-from nbhelpers.studies import (
+from nbhelpers.studies.design import cached_design, placement_table
+from nbhelpers.studies.persson import (
     baseline_campaign,
-    cached_design,
     injected_campaign,
     label_length_runs,
     label_runs,
     length_campaign,
-    placement_table,
     planted_traces,
-    repeat_config,
     replay_table,
     slowdown_table,
     worst_traces,
 )
+from nbhelpers.studies.persson.fairness import repeat_config
 from nbhelpers.workloads import binary_folder
 
 needs = pytest.mark.skipif(

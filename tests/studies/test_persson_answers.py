@@ -7,14 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nbhelpers.studies import (
-    WorstTrace,
-    crossing_table,
-    fairness_sentences,
-    length_cells,
-    length_table,
-)
-from nbhelpers.studies.persson_answers import (
+from nbhelpers.studies.persson import crossing_table, fairness_sentences, length_cells, length_table
+from nbhelpers.studies.persson.campaigns import WorstTrace
+from nbhelpers.studies.persson.fairness_tables import (
     ADDED,
     BIAS,
     DIFFERENT,

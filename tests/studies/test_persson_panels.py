@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.measurement import recorded_runs
-from nbhelpers.studies import label_runs, trace_lanes, traced_cell, worst_traces
+from nbhelpers.studies.persson import label_runs, trace_lanes, worst_traces
+from nbhelpers.studies.persson.panels import traced_cell
 from nbhelpers.tracing import read_traces
 
 RECORDED = Path(__file__).resolve().parents[2] / "data" / "recorded" / "40-mitigations" / "baseline"

@@ -9,9 +9,10 @@ import pytest
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Campaign, Cell, finished, recorded_runs
 from nbhelpers.noise import average_noise
-from nbhelpers.studies import (
+from nbhelpers.studies.planted_anomalies import (
     describe_configs,
     describe_schedules,
+    median_run,
     narrow_means,
     planted_campaign,
     planted_schedules,
@@ -19,7 +20,6 @@ from nbhelpers.studies import (
     planted_table,
     traced_configs,
 )
-from nbhelpers.studies.planted_anomalies import median_run
 from nbhelpers.tracing import Tracer, read_traces
 from nbhelpers.workloads import nbody
 

@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 
 from nbhelpers.report import figure_findings, figure_mitigations, published_table, save_table
-from nbhelpers.studies import (
-    WorstTrace,
+from nbhelpers.studies.findings import findings_table
+from nbhelpers.studies.persson import (
     comparable_rows,
-    findings_table,
     merge_table,
     persson_findings,
     replay_table,
@@ -18,6 +17,7 @@ from nbhelpers.studies import (
     spread_table,
     tracing_table,
 )
+from nbhelpers.studies.persson.campaigns import WorstTrace
 
 from .helpers import made_runs
 

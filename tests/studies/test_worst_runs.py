@@ -8,14 +8,17 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import finished
-from nbhelpers.studies import (
+from nbhelpers.studies.worst_runs import (
+    BOTH,
+    KERNEL,
+    UNDISTURBED,
+    WorstCase,
     describe_worst,
     worst_campaign,
     worst_cases,
     worst_sentences,
     worst_table,
 )
-from nbhelpers.studies.worst_runs import BOTH, KERNEL, UNDISTURBED, WorstCase
 from nbhelpers.tracing._table import noise_events
 from nbhelpers.workloads import nbody
 

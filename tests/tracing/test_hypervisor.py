@@ -9,8 +9,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import run_once
-from nbhelpers.studies import compare_loop_with_trace, loop_sentences
-from nbhelpers.studies.loop_and_trace import rhythm_of
+from nbhelpers.studies.loop_and_trace import compare_loop_with_trace, loop_sentences, rhythm_of
 from nbhelpers.tracing import (
     Tracer,
     detour_workload,

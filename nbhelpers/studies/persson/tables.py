@@ -10,10 +10,10 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from ..empty import because
-from ..statistics import adjusted_effect, bootstrap_interval, bootstrap_ratio, same_epochs
-from .design import BENCHMARKS, PRINTED_MODELS
-from .persson import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
+from ...empty import because
+from ...statistics import adjusted_effect, bootstrap_interval, bootstrap_ratio, same_epochs
+from ..design import BENCHMARKS, PRINTED_MODELS
+from .campaigns import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
 
 _REPEATS = 2000
 NO_TRACER = (
@@ -236,21 +236,6 @@ def run_ratios(runs: pd.DataFrame) -> pd.DataFrame:
             "ratio": ratio,
         }
     ).reset_index(drop=True)
-
-
-def placement_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Where the kernel said that the threads were: `model`, `config`, `runs`, `placed` (runs in
-    which all threads were as the configuration says), `threads_on`.
-    """
-    grouped = runs.groupby(["model", "config"])
-    return grouped.agg(
-        runs=("run", "size"),
-        placed=(
-            "placement_ok",
-            lambda column: int((column == True).sum()),
-        ),  # noqa: E712  (None: not known)
-        threads_on=("placement", lambda column: " or ".join(sorted(set(column)))),
-    ).reset_index()
 
 
 def resilience_table(slowdowns: pd.DataFrame, runs: pd.DataFrame | None = None) -> pd.DataFrame:

@@ -17,19 +17,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .. import places
-from ..errors import InputError, NoisebookError
-from ..files import digest, read_json, write_json
-from ..injection import injection_campaign
-from ..measurement import Campaign, Cell, finished, measure, metrics
-from ..mitigation import Report as Treatments
-from ..mitigation import autopilot, explain_factor, mitigations
-from ..noise import NoiseConfig, average_noise, delta_noise
-from ..outcomes import Outcome
-from ..progress import readable
-from ..statistics import Comparison, bootstrap_interval, cell_statistics, compare, mean_ratio
-from ..tracing import Tracer, read_traces, summary
-from ..workloads import Report, Workload, program
+from ... import places
+from ...errors import InputError, NoisebookError
+from ...files import digest, read_json, write_json
+from ...injection import injection_campaign
+from ...measurement import Campaign, Cell, finished, measure, metrics
+from ...mitigation import Report as Treatments
+from ...mitigation import autopilot, explain_factor, mitigations
+from ...noise import NoiseConfig, average_noise, delta_noise
+from ...outcomes import Outcome
+from ...progress import readable
+from ...statistics import Comparison, bootstrap_interval, cell_statistics, compare, mean_ratio
+from ...tracing import Tracer, read_traces, summary
+from ...workloads import Report, Workload, program
 
 SECONDS = 300.0  # what a study takes unless it is told otherwise
 LEAST_RUNS = 90  # lengths of a run that it needs

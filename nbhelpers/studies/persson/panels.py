@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..empty import because
-from ..noise import average_noise, delta_noise
-from ..tracing import read_traces
-from .persson import TRACED, WorstTrace
+from ...empty import because
+from ...noise import average_noise, delta_noise
+from ...tracing import read_traces
+from .campaigns import TRACED, WorstTrace
 
 NOTHING_TRACED = (
     "none of these programs was traced with anything left to replay: a kernel tracer is needed, for"

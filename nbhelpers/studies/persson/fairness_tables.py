@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pandas as pd
 
-from ..empty import because
-from ..measurement import region_seconds
-from .design import BENCHMARKS, PRINTED_MODELS
-from .findings import FEWEST, MARGIN, at_equal_steal
-from .persson import MODE, UNDISTURBED, WorstTrace
-from .persson_fairness import FIXED, SCALED
+from ...empty import because
+from ...measurement import region_seconds
+from ..design import BENCHMARKS, PRINTED_MODELS
+from ..findings import FEWEST, MARGIN, at_equal_steal
+from .campaigns import MODE, UNDISTURBED, WorstTrace
+from .fairness import FIXED, SCALED
 
 DIFFERENT, SAME, UNSEEN = "differs", "same to within 5 %", "cannot be seen here"
 _COLUMNS = [

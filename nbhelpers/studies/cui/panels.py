@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from .design import Design
+from ..design import Design
 
 _RANK = {
     "TP-S": 0,

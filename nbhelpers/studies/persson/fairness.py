@@ -3,7 +3,7 @@ what a fixed length of noise does to longer runs.
 
 Owns the traces of planted disturbances (the same hogs beside each model, so that nothing but the
 traced program differs), noise repeated for as long as a program runs, and the campaign of programs
-of two lengths. The answers are in `persson_answers`.
+of two lengths. The answers are in `fairness_tables`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..files import digest
-from ..injection import Hog, Injector, random_schedule
-from ..machine import doctor
-from ..measurement import Campaign, Cell, PlacementCheck, calibrate, finished, metrics
-from ..noise import NoiseConfig
-from ..tracing import Tracer
-from ..workloads import Workload, size_model
-from .design import Design
-from .persson import TRACED, UNDISTURBED, WorstTrace, trace_configs
+from ...files import digest
+from ...injection import Hog, Injector, random_schedule
+from ...machine import doctor
+from ...measurement import Campaign, Cell, PlacementCheck, calibrate, finished, metrics
+from ...noise import NoiseConfig
+from ...tracing import Tracer
+from ...workloads import Workload, size_model
+from ..design import Design
+from .campaigns import TRACED, UNDISTURBED, WorstTrace, trace_configs
 
 PLANTED_SHARE = 0.25  # of each disturbed CPU's time in a run of the target length
 MOST_CPUS = 4

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from ..errors import InputError
-from ..files import digest
-from ..injection import Injector
-from ..machine import doctor
-from ..measurement import Campaign, Cell, PlacementCheck, finished, metrics
-from ..noise import NoiseConfig, average_noise, delta_noise
-from ..tracing import Tracer, read_traces
-from .design import Design
+from ...errors import InputError
+from ...files import digest
+from ...injection import Injector
+from ...machine import doctor
+from ...measurement import Campaign, Cell, PlacementCheck, finished, metrics
+from ...noise import NoiseConfig, average_noise, delta_noise
+from ...tracing import Tracer, read_traces
+from ..design import Design
 
 TRACED, UNTRACED, UNDISTURBED = "traced", "untraced", "undisturbed"
 MODES = {
@@ -44,7 +44,7 @@ class WorstTrace:
     steal_ms: float = float(
         "nan"
     )  # of the machine's CPU time, taken by the hypervisor during that run
-    planted: bool = False  # the run was disturbed on purpose: nbhelpers.studies.persson_fairness
+    planted: bool = False  # the run was disturbed on purpose: nbhelpers.studies.persson.fairness
 
     @property
     def label(self) -> str:

@@ -1,0 +1,47 @@
+"""The study of Cui et al. 2023: how much the operations of the OpenMP runtime vary."""
+
+from .campaign import (
+    FAMILIES,
+    benchmark_names,
+    runs_in,
+    runtime_campaign,
+    runtime_design,
+)
+from .findings import (
+    runtime_findings,
+)
+from .panels import (
+    cores_left,
+    node_sides,
+    reserved_sides,
+    smt_sides,
+    thread_scaling,
+)
+from .tables import (
+    clock_table,
+    parameter_table,
+    repetitions,
+    run_statistics,
+    runs_of_dynamic,
+    variability_table,
+)
+
+__all__ = [
+    "FAMILIES",
+    "benchmark_names",
+    "clock_table",
+    "cores_left",
+    "node_sides",
+    "parameter_table",
+    "repetitions",
+    "reserved_sides",
+    "run_statistics",
+    "runs_in",
+    "runs_of_dynamic",
+    "runtime_campaign",
+    "runtime_design",
+    "runtime_findings",
+    "smt_sides",
+    "thread_scaling",
+    "variability_table",
+]

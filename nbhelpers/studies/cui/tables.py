@@ -1,0 +1,138 @@
+"""The tables of Cui et al. 2023 with our runs: repetitions, their statistics, the clock.
+
+Pure: runs and series in, tables out.
+"""
+
+import numpy as np
+import pandas as pd
+
+from ...workloads import Workload
+from ..design import Design
+from .campaign import SCHED_DELAY_US, SYNC_DELAY_US
+
+REFERENCE = "reference"
+KEYS = ["benchmark", "compiler", "config"]
+_TO_US = {"s": 1e6, "us": 1.0}
+
+
+def parameter_table(design: Design) -> pd.DataFrame:
+    """Table 1: `parameter`, `schedbench`, `syncbench`: what they ran with here."""
+    options = {
+        name: _options(design.workloads[name, design.models[0]])
+        for name in ("dynamic_1", "reduction")
+    }
+    sched, sync = options["dynamic_1"], options["reduction"]
+    rows = [
+        ("outer_repetitions", sched["outer"], sync["outer"]),
+        ("delay_us", SCHED_DELAY_US, SYNC_DELAY_US),
+        ("iterations_per_thread", sched["iterations-per-thread"], np.nan),
+        ("executions_a_repetition", sched["inner"], sync["inner"]),
+    ]
+    return pd.DataFrame(rows, columns=["parameter", "schedbench", "syncbench"]).astype(
+        {"schedbench": float, "syncbench": float}
+    )
+
+
+def _options(workload: Workload) -> dict[str, str]:
+    words = workload.command[1:]
+    return dict(zip((word.removeprefix("--") for word in words[::2]), words[1::2]))
+
+
+def repetitions(runs: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
+    """Every repetition: `benchmark` (static_1, …, reduction, copy, …), `compiler`, `config`,
+    `round`, `run`, `threads`, `index`, `value_us`.
+
+    Parameters
+    ----------
+    runs, series
+        Of `runtime_campaign`. The serial reference is left out.
+    """
+    parts = runs["cell"].str.split(" ")
+    data = runs.assign(compiler=parts.str[1])[["run", "compiler", "config", "round", "threads"]]
+    own = series[series["name"] != REFERENCE].merge(data, on="run", validate="many_to_one")
+    return own.assign(value_us=own["value"] * own["unit"].map(_TO_US), benchmark=own["name"])[
+        ["benchmark", "compiler", "config", "round", "run", "threads", "index", "value_us"]
+    ]
+
+
+def run_statistics(repeated: pd.DataFrame) -> pd.DataFrame:
+    """One row a run and benchmark: `mean_us`, `min_normalised` and `max_normalised` (over the run's
+    mean; figures 3 to 5), `cv` (within the run).
+    """
+    grouped = repeated.groupby([*KEYS, "threads", "round", "run"], sort=False)["value_us"]
+    table = grouped.agg(["mean", "min", "max", "std"]).reset_index()
+    return table.assign(
+        mean_us=table["mean"],
+        min_normalised=table["min"] / table["mean"],
+        max_normalised=table["max"] / table["mean"],
+        cv=table["std"] / table["mean"],
+    ).drop(columns=["mean", "min", "max", "std"])
+
+
+def variability_table(statistics: pd.DataFrame) -> pd.DataFrame:
+    """Table 2 and figures 1 to 5 in numbers: one row a benchmark, compiler and configuration.
+
+    `threads`, `runs`, `mean_us`; `between_cv_percent` (of the runs' means), `within_cv_percent`
+    (mean over the runs); `min_normalised`, `max_normalised` (means over the runs) and
+    `worst_normalised` (the largest).
+    """
+    grouped = statistics.groupby([*KEYS, "threads"], sort=False)
+    table = grouped.agg(
+        runs=("mean_us", "size"),
+        mean_us=("mean_us", "mean"),
+        between=("mean_us", "std"),
+        within_cv_percent=("cv", "mean"),
+        min_normalised=("min_normalised", "mean"),
+        max_normalised=("max_normalised", "mean"),
+        worst_normalised=("max_normalised", "max"),
+    ).reset_index()
+    table.insert(6, "between_cv_percent", 100 * table.pop("between") / table["mean_us"])
+    return table.assign(within_cv_percent=100 * table["within_cv_percent"]).sort_values(
+        KEYS, ignore_index=True
+    )
+
+
+def clock_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """Figures 6 and 7 in numbers: the clock during the runs of each configuration, and what else
+    moved beside it.
+
+    `config`, `runs`, `frequency_samples`, `frequency_mhz` (mean), `frequency_min_mhz`,
+    `frequency_max_mhz`, `busy_mhz` (by APERF and MPERF), `temperature_c`, `steal_ms` (a run);
+    missing where the machine tells nothing: a virtual machine has no frequency of its own.
+    """
+    columns = {
+        "frequency_samples": "sum",
+        "frequency_mhz": "mean",
+        "frequency_min_mhz": "min",
+        "frequency_max_mhz": "max",
+        "busy_mhz": "mean",
+        "temperature_c": "mean",
+        "steal_s": "mean",
+    }
+    known = runs.reindex(columns=["config", *columns]).astype(dict.fromkeys(columns, "float64"))
+    table = known.groupby("config").agg(columns)
+    table.insert(0, "runs", known.groupby("config").size())
+    return table.assign(steal_ms=1e3 * table.pop("steal_s")).reset_index()
+
+
+def runs_of_dynamic(
+    statistics: pd.DataFrame, published: pd.DataFrame, compiler: str
+) -> pd.DataFrame:
+    """Table 2: the mean of dynamic_1 of each run; theirs below ours: `platform`, `threads`, `run`
+    (from 1), `mean_us`.
+
+    Times of different iterations a thread are not to be compared with each other, only how much
+    they vary.
+    """
+    own = statistics[
+        (statistics["benchmark"] == "dynamic_1")
+        & (statistics["compiler"] == compiler)
+        & statistics["config"].str.startswith("TP")
+    ]
+    ours = own.assign(
+        platform="this machine, " + own["config"], run=own.groupby("config").cumcount() + 1
+    )
+    columns = ["platform", "threads", "run", "mean_us"]
+    return pd.concat(
+        [ours.sort_values(["platform", "run"])[columns], published[columns]], ignore_index=True
+    )

@@ -1,0 +1,63 @@
+"""The study of Persson et al. 2025: programs × models × configurations, undisturbed, under replayed
+worst cases, and the questions of fairness.
+"""
+
+from .campaigns import (
+    baseline_campaign,
+    describe_traces,
+    injected_campaign,
+    label_runs,
+    worst_traces,
+)
+from .fairness import (
+    label_length_runs,
+    length_campaign,
+    planted_traces,
+)
+from .fairness_tables import (
+    crossing_table,
+    fairness_sentences,
+    length_cells,
+    length_table,
+)
+from .findings import (
+    persson_findings,
+)
+from .panels import (
+    trace_lanes,
+)
+from .tables import (
+    comparable_rows,
+    merge_table,
+    replay_table,
+    resilience_table,
+    run_ratios,
+    slowdown_table,
+    spread_table,
+    tracing_table,
+)
+
+__all__ = [
+    "baseline_campaign",
+    "comparable_rows",
+    "crossing_table",
+    "describe_traces",
+    "fairness_sentences",
+    "injected_campaign",
+    "label_length_runs",
+    "label_runs",
+    "length_campaign",
+    "length_cells",
+    "length_table",
+    "merge_table",
+    "persson_findings",
+    "planted_traces",
+    "replay_table",
+    "resilience_table",
+    "run_ratios",
+    "slowdown_table",
+    "spread_table",
+    "trace_lanes",
+    "tracing_table",
+    "worst_traces",
+]
