@@ -1,7 +1,7 @@
 """How Sphinx builds these pages: the reference is written from what each package exports.
 
-`make docs` builds them into build/docs. They open without a network: a theme that Sphinx brings, and
-nothing from another host.
+`make docs` builds them into build/docs. They open without a network: the theme comes with Sphinx,
+and no page asks another host for anything.
 """
 
 import inspect
