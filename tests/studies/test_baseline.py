@@ -5,7 +5,8 @@ import pytest
 
 from nbhelpers.noise import average_noise, delta_noise
 from nbhelpers.places import shipped
-from nbhelpers.studies import Baseline, delta_sentences, delta_table, traced_runs
+from nbhelpers.studies.baseline import Baseline, delta_table, traced_runs
+from nbhelpers.studies.sentences import delta_sentences
 
 RECORDED = shipped() / "data" / "recorded" / "10-trace-collection"
 
