@@ -14,8 +14,9 @@ from ..errors import InputError
 from ..files import put_aside, write_json
 from ..machine import measuring
 from ..workloads import SIZE_MODELS, Workload, size_model
+from ._identity import command_identity
 from ._problem_size import find_size, undisturbed_seconds
-from ._store import Store, identity
+from ._store import Store
 from .cache import cached_value, read_cached
 
 DEFAULT_TARGET_S = 0.4
@@ -191,7 +192,7 @@ def _cached_workload(
             "size": size,
             "target_seconds": target_seconds,
             "threads": problem.threads,
-            "command": _command(problem.workload(size)),
+            "command": command_identity(problem.workload(size)),
         }
         return {**found, "notes": notes} if notes else found
 
@@ -222,7 +223,7 @@ def _checked(workload: Workload, cached: dict, path: Path) -> tuple[str, dict]:
     or shorter.
     """
     recently = time.time() - path.stat().st_mtime < FRESH_S
-    if cached.get("command") != _command(workload) or recently:
+    if cached.get("command") != command_identity(workload) or recently:
         return "", cached
     times = _measured_seconds(path.parent, workload)
     if not times:
@@ -270,11 +271,6 @@ def _measured_seconds(folder: Path, workload: Workload) -> list[float]:
             row["seconds"] for row in store.rows() if row["cell"] in names and row["status"] == "ok"
         ]
     return times
-
-
-def _command(workload: Workload) -> list[str]:
-    cells = {"": (workload, "none", [])}
-    return identity(cells, 0, None, with_programs=False)["cells"][""]["command"]
 
 
 def _dated(sentence: str) -> str:

@@ -19,10 +19,11 @@ from ..errors import InputError, RunError, SettingError
 from ..machine import measuring, settings
 from ..progress import Task, task
 from ..workloads import Workload
+from ._identity import campaign_identity
 from ._plan import missing_runs
 from ._process import cleaned_up_on_sigterm, kill_marked
 from ._series import series_table
-from ._store import Store, identity
+from ._store import Store
 from .attachment import Attachment
 from .run import run_once
 from .table import finished, region_notes, runs_table
@@ -245,7 +246,7 @@ class Campaign:
         cells = {
             cell.name: (cell.workload, cell.noise, self._accompanied(cell)) for cell in self.cells
         }
-        return identity(cells, self.seed, self._store.folder, with_programs)
+        return campaign_identity(cells, self.seed, self._store.folder, with_programs)
 
     def _accompanied(self, cell: Cell) -> list[str]:
         """What the attachments of a cell's runs say of themselves."""

@@ -7,6 +7,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.files import append_record, read_json, write_json
 from nbhelpers.measurement import Campaign, Cell, calibrate, recorded_runs
+from nbhelpers.measurement._identity import command_identity
 from nbhelpers.workloads import nbody, program
 
 
@@ -72,9 +73,7 @@ def test_a_size_found_in_a_slow_moment_is_found_again_before_anything_is_measure
 
 
 def _command_of(size):
-    from nbhelpers.measurement.calibration import _command
-
-    return {"command": _command(a_sleep(size))}
+    return {"command": command_identity(a_sleep(size))}
 
 
 def test_once_there_are_runs_the_size_stays_and_a_note_says_what_they_take(tmp_path):

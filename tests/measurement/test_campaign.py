@@ -234,7 +234,7 @@ def test_frozen_never_measures(tmp_path):
     pd.testing.assert_frame_equal(quick(tmp_path, elsewhere, 2, recorded_only=True).run(), recorded)
     with pytest.raises(InputError, match="'a' has 2, 'b' has 2"):
         quick(tmp_path, runs=3, recorded_only=True).run()
-    with pytest.raises(InputError, match="'d' is asked for and was not recorded"):
+    with pytest.raises(InputError, match="'d' is part of this campaign and was not recorded"):
         quick(tmp_path, [*LETTERS, Cell("d", LETTERS[0].workload)], 2, recorded_only=True).run()
     assert set(quick(tmp_path, LETTERS[:2], 2, recorded_only=True).run().cell) == {
         "a",

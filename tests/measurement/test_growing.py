@@ -91,7 +91,7 @@ def test_a_cell_that_disappears_keeps_its_runs_and_comes_back_to_them(tmp_path):
         recorded_runs(tmp_path)["cell"]
     ) == {"a", "b"}
     table = quick(tmp_path, both[:1], runs=3).run()
-    assert len(table) == 3 and "'b' not asked for any more" in table.attrs["notes"][0]
+    assert len(table) == 3 and "'b' no longer in the campaign" in table.attrs["notes"][0]
     table = quick(tmp_path, both, runs=3).run()
     assert len(rounds(table, "a", "b")) == 3 and Counter(table["cell"]) == {
         "a": 4,

@@ -1,0 +1,113 @@
+"""Runs of something else than a campaign now measures: moved into its folder's `aside/DATE`, never
+deleted.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from ..files import new_aside, read_json, read_records, write_json, write_records
+
+
+def aside_folders(folder: Path) -> list[Path]:
+    """The folders of runs that were put aside, in the order of their names."""
+    return sorted(path.parent for path in folder.glob("aside/[!.]*/runs.jsonl"))
+
+
+def rows_aside(folder: Path) -> list[dict]:
+    """All runs that were put aside."""
+    return [row for place in aside_folders(folder) for row in read_records(place / "runs.jsonl")]
+
+
+def put_runs_aside(
+    folder: Path, rows: list[dict], series: list[dict], stale: Mapping[str, str], recorded: dict
+) -> set[tuple]:
+    """Put the runs of the cells `stale` aside with their series and files; `recorded` is the
+    campaign. Returns the keys of the runs that the caller removes from its logs.
+
+    First they are copied, then they vanish from the logs. A crash in between leaves them in both
+    places: those that lie aside already leave the logs too, whatever is measured now, and are not
+    copied again.
+    """
+    places = {
+        run_key(row): place
+        for place in aside_folders(folder)
+        for row in read_records(place / "runs.jsonl")
+    }
+    leaving = [row for row in rows if row["cell"] in stale or run_key(row) in places]
+    fresh = [row for row in leaving if run_key(row) not in places]
+    if fresh:
+        place = _copied_aside(folder, fresh, series, stale, recorded)
+        places |= {run_key(row): place for row in fresh}
+    if leaving:
+        _move_files(folder, {row["run"]: places[run_key(row)] for row in leaving})
+    return {run_key(row) for row in leaving}
+
+
+def run_key(row: dict) -> tuple:
+    """What distinguishes a run from every other."""
+    return row["run"], row.get("t0_ns"), row.get("began_unix_s")
+
+
+def _copied_aside(
+    folder: Path, rows: list[dict], series: list[dict], stale: Mapping[str, str], recorded: dict
+) -> Path:
+    place = new_aside(folder)
+    staging = place.with_name(".unfinished")
+    shutil.rmtree(staging, ignore_errors=True)  # of a crash: copies only
+    keys = {(row["run"], row.get("t0_ns")) for row in rows}
+    write_records(staging / "runs.jsonl", rows)
+    leaving_series = [one for one in series if (one["run"], one["t0_ns"]) in keys]
+    if leaving_series:
+        write_records(staging / "series.jsonl", leaving_series)
+    write_json(staging / "campaign.json", {**recorded, "aside": dict(stale)})
+    os.replace(staging, place)
+    return place
+
+
+def _move_files(folder: Path, places: Mapping[int, Path]) -> None:
+    """Files that attachments wrote for single runs, such as traces/run-000012.osnoise.gz, move with
+    the runs; `places` maps the numbers of the runs to folders.
+    """
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [
+            name
+            for name in folders
+            if not (Path(parent, name) / "campaign.json").exists() and name != "aside"
+        ]
+        for name in names:
+            number = re.fullmatch(r"[a-z]+-(\d{6,})\..+", name)
+            if number and int(number[1]) in places:
+                target = places[int(number[1])] / Path(parent).relative_to(folder) / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(Path(parent, name), target)
+
+
+def aside_notes(folder: Path, notes: Collection[str]) -> list[str]:
+    """What lies aside and no note mentions, since a crash came between; a sentence for each
+    reason.
+    """
+    mentioned = " ".join(notes)
+    places = [place for place in aside_folders(folder) if f"aside/{place.name})" not in mentioned]
+    return [sentence for place in places for sentence in _sentences(place, folder.name)]
+
+
+def _sentences(place: Path, folder: str) -> list[str]:
+    rows = read_records(place / "runs.jsonl")
+    why = read_json(place / "campaign.json")["aside"]
+    cells_by_reason: dict[str, list[str]] = {}
+    for name in dict.fromkeys(row["cell"] for row in rows):
+        cells_by_reason.setdefault(why[name], []).append(name)
+    return [
+        f"{sum(row['cell'] in names for row in rows)} runs of {listed(names)} were put aside"
+        f" ({folder}/aside/{place.name}) and are measured anew: {reason}."
+        for reason, names in cells_by_reason.items()
+    ]
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """Names of cells in quotes, shortened after the first few."""
+    shown = ", ".join(f"'{name}'" for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more cells"

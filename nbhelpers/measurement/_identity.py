@@ -1,0 +1,165 @@
+"""What the runs of a campaign are runs of, as `campaign.json` holds it, and how two such records
+differ.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from ..files import to_json
+from ..workloads import Workload, binary_folder, program_path
+
+FORMAT = "noisebook campaign 1"
+# how a cell's attachments identify themselves; older records do not have it
+_ACCOMPANIED = "accompanied"
+# what recorded data must agree in on a machine that did not measure them
+_PORTABLE = ("workload", "model", "config", "noise")
+_CELL_OF_A_WORKLOAD = ("command", "env", "cpus", "config", "noise")
+_WORDS = {
+    "program_digest": "build of the program",
+    "cpus": "set of CPUs",
+    "env": "environment",
+    "config": "placement",
+    _ACCOMPANIED: "disturbance, mitigation or tracer",
+}
+
+
+def campaign_identity(
+    cells: Mapping[str, tuple[Workload, str, list[str]]],
+    seed: int,
+    folder: Path | None,
+    with_programs: bool = True,
+) -> dict:
+    """What the runs of a campaign are runs of; `cells` maps names to workload, noise and what
+    accompanies it. Holds wherever the campaign's `folder` is moved to.
+    """
+    identities = {
+        name: _cell_identity(*cell, folder, with_programs) for name, cell in cells.items()
+    }
+    return {"format": FORMAT, "seed": seed, "cells": identities}
+
+
+def command_identity(workload: Workload) -> list[str]:
+    """The command of a workload as a campaign records it."""
+    return _cell_identity(workload, "none", [], None, with_programs=False)["command"]
+
+
+def _cell_identity(
+    workload: Workload, noise: str, accompanied: list[str], folder: Path | None, with_programs: bool
+) -> dict:
+    program = Path(workload.command[0])
+    arguments = [_without_folder(word, folder) for word in workload.command[1:]]
+    identity = {
+        "workload": workload.name,
+        "model": workload.model,
+        "config": workload.config,
+        "noise": noise,
+        "command": [_recorded_name(program), *arguments],
+        "env": dict(workload.env),
+        "start": workload.start,
+        "cpus": workload.cpus and list(workload.cpus),
+        "program_digest": program_digest(program) if with_programs else None,
+    }
+    if workload.reader is not None:
+        identity["reader"] = _as_read_back(workload.reader.as_dict())
+    # marks and process follow from `start`; studies were measured before there were other kinds
+    if workload.region.kind not in ("marks", "process"):
+        identity["region"] = workload.region.as_dict()
+    return identity | {_ACCOMPANIED: accompanied}
+
+
+def _as_read_back(value: object) -> object:
+    return json.loads(to_json(value))
+
+
+def _without_folder(word: str, folder: Path | None) -> str:
+    return word if folder is None else word.replace(str(folder.absolute()), "FOLDER")
+
+
+def _recorded_name(program: Path) -> str:
+    """Without the folder that this checkout happens to lie in, for our own programs and for the
+    Python that runs this.
+    """
+    if program.is_relative_to(binary_folder()):
+        return str(program.relative_to(binary_folder()))
+    return "python" if program == Path(sys.executable) else str(program)
+
+
+def program_digest(program: str | Path) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of a program's file.
+
+    Raises
+    ------
+    RunError
+        It does not exist.
+    """
+    path = program_path(program)
+    status = path.stat()
+    return _digest_of(path, status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+@cache
+def _digest_of(path: Path, *_version: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def cells_of_workload(recorded: dict, workload: Workload, folder: Path | None) -> set[str]:
+    """Names of the recorded cells that are this very workload, undisturbed."""
+    identity = _cell_identity(workload, "none", [], folder, with_programs=False)
+    wanted = _as_read_back([identity[key] for key in _CELL_OF_A_WORKLOAD])
+    return {
+        name
+        for name, cell in recorded.get("cells", {}).items()
+        if [cell.get(key) for key in _CELL_OF_A_WORKLOAD] == wanted
+    }
+
+
+def stale_cells(recorded: dict, identity: dict) -> dict[str, str]:
+    """Cells whose recorded runs are of something else than the campaign now measures under their
+    name, and what differs.
+    """
+    old, new = recorded["cells"], identity["cells"]
+    if recorded["seed"] != identity["seed"]:
+        return dict.fromkeys(old, f"another seed ({recorded['seed']}, now {identity['seed']})")
+    stale = {}
+    for name in sorted(old.keys() & new.keys()):
+        words = [_WORDS.get(key, key) for key in _differing_keys(old[name], new[name])]
+        if words:
+            stale[name] = f"another {', another '.join(words)}"
+    return stale
+
+
+def portable_differences(recorded: dict, identity: dict) -> list[str]:
+    """How the recorded cells differ in name, workload, model, placement or noise from those of a
+    campaign, a line each; cells that the campaign does not have do not count.
+    """
+    old, new = _portable(recorded), _portable(identity)
+    lines = [
+        f"cell '{name}' is part of this campaign and was not recorded"
+        for name in sorted(new.keys() - old.keys())
+    ]
+    for name in sorted(new.keys() & old.keys()):
+        lines += [
+            f"cell '{name}', {key}: recorded {old[name].get(key)!r}, now {new[name].get(key)!r}"
+            for key in _differing_keys(old[name], new[name])
+        ]
+    return lines
+
+
+def _portable(campaign: dict) -> dict[str, dict]:
+    return {
+        name: {key: cell.get(key) for key in _PORTABLE} for name, cell in campaign["cells"].items()
+    }
+
+
+def _differing_keys(old: dict, new: dict) -> list[str]:
+    """Keys in which two identities of a cell differ."""
+    return [
+        key
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key) and not (key == _ACCOMPANIED and key not in old)
+    ]
