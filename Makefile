@@ -8,7 +8,7 @@ PROFILE ?= quick
 PYTHON  ?= python3
 PY      ?= .venv/bin/python
 STAGES  := 00-machine 10-trace-collection 20-delta-config 30-injection 35-planted-anomaly 37-worst-runs 40-mitigations 50-attribution 52-known-causes 55-mitigate-and-compare 60-openmp-variability 80-noise-at-scale 90-paper
-C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py reader_c/*.[ch] reader_c/*.py simulator_c/*.[ch] simulator_c/*.py workloads/*.c workloads/*.h workloads/Makefile workloads/sycl/*) setup.py pyproject.toml
+C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py simulator_c/*.[ch] simulator_c/*.py workloads/*.c workloads/*.h workloads/Makefile workloads/sycl/*) setup.py pyproject.toml
 
 # --- what was asked for: names are checked before anything is installed ----------------------------------------------------
 

@@ -20,7 +20,6 @@ FOLDERS = (
     "data/knowledge",
     "data/published",
     "injector_c",
-    "reader_c",
     "simulator_c",
     "workloads",
 )
@@ -58,7 +57,6 @@ setup(
     cmdclass={"build_py": BuildWithShipped},
     cffi_modules=[
         "injector_c/build.py:ffibuilder",
-        "reader_c/build.py:ffibuilder",
         "simulator_c/build.py:ffibuilder",
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},  # one wheel for Python 3.11 and later

@@ -12,7 +12,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent
 SHIPPED = PACKAGE / "_shipped"
 HOME = "NOISEBOOK_HOME"
-SOURCES = ("injector_c", "reader_c", "simulator_c", "workloads")
+SOURCES = ("injector_c", "simulator_c", "workloads")
 
 
 def is_installed() -> bool:

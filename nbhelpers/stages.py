@@ -38,8 +38,6 @@ LIBRARY = (
     "nbhelpers/**/*.json",
     "injector_c/*.[ch]",
     "injector_c/*.py",
-    "reader_c/*.[ch]",
-    "reader_c/*.py",
     "simulator_c/*.[ch]",
     "simulator_c/*.py",
     "workloads/*.[ch]",

@@ -24,7 +24,6 @@ NEEDED = (
     "requirements.lock",
     "notebooks/parameters",
     "injector_c",
-    "reader_c",
     "simulator_c",
     "workloads",
 )

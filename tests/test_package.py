@@ -127,7 +127,6 @@ def test_the_wheel_is_for_any_python_from_3_11_and_for_any_cpu(wheel):
         assert f"nbhelpers/_shipped/{name}" in names
     assert {
         "nbhelpers/injection/_injector.abi3.so",
-        "nbhelpers/noise/_reader.abi3.so",
         "nbhelpers/simulation/_simulator.abi3.so",
     } <= set(names)
     assert not [

@@ -11,7 +11,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 STRICT = ["-std=c11", "-O3", "-Wall", "-Wextra", "-Werror"]
 PARTS = sorted(
     path
-    for part in ("injector_c", "reader_c", "simulator_c")
+    for part in ("injector_c", "simulator_c")
     for path in (REPOSITORY / part).glob("[!_]*.c")
 )
 

@@ -2,9 +2,7 @@
 they can be replayed.
 
 Owns what a file must be like, to the rules of `noise_config.schema.json` (tests hold the two in
-agreement) and those that a schema can't express. There are two ways to the same config: events read
-as columns (`_lists.py`), and any JSON, event by event. The first one takes only what is in order;
-what it does not take, the second one reads, or names file, CPU, event and field of what is wrong.
+agreement) and those that a schema can't express.
 """
 
 import gc
@@ -14,7 +12,6 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +20,9 @@ import pandas as pd
 from ..errors import InputError
 from ..schemas import schema_error
 from ._events import Events, PublishedEvents, shortened
-from ._lists import PLACE, Lists, read_lists
 from ._merge import POLICY_NAMES, Columns
 from ._table import COLUMNS, FORMAT, INTENSITY, config_table, plain_provenance
-from ._vocabulary import ALL_KINDS, KINDS, LARGEST_NS
+from ._vocabulary import ALL_KINDS, LARGEST_NS
 
 SCHEMA = Path(__file__).with_name("noise_config.schema.json")
 CPU_NAME = re.compile(r"(0|[1-9][0-9]{0,4})")
@@ -36,12 +32,8 @@ Parts = tuple[tuple[int, ...], int, dict, pd.DataFrame]
 
 def read_config(path: Path) -> Parts:
     """CPUs, window, provenance and table of a config in either format."""
-    data = _content(path)
-    parts = _from_lists(data, path)
-    if parts:
-        return parts
     with _no_collecting():
-        document = _parse(_text(data, path), path)
+        document = _parse(_text(_content(path), path), path)
         if isinstance(document, dict) and ("format" in document or "cpus" in document):
             return _own(document, path)
         if (
@@ -263,114 +255,3 @@ def _refuse_without_priorities(document: dict, path: Path) -> None:
                     " SCHED_OTHER, -1 = SCHED_FIFO 1"
                 ),
             )
-
-
-# The lists as columns
-# --------------------------------------------------------------------------------------------------
-
-
-def _from_lists(data: bytes, path: Path) -> Parts | None:
-    """The config, if its lists are such as `read_lists` takes and nothing is wrong with them."""
-    lists = read_lists(data)
-    if lists is None or not len(lists.start_ns) or len(set(lists.cpus.tolist())) < len(lists.cpus):
-        return None
-    try:
-        return _own_lists(lists.by_cpu(), path) if lists.frame else _published_lists(lists.by_cpu())
-    except InputError:
-        return None
-
-
-def _own_lists(lists: Lists, path: Path) -> Parts | None:
-    document = _parse(_text(lists.frame, path), path)
-    place = document.get("cpus")
-    document["cpus"] = {str(cpu): [] for cpu in lists.cpus}
-    if (
-        place != json.loads(PLACE)
-        or not _frame_is_right(document)
-        or document["columns"] != list(COLUMNS)
-    ):
-        return None
-    late = _last(lists.start_ns, lists.lengths).max() >= document["window_ns"]
-    if lists.fractions or late or not _in_order(lists) or lists.duration_ns.min() < 1:
-        return None
-    tails = Events([[at, 1, *tail] for at, tail in enumerate(lists.tails)], "", path).checked(
-        len(lists.tails)
-    )
-    return (
-        tuple(lists.cpus.tolist()),
-        document["window_ns"],
-        _plain(document["provenance"], path),
-        _lists_table(lists, *tails[2:]),
-    )
-
-
-def _published_lists(lists: Lists) -> Parts | None:
-    if not all(
-        len(tail) == 1 and type(tail[0]) is int and -99 <= tail[0] <= 0 for tail in lists.tails
-    ) or not _in_order(lists):
-        return None
-    last_start = _last(lists.start_ns, lists.lengths)
-    last_duration = _last(lists.duration_ns, lists.lengths)
-    sentinels = last_start[last_duration == 0]
-    window_ns = int(max(sentinels.max(initial=0), 0) or (last_start + last_duration).max())
-    kept = lists.duration_ns > 0
-    if not kept.any() or lists.start_ns[kept].max() >= window_ns:
-        return None
-    lengths = np.bincount(
-        np.repeat(np.arange(len(lists.cpus)), lists.lengths)[kept], minlength=len(lists.cpus)
-    )
-    events = replace(
-        lists,
-        lengths=lengths,
-        start_ns=lists.start_ns[kept],
-        duration_ns=lists.duration_ns[kept],
-        tail=lists.tail[kept],
-    )
-    urgency = [-tail[0] for tail in lists.tails]
-    table = _lists_table(
-        events,
-        ["SCHED_FIFO" if one else "SCHED_OTHER" for one in urgency],
-        urgency,
-        ["irq" if one else "thread" for one in urgency],
-        ["published"] * len(urgency),
-    )
-    return tuple(lists.cpus.tolist()), window_ns, {"format": "published injector"}, table
-
-
-def _in_order(lists: Lists) -> bool:
-    """Whether each event of a list begins after the one before it."""
-    early = lists.start_ns[1:] < lists.start_ns[:-1] + lists.duration_ns[:-1]
-    first = np.cumsum(lists.lengths)[:-1]
-    early[first[(first > 0) & (first <= len(early))] - 1] = False
-    return not early.any()
-
-
-def _last(column: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The last value of each list that has one."""
-    return column[np.cumsum(lengths)[lengths > 0] - 1]
-
-
-def _lists_table(
-    lists: Lists, policy: list[str], priority: list[int], kind: list[str], source: list[str]
-) -> pd.DataFrame:
-    """The table, from the fields of each tail."""
-    codes, sources = _coded(source, sorted(set(source)))
-    fields = [
-        _coded(policy, POLICY_NAMES)[0].astype(np.int8),
-        np.array(priority, np.int16),
-        _coded(kind, KINDS)[0].astype(np.int8),
-        codes,
-    ]
-    policies, priorities, kinds, of_source = (field[lists.tail] for field in fields)
-    return config_table(
-        Columns(
-            np.repeat(lists.cpus, lists.lengths),
-            lists.start_ns,
-            lists.duration_ns,
-            policies,
-            priorities,
-            kinds,
-            of_source,
-        ),
-        sources,
-    )
