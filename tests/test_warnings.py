@@ -10,9 +10,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 STRICT = ["-std=c11", "-O3", "-Wall", "-Wextra", "-Werror"]
 PARTS = sorted(
-    path
-    for part in ("injector_c", "simulator_c")
-    for path in (REPOSITORY / part).glob("[!_]*.c")
+    path for part in ("injector_c", "simulator_c") for path in (REPOSITORY / part).glob("[!_]*.c")
 )
 
 
