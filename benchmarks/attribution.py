@@ -29,7 +29,7 @@ from nbhelpers.attribution import explain, filter_columns, find_cutoff
 from nbhelpers.attribution.screening import Screen
 from nbhelpers.attribution.search import Search, null
 from nbhelpers.attribution.tree import fit
-from nbhelpers.statistics import evaluate_rule, stopping
+from nbhelpers.statistics import stopping
 
 RUNS, COUNTERS = 200, 50
 
@@ -379,7 +379,7 @@ def _stop(task: tuple[str, str, int]) -> tuple[int, bool, float, float, float, i
     """
     rule, name, seed = task
     values = DISTRIBUTIONS[name](np.random.default_rng(seed), MOST_RUNS)
-    end = evaluate_rule(
+    end = stopping.evaluate_rule(
         stopping.RULES[rule],
         values,
         np.ones(MOST_RUNS),

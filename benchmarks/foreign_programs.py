@@ -28,7 +28,7 @@ from nbhelpers.injection import injection_campaign
 from nbhelpers.measurement import consequences, finished, measure, rates
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.outcomes import COST, outcome_of, with_cost, worst_first
-from nbhelpers.statistics.means import mean_ratio
+from nbhelpers.statistics import mean_ratio
 from nbhelpers.tracing import trace
 from nbhelpers.workloads import Workload, program
 

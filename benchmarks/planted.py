@@ -26,6 +26,7 @@ from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import doctor, online_cpus
 from nbhelpers.measurement import Campaign, Cell, calibrate, finished
 from nbhelpers.noise import NoiseConfig, average_noise
+from nbhelpers.statistics import percentile_interval
 from nbhelpers.studies.planted_anomalies import (
     describe_configs,
     planted_campaign,
@@ -188,7 +189,7 @@ def errors(runs: pd.DataFrame, cases: int, seed: int = 0) -> dict[str, np.ndarra
 
 def told(values: np.ndarray) -> str:
     """The first value, and the 95 % interval of the others."""
-    low, high = np.quantile(values[1:], [0.025, 0.975])
+    low, high = percentile_interval(values[1:])
     return f"{values[0]:.1%} [{low:.1%}, {high:.1%}]"
 
 

@@ -20,6 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nbhelpers.measurement import LAYERS, available_layers, metrics, run_once
+from nbhelpers.statistics import percentile_interval
 from nbhelpers.workloads import program as foreign
 
 VARIED_25_MS = """#include <stdio.h>
@@ -57,7 +58,7 @@ def with_layers(workload, names):
 def interval(values: np.ndarray, rng: np.random.Generator) -> tuple[float, float, float]:
     """Median and its 95 % bootstrap interval."""
     medians = np.median(rng.choice(values, (2000, len(values))), axis=1)
-    return float(np.median(values)), *np.quantile(medians, [0.025, 0.975])
+    return float(np.median(values)), *percentile_interval(medians)
 
 
 def costs(variants: dict, rounds: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -189,7 +190,7 @@ def sd_ratio(
     """
     drawn = rng.integers(0, len(own), (2000, len(own)))
     ratios = values[drawn].std(axis=1, ddof=1) / own[drawn].std(axis=1, ddof=1)
-    return values.std(ddof=1) / own.std(ddof=1), *np.quantile(ratios, [0.025, 0.975])
+    return values.std(ddof=1) / own.std(ddof=1), *percentile_interval(ratios)
 
 
 def print_accuracy(rounds: int, rng: np.random.Generator) -> None:

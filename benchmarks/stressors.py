@@ -30,6 +30,7 @@ from nbhelpers.injection.kinds import (
 from nbhelpers.injection.replay import Replay
 from nbhelpers.machine import online_cpus
 from nbhelpers.noise import NoiseConfig, stressor_noise, stressor_table
+from nbhelpers.statistics import percentile_interval
 
 VICTIMS = {
     "duty": "spin",
@@ -140,7 +141,7 @@ def interval(ratios: np.ndarray, seed: int = 0) -> tuple[float, float]:
     if not len(ratios):
         return np.nan, np.nan
     drawn = np.random.default_rng(seed).choice(ratios, (2000, len(ratios)))
-    return tuple(np.quantile(np.median(drawn, axis=1), [0.025, 0.975]))
+    return percentile_interval(np.median(drawn, axis=1))
 
 
 def summarise(runs: pd.DataFrame) -> pd.DataFrame:

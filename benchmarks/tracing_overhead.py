@@ -18,6 +18,7 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 from nbhelpers.measurement import run_once
+from nbhelpers.statistics import percentile_interval  # noqa: E402
 from nbhelpers.tracing import Tracer, detour_workload, event_costs_ns
 
 BOUND_SHARE = 0.003
@@ -43,9 +44,9 @@ def main() -> None:
         )
 
 
-def _interval(costs: np.ndarray) -> np.ndarray:
+def _interval(costs: np.ndarray) -> tuple[float, float]:
     medians = np.median(np.random.default_rng(0).choice(costs, (2000, len(costs))), axis=1)
-    return np.quantile(medians, (0.025, 0.975))
+    return percentile_interval(medians)
 
 
 def runs_of(seconds: float) -> pd.DataFrame:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..outcomes import outcome_of
+from ..statistics.intervals import column_intervals
 from ..statistics.order import TimeOrder, positions, standard_ranks, time_order
 from . import tree as trees
 from ._words import RIVAL, as_html, in_words
@@ -470,7 +471,7 @@ def _stability(
             "root_share": blank,
         }
     importances, roots = trees.bootstrap(values, slow, seed, workers)
-    low, high = np.nanpercentile(importances, [2.5, 97.5], axis=0)
+    low, high = column_intervals(importances)
     shares = np.array([(roots == column).mean() for column in range(values.shape[1])])
     return {
         "importance": np.nanmean(importances, axis=0),

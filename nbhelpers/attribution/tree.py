@@ -12,6 +12,8 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from ..statistics import percentile_interval
+
 DEPTH = 3
 FOLDS = 5
 LEAST_GAIN = (
@@ -87,7 +89,7 @@ def accuracy_interval(
     hits = (predicted[slow].sum(), (~predicted[~slow]).sum())
     sizes = (slow.sum(), (~slow).sum())
     shares = [random.beta(hit + 0.5, size - hit + 0.5, 4000) for hit, size in zip(hits, sizes)]
-    low, high = np.percentile(np.mean(shares, axis=0), [2.5, 97.5])
+    low, high = percentile_interval(np.mean(shares, axis=0))
     accuracy = balanced_accuracy(
         slow, predicted
     )  # Jeffreys' interval by convention reaches 1 where all were hit

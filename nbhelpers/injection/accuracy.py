@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from .. import statistics
 from ..errors import InputError
-from ..statistics.means import as_values, mean_ratio, replay_ratio
+from ..statistics import as_values, mean_ratio
 from ._limits import REALTIME
 from .log import DONE, OUTCOMES, noise_ns, occupies, replay_start_ns, replayed_ns, shared_noise_ns
 
@@ -142,13 +143,10 @@ def quantile_interval(values: pd.Series, share: float, level: float = 0.95) -> t
     Exact for independent events and any distribution; what a resampling of millions of events would
     tend to.
     """
-    from scipy import stats
-
-    ordered = np.sort(values.to_numpy(float))
-    if not len(ordered):
+    if values.empty:
         return np.nan, np.nan
-    low, high = stats.binom.ppf([(1 - level) / 2, (1 + level) / 2], len(ordered), share)
-    return float(ordered[max(int(low) - 1, 0)]), float(ordered[min(int(high), len(ordered) - 1)])
+    low, high = statistics.quantile_interval(values, share, level)
+    return max(low, float(values.min())), min(high, float(values.max()))
 
 
 def _classes(log: pd.DataFrame, by_run: pd.DataFrame) -> pd.DataFrame:
@@ -315,11 +313,7 @@ def workload_accuracy(
 def _workload_row(anomaly: np.ndarray, seconds: np.ndarray, seed: int) -> dict:
     from scipy import stats
 
-    ratio = (
-        replay_ratio(anomaly, seconds, seed=seed)
-        if anomaly.size > 1
-        else mean_ratio(seconds, float(anomaly[0]), seed=seed)
-    )
+    ratio = mean_ratio(seconds, anomaly if anomaly.size > 1 else float(anomaly[0]), seed=seed)
     row = {
         "runs": seconds.size,
         "seconds": seconds.mean(),

@@ -16,6 +16,7 @@ from ..errors import InputError, RunError, SettingError, Unavailable
 from ..files import digest, read_json, write_json
 from ..machine import measuring, online_cpus, state_folder
 from ..progress import each
+from ..statistics import percentile_interval
 from ._native import ffi, lib, library
 from .replay import Replay
 from .rules import SHORT_NS, Calibration, Plan, Rules, doublings, may_realtime
@@ -259,4 +260,4 @@ def _shortest(costs_us: np.ndarray) -> float:
 
 def _interval(values: np.ndarray) -> tuple[float, float]:
     draws = np.median(np.random.default_rng(0).choice(values, (500, len(values))), axis=1)
-    return tuple(round(float(limit), 3) for limit in np.quantile(draws, [0.025, 0.975]))
+    return tuple(round(float(limit), 3) for limit in percentile_interval(draws))

@@ -1,14 +1,14 @@
-"""The interface of stopping rules: a decision with its reason, rules combined, a rule replayed on
-recorded runs.
+"""The interface of stopping rules: a decision with its reason, rules combined, and a rule applied
+to runs that were recorded.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from ..errors import InputError
+from .intervals import Values
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,23 @@ class Decision:
 class Rule(Protocol):
     """Anything with `decide`."""
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
+    def decide(self, values: Values, seconds_elapsed: float = 0.0) -> Decision:
         """Look at the outcomes so far (in the order of the runs) and the time spent, s."""
+        ...
 
 
 @dataclass(frozen=True)
 class RuleEvaluation:
-    """Where a rule would have stopped: after how many runs, why, and whether it stopped at all
-    before the record ended.
+    """Where a rule would have stopped.
+
+    Attributes
+    ----------
+    runs
+        After how many runs.
+    reason
+        Why.
+    stopped
+        False: the record ended before the rule stopped.
     """
 
     runs: int
@@ -39,9 +48,9 @@ class RuleEvaluation:
 
 
 def evaluate_rule(
-    rule: Rule, values: Sequence[float], seconds: Sequence[float] | None = None, every: int = 1
+    rule: Rule, values: Values, seconds: Values | None = None, every: int = 1
 ) -> RuleEvaluation:
-    """Ask a rule after each recorded run.
+    """Apply a rule after each recorded run.
 
     Parameters
     ----------
@@ -50,23 +59,23 @@ def evaluate_rule(
     seconds
         Time spent on each run, s; None: the outcomes themselves.
     every
-        Ask after every so many runs only.
+        Apply it after every so many runs only.
 
     Raises
     ------
     InputError
         No runs.
     """
-    values = np.asarray(values, dtype=float)
-    if not values.size:
+    outcomes = np.asarray(values, dtype=float)
+    if not outcomes.size:
         raise InputError("there are no runs to evaluate")
-    elapsed = np.cumsum(values if seconds is None else np.asarray(seconds, dtype=float))
-    decision = Decision(False, "never asked")
-    for count in range(every, values.size + 1, every):
-        decision = rule.decide(values[:count], float(elapsed[count - 1]))
+    elapsed = np.cumsum(outcomes if seconds is None else np.asarray(seconds, dtype=float))
+    decision = Decision(False, "the rule was not applied")
+    for count in range(every, outcomes.size + 1, every):
+        decision = rule.decide(outcomes[:count], float(elapsed[count - 1]))
         if decision.stop:
             return RuleEvaluation(count, decision.reason, True)
-    return RuleEvaluation(values.size, f"the record ended first: {decision.reason}", False)
+    return RuleEvaluation(outcomes.size, f"the record ended first: {decision.reason}", False)
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,8 @@ class AllOf:
 
     rules: tuple[Rule, ...]
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
+    def decide(self, values: Values, seconds_elapsed: float = 0.0) -> Decision:
+        """Stop, or what the rules that go on wait for."""
         decisions = [rule.decide(values, seconds_elapsed) for rule in self.rules]
         waiting = [decision.reason for decision in decisions if not decision.stop]
         return Decision(
@@ -89,7 +99,8 @@ class AnyOf:
 
     rules: tuple[Rule, ...]
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
+    def decide(self, values: Values, seconds_elapsed: float = 0.0) -> Decision:
+        """Stop for the reason of the rules that would, or go on."""
         decisions = [rule.decide(values, seconds_elapsed) for rule in self.rules]
         done = [decision.reason for decision in decisions if decision.stop]
         return Decision(bool(done), "; ".join(done or [decision.reason for decision in decisions]))

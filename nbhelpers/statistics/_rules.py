@@ -2,7 +2,6 @@
 together.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,29 +9,41 @@ from scipy.stats import binom, ks_2samp, t
 
 from ._decision import Decision
 from ._shape import Mixture, block_length, fit_mixture, shortest_interval
-from .bootstrap import STATISTICS, as_statistic, bootstrap_interval, interval_of
+from .intervals import (
+    STATISTICS,
+    Values,
+    as_statistic,
+    bootstrap_interval,
+    percentile_interval,
+    quantile_interval,
+)
+
+SHARES = {"p95": 0.95, "p99": 0.99}  # of the values below each percentile
 
 
-class Judging:
-    """A rule that judges the runs as soon as there are `least` of them, and `window` more."""
+class SampleRule:
+    """A rule that looks at the values as soon as there are `least` runs, and `window` more."""
 
     least: int
-    window = 0
+    window: int = 0
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
-        values, least = np.asarray(values, dtype=float), self.least + self.window
-        return (
-            Decision(False, f"{values.size} runs, at least {least} are wanted")
-            if values.size < least
-            else self.judge(values)
-        )
+    def decide(self, values: Values, seconds_elapsed: float = 0.0) -> Decision:
+        """Wait for enough runs, then judge them."""
+        needed = self.least + self.window
+        if len(values) < needed:
+            return Decision(False, f"{len(values)} runs, at least {needed} are wanted")
+        return self.judge(np.asarray(values, dtype=float))
+
+    def judge(self, values: np.ndarray) -> Decision:
+        """The decision on enough runs."""
+        raise NotImplementedError
 
 
 def narrow(name: str, half_width: float, target: float) -> Decision:
     """The verdict on a relative half width."""
     word = "within" if half_width <= target else "beyond"
     return Decision(
-        bool(half_width <= target), f"{name} ± {half_width:.2%}, {word} the {target:.2%} asked for"
+        bool(half_width <= target), f"{name} ± {half_width:.2%}, {word} the goal of {target:.2%}"
     )
 
 
@@ -42,7 +53,7 @@ class Count:
 
     runs: int = 30
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
+    def decide(self, values: Values, seconds_elapsed: float = 0.0) -> Decision:
         return Decision(len(values) >= self.runs, f"{len(values)} of {self.runs} runs")
 
 
@@ -52,14 +63,14 @@ class Duration:
 
     seconds: float = 60.0
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
+    def decide(self, values: Values, seconds_elapsed: float = 0.0) -> Decision:
         return Decision(
             seconds_elapsed >= self.seconds, f"{seconds_elapsed:.3g} of {self.seconds:.3g} s"
         )
 
 
 @dataclass(frozen=True)
-class RelativeStandardError(Judging):
+class RelativeStandardError(SampleRule):
     """Stop when the standard error of the mean is at most this share of the mean."""
 
     target: float = 0.01
@@ -75,7 +86,7 @@ class RelativeStandardError(Judging):
 
 
 @dataclass(frozen=True)
-class ConfidenceInterval(Judging):
+class ConfidenceInterval(SampleRule):
     """Stop when Student's interval of the mean is at most ± this share of the mean."""
 
     target: float = 0.02
@@ -92,7 +103,7 @@ class ConfidenceInterval(Judging):
 
 
 @dataclass(frozen=True)
-class HighestDensityInterval(Judging):
+class HighestDensityInterval(SampleRule):
     """Stop when the shortest interval that holds a share of the runs no longer moves: its ends, by
     this share of its width.
     """
@@ -116,7 +127,7 @@ class HighestDensityInterval(Judging):
 
 
 @dataclass(frozen=True)
-class BlockBootstrap(Judging):
+class BlockBootstrap(SampleRule):
     """Stop when the moving-block bootstrap interval of a statistic (Künsch 1989) is narrow: runs
     that depend on each other count for less.
     """
@@ -137,7 +148,7 @@ class BlockBootstrap(Judging):
         samples = values[
             (starts[..., None] + np.arange(length)).reshape(self.repeats, -1)[:, : values.size]
         ]
-        low, high = interval_of(function(samples, axis=1), self.level)
+        low, high = percentile_interval(function(samples, axis=1), self.level)
         half = (high - low) / 2 / abs(function(values, axis=0))
         return narrow(
             f"{self.level:.0%} interval of the {self.statistic}, blocks of {length} runs,",
@@ -147,7 +158,7 @@ class BlockBootstrap(Judging):
 
 
 @dataclass(frozen=True)
-class GaussianMixture(Judging):
+class GaussianMixture(SampleRule):
     """Stop when a mixture of normal distributions (their number by BIC) no longer changes: as many,
     and none moved or grew by this much.
     """
@@ -184,7 +195,7 @@ class GaussianMixture(Judging):
 
 
 @dataclass(frozen=True)
-class KolmogorovSmirnov(Judging):
+class KolmogorovSmirnov(SampleRule):
     """Stop when the first and the second half of the runs have nearly the same distribution:
     largest distance of the two at most this.
     """
@@ -204,7 +215,7 @@ class KolmogorovSmirnov(Judging):
 
 
 @dataclass(frozen=True)
-class NarrowInterval(Judging):
+class NarrowInterval(SampleRule):
     """Made for tails: stop when the interval of the coefficient of variation, or of a high
     percentile, is at most ± this share of it.
 
@@ -219,39 +230,24 @@ class NarrowInterval(Judging):
     least: int = 30
 
     def judge(self, values: np.ndarray) -> Decision:
-        if self.statistic[0] == "p" and self.statistic[1:].isdigit():
-            interval = percentile_interval(values, float(self.statistic[1:]) / 100, self.level)
-            middle = np.quantile(values, float(self.statistic[1:]) / 100)
-        else:
-            interval = bootstrap_interval(values, self.statistic, values.size, self.level, 400)
-            middle = STATISTICS[self.statistic](values)
-        if interval is None:
+        low, high = self._interval(values)
+        if not np.isfinite([low, high]).all():
             return Decision(
                 False,
                 f"{values.size} runs are too few for an upper end of the interval of the"
                 f" {self.statistic}",
             )
+        middle = STATISTICS[self.statistic](values)
         return narrow(
             f"{self.level:.0%} interval of the {self.statistic}",
-            (interval[1] - interval[0]) / 2 / abs(middle),
+            (high - low) / 2 / abs(middle),
             self.target,
         )
 
-
-def percentile_interval(
-    values: np.ndarray, share: float, level: float = 0.95
-) -> tuple[float, float] | None:
-    """Interval of a quantile from order statistics, for any distribution; None if there are too few
-    values for both ends.
-    """
-    ordered, tail = np.sort(values), (1 - level) / 2
-    low = int(binom.ppf(tail, ordered.size, share))
-    high = int(binom.ppf(1 - tail, ordered.size, share)) + 1
-    return (
-        (float(ordered[low - 1]), float(ordered[high - 1]))
-        if low >= 1 and high <= ordered.size
-        else None
-    )
+    def _interval(self, values: np.ndarray) -> tuple[float, float]:
+        if self.statistic in SHARES:
+            return quantile_interval(values, SHARES[self.statistic], self.level)
+        return bootstrap_interval(values, self.statistic, values.size, self.level, 400)
 
 
 @dataclass(frozen=True)
@@ -267,12 +263,12 @@ class RareMode:
     times: int = 3
     probability: float = 0.95
 
-    def decide(self, values: Sequence[float], seconds_elapsed: float = 0.0) -> Decision:
+    def decide(self, values: Values, seconds_elapsed: float = 0.0) -> Decision:
         seen = float(binom.sf(self.times - 1, len(values), self.weight))
         return Decision(
             seen >= self.probability,
             f"a mode of {self.weight:.1%} would have been seen {self.times} times with probability"
-            f" {seen:.3f} ({self.probability:.2f} asked for)",
+            f" {seen:.3f} (goal: {self.probability:.2f})",
         )
 
     @property

@@ -1,5 +1,4 @@
-"""The effect of a factor on the run time with a covariate held fixed: what the hypervisor took is
-not the factor's doing.
+"""The effect of a factor on the run time with covariates held fixed, such as stolen time.
 
 Owns the linear model; statsmodels fits it.
 """
@@ -32,23 +31,22 @@ def adjusted_effect(
     level, against
         The levels compared.
     covariates
-        Columns held fixed; those that are missing or do not vary are left out.
+        Columns held fixed; those that are missing or do not vary are excluded.
     outcome
         Column explained; None: what the program is judged by.
 
     Returns
     -------
-    One row a model: `model`, `runs`, `effect_percent` (of the mean of `against`) with its 95 %
-    interval, `p_value`, `r_squared`.
+    DataFrame, a row a model; columns model, runs, effect_percent (of the mean of `against`) with
+    its 95 % interval low_percent and high_percent, p_value, r_squared.
 
     Raises
     ------
     InputError
-        a level has fewer than three runs.
+        A level has fewer than three runs.
     """
-    chosen = pd.concat(
-        same_epochs(*(runs[runs[factor] == name] for name in (level, against)))
-    ).sort_index()
+    tables = [runs[runs[factor] == name] for name in (level, against)]
+    chosen = pd.concat(same_epochs(*tables)).sort_index()
     outcome = outcome_of(runs, outcome).name
     counts = chosen[factor].value_counts().reindex([level, against], fill_value=0)
     if counts.min() < 3:
@@ -63,9 +61,9 @@ def adjusted_effect(
         if name in chosen and chosen[name].notna().all() and chosen[name].nunique() > 1
     ]
     models = [_fit(chosen, factor, level, against, [], outcome)]
-    return pd.DataFrame(
-        models + [_fit(chosen, factor, level, against, usable, outcome)] * bool(usable)
-    )
+    if usable:
+        models.append(_fit(chosen, factor, level, against, usable, outcome))
+    return pd.DataFrame(models)
 
 
 def _fit(

@@ -1,14 +1,14 @@
 """Do two samples differ: in location, in dispersion, in distribution? By shuffling labels, within
 rounds where there are rounds.
 
-Owns the three statistics and the correction for having asked three questions.
+Owns the three statistics and the correction for three tests.
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
+
+from .intervals import Values
 
 SHUFFLES = 1999
 CHUNK_VALUES = 4_000_000  # shuffled labels held at once
@@ -30,32 +30,35 @@ def difference_tests(
     rounds_before, rounds_after
         Round of each value; labels are then exchanged within a round only, so that drift is no
         difference.
+    seed
+        Of the shuffles.
 
     Returns
     -------
-    DataFrame, index location (rank sum: Wilcoxon, Mann and Whitney), dispersion (Brown and Forsythe
-    1974: distances from the median of the
-        own sample), distribution (Anderson and Darling's two-sample statistic; Scholz and Stephens
-        1987); columns statistic, p_value, p_holm (corrected for the three), differs (p_holm at most
-        0.05).
+    DataFrame, index location, dispersion, distribution; columns statistic, p_value, p_holm
+    (corrected for the three), differs (p_holm at most 0.05).
+
+    Notes
+    -----
+    Location: rank sum (Wilcoxon, Mann and Whitney). Dispersion: distances from the median of each
+    sample (Brown and Forsythe 1974). Distribution: Anderson and Darling's two-sample statistic
+    (Scholz and Stephens 1987).
     """
     labels = np.repeat([0.0, 1.0], [before.size, after.size])
     values = np.concatenate([before, after])
-    rounds = (
-        np.zeros(values.size)
-        if rounds_before is None
-        else np.concatenate([rounds_before, rounds_after])
-    )
+    if rounds_before is None or rounds_after is None:
+        rounds = np.zeros(values.size)
+    else:
+        rounds = np.concatenate([rounds_before, rounds_after])
     statistics = _Statistics.of(before, after, values)
     observed = statistics.of_labels(labels[None])[:, 0]
-    random, as_large, done = np.random.default_rng(seed), np.zeros(3), 0
-    while done < SHUFFLES:
-        count = min(max(1, CHUNK_VALUES // values.size), SHUFFLES - done)
-        as_large += (
-            statistics.of_labels(_shuffled(labels, rounds, count, random))
-            >= observed[:, None] * (1 - 1e-12)
-        ).sum(axis=1)
-        done += count
+    random = np.random.default_rng(seed)
+    least = observed[:, None] * (1 - 1e-12)
+    as_large = np.zeros(3)
+    chunk = max(1, CHUNK_VALUES // values.size)
+    for done in range(0, SHUFFLES, chunk):
+        shuffled = _shuffled(labels, rounds, min(chunk, SHUFFLES - done), random)
+        as_large += (statistics.of_labels(shuffled) >= least).sum(axis=1)
     p_values = (as_large + 1) / (SHUFFLES + 1)
     corrected = holm(p_values)
     return pd.DataFrame(
@@ -69,11 +72,26 @@ def difference_tests(
     )
 
 
-def holm(p_values: Sequence[float]) -> np.ndarray:
-    """p-values corrected for their number (Holm 1979)."""
-    p_values = np.asarray(p_values, dtype=float)
-    order = np.argsort(p_values)
-    scaled = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
+def holm(p_values: Values) -> np.ndarray:
+    """p-values corrected for their number (Holm 1979).
+
+    Parameters
+    ----------
+    p_values
+        Of as many tests.
+
+    Returns
+    -------
+    Array of corrected p-values, in the same order.
+
+    Examples
+    --------
+    >>> holm([0.25, 0.125]).tolist()
+    [0.25, 0.25]
+    """
+    values = np.asarray(p_values, dtype=float)
+    order = np.argsort(values)
+    scaled = np.maximum.accumulate(values[order] * np.arange(len(order), 0, -1))
     corrected = np.empty(len(order))
     corrected[order] = np.minimum(scaled, 1)
     return corrected

@@ -4,11 +4,19 @@ import pandas as pd
 
 
 def same_epochs(*tables: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
-    """Of each table the runs of those epochs that all of them have runs of: what may be compared.
+    """The runs of each table from epochs that all tables have: what may be compared.
 
-    A campaign that grew holds runs of some cells from before the others were added. Those were not
-    measured in turn with the others, so they would compare two times of the machine. Tables without
-    the column, or with no epoch in common, are given back as they are.
+    A campaign that grew has runs of some cells from before the others were added. They were not
+    measured in turn with the others, and would compare two times of the machine.
+
+    Parameters
+    ----------
+    tables
+        Runs tables, a cell each.
+
+    Returns
+    -------
+    As many tables; unchanged if one lacks the column `epoch`, or if no epoch is shared.
 
     Examples
     --------

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from ..errors import InputError
+from .intervals import Values
 
 LEVEL = 0.01  # of the test of time order
 CHANGE_LEVEL = 0.01  # of each change point
@@ -63,8 +64,8 @@ class TimeOrder:
         )
 
 
-def time_order(values: object, seed: int = 0, higher_is_better: bool = False) -> TimeOrder:
-    """Test whether the order of the runs matters, and say how.
+def time_order(values: Values, seed: int = 0, higher_is_better: bool = False) -> TimeOrder:
+    """Test whether the order of the runs matters, and how.
 
     Parameters
     ----------
@@ -77,29 +78,21 @@ def time_order(values: object, seed: int = 0, higher_is_better: bool = False) ->
 
     Notes
     -----
-    Two tests on ranks, the smaller p-value doubled: resemblance of neighbours (Bartels's rank
-    version of von Neumann's ratio, 1982) and the largest weighted CUSUM (a change of level at an
-    unknown place; Pettitt 1979), both against shuffled orders. Change points by binary
-    segmentation. The block is twice the integrated autocorrelation time, its sum cut at the first
-    lag that is within the noise of white data.
+    Two tests on ranks, both against shuffled orders; the smaller p-value is doubled. Resemblance of
+    neighbours: Bartels's rank version of von Neumann's ratio (1982). Change of level at an unknown
+    place: the largest weighted CUSUM (Pettitt 1979). Change points by binary segmentation. The
+    block is twice the integrated autocorrelation time, summed up to the first lag within the noise
+    of white data.
     """
-    values = np.asarray(values, dtype=float)
-    if values.size < FEWEST_RUNS or np.ptp(values) == 0:
-        return TimeOrder(
-            False,
-            1.0,
-            0.0,
-            0.0,
-            (),
-            "none",
-            1,
-            "Too few runs, or too equal, to say anything of their order.",
-        )
-    ranks = standard_ranks(values)
+    outcomes = np.asarray(values, dtype=float)
+    if outcomes.size < FEWEST_RUNS or np.ptp(outcomes) == 0:
+        why = "Too few runs, or too equal, to say anything of their order."
+        return TimeOrder(False, 1.0, 0.0, 0.0, (), "none", 1, why)
+    ranks = standard_ranks(outcomes)
     random = np.random.default_rng(seed)
     p_value = _order_p_value(ranks, random)
     near = float(_neighbours(ranks))
-    trend = float(ranks @ standard_ranks(np.arange(values.size)) / values.size)
+    trend = float(ranks @ standard_ranks(np.arange(outcomes.size)) / outcomes.size)
     found = p_value <= LEVEL
     changes = tuple(_changes(ranks, 0, random)) if found else ()
     kind = _kind(-ranks if higher_is_better else ranks, changes, trend) if found else "none"
@@ -112,7 +105,7 @@ def time_order(values: object, seed: int = 0, higher_is_better: bool = False) ->
         changes,
         kind,
         block,
-        _in_words(kind, p_value, near, trend, changes, values.size),
+        _in_words(kind, p_value, near, trend, changes, outcomes.size),
     )
 
 
@@ -181,7 +174,7 @@ def _neighbours(ranks: np.ndarray) -> np.ndarray:
 
 
 def _cusum(ranks: np.ndarray) -> np.ndarray:
-    """Standardised difference of level before and after each possible change, along the last axis."""
+    """Standardised difference of level before and after each possible change, on the last axis."""
     size = ranks.shape[-1]
     before = np.arange(SHORTEST_SEGMENT, size - SHORTEST_SEGMENT + 1)
     sums = np.cumsum(ranks, axis=-1)[..., before - 1]
@@ -216,19 +209,13 @@ def _kind(badness: np.ndarray, changes: tuple[int, ...], trend: float) -> str:
     """Warm-up: the first stretch is the worst and short; slow-down: the last is the worst and the
     level rose.
     """
-    if changes:
+    if 1 <= len(changes) <= 2:
         levels = [part.mean() for part in np.split(badness, changes)]
-        if (
-            changes[0] <= badness.size / 3
-            and levels[0] > badness[changes[0] :].mean() + 0.5
-            and len(changes) <= 2
-        ):
+        short = changes[0] <= badness.size / 3
+        if short and levels[0] > badness[changes[0] :].mean() + 0.5:
             return "warm-up"
-        if (
-            len(changes) <= 2
-            and levels[-1] == max(levels)
-            and levels[-1] > badness[: changes[-1]].mean() + 0.5
-        ):
+        worst = levels[-1] == max(levels)
+        if worst and levels[-1] > badness[: changes[-1]].mean() + 0.5:
             return "slow-down"
     return "drift" if abs(trend) > 0.5 else "phases"
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..outcomes import outcome_of
+from .intervals import percentile_interval
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 FEWEST_RUNS = 20
@@ -25,25 +26,25 @@ def quantile_effect(
     quantiles: Iterable[float] = QUANTILES,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Lines through the quantiles of the outcome, as functions of a factor.
+    """Quantile regression: the quantiles of the outcome as lines over a factor.
 
     Parameters
     ----------
     runs
-        Runs table; rows whose `status` is not "ok", or in which one of the two is missing, are
-        passed over.
+        Runs table; rows whose `status` is not "ok", or in which a value is missing, are excluded.
     factor, outcome
         Columns of numbers; no outcome: what the program is judged by.
     quantiles
         Of the outcome.
+    seed
+        Of the resamples.
 
     Returns
     -------
-    DataFrame, index quantile, columns intercept, slope (outcome per unit of the factor) with its 95
-    % bootstrap interval low and high, and
-        effect_percent, low_percent, high_percent: the change of the outcome from the 10th to the
-        90th percentile of the factor (from its least to its largest value, if these are equal), in
-        percent of the median outcome.
+    DataFrame, index quantile. Columns: intercept; slope (outcome per unit of the factor) with its
+    95 % bootstrap interval low and high; effect_percent with low_percent and high_percent: the
+    change from the 10th to the 90th percentile of the factor, in percent of the median outcome.
+    Where these percentiles are equal, the change over the whole range of the factor.
 
     Raises
     ------
@@ -52,15 +53,14 @@ def quantile_effect(
 
     Notes
     -----
-    Koenker and Bassett, Regression quantiles (1978). The interval resamples runs (percentiles):
-    counters are often zero in most runs, where formulas for the standard error divide by a density
-    that isn't there.
+    Koenker and Bassett, Regression quantiles (1978). The interval is a bootstrap: counters are
+    often zero in most runs, where formulas for the standard error divide by a density of zero.
     """
     x, y = _columns(runs, factor, outcome_of(runs, outcome).name)
     low, high = np.percentile(x, [10, 90])
     reach = high - low or np.ptp(x)
-    random, scale = np.random.default_rng(seed), 100 * reach / np.median(y)
-    drawn = random.integers(0, x.size, (REPEATS, x.size))
+    scale = 100 * reach / np.median(y)
+    drawn = np.random.default_rng(seed).integers(0, x.size, (REPEATS, x.size))
     rows = {quantile: _fit(x, y, quantile, drawn) for quantile in quantiles}
     table = pd.DataFrame.from_dict(
         rows, orient="index", columns=["intercept", "slope", "low", "high"]
@@ -101,7 +101,7 @@ def _fit(x: np.ndarray, y: np.ndarray, quantile: float, drawn: np.ndarray) -> li
     slopes = np.array(
         [_line(u[rows], v[rows], quantile)[1] for rows in drawn if np.ptp(u[rows]) > 0]
     )
-    low, high = np.percentile(slopes, [2.5, 97.5]) * size / spread
+    low, high = np.array(percentile_interval(slopes)) * size / spread
     slope *= size / spread
     return [
         float(middle + intercept * size - slope * centre),
@@ -115,12 +115,8 @@ def _line(x: np.ndarray, y: np.ndarray, quantile: float) -> tuple[float, float]:
     from statsmodels.regression.quantile_regression import QuantReg
 
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # "iteration limit": the last step is kept, it is far within the interval
-        intercept, slope = (
-            QuantReg(y, np.column_stack([np.ones(x.size), x]))
-            .fit(quantile, max_iter=200, p_tol=1e-4)
-            .params
-        )
+        # "iteration limit": the result of the last step is far within the interval
+        warnings.simplefilter("ignore")
+        model = QuantReg(y, np.column_stack([np.ones(x.size), x]))
+        intercept, slope = model.fit(quantile, max_iter=200, p_tol=1e-4).params
     return float(intercept), float(slope)

@@ -1,8 +1,8 @@
-"""When have there been enough runs? Rules that say stop or go on, and why; each can be replayed on
+"""When have there been enough runs? Rules that say stop or go on, and why; each can be evaluated on
 recorded runs.
 
-Owns the rule that chooses by the distribution, the one for tails, and the list of all; a rule keeps
-no state, it looks at the runs so far each time it is asked.
+Owns the rule that chooses by the distribution, the one for tails, and the list of all. A rule has
+no state: it looks at all runs so far each time.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,11 @@ from ._rules import (
     Duration,
     GaussianMixture,
     HighestDensityInterval,
-    Judging,
     KolmogorovSmirnov,
     NarrowInterval,
     RareMode,
     RelativeStandardError,
-    percentile_interval,
+    SampleRule,
 )
 from ._shape import fit_mixture, lag_one
 
@@ -45,19 +44,18 @@ __all__ = [
     "RuleEvaluation",
     "Rule",
     "for_tails",
-    "percentile_interval",
     "evaluate_rule",
 ]
 
 
 @dataclass(frozen=True)
-class Adaptive(Judging):
-    """Look at the distribution first, then ask the rule made for its kind.
+class Adaptive(SampleRule):
+    """Look at the distribution first, then apply the rule made for its kind.
 
     Constant: 20 runs. Dependent on the run before: block bootstrap. Several modes: mixture, and
     each seen. A tail: the interval of the 95th percentile. Else: the confidence interval of the
-    mean. A sample that shows no tail yet may only be too small to, so but for constant ones
-    `unseen` (a mode of 5 % seen twice: 93 runs) must agree.
+    mean. A small sample may not show its tail yet. So `unseen` (a mode of 5 % seen twice: 93 runs)
+    must agree, except for constant samples.
     """
 
     target: float = 0.02
@@ -65,8 +63,11 @@ class Adaptive(Judging):
     unseen: RareMode = RareMode(0.05, 2)
 
     def judge(self, values: np.ndarray) -> Decision:
+        """The decision of the rule made for this distribution."""
         kind, rule = self._rule(values)
-        decision = (rule if kind == "constant" else AllOf((rule, self.unseen))).decide(values)
+        if kind != "constant":
+            rule = AllOf((rule, self.unseen))
+        decision = rule.decide(values)
         return Decision(decision.stop, f"{kind}: {decision.reason}")
 
     def _rule(self, values: np.ndarray) -> tuple[str, Rule]:
@@ -79,9 +80,8 @@ class Adaptive(Judging):
             return "modes", AllOf(
                 (GaussianMixture(), RareMode(float(np.clip(mixture.weights.min(), 0.02, 0.5)), 5))
             )
-        if (np.quantile(values, 0.95) - np.median(values)) > 2 * (
-            np.median(values) - np.quantile(values, 0.05)
-        ):
+        low, middle, high = np.quantile(values, 0.05), np.median(values), np.quantile(values, 0.95)
+        if high - middle > 2 * (middle - low):
             return "tail", NarrowInterval("p95", 5 * self.target)
         return "one mode", ConfidenceInterval(self.target)
 
@@ -93,8 +93,10 @@ def for_tails(
     probability: float = 0.95,
     most: int | None = None,
 ) -> Rule:
-    """The rule to take where the tail matters: the interval on the CV or on the p99 is narrow
-    enough, and a mode would have been seen.
+    """The rule to take where the tail matters.
+
+    It stops when the interval of the CV or of the p99 is narrow enough, and a rare mode would have
+    been seen.
 
     Parameters
     ----------

@@ -1,18 +1,18 @@
-"""Stopping rules held against runs that were recorded: where each would have stopped, and how far
-from the whole it would have been.
+"""Stopping rules evaluated on recorded runs: where each would have stopped, and how far its result
+would have been from that of all runs.
 
-Owns these two tables; the rules themselves are in `stopping`. Pure: values in, tables out.
+Owns these two tables; the rules are in `stopping`. Pure: values in, tables out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
 from ..errors import InputError
-from .bootstrap import as_statistic, as_values, bootstrap_interval
+from .intervals import Values, as_statistic, as_values, bootstrap_interval
 from .stopping import RULES, Rule, evaluate_rule
 
-REPLAY_COLUMNS = [
+EVALUATION_COLUMNS = [
     "rule",
     "runs",
     "stopped",
@@ -23,56 +23,57 @@ REPLAY_COLUMNS = [
     "mean_error_percent",
     "reason",
 ]
-COURSE_COLUMNS = ["runs", "value", "low", "high"]
-_FIRST, _REPEATS = 10, 500  # runs of the first interval; resamples of each
+RUNNING_COLUMNS = ["runs", "value", "low", "high"]
+_FIRST_RUNS = 10  # of the first interval
+_REPEATS = 500  # resamples of each interval
 
 
 def evaluate_rules(
-    values: Sequence[float],
+    values: Values,
     statistic: str = "cv",
     rules: Mapping[str, Rule] = RULES,
-    seconds: Sequence[float] | None = None,
+    seconds: Values | None = None,
     every: int = 1,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """What each stopping rule would have made of recorded runs.
+    """Where each stopping rule would have stopped in recorded runs.
 
     Parameters
     ----------
     values
         Outcomes in the order in which they were measured.
     statistic
-        Of `STATISTICS`; what is wanted of the runs.
+        A name of `STATISTICS`, that the runs are measured for.
     rules
         Name -> rule.
     seconds
         Time that each run took with everything around it, s; None: the outcomes themselves.
     every
-        The rules are asked after every so many runs.
+        The rules are applied after every so many runs.
     seed
         Of the intervals.
 
     Returns
     -------
-    One row a rule, the one that stopped first first: rule, runs (when it stopped), stopped (False:
-    the record ended first), value (of the statistic then) with its 95 % bootstrap interval low and
-    high, error_percent (of the value, against that of all runs), mean_error_percent (the same of
-    the mean), reason.
+    DataFrame, a row a rule, the one that stopped first first. Columns: rule; runs, when it stopped;
+    stopped, False if the record ended first; value of the statistic then, with its 95 % bootstrap
+    interval low and high; error_percent of the value against that of all runs; mean_error_percent,
+    the same of the mean; reason.
 
     Raises
     ------
     InputError
         Fewer than two runs, no such statistic, or `every` below 1.
     """
-    values, function = as_values(values), as_statistic(statistic)
+    sample, function = as_values(values), as_statistic(statistic)
     _check(every)
-    whole = float(function(values, axis=0)), float(values.mean())
+    all_value, all_mean = float(function(sample, axis=0)), float(sample.mean())
     rows = []
     for name, rule in rules.items():
-        stop = evaluate_rule(rule, values, seconds, min(every, values.size))
-        count = max(stop.runs, 2)  # a single run has neither spread nor interval
-        low, high = bootstrap_interval(values[:count], statistic, seed, repeats=_REPEATS)
-        value, mean = float(function(values[:count], axis=0)), float(values[:count].mean())
+        stop = evaluate_rule(rule, sample, seconds, min(every, sample.size))
+        seen = sample[: max(stop.runs, 2)]  # a single run has neither spread nor interval
+        low, high = bootstrap_interval(seen, statistic, seed, repeats=_REPEATS)
+        value = float(function(seen, axis=0))
         rows.append(
             {
                 "rule": name,
@@ -81,12 +82,12 @@ def evaluate_rules(
                 "value": value,
                 "low": low,
                 "high": high,
-                "error_percent": 100 * (value / whole[0] - 1),
-                "mean_error_percent": 100 * (mean / whole[1] - 1),
+                "error_percent": 100 * (value / all_value - 1),
+                "mean_error_percent": 100 * (float(seen.mean()) / all_mean - 1),
                 "reason": stop.reason,
             }
         )
-    return pd.DataFrame(rows, columns=REPLAY_COLUMNS).sort_values(
+    return pd.DataFrame(rows, columns=EVALUATION_COLUMNS).sort_values(
         ["stopped", "runs"], ascending=[False, True], kind="stable", ignore_index=True
     )
 
@@ -94,7 +95,17 @@ def evaluate_rules(
 def stopping_sentence(
     stops: pd.DataFrame, runs: int, what: str = "coefficient of variation"
 ) -> str:
-    """The table of `evaluate_rules` in a sentence; `runs` in the record, `what` the statistic is."""
+    """The table of `evaluate_rules` in a sentence.
+
+    Parameters
+    ----------
+    stops
+        Of `evaluate_rules`.
+    runs
+        In the record.
+    what
+        Name of the statistic.
+    """
     done = stops[stops["stopped"]]
     if done.empty:
         return f"None of {len(stops)} stopping rules stops within {runs} runs."
@@ -107,40 +118,38 @@ def stopping_sentence(
 
 
 def running_statistic(
-    values: Sequence[float], statistic: str = "cv", every: int = 1, seed: int = 0
+    values: Values, statistic: str = "cv", every: int = 1, seed: int = 0
 ) -> pd.DataFrame:
-    """A statistic and its interval as the runs came in.
+    """A statistic and its interval after more and more runs.
 
     Parameters
     ----------
     values, statistic, every, seed
-        Of `evaluate_rules`.
+        As in `evaluate_rules`.
 
     Returns
     -------
-    One row a number of runs, from ten on: runs, value, low, high (95 % bootstrap interval).
+    DataFrame, a row a number of runs, from ten on; columns runs, value, low, high (95 % bootstrap
+    interval).
 
     Raises
     ------
     InputError
-        See `evaluate_rules`.
+        As `evaluate_rules`.
     """
-    values, function = as_values(values), as_statistic(statistic)
+    sample, function = as_values(values), as_statistic(statistic)
     _check(every)
-    counts = sorted({*range(min(_FIRST, values.size), values.size + 1, every), values.size})
-    rows = [
-        (
-            count,
-            float(function(values[:count], axis=0)),
-            *bootstrap_interval(values[:count], statistic, seed, repeats=_REPEATS),
-        )
-        for count in counts
-    ]
-    return pd.DataFrame(rows, columns=COURSE_COLUMNS)
+    first = min(_FIRST_RUNS, sample.size)
+    rows = []
+    for count in sorted({*range(first, sample.size + 1, every), sample.size}):
+        seen = sample[:count]
+        low, high = bootstrap_interval(seen, statistic, seed, repeats=_REPEATS)
+        rows.append((count, float(function(seen, axis=0)), low, high))
+    return pd.DataFrame(rows, columns=RUNNING_COLUMNS)
 
 
 def _check(every: int) -> None:
     if every < 1:
         raise InputError(
-            f"asked after every {every} runs", why="there would be no end of it", fix="1 or more"
+            f"rules applied after every {every} runs", why="that would never end", fix="1 or more"
         )

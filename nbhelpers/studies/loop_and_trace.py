@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..empty import because
 from ..measurement import Campaign, Cell, finished, metrics
+from ..statistics import percentile_interval
 from ..tracing._steal import LONG_NS, account_of, shared_gaps
 from ..tracing.detours import DetourTracer, detour_workload, read_detours_run
 from ..tracing.hypervisor import PERIODS_NS, stolen_time
@@ -138,7 +139,7 @@ def loop_sentences(table: pd.DataFrame, seed: int = 0) -> list[str]:
     total, unexplained, stolen = (
         table[name].to_numpy() for name in ("gaps_ms", "unexplained_ms", "stolen_ms")
     )
-    low, high = np.quantile(unexplained[draws].sum(1) / total[draws].sum(1), [0.025, 0.975])
+    low, high = percentile_interval(unexplained[draws].sum(1) / total[draws].sum(1))
     return [
         f"A loop beside the trace was without its CPU for {total.sum():.1f} ms of"
         f" {table['loop_s'].sum():.1f} s ({len(table)} runs):"

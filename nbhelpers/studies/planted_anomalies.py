@@ -17,8 +17,7 @@ from ..injection.injector import Injector
 from ..machine import doctor
 from ..measurement import Campaign, Cell, finished
 from ..noise import NoiseConfig, delta_noise
-from ..statistics import same_epochs
-from ..statistics.means import mean_interval, replay_ratio
+from ..statistics import mean_interval, mean_ratio, same_epochs
 from ..tracing import Tracer, read_traces
 from ..workloads import Workload
 
@@ -268,7 +267,7 @@ def _case(case: int, runs: pd.DataFrame, seed: int) -> dict:
     }
     own = same_epochs(*(runs[runs["cell"] == cell] for cell in cells.values()))
     parts = {name: table["seconds"].to_numpy() for name, table in zip(cells, own)}
-    ratio = replay_ratio(parts["disturbed"], parts["replayed"], seed=seed)
+    ratio = mean_ratio(parts["replayed"], parts["disturbed"], seed=seed)
     means = {}
     for name in ("disturbed", "replayed", "baseline"):
         interval = mean_interval(parts[name])

@@ -19,8 +19,7 @@ from ..injection.injector import Injector
 from ..measurement import Campaign, Cell
 from ..noise import NoiseConfig, average_noise, delta_noise
 from ..outcomes import worst_first
-from ..statistics import same_epochs
-from ..statistics.means import as_values
+from ..statistics import as_values, percentile_interval, same_epochs
 from ..tracing import with_hardware
 from ..workloads import Workload
 
@@ -223,7 +222,7 @@ def _split(case: WorstCase, samples: dict[str, np.ndarray], means: dict[str, np.
         "undisturbed_seconds": float(calm[0]),
     }
     for name, values in parts.items():
-        low, high = np.quantile(values[1:], [0.025, 0.975])
+        low, high = percentile_interval(values[1:])
         row |= {name: float(values[0]), f"{name}_low": float(low), f"{name}_high": float(high)}
     return row
 

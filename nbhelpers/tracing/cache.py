@@ -13,6 +13,7 @@ import pandas as pd
 from ..empty import because
 from ..errors import RunError
 from ..measurement import cached_value, run_once
+from ..statistics import percentile_interval
 from ..workloads import Workload
 from .cost import event_costs_ns
 from .detours import record_detours
@@ -118,7 +119,7 @@ def direct_cost(
     )
     draws = np.median(np.random.default_rng(seed).choice(costs, (2000, costs.size)), axis=1)
     rate = float(runs["trace_events"].sum() / runs["wall_seconds"].sum() / cpus)
-    low, high = np.quantile(draws, [0.025, 0.975])
+    low, high = percentile_interval(draws)
     return pd.DataFrame(
         [
             {

@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.statistics import time_order
-from nbhelpers.statistics.order import positions, shuffles
+from nbhelpers.statistics.order import positions, shuffles, time_order
 
 
 def test_exchangeable_runs_have_no_order():

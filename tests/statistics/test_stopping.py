@@ -6,7 +6,7 @@ from scipy.stats import binom, t
 from sklearn.mixture import GaussianMixture as Reference
 
 from nbhelpers.errors import InputError
-from nbhelpers.statistics import stopping
+from nbhelpers.statistics import quantile_interval, stopping
 from nbhelpers.statistics._shape import fit_mixture, shortest_interval
 from nbhelpers.statistics.stopping import (
     RULES,
@@ -23,7 +23,6 @@ from nbhelpers.statistics.stopping import (
     RelativeStandardError,
     Rule,
     evaluate_rule,
-    percentile_interval,
 )
 
 
@@ -76,7 +75,7 @@ def test_dependent_runs_count_for_less():
     assert blocks > 3 * plain
 
 
-def test_a_percentile_interval_covers_whatever_the_distribution():
+def test_a_quantile_interval_covers_whatever_the_distribution():
     random = np.random.default_rng(4)
     for draw, truth in (
         (lambda: random.exponential(1, 500), -np.log(0.05)),
@@ -84,18 +83,22 @@ def test_a_percentile_interval_covers_whatever_the_distribution():
     ):
         covered = [
             low <= truth <= high
-            for low, high in (percentile_interval(draw(), 0.95) for _ in range(400))
+            for low, high in (quantile_interval(draw(), 0.95) for _ in range(400))
         ]
         assert 0.93 <= np.mean(covered) <= 1
 
 
-def test_the_percentile_interval_has_no_upper_end_of_few_runs():
-    fewest = next(n for n in range(30, 1000) if percentile_interval(np.arange(float(n)), 0.99))
-    assert fewest == 368  # 0.99 ** n <= 0.025
+def fewest(share):
+    """Values that an upper end needs."""
+    sizes = range(30, 1000)
+    return next(n for n in sizes if np.isfinite(quantile_interval(np.arange(n), share)[1]))
+
+
+def test_the_interval_of_a_quantile_has_no_upper_end_of_few_runs():
+    assert fewest(0.99) == 368  # 0.99 ** n <= 0.025
+    assert fewest(0.95) == 72  # 0.95 ** n <= 0.025
     assert "too few" in NarrowInterval("p99").decide(normal(count=300)).reason
-    assert (
-        next(n for n in range(30, 1000) if percentile_interval(np.arange(float(n)), 0.95)) == 72
-    )  # 0.95 ** n <= 0.025
+    assert quantile_interval([], 0.5) == (-np.inf, np.inf)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 
 from ...empty import because
-from ...statistics import adjusted_effect, bootstrap_interval, bootstrap_ratio, same_epochs
+from ...statistics import (
+    adjusted_effect,
+    bootstrap_interval,
+    bootstrap_ratio,
+    percentile_interval,
+    same_epochs,
+)
 from ..design import BENCHMARKS, PRINTED_MODELS
 from .campaigns import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
 
@@ -121,7 +127,7 @@ def _spread(model: str, config: str, own: pd.DataFrame) -> dict:
         [random.choice(values, (_REPEATS, values.size)).std(axis=1, ddof=1) for values in samples],
         axis=0,
     )
-    low, high = np.quantile(draws, [0.025, 0.975])
+    low, high = percentile_interval(draws)
     deviations = [values.std(ddof=1) for values in samples]
     return {
         "model": PRINTED_MODELS[model],
@@ -271,11 +277,7 @@ def _resilience(own: pd.DataFrame, runs: pd.DataFrame | None) -> dict:
     interval = (
         {}
         if runs is None
-        else dict(
-            zip(
-                ("low_percent", "high_percent"), np.quantile(_mean_draws(own, runs), [0.025, 0.975])
-            )
-        )
+        else dict(zip(("low_percent", "high_percent"), percentile_interval(_mean_draws(own, runs))))
     )
     adjusted = (
         {"adjusted_percent": own["adjusted_percent"].mean()} if "adjusted_percent" in own else {}
@@ -395,7 +397,7 @@ def _unexplained(anomaly: float, replayed: pd.DataFrame, calm: pd.DataFrame) -> 
         return dict.fromkeys(names, np.nan)
     random = np.random.default_rng(0)
     above, below = (anomaly - _resampled_means(own, random) for own in (replayed, calm))
-    low, high = np.quantile(above[below > 0] / below[below > 0], [0.025, 0.975])
+    low, high = percentile_interval(above[below > 0] / below[below > 0])
     return dict(zip(names, ((anomaly - replayed["seconds"].mean()) / excess, low, high)))
 
 

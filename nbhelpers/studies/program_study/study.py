@@ -646,12 +646,12 @@ class ProgramStudy:
             "yes" if explained else "no",
             f"the replay takes × {ratio.value:.3f} of the slowest run"
             f" ({self._number(self.slowest_value)}), 95 % interval {ratio.low:.3f} to"
-            f" {ratio.high:.3f}, n = {ratio.count}; × 1 would be as slow.{rest}",
+            f" {ratio.high:.3f}, n = {ratio.size}; × 1 would be as slow.{rest}",
             ratio.value,
             ratio.low,
             ratio.high,
             "of the slowest run",
-            ratio.count,
+            ratio.size,
         )
 
     def _untraceable(self, question: str) -> Verdict:

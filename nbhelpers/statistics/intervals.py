@@ -1,0 +1,448 @@
+"""Intervals: of resampled values, of means, of ratios of means, of quantiles.
+
+Owns every 95 % interval of Noisebook (all others call `percentile_interval`), and the list of
+statistics that a comparison reports.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+
+CHUNK_VALUES = 2_000_000  # resampled values held at once: 16 MB
+
+Values = Sequence[float] | np.ndarray
+Statistic = str | Callable[..., Any]  # a name of `STATISTICS`, or a function (values, axis)
+
+
+class Interval(NamedTuple):
+    """An estimate and its confidence interval.
+
+    Attributes
+    ----------
+    value
+        The estimate.
+    low, high
+        Ends of the interval, in the unit of the value.
+    size
+        Number of values that it rests on.
+    """
+
+    value: float
+    low: float
+    high: float
+    size: int
+
+    @property
+    def half_width_share(self) -> float:
+        """Half the interval's width over the value: 0.02 is ± 2 %."""
+        return (self.high - self.low) / 2 / self.value
+
+
+# Percentiles
+# --------------------------------------------------------------------------------------------------
+
+
+def percentile_interval(draws: object, level: float = 0.95) -> tuple[float, float]:
+    """The middle part of resampled values that holds `level` of them.
+
+    Parameters
+    ----------
+    draws
+        Values of a statistic in many resamples; those that are not finite are passed over.
+    level
+        Share of the resamples inside the interval.
+
+    Returns
+    -------
+    Low and high end; NaN if no value is finite.
+
+    Notes
+    -----
+    Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
+
+    Examples
+    --------
+    >>> percentile_interval(range(101), level=0.9)
+    (5.0, 95.0)
+    """
+    values = np.asarray(draws, dtype=float).ravel()
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return float("nan"), float("nan")
+    low, high = np.quantile(values, _ends(level))
+    return float(low), float(high)
+
+
+def column_intervals(draws: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """`percentile_interval` of each column.
+
+    Parameters
+    ----------
+    draws
+        Resamples × statistics; NaN is passed over.
+    level
+        Share of the resamples inside each interval.
+
+    Returns
+    -------
+    Low and high ends, an array each.
+    """
+    low, high = np.nanquantile(draws, _ends(level), axis=0)
+    return low, high
+
+
+def _ends(level: float) -> tuple[float, float]:
+    """The shares below either end; rounded, so that a level of 0.95 gives 0.025 and not more."""
+    tail = round((1 - level) / 2, 12)
+    return tail, 1 - tail
+
+
+def quantile_interval(values: object, share: float, level: float = 0.95) -> tuple[float, float]:
+    """Interval of a quantile by order statistics, for independent values of any distribution.
+
+    Parameters
+    ----------
+    values
+        The sample.
+    share
+        Of the values below the quantile: 0.99 for the 99th percentile.
+    level
+        Probability that the quantile lies inside, by the binomial distribution.
+
+    Returns
+    -------
+    Low and high end. −inf or inf where the sample is too small for that end: at 95 % an upper end
+    needs 72 values for the 95th percentile, 368 for the 99th.
+
+    Notes
+    -----
+    David and Nagaraja, Order Statistics (2003), section 7.1.
+    """
+    from scipy.stats import binom
+
+    ordered = np.sort(np.asarray(values, dtype=float))
+    tail = (1 - level) / 2
+    below = int(binom.ppf(tail, ordered.size, share)) - 1 if ordered.size else -1
+    above = int(binom.ppf(1 - tail, ordered.size, share)) if ordered.size else 0
+    return (
+        float(ordered[below]) if below >= 0 else float("-inf"),
+        float(ordered[above]) if above < ordered.size else float("inf"),
+    )
+
+
+# Statistics
+# --------------------------------------------------------------------------------------------------
+
+
+def coefficient_of_variation(values: np.ndarray, axis: int | None = None) -> Any:
+    """Standard deviation over mean."""
+    return np.std(values, axis=axis, ddof=1) / np.mean(values, axis=axis)
+
+
+def standard_deviation(values: np.ndarray, axis: int | None = None) -> Any:
+    """Standard deviation with n - 1 in the denominator."""
+    return np.std(values, axis=axis, ddof=1)
+
+
+def percentile_95(values: np.ndarray, axis: int | None = None) -> Any:
+    """The value that one in twenty exceeds."""
+    return np.percentile(values, 95, axis=axis)
+
+
+def percentile_99(values: np.ndarray, axis: int | None = None) -> Any:
+    """The value that one in a hundred exceeds."""
+    return np.percentile(values, 99, axis=axis)
+
+
+STATISTICS: dict[str, Callable[..., Any]] = {
+    "mean": np.mean,
+    "median": np.median,
+    "sd": standard_deviation,
+    "cv": coefficient_of_variation,
+    "p95": percentile_95,
+    "p99": percentile_99,
+    "max": np.max,
+}
+
+
+def as_statistic(statistic: Statistic) -> Callable[..., Any]:
+    """The function behind a name of `STATISTICS`; a function is returned as it is."""
+    if callable(statistic):
+        return statistic
+    if statistic not in STATISTICS:
+        raise InputError(
+            f"unknown statistic {statistic!r}",
+            fix=f"use one of {', '.join(STATISTICS)}, or a function",
+        )
+    return STATISTICS[statistic]
+
+
+def as_values(values: object) -> np.ndarray:
+    """A one-dimensional array of at least two finite floats.
+
+    Raises
+    ------
+    InputError
+        Too few values, or one that is not finite.
+    """
+    array = np.asarray(values, dtype=float).ravel()
+    if array.size < 2:
+        raise InputError(
+            f"{array.size} value(s) are too few for an interval", fix="measure at least two runs"
+        )
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise InputError(
+            "a value is missing or infinite",
+            where=f"position {bad[0]}",
+            fix="use only the runs whose status is 'ok'",
+        )
+    return array
+
+
+# Means
+# --------------------------------------------------------------------------------------------------
+
+
+def mean_interval(values: object, level: float = 0.95) -> Interval:
+    """Mean and its Student-t interval.
+
+    Parameters
+    ----------
+    values
+        One number a run, such as seconds; at least two.
+    level
+        Of confidence.
+
+    Returns
+    -------
+    Interval, in the unit of the values.
+
+    Raises
+    ------
+    InputError
+        Too few values, or one that is not finite.
+
+    Examples
+    --------
+    >>> mean_interval([1.0, 2.0, 3.0]).value
+    2.0
+    """
+    from scipy.stats import t
+
+    sample = as_values(values)
+    error = sample.std(ddof=1) / np.sqrt(sample.size)
+    half = t.ppf((1 + level) / 2, sample.size - 1) * error
+    mean = sample.mean()
+    return Interval(float(mean), float(mean - half), float(mean + half), sample.size)
+
+
+def mean_ratio(
+    numerator: object,
+    denominator: object,
+    level: float = 0.95,
+    seed: int = 0,
+    repeats: int = 4000,
+) -> Interval:
+    """Mean of one sample over the mean of another, or over a number, with a bootstrap interval.
+
+    The ratio of replayed runs to disturbed ones is 1 for a perfect replay. |ratio − 1| is the
+    number of Table 7 of Persson et al. (2025), who give no interval.
+
+    Parameters
+    ----------
+    numerator
+        Seconds of at least two runs.
+    denominator
+        Seconds of at least two other runs; or a number, such as the seconds of a single anomaly,
+        that has no interval.
+    level
+        Of confidence.
+    seed, repeats
+        Of the bootstrap; samples are resampled independently.
+
+    Returns
+    -------
+    Interval; `size` is that of the smaller sample.
+
+    Raises
+    ------
+    InputError
+        Too few values, or one that is not finite.
+    """
+    above = as_values(numerator)
+    random = np.random.default_rng(seed)
+    if isinstance(denominator, Real):
+        number = float(denominator)
+        draws = _mean_draws(above, random, repeats) / number
+        return Interval(
+            float(above.mean() / number), *percentile_interval(draws, level), above.size
+        )
+    below = as_values(denominator)
+    below_draws = _mean_draws(below, random, repeats)
+    draws = _mean_draws(above, random, repeats) / below_draws
+    return Interval(
+        float(above.mean() / below.mean()),
+        *percentile_interval(draws, level),
+        min(above.size, below.size),
+    )
+
+
+def _mean_draws(values: np.ndarray, random: np.random.Generator, repeats: int) -> np.ndarray:
+    return random.choice(values, (repeats, values.size)).mean(axis=1)
+
+
+# Bootstrap
+# --------------------------------------------------------------------------------------------------
+
+
+def bootstrap_interval(
+    values: object,
+    statistic: Statistic = "mean",
+    seed: int = 0,
+    level: float = 0.95,
+    repeats: int = 2000,
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of a statistic.
+
+    Parameters
+    ----------
+    values
+        At least two finite numbers.
+    statistic
+        A name of `STATISTICS`, or a function `f(values, axis=1)`.
+    seed
+        Of the resamples.
+    level
+        Share of the resamples inside the interval.
+    repeats
+        Number of resamples.
+
+    Returns
+    -------
+    Low and high end, in the unit of the statistic.
+
+    Raises
+    ------
+    InputError
+        Fewer than two values, a value that is not finite, an unknown statistic.
+
+    Notes
+    -----
+    Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13. The interval of a maximum is
+    too narrow: no resample holds more than the largest value seen.
+    """
+    random = np.random.default_rng(seed)
+    draws = _resample(as_values(values), as_statistic(statistic), random, repeats)
+    return percentile_interval(draws, level)
+
+
+def bootstrap_ratio(
+    numerator: object,
+    denominator: object,
+    statistic: Statistic = "mean",
+    seed: int = 0,
+    level: float = 0.95,
+    repeats: int = 2000,
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of the ratio of a statistic of two independent samples.
+
+    Parameters
+    ----------
+    numerator, denominator
+        At least two finite numbers each.
+    statistic, seed, level, repeats
+        As in `bootstrap_interval`.
+
+    Returns
+    -------
+    Low and high end of `statistic(numerator) / statistic(denominator)`.
+
+    Raises
+    ------
+    InputError
+        As in `bootstrap_interval`.
+    """
+    random = np.random.default_rng(seed)
+    function = as_statistic(statistic)
+    above = _resample(as_values(numerator), function, random, repeats)
+    below = _resample(as_values(denominator), function, random, repeats)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return percentile_interval(above / below, level)
+
+
+def _resample(
+    values: np.ndarray,
+    function: Callable[..., Any],
+    random: np.random.Generator,
+    repeats: int,
+) -> np.ndarray:
+    rows = max(1, CHUNK_VALUES // values.size)
+    sizes = [min(rows, repeats - done) for done in range(0, repeats, rows)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = [function(random.choice(values, (size, values.size)), axis=1) for size in sizes]
+    return np.concatenate(parts)
+
+
+def resample_rounds(
+    above: list[np.ndarray],
+    below: list[np.ndarray],
+    functions: list[Callable[..., Any]],
+    seed: int = 0,
+    repeats: int = 2000,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Statistics of two samples measured in the same rounds; each round is resampled whole.
+
+    What disturbed a round disturbed both samples, so resampling rounds keeps it out of their ratio.
+
+    Parameters
+    ----------
+    above, below
+        The values of each round.
+    functions
+        f(values, axis).
+    seed, repeats
+        Of the resamples.
+
+    Returns
+    -------
+    Two arrays, repeats × functions.
+    """
+    random = np.random.default_rng(seed)
+    drawn = random.integers(0, len(above), (repeats, len(above)))
+    return _round_statistics(above, drawn, functions), _round_statistics(below, drawn, functions)
+
+
+def _round_statistics(
+    values: list[np.ndarray], drawn: np.ndarray, functions: list[Callable[..., Any]]
+) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rows = [
+            np.column_stack([function(part, axis=1) for function in functions])
+            for part in resampled_rounds(values, drawn)
+        ]
+    return np.concatenate(rows)
+
+
+def resampled_rounds(values: list[np.ndarray], drawn: np.ndarray) -> Iterator[np.ndarray]:
+    """Tables of resampled values, a row a resample; many rows at once if rounds are equally long.
+
+    Parameters
+    ----------
+    values
+        The values of each round.
+    drawn
+        Numbers of the rounds in each resample, a row a resample.
+    """
+    if len({len(part) for part in values}) > 1:
+        for row in drawn:
+            yield np.concatenate([values[place] for place in row])[None]
+        return
+    table = np.array(values)
+    rows = max(1, CHUNK_VALUES // table.size)
+    for first in range(0, len(drawn), rows):
+        yield table[drawn[first : first + rows]].reshape(-1, table.size)
