@@ -178,7 +178,7 @@ def test_a_stranger_measures_elsewhere(installed):
 
 def test_what_it_holds_is_found_and_the_recorded_campaign_says_where_it_is(installed):
     code = (
-        "from nbhelpers import places; from nbhelpers.report import published_table_names; from"
+        "from nbhelpers import places; from nbhelpers.report.publications import published_table_names; from"
         " nbhelpers.simulation import known_networks; from nbhelpers.mitigation import factors; from"
         " nbhelpers.workloads import descriptions, nbody; from nbhelpers.stages import"
         " library_digest; print(places.is_installed(), len(published_table_names()) > 9, len(known_networks())"

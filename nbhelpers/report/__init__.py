@@ -1,54 +1,93 @@
-"""Tables, figures and the paper."""
+"""Tables, figures and the paper.
 
-from ._simulate import figure_curves, figure_dots, figure_overheads, figure_ranks, published_results
-from .appearance import COLUMN_IN, KINDS, PAGE_IN, ROLES, Role, style, use_style
-from .figures import (
-    figure_attribution,
-    figure_causes,
-    figure_classes,
-    figure_clock,
-    figure_compare,
+A figure function takes tables and returns a matplotlib Figure at print size; `save_figure` puts it on
+disk with its caption and data. The functions lie by kind of figure: distributions, repetitions, time
+lines, ratios with intervals, curves over a parameter, trees, sources, configs.
+"""
+
+from .appearance import (
+    style,
+    use_style,
+)
+from .configs import (
     figure_config,
-    figure_detours,
-    figure_distribution,
-    figure_excess,
-    figure_extremes,
-    figure_factor,
-    figure_felt,
-    figure_findings,
-    figure_mitigations,
-    figure_noise,
-    figure_planted,
-    figure_quanta,
-    figure_quantile_shift,
     figure_replay,
-    figure_reserved,
-    figure_scaling,
-    figure_sides,
-    figure_stopping,
-    figure_subtraction,
-    figure_systems,
-    figure_timeline,
     trace_sample,
 )
-from .interactive import Exploration, explore
-from .paper import Numbered, Paper, collect, provenance_html
-from .publications import published_table, published_table_names
-from .record import Figure, Table, save_figure, save_table
-from .tables import Findings, Provenance, accuracy_table, found_html, overhead_table
+from .curves import (
+    figure_curves,
+    figure_factor,
+    figure_overheads,
+    figure_quantile_shift,
+    figure_scaling,
+    figure_stopping,
+)
+from .detours import (
+    figure_detours,
+    figure_quanta,
+    figure_systems,
+)
+from .distributions import (
+    figure_classes,
+    figure_compare,
+    figure_distribution,
+)
+from .interactive import (
+    explore,
+)
+from .paper import (
+    collect,
+)
+from .publications import (
+    published_results,
+    published_table,
+)
+from .rank_timelines import (
+    figure_ranks,
+)
+from .ratios import (
+    figure_causes,
+    figure_dots,
+    figure_excess,
+    figure_findings,
+    figure_mitigations,
+    figure_planted,
+)
+from .record import (
+    Figure,
+    Table,
+    save_figure,
+    save_table,
+)
+from .repetitions import (
+    figure_clock,
+    figure_extremes,
+    figure_reserved,
+    figure_sides,
+)
+from .sources import (
+    figure_noise,
+)
+from .tables import (
+    Findings,
+    Provenance,
+    accuracy_table,
+    found_html,
+    overhead_table,
+)
+from .timelines import (
+    figure_felt,
+    figure_subtraction,
+    figure_timeline,
+)
+from .trees import (
+    figure_attribution,
+)
 
 __all__ = [
-    "COLUMN_IN",
-    "Exploration",
     "Figure",
     "Findings",
-    "KINDS",
-    "Numbered",
-    "PAGE_IN",
-    "Paper",
     "Provenance",
-    "ROLES",
-    "Role",
     "Table",
     "accuracy_table",
     "collect",
@@ -85,10 +124,8 @@ __all__ = [
     "figure_timeline",
     "found_html",
     "overhead_table",
-    "provenance_html",
-    "published_table",
-    "published_table_names",
     "published_results",
+    "published_table",
     "save_figure",
     "save_table",
     "style",

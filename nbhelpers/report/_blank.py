@@ -1,12 +1,14 @@
 """A figure for which there is nothing to draw is a figure that says why.
 
 Owns `NothingToDraw`, which a figure function raises inside, and the decorator that makes a picture
-of it.
+of it; and the checks of what a figure needs.
 """
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+
+import pandas as pd
 
 from ..empty import why_empty
 from ..errors import InputError
@@ -41,3 +43,67 @@ def blank_figure(why: str, width_in: float = COLUMN_IN):
         figure = plt.figure(figsize=(width_in, 0.4 + 0.16 * (1 + words.count("\n"))))
         figure.text(0.02, 0.5, words, ha="left", va="center")
     return figure
+
+
+def need_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise InputError(
+            f"a table without {', '.join(map(repr, missing))}",
+            where=f"columns: {', '.join(map(str, table.columns))}",
+        )
+    if table.empty:
+        raise NothingToDraw("nothing to draw")
+
+
+def need_events(events: pd.DataFrame, columns: tuple[str, ...]) -> None:
+    for column in columns:
+        if column not in events.columns:
+            raise InputError(
+                f"no column {column!r} in the events",
+                fix=f"the table has: {', '.join(map(str, events.columns))}",
+            )
+    if events.empty:
+        raise NothingToDraw(
+            "no noise event to draw",
+            fix="look at the trace: it has no event within the timed region",
+        )
+
+
+def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
+    """The rows to draw; names the column that is missing."""
+    for column in columns:
+        if column is not None and column not in runs.columns:
+            raise InputError(
+                f"no column {column!r} to draw",
+                fix=f"the table has: {', '.join(map(str, runs.columns))}",
+            )
+    kept = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
+    if kept.empty:
+        raise NothingToDraw(
+            "no run to draw", fix="look at the column status: only runs that are 'ok' are drawn"
+        )
+    return kept
+
+
+def empty_row(row, config: str, missing: str) -> None:
+    """Panels that the machine can't fill empty_row why."""
+    for number, axes in enumerate(row):
+        axes.set_title(config)
+        axes.text(
+            0.5,
+            0.5,
+            textwrap.fill(missing, 26) if number == 1 or len(row) < 3 else "",
+            transform=axes.transAxes,
+            ha="center",
+            va="center",
+            color="#555555",
+        )
+        axes.tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
+        axes.set_facecolor("#F5F5F5")
+        axes.grid(visible=False)
+
+
+def need_repetitions(table: pd.DataFrame) -> None:
+    if table.empty:
+        raise NothingToDraw("no repetitions to draw", fix="measure at least one run: make paper")

@@ -19,7 +19,7 @@ from ..attribution import Explanation, explain
 from ..errors import InputError
 from ..mitigation.knowledge import factor_of
 from ..outcomes import outcome_of
-from ._attribution import figure_attribution
+from .trees import figure_attribution
 
 SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)  # of the runs below the cutoff, in the twin
 MOST_FACTORS = 5

@@ -5,8 +5,10 @@ caption.
 """
 
 import difflib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ..errors import InputError
@@ -60,3 +62,70 @@ def _header(path: Path) -> dict:
     pairs = [tuple(line.split(": ", 1)) for line in lines if ": " in line]
     fields = {name: value for name, value in pairs if name != "note"}
     return {**fields, "notes": [value for name, value in pairs if name == "note"]}
+
+
+PUBLISHED_RESULTS = ("hoefler2010-slides1", "beckman2006-text1", "ferreira2008-text1")
+_AUTHORS = {
+    "hoefler2010": "Hoefler et al. 2010",
+    "beckman2006": "Beckman et al. 2006",
+    "ferreira2008": "Ferreira et al. 2008",
+}
+
+
+def published_results(
+    ours: Mapping[str, Mapping[str, float]], tables: Sequence[str] = PUBLISHED_RESULTS
+) -> pd.DataFrame:
+    """All published results, what the reference simulator gives for each, and ours.
+
+    Parameters
+    ----------
+    ours
+        By the name of the result (the column `result` of the published tables): a row of a study
+        with `median`, `low`, `high`, `seeds`, and perhaps `case`: what was simulated where it is
+        not what the statement says (fewer ranks).
+
+    Returns
+    -------
+    DataFrame : `source`, `result`, `statement`, `published`, `reference` (as text: a number, a
+    range, a bound), `ours`, `low`, `high` (95 %), `seeds`, `case`; a
+        result that was not simulated has empty cells.
+
+    Raises
+    ------
+    InputError
+        a name that no published table has.
+    """
+    rows = []
+    for name in tables:
+        for row in published_table(name).to_dict("records"):
+            own = ours.get(row["result"], {})
+            rows.append(
+                {
+                    "source": _AUTHORS.get(name.split("-")[0], name),
+                    "result": row["result"],
+                    "statement": row["statement"],
+                    "published": _range(row["published_low"], row["published_high"]),
+                    "reference": _range(row["reference_low"], row["reference_high"]),
+                    "ours": own.get("median", np.nan),
+                    "low": own.get("low", np.nan),
+                    "high": own.get("high", np.nan),
+                    "seeds": own.get("seeds", 0),
+                    "case": own.get("case", ""),
+                }
+            )
+    unknown = set(ours) - {row["result"] for row in rows}
+    if unknown:
+        raise InputError(
+            f"nothing was published as '{min(unknown)}'",
+            where=", ".join(tables),
+            fix="the names stand in the column `result`",
+        )
+    return pd.DataFrame(rows).astype({"seeds": "Int64"})
+
+
+def _range(low: float, high: float) -> str:
+    if np.isnan(low) and np.isnan(high):
+        return ""
+    if np.isnan(low) or np.isnan(high):
+        return f"> {low:g}" if np.isnan(high) else f"< {high:g}"
+    return f"{low:g}" if low == high else f"{low:g}–{high:g}"

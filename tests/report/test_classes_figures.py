@@ -8,13 +8,13 @@ import pytest
 from nbhelpers.attribution import classify, explain
 from nbhelpers.errors import InputError
 from nbhelpers.report import (
-    ROLES,
     figure_attribution,
     figure_classes,
     figure_factor,
     figure_quantile_shift,
     figure_stopping,
 )
+from nbhelpers.report.appearance import ROLES
 from nbhelpers.statistics import compare, evaluate_rules, quantile_effect, running_statistic
 
 from .test_figures import check_inside, points, said_instead

@@ -8,7 +8,6 @@ import pytest
 from nbhelpers.attribution import explain
 from nbhelpers.errors import InputError
 from nbhelpers.report import (
-    ROLES,
     figure_attribution,
     figure_compare,
     figure_distribution,
@@ -19,7 +18,7 @@ from nbhelpers.report import (
     figure_timeline,
     use_style,
 )
-from nbhelpers.report.appearance import roles_of
+from nbhelpers.report.appearance import ROLES, roles_of
 from nbhelpers.tracing import summary
 
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.report import published_table, published_table_names
+from nbhelpers.report.publications import published_table, published_table_names
 
 CONFIGS = ["Rm", "RmHK", "RmHK2", "TP", "TPHK", "TPHK2"]
 

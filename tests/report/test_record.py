@@ -9,14 +9,8 @@ import pytest
 
 from nbhelpers.empty import because, why_empty
 from nbhelpers.errors import InputError
-from nbhelpers.report import (
-    collect,
-    figure_compare,
-    provenance_html,
-    published_table,
-    save_figure,
-    save_table,
-)
+from nbhelpers.report import collect, figure_compare, published_table, save_figure, save_table
+from nbhelpers.report.paper import provenance_html
 
 FRAME = pd.DataFrame(
     {"benchmark": ["N-body", "a_b & 50 %"], "seconds": [1 / 3, np.nan], "runs": [3, 4]}

@@ -21,7 +21,7 @@ from nbhelpers.report import (
     figure_subtraction,
     trace_sample,
 )
-from nbhelpers.report._repetitions import apart
+from nbhelpers.report._axes import apart
 from nbhelpers.studies.cui import run_statistics
 
 from .test_figures import check_inside, points, said_instead, words

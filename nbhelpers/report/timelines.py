@@ -1,133 +1,22 @@
-"""Figures of noise: how much each source costs, and where each event lies on the time line.
+"""Figures of noise on a time line: a lane a CPU, a bar an event.
 
-Owns the colours of noise kinds on CPUs and the reading of configs, events and logs for drawing.
+Owns the reading of configs, events and injection logs for drawing.
 """
 
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
-from ._blank import NothingToDraw, or_blank
-from .appearance import KINDS, PAGE_IN, ROLES, Role, style
+from ._axes import MANY, kind_role, legend_of_kinds
+from ._blank import NothingToDraw, need_events, or_blank
+from .appearance import PAGE_IN, ROLES, style
 
-SOURCES = 12  # shown one by one; the rest as one line
-ROW_LABEL = 22  # letters of a source name
-OTHER = Role("#CCCCCC", "|", "-", "")
 LANE_SHARE = {"softirq": 0.75, "thread": 0.5}  # of the lane's height; all other kinds fill it
-MANY = 3000  # marks from which a drawing is stored as pixels
-
-
-def _check(events: pd.DataFrame, columns: tuple[str, ...]) -> None:
-    for column in columns:
-        if column not in events.columns:
-            raise InputError(
-                f"no column {column!r} in the events",
-                fix=f"the table has: {', '.join(map(str, events.columns))}",
-            )
-    if events.empty:
-        raise NothingToDraw(
-            "no noise event to draw",
-            fix="look at the trace: it has no event within the timed region",
-        )
-
-
-@or_blank
-def figure_noise(noise: pd.DataFrame, title: str | None = None, width_in: float = PAGE_IN):
-    """Share of CPU time of each source of noise, and beside it the median and the longest event.
-
-    Parameters
-    ----------
-    noise
-        Of `nbhelpers.tracing.summary`: kind, source, events, cpu_share, p50_us, max_us; the most
-        expensive first.
-    title
-        a short heading, e.g. to tell two such figures apart.
-
-    Returns
-    -------
-    matplotlib Figure: the twelve most expensive sources one by one, all others together.
-    """
-    import matplotlib.pyplot as plt
-
-    noise = noise.reset_index() if "kind" in noise.index.names else noise
-    _check(noise, ("kind", "source", "events", "cpu_share", "p50_us", "max_us"))
-    table = _with_rest(
-        noise[["kind", "source", "events", "cpu_share", "p50_us", "max_us"]].astype(
-            {"kind": str, "source": str}
-        )
-    )
-    rows = np.arange(len(table))
-    with style():
-        figure, (left, right) = plt.subplots(
-            1, 2, figsize=(width_in, 1.0 + 0.19 * len(table)), sharey=True
-        )
-        for row, entry in zip(rows, table.itertuples()):
-            role = _kind(entry.kind)
-            left.barh(
-                row,
-                100 * entry.cpu_share,
-                height=0.7,
-                color=role.colour,
-                hatch=role.hatch,
-                edgecolor="white",
-                linewidth=0,
-            )
-            right.plot([entry.p50_us, entry.max_us], [row, row], color=role.colour, linewidth=0.9)
-            right.plot(entry.max_us, row, color=role.colour, marker=role.marker, linestyle="none")
-            right.plot(
-                entry.p50_us, row, color=role.colour, marker="|", markersize=7, linestyle="none"
-            )
-        left.set_yticks(rows, [_short(entry.source) for entry in table.itertuples()])
-        left.set_ylim(len(table) - 0.5, -0.5)
-        left.set_xlabel("share of CPU time (%)")
-        right.set_xscale("log")
-        right.set_xlabel("median | to longest event (µs)")
-        for axes in (left, right):
-            axes.grid(axis="y", visible=False)
-        _kind_legend(figure, table["kind"], bars=True)
-        if title:
-            left.set_title(title, loc="left")
-    return figure
-
-
-def _with_rest(table: pd.DataFrame) -> pd.DataFrame:
-    if len(table) <= SOURCES + 1:
-        return table
-    rest = table.iloc[SOURCES:]
-    total = {
-        "kind": "",
-        "source": f"{len(rest)} other sources",
-        "events": rest["events"].sum(),
-        "cpu_share": rest["cpu_share"].sum(),
-        "p50_us": np.average(rest["p50_us"], weights=rest["events"]),
-        "max_us": rest["max_us"].max(),
-    }
-    return pd.concat([table.head(SOURCES), pd.DataFrame([total])], ignore_index=True)
-
-
-def _kind(name: object) -> Role:
-    return KINDS.get(str(name), OTHER)
-
-
-def _short(source: object) -> str:
-    text = str(source)
-    return text if len(text) <= ROW_LABEL else text[: ROW_LABEL - 1] + "…"
-
-
-def _kind_legend(figure, kinds: pd.Series, bars: bool) -> None:
-    from matplotlib.patches import Patch
-
-    present = [kind for kind in KINDS if kind in set(map(str, kinds))]
-    handles = [
-        Patch(
-            facecolor=KINDS[kind].colour,
-            hatch=KINDS[kind].hatch if bars else None,
-            edgecolor="white",
-            label=kind,
-        )
-        for kind in present
-    ]
-    figure.legend(handles=handles, loc="outside upper right", ncols=5)
+_PART_MS = 60.0  # of a run, around what is left of its worst event
+FELT_ROWS = {
+    "planned": ("baseline", "planned", "-"),
+    "injected": ("injected", "injected\n(its own log)", (0, (4, 2))),
+    "felt": ("disturbed", "felt by\na program", (0, (1, 1))),
+}  # row of the figure: role of its colour, label, dash
 
 
 @or_blank
@@ -149,7 +38,7 @@ def figure_timeline(source: object, log: pd.DataFrame | None = None, width_in: f
     import matplotlib.pyplot as plt
 
     planned = source if isinstance(source, pd.DataFrame) else source.events()
-    _check(planned, ("cpu", "start_ns", "duration_ns"))
+    need_events(planned, ("cpu", "start_ns", "duration_ns"))
     cpus = sorted(planned["cpu"].unique())
     with style():
         figure, axes = plt.subplots(
@@ -157,15 +46,15 @@ def figure_timeline(source: object, log: pd.DataFrame | None = None, width_in: f
         )
         for lane, cpu in enumerate(cpus):
             own = planned[planned["cpu"] == cpu]
-            _draw_lane(axes, own, lane - 0.4, 0.8 if log is None else 0.36)
+            draw_lane(axes, own, lane - 0.4, 0.8 if log is None else 0.36)
             if log is not None:
-                _draw_lane(axes, _achieved(log[log["cpu"] == cpu]), lane + 0.04, 0.36)
+                draw_lane(axes, _achieved(log[log["cpu"] == cpu]), lane + 0.04, 0.36)
         axes.set_ylim(len(cpus) - 0.45, -0.55)
         axes.set_xlim(0, _end_ms(source, planned))
         axes.set_xlabel("time since the start of the timed region (ms)")
         _label_lanes(axes, cpus, log is not None)
         axes.grid(axis="y", visible=False)
-        _kind_legend(
+        legend_of_kinds(
             figure, planned["kind"] if "kind" in planned else pd.Series(dtype=str), bars=False
         )
     return figure
@@ -194,7 +83,7 @@ def _achieved(log: pd.DataFrame) -> pd.DataFrame:
     return reached.assign(duration_ns=reached["end_ns"] - reached["start_ns"])
 
 
-def _draw_lane(axes, events: pd.DataFrame, bottom: float, height: float) -> None:
+def draw_lane(axes, events: pd.DataFrame, bottom: float, height: float) -> None:
     kinds = (
         events["kind"].astype(str)
         if "kind" in events
@@ -208,18 +97,66 @@ def _draw_lane(axes, events: pd.DataFrame, bottom: float, height: float) -> None
         axes.broken_barh(
             list(zip(starts, widths)),
             (bottom + height - tall, tall),
-            facecolor=_kind(kind).colour,
-            edgecolor=_kind(kind).colour,
+            facecolor=kind_role(kind).colour,
+            edgecolor=kind_role(kind).colour,
             linewidth=0.25,
             rasterized=len(own) > MANY,
         )
 
 
-FELT_ROWS = {
-    "planned": ("baseline", "planned", "-"),
-    "injected": ("injected", "injected\n(its own log)", (0, (4, 2))),
-    "felt": ("disturbed", "felt by\na program", (0, (1, 1))),
-}  # row of the figure: role of its colour, label, dash
+@or_blank
+def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: float = PAGE_IN):
+    """The worst trace, what of it is average noise, what is left to be injected, and an ordinary
+    run with it (Persson et al. 2025, figure 4).
+
+    Parameters
+    ----------
+    lanes
+        Of `nbhelpers.studies.trace_lanes`: `lane` (its label, in order), `cpu`, `kind`, `start_ns`,
+        `duration_ns`, `left` (bool: the lane of what is left).
+    cpu
+        Which; None: the one with the longest event that is left.
+
+    Returns
+    -------
+    matplotlib Figure: the whole run above, the part around the longest event that is left below.
+    """
+    import matplotlib.pyplot as plt
+
+    left = lanes[lanes["left"]]
+    if left.empty:
+        raise NothingToDraw(
+            "nothing is left of the trace",
+            why="all of its noise is average noise",
+            fix="take another run",
+        )
+    longest = (
+        left.loc[left["duration_ns"].idxmax()]
+        if cpu is None
+        else left[left["cpu"] == cpu].nlargest(1, "duration_ns").iloc[0]
+    )
+    own = lanes[lanes["cpu"] == longest["cpu"]]
+    names = list(dict.fromkeys(lanes["lane"]))
+    end_ms = float((own["start_ns"] + own["duration_ns"]).max()) / 1e6
+    middle = (longest["start_ns"] + longest["duration_ns"] / 2) / 1e6
+    half = max(_PART_MS, 3 * longest["duration_ns"] / 1e6) / 2
+    part = (max(0.0, middle - half), min(end_ms, middle + half))
+    with style():
+        figure, panels = plt.subplots(2, 1, figsize=(width_in, 0.9 + 0.5 * len(names)))
+        for axes, limits in zip(panels, ((0.0, end_ms), part)):
+            for row, name in enumerate(names):
+                draw_lane(axes, own[own["lane"] == name], row - 0.4, 0.8)
+            axes.set_yticks(range(len(names)), names)
+            axes.set(ylim=(len(names) - 0.5, -0.5), xlim=limits)
+            axes.tick_params(axis="y", length=0)
+            axes.grid(axis="y", visible=False)
+        panels[0].axvspan(*part, color="#DDDDDD", linewidth=0, zorder=0)
+        panels[0].set_title(
+            f"CPU {longest['cpu']}: the whole run; below, the grey part", loc="left"
+        )
+        panels[1].set_xlabel("time since the start of the timed region (ms)")
+        legend_of_kinds(figure, own["kind"], bars=False)
+    return figure
 
 
 @or_blank
@@ -290,7 +227,7 @@ def _felt_spans(
     """(begin, end, time lost in it) in ms of what was planned, injected and felt on a CPU, and felt
     without injection; the planned ones to show.
     """
-    _check(
+    need_events(
         log,
         (
             "ran_on",
@@ -364,7 +301,7 @@ def _draw_spans(axes, spans: dict[str, np.ndarray], limits: tuple[float, float])
 def _draw_lost(axes, spans: dict[str, np.ndarray], limits: tuple[float, float]) -> None:
     """Time lost since the beginning of the panel."""
     for name, (role, _, dash) in FELT_ROWS.items():
-        times, lost = _lost(spans[name])
+        times, lost = _lost_line(spans[name])
         grid = np.unique(np.concatenate([np.clip(times, *limits), limits]))
         values = np.interp(grid, times, lost) if len(times) else np.zeros(len(grid))
         axes.plot(
@@ -378,7 +315,7 @@ def _draw_lost(axes, spans: dict[str, np.ndarray], limits: tuple[float, float]) 
         )
 
 
-def _lost(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _lost_line(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Corners of the line of lost time; each span's is spread evenly over it, and spans may
     overlap.
     """

@@ -12,10 +12,9 @@ import pandas as pd
 
 from ..attribution import Explanation
 from ..outcomes import Outcome
-from ._blank import or_blank
-from ._classes import draw_marked
-from ._distribution import finished_rows
+from ._blank import finished_rows, or_blank
 from .appearance import PAGE_IN, ROLES, style
+from .distributions import draw_marked
 
 NODE_POINTS = 6.5
 NODE_LETTERS = 15  # a line of a node
@@ -43,7 +42,7 @@ def figure_attribution(explanation: Explanation, runs: pd.DataFrame, width_in: f
     with style():
         figure = plt.figure(figsize=(width_in, _height_in(explanation)))
         left, right = (part.subplots() for part in figure.subfigures(1, 2, width_ratios=[1, 2.2]))
-        _draw_runs(left, explanation, runs[explanation.outcome].to_numpy(float))
+        _draw_classes(left, explanation, runs[explanation.outcome].to_numpy(float))
         right.set_axis_off()
         if explanation.tree is not None:
             _draw_tree(right, explanation, runs)
@@ -65,7 +64,7 @@ def _height_in(explanation: Explanation) -> float:
     return {1: 2.5, 2: 2.9}.get(depth, 3.6)
 
 
-def _draw_runs(axes, explanation: Explanation, values: np.ndarray) -> None:
+def _draw_classes(axes, explanation: Explanation, values: np.ndarray) -> None:
     slow = explanation.labels.to_numpy()
     draw_marked(axes, values, {"fast": ~slow, "slow": slow})
     found = explanation.cutoff.value is not None

@@ -1,26 +1,25 @@
-"""Figures of run times: each run as a point beneath whatever summarises it.
+"""Figures of distributions: each run as a point beneath whatever summarises it.
 
-Owns the figures of distributions, comparisons and planted cases.
+Owns the figures of run times, of cells side by side and of performance classes.
 """
 
 import numpy as np
 import pandas as pd
 
-from ..attribution import Cutoff
+from ..attribution import Classes, Cutoff
 from ..errors import InputError
 from ..outcomes import outcome_of
 from ..statistics import bootstrap_interval
-from ._blank import NothingToDraw, or_blank
+from ._axes import draw_box, jitter, point_size
+from ._blank import finished_rows, or_blank
 from .appearance import COLUMN_IN, PAGE_IN, ROLES, Role, roles_of, style
 
-PLANTED_COLUMNS = [
-    "case",
-    *(
-        f"{kind}{part}"
-        for kind in ("baseline", "disturbed", "replayed")
-        for part in ("", "_low", "_high")
-    ),
-]
+# from best to worst; a class in the middle is neither fast nor slow
+_MIDDLE = (
+    Role("#999999", "s", "-", ""),
+    Role("#CC79A7", "D", "-", ""),
+    Role("#009E73", "v", "-", ""),
+)
 
 
 @or_blank
@@ -52,7 +51,7 @@ def figure_distribution(
 
     judged = outcome_of(runs, outcome)
     outcome = judged.name
-    runs, value = finished_rows(runs, (outcome, by)), _value(cutoff)
+    runs, value = finished_rows(runs, (outcome, by)), _cutoff_value(cutoff)
     groups = _groups(runs, by, outcome)
     width_in = width_in or (COLUMN_IN if len(groups) <= 4 else PAGE_IN)
     height_in = 1.7 + 0.32 * len(groups)
@@ -65,7 +64,7 @@ def figure_distribution(
             height_ratios=[1.4, 0.3 + 0.32 * len(groups)],
         )
         _draw_ecdf(upper, groups, value)
-        draw_strips(lower, groups, value, coloured_by_cutoff=by is None)
+        _draw_strips(lower, groups, value, coloured_by_cutoff=by is None)
         for axes in (upper, lower):
             _draw_cutoff(axes, value)
         upper.tick_params(labelbottom=False)
@@ -74,23 +73,7 @@ def figure_distribution(
     return figure
 
 
-def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
-    """The rows to draw; names the column that is missing."""
-    for column in columns:
-        if column is not None and column not in runs.columns:
-            raise InputError(
-                f"no column {column!r} to draw",
-                fix=f"the table has: {', '.join(map(str, runs.columns))}",
-            )
-    kept = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
-    if kept.empty:
-        raise NothingToDraw(
-            "no run to draw", fix="look at the column status: only runs that are 'ok' are drawn"
-        )
-    return kept
-
-
-def _value(cutoff: Cutoff | float | None) -> float | None:
+def _cutoff_value(cutoff: Cutoff | float | None) -> float | None:
     return cutoff.value if isinstance(cutoff, Cutoff) else cutoff
 
 
@@ -116,7 +99,7 @@ def _draw_ecdf(axes, groups: dict[str, np.ndarray], cutoff: float | None) -> Non
     axes.set_ylim(0, 1.03)
 
 
-def draw_strips(
+def _draw_strips(
     axes, groups: dict[str, np.ndarray], cutoff: float | None, coloured_by_cutoff: bool
 ) -> None:
     """A row a group: box of the quartiles, whiskers from the 5th to the 95th percentile, each run
@@ -124,12 +107,12 @@ def draw_strips(
     """
     roles = roles_of(groups) if len(groups) > 1 else dict.fromkeys(groups, ROLES["baseline"])
     for row, (name, values) in enumerate(groups.items()):
-        _draw_box(axes, row - 0.24, values)
+        draw_box(axes, row - 0.24, values)
         for role, chosen in _coloured(roles[name], values, cutoff if coloured_by_cutoff else None):
             axes.scatter(
                 values[chosen],
-                row + 0.16 + _jitter(values.size, 0.17)[chosen],
-                s=_size(values.size),
+                row + 0.16 + jitter(values.size, 0.17)[chosen],
+                s=point_size(values.size),
                 marker=role.marker,
                 facecolor=role.colour,
                 edgecolor="none",
@@ -148,30 +131,6 @@ def _coloured(
     if cutoff is None:
         return [(role, np.ones(values.size, bool))]
     return [(ROLES["fast"], values <= cutoff), (ROLES["slow"], values > cutoff)]
-
-
-def _draw_box(axes, row: float, values: np.ndarray) -> None:
-    box = axes.boxplot(
-        values,
-        positions=[row],
-        widths=0.2,
-        orientation="horizontal",
-        whis=(5, 95),
-        showfliers=False,
-        manage_ticks=False,
-        medianprops={"color": "black", "linewidth": 1.2},
-    )
-    for part in (*box["boxes"], *box["whiskers"], *box["caps"]):
-        part.set(color="#555555", linewidth=0.7)
-
-
-def _jitter(count: int, reach: float) -> np.ndarray:
-    """Offsets that spread points evenly and are the same every time (golden-ratio sequence)."""
-    return (2 * ((np.arange(count) * 0.6180339887498949) % 1) - 1) * reach
-
-
-def _size(count: int) -> float:
-    return float(np.clip(1500 / count, 3, 12))
 
 
 def _draw_cutoff(axes, cutoff: float | None) -> None:
@@ -258,9 +217,9 @@ def figure_compare(
 
 def _draw_cell(axes, place: int, values: np.ndarray, role: Role) -> None:
     axes.scatter(
-        place - 0.08 + _jitter(values.size, 0.2),
+        place - 0.08 + jitter(values.size, 0.2),
         values,
-        s=_size(values.size),
+        s=point_size(values.size),
         marker=role.marker,
         facecolor=role.colour,
         edgecolor="none",
@@ -281,115 +240,153 @@ def _draw_cell(axes, place: int, values: np.ndarray, role: Role) -> None:
     )
 
 
+def draw_marked(
+    axes, values: np.ndarray, classes: dict[str, np.ndarray], roles: dict[str, Role] | None = None
+) -> None:
+    """A box of the quartiles (whiskers from the 5th to the 95th percentile) and each run below it,
+    in the colour and with the marker of its class.
+    """
+    box = axes.boxplot(
+        values,
+        positions=[-0.24],
+        widths=0.2,
+        orientation="horizontal",
+        whis=(5, 95),
+        showfliers=False,
+        manage_ticks=False,
+        medianprops={"color": "black", "linewidth": 1.2},
+    )
+    for part in (*box["boxes"], *box["whiskers"], *box["caps"]):
+        part.set(color="#555555", linewidth=0.7)
+    height = 0.16 + 0.17 * (
+        2 * ((np.arange(values.size) * 0.6180339887498949) % 1) - 1
+    )  # golden-ratio sequence: even, and always the same
+    for name, chosen in classes.items():
+        role = (roles or ROLES)[name]
+        axes.scatter(
+            values[chosen],
+            height[chosen],
+            s=float(np.clip(1500 / values.size, 3, 12)),
+            marker=role.marker,
+            facecolor=role.colour,
+            edgecolor="none",
+            alpha=0.75,
+            rasterized=values.size > 2000,
+            label=f"{name} (n = {int(chosen.sum())})",
+        )
+    axes.set_yticks([])
+    axes.set_ylim(0.5, -0.5)
+
+
+def roles_of_classes(classes: Classes) -> dict[str, Role]:
+    """The first class as fast, the marked one as slow (of three or more: the last), the others
+    between.
+    """
+    names = list(classes.labels.cat.categories)
+    marked = set(classes.labels[classes.marked])
+    slow = next((name for name in reversed(names) if name in marked), None)
+    rest = [name for name in names if name != slow]
+    roles = dict(zip(rest, (ROLES["fast"], *_MIDDLE, *_MIDDLE)))
+    return roles | ({slow: ROLES["slow"]} if slow else {})
+
+
 @or_blank
-def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN):
-    """Planted anomalies: the disturbed mean beside the replayed one, and the band of the
-    undisturbed baseline.
+def figure_classes(
+    values: pd.Series, classes: Classes, label: str = "run time (s)", width_in: float = COLUMN_IN
+):
+    """The distribution of the runs, coloured by performance class, with the bounds between classes;
+    below it the runs in time order.
 
     Parameters
     ----------
-    cases
-        One row a case: case, and for each of baseline, disturbed and replayed the mean and the ends
-        of its interval, s (``baseline``, ``baseline_low``, ``baseline_high``, …); where there,
-        ``ratio_low`` and ``ratio_high`` of replayed / disturbed.
+    values
+        Outcome of the runs that were classified, in the order in which they were measured.
+    classes
+        Of `classify(values, …)`.
+    label
+        Of the outcome, with its unit.
 
     Returns
     -------
-    matplotlib Figure: means above, replayed / disturbed − 1 below.
+    matplotlib Figure.
 
     Raises
     ------
     InputError
-        a column is missing.
+        Another number of values than of labels.
     """
     import matplotlib.pyplot as plt
 
-    finished_rows(cases, tuple(PLANTED_COLUMNS))
-    places = np.arange(len(cases))
+    numbers = np.asarray(values, dtype=float)
+    if numbers.size != len(classes.labels):
+        raise InputError(
+            f"{numbers.size} values, but {len(classes.labels)} labels",
+            fix="draw the values that were classified",
+        )
+    chosen = {name: (classes.labels == name).to_numpy() for name in classes.labels.cat.categories}
+    roles = roles_of_classes(classes)
     with style():
-        figure, (upper, lower) = plt.subplots(
-            2, 1, figsize=(width_in, 3.6), sharex=True, height_ratios=[2.2, 1]
+        figure, (upper, middle, lower) = plt.subplots(
+            3, 1, figsize=(width_in, 3.4), sharex=True, height_ratios=[1.1, 0.8, 1.5]
         )
-        _draw_baseline_band(upper, places, cases)
-        for name, label, shift in (
-            ("disturbed", "disturbed (planted)", -0.13),
-            ("replayed", "replayed", 0.13),
-        ):
-            _draw_means(upper, places + shift, cases, name, label)
-        upper.set_ylabel("mean run time (s)")
-        upper.set_ylim(bottom=0)
-        error = 100 * (cases["replayed"] / cases["disturbed"] - 1)
-        lower.bar(
-            places,
-            error,
-            width=0.5,
-            color=ROLES["injected"].colour,
-            hatch=ROLES["injected"].hatch,
-            edgecolor="white",
-        )
-        lower.axhline(0, color="black", linewidth=0.6)
-        reach = max(1.0, 1.25 * float(error.abs().max()))
-        if {"ratio_low", "ratio_high"} <= set(cases.columns):
-            low, high = 100 * (cases["ratio_low"] - 1), 100 * (cases["ratio_high"] - 1)
-            lower.errorbar(
-                places,
-                error,
-                [error - low, high - error],
-                fmt="none",
-                ecolor="black",
-                capsize=2.5,
-                linewidth=0.8,
+        _draw_histogram(upper, numbers, chosen, roles)
+        draw_marked(middle, numbers, chosen, roles)
+        for name, rows in chosen.items():
+            lower.scatter(
+                numbers[rows],
+                np.flatnonzero(rows) + 1,
+                s=4,
+                marker=roles[name].marker,
+                color=roles[name].colour,
+                edgecolor="none",
             )
-            reach = 1.15 * float(max(low.abs().max(), high.abs().max(), 1.0))
-        lower.set_ylim(-reach, reach)
-        lower.set_ylabel("replayed ÷\ndisturbed − 1 (%)")
-        lower.set_xticks(places, [str(case) for case in cases["case"]])
-        lower.set_xlabel("case")
-        for axes in (upper, lower):
-            axes.grid(axis="x", visible=False)
-        figure.legend(loc="outside upper left", ncols=3)
-        figure.align_ylabels()
+        for axes in (upper, middle, lower):
+            for bound in classes.bounds:
+                axes.axvline(bound, color="black", linestyle=(0, (3, 2)), linewidth=0.8)
+        lower.set(xlabel=label, ylabel="run, in order")
+        lower.invert_yaxis()
+        bounds = (
+            [
+                plt.Line2D(
+                    [],
+                    [],
+                    color="black",
+                    linestyle=(0, (3, 2)),
+                    linewidth=0.8,
+                    label=f"bound{'s' * (len(classes.bounds) > 1)} "
+                    + ", ".join(f"{bound:.4g}" for bound in classes.bounds[:3]),
+                )
+            ]
+            if classes.bounds
+            else []
+        )
+        handles = [
+            plt.Line2D(
+                [],
+                [],
+                linestyle="",
+                marker=roles[name].marker,
+                color=roles[name].colour,
+                markersize=4,
+                label=f"{name} (n = {int(rows.sum())})",
+            )
+            for name, rows in chosen.items()
+        ]
+        figure.legend(handles=handles + bounds, loc="outside upper left", ncols=2)
     return figure
 
 
-def _draw_means(axes, places: np.ndarray, cases: pd.DataFrame, name: str, label: str) -> None:
-    role = ROLES["injected" if name == "replayed" else name]
-    reach = [
-        np.maximum(cases[name] - cases[f"{name}_low"], 0),
-        np.maximum(cases[f"{name}_high"] - cases[name], 0),
-    ]
-    axes.errorbar(
-        places,
-        cases[name],
-        reach,
-        color=role.colour,
-        marker=role.marker,
-        linestyle="none",
-        capsize=2.5,
-        linewidth=1,
-        label=f"{label}, mean and 95 % interval",
+def _draw_histogram(
+    axes, values: np.ndarray, chosen: dict[str, np.ndarray], roles: dict[str, Role]
+) -> None:
+    edges = np.histogram_bin_edges(values, bins=int(np.clip(2 * np.sqrt(values.size), 10, 60)))
+    axes.hist(
+        [values[rows] for rows in chosen.values()],
+        bins=edges,
+        stacked=True,
+        color=[roles[name].colour for name in chosen],
+        edgecolor="white",
+        linewidth=0.3,
     )
-
-
-def _draw_baseline_band(axes, places: np.ndarray, cases: pd.DataFrame) -> None:
-    role = ROLES["baseline"]
-    for place, mean, low, high in zip(
-        places, cases["baseline"], cases["baseline_low"], cases["baseline_high"]
-    ):
-        label = "baseline, mean and 95 % interval" if place == 0 else None
-        axes.fill_between(
-            [place - 0.38, place + 0.38],
-            low,
-            high,
-            color=role.colour,
-            alpha=0.3,
-            linewidth=0,
-            label=label,
-        )
-        axes.plot(
-            [place - 0.38, place + 0.38],
-            [mean, mean],
-            color=role.colour,
-            linestyle=role.dash,
-            linewidth=0.9,
-        )
+    axes.set_ylabel("runs")
+    axes.tick_params(labelbottom=False)

@@ -1,5 +1,5 @@
-"""The figures of what a loop saw: when it lost the CPU and for how long (as in Hoefler et al.
-2010), and how much work was left.
+"""Figures of what a loop saw: when it lost the CPU and for how long (as in Hoefler et al. 2010), and
+how much work was left.
 """
 
 import itertools
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from ._axes import MANY
 from ._blank import NothingToDraw, or_blank
 from .appearance import PAGE_IN, ROLES, Role, style
 
 SHOWN_CPUS = 4
-MANY = 3000  # marks from which a drawing is stored as pixels
 
 
 @or_blank
@@ -38,13 +38,13 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN):
             1, len(cpus), figsize=(width_in, 2.2), sharex=True, sharey=True, squeeze=False
         )
         for axes, cpu in zip(panels[0], cpus):
-            _draw(axes, detours[detours["cpu"] == cpu], cpu)
+            _draw_cpu(axes, detours[detours["cpu"] == cpu], cpu)
         panels[0][0].set_ylabel("length of the detour (µs)")
         figure.supxlabel("time since the loop began (s)", fontsize=8)
     return figure
 
 
-def _draw(axes, own: pd.DataFrame, cpu: int) -> None:
+def _draw_cpu(axes, own: pd.DataFrame, cpu: int) -> None:
     role = ROLES["baseline"]
     lengths_us = own["duration_ns"] / 1e3
     axes.scatter(

@@ -1,8 +1,5 @@
-"""How a trace becomes a replay, drawn of real traces and configs: figures 3 to 6 of Persson et al.
-2025.
-
-Owns the sample of a trace, the subtraction of average noise on a time line, the config file, and
-what the injector makes of it.
+"""How a trace becomes a replay, drawn of real traces and configs (Persson et al. 2025, figures 3, 5
+and 6): a sample of the trace, the file, and what the injector makes of it.
 """
 
 import json
@@ -11,12 +8,12 @@ from numbers import Integral
 import pandas as pd
 
 from ..empty import because, why_empty
+from ._axes import legend_of_kinds
 from ._blank import NothingToDraw, or_blank
-from ._noise import _draw_lane, _kind_legend
 from .appearance import PAGE_IN, ROLES, SMALL_POINTS, style
+from .timelines import draw_lane
 
 MOST_CPUS = 8  # drawn one by one
-_PART_MS = 60.0  # of a run, around what is left of its worst event
 _LINE_IN = 0.145  # height of a line of the file
 _ACTIONS = {"SCHED_FIFO": "real-time", "SCHED_RR": "real-time"}
 
@@ -50,61 +47,6 @@ def trace_sample(events: pd.DataFrame, rows: int = 7) -> pd.DataFrame:
         }
     ).reset_index(drop=True)
     return because(table, why_empty(events) or "the trace has no event")
-
-
-@or_blank
-def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: float = PAGE_IN):
-    """The worst trace, what of it is average noise, what is left to be injected, and an ordinary
-    run with it (Persson et al. 2025, figure 4).
-
-    Parameters
-    ----------
-    lanes
-        Of `nbhelpers.studies.trace_lanes`: `lane` (its label, in order), `cpu`, `kind`, `start_ns`,
-        `duration_ns`, `left` (bool: the lane of what is left).
-    cpu
-        Which; None: the one with the longest event that is left.
-
-    Returns
-    -------
-    matplotlib Figure: the whole run above, the part around the longest event that is left below.
-    """
-    import matplotlib.pyplot as plt
-
-    left = lanes[lanes["left"]]
-    if left.empty:
-        raise NothingToDraw(
-            "nothing is left of the trace",
-            why="all of its noise is average noise",
-            fix="take another run",
-        )
-    longest = (
-        left.loc[left["duration_ns"].idxmax()]
-        if cpu is None
-        else left[left["cpu"] == cpu].nlargest(1, "duration_ns").iloc[0]
-    )
-    own = lanes[lanes["cpu"] == longest["cpu"]]
-    names = list(dict.fromkeys(lanes["lane"]))
-    end_ms = float((own["start_ns"] + own["duration_ns"]).max()) / 1e6
-    middle = (longest["start_ns"] + longest["duration_ns"] / 2) / 1e6
-    half = max(_PART_MS, 3 * longest["duration_ns"] / 1e6) / 2
-    part = (max(0.0, middle - half), min(end_ms, middle + half))
-    with style():
-        figure, panels = plt.subplots(2, 1, figsize=(width_in, 0.9 + 0.5 * len(names)))
-        for axes, limits in zip(panels, ((0.0, end_ms), part)):
-            for row, name in enumerate(names):
-                _draw_lane(axes, own[own["lane"] == name], row - 0.4, 0.8)
-            axes.set_yticks(range(len(names)), names)
-            axes.set(ylim=(len(names) - 0.5, -0.5), xlim=limits)
-            axes.tick_params(axis="y", length=0)
-            axes.grid(axis="y", visible=False)
-        panels[0].axvspan(*part, color="#DDDDDD", linewidth=0, zorder=0)
-        panels[0].set_title(
-            f"CPU {longest['cpu']}: the whole run; below, the grey part", loc="left"
-        )
-        panels[1].set_xlabel("time since the start of the timed region (ms)")
-        _kind_legend(figure, own["kind"], bars=False)
-    return figure
 
 
 @or_blank
@@ -216,7 +158,7 @@ def figure_replay(config: object, width_in: float = PAGE_IN):
         )
         _draw_processes(left, config, lanes, len(table["cpu"].unique()) - len(shown))
         _draw_schedule(right, config, lanes)
-        _kind_legend(figure, table["kind"], bars=False)
+        legend_of_kinds(figure, table["kind"], bars=False)
     return figure
 
 
@@ -271,7 +213,7 @@ def _draw_schedule(axes, config: object, lanes: list) -> None:
     axes.text(end_ms / 2, 0, "the program runs", ha="center", va="center", fontsize=SMALL_POINTS)
     for row, (_, own) in enumerate(lanes, start=1):
         axes.axhline(row, color="#DDDDDD", linewidth=0.4)
-        _draw_lane(axes, own, row - 0.35, 0.7)
+        draw_lane(axes, own, row - 0.35, 0.7)
     axes.axvline(0, color=ROLES["injected"].colour, linestyle="--")
     axes.set_title(
         "one start for all, then each sleeps until its next event",

@@ -1,0 +1,424 @@
+"""Figures of runs with many repetitions, laid out as in Cui et al. 2023 (figures 3 to 7) and Persson
+et al. 2025 (figures 1 and 2): strips, extremes, coefficients of variation, the clock beside them.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from ..workloads import CONSTRUCTS
+from ._axes import MANY, endless_roles, log_if_spread
+from ._blank import empty_row, need_repetitions, or_blank
+from .appearance import PAGE_IN, ROLES, Role, style
+
+KERNELS = ("copy", "mul", "add", "triad", "dot")
+SCHEDULES = {"static": "st", "dynamic": "dy", "guided": "gd"}
+
+
+def suite_of(benchmark: str) -> str:
+    """The program that a benchmark is part of."""
+    if benchmark in KERNELS:
+        return "BabelStream"
+    return "schedbench" if benchmark.split("_")[0] in SCHEDULES else "syncbench"
+
+
+def _in_order(benchmarks: pd.Series) -> list[str]:
+    """Those that are there: kernels and constructs in the order of their suites, others as they
+    come.
+    """
+    present = dict.fromkeys(benchmarks)
+    known = [name for name in (*KERNELS, *CONSTRUCTS) if name in present]
+    return known + [name for name in present if name not in known]
+
+
+def suite_title(own: pd.DataFrame, suite: str) -> str:
+    names = own["benchmark"].unique()
+    return f"{suite} ({names[0]})" if len(names) == 1 else suite
+
+
+@or_blank
+def figure_extremes(statistics: pd.DataFrame, by: str = "threads", width_in: float = PAGE_IN):
+    """Least and greatest repetition of each run over its mean: a panel a suite, a cluster a number
+    of threads (Cui et al. 2023, figure 3).
+
+    Parameters
+    ----------
+    statistics
+        `benchmark`, `round`, `min_normalised`, `max_normalised` and the column `by`; of one
+        compiler.
+
+    Returns
+    -------
+    matplotlib Figure: a line a run from its least to its greatest; the five kernels of BabelStream
+    reserved_role by reserved_role.
+    """
+    import matplotlib.pyplot as plt
+
+    need_repetitions(statistics)
+    suites = {
+        name: own
+        for name, own in statistics.groupby(statistics["benchmark"].map(suite_of), sort=False)
+    }
+    names = [name for name in ("schedbench", "syncbench", "BabelStream") if name in suites]
+    with style():
+        figure, panels = plt.subplots(
+            1,
+            len(names),
+            figsize=(width_in, 2.3),
+            squeeze=False,
+            width_ratios=[1.5 if name == "BabelStream" else 1 for name in names],
+        )
+        for axes, name in zip(panels[0], names):
+            _draw_extremes(axes, suites[name], by)
+            axes.set_title(suite_title(suites[name], name))
+            axes.set_xlabel(by)
+        panels[0][0].set_ylabel("time over the run's mean")
+    return figure
+
+
+def _draw_extremes(axes, own: pd.DataFrame, by: str) -> None:
+    """Clusters of `by`; _cluster_places each the benchmarks, _cluster_places these the runs."""
+    benchmarks = _in_order(own["benchmark"])
+    groups, parts = (
+        (benchmarks, 1) if by == "benchmark" else (list(dict.fromkeys(own[by])), len(benchmarks))
+    )
+    for (benchmark, role), part in zip(zip(benchmarks, endless_roles()), range(len(benchmarks))):
+        for place, group in enumerate(groups):
+            rows = own[(own["benchmark"] == benchmark) & (own[by] == group)].sort_values("round")
+            at = _cluster_places(place, part % parts, parts, len(rows))
+            axes.vlines(
+                at, rows["min_normalised"], rows["max_normalised"], color=role.colour, linewidth=0.8
+            )
+            for end in ("min_normalised", "max_normalised"):
+                axes.plot(
+                    at,
+                    rows[end],
+                    linestyle="none",
+                    marker=role.marker,
+                    markersize=2.4,
+                    markeredgewidth=0,
+                    color=role.colour,
+                    label=(
+                        benchmark
+                        if place == 0
+                        and end == "min_normalised"
+                        and by != "benchmark"
+                        and len(benchmarks) > 1
+                        else None
+                    ),
+                )
+    axes.axhline(1, color="black", linewidth=0.6)
+    axes.set_xticks(range(len(groups)), groups, rotation=45 if len(groups) > 7 else 0)
+    axes.set_xlim(-0.5, len(groups) - 0.5)
+    axes.grid(axis="x", visible=False)
+    log_if_spread(axes, own[["min_normalised", "max_normalised"]].to_numpy())
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.24),
+            ncols=5,
+            handletextpad=0.1,
+            columnspacing=0.8,
+        )
+
+
+def _cluster_places(place: int, part: int, parts: int, count: int) -> np.ndarray:
+    """x of the runs of a part of a cluster, of which all together fill 0.8."""
+    width = 0.8 / parts
+    inner = (np.arange(count) - (count - 1) / 2) * 0.8 * width / max(count, 1)
+    return place + (part - (parts - 1) / 2) * width + inner
+
+
+@or_blank
+def figure_sides(
+    repeated: pd.DataFrame,
+    statistics: pd.DataFrame,
+    sides: Mapping[str, str],
+    middle: str = "repetitions",
+    width_in: float = PAGE_IN,
+):
+    """Two configurations one below the other: schedbench, syncbench and BabelStream (Cui et al.
+    2023, figures 4 and 5).
+
+    Parameters
+    ----------
+    repeated
+        `benchmark`, `config`, `run`, `value_us`.
+    statistics
+        The runs of it, `cv`, `min_normalised`, …; of one compiler.
+    sides
+        Configuration -> why it is not there; "" where it is.
+    middle
+        What is shown of syncbench: "repetitions" of the reduction (figure 4), or the "cv" of each
+        construct's runs (figure 5).
+
+    Returns
+    -------
+    matplotlib Figure: columns share their scale, so that the rows can be compared.
+    """
+    import matplotlib.pyplot as plt
+
+    need_repetitions(repeated)
+    with style():
+        figure, panels = plt.subplots(
+            len(sides), 3, figsize=(width_in, 0.4 + 1.75 * len(sides)), sharey="col", squeeze=False
+        )
+        for row, (config, missing) in zip(panels, sides.items()):
+            if missing:
+                empty_row(row, config, missing)
+                continue
+            own = repeated[repeated["config"] == config]
+            runs = statistics[statistics["config"] == config]
+            _draw_repetitions(
+                row[0], own[own["benchmark"] == "dynamic_1"], f"{config}: schedbench (dynamic_1)"
+            )
+            if middle == "cv":
+                _draw_cv(
+                    row[1],
+                    runs[runs["benchmark"].map(suite_of) == "syncbench"],
+                    f"{config}: syncbench",
+                )
+            else:
+                _draw_repetitions(
+                    row[1], own[own["benchmark"] == "reduction"], f"{config}: syncbench (reduction)"
+                )
+            _draw_extremes(row[2], runs[runs["benchmark"].isin(KERNELS)], "benchmark")
+            row[2].set_title(f"{config}: BabelStream")
+            row[2].set_ylabel("time over mean")
+    return figure
+
+
+def _draw_repetitions(axes, own: pd.DataFrame, title: str, seed: int = 0) -> None:
+    """A strip a run, the run's mean as a dash."""
+    role, number = ROLES["baseline"], own["run"].rank(method="dense")
+    jitter = np.random.default_rng(seed).uniform(-0.28, 0.28, len(own))
+    axes.scatter(
+        number + jitter,
+        own["value_us"],
+        s=2.5,
+        alpha=0.45,
+        color=role.colour,
+        linewidth=0,
+        rasterized=len(own) > MANY,
+    )
+    means = own["value_us"].groupby(number).mean()
+    axes.plot(
+        means.index,
+        means,
+        linestyle="none",
+        marker="_",
+        markersize=8,
+        color="black",
+        markeredgewidth=1.3,
+    )
+    axes.set(title=title, ylabel="time (µs)", xlabel="run")
+    axes.set_xticks(means.index, [f"{index:.0f}" for index in means.index])
+    axes.grid(axis="x", visible=False)
+    log_if_spread(axes, own["value_us"].to_numpy())
+
+
+def _draw_cv(axes, runs: pd.DataFrame, title: str) -> None:
+    """A point a run above each construct, the median as a dash."""
+    names = _in_order(runs["benchmark"])
+    at, role = runs["benchmark"].map(names.index).to_numpy(float), ROLES["baseline"]
+    jitter = np.random.default_rng(0).uniform(-0.2, 0.2, len(runs))
+    axes.scatter(at + jitter, 100 * runs["cv"], s=7, alpha=0.6, color=role.colour, linewidth=0)
+    middle = runs.groupby("benchmark")["cv"].median().reindex(names)
+    axes.plot(
+        range(len(names)),
+        100 * middle,
+        linestyle="none",
+        marker="_",
+        markersize=9,
+        color="black",
+        markeredgewidth=1.3,
+    )
+    axes.set(title=title, ylabel="CV of a run (%)")
+    axes.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor")
+    axes.grid(axis="x", visible=False)
+    log_if_spread(axes, 100 * runs["cv"].to_numpy())
+
+
+@or_blank
+def figure_clock(
+    repeated: pd.DataFrame, runs: pd.DataFrame, sides: Mapping[str, str], width_in: float = PAGE_IN
+):
+    """Repetitions beside the clock of the same runs, a row a placement (Cui et al. 2023, figures 6
+    and 7).
+
+    Parameters
+    ----------
+    repeated
+        Of one benchmark and compiler.
+    runs
+        Of the campaign, with `frequency_mhz`, `frequency_min_mhz`, `frequency_max_mhz` (or
+        `busy_…`), and `steal_s`.
+    sides
+        As in `figure_sides`.
+
+    Returns
+    -------
+    matplotlib Figure. Where no frequency can be read, what the hypervisor took of each run stands
+    in its place.
+    """
+    import matplotlib.pyplot as plt
+
+    need_repetitions(repeated)
+    known = next(
+        (
+            name
+            for name in ("frequency", "busy")
+            if f"{name}_mhz" in runs and runs[f"{name}_mhz"].notna().any()
+        ),
+        "",
+    )
+    with style():
+        figure, panels = plt.subplots(
+            len(sides), 2, figsize=(width_in, 0.4 + 1.7 * len(sides)), sharey="col", squeeze=False
+        )
+        for row, (config, missing) in zip(panels, sides.items()):
+            own = repeated[repeated["config"] == config]
+            if missing or own.empty:
+                empty_row(row, config, missing or "not measured")
+                continue
+            _draw_repetitions(row[0], own, f"{config}: {own['benchmark'].iloc[0]}")
+            told = runs[runs["run"].isin(own["run"])].sort_values("run").reset_index(drop=True)
+            (
+                _draw_frequency(row[1], told, config, known)
+                if known
+                else _draw_stolen(row[1], told, config)
+            )
+    return figure
+
+
+def _draw_frequency(axes, runs: pd.DataFrame, config: str, known: str) -> None:
+    role, at = ROLES["traced"], np.arange(1, len(runs) + 1)
+    axes.vlines(
+        at,
+        runs[f"{known}_min_mhz"] / 1e3,
+        runs[f"{known}_max_mhz"] / 1e3,
+        color=role.colour,
+        linewidth=4,
+        alpha=0.4,
+    )
+    axes.plot(
+        at, runs[f"{known}_mhz"] / 1e3, linestyle="none", marker=role.marker, color=role.colour
+    )
+    axes.set(title=f"{config}: clock, mean and range", ylabel="frequency (GHz)", xlabel="run")
+    axes.set_xticks(at)
+
+
+def _draw_stolen(axes, runs: pd.DataFrame, config: str) -> None:
+    role, at = ROLES["slow"], np.arange(1, len(runs) + 1)
+    share = 100 * runs["steal_s"] / runs["wall_seconds"]
+    axes.vlines(at, 0, share, color=role.colour)
+    axes.plot(at, share, linestyle="none", marker=role.marker, color=role.colour)
+    axes.set(
+        title=f"{config}: no frequency here; stolen by the hypervisor",
+        ylabel="stolen (% of the run)",
+        xlabel="run",
+    )
+    axes.set_xticks(at)
+    axes.set_ylim(bottom=0)
+
+
+@or_blank
+def figure_reserved(repeated: pd.DataFrame, width_in: float = PAGE_IN):
+    """Schedules and chunks, and the dot product over the number of threads, with and without cores
+    left to the system (Persson et al. 2025, figures 1 and 2).
+
+    Parameters
+    ----------
+    repeated
+        `benchmark`, `config`, `threads`, `value_us`, `reserved`
+        (`nbhelpers.studies.reserved_sides`); of one compiler.
+
+    Returns
+    -------
+    matplotlib Figure: left, of the roaming configurations, st:1 is the static schedule with chunks
+    of 1, and so on; right, of pinned ones, dot by threads. Points: repetitions over the median of
+    their strip; figures above them: the coefficient of variation in per cent.
+    """
+    import matplotlib.pyplot as plt
+
+    need_repetitions(repeated)
+    loops = repeated[
+        (repeated["benchmark"].map(suite_of) == "schedbench")
+        & repeated["config"].str.startswith("Rm")
+    ]
+    dots = repeated[(repeated["benchmark"] == "dot") & repeated["config"].str.startswith("TP")]
+    with style():
+        figure, panels = plt.subplots(1, 2, figsize=(width_in, 2.6), width_ratios=[2.2, 1])
+        _draw_reserved(
+            panels[0],
+            loops.assign(place=loops["benchmark"].map(_schedule_label)),
+            "schedule and chunk",
+            "time over median",
+        )
+        _draw_reserved(
+            panels[1], dots.assign(place=dots["threads"]), "threads (BabelStream, dot)", ""
+        )
+        handles = [
+            panels[0].scatter(
+                [],
+                [],
+                s=14,
+                marker=reserved_role(reserved).marker,
+                color=reserved_role(reserved).colour,
+                label=label,
+            )
+            for reserved, label in ((False, "all cores work"), (True, "cores left to the system"))
+        ]
+        figure.legend(handles=handles, loc="outside upper left", ncols=2)
+    return figure
+
+
+def _schedule_label(benchmark: str) -> str:
+    schedule, chunk = benchmark.split("_")
+    return f"{SCHEDULES[schedule]}:{chunk}"
+
+
+def reserved_role(reserved: bool) -> Role:
+    return ROLES["baseline" if reserved else "injected"]
+
+
+def _draw_reserved(axes, own: pd.DataFrame, label: str, ylabel: str) -> None:
+    places = sorted(own["place"].unique(), key=_place_order)
+    middle = own.groupby(["place", "config"])["value_us"].transform("median")
+    own = own.assign(value=own["value_us"] / middle)
+    top = own["value"].max()
+    for (place, reserved), rows in own.groupby(["place", "reserved"]):
+        role, at = reserved_role(reserved), places.index(place) + (0.2 if reserved else -0.2)
+        jitter = np.random.default_rng(0).uniform(-0.15, 0.15, len(rows))
+        axes.scatter(
+            at + jitter,
+            rows["value"],
+            s=3,
+            marker=role.marker,
+            color=role.colour,
+            alpha=0.4,
+            linewidth=0,
+            rasterized=len(rows) > MANY,
+        )
+        axes.text(
+            at,
+            1.0,
+            f"{100 * rows['value'].std() / rows['value'].mean():.0f}",
+            transform=axes.get_xaxis_transform(),
+            ha="center",
+            va="bottom",
+            fontsize="x-small",
+            color=role.colour,
+        )
+    axes.axhline(1, color="black", linewidth=0.6)
+    axes.set_xticks(range(len(places)), places)
+    axes.set(xlabel=label, ylabel=ylabel, xlim=(-0.6, len(places) - 0.4))
+    axes.grid(axis="x", visible=False)
+    if np.isfinite(top):
+        log_if_spread(axes, own["value"].to_numpy())
+
+
+def _place_order(place: object) -> tuple:
+    schedule, _, chunk = str(place).partition(":")
+    return (list(SCHEDULES.values()).index(schedule), int(chunk)) if chunk else (0, int(schedule))
