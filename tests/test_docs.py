@@ -1,0 +1,102 @@
+"""The pages of docs/: they build without a warning, open without a network, and the walks work.
+
+A walk's blocks are applied to a copy of the repository as a reader would do it; then the walk's own
+command must succeed.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+DOCS = REPOSITORY / "docs"
+WALKS = sorted((DOCS / "walks").glob("*.md"))
+BUILT = ("*.so", "build/bin/*")
+MOST_LINES = 80
+
+# "New file `PATH`:", "In `PATH`:" or "Run:", and the block of code behind it
+STEP = re.compile(
+    r"^(?P<verb>New file|In|Run)(?: `(?P<path>[^`\n]+)`)?:\n\n```\w+\n(?P<block>.*?)^```$",
+    re.M | re.S,
+)
+
+
+def copy_of_the_repository(folder: Path) -> Path:
+    """What git tracks, and the built parts, so that nothing has to be built again."""
+    names = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "-z"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
+    built = [
+        str(path.relative_to(REPOSITORY))
+        for path in (*(REPOSITORY / "nbhelpers").rglob("*.so"), *(REPOSITORY / "build/bin").glob("*"))
+        if path.is_file()
+    ]
+    for name in filter(None, [*names, *built]):
+        if (REPOSITORY / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, folder / name)
+    return folder
+
+
+def apply_diff(text: str, block: str) -> str:
+    """The text with each piece of a diff in its place; `@@` begins a piece."""
+    for piece in re.split(r"^@@.*\n", block, flags=re.M):
+        lines = piece.splitlines(keepends=True)
+        before = "".join(line[1:] for line in lines if line[0] in " -")
+        after = "".join(line[1:] for line in lines if line[0] in " +")
+        if lines:
+            assert text.count(before) == 1, f"not found, or not only one time:\n{before}"
+            text = text.replace(before, after)
+    return text
+
+
+def follow(walk: Path, folder: Path) -> None:
+    """Do what a walk says, in a copy of the repository."""
+    for step in STEP.finditer(walk.read_text()):
+        if step["verb"] == "Run":
+            run_line(step["block"], folder)
+        elif step["verb"] == "In":
+            path = folder / step["path"]
+            path.write_text(apply_diff(path.read_text(), step["block"]))
+        else:
+            assert not (folder / step["path"]).exists(), step["path"]
+            (folder / step["path"]).write_text(step["block"])
+
+
+def run_line(line: str, folder: Path) -> None:
+    """Run a line for a shell with the Python of these tests."""
+    done = subprocess.run(
+        line.replace(".venv/bin/python", shlex.quote(sys.executable)),
+        shell=True,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )
+    assert done.returncode == 0, f"{line}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.stem)
+def test_a_walk_works_as_it_stands_there(walk, tmp_path, binaries):
+    follow(walk, copy_of_the_repository(tmp_path))
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.stem)
+def test_a_walk_is_short_and_ends_in_a_command(walk):
+    text = walk.read_text()
+    verbs = [step["verb"] for step in STEP.finditer(text)]
+    assert len(text.splitlines()) <= MOST_LINES
+    assert "Run" in verbs and {"New file", "In"} & set(verbs)
+    assert text.count("```") == 2 * len(verbs), "each block is a step"
