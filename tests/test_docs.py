@@ -17,7 +17,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
 WALKS = sorted((DOCS / "walks").glob("*.md"))
-BUILT = ("*.so", "build/bin/*")
+
 MOST_LINES = 80
 
 # "New file `PATH`:", "In `PATH`:" or "Run:", and the block of code behind it
@@ -38,7 +38,10 @@ def copy_of_the_repository(folder: Path) -> Path:
     ).stdout.split("\0")
     built = [
         str(path.relative_to(REPOSITORY))
-        for path in (*(REPOSITORY / "nbhelpers").rglob("*.so"), *(REPOSITORY / "build/bin").glob("*"))
+        for path in (
+            *(REPOSITORY / "nbhelpers").rglob("*.so"),
+            *(REPOSITORY / "build/bin").glob("*"),
+        )
         if path.is_file()
     ]
     for name in filter(None, [*names, *built]):
@@ -76,7 +79,7 @@ def follow(walk: Path, folder: Path) -> None:
 def run_line(line: str, folder: Path) -> None:
     """Run a line for a shell with the Python of these tests."""
     done = subprocess.run(
-        line.replace(".venv/bin/python", shlex.quote(sys.executable)),
+        "set -e\n" + line.replace(".venv/bin/python", shlex.quote(sys.executable)),
         shell=True,
         cwd=folder,
         capture_output=True,
