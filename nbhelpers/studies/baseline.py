@@ -55,7 +55,7 @@ class Baseline:
     @cached_property
     def traced(self) -> pd.DataFrame:
         """The runs that were traced."""
-        return self.runs[self.runs["cell"] == "traced"]
+        return self.runs[self.runs["cell"] == "traced"].reset_index(drop=True)
 
     @cached_property
     def events(self) -> pd.DataFrame:
