@@ -26,6 +26,7 @@ from .findings import (
 from .panels import (
     trace_lanes,
 )
+from .selection import first_traced, natural_rows, planted_rows, trace_note
 from .tables import (
     comparable_rows,
     merge_table,
@@ -43,6 +44,7 @@ __all__ = [
     "crossing_table",
     "describe_traces",
     "fairness_sentences",
+    "first_traced",
     "injected_campaign",
     "label_length_runs",
     "label_runs",
@@ -50,7 +52,9 @@ __all__ = [
     "length_cells",
     "length_table",
     "merge_table",
+    "natural_rows",
     "persson_findings",
+    "planted_rows",
     "planted_traces",
     "replay_table",
     "resilience_table",
@@ -58,6 +62,7 @@ __all__ = [
     "slowdown_table",
     "spread_table",
     "trace_lanes",
+    "trace_note",
     "tracing_table",
     "worst_traces",
 ]
