@@ -7,6 +7,7 @@ and never measures (`record` is how it was measured). Computed: build/PROFILE/re
 installed package has no build folder: `nbhelpers.places.results` says what takes its place.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -199,6 +200,10 @@ class Study:
             for note in record.get("notes", [])
         ]
 
+    def link(self, path: Path, text: str) -> "Link":
+        """A link from this stage's page to a file of its results."""
+        return Link(os.path.relpath(path, self.build / "pages"), text)
+
     def header(self) -> "Findings":
         """Show the top of the page: what was replaced by what, machine, profile.
 
@@ -301,6 +306,20 @@ class Text:
         from .report import found_html
 
         return found_html(self.sentences)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to a file, as an exported page has it."""
+
+    target: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"{self.text}: {self.target}"
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{escape(self.target)}">{escape(self.text)}</a>'
 
 
 class Findings:

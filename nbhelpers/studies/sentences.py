@@ -92,3 +92,14 @@ def absent_sentences(absent: Mapping[str, str], what: str) -> list[str]:
         What is missing, with ``{}`` for the name, such as ``"nothing was built with {}"``.
     """
     return [f"{what.format(name)}: {reason}." for name, reason in absent.items()]
+
+
+def as_sentences(clause: str) -> list[str]:
+    """A clause as a sentence of its own; nothing, where it is empty.
+
+    Examples
+    --------
+    >>> as_sentences("jemalloc was left out: it is not installed")
+    ['Jemalloc was left out: it is not installed.']
+    """
+    return [f"{clause[0].upper()}{clause[1:]}."] if clause else []
