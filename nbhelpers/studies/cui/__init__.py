@@ -11,10 +11,16 @@ from .findings import (
     runtime_findings,
 )
 from .panels import (
+    STREAM_KERNELS,
+    construct_rows,
     cores_left,
     node_sides,
+    of_benchmarks,
+    of_compiler,
+    of_configurations,
     reserved_sides,
     smt_sides,
+    stream_rows,
     thread_scaling,
 )
 from .tables import (
@@ -28,10 +34,15 @@ from .tables import (
 
 __all__ = [
     "FAMILIES",
+    "STREAM_KERNELS",
     "benchmark_names",
     "clock_table",
+    "construct_rows",
     "cores_left",
     "node_sides",
+    "of_benchmarks",
+    "of_compiler",
+    "of_configurations",
     "parameter_table",
     "repetitions",
     "reserved_sides",
@@ -42,6 +53,7 @@ __all__ = [
     "runtime_design",
     "runtime_findings",
     "smt_sides",
+    "stream_rows",
     "thread_scaling",
     "variability_table",
 ]

@@ -2,17 +2,44 @@
 functions of repetitions and their statistics.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from ..design import Design
 
+STREAM_KERNELS = ("copy", "mul", "add", "triad", "dot")
 _RANK = {
     "TP-S": 0,
     "TP": 1,
     "TP-M": 2,
 }  # of configurations of as many threads: a thread a core first, two a core last
+
+
+def of_compiler(table: pd.DataFrame, compiler: str) -> pd.DataFrame:
+    """The rows of one compiler."""
+    return table[table["compiler"] == compiler]
+
+
+def of_configurations(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The rows of some configurations."""
+    return table[table["config"].isin(names)]
+
+
+def of_benchmarks(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The rows of some operations."""
+    return table[table["benchmark"].isin(names)]
+
+
+def stream_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of BabelStream's kernels."""
+    return of_benchmarks(table, STREAM_KERNELS)
+
+
+def construct_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of syncbench's constructs; a schedule's name has its chunk size: ``dynamic_1``."""
+    schedules = table["benchmark"].str.contains("_")
+    return table[~table["benchmark"].isin(STREAM_KERNELS) & ~schedules]
 
 
 def thread_scaling(table: pd.DataFrame) -> pd.DataFrame:
