@@ -15,8 +15,8 @@ import pytest
 from nbhelpers.cli import DONE, PROGRAM_FAILED, REFUSED, STOPPED, main
 from nbhelpers.cli._parser import VERBS
 from nbhelpers.errors import InputError
-from nbhelpers.studies.program_study import program_from_options
-from nbhelpers.studies.program_study.study import parse_report, plan_study
+from nbhelpers.studies.program_study.options import parse_report, program_from_options
+from nbhelpers.studies.program_study.plan import plan_study
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -1,0 +1,112 @@
+"""A program from plain texts and numbers, as a command line or a notebook's parameters name it."""
+
+import re
+from collections.abc import Sequence
+
+from ...errors import InputError
+from ...workloads import Report, Workload, program
+
+_UNIT = re.compile(r"[^\s()\[\]\\|?+*^$]*")
+
+
+def program_from_options(
+    command: str | Sequence[str] = "",
+    *,
+    shell: str | bool = "",
+    description: str = "",
+    region: str = "",
+    lines: Sequence[str] = (),
+    seconds: str = "",
+    reports: Sequence[str] = (),
+    outcome: str = "",
+    threads: int = 0,
+    timeout_s: float = 0,
+) -> Workload:
+    """A workload from plain texts and numbers, as a command line or a notebook's parameters have
+    them.
+
+    What is empty or 0 is left to `nbhelpers.workloads.program`.
+
+    Parameters
+    ----------
+    command
+        Words, or one string of them.
+    shell
+        a line for /bin/sh in place of the command; or True: the command is one.
+    description
+        Name of a known program, or the path of a .yml file.
+    region
+        Kind of the timed region.
+    lines
+        The two patterns of printed lines between which it is timed.
+    seconds
+        Pattern of the time that it prints, with a group `seconds`.
+    reports
+        Each ``NAME=REGEX[:UNIT[:higher|lower]]``; see `parse_report`.
+    outcome
+        Name of what runs are judged by.
+    threads, timeout_s
+        See `program`.
+
+    Raises
+    ------
+    InputError, RunError
+        See `program`.
+
+    Examples
+    --------
+    >>> program_from_options("sleep 0.01").name
+    'sleep'
+    """
+    if shell and command and not isinstance(shell, bool):
+        raise InputError("both a command and a shell line", fix="give one of them")
+    if lines and len(lines) != 2:
+        raise InputError(
+            f"{len(lines)} patterns of lines; a region has two",
+            fix="the line that opens it, and the line that closes it",
+        )
+    line = shell if isinstance(shell, str) else ""
+    options = {
+        "description": description,
+        "region": tuple(lines) or region,
+        "seconds": seconds,
+        "reports": tuple(map(parse_report, reports)),
+        "outcome": outcome,
+        "threads": threads,
+        "timeout_s": timeout_s,
+        "shell": bool(shell),
+    }
+    return program(
+        line or command or None, **{name: value for name, value in options.items() if value}
+    )
+
+
+def parse_report(text: str) -> Report:
+    """A number that a program reports, from ``NAME=REGEX[:UNIT[:higher|lower]]``.
+
+    The pattern may hold colons: the part after the last one is a unit only if it has neither spaces
+    nor any of ``()[]\\|?+*^$``.
+
+    Raises
+    ------
+    InputError
+        There is no name or no pattern, or `Report` refuses them.
+
+    Examples
+    --------
+    >>> parse_report(r"rate=rate: (?P<value>[0-9.]+):MB/s:higher")
+    Report(rate (MB/s, higher is better))
+    """
+    name, equals, rest = text.partition("=")
+    if not (name and equals and rest):
+        raise InputError(
+            f"'{text}' is no report",
+            fix=r"NAME=REGEX:UNIT:higher, such as " r"'rate=rate: (?P<value>[0-9.]+):MB/s:higher'",
+        )
+    pattern, direction = rest, "lower"
+    if rest.rpartition(":")[2] in ("higher", "lower"):
+        pattern, _, direction = rest.rpartition(":")
+    before, colon, unit = pattern.rpartition(":")
+    if colon and before and _UNIT.fullmatch(unit):
+        return Report(name, before, unit, direction)
+    return Report(name, pattern, "", direction)

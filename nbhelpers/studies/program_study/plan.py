@@ -1,0 +1,108 @@
+"""How a study's time is divided among its steps."""
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ...errors import InputError
+from ...progress import readable
+
+SECONDS = 300.0  # what a study takes by default
+LEAST_RUNS = 90  # lengths of a run that it needs
+TRACED, REPLAYED, TREATED = 0.22, 0.18, 0.6  # shares of the time
+ROUNDS = (5, 40)  # of a campaign: at least, at most
+
+
+@dataclass(frozen=True)
+class TimePlan:
+    """How the time of a study is spent.
+
+    Parameters
+    ----------
+    run_seconds
+        One run, with its start and end.
+    seconds
+        All that is measured.
+    traced
+        Rounds of a run with tracing and one without.
+    replayed
+        Rounds of a run with the worst run's noise and one without.
+    treated_seconds
+        For finding the cause and trying what may help.
+    """
+
+    run_seconds: float
+    seconds: float
+    traced: int
+    replayed: int
+    treated_seconds: float
+
+    def table(self) -> pd.DataFrame:
+        """One row a step: step, runs, seconds (at most)."""
+        rows = [
+            ("measure and trace", 2 * self.traced, 2 * self.traced * self.run_seconds),
+            (
+                "replay the worst run's noise",
+                2 * self.replayed,
+                2 * self.replayed * self.run_seconds,
+            ),
+            ("look for the cause, try what may help", None, self.treated_seconds),
+        ]
+        return pd.DataFrame(rows, columns=["step", "runs", "seconds"]).astype({"runs": "Int64"})
+
+    def sentences(self) -> list[str]:
+        """What will be done, and how long each part takes."""
+        runs = self.run_seconds
+        return [
+            (
+                f"A run takes {readable(runs)}. Measuring takes {readable(self.seconds)} at most, "
+                "analysing some seconds more."
+            ),
+            f"1. measure and trace: 2 × {self.traced} runs, {readable(2 * self.traced * runs)}",
+            (
+                f"2. replay the worst run's noise: 2 × {self.replayed} runs, "
+                f"{readable(2 * self.replayed * runs)}"
+            ),
+            (
+                f"3. look for the cause and try what may help: {readable(self.treated_seconds)} at"
+                " most"
+            ),
+        ]
+
+
+def plan_study(run_seconds: float, seconds: float = 0, runs: int = 0) -> TimePlan:
+    """Divide a time among the steps.
+
+    Parameters
+    ----------
+    run_seconds
+        Of one run.
+    seconds
+        In all; 0: five minutes, or more where runs are long.
+    runs
+        Rounds of the first two steps; 0: what the time allows.
+
+    Raises
+    ------
+    InputError
+        The time is too short for anything to be seen.
+
+    Examples
+    --------
+    >>> plan_study(1.0).traced, plan_study(1.0).replayed, plan_study(60.0).seconds
+    (33, 27, 5400.0)
+    """
+    least = LEAST_RUNS * run_seconds
+    if seconds and seconds < least:
+        raise InputError(
+            f"{seconds:g} s are too short: a run takes {readable(run_seconds)}",
+            why="fewer runs show nothing of how they vary",
+            fix=f"give at least {math.ceil(least)} s, or a smaller problem",
+        )
+    seconds = seconds or max(SECONDS, least)
+    traced, replayed = (
+        runs or int(min(max(share * seconds / (2 * run_seconds), ROUNDS[0]), ROUNDS[1]))
+        for share in (TRACED, REPLAYED)
+    )
+    return TimePlan(run_seconds, seconds, traced, replayed, TREATED * seconds)

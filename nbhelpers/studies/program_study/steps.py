@@ -1,0 +1,212 @@
+"""The steps of a study of one program: measure and trace, replay the slowest run, look for the cause.
+
+Owns the order of the campaigns and their folders. Every step keeps its data in the study's folder, so
+that the same call goes on where it stopped.
+"""
+
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from ... import places
+from ...errors import InputError, NoisebookError
+from ...files import digest, read_json, write_json
+from ...injection import injection_campaign
+from ...measurement import Campaign, Cell, finished, measure, metrics
+from ...mitigation import Report as Treatments
+from ...mitigation import autopilot
+from ...noise import NoiseConfig, average_noise, delta_noise
+from ...outcomes import Outcome
+from ...statistics import Comparison, compare
+from ...tracing import Tracer, read_traces, summary
+from ...workloads import Workload
+from .plan import TimePlan, plan_study
+
+
+def study_folder(workload: Workload) -> Path:
+    """The folder of a program's study where none is named: one for each command.
+
+    Examples
+    --------
+    >>> from nbhelpers.studies.program_study import program_from_options
+    >>> study_folder(program_from_options("sleep 0.01")).parent.name
+    'programs'
+    """
+    what = digest(*workload.command, *(f"{name}={value}" for name, value in workload.env))
+    return places.results() / "programs" / f"{workload.name}-{what[:6]}"
+
+
+@dataclass(frozen=True)
+class TracedRuns:
+    """The runs with and without tracing, their noise, and the config of the slowest one.
+
+    Parameters
+    ----------
+    runs
+        Finished runs; `cell` is untraced or traced.
+    events
+        Noise events of the traced ones.
+    noise
+        By source; see `trace.summary`.
+    tracing
+        Traced against untraced runs.
+    delta
+        What the slowest traced run suffered beyond the average.
+    config
+        `delta` as a noise config; None: nothing was left.
+    is_program
+        Whether the program itself was traced, and not a loop in its place.
+    """
+
+    runs: pd.DataFrame
+    events: pd.DataFrame
+    noise: pd.DataFrame
+    tracing: Comparison
+    delta: pd.DataFrame
+    config: NoiseConfig | None
+    is_program: bool
+
+
+class Steps:
+    """The steps of the study of one program; each is measured when it is first used.
+
+    Parameters
+    ----------
+    workload
+        The program.
+    folder
+        Keeps everything; None: see `study_folder`.
+    seconds
+        That measuring may take; 0: five minutes, or more where runs are long.
+    runs
+        Rounds of the first two steps; 0: what the time allows.
+    risk
+        The highest of a mitigation that is tried: none, low or high.
+    seed
+        Of random orders and of resampling.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        folder: str | Path | None = None,
+        seconds: float = 0,
+        runs: int = 0,
+        risk: str = "low",
+        seed: int = 1,
+    ):
+        self.workload, self.folder = workload, Path(folder or study_folder(workload))
+        self.seconds, self.runs, self.risk, self.seed = seconds, runs, risk, seed
+
+    @cached_property
+    def command(self) -> str:
+        """What is run, as one line."""
+        return shlex.join(self.workload.command)
+
+    @cached_property
+    def plan(self) -> TimePlan:
+        """How the time is divided; three runs are made to find out how long one takes."""
+        path = self.folder / "plan.json"
+        if not path.exists():
+            first = measure(self.workload, runs=3, folder=self.folder / "first-look")
+            write_json(path, {"run_seconds": float(first["elapsed_seconds"].median())})
+        return plan_study(read_json(path)["run_seconds"], self.seconds, self.runs)
+
+    @cached_property
+    def traced(self) -> TracedRuns:
+        """Step 1: runs with and without tracing, in turn."""
+        folder = self.folder / "traced"
+        tracer = Tracer(folder / "traces")
+        ran = tracer.stand_in(self.workload)
+        cells = [Cell("untraced", ran), Cell("traced", ran, attachments=[tracer])]
+        runs = finished(
+            Campaign(
+                folder, cells, runs=self.plan.traced, seed=self.seed, attachments=metrics("all")
+            ).run()
+        )
+        traced = runs[runs["cell"] == "traced"]
+        events = read_traces(folder / "traces", traced)
+        delta = events
+        if len(events):
+            delta = delta_noise(events, average_noise(events, traced), traced)
+        config = NoiseConfig.from_events(delta) if (delta["duration_ns"] > 0).any() else None
+        if config is not None:
+            config.write(self.folder / "worst-run.json")
+        return TracedRuns(
+            runs=runs,
+            events=events,
+            noise=summary(events, traced),
+            tracing=compare(runs[runs["cell"] == "untraced"], traced, seed=self.seed),
+            delta=delta,
+            config=config,
+            is_program=ran is self.workload,
+        )
+
+    @cached_property
+    def replayed(self) -> pd.DataFrame:
+        """Step 2: runs with the slowest run's noise, and without, in turn; `cell` is injected or
+        baseline.
+
+        Raises
+        ------
+        InputError
+            Nothing is left to replay.
+        """
+        config = self.config
+        folder = self.folder / "replayed" / config.digest
+        return finished(
+            injection_campaign(
+                folder, self.workload, config, runs=self.plan.replayed, seed=self.seed + 1
+            ).run()
+        )
+
+    @cached_property
+    def treatments(self) -> Treatments:
+        """Steps 3 and 4: what separates slow runs, and what helps."""
+        return autopilot(
+            self.workload,
+            self.plan.treated_seconds,
+            folder=self.folder / "treated",
+            risk=self.risk,
+            seed=self.seed,
+            general=True,
+        )
+
+    @property
+    def config(self) -> NoiseConfig:
+        """Noise of the slowest run beyond the average.
+
+        Raises
+        ------
+        InputError
+            Nothing is left.
+        """
+        if self.traced.config is None:
+            raise InputError("the slowest run suffered no more than the average")
+        return self.traced.config
+
+    @property
+    def slowest_value(self) -> float | None:
+        """What the slowest traced run is judged by; None where a loop was traced in its place."""
+        if not self.traced.is_program:
+            return None
+        run = self.traced.delta.attrs["run"]
+        return float(self.traced.runs.set_index("run").loc[run, self.outcome.name])
+
+    @property
+    def undisturbed(self) -> pd.DataFrame:
+        """Runs of the program itself, without tracing and without replayed noise."""
+        try:
+            if self.traced.is_program:
+                return self.traced.runs.query("cell == 'untraced'")
+            return self.replayed.query("cell == 'baseline'")
+        except NoisebookError:
+            return self.treatments.baseline
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the runs are judged by."""
+        return self.workload.judged

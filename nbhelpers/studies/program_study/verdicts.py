@@ -1,0 +1,323 @@
+"""The answers of a study of one program: a question, its answer, the number, and why.
+
+Owns the questions and the rule by which each is answered from the study's steps.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+import pandas as pd
+
+from ... import places
+from ...errors import InputError, NoisebookError
+from ...mitigation import explain_factor, mitigations
+from ...statistics import Comparison, bootstrap_interval, cell_statistics, compare, mean_ratio
+from .steps import Steps
+
+CANNOT = "cannot tell here"
+QUESTIONS = {
+    "spread": "How much do the runs differ?",
+    "noise": "How much CPU time does the system take from it?",
+    "tracing": "Does tracing disturb it?",
+    "replay": "Does the slowest run's noise, replayed, slow it down?",
+    "anomaly": "Is that noise what made the slowest run slow?",
+    "cause": "Does anything that was counted separate the slow runs?",
+    "remedy": "Is there a remedy?",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to one question.
+
+    Parameters
+    ----------
+    question
+        In full.
+    answer
+        Yes, no, or "cannot tell here"; empty where the answer is a number.
+    sentence
+        The answer in words; where it cannot be given, why.
+    value, low, high
+        The number and its 95 % interval; None: there is none.
+    unit
+        Of these.
+    n
+        Runs that it rests on.
+    """
+
+    question: str
+    answer: str
+    sentence: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    n: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.question}\n  {self.answer + ': ' if self.answer else ''}{self.sentence}"
+
+
+class Verdicts(list[Verdict]):
+    """Some verdicts; show themselves in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            f"<p><strong>{escape(verdict.question)}</strong> "
+            f"{escape(verdict.answer + ': ' if verdict.answer else '')}{escape(verdict.sentence)}</p>"
+            for verdict in self
+        )
+
+
+def find_verdict(steps: Steps, about: str) -> Verdict:
+    """The answer to one question; a step that cannot be done on this machine is an answer, too.
+
+    Parameters
+    ----------
+    steps
+        Of the study; what is missing is measured.
+    about
+        One of `QUESTIONS`.
+
+    Raises
+    ------
+    InputError
+        There is no such question.
+    """
+    if about not in QUESTIONS:
+        raise InputError(
+            f"there is no question about '{about}'", fix=f"one of {', '.join(QUESTIONS)}"
+        )
+    question = QUESTIONS[about]
+    try:
+        return _RULES[about](steps, question)
+    except NoisebookError as error:
+        fix = f" What to do: {error.fix}." if error.fix else ""
+        return Verdict(question, CANNOT, f"because {error.what}.{fix}")
+
+
+def percent(share: float) -> str:
+    """A share as text.
+
+    Examples
+    --------
+    >>> percent(0.0123), percent(0.5)
+    ('1.23 %', '50 %')
+    """
+    return f"{100 * share:.3g} %"
+
+
+def _spread(steps: Steps, question: str) -> Verdict:
+    """Of the program itself: where a loop was traced in its place, of the runs without replayed
+    noise.
+    """
+    runs = steps.undisturbed
+    row = cell_statistics(runs.assign(cell="all")).iloc[0]
+    values = runs[steps.outcome.name]
+    middle, least, most = (
+        _with_unit(steps, value) for value in (values.median(), values.min(), values.max())
+    )
+    return Verdict(
+        question,
+        "",
+        f"by {percent(row.cv)} of the mean (standard deviation), 95 % interval "
+        f"{percent(row.cv_low)} to {percent(row.cv_high)}, n = {len(values)}. Median "
+        f"{middle}, from {least} to {most}.",
+        row.cv,
+        row.cv_low,
+        row.cv_high,
+        "of the mean",
+        len(values),
+    )
+
+
+def _noise(steps: Steps, question: str) -> Verdict:
+    found = steps.traced
+    shares = _lost_shares(found.events, found.runs.query("cell == 'traced'"))
+    low, high = bootstrap_interval(shares, "mean", steps.seed)
+    note = ""
+    if not found.is_program:
+        note = (
+            " Measured by a loop in place of your program, which cannot be "
+            f"traced here: see {places.how_to('doctor')}."
+        )
+    elif len(found.noise):
+        kind, source = found.noise.index[0]
+        note = f" Most is {source} ({kind})."
+    return Verdict(
+        question,
+        "",
+        f"{percent(shares.mean())}, 95 % interval {percent(low)} to {percent(high)}, "
+        f"n = {len(shares)} runs.{note}",
+        float(shares.mean()),
+        low,
+        high,
+        "of CPU time",
+        len(shares),
+    )
+
+
+def _tracing(steps: Steps, question: str) -> Verdict:
+    if not steps.traced.is_program:
+        return _untraceable(question)
+    return _change(steps, question, steps.traced.tracing, "it", steps.plan.traced)
+
+
+def _replay(steps: Steps, question: str) -> Verdict:
+    runs = steps.replayed
+    note = "" if steps.traced.is_program else " The noise is that of the loop's worst run."
+    baseline, injected = (runs[runs["cell"] == name] for name in ("baseline", "injected"))
+    comparison = compare(baseline, injected, seed=steps.seed)
+    return _change(steps, question, comparison, "the replay", len(injected), note)
+
+
+def _anomaly(steps: Steps, question: str) -> Verdict:
+    slowest = steps.slowest_value
+    if slowest is None:
+        return _untraceable(question)
+    worst = float(steps.outcome.costs([slowest])[0])
+    costs = {
+        cell: steps.outcome.costs(runs[steps.outcome.name])
+        for cell, runs in steps.replayed.groupby("cell")
+    }
+    ratio = mean_ratio(costs["injected"], worst, seed=steps.seed)
+    explained = ratio.low <= 1 <= ratio.high
+    rest = "" if explained else f" Undisturbed runs take × {costs['baseline'].mean() / worst:.3f}."
+    return Verdict(
+        question,
+        "yes" if explained else "no",
+        f"the replay takes × {ratio.value:.3f} of the slowest run"
+        f" ({_with_unit(steps, slowest)}), 95 % interval {ratio.low:.3f} to"
+        f" {ratio.high:.3f}, n = {ratio.size}; × 1 would be as slow.{rest}",
+        ratio.value,
+        ratio.low,
+        ratio.high,
+        "of the slowest run",
+        ratio.size,
+    )
+
+
+def _cause(steps: Steps, question: str) -> Verdict:
+    report = steps.treatments
+    found, n = report.explanation, len(report.baseline)
+    if not found.found:
+        return Verdict(question, "no", f"{found.summary} n = {n}.", n=n)
+    names = [explain_factor(name).name for name in report.factors.index[:2]]
+    factors = f" That points to: {', '.join(names)}." if names else ""
+    low, high = found.accuracy_interval
+    return Verdict(
+        question,
+        "yes",
+        f"{found.summary}{factors} n = {n}.",
+        found.accuracy,
+        low,
+        high,
+        "balanced accuracy",
+        n,
+    )
+
+
+def _remedy(steps: Steps, question: str) -> Verdict:
+    report = steps.treatments
+    if report.tried.empty:
+        reasons = "; ".join(
+            f"{row['name']}: {row['reason']}" for _, row in report.left_out.head(3).iterrows()
+        )
+        return Verdict(
+            question,
+            CANNOT,
+            f"because nothing could be tried ({reasons or 'nothing is known to help'}).",
+        )
+    if report.helped:
+        return _helpful(steps, question, report.helped[0])
+    least, most = report.tried["runs"].min(), report.tried["runs"].max()
+    return Verdict(
+        question,
+        "no",
+        f"of {len(report.tried)} tried none is shown to help "
+        f"({', '.join(report.tried['name'])}; n = {least} to {most} rounds each).",
+        n=int(least),
+    )
+
+
+def _helpful(steps: Steps, question: str, name: str) -> Verdict:
+    """The mitigation that helped most, and how to use it without us."""
+    report = steps.treatments
+    best = report.tried.loc[name]
+    again = (
+        f" Measured again: {report.confirmed.verdict}"
+        if report.confirmed
+        else " It was not measured again."
+    )
+    commands = "; ".join(mitigations()[name].by_hand)
+    by_hand = f" By hand: {commands}" if commands else ""
+    return Verdict(
+        question,
+        "yes",
+        f"“{best['name']}”: the mean is × {best['mean_ratio']:.3f}, 95 % interval "
+        f"{best['mean_low']:.3f} to {best['mean_high']:.3f}, the standard deviation × "
+        f"{best['sd_ratio']:.3f}, n = {best['runs']} rounds.{again}{by_hand}",
+        best["mean_ratio"],
+        best["mean_low"],
+        best["mean_high"],
+        "of the mean",
+        int(best["runs"]),
+    )
+
+
+_RULES: dict[str, Callable[[Steps, str], Verdict]] = {
+    "spread": _spread,
+    "noise": _noise,
+    "tracing": _tracing,
+    "replay": _replay,
+    "anomaly": _anomaly,
+    "cause": _cause,
+    "remedy": _remedy,
+}
+
+
+def _change(
+    steps: Steps, question: str, comparison: Comparison, what: str, n: int, more: str = ""
+) -> Verdict:
+    """Whether something changes the mean, from a comparison of runs without and with it."""
+    mean = comparison.table.loc["mean"]
+    answer = {"worse": "yes", "better": "no, the contrary"}.get(comparison.better, "no")
+    unseen = " No change is shown by so many runs, which does not prove that there is none."
+    return Verdict(
+        question,
+        answer,
+        f"with {what} the mean {steps.outcome.name} is × {mean.ratio:.4f}, 95 % interval "
+        f"{mean.low:.4f} to {mean.high:.4f}, n = {n} runs each."
+        f"{unseen if answer == 'no' else ''}{more}",
+        mean.ratio,
+        mean.low,
+        mean.high,
+        "of the mean",
+        n,
+    )
+
+
+def _untraceable(question: str) -> Verdict:
+    return Verdict(
+        question,
+        CANNOT,
+        "because a program cannot be traced on this machine by this user. "
+        f"What to do: {places.how_to('doctor')}.",
+    )
+
+
+def _with_unit(steps: Steps, value: float) -> str:
+    return f"{value:.4g} {steps.outcome.unit}".strip()
+
+
+def _lost_shares(events: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
+    """Of each traced run, the share of all CPUs' time that events took."""
+    cpus = len(events.attrs.get("cpus", ())) or max(events["cpu"].nunique(), 1)
+    lost_s = events.groupby("run")["duration_ns"].sum() / 1e9
+    # the region's own length, where the program reports another time
+    length = "region_seconds" if "region_seconds" in runs else "seconds"
+    length_s = runs.set_index("run")[length]
+    return (lost_s.reindex(length_s.index).fillna(0) / (length_s * cpus)).to_numpy()
