@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from nbhelpers.injection import Calibration, Plan, Rules, calibrate, make_plan
+from nbhelpers.injection import Overheads, Plan, Rules, make_plan, measure_overheads
 from nbhelpers.injection.accuracy import quantile_interval
 from nbhelpers.injection.log import DONE, make_log
 from nbhelpers.injection.replay import Replay
@@ -80,10 +80,10 @@ def make_config(cpu: int, length_us: int, seed: int) -> NoiseConfig:
     )
 
 
-def felt(
+def observed_gaps(
     program: Path, cpu: int, config: NoiseConfig, noise, length_ns: int
 ) -> tuple[np.ndarray, pd.DataFrame | None]:
-    """Gaps (before, after) in ns from t0 that the loop felt, and the log of our injector."""
+    """Gaps (before, after) in ns from t0 that the loop observed, and the log of our injector."""
     t0_ns = time.monotonic_ns() + LEAD_NS
     with tempfile.TemporaryFile(
         "w+"
@@ -114,9 +114,9 @@ def published(program: Path, cpu: int):
     return noise
 
 
-def ours(rules: Rules, calibration: Calibration):
+def ours(rules: Rules, overheads: Overheads):
     def noise(config, t0_ns, pid):
-        replay = Replay(make_plan(config, "origin", rules=rules, calibration=calibration))
+        replay = Replay(make_plan(config, "origin", rules=rules, overheads=overheads))
         try:
             replay.start(pid)
             replay.release(t0_ns)
@@ -149,7 +149,7 @@ def losses(config: NoiseConfig, gaps: np.ndarray) -> pd.DataFrame:
 
 def run_round(program, cpu, length_us, seed, noise):
     config = make_config(cpu, length_us, seed)
-    gaps, log = felt(program, cpu, config, noise, (EVENTS + 1) * SPACING_US * 1000)
+    gaps, log = observed_gaps(program, cpu, config, noise, (EVENTS + 1) * SPACING_US * 1000)
     table = losses(config, gaps).assign(length_us=length_us)
     if log is None:
         return table, None
@@ -236,16 +236,18 @@ def taken_ns(gaps: np.ndarray, start_ns: np.ndarray, end_ns: np.ndarray) -> int:
     return int((gaps[touched, 1] - gaps[touched, 0]).sum())
 
 
-def compare_trace(program: Path, cpu: int, methods: dict, calibration: Calibration) -> None:
+def compare_trace(program: Path, cpu: int, methods: dict, overheads: Overheads) -> None:
     if not RECORDED.exists():
         return print("\n2. skipped: there is no recorded trace")
     config, ratios = recorded_interrupts(cpu), {name: [] for name in methods}
     planned = config.events().sort_values("start_ns")
-    replayed = make_plan(config, "origin", calibration=calibration)
+    replayed = make_plan(config, "origin", overheads=overheads)
     carried = replayed.injected.sort_values("start_ns")
     for seed in range(TRACE_ROUNDS):
         for name in np.random.default_rng(seed).permutation(list(methods)):
-            gaps, _ = felt(program, cpu, config, methods[name], config.window_ns + 20_000_000)
+            gaps, _ = observed_gaps(
+                program, cpu, config, methods[name], config.window_ns + 20_000_000
+            )
             events = carried if name == "ours" else planned
             took = taken_ns(
                 gaps,
@@ -324,11 +326,11 @@ def many_events() -> NoiseConfig:
     return NoiseConfig.from_events(pd.DataFrame(columns))
 
 
-def planning_cost(calibration: Calibration) -> None:
+def planning_cost(overheads: Overheads) -> None:
     config, seconds = many_events(), {"make_plan": [], "Replay": []}
     for _ in range(5):
         start = time.process_time()
-        plan: Plan = make_plan(config, rules=Rules(allow_full_stop=True), calibration=calibration)
+        plan: Plan = make_plan(config, rules=Rules(allow_full_stop=True), overheads=overheads)
         middle = time.process_time()
         Replay(plan)
         seconds["make_plan"].append(middle - start)
@@ -342,7 +344,7 @@ def planning_cost(calibration: Calibration) -> None:
 def main() -> None:
     if not may_realtime(50):
         sys.exit("skipped: SCHED_FIFO is not permitted here")
-    costs, as_it_is = calibrate(again=True), Rules(exit_cost_us=0, shortest_us=0)
+    costs, as_it_is = measure_overheads(again=True), Rules(exit_cost_us=0, shortest_us=0)
     print(costs)
     with tempfile.TemporaryDirectory() as folder:
         program, cpu = build(Path(folder)), online_cpus()[-1]

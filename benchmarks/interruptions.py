@@ -28,7 +28,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nbhelpers.injection import Injector
-from nbhelpers.injection.calibration import calibrate
+from nbhelpers.injection.overheads import measure_overheads
 from nbhelpers.machine import guardian, kernel, settings, state_folder
 from nbhelpers.measurement import Campaign, Cell
 from nbhelpers.noise import NoiseConfig
@@ -222,7 +222,7 @@ def measure(count: int, seed: int) -> Counter:
     ]
     pids: set[int] = set()
     with tempfile.TemporaryDirectory() as folder:
-        calibrate()
+        measure_overheads()
         span_s = whole_s(Path(folder), pids)
         for done, number in enumerate(rng.permutation(len(wanted))):
             print(f"\r{done} of {len(wanted)} ", end="", file=sys.stderr, flush=True)

@@ -19,14 +19,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from nbhelpers.injection import Rules, make_plan
-from nbhelpers.injection.kinds import (
-    KindOptions,
-    cache_bytes,
-    capacity,
-    interrupt_counts,
-    scratch_base,
-)
+from nbhelpers.injection import Rules, StressorOptions, make_plan, measure_capacity
+from nbhelpers.injection._interrupts import interrupt_counts
+from nbhelpers.injection._memory import cache_bytes
+from nbhelpers.injection._scratch import scratch_base
 from nbhelpers.injection.replay import Replay
 from nbhelpers.machine import online_cpus
 from nbhelpers.noise import NoiseConfig, stressor_noise, stressor_table
@@ -88,7 +84,9 @@ def armed(folder: Path, kind: str, intensity: float, cpus: tuple[int, ...]) -> R
         stressor_noise(kind, intensity, SECONDS, [cpu], policy=policy, priority=priority)
     )
     rules = Rules(exit_cost_us=0, shortest_us=0, give_up_ms=1000 * SECONDS)
-    replay = Replay(make_plan(config, "origin", rules=rules, kinds=KindOptions(folder=folder)))
+    replay = Replay(
+        make_plan(config, "origin", rules=rules, stressors=StressorOptions(folder=folder))
+    )
     replay.start()
     return replay
 
@@ -178,7 +176,7 @@ def measure(
     kinds: list[str], limits: pd.Series, rounds: int, cpus: tuple[int, ...]
 ) -> pd.DataFrame:
     rows, random = [], np.random.default_rng(1)
-    with tempfile.TemporaryDirectory(dir=scratch_base(KindOptions())) as name:
+    with tempfile.TemporaryDirectory(dir=scratch_base()) as name:
         folder = Path(name)
         program = build(folder)
         for number in range(rounds):
@@ -201,7 +199,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--kinds", nargs="+", choices=usable, default=usable)
     arguments = parser.parse_args()
-    limits = capacity(tuple(arguments.kinds), cpu=cpus[-1]).set_index("kind")["achieved"]
+    limits = measure_capacity(tuple(arguments.kinds), cpu=cpus[-1]).set_index("kind")["achieved"]
     if "memory_hold" in limits:
         limits["memory_hold"] = min(limits["memory_hold"], MOST_HELD)
     result = summarise(measure(arguments.kinds, limits, arguments.rounds, cpus)).set_index(

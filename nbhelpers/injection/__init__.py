@@ -1,34 +1,35 @@
 """Injection: replays a noise config beside a workload and logs, event by event, what was done."""
 
 from .accuracy import Accuracy, accuracy_of, workload_accuracy
-from .calibration import calibrate
+from .capacity import measure_capacity
 from .hog import Hog, random_schedule
 from .injector import Injector
-from .kinds import KindOptions, capacity
 from .log import read_logs
-from .observed_loss import Felt, demonstration, feel
+from .observed_loss import ObservedLoss, demonstration_noise, observe_loss
+from .overheads import measure_overheads
 from .plan import make_plan
 from .retracing import Retrace, compare_retraced, retrace
-from .rules import Calibration, Plan, Rules
+from .rules import Overheads, Plan, Rules
 from .simple import Injection, inject, injection_campaign
+from .stressor_options import StressorOptions
 
 __all__ = [
     "Accuracy",
-    "Calibration",
-    "Felt",
+    "Overheads",
+    "ObservedLoss",
     "Hog",
     "Injection",
     "Injector",
-    "KindOptions",
+    "StressorOptions",
     "Plan",
     "Retrace",
     "Rules",
     "accuracy_of",
-    "calibrate",
-    "capacity",
+    "measure_overheads",
+    "measure_capacity",
     "compare_retraced",
-    "demonstration",
-    "feel",
+    "demonstration_noise",
+    "observe_loss",
     "inject",
     "injection_campaign",
     "make_plan",

@@ -56,7 +56,7 @@ class Accuracy:
             f" {total['planned_ms']:.3f} ms injected{ratio})"
         )
 
-    def findings(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """What was injected of what was planned, in a sentence."""
         over = self.classes["injected_over_planned"].dropna()
         if not len(over):

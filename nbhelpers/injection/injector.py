@@ -20,11 +20,11 @@ from ..workloads import Workload
 from ._lanes import Placement
 from ._limits import REALTIME, is_among
 from .fairserver import FairServer, cuts, fair_server, fair_server_lifted
-from .kinds import KindOptions, kind_notes
 from .log import log_path, make_log, summarise
 from .plan import make_plan
 from .replay import ARMED_LIMIT_S, Replay
-from .rules import HIGHEST_PRIORITY, Calibration, Plan, Rules, may_realtime
+from .rules import HIGHEST_PRIORITY, Overheads, Plan, Rules, may_realtime
+from .stressor_options import StressorOptions, stressor_notes
 
 THROTTLING = "/proc/sys/kernel/sched_rt_runtime_us"
 NOISE_START = "noise_start_ns"
@@ -52,9 +52,9 @@ class Injector(Attachment):
         How late, how long and how short events may be; see `Rules`.
     exclude_cpus
         Housekeeping CPUs that no noise may go to.
-    kinds
+    stressors
         Where file and network noise goes, and how much memory and disk noise may take; see
-        `KindOptions`.
+        `StressorOptions`.
     log_folder
         Where each run's log is kept, as `injection-000123.parquet`; None: not kept.
     keep_logs
@@ -63,7 +63,7 @@ class Injector(Attachment):
     Attributes
     ----------
     plan : what is replayed; `plan.summary()` tells what became of events that are too short for this machine.
-    calibration
+    overheads
         What an injected event costs here, beyond its length. notes : what a reader of the results
         must know: what was degraded, and what the kernel may cut.
 
@@ -72,7 +72,7 @@ class Injector(Attachment):
     InputError
         a config that this machine cannot, or should not, be given.
 
-    Columns of the runs table: see `summarise`; `exit_cost_us` (as calibrated, or given), `wake_cost_us` and `floor_us` (as calibrated), `fair_server_cuts` (real-time events in which the
+    Columns of the runs table: see `summarise`; `exit_cost_us` (as measured, or given), `wake_cost_us` and `floor_us` (as measured), `fair_server_cuts` (real-time events in which the
     kernel seems to have let ordinary tasks run, see `fairserver.cuts`); a run whose injection failed gets another status.
     """
 
@@ -86,13 +86,13 @@ class Injector(Attachment):
         lanes: int = 2,
         rules: Rules | None = None,
         exclude_cpus: Collection[int] = (),
-        kinds: KindOptions | None = None,
+        stressors: StressorOptions | None = None,
         log_folder: str | Path | None = None,
         keep_logs: bool = False,
     ):
         self.config = config
         self.identity = f"injected {config.digest}, {placement}, {lanes} lanes"
-        self.plan = make_plan(config, placement, lanes, rules, exclude_cpus, kinds=kinds)
+        self.plan = make_plan(config, placement, lanes, rules, exclude_cpus, stressors=stressors)
         self.logs: dict[int, pd.DataFrame] = {}
         self._log_folder, self._keep_logs = log_folder and Path(log_folder), keep_logs
         self._replay: Replay | None = None
@@ -105,9 +105,9 @@ class Injector(Attachment):
         self.notes = tuple(_notes(self.plan, self._server))
 
     @property
-    def calibration(self) -> Calibration:
+    def overheads(self) -> Overheads:
         """What an injected event costs on this machine."""
-        return self.plan.calibration
+        return self.plan.overheads
 
     def __repr__(self) -> str:
         return f"Injector({self.config.digest}: {self.plan!r})"
@@ -180,8 +180,8 @@ class Injector(Attachment):
             )
         columns = {
             "exit_cost_us": replay.exit_cost_us,
-            "wake_cost_us": self.calibration.wake_us,
-            "floor_us": self.calibration.floor_us,
+            "wake_cost_us": self.overheads.wake_us,
+            "floor_us": self.overheads.floor_us,
             "fair_server_cuts": len(cuts(log, self._cuts_by)),
         }
         if not self._armable:
@@ -226,7 +226,7 @@ def _verdict(replay: Replay, run: dict) -> dict:
 
 def _notes(plan: Plan, server: FairServer) -> list[str]:
     events = plan.injected
-    notes = kind_notes(events)
+    notes = stressor_notes(events)
     priority = (
         int(events.loc[is_among(events["policy"], REALTIME), "priority"].max())
         if plan.longest_realtime_ns
@@ -238,10 +238,10 @@ def _notes(plan: Plan, server: FairServer) -> list[str]:
             " (SCHED_OTHER), which the workload shares the CPU with; run as root, or raise the"
             " limit: ulimit -r 99"
         )
-    elif priority and not plan.calibration.measured and plan.rules.exit_cost_us is None:
+    elif priority and not plan.overheads.measured and plan.rules.exit_cost_us is None:
         notes.append(
             "the cost of an injected event was not measured: typical numbers are used, see"
-            " nbhelpers.injection.calibration"
+            " nbhelpers.injection.overheads"
         )
     if server.exists:
         notes.append(

@@ -40,7 +40,7 @@ def make_log(replay: Replay) -> pd.DataFrame:
     none), `lane` (number of its process). What was achieved, from t0, 0 where it was not replayed:
     `start_ns` (awake, on a CPU), `taken_ns` (since when the workload was without the CPU: the
     planned start if the timer took it), `end_ns`, `exit_ns` (of a real-time event: what giving the
-    CPU back takes after that, as calibrated), `cpu_time_ns`, `gap_ns` (longest time without
+    CPU back takes after that, as measured), `cpu_time_ns`, `gap_ns` (longest time without
     progress), `preempted_ns` (others had the CPU meanwhile, which it made up for), `ran_on`,
     `policy` (it really had), `achieved` (intensity), `outcome`: one of `OUTCOMES`.
     """
@@ -98,7 +98,7 @@ def _exit_ns(log: pd.DataFrame, plan: Plan) -> np.ndarray:
     """What the C core reckons with (`predict_exit` of lane.c): an event that woke slowly leaves
     slowly.
     """
-    known, given = plan.calibration, plan.rules.exit_cost_us
+    known, given = plan.overheads, plan.rules.exit_cost_us
     late_us = (log["start_ns"] - log["replay_start_ns"]) / 1e3
     told = (late_us <= plan.rules.wake_allowance_us) & (given is None)
     cost_us = (known.exit_us if given is None else given) + known.exit_per_wake * (

@@ -1,5 +1,5 @@
-"""What a program feels of a replay: the detour loop runs in its place and notes every time that it
-was without its CPU.
+"""What a program loses during a replay: the detour loop runs in its place and records every time
+that it was without its CPU.
 
 Owns that run: the loop, pinned to each CPU, under the config, with each event where it was
 recorded.
@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,16 +24,26 @@ from .injector import Injector
 from .log import DONE, noise_ns, occupies, read_logs, replay_start_ns, replayed_ns
 
 _SHIELD_PRIORITY = 10
+_CELL = "observed loss"
 _DEMONSTRATION_US = (50, 100, 200, 500, 1000, 1500, 2000, 3000, 4000, 8000)
 
 
 @dataclass(frozen=True)
-class Felt:
-    """One replay, seen from both sides; times from t0.
+class ObservedLoss:
+    """One replay: what the injector logged, and what a loop in the program's place lost.
 
-    `log`: of the injector. `gaps`: one row an interruption of the loop: `cpu`, `start_ns`,
-    `end_ns`, `duration_ns`; those of the machine itself are among them. `run`: the row of the runs
-    table. `watched`: when the loop looked, cpu -> (from, to), ns; a CPU that is not in it: always.
+    Attributes
+    ----------
+    log
+        The injection log, one row an event; times from t0.
+    gaps
+        One row an interruption of the loop: `cpu`, `start_ns`, `end_ns`, `duration_ns`, from t0.
+        Interruptions by the machine itself are among them.
+    run
+        The row of the runs table.
+    watched
+        When the loop looked: cpu -> (from, to), ns from t0. A CPU that is missing here was watched
+        all the time.
     """
 
     log: pd.DataFrame
@@ -42,27 +53,29 @@ class Felt:
 
     def __repr__(self) -> str:
         return (
-            f"Felt({len(self.log)} events planned, {len(self.gaps)} gaps felt,"
+            f"ObservedLoss({len(self.log)} events planned, {len(self.gaps)} gaps observed,"
             f" {self.gaps['duration_ns'].sum() / 1e6:.2f} ms)"
         )
 
     @property
     def drawn(self) -> pd.DataFrame:
-        """The log with `took_ns`, what each event took, as `figure_felt` draws it."""
+        """The log with `took_ns`, what each event took, as `figure_observed_loss` draws it."""
         return self.log.assign(took_ns=noise_ns(self.log))
 
     def table(self) -> pd.DataFrame:
-        """One row an injected event: `cpu`, `event`, `kind`, `planned_ms` (start) and `planned_us`
-        (length, with what it carries of others), `injected_us` (`noise_ns`), `felt_us` (gaps of the
-        loop that overlap the event, whole; NaN where the loop did not look from its beginning to
-        its end).
+        """What the loop lost to each injected event.
+
+        Returns
+        -------
+        One row an injected event: `cpu`, `event`, `kind`, `planned_ms` (start), `planned_us`
+        (length, with what the event carries of others), `injected_us` (`noise_ns`), `observed_us`
+        (whole length of the gaps that overlap the event). `observed_us` is NaN where the loop did
+        not look from the beginning of the event to its end.
         """
         done = self.log[self.log["outcome"].isin(DONE) & occupies(self.log)]
-        felt = (
-            pd.concat([self._felt(cpu, own) for cpu, own in done.groupby("ran_on")])
-            if len(done)
-            else pd.Series(dtype=float)
-        )
+        observed_ns = pd.Series(np.nan, done.index)
+        for cpu, events in done.groupby("ran_on"):
+            observed_ns[events.index] = self._observed_ns(int(cpu), events)
         return pd.DataFrame(
             {
                 "cpu": done["ran_on"],
@@ -71,29 +84,29 @@ class Felt:
                 "planned_ms": replay_start_ns(done) / 1e6,
                 "planned_us": replayed_ns(done) / 1e3,
                 "injected_us": noise_ns(done) / 1e3,
-                "felt_us": felt.reindex(done.index) / 1e3,
+                "observed_us": observed_ns / 1e3,
             }
         ).reset_index(drop=True)
 
-    def findings(self) -> list[str]:
-        """What a program felt, in a sentence."""
-        table = self.table().dropna(subset="felt_us")
+    def sentences(self) -> list[str]:
+        """What a replayed event costs, in a sentence."""
+        table = self.table().dropna(subset="observed_us")
         if not len(table):
             return [
-                "No replayed event lay within the time in which the loop looked, so what a program"
-                " feels of one is not known here."
+                "What a replayed event costs is not known here: none lay within the time in which"
+                " the loop looked."
             ]
-        more_us = (table["felt_us"] - table["planned_us"]).median()
+        more_us = (table["observed_us"] - table["planned_us"]).median()
+        sign = "−" if more_us < 0 else "+"
         return [
-            f"Of a replayed event a program feels its length and {more_us:.1f} µs more (median of"
+            f"A replayed event costs its length {sign} {abs(more_us):.1f} µs (median of"
             f" {len(table)})."
         ]
 
-    def _felt(self, cpu: int, events: pd.DataFrame) -> pd.Series:
+    def _observed_ns(self, cpu: int, events: pd.DataFrame) -> pd.Series:
         first, last = self.watched.get(cpu, (-np.inf, np.inf))
-        return _felt(events, self.gaps[self.gaps["cpu"] == cpu]).where(
-            (events["taken_ns"] >= first) & (events["end_ns"] <= last)
-        )
+        lost_ns = _lost_ns(events, self.gaps[self.gaps["cpu"] == cpu])
+        return lost_ns.where((events["taken_ns"] >= first) & (events["end_ns"] <= last))
 
 
 class _Shield(Attachment):
@@ -107,84 +120,82 @@ class _Shield(Attachment):
                 os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(_SHIELD_PRIORITY))
 
 
-def feel(
+def observe_loss(
     folder: Path,
     config: NoiseConfig,
     seconds: float | None = None,
     recorded_only: bool = False,
     shielded: bool = False,
-    **options,
-) -> Felt:
-    """Run the detour loop under a config, once, and keep what it felt.
+    **options: Any,
+) -> ObservedLoss:
+    """Run the detour loop under a config one time, and read what it lost.
 
     Parameters
     ----------
     folder
-        Of such runs; each config gets a folder of its own in it.
+        Of such runs; each config gets a folder in it.
     config
         What to inject.
     seconds
         Undisturbed time that each loop needs; None: the config's window.
     recorded_only
-        Never measure.
+        True: use recorded data, measure nothing.
     shielded
         The loop runs under SCHED_FIFO 10 where that is permitted, so that other programs of a busy
-        machine do not come between; ordinary noise does not either, so the config must have none.
+        machine do not interrupt it. Ordinary noise cannot either, so the config must have none.
     options
-        Of `Injector`; placement is "origin" unless given.
+        Of `Injector`; the default of `placement` is "origin" here.
 
     Raises
     ------
     InputError
-        Shielded from what it is to feel.
+        The loop is shielded from events of the config.
     LostEvents
         More gaps than the loop has room for.
     """
     if shielded and not set(config.events()["policy"].astype(str)) <= set(REALTIME):
         raise InputError(
-            "a shielded loop cannot feel ordinary noise",
+            "a shielded loop cannot be interrupted by ordinary noise",
             where=repr(config),
             fix="shielded=False, or a config of real-time noise only",
         )
     folder = Path(folder) / config.digest
     workload = detour_workload(seconds or config.window_ns / 1e9, folder)
-    options = {"placement": "origin", "log_folder": folder / "logs"} | options
-    cell = Cell(
-        "felt",
-        workload,
-        noise=config.digest,
-        attachments=(
-            ()
-            if recorded_only
-            else (
-                Injector(config, **options),
-                DetourTracer(folder),
-                *([_Shield()] if shielded else []),
-            )
-        ),
-    )
+    attachments: list[Attachment] = []
+    if not recorded_only:
+        options = {"placement": "origin", "log_folder": folder / "logs"} | options
+        attachments = [Injector(config, **options), DetourTracer(folder)]
+        attachments += [_Shield()] if shielded else []
+    cell = Cell(_CELL, workload, noise=config.digest, attachments=attachments)
     runs = finished(Campaign(folder, [cell], runs=1, recorded_only=recorded_only).run())
     run = runs.iloc[0]
+    gaps, watched = _read_gaps(folder, run)
+    return ObservedLoss(read_logs(folder / "logs", runs), gaps, run, watched)
+
+
+def _read_gaps(folder: Path, run: pd.Series) -> tuple[pd.DataFrame, dict[int, tuple[int, int]]]:
+    """The gaps of a run and when its loops looked, from t0 instead of the begin of the region."""
     detours = read_detours_run(folder / f"run-{int(run['run']):06d}.detours.gz")
-    later = int(run["start_ns"] - run["t0_ns"])
+    later_ns = int(run["start_ns"] - run["t0_ns"])
     gaps = detours[["cpu", "start_ns", "end_ns", "duration_ns"]].assign(
-        start_ns=detours["start_ns"] + later, end_ns=detours["end_ns"] + later
+        start_ns=detours["start_ns"] + later_ns, end_ns=detours["end_ns"] + later_ns
     )
     watched = {
-        cpu: (first + later, last + later)
+        cpu: (first + later_ns, last + later_ns)
         for cpu, (first, last) in detours.attrs["watched"].items()
     }
-    return Felt(read_logs(folder / "logs", runs), gaps, run, watched)
+    return gaps, watched
 
 
-def demonstration(cpus: Collection[int], seed: int = 0) -> NoiseConfig:
-    """Interrupt-like noise that an eye can follow: on each CPU ten events of 50 us to 8 ms, in a
-    random order over 0.14 s.
+def demonstration_noise(cpus: Collection[int], seed: int = 0) -> NoiseConfig:
+    """A config that is easy to follow in a figure: ten events of 50 µs to 8 ms on each CPU.
+
+    They look like interrupts and lie in random order over 0.14 s.
 
     Parameters
     ----------
     cpus
-        Where.
+        CPUs to disturb.
     seed
         Equal seeds give equal configs.
     """
@@ -205,16 +216,13 @@ def demonstration(cpus: Collection[int], seed: int = 0) -> NoiseConfig:
 
 
 def meets_an_event(events: pd.DataFrame, gaps: pd.DataFrame) -> np.ndarray:
-    """Which gaps overlap an event on the same CPU, as bool; the others are the machine's own."""
+    """Which gaps overlap an event on the same CPU, as bool; the others are the machine's."""
     met = np.zeros(len(gaps), bool)
-    for cpu, own in events.groupby("ran_on"):
-        own, here = own.sort_values("taken_ns"), (gaps["cpu"] == cpu).to_numpy()
-        begun = np.searchsorted(
-            own["taken_ns"].to_numpy(), gaps["end_ns"].to_numpy()[here], side="left"
-        )
-        ended = np.searchsorted(
-            np.sort(own["end_ns"].to_numpy()), gaps["start_ns"].to_numpy()[here], side="right"
-        )
+    for cpu, on_cpu in events.groupby("ran_on"):
+        here = (gaps["cpu"] == cpu).to_numpy()
+        gap_start_ns, gap_end_ns = (gaps[name].to_numpy()[here] for name in ("start_ns", "end_ns"))
+        begun = np.searchsorted(np.sort(on_cpu["taken_ns"].to_numpy()), gap_end_ns, side="left")
+        ended = np.searchsorted(np.sort(on_cpu["end_ns"].to_numpy()), gap_start_ns, side="right")
         met[here] = begun > ended
     return met
 
@@ -225,33 +233,22 @@ def gaps_of_events(events: pd.DataFrame, gaps: pd.DataFrame) -> tuple[np.ndarray
     """
     gaps = gaps.sort_values("start_ns")
     first = np.searchsorted(gaps["end_ns"].to_numpy(), events["taken_ns"].to_numpy(), side="right")
-    felt = _felt(events, gaps).to_numpy()
+    lost_ns = _lost_ns(events, gaps).to_numpy()
     begin = np.append(gaps["start_ns"].to_numpy(float), np.nan)[first]
-    return np.where(felt > 0, begin, np.nan), felt
+    return np.where(lost_ns > 0, begin, np.nan), lost_ns
 
 
-def _felt(events: pd.DataFrame, gaps: pd.DataFrame) -> pd.Series:
-    """Whole length of the gaps that overlap each event, ns; a gap that holds several events is
-    shared by their lengths.
-    """
+def _lost_ns(events: pd.DataFrame, gaps: pd.DataFrame) -> pd.Series:
+    """Whole length of the gaps that overlap each event; events share a gap by their lengths."""
     gaps = gaps.sort_values("start_ns")
     start, end = gaps["start_ns"].to_numpy(), gaps["end_ns"].to_numpy()
     begin, finish = events["taken_ns"].to_numpy(), events["end_ns"].to_numpy()
     first = np.searchsorted(end, begin, side="right")
     last = np.searchsorted(start, finish, side="left")
-    owners = pd.DataFrame(
-        {
-            "event": np.repeat(np.arange(len(events)), np.maximum(last - first, 0)),
-            "gap": np.concatenate(
-                [np.arange(low, high) for low, high in zip(first, last)] or [np.array([], int)]
-            ),
-        }
-    )
-    weight = (finish - begin)[owners["event"]].astype(float)
-    shared = (
-        weight / pd.Series(weight).groupby(owners["gap"].to_numpy()).transform("sum").to_numpy()
-    )
-    felt = np.bincount(
-        owners["event"], weights=(end - start)[owners["gap"]] * shared, minlength=len(events)
-    )
-    return pd.Series(felt, events.index)
+    overlapped = [np.arange(low, high) for low, high in zip(first, last)]
+    event = np.repeat(np.arange(len(events)), np.maximum(last - first, 0))
+    gap = np.concatenate([*overlapped, np.array([], int)])
+    weight = (finish - begin)[event].astype(float)
+    share = weight / np.bincount(gap, weights=weight, minlength=len(gaps))[gap]
+    lost_ns = np.bincount(event, weights=(end - start)[gap] * share, minlength=len(events))
+    return pd.Series(lost_ns, events.index)

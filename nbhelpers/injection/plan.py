@@ -16,8 +16,7 @@ from ..noise import NoiseConfig
 from ._coalesce import coalesce, queued
 from ._lanes import INTERRUPTS, PLACEMENTS, Placement, parts, places, ranks, slices
 from ._limits import REALTIME, busiest_second_share, is_among, longest_full_stop_ns, realtime_spans
-from .calibration import calibrate
-from .kinds import KindOptions, check_kinds
+from .overheads import measure_overheads
 from .rules import (
     DROPPED,
     HIGHEST_PRIORITY,
@@ -25,10 +24,11 @@ from .rules import (
     POLICY_CODES,
     POLICY_NAMES,
     ROAM,
-    Calibration,
+    Overheads,
     Plan,
     Rules,
 )
+from .stressor_options import StressorOptions, check_stressors
 
 __all__ = [
     "HIGHEST_PRIORITY",
@@ -53,8 +53,8 @@ def make_plan(
     lanes: int = 2,
     rules: Rules | None = None,
     exclude_cpus: Collection[int] = (),
-    calibration: Calibration | None = None,
-    kinds: KindOptions | None = None,
+    overheads: Overheads | None = None,
+    stressors: StressorOptions | None = None,
 ) -> Plan:
     """The plan of a noise config on this machine.
 
@@ -83,11 +83,11 @@ def make_plan(
     exclude_cpus
         Housekeeping CPUs that no noise may go to. Noise that belongs there is refused, unless a
         mapping says where it goes.
-    calibration
-        What the machine's costs are; None: measured once, then kept, see `calibrate`.
-    kinds
+    overheads
+        What the machine's costs are; None: measured once, then kept, see `measure_overheads`.
+    stressors
         Where file and network noise goes, and how much memory and disk noise may take; see
-        `KindOptions`.
+        `StressorOptions`.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def make_plan(
         More CPUs than the machine has for it, an event that is too long or of a policy that cannot
         be taken, or a plan that would stop the whole machine for too long.
     """
-    rules, kinds = rules or Rules(), kinds or KindOptions()
+    rules, stressors = rules or Rules(), stressors or StressorOptions()
     if lanes not in (1, 2, 3):
         raise InputError(
             f"{lanes} lanes a CPU",
@@ -105,16 +105,16 @@ def make_plan(
     events = _columns(config.events())
     here = places(events, placement, online, exclude_cpus)
     _check_events(events, rules)
-    check_kinds(events, kinds)
+    check_stressors(events, stressors)
     _check_full_stop(events, rules, len(online))
-    calibration = calibration or (
-        calibrate() if None in (rules.exit_cost_us, rules.shortest_us) else Calibration()
+    overheads = overheads or (
+        measure_overheads() if None in (rules.exit_cost_us, rules.shortest_us) else Overheads()
     )
     codes = _codes(events["kind"], KIND_CODES)
-    events["into"] = _carry(events, here, codes, rules, calibration)
+    events["into"] = _carry(events, here, codes, rules, overheads)
     events, table = _cut_into_lanes(events, here, parts(events, lanes, codes))
     roam = tuple(sorted(set(online) - set(exclude_cpus))) if len(exclude_cpus) else ()
-    return Plan(events, table, rules, calibration, roam, kinds)
+    return Plan(events, table, rules, overheads, roam, stressors)
 
 
 def _columns(events: pd.DataFrame) -> pd.DataFrame:
@@ -166,14 +166,14 @@ def _carry(
     here: np.ndarray,
     codes: np.ndarray,
     rules: Rules,
-    calibration: Calibration,
+    overheads: Overheads,
 ) -> np.ndarray:
     """Applies the floor rule to start and duration, first class by class, then to what is left;
     returns the row that carries each event.
     """
     realtime, window_ns = is_among(events["policy"], REALTIME), round(rules.coalesce_ms * 1e6)
     shortest_us = (
-        (calibration.shortest_us, calibration.shortest_ordinary_us)
+        (overheads.shortest_us, overheads.shortest_ordinary_us)
         if rules.shortest_us is None
         else (rules.shortest_us,) * 2
     )

@@ -15,8 +15,9 @@ import numpy as np
 
 from ..errors import RunError
 from ._native import check, ffi, lib
-from .kinds import fill_options, remove_scratch
+from ._scratch import remove_scratch
 from .rules import KIND_CODES, LATENESS_CODES, POLICY_CODES, Plan
+from .stressor_options import fill_options
 
 ARMED_LIMIT_S = 60.0
 READY_MS, JOIN_MS = 5000, 5000
@@ -136,7 +137,7 @@ class Replay:
         self._fill_costs()
 
     def _fill_costs(self) -> None:
-        own, given, known = self._run.rules, self.plan.rules.exit_cost_us, self.plan.calibration
+        own, given, known = self._run.rules, self.plan.rules.exit_cost_us, self.plan.overheads
         own.exit_cost_ns = round((known.exit_us if given is None else given) * 1e3)
         own.exit_most_ns = round(known.exit_most_us * 1e3) if given is None else own.exit_cost_ns
         own.exit_per_wake, own.exit_per_doubling = (
@@ -176,7 +177,7 @@ class Replay:
         """
         if not self._run.lane_count:
             return
-        self._scratch = fill_options(self._run, self.plan.injected, self.plan.kinds)
+        self._scratch = fill_options(self._run, self.plan.injected, self.plan.stressors)
         try:
             check(lib.nb_start(self._run, workload_pid), "to start")
             code = self._until_done(lib.nb_wait_ready, READY_MS)

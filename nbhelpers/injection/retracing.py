@@ -60,7 +60,7 @@ class Retrace:
             f" {self.witness})"
         )
 
-    def findings(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """What it shows, in sentences."""
         runs, seen = len(self.runs), self.events["traced_ns"].notna()
         if not len(seen):

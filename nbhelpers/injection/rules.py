@@ -1,7 +1,7 @@
-"""What the lanes replay, and by which rules: `Rules`, `Calibration`, `Plan`, and the numbers that
+"""What the lanes replay, and by which rules: `Rules`, `Overheads`, `Plan`, and the numbers that
 the C core knows the words by.
 
-Owns these records; `plan.py` makes plans of noise configs, `calibrate.py` measures calibrations,
+Owns these records; `plan.py` makes plans of noise configs, `overheads.py` measures overheads,
 `replay.py` carries plans out.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..errors import InputError
 from ..noise._vocabulary import STRESSOR_CODES
 from ._limits import busiest_second_share, longest_span_ns
-from .kinds import KindOptions
+from .stressor_options import StressorOptions
 
 POLICY_CODES = {"SCHED_OTHER": 0, "SCHED_FIFO": 1, "SCHED_RR": 2, "SCHED_BATCH": 3, "SCHED_IDLE": 5}
 POLICY_NAMES = {code: name for name, code in POLICY_CODES.items()}
@@ -49,11 +49,11 @@ class Rules:
         it.
     exit_cost_us
         a real-time event stops so long before its planned end, because giving the CPU back costs
-        the workload that much. None: as calibrated, and corrected by how long the event took to
+        the workload that much. None: as measured, and corrected by how long the event took to
         wake up.
     shortest_us
         An event that is shorter is carried by another one, or left out; see `make_plan`. None: as
-        calibrated, for real-time and ordinary events apart; 0: every event is injected as it is,
+        measured, for real-time and ordinary events apart; 0: every event is injected as it is,
         and those cost what the machine's floor is.
     coalesce_ms
         So far may the noise of an event be moved for that. 20 ms are a handful of timer ticks:
@@ -99,7 +99,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Overheads:
     """What an injected event costs on this machine beyond its own length; medians in us.
 
     Attributes
@@ -149,7 +149,7 @@ class Calibration:
     def __repr__(self) -> str:
         source = f"{self.n} events on CPU {self.cpu}" if self.measured else "not measured"
         return (
-            f"Calibration(wake {self.wake_us:.1f} us, exit {self.exit_us:.1f} us, floor"
+            f"Overheads(wake {self.wake_us:.1f} us, exit {self.exit_us:.1f} us, floor"
             f" {self.floor_us:.1f} us, shortest {self.shortest_us:.1f} us; {source})"
         )
 
@@ -179,20 +179,20 @@ class Plan:
         One row a process: `cpu` (−1: may roam), `first` and `count` of its events.
     rules
         As given.
-    calibration
+    overheads
         What the rules that were left open are taken from.
     roam
         CPUs that roaming lanes may run on; empty: all.
-    kinds
+    stressors
         What noise of memory, files and the network may use.
     """
 
     events: pd.DataFrame
     lanes: pd.DataFrame
     rules: Rules = field(default_factory=Rules)
-    calibration: Calibration = field(default_factory=Calibration)
+    overheads: Overheads = field(default_factory=Overheads)
     roam: tuple[int, ...] = ()
-    kinds: KindOptions = field(default_factory=KindOptions)
+    stressors: StressorOptions = field(default_factory=StressorOptions)
 
     @property
     def injected(self) -> pd.DataFrame:

@@ -12,9 +12,9 @@ from ..workloads import Workload, as_workload
 from ._lanes import Placement
 from .accuracy import Accuracy, accuracy_of
 from .injector import Injector
-from .kinds import KindOptions
 from .log import join_logs
 from .rules import Rules
+from .stressor_options import StressorOptions
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def inject(
     lanes: int = 2,
     rules: Rules | None = None,
     exclude_cpus: Collection[int] = (),
-    kinds: KindOptions | None = None,
+    stressors: StressorOptions | None = None,
     log_folder: str | Path | None = None,
     **described: object,
 ) -> Injection:
@@ -94,7 +94,7 @@ def inject(
     runs
         How often; to compare with undisturbed runs use a `Campaign` that interleaves them, with an
         `Injector` attached.
-    placement, lanes, rules, exclude_cpus, kinds, log_folder
+    placement, lanes, rules, exclude_cpus, stressors, log_folder
         See `Injector`.
     described
         Keywords of `workloads.program`, the same as in `measure`: region, seconds, reports,
@@ -115,7 +115,7 @@ def inject(
         lanes=lanes,
         rules=rules,
         exclude_cpus=exclude_cpus,
-        kinds=kinds,
+        stressors=stressors,
         log_folder=log_folder,
         keep_logs=True,
     )

@@ -76,7 +76,7 @@ from .tables import (
     overhead_table,
 )
 from .timelines import (
-    figure_felt,
+    figure_observed_loss,
     figure_subtraction,
     figure_timeline,
 )
@@ -105,7 +105,7 @@ __all__ = [
     "figure_excess",
     "figure_extremes",
     "figure_factor",
-    "figure_felt",
+    "figure_observed_loss",
     "figure_findings",
     "figure_mitigations",
     "figure_noise",

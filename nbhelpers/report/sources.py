@@ -18,7 +18,7 @@ def figure_noise(noise: pd.DataFrame, title: str | None = None, width_in: float 
     Parameters
     ----------
     noise
-        Of `nbhelpers.tracing.summary`: kind, source, events, cpu_share, p50_us, max_us; the most
+        Of `nbhelpers.tracing.noise_summary`: kind, source, events, cpu_share, p50_us, max_us; the most
         expensive first.
     title
         a short heading, e.g. to tell two such figures apart.

@@ -12,10 +12,10 @@ from .appearance import PAGE_IN, ROLES, style
 
 LANE_SHARE = {"softirq": 0.75, "thread": 0.5}  # of the lane's height; all other kinds fill it
 _PART_MS = 60.0  # of a run, around what is left of its worst event
-FELT_ROWS = {
+LOSS_ROWS = {
     "planned": ("baseline", "planned", "-"),
     "injected": ("injected", "injected\n(its own log)", (0, (4, 2))),
-    "felt": ("disturbed", "felt by\na program", (0, (1, 1))),
+    "observed": ("disturbed", "observed by\na program", (0, (1, 1))),
 }  # row of the figure: role of its colour, label, dash
 
 
@@ -160,7 +160,7 @@ def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: fl
 
 
 @or_blank
-def figure_felt(
+def figure_observed_loss(
     log: pd.DataFrame,
     gaps: pd.DataFrame,
     cpu: int | None = None,
@@ -168,13 +168,13 @@ def figure_felt(
     width_in: float = PAGE_IN,
 ):
     """Planned and injected noise of a CPU on a time line, above what a program that only reads the
-    clock felt there.
+    clock lost there.
 
     Parameters
     ----------
     log
         Injection log of one run, with the column `took_ns`: what each event took
-        (`nbhelpers.injection.Felt.drawn`).
+        (`nbhelpers.injection.ObservedLoss.drawn`).
     gaps
         When the program was without its CPU: `cpu`, `start_ns`, `duration_ns`, from the same zero.
     cpu
@@ -187,12 +187,12 @@ def figure_felt(
     -------
     matplotlib Figure: above, when the CPU was taken (pale: interruptions that meet no injected
     event, the machine's own); below, how much of it was lost so far, without the pale ones. Where
-    the three lines lie on each other, the replay took what it was to take, when it was to, and the
-    program felt just that.
+    the three lines lie on each other, the replay took what was planned, when it was planned, and the
+    program lost just that.
     """
     import matplotlib.pyplot as plt
 
-    cpu, spans, shown = _felt_spans(log, gaps, cpu)
+    cpu, spans, shown = _loss_spans(log, gaps, cpu)
     whole = (0.0, 1.02 * float(max(spans["planned"][:, 1].max(), spans["injected"][:, 1].max())))
     zoom = around_ms or _part_to_enlarge(shown)
     with style():
@@ -213,18 +213,18 @@ def figure_felt(
         panels[0, 0].set_title(f"CPU {cpu}: when it was taken away", loc="left")
         panels[0, 1].set_title("the grey part, enlarged", loc="left")
         panels[0, 0].set_yticks(
-            range(len(FELT_ROWS)), [label for _, label, _ in FELT_ROWS.values()]
+            range(len(LOSS_ROWS)), [label for _, label, _ in LOSS_ROWS.values()]
         )
-        panels[0, 1].set_yticks(range(len(FELT_ROWS)), [""] * len(FELT_ROWS))
+        panels[0, 1].set_yticks(range(len(LOSS_ROWS)), [""] * len(LOSS_ROWS))
         panels[1, 0].set_ylabel("time lost so far (ms)")
         panels[1, 0].legend(loc="upper left")
     return figure
 
 
-def _felt_spans(
+def _loss_spans(
     log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None
 ) -> tuple[int, dict[str, np.ndarray], np.ndarray]:
-    """(begin, end, time lost in it) in ms of what was planned, injected and felt on a CPU, and felt
+    """(begin, end, time lost in it) in ms of what was planned, injected and observed on a CPU, and lost
     without injection; the planned ones to show.
     """
     need_events(
@@ -256,7 +256,7 @@ def _felt_spans(
     spans = {
         "planned": (done["replay_start_ns"], planned_end, done["replayed_ns"]),
         "injected": (done["taken_ns"], done["end_ns"], done["took_ns"]),
-        "felt": (own["start_ns"][met], gap_end[met], own["duration_ns"][met]),
+        "observed": (own["start_ns"][met], gap_end[met], own["duration_ns"][met]),
         "other": (own["start_ns"][~met], gap_end[~met], own["duration_ns"][~met]),
     }
     columns = {
@@ -279,8 +279,8 @@ def _part_to_enlarge(planned: np.ndarray) -> tuple[float, float]:
 
 
 def _draw_spans(axes, spans: dict[str, np.ndarray], limits: tuple[float, float]) -> None:
-    rows = {name: (row, role) for row, (name, (role, _, _)) in enumerate(FELT_ROWS.items())}
-    for name, (row, role) in ({"other": rows["felt"]} | rows).items():
+    rows = {name: (row, role) for row, (name, (role, _, _)) in enumerate(LOSS_ROWS.items())}
+    for name, (row, role) in ({"other": rows["observed"]} | rows).items():
         shown = spans[name][(spans[name][:, 1] >= limits[0]) & (spans[name][:, 0] <= limits[1])]
         colour = ROLES[role].colour
         axes.broken_barh(
@@ -293,14 +293,14 @@ def _draw_spans(axes, spans: dict[str, np.ndarray], limits: tuple[float, float])
             rasterized=len(shown) > MANY,
             alpha=0.25 if name == "other" else 1,
         )
-    axes.set_ylim(len(FELT_ROWS) - 0.4, -0.6)
+    axes.set_ylim(len(LOSS_ROWS) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
 
 
 def _draw_lost(axes, spans: dict[str, np.ndarray], limits: tuple[float, float]) -> None:
     """Time lost since the beginning of the panel."""
-    for name, (role, _, dash) in FELT_ROWS.items():
+    for name, (role, _, dash) in LOSS_ROWS.items():
         times, lost = _lost_line(spans[name])
         grid = np.unique(np.concatenate([np.clip(times, *limits), limits]))
         values = np.interp(grid, times, lost) if len(times) else np.zeros(len(grid))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..tracing import kept_detours, read_netgauge, record_detours
+from ..tracing import cached_detours, read_netgauge, record_detours
 from .implicit import evaluate
 from .loggops import LogGOPS, known_network
 from .noise import Detours, Noise
@@ -30,7 +30,7 @@ def traces_of(recording: Recording = None, seconds: float = 10.0) -> list[Detour
     ----------
     recording
         Detours (`record_detours`), or noise events of runs of one length, with that length as
-        attrs["seconds"]; a file: JSON of `kept_detours`, or Netgauge's format; traces, which stay
+        attrs["seconds"]; a file: JSON of `cached_detours`, or Netgauge's format; traces, which stay
         as they are; None: detours are recorded now.
     seconds
         How long to record now.
@@ -45,7 +45,7 @@ def traces_of(recording: Recording = None, seconds: float = 10.0) -> list[Detour
         return [recording]
     if isinstance(recording, (str, Path)):
         recording = (
-            kept_detours(recording, 0, recorded_only=True)
+            cached_detours(recording, 0, recorded_only=True)
             if Path(recording).suffix == ".json"
             else read_netgauge(recording)
         )

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..measurement import calibrate, finished, recorded_runs
 from ..noise import average_noise
-from ..tracing import read_given_traces, read_traces, summary
+from ..tracing import noise_summary, read_foreign_traces, read_traces
 from ..workloads import Workload, nbody
 
 
@@ -87,7 +87,7 @@ def traced_runs(
     runs table, noise events table
     """
     if folder:
-        return read_given_traces(folder, program)
+        return read_foreign_traces(folder, program)
     return baseline.traced, baseline.events
 
 
@@ -109,6 +109,6 @@ def delta_table(events: pd.DataFrame, delta: pd.DataFrame, traced: pd.DataFrame)
     columns = ["events", "cpu_share", "mean_us", "max_us"]
     run = delta.attrs["run"]
     chosen = traced[traced["run"] == run]
-    before = summary(events[events["run"] == run], chosen)[columns].add_prefix("run_")
-    after = summary(delta, chosen)[columns].add_prefix("delta_")
+    before = noise_summary(events[events["run"] == run], chosen)[columns].add_prefix("run_")
+    after = noise_summary(delta, chosen)[columns].add_prefix("delta_")
     return before.join(after)

@@ -13,9 +13,9 @@ import pandas as pd
 from ..empty import because
 from ..measurement import Campaign, Cell, finished, metrics
 from ..statistics import percentile_interval
-from ..tracing._steal import LONG_NS, account_of, shared_gaps
 from ..tracing.detours import DetourTracer, detour_workload, read_detours_run
 from ..tracing.hypervisor import PERIODS_NS, stolen_time
+from ..tracing.stolen_shares import LONG_NS, explained_gaps, gap_causes
 from ..tracing.tracepoints import read_tracepoints
 from ..tracing.tracer import Tracer
 
@@ -62,7 +62,7 @@ def compare_loop_with_trace(
     Returns
     -------
     One row a run: `run`, `loop_s` (all CPUs together), `gaps`, `gaps_ms`, `kernel_ms`, `stolen_ms`,
-    `edges_ms`, `unexplained_ms`, `unexplained_long_ms` (see `gap_account`; summed over CPUs);
+    `edges_ms`, `unexplained_ms`, `unexplained_long_ms` (see `gap_causes`; summed over CPUs);
     `rhythm_ms`: of the periods that ticks have (1, 3.3, 4, 10 ms) the one that unexplained gaps of
     30 us and longer keep best, and `rhythm`, how well (0: not at all, 1: they all come in step;
     `rhythm_of`); `steal_ms` (/proc/stat). No row where tracepoints cannot be recorded.
@@ -91,8 +91,8 @@ def _row(folder: Path, run: dict) -> dict:
     name = f"run-{int(run['run']):06d}"
     detours = read_detours_run(folder / f"{name}.detours.gz")
     trace = folder / "traces" / f"{name}.tracepoints.gz"
-    gaps = shared_gaps(detours, read_tracepoints(trace), stolen_time(trace))
-    account = account_of(gaps).drop(columns="cpu").sum()
+    gaps = explained_gaps(detours, read_tracepoints(trace), stolen_time(trace))
+    account = gap_causes(gaps).drop(columns="cpu").sum()
     rhythm_ms, rhythm = rhythm_of(
         gaps[(gaps["kernel_ns"] + gaps["stolen_ns"] == 0) & (gaps["duration_ns"] >= LONG_NS)]
     )

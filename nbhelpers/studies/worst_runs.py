@@ -20,7 +20,7 @@ from ..measurement import Campaign, Cell
 from ..noise import NoiseConfig, average_noise, delta_noise
 from ..outcomes import worst_first
 from ..statistics import as_values, percentile_interval, same_epochs
-from ..tracing import with_hardware
+from ..tracing import with_stolen_time
 from ..workloads import Workload
 
 UNDISTURBED, KERNEL, BOTH = "undisturbed", "kernel", "kernel and hypervisor"
@@ -76,7 +76,7 @@ def worst_cases(
             why="a run is slow only beside others",
             fix="choose fewer, or trace more runs",
         )
-    everything = with_hardware(events, stolen)
+    everything = with_stolen_time(events, stolen)
     averages = average_noise(events, runs), average_noise(everything, runs)
     slowest = worst_first(runs).head(count)
     return [

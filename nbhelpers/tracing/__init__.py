@@ -4,38 +4,37 @@ Owns recording (`Tracer` and its parts) and reading (`read_osnoise`, `read_trace
 `read_detours_run`, `read_traces`).
 """
 
-from ._steal import gap_account, steal_sentence, steal_table
-from .cache import direct_cost, kept_detours
+from .cache import cached_detours, recording_cost
 from .cost import event_cost_ns, event_costs_ns
 from .detour_causes import attribute_detours, record_explained_detours
 from .detours import DetourTracer, detour_workload, read_detours_run, record_detours
-from .foreign import read_given_traces
+from .foreign import read_foreign_traces
 from .ftq import read_quanta, record_ftq, record_fwq, write_quanta
-from .hypervisor import stolen_time, stolen_times, with_hardware
+from .hypervisor import stolen_time, stolen_times, with_stolen_time
 from .netduration import noise_from_tracepoints
 from .netgauge import detour_summary, read_netgauge, write_netgauge
 from .osnoise import read_osnoise, window_from_workload
-from .simple import Traced, trace
+from .simple import TracedRuns, trace
+from .stolen_shares import stolen_time_sentence, stolen_time_table
 from .tracepoints import read_raw_tracepoints, read_tracepoints, write_tracepoints
-from .tracer import SOURCES, Tracer, read_traces, summary, tracing_findings
+from .tracer import SOURCES, Tracer, noise_summary, read_traces, tracing_sentences
 
 __all__ = [
     "SOURCES",
     "DetourTracer",
-    "Traced",
+    "TracedRuns",
     "Tracer",
     "trace",
     "attribute_detours",
     "detour_summary",
     "detour_workload",
-    "direct_cost",
+    "recording_cost",
     "event_cost_ns",
     "event_costs_ns",
-    "gap_account",
-    "kept_detours",
+    "cached_detours",
     "noise_from_tracepoints",
     "read_detours_run",
-    "read_given_traces",
+    "read_foreign_traces",
     "read_netgauge",
     "read_osnoise",
     "read_quanta",
@@ -46,14 +45,14 @@ __all__ = [
     "record_explained_detours",
     "record_ftq",
     "record_fwq",
-    "steal_sentence",
-    "steal_table",
+    "stolen_time_sentence",
+    "stolen_time_table",
     "stolen_time",
     "stolen_times",
-    "summary",
-    "tracing_findings",
+    "noise_summary",
+    "tracing_sentences",
     "window_from_workload",
-    "with_hardware",
+    "with_stolen_time",
     "write_netgauge",
     "write_quanta",
     "write_tracepoints",

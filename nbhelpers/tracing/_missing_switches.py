@@ -17,7 +17,7 @@ _SLEEPS = 1  # prev_state of who left: it was not preempted, so it kept nobody w
 
 
 @dataclass(frozen=True)
-class Mended:
+class InferredSwitches:
     """The table with the missing switches put in and the wake-ups taken out.
 
     `count`: switches put in; `ambiguous_ns`: CPU time of which it is not known whose it was
@@ -29,7 +29,7 @@ class Mended:
     ambiguous_ns: int
 
 
-def mend_switches(raw: pd.DataFrame) -> Mended:
+def infer_switches(raw: pd.DataFrame) -> InferredSwitches:
     """Put the missing switches into a table of tracepoints (see `noise_from_tracepoints`).
 
     A missing switch from X to Y lies between the last record of X and the first of Y. If Y was
@@ -46,7 +46,7 @@ def mend_switches(raw: pd.DataFrame) -> Mended:
     at = np.flatnonzero((cpu[1:] == cpu[:-1]) & (after[:-1] != before[1:]))
     is_wake = (raw["event"] == WAKE).to_numpy()
     if not len(at):
-        return Mended(raw[~is_wake] if is_wake.any() else raw, 0, 0)
+        return InferredSwitches(raw[~is_wake] if is_wake.any() else raw, 0, 0)
     # The idle task is interrupted once more between the wake-up and the switch that it brings
     # about.
     since_ns = np.where(after[at] == 0, _last_switch_ns(cpu, time_ns, is_switch)[at], time_ns[at])
@@ -57,7 +57,7 @@ def mend_switches(raw: pd.DataFrame) -> Mended:
     rows, ambiguous_ns = _rows(
         at, cpu[at], after[at], before[at + 1], time_ns[at], time_ns[at + 1], woken_ns, began_ns
     )
-    return Mended(_inserted(raw, is_wake, rows), len(rows), ambiguous_ns)
+    return InferredSwitches(_inserted(raw, is_wake, rows), len(rows), ambiguous_ns)
 
 
 def _last_switch_ns(cpu: np.ndarray, time_ns: np.ndarray, is_switch: np.ndarray) -> np.ndarray:

@@ -127,7 +127,7 @@ def join_events(tables: list[pd.DataFrame]) -> pd.DataFrame:
     cpus = sorted(set().union(*(table.attrs.get("cpus", ()) for table in tables)))
     sums = {
         name: sum(table.attrs.get(name, 0) for table in tables)
-        for name in ("mended", "ambiguous_ns")
+        for name in ("inferred_switches", "ambiguous_ns")
     }
     joined.attrs = tables[0].attrs | {"cpus": cpus} | sums
     return joined

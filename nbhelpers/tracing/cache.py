@@ -25,7 +25,7 @@ NO_KERNEL_EVENTS = (
 )
 
 
-def kept_detours(path: str | Path, seconds: float, recorded_only: bool = False) -> pd.DataFrame:
+def cached_detours(path: str | Path, seconds: float, recorded_only: bool = False) -> pd.DataFrame:
     """Detours of this machine, recorded once (`record_detours`) and kept as JSON.
 
     Raises
@@ -52,7 +52,7 @@ def _as_columns(detours: pd.DataFrame) -> dict:
     return {"attrs": detours.attrs | {"cpus": int(detours["cpu"].nunique())}, "detours": columns}
 
 
-def kept_seconds(workload: Workload, path: str | Path, recorded_only: bool = False) -> float:
+def cached_seconds(workload: Workload, path: str | Path, recorded_only: bool = False) -> float:
     """Length of an undisturbed run of a workload, the median of five, measured once: a campaign
     that goes on must find the same.
 
@@ -86,7 +86,7 @@ def _seconds(workload: Workload) -> float:
     return float(run["region_seconds"])
 
 
-def direct_cost(
+def recording_cost(
     runs: pd.DataFrame, path: str | Path, cpus: int, recorded_only: bool = False, seed: int = 0
 ) -> pd.DataFrame:
     """What recording costs a CPU directly: events a second × cost of an event.

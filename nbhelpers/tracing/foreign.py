@@ -20,7 +20,7 @@ _BESIDE = (".benchout", ".out")
 _NO_TRACES = (*_BESIDE, ".json", ".md", ".stats")
 
 
-def read_given_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def read_foreign_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Runs and noise events of a folder of osnoise traces, for `average_noise` and `delta_noise`.
 
     Parameters

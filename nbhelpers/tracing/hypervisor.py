@@ -171,7 +171,7 @@ def stolen_times(
     return joined
 
 
-def with_hardware(events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
+def with_stolen_time(events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
     """Noise events together with what the hypervisor took, for a config that replays both.
 
     Parameters

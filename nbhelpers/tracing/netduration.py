@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ._missing_switches import RUNTIME, SWITCH, WAKE, mend_switches
+from ._missing_switches import RUNTIME, SWITCH, WAKE, infer_switches
 from ._table import (
     INTERRUPTED,
     KINDS,
@@ -80,7 +80,7 @@ def noise_from_tracepoints(
 
     Returns
     -------
-    events : the events table of CONTRIBUTING.md; attrs `mended`, how many switches the kernel did
+    events : the events table of CONTRIBUTING.md; attrs `inferred_switches`, how many switches the kernel did
     not report and that were inferred, and
         `ambiguous_ns`, CPU time of which it is not known whose it was.
 
@@ -91,8 +91,8 @@ def noise_from_tracepoints(
     who ran; for threads the workload if the last of its threads to run on that CPU was preempted
     there and has not run elsewhere since; idle if the CPU had nothing else to do; else other.
     """
-    mended = mend_switches(raw)
-    trace = _Trace.of(mended.raw)
+    inferred = infer_switches(raw)
+    trace = _Trace.of(inferred.raw)
     own = with_children(raw, workload_pids)
     net_ns = np.zeros(
         len(trace.time_ns), dtype=np.int64
@@ -103,7 +103,7 @@ def noise_from_tracepoints(
     parts.append(_threads(trace, net_ns, own, excluded_pids, recorded))
     events = _table(parts, run)
     events = clip_to_window(events, *window) if window else events
-    events.attrs |= {"mended": mended.count, "ambiguous_ns": mended.ambiguous_ns}
+    events.attrs |= {"inferred_switches": inferred.count, "ambiguous_ns": inferred.ambiguous_ns}
     return events
 
 

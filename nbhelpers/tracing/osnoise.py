@@ -372,7 +372,7 @@ def _impossible(row: bytes, duration: bytes, path: str | Path, number: int) -> I
         f"an impossible time: {_shown(row)}",
         where=f"{path}, line {number}",
         why="kernels before 6.1.192 and 6.2 let durations over 2.147 s wrap to negative values",
-        fix="discard the run; a newer kernel has this mended",
+        fix="discard the run; a newer kernel has this fixed",
     )
 
 

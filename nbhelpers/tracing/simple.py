@@ -14,11 +14,11 @@ import pandas as pd
 from ..measurement import Campaign, Cell, finished
 from ..measurement import metrics as metric_layers
 from ..workloads import Workload, as_workload
-from .tracer import Tracer, read_traces, summary
+from .tracer import Tracer, noise_summary, read_traces
 
 
 @dataclass(frozen=True, eq=False)
-class Traced:
+class TracedRuns:
     """Traced runs of a program.
 
     Attributes
@@ -40,13 +40,13 @@ class Traced:
 
     def __repr__(self) -> str:
         return (
-            f"Traced({self.workload.name}: {len(self.runs)} runs, {len(self.events)} events by"
+            f"TracedRuns({self.workload.name}: {len(self.runs)} runs, {len(self.events)} events by"
             f" {self.source})"
         )
 
     def summary(self) -> pd.DataFrame:
-        """How much noise of which source; see `trace.summary`."""
-        return summary(self.events, self.runs)
+        """How much noise of which source; see `noise_summary`."""
+        return noise_summary(self.events, self.runs)
 
 
 def trace(
@@ -60,7 +60,7 @@ def trace(
     timeout_s: float | None = None,
     progress: Callable[[int, int, float], object] | None = None,
     **described: object,
-) -> Traced:
+) -> TracedRuns:
     """Run a program some times and record the noise of each run.
 
     Parameters
@@ -100,4 +100,4 @@ def trace(
             place / "runs", [Cell("traced", traced, attachments=[tracer])], runs, attachments=layers
         )
         table = finished(campaign.run(progress))
-        return Traced(table, read_traces(place / "traces", table), tracer.source, traced)
+        return TracedRuns(table, read_traces(place / "traces", table), tracer.source, traced)

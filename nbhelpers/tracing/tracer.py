@@ -18,7 +18,7 @@ from ..progress import each
 from ..workloads import Workload
 from ._recorders import OsnoiseRecorder, TracepointRecorder
 from ._table import empty_events, join_events
-from .cache import kept_seconds
+from .cache import cached_seconds
 from .detours import DetourTracer, detour_workload, read_detours_run
 from .osnoise import read_osnoise
 from .tracepoints import read_tracepoints
@@ -115,7 +115,7 @@ class Tracer(Attachment):
         if self.source != "detours":
             return workload
         self.folder.mkdir(parents=True, exist_ok=True)  # the loop writes there, traced or not
-        seconds = seconds or kept_seconds(
+        seconds = seconds or cached_seconds(
             workload, self.folder / STAND_IN, recorded_only=self._recorded_only
         )
         return replace(
@@ -123,7 +123,7 @@ class Tracer(Attachment):
         )
 
 
-def tracing_findings(
+def tracing_sentences(
     events: pd.DataFrame, noise: pd.DataFrame, cost: pd.DataFrame, runs: int, verdict: str
 ) -> list[str]:
     """What tracing showed and what it cost, in sentences.
@@ -133,9 +133,9 @@ def tracing_findings(
     events
         Of all traced runs (`read_traces`).
     noise
-        Their `summary`.
+        Their `noise_summary`.
     cost
-        Of recording (`direct_cost`).
+        Of recording (`recording_cost`).
     runs
         How many were traced.
     verdict
@@ -154,7 +154,7 @@ def tracing_findings(
         f"Tracing: {verdict}",
         f"The recorded noise takes {took}.",
         (
-            f"{events.attrs.get('mended', 0) / runs:.1f} switches a run were not reported by the"
+            f"{events.attrs.get('inferred_switches', 0) / runs:.1f} switches a run were not reported by the"
             " kernel and were inferred from who ran next;"
             f" {events.attrs.get('ambiguous_ns', 0) / 1e6 / runs:.1f} ms of CPU time a run could be"
             " either thread's."
@@ -226,7 +226,9 @@ def _read_run(folder: Path, run: int) -> pd.DataFrame:
     )
 
 
-def summary(events: pd.DataFrame, runs: pd.DataFrame, cpus: int | None = None) -> pd.DataFrame:
+def noise_summary(
+    events: pd.DataFrame, runs: pd.DataFrame, cpus: int | None = None
+) -> pd.DataFrame:
     """How much noise of which source: one row a kind and source, the greatest share first.
 
     Parameters

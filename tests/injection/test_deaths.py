@@ -16,7 +16,7 @@ from nbhelpers.measurement import run_once
 from nbhelpers.workloads import program
 
 from .helpers import CPU_COUNT, gone_within, make_config, put_back, state
-from .test_injection import Look
+from .test_simple import Look
 
 LONG = [(cpu, "irq", 20 * i, 5) for cpu in range(CPU_COUNT) for i in range(400)]
 OWNER = """

@@ -1,4 +1,4 @@
-"""Hogs against what a program on the same CPU feels; schedules against their own promises."""
+"""Hogs against what a program on the same CPU loses; schedules against their own promises."""
 
 import json
 import sys
@@ -16,13 +16,13 @@ from nbhelpers.measurement import run_once
 from nbhelpers.workloads import program
 
 from .helpers import CPU_COUNT, gone_within, make_config
-from .test_injection import Look
+from .test_simple import Look
 
 pytestmark = pytest.mark.flaky(reruns=2)
 
 MS = 10**6
 needs_realtime = pytest.mark.skipif(not may_realtime(51), reason="SCHED_FIFO is not permitted here")
-FEEL = """
+LOOP = """
 import json, sys, time
 gaps, before = [], time.monotonic_ns()
 end = before + 200_000_000
@@ -35,17 +35,17 @@ json.dump(gaps, open(sys.argv[1], "w"))
 """
 
 
-def feel(tmp_path, cpu, *attachments):
-    """Gaps above 1 ms that a program on one CPU felt, in ms from t0."""
+def observed_gaps(tmp_path, cpu, *attachments):
+    """Gaps above 1 ms that a program on one CPU lost, in ms from t0."""
     from dataclasses import replace
 
-    feeling = program([sys.executable, "-S", "-c", FEEL, str(tmp_path / "gaps")], start="exec")
-    row = run_once(replace(feeling, cpus=(cpu,)), attachments)
+    loop = program([sys.executable, "-S", "-c", LOOP, str(tmp_path / "gaps")], start="exec")
+    row = run_once(replace(loop, cpus=(cpu,)), attachments)
     gaps = np.array(json.loads((tmp_path / "gaps").read_text()), dtype=float).reshape(-1, 2)
     return row, (gaps - row["t0_ns"]) / 1e6
 
 
-def felt_within(gaps, start, end):
+def lost_within(gaps, start, end):
     return np.clip(np.minimum(gaps[:, 1], end) - np.maximum(gaps[:, 0], start), 0, None).sum()
 
 
@@ -54,7 +54,7 @@ def test_the_hog_takes_its_cpu_exactly_on_schedule(tmp_path):
     cpu = CPU_COUNT - 1
     blocks = [(80 * MS, 10 * MS), (120 * MS, 5 * MS), (150 * MS, 20 * MS)]
     hog = Hog({cpu: blocks})
-    row, gaps = feel(tmp_path, cpu, hog)
+    row, gaps = observed_gaps(tmp_path, cpu, hog)
     hog.close()
     assert (
         row["status"] == "ok"
@@ -62,7 +62,7 @@ def test_the_hog_takes_its_cpu_exactly_on_schedule(tmp_path):
         and row["hog_ns"] >= 0.7 * 35 * MS
     )
     for start, length in blocks:
-        assert felt_within(gaps, start / MS, (start + length) / MS) >= 0.98 * length / MS, gaps
+        assert lost_within(gaps, start / MS, (start + length) / MS) >= 0.98 * length / MS, gaps
 
 
 @needs_realtime
@@ -72,16 +72,16 @@ def test_a_replay_takes_what_the_hog_took_and_both_together_take_more(tmp_path):
     injector = Injector(
         make_config([(cpu, "irq", 80, 10), (cpu, "irq", 150, 20), (cpu, "irq", 180, 7)]), "origin"
     )
-    row, gaps = feel(tmp_path, cpu, injector)
+    row, gaps = observed_gaps(tmp_path, cpu, injector)
     assert (
-        felt_within(gaps, 80, 90) >= 9.8
-        and felt_within(gaps, 150, 170) >= 19.6
-        and felt_within(gaps, 180, 187) >= 6.8
+        lost_within(gaps, 80, 90) >= 9.8
+        and lost_within(gaps, 150, 170) >= 19.6
+        and lost_within(gaps, 180, 187) >= 6.8
     )
-    row, gaps = feel(tmp_path, cpu, hog, injector)
+    row, gaps = observed_gaps(tmp_path, cpu, hog, injector)
     assert row["status"] == "ok" and row["injected_events"] == 3 and row["hog_ns"] > 0
     assert (
-        felt_within(gaps, 80, 90) + felt_within(gaps, 150, 170) + felt_within(gaps, 180, 187)
+        lost_within(gaps, 80, 90) + lost_within(gaps, 150, 170) + lost_within(gaps, 180, 187)
         >= 36.2
     )
     hog.close()

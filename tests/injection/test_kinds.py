@@ -18,17 +18,10 @@ import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.injection import Rules, inject, make_plan
-from nbhelpers.injection.kinds import (
-    KindOptions,
-    available_memory,
-    cache_bytes,
-    capacity,
-    disk_kind,
-    interrupt_counts,
-    make_scratch,
-    remove_scratch,
-)
+from nbhelpers.injection import Rules, StressorOptions, inject, make_plan, measure_capacity
+from nbhelpers.injection._interrupts import interrupt_counts
+from nbhelpers.injection._memory import available_memory, cache_bytes
+from nbhelpers.injection._scratch import disk_kind, make_scratch, remove_scratch
 from nbhelpers.injection.log import make_log
 from nbhelpers.injection.replay import Replay
 from nbhelpers.machine import online_cpus
@@ -79,7 +72,7 @@ def replayed(*noise, options=None, placement="origin"):
     """A replay that is armed, beside a sleeping workload."""
     config = NoiseConfig.from_events(combined_noise(*noise))
     with sleeper() as pid:
-        replay = Replay(make_plan(config, placement, rules=PATIENT, kinds=options))
+        replay = Replay(make_plan(config, placement, rules=PATIENT, stressors=options))
         try:
             replay.start(pid)
             yield replay
@@ -197,7 +190,8 @@ def test_a_leak_grows():
 
 def test_no_lane_takes_more_than_it_may():
     with replayed(
-        stressor_noise("memory_hold", 64 * MIB, 0.1, [CPU]), options=KindOptions(memory_share=0.5)
+        stressor_noise("memory_hold", 64 * MIB, 0.1, [CPU]),
+        options=StressorOptions(memory_share=0.5),
     ) as ready:
         ready.close()
         ready.plan.events["intensity"] = 1e18  # past the checks: the C core has its own
@@ -231,7 +225,7 @@ def test_the_kernel_counts_the_bytes_that_a_file_moves(kind, counter, tmp_path):
     if disk_kind(tmp_path) in ("tmpfs", "ramfs"):
         pytest.skip("the folder for temporary files lies in memory")
     with replayed(
-        stressor_noise(kind, 20e6, 0.1, [CPU]), options=KindOptions(folder=tmp_path, file_mib=4)
+        stressor_noise(kind, 20e6, 0.1, [CPU]), options=StressorOptions(folder=tmp_path, file_mib=4)
     ) as replay:
         folder = next(tmp_path.iterdir())
         before = statuses(replay.pids[1], "io")
@@ -249,7 +243,7 @@ def test_the_kernel_counts_the_bytes_that_a_file_moves(kind, counter, tmp_path):
 
 def test_metadata_noise_makes_and_removes_names(tmp_path):
     with replayed(
-        stressor_noise("io_metadata", 3000, 0.1, [CPU]), options=KindOptions(folder=tmp_path)
+        stressor_noise("io_metadata", 3000, 0.1, [CPU]), options=StressorOptions(folder=tmp_path)
     ) as replay:
         folder = next(tmp_path.iterdir())
         before = folder.stat().st_mtime_ns
@@ -289,7 +283,7 @@ def test_network_noise_reaches_an_address(family, address):
             pytest.skip(f"no {address} here")
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * MIB)
         receiver.setblocking(False)
-        options = KindOptions(address=address, port=receiver.getsockname()[1])
+        options = StressorOptions(address=address, port=receiver.getsockname()[1])
         with replayed(stressor_noise("network", 1e6, 0.05, [CPU]), options=options) as replay:
             log = finish(replay)
         received = 0
@@ -364,7 +358,7 @@ def test_without_privilege_a_helper_takes_the_calls():
             replay._owner = os.getpid()
             os.setgroups([])
             os.setresuid(65534, 65534, 65534)
-            from nbhelpers.injection.kinds import kind_notes
+            from nbhelpers.injection.stressor_options import stressor_notes
 
             replay.start()
             replay.release(time.monotonic_ns())
@@ -375,7 +369,7 @@ def test_without_privilege_a_helper_takes_the_calls():
                 json.dumps(
                     [
                         float(replay.log["achieved"][0]),
-                        len(kind_notes(replay.plan.events)),
+                        len(stressor_notes(replay.plan.events)),
                         replay.problem(),
                     ]
                 ).encode(),
@@ -437,7 +431,7 @@ def test_a_stop_ends_every_kind_at_once(tmp_path):
         and (len(online_cpus()) > 1 or kind not in ("ipi", "tlb", "migrate"))
     ]
     noise = [stressor_noise(kind, 0.01 if kind == "duty" else 1000, 30, [CPU]) for kind in kinds]
-    with replayed(*noise, options=KindOptions(folder=tmp_path, file_mib=1)) as replay:
+    with replayed(*noise, options=StressorOptions(folder=tmp_path, file_mib=1)) as replay:
         pids = replay.pids
         assert len(pids) == len(kinds) + 1
         replay.release(time.monotonic_ns())
@@ -454,11 +448,11 @@ def test_a_stop_ends_every_kind_at_once(tmp_path):
 OWNER = """
 import json, sys, time
 from nbhelpers.injection import make_plan
-from nbhelpers.injection.kinds import KindOptions
+from nbhelpers.injection import StressorOptions
 from nbhelpers.injection.replay import Replay
 from nbhelpers.noise import NoiseConfig, combined_noise, stressor_noise
 noise = [stressor_noise(kind, much, 30, [0]) for kind, much in (("io_metadata", 1e9), ("memory_hold", 1e7), ("io_write", 1e6))]
-replay = Replay(make_plan(NoiseConfig.from_events(combined_noise(*noise)), kinds=KindOptions(folder=sys.argv[1], file_mib=1)))
+replay = Replay(make_plan(NoiseConfig.from_events(combined_noise(*noise)), stressors=StressorOptions(folder=sys.argv[1], file_mib=1)))
 replay.start()
 replay.release(time.monotonic_ns())
 print(json.dumps(replay.pids), flush=True)
@@ -510,7 +504,7 @@ def refused(match: str, kind: str, intensity: float, **options):
     with pytest.raises(InputError, match=match):
         make_plan(
             NoiseConfig.from_events(stressor_noise(kind, intensity, 0.1, [CPU])),
-            kinds=KindOptions(**options),
+            stressors=StressorOptions(**options),
         )
 
 
@@ -530,7 +524,7 @@ def test_noise_of_a_disk_needs_one():
     refused("lies in memory", "io_read", 1e6, folder="/dev/shm")
     refused("lies in memory", "io_write", 1e6, folder="/dev/shm")
     with replayed(
-        stressor_noise("io_metadata", 300, 0.02, [CPU]), options=KindOptions(folder="/dev/shm")
+        stressor_noise("io_metadata", 300, 0.02, [CPU]), options=StressorOptions(folder="/dev/shm")
     ) as replay:
         assert finish(replay)["achieved"][0] > 0
 
@@ -554,7 +548,9 @@ def test_caches_are_those_that_the_c_library_knows():
 
 
 def test_capacity_is_measured_in_the_units_of_the_table():
-    table = capacity(("memory_read", "memory_hold", "timer"), seconds=0.03).set_index("kind")
+    table = measure_capacity(("memory_read", "memory_hold", "timer"), seconds=0.03).set_index(
+        "kind"
+    )
     assert table["unit"].to_dict() == {
         "memory_read": "bytes/s",
         "memory_hold": "bytes",

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.injection import Calibration, Rules, make_plan
+from nbhelpers.injection import Overheads, Rules, make_plan
 from nbhelpers.injection._coalesce import coalesce, queued
 from nbhelpers.injection.plan import busiest_second_share, longest_full_stop_ns, realtime_spans
 from nbhelpers.noise import NoiseConfig
@@ -306,7 +306,7 @@ def test_short_events_are_carried_by_their_class_then_by_others_and_the_summary_
     plan = make_plan(
         make_config(rows),
         rules=Rules(exit_cost_us=5),
-        calibration=Calibration(shortest_us=30, shortest_ordinary_us=10),
+        overheads=Overheads(shortest_us=30, shortest_ordinary_us=10),
     )
     injected = plan.injected.sort_values("start_ns")
     assert injected["duration_ns"].tolist() == [209_000, 36_000, 3_001_000]
@@ -334,7 +334,7 @@ def test_noise_that_does_more_than_occupy_a_cpu_is_never_carried_and_has_process
     config = NoiseConfig.from_events(
         pd.concat([rows, rows.assign(kind="memory_read", intensity=1e6)])
     )
-    plan = make_plan(config, rules=Rules(exit_cost_us=5), calibration=Calibration())
+    plan = make_plan(config, rules=Rules(exit_cost_us=5), overheads=Overheads())
     memory = plan.events[plan.events["kind"] == "memory_read"]
     assert (memory["into"] == memory.index).all() and (memory["duration_ns"] == 2000).all()
     threads = plan.events[plan.events["kind"] == "thread"]
@@ -344,7 +344,7 @@ def test_noise_that_does_more_than_occupy_a_cpu_is_never_carried_and_has_process
 def test_a_plan_with_carried_events_holds_each_event_once():
     config = mixed_config(3, 200)
     plan = make_plan(
-        config, "origin", rules=Rules(exit_cost_us=0, shortest_us=100), calibration=Calibration()
+        config, "origin", rules=Rules(exit_cost_us=0, shortest_us=100), overheads=Overheads()
     )
     assert sorted(zip(plan.events["cpu"], plan.events["event"])) == sorted(
         zip(config.events()["cpu"], config.events()["event"])

@@ -7,7 +7,14 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.injection import Felt, Rules, compare_retraced, demonstration, feel, retrace
+from nbhelpers.injection import (
+    ObservedLoss,
+    Rules,
+    compare_retraced,
+    demonstration_noise,
+    observe_loss,
+    retrace,
+)
 from nbhelpers.injection.log import OUTCOMES
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import doctor
@@ -144,7 +151,7 @@ def test_each_event_is_found_in_the_trace():
     assert totals.loc["thread (not injected)", "traced_ms"] == pytest.approx(0.17), (
         "the injectors' threads are not among the others"
     )
-    assert "4 of 5 injected events" in " ".join(found.findings())
+    assert "4 of 5 injected events" in " ".join(found.sentences())
 
 
 def test_without_a_kernel_tracer_the_gaps_of_a_loop_take_the_place_of_its_events():
@@ -154,7 +161,7 @@ def test_without_a_kernel_tracer_the_gaps_of_a_loop_take_the_place_of_its_events
             (0, "SCHED_OTHER", 3000, 200, 3010, 3215, 200),
             (0, "SCHED_OTHER", 6000, 50, 6000, 6050, 50),
         ]
-    )  # of the last the loop felt nothing
+    )  # of the last the loop lost nothing
     gaps = [
         ("hardware", -1, 990, 1105, 115),
         ("hardware", -1, 2000, 2030, 30),
@@ -174,8 +181,8 @@ def test_without_a_kernel_tracer_the_gaps_of_a_loop_take_the_place_of_its_events
     ].tolist() == pytest.approx([0.01, 0.03])
     assert (
         found.witness == "a loop in the program's place"
-        and found.witness in found.findings()[0]
-        and "kernel" not in found.findings()[0]
+        and found.witness in found.sentences()[0]
+        and "kernel" not in found.sentences()[0]
     )
 
 
@@ -187,7 +194,7 @@ def test_a_replay_without_events_has_nothing_to_be_seen():
         assert (
             len(found.events) == 0
             and found.errors["events"].tolist() == [0, 0]
-            and "no event was injected" in found.findings()[0]
+            and "no event was injected" in found.sentences()[0]
         )
         assert found.totals.loc["irq (not injected)", "traced_ms"] == pytest.approx(0.015)
 
@@ -252,26 +259,26 @@ def test_the_kernel_sees_the_replay_and_does_not_take_it_for_noise_of_others(tmp
 
 
 @pytest.mark.skipif(not may_realtime(51), reason="SCHED_FIFO is not permitted here")
-def test_what_a_shielded_loop_felt_is_what_was_injected(tmp_path, binaries):
-    config = demonstration(range(CPU_COUNT))
-    felt = feel(tmp_path, config, shielded=True, rules=Rules(shortest_us=0))
-    table = felt.table()
-    seen = table.dropna(subset="felt_us")
+def test_what_a_shielded_loop_lost_is_what_was_injected(tmp_path, binaries):
+    config = demonstration_noise(range(CPU_COUNT))
+    observed = observe_loss(tmp_path, config, shielded=True, rules=Rules(shortest_us=0))
+    table = observed.table()
+    seen = table.dropna(subset="observed_us")
     assert len(table) == 10 * CPU_COUNT and len(seen) >= 8 * CPU_COUNT
-    assert (seen["felt_us"] >= seen["planned_us"] - 30).all(), (
+    assert (seen["observed_us"] >= seen["planned_us"] - 30).all(), (
         "the loop is without its CPU while an event has it"
     )
-    assert (seen["felt_us"] - seen["planned_us"]).median() < 100
-    assert felt.drawn["took_ns"].sum() == pytest.approx(
+    assert (seen["observed_us"] - seen["planned_us"]).median() < 100
+    assert observed.drawn["took_ns"].sum() == pytest.approx(
         config.events()["duration_ns"].sum(), rel=0.2
     )
     pd.testing.assert_frame_equal(
-        feel(tmp_path, config, shielded=True, recorded_only=True).table(),
+        observe_loss(tmp_path, config, shielded=True, recorded_only=True).table(),
         table,
         check_categorical=False,
     )
     with pytest.raises(InputError, match="shielded"):
-        feel(tmp_path, make_config([(0, "thread", 1, 1)]), shielded=True)
+        observe_loss(tmp_path, make_config([(0, "thread", 1, 1)]), shielded=True)
 
 
 def test_the_time_of_a_gap_is_shared_by_the_events_in_it():
@@ -289,16 +296,16 @@ def test_the_time_of_a_gap_is_shared_by_the_events_in_it():
             "end_ns": [600 * US, 1407 * US, 2010 * US],
         }
     )
-    felt = Felt(
+    observed = ObservedLoss(
         log, gaps.assign(duration_ns=gaps["end_ns"] - gaps["start_ns"]), pd.Series(dtype=object)
     ).table()
-    assert felt["felt_us"].tolist() == pytest.approx([102, 306, 0])
-    late = Felt(
+    assert observed["observed_us"].tolist() == pytest.approx([102, 306, 0])
+    late = ObservedLoss(
         log,
         gaps.assign(duration_ns=gaps["end_ns"] - gaps["start_ns"]),
         pd.Series(dtype=object),
         {0: (1_050 * US, 3_050 * US)},
     ).table()
-    assert late["felt_us"].tolist() == pytest.approx([np.nan, 306, 0], nan_ok=True), (
+    assert late["observed_us"].tolist() == pytest.approx([np.nan, 306, 0], nan_ok=True), (
         "what the loop did not look at is unknown"
     )

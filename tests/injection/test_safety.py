@@ -24,7 +24,7 @@ from nbhelpers.measurement import run_once
 from nbhelpers.workloads import program
 
 from .helpers import CPU_COUNT, descriptors, gone_within, make_config, put_back, state
-from .test_injection import Look
+from .test_simple import Look
 
 REPOSITORY = Path(__file__).parents[2]
 needs_realtime = pytest.mark.skipif(not may_realtime(51), reason="SCHED_FIFO is not permitted here")

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import RunError
-from nbhelpers.injection import Calibration, Injector, Plan, Rules, inject, make_plan
+from nbhelpers.injection import Injector, Overheads, Plan, Rules, inject, make_plan
 from nbhelpers.injection._native import lib
 from nbhelpers.injection.injector import THROTTLING, may_realtime
 from nbhelpers.injection.log import make_log
@@ -361,7 +361,7 @@ def test_in_a_pause_that_is_too_short_to_leave_the_cpu_is_kept():
             config,
             "origin",
             rules=Rules(exit_cost_us=0, shortest_us=0),
-            calibration=Calibration(wake_us=20),
+            overheads=Overheads(wake_us=20),
         )
     )
     switches = Look(
@@ -409,9 +409,9 @@ def test_the_exit_cost_ends_an_event_before_its_planned_end():
 
 @needs_realtime
 def test_the_exit_cost_grows_with_the_length_of_an_event():
-    grows = Calibration(exit_us=0, exit_per_doubling_us=500, exit_most_us=10_000)
+    grows = Overheads(exit_us=0, exit_per_doubling_us=500, exit_most_us=10_000)
     config = make_config([(0, "irq", 20, 0.1), (0, "irq", 40, 8)])
-    replay = Replay(make_plan(config, "origin", rules=Rules(shortest_us=0), calibration=grows))
+    replay = Replay(make_plan(config, "origin", rules=Rules(shortest_us=0), overheads=grows))
     replay.start()
     replay.release(time.monotonic_ns())
     replay.wait(5)

@@ -27,7 +27,7 @@ from nbhelpers.measurement import (
 )
 from nbhelpers.measurement._regions import NoRegion, RoiWatch, SymbolsWatch, _remove_if_left
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise, signature_noise
-from nbhelpers.tracing import Tracer, read_traces, summary
+from nbhelpers.tracing import Tracer, noise_summary, read_traces
 from nbhelpers.workloads import Region, Workload, as_region, program
 
 from . import truth
@@ -292,7 +292,7 @@ def test_no_share_of_noise_is_above_one_whatever_the_program_reports(tmp_path):
             loop.kill()
             loop.wait()
     events = read_traces(tmp_path, runs)
-    table = summary(events, runs)
+    table = noise_summary(events, runs)
     assert 0.5 < table["cpu_share"].sum() <= 1
     assert (
         "is not known" in table.attrs["notes"][0] and events.attrs["notes"] == table.attrs["notes"]

@@ -12,14 +12,14 @@ from nbhelpers.report import (
     figure_compare,
     figure_distribution,
     figure_excess,
-    figure_felt,
     figure_noise,
+    figure_observed_loss,
     figure_planted,
     figure_timeline,
     use_style,
 )
 from nbhelpers.report.appearance import ROLES, roles_of
-from nbhelpers.tracing import summary
+from nbhelpers.tracing import noise_summary
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +129,7 @@ def test_no_tree_is_drawn_where_nothing_was_found():
 
 def summed(events):
     runs = events.groupby("run")["end_ns"].max().rename("seconds").div(1e9).reset_index()
-    return summary(events, runs)
+    return noise_summary(events, runs)
 
 
 def test_the_noise_figure_has_a_bar_a_source(events):
@@ -224,7 +224,7 @@ def test_roles_are_fixed_and_differ_in_more_than_colour():
     assert len(seconds) == len(ROLES)
 
 
-def felt_log():
+def observed_log():
     """Two events of 2 and 1 ms on CPU 0, one on CPU 1; each took as long as planned."""
     log = pd.DataFrame(
         {
@@ -250,13 +250,13 @@ def felt_log():
     return log, gaps
 
 
-def test_the_figure_of_what_was_felt_adds_up_what_met_an_injected_event_only():
-    figure = figure_felt(*felt_log())
+def test_the_figure_of_the_observed_loss_adds_up_what_met_an_injected_event_only():
+    figure = figure_observed_loss(*observed_log())
     lost = {line.get_label(): line.get_ydata()[-1] for line in figure.axes[2].lines}
     assert (
         lost["planned"] == pytest.approx(3)
         and lost["injected"] == pytest.approx(3)
-        and lost["felt"] == pytest.approx(3.04)
+        and lost["observed"] == pytest.approx(3.04)
     )
     bars = [len(collection.get_paths()) for collection in figure.axes[0].collections]
     assert bars == [1, 2, 2, 2], "the gap that met no event is pale"
@@ -265,11 +265,11 @@ def test_the_figure_of_what_was_felt_adds_up_what_met_an_injected_event_only():
 
 
 def test_of_another_cpu_on_request_and_nothing_of_a_log_without_an_injected_event():
-    log, gaps = felt_log()
-    figure = figure_felt(log, gaps, cpu=1, around_ms=(6.5, 8))
+    log, gaps = observed_log()
+    figure = figure_observed_loss(log, gaps, cpu=1, around_ms=(6.5, 8))
     assert figure.axes[3].get_xlim() == (6.5, 8) and "CPU 1" in figure.axes[0].get_title(loc="left")
     assert "no event was injected" in said_instead(
-        figure_felt(log.assign(outcome="not reached"), gaps)
+        figure_observed_loss(log.assign(outcome="not reached"), gaps)
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from nbhelpers.errors import InputError, LostEvents
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
-from nbhelpers.tracing.foreign import read_given_traces
+from nbhelpers.tracing.foreign import read_foreign_traces
 
 HEAD = "# tracer: osnoise\n#\n"
 
@@ -46,7 +46,7 @@ def folder(tmp_path):
 
 
 def test_the_folder_goes_through_the_same_pipeline(folder):
-    runs, events = read_given_traces(folder, "nbody")
+    runs, events = read_foreign_traces(folder, "nbody")
     assert runs["seconds"].tolist() == [0.08, 0.081, 0.1] and set(events["source"]) == {
         "local_timer",
         "burner",
@@ -67,19 +67,19 @@ def test_the_folder_goes_through_the_same_pipeline(folder):
 
 def test_the_length_may_stand_in_the_trace_itself(tmp_path):
     (tmp_path / "a.txt").write_text(trace(3000) + "Total Duration: 0.08 seconds\n")
-    assert read_given_traces(tmp_path, "nbody")[0]["seconds"].tolist() == [0.08]
+    assert read_foreign_traces(tmp_path, "nbody")[0]["seconds"].tolist() == [0.08]
 
 
 def test_what_cannot_be_read_is_named(folder, tmp_path):
     with pytest.raises(InputError, match="no trace"):
-        read_given_traces(tmp_path / "nothing", "nbody")
+        read_foreign_traces(tmp_path / "nothing", "nbody")
     with pytest.raises(InputError, match="name of the program"):
-        read_given_traces(folder, "")
+        read_foreign_traces(folder, "")
     with pytest.raises(InputError, match="no thread named 'minife'"):
-        read_given_traces(folder, "minife")
+        read_foreign_traces(folder, "minife")
     (folder / "nbody-1.trace").write_text(trace(3000) + "CPU:1 [LOST 5 EVENTS]\n")
     with pytest.raises(LostEvents, match="nbody-1"):
-        read_given_traces(folder, "nbody")
+        read_foreign_traces(folder, "nbody")
 
 
 def test_real_traces_of_the_osnoise_tracer_become_a_config(data, tmp_path):
@@ -92,7 +92,7 @@ def test_real_traces_of_the_osnoise_tracer_become_a_config(data, tmp_path):
             r"elapsed ([\d.]+)", (data / f"osnoise-run-{number}.printed").read_text()
         )[1]
         (tmp_path / f"run-{number}.benchout").write_text(f"Total Duration: {elapsed} seconds\n")
-    runs, events = read_given_traces(tmp_path, "wl_omp")
+    runs, events = read_foreign_traces(tmp_path, "wl_omp")
     assert runs["seconds"].round(2).tolist() == [2.81, 2.99] and runs["trace"].tolist() == [
         "run-000.trace.gz",
         "run-003.trace.gz",

@@ -13,16 +13,16 @@ from nbhelpers.studies.loop_and_trace import compare_loop_with_trace, loop_sente
 from nbhelpers.tracing import (
     Tracer,
     detour_workload,
-    gap_account,
     read_tracepoints,
     read_traces,
-    steal_sentence,
-    steal_table,
     stolen_time,
+    stolen_time_sentence,
+    stolen_time_table,
     stolen_times,
-    with_hardware,
+    with_stolen_time,
 )
 from nbhelpers.tracing.hypervisor import stolen_from_tracepoints
+from nbhelpers.tracing.stolen_shares import explained_gaps, gap_causes
 
 TICK_NS, TICK_TAKES_NS = 4_000_000, 12_000
 WORKLOAD, KWORKER = 100, 7
@@ -89,7 +89,7 @@ def test_late_ticks_are_a_lower_bound_of_the_same_gaps(recording):
 
 def test_the_sum_agrees_with_the_kernels_own_ticks_of_steal(recording):
     stolen = stolen_time(recording)
-    table = steal_table(
+    table = stolen_time_table(
         pd.DataFrame({"run": [0], "seconds": [2.04], "status": "ok", "steal_s": [0.02]}),
         stolen,
         cpus=2,
@@ -103,7 +103,7 @@ def test_the_sum_agrees_with_the_kernels_own_ticks_of_steal(recording):
     )
     assert table["account_share"] == pytest.approx(table["account_ms"] / 20)
     assert np.isnan(
-        steal_table(
+        stolen_time_table(
             pd.DataFrame({"run": [0], "seconds": [2.04], "steal_s": [0.0]}),
             stolen_time(recording, "ticks"),
             2,
@@ -113,11 +113,11 @@ def test_the_sum_agrees_with_the_kernels_own_ticks_of_steal(recording):
 
 def test_what_gaps_are_made_of_adds_up(recording, gaps):
     events, stolen = read_tracepoints(recording), stolen_time(recording)
-    table = gap_account(gaps, events, stolen)
+    table = gap_causes(explained_gaps(gaps, events, stolen))
     parts = table[["kernel_ms", "stolen_ms", "edges_ms", "unexplained_ms"]].sum(axis=1)
     assert (parts >= table["gaps_ms"] - 1e-6).all() and (parts <= table["gaps_ms"] * 1.1).all()
     assert table["stolen_ms"].sum() == pytest.approx(stolen["duration_ns"].sum() / 1e6, rel=0.01)
-    without = gap_account(gaps, events, stolen.iloc[:0])
+    without = gap_causes(explained_gaps(gaps, events, stolen.iloc[:0]))
     assert (without["edges_ms"] + without["unexplained_ms"]).sum() > (
         table["edges_ms"] + table["unexplained_ms"]
     ).sum() + 15
@@ -307,13 +307,13 @@ def test_without_any_recording_of_tracepoints_there_is_nothing_and_with_some_it_
         stolen_times(tmp_path, runs)
     stolen = stolen_times(tmp_path, runs.head(1))
     events = read_traces(tmp_path, runs.head(1))
-    both = with_hardware(events, stolen)
+    both = with_stolen_time(events, stolen)
     assert (
         len(both) == len(events) + len(stolen)
         and both["start_ns"].is_monotonic_increasing
         and both.attrs["hypervisor"] == "account"
     )
-    assert with_hardware(events, stolen.iloc[:0]).equals(events)
+    assert with_stolen_time(events, stolen.iloc[:0]).equals(events)
 
 
 @pytest.mark.skipif(
@@ -372,11 +372,11 @@ def test_a_loop_beside_the_trace_shares_its_gaps_out(tmp_path, binaries):
 def test_what_no_recording_tells_is_unknown_and_not_none(tmp_path):
     runs = pd.DataFrame({"run": [0], "seconds": [2.0], "status": "ok", "steal_s": [0.04]})
     stolen = stolen_times(tmp_path, runs)
-    table = steal_table(runs, stolen, cpus=2)
+    table = stolen_time_table(runs, stolen, cpus=2)
     assert table["steal_ms"][0] == 40 and table[
         ["account_ms", "gaps", "gaps_ms", "late_ms"]
     ].isna().all(axis=None)
-    told = steal_sentence(table, stolen.attrs["method"])
+    told = stolen_time_sentence(table, stolen.attrs["method"])
     assert (
         "40 ms by the kernel's sum" in told
         and "nan" not in told

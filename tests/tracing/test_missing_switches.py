@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.tracing import noise_from_tracepoints
-from nbhelpers.tracing._missing_switches import mend_switches
+from nbhelpers.tracing._missing_switches import infer_switches
 
 COLUMNS = {
     "number": 0,
@@ -70,15 +70,15 @@ def threads(raw):
 
 def test_a_whole_trace_is_left_as_it_is():
     raw = table(switch(0, 1, 7), tick(100, 7), switch(1000, 7, 1), tick(2000, 1))
-    assert mend_switches(raw).count == 0 and threads(raw) == [[7, 0, 990, "t7"]]
+    assert infer_switches(raw).count == 0 and threads(raw) == [[7, 0, 990, "t7"]]
 
 
 def test_a_thread_that_left_unseen_is_not_charged_with_the_workloads_time():
     raw = table(
         switch(0, 1, 7), tick(100, 7), tick(5000, 1), switch(9000, 1, 8), switch(9100, 8, 1)
     )
-    mended = mend_switches(raw)
-    assert (mended.count, mended.ambiguous_ns) == (1, 5000 - 110)
+    inferred = infer_switches(raw)
+    assert (inferred.count, inferred.ambiguous_ns) == (1, 5000 - 110)
     assert threads(raw) == [[7, 0, 100, "t7"], [8, 9000, 100, "t8"]]
 
 
@@ -92,8 +92,8 @@ def test_a_hog_that_left_the_idle_task_unseen_counts_from_its_wakeup():
         switch(9000, 9, 0, state=1),
         switch(9500, 0, 1),
     )
-    mended = mend_switches(raw)
-    assert (mended.count, mended.ambiguous_ns) == (1, 0)
+    inferred = infer_switches(raw)
+    assert (inferred.count, inferred.ambiguous_ns) == (1, 0)
     ((pid, start_ns, duration_ns, source),) = threads(raw)
     assert (
         (pid, source) == (9, "t9")
@@ -104,7 +104,7 @@ def test_a_hog_that_left_the_idle_task_unseen_counts_from_its_wakeup():
 
 def test_a_thread_that_left_unseen_before_another_was_woken_leaves_the_cpu_idle_in_between():
     raw = table(switch(0, 1, 7, state=1), tick(100, 7), wake(5000, 3, 9, on=1), switch(9000, 9, 1))
-    assert mend_switches(raw).count == 2
+    assert infer_switches(raw).count == 2
     assert threads(raw) == [[7, 0, 100, "t7"], [9, 5000, 4000, "t9"]]
 
 
@@ -127,12 +127,12 @@ def test_the_mended_table_is_a_chain_whatever_is_missing(steps):
     if not rows:
         return
     raw = table(rows)
-    mended = mend_switches(raw).raw
-    is_switch = (mended["event"] == "sched_switch").to_numpy()
-    before = np.where(is_switch, mended["prev_pid"], mended["pid"])
-    after = np.where(is_switch, mended["next_pid"], mended["pid"])
-    assert (after[:-1] == before[1:]).all() and (np.diff(mended["time_ns"]) >= 0).all()
-    assert len(mended) - len(raw) == mend_switches(raw).count
+    inferred = infer_switches(raw).raw
+    is_switch = (inferred["event"] == "sched_switch").to_numpy()
+    before = np.where(is_switch, inferred["prev_pid"], inferred["pid"])
+    after = np.where(is_switch, inferred["next_pid"], inferred["pid"])
+    assert (after[:-1] == before[1:]).all() and (np.diff(inferred["time_ns"]) >= 0).all()
+    assert len(inferred) - len(raw) == infer_switches(raw).count
 
 
 def account(time_ns, pid, spent_ns, cpu=0):
@@ -147,8 +147,8 @@ def test_the_account_of_who_came_next_tells_when_an_unseen_switch_was():
         account(5003, 1, 4003),
         row(5010, "local_timer_exit", 1, number=236),
     )
-    mended = mend_switches(raw)
-    assert (mended.count, mended.ambiguous_ns) == (1, 0)
+    inferred = infer_switches(raw)
+    assert (inferred.count, inferred.ambiguous_ns) == (1, 0)
     assert threads(raw) == [[7, 0, 990, "t7"]], (
         "to 1000, where the workload's account begins, less the tick"
     )
@@ -162,8 +162,8 @@ def test_an_account_that_began_before_the_gap_tells_nothing():
         account(5003, 1, 9000),
         row(5010, "local_timer_exit", 1, number=236),
     )
-    mended = mend_switches(raw)
-    assert (mended.count, mended.ambiguous_ns) == (1, 5000 - 110)
+    inferred = infer_switches(raw)
+    assert (inferred.count, inferred.ambiguous_ns) == (1, 5000 - 110)
 
 
 def test_the_account_settles_what_was_ambiguous_in_a_real_recording(data):
@@ -171,8 +171,8 @@ def test_the_account_settles_what_was_ambiguous_in_a_real_recording(data):
     from nbhelpers.tracing import read_raw_tracepoints
 
     raw = read_raw_tracepoints(data / "stolen.tracepoints.gz")
-    with_account = mend_switches(raw)
-    without = mend_switches(raw[raw["event"] != "sched_stat_runtime"].reset_index(drop=True))
+    with_account = infer_switches(raw)
+    without = infer_switches(raw[raw["event"] != "sched_stat_runtime"].reset_index(drop=True))
     assert (
         with_account.count == without.count > 0
         and with_account.ambiguous_ns < 0.2 * without.ambiguous_ns

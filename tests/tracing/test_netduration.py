@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.tracing import noise_from_tracepoints, read_raw_tracepoints, read_tracepoints
-from nbhelpers.tracing._missing_switches import mend_switches
+from nbhelpers.tracing._missing_switches import infer_switches
 
 WL, WL2, KW, RT = 100, 101, 7, 8
 PRIO = {0: 120, WL: 120, WL2: 120, KW: 100, RT: 49, 55: 139, 15: 130, 16: 98}
@@ -316,7 +316,7 @@ def test_any_sequence_gives_what_the_kernels_algorithm_gives(slow_account, seque
 
 def test_a_recorded_second_against_the_kernels_algorithm(recorded, slow_account):
     path = recorded("contended")
-    table = mend_switches(read_raw_tracepoints(path)).raw
+    table = infer_switches(read_raw_tracepoints(path)).raw
     slow = slow_account(
         list(
             table[["cpu", "time_ns", "event", "number", "name", "prev_pid", "next_pid", "delta_ns"]]

@@ -21,11 +21,11 @@ from nbhelpers.measurement import Attachment, run_once
 from nbhelpers.tracing import (
     Tracer,
     event_costs_ns,
+    noise_summary,
     read_osnoise,
     read_raw_tracepoints,
     read_tracepoints,
     read_traces,
-    summary,
 )
 from nbhelpers.workloads import binary_folder, nbody, program
 
@@ -139,7 +139,7 @@ def test_the_table_of_a_run(tracer, workload, tmp_path):
     )
     assert not events.loc[events.run == 1, "pid"].isin(pids).any()
     assert raw.groupby("cpu").time_ns.apply(lambda times: times.is_monotonic_increasing).all()
-    table = summary(events, runs)
+    table = noise_summary(events, runs)
     assert table.cpu_share.sum() == pytest.approx(
         events.duration_ns.sum() / 1e9 / runs.seconds.sum() / events.cpu.nunique()
     )
@@ -258,7 +258,7 @@ def test_no_finished_run(tmp_path):
     events = read_traces(tmp_path, runs)
     assert events.empty
     with pytest.raises(InputError, match="no finished run"):
-        summary(events, runs)
+        noise_summary(events, runs)
 
 
 def test_traces_of_any_source_are_read(tmp_path, recorded, data):
@@ -301,7 +301,7 @@ def test_traces_of_any_source_are_read(tmp_path, recorded, data):
 
 def test_summary_against_plain_pandas(recorded):
     events = read_tracepoints(recorded("contended", start_ns=2334632154549, end_ns=2335632154563))
-    table = summary(
+    table = noise_summary(
         events, pd.DataFrame({"run": [0], "status": ["ok"], "seconds": [1.000000014]}), cpus=2
     )
     for (kind, source), row in table.iterrows():

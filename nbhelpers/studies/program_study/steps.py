@@ -21,7 +21,7 @@ from ...mitigation import autopilot
 from ...noise import NoiseConfig, average_noise, delta_noise
 from ...outcomes import Outcome
 from ...statistics import Comparison, compare
-from ...tracing import Tracer, read_traces, summary
+from ...tracing import Tracer, noise_summary, read_traces
 from ...workloads import Workload
 from .plan import TimePlan, plan_study
 
@@ -50,7 +50,7 @@ class TracedRuns:
     events
         Noise events of the traced ones.
     noise
-        By source; see `trace.summary`.
+        By source; see `nbhelpers.tracing.noise_summary`.
     tracing
         Traced against untraced runs.
     delta
@@ -138,7 +138,7 @@ class Steps:
         return TracedRuns(
             runs=runs,
             events=events,
-            noise=summary(events, traced),
+            noise=noise_summary(events, traced),
             tracing=compare(runs[runs["cell"] == "untraced"], traced, seed=self.seed),
             delta=delta,
             config=config,

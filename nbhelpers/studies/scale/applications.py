@@ -77,7 +77,7 @@ def application_slowdown(
     the slow-down's `median`, `low`, `high`, `least`, `most`, `seeds`, and
         `propagated`, `propagated_low`, `propagated_high`: the delay over that of a lone computation
         of the same length, overhead / (1 − overhead): below 1 noise is absorbed, 1: each rank's own
-        is felt, above: also that of others.
+        counts, above: also that of others.
     """
     rows = []
     for application, schedule in _made(schedules).items():

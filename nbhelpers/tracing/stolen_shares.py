@@ -14,8 +14,8 @@ NOT_RECORDED = "not recorded"  # `method` of `stolen_times`
 LONG_NS = round(SHORTEST_US * 1e3)  # shorter gaps are not looked for in a trace
 
 
-def steal_sentence(table: pd.DataFrame, method: str) -> str:
-    """What `steal_table` says, in a sentence; `method`: of `stolen_times`."""
+def stolen_time_sentence(table: pd.DataFrame, method: str) -> str:
+    """What `stolen_time_table` says, in a sentence; `method`: of `stolen_times`."""
     row = table.iloc[0]
     told = (
         f"In {row.runs:.0f} traced runs the hypervisor took {row.steal_ms:.0f} ms by the"
@@ -37,7 +37,7 @@ def steal_sentence(table: pd.DataFrame, method: str) -> str:
     )
 
 
-def steal_table(runs: pd.DataFrame, stolen: pd.DataFrame, cpus: int) -> pd.DataFrame:
+def stolen_time_table(runs: pd.DataFrame, stolen: pd.DataFrame, cpus: int) -> pd.DataFrame:
     """How much of the time that the hypervisor took was found.
 
     Parameters
@@ -84,30 +84,25 @@ def steal_table(runs: pd.DataFrame, stolen: pd.DataFrame, cpus: int) -> pd.DataF
     )
 
 
-def gap_account(detours: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
-    """What the gaps that a loop saw are made of.
+def explained_gaps(
+    detours: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame
+) -> pd.DataFrame:
+    """How much of each gap that the detour loop saw is explained by a recording of the same run.
 
     Parameters
     ----------
     detours
         Gaps of the detour loop: `cpu`, `start_ns`, `duration_ns`, from the start of the timed
         region.
-    events, stolen
-        Of a recording of the very same run (`read_tracepoints`, `stolen_time`).
+    events
+        Noise events of a recording of the same run (`read_tracepoints`).
+    stolen
+        What the hypervisor took during that run (`stolen_time`).
 
     Returns
     -------
-    One row a CPU: `gaps`, `gaps_ms`; of these `kernel_ms` (events in them), `stolen_ms`, `edges_ms`
-    (the rest of gaps that hold either: the way
-        into the kernel and out of it) and `unexplained_ms` (gaps that hold neither),
-        `unexplained_long_ms` of it in gaps of 30 us and longer.
-    """
-    return account_of(shared_gaps(detours, events, stolen))
-
-
-def shared_gaps(detours: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
-    """The gaps of `gap_account`, with what each holds: `kernel_ns`, `stolen_ns`; 0 of both: no
-    record explains it.
+    `detours` with `kernel_ns` and `stolen_ns`, the time in each gap that events and the hypervisor
+    took; 0 of both: nothing that was recorded explains the gap.
     """
     parts = [
         own.assign(
@@ -121,12 +116,25 @@ def shared_gaps(detours: pd.DataFrame, events: pd.DataFrame, stolen: pd.DataFram
     return pd.concat(parts) if parts else detours.assign(kernel_ns=0.0, stolen_ns=0.0)
 
 
-def account_of(gaps: pd.DataFrame) -> pd.DataFrame:
-    """`gap_account` of gaps that are shared out already (`shared_gaps`)."""
-    return pd.DataFrame([_account(cpu, own) for cpu, own in gaps.groupby("cpu")])
+def gap_causes(gaps: pd.DataFrame) -> pd.DataFrame:
+    """What the gaps of the detour loop are made of, CPU by CPU.
+
+    Parameters
+    ----------
+    gaps
+        Of `explained_gaps`.
+
+    Returns
+    -------
+    One row a CPU: `cpu`, `gaps`, `gaps_ms`; of these `kernel_ms` (noise events), `stolen_ms` (the
+    hypervisor), `edges_ms` (the rest of gaps that hold either: the way into the kernel and out of
+    it), `unexplained_ms` (gaps that hold neither) and `unexplained_long_ms` (of these, in gaps of
+    30 µs and longer).
+    """
+    return pd.DataFrame([_gap_sums(cpu, own) for cpu, own in gaps.groupby("cpu")])
 
 
-def _account(cpu: int, gaps: pd.DataFrame) -> dict:
+def _gap_sums(cpu: int, gaps: pd.DataFrame) -> dict:
     length_ns, kernel_ns, stolen_ns = (
         gaps[name].to_numpy(float) for name in ("duration_ns", "kernel_ns", "stolen_ns")
     )

@@ -19,7 +19,7 @@ from ..progress import each
 from ..statistics import percentile_interval
 from ._native import ffi, lib, library
 from .replay import Replay
-from .rules import SHORT_NS, Calibration, Plan, Rules, doublings, may_realtime
+from .rules import SHORT_NS, Overheads, Plan, Rules, doublings, may_realtime
 
 # 0.48 s a round: the fair server steps in after 0.95 s
 ROUNDS = 4
@@ -36,7 +36,7 @@ OVER_SHARE = 0.01  # the shortest event takes on average at most so much more th
 _HIGHEST = 0.98
 
 
-def calibrate(path: str | Path | None = None, again: bool = False) -> Calibration:
+def measure_overheads(path: str | Path | None = None, again: bool = False) -> Overheads:
     """The costs of an injected event on this machine, measured once for each boot and build of the
     injector (2.5 s), then kept.
 
@@ -53,23 +53,23 @@ def calibrate(path: str | Path | None = None, again: bool = False) -> Calibratio
 
     Returns
     -------
-    Calibration; of typical numbers, with `measured` False, where SCHED_FIFO is not permitted, or
+    Overheads; of typical numbers, with `measured` False, where SCHED_FIFO is not permitted, or
     where an analysis that holds the machine's lock shared must not measure.
     """
     try:
-        path = Path(path) if path else state_folder() / "injector-calibration.json"
+        path = Path(path) if path else state_folder() / "injector-overheads.json"
     except SettingError:
         path = None
     kept = None if again or path is None else _read(path)
     if kept or not may_realtime(PRIORITY):
-        return kept or Calibration()
+        return kept or Overheads()
     try:
-        with measuring(doing="calibration of the injector"):
+        with measuring(doing="overheads of the injector"):
             found = measure(max(online_cpus()))
     except (Unavailable, RunError):
-        return Calibration()
+        return Overheads()
     if found.measured and path is not None:
-        write_json(path, {"of": _identity(), "calibration": asdict(found)})
+        write_json(path, {"of": _identity(), "overheads": asdict(found)})
     return found
 
 
@@ -79,20 +79,20 @@ def _identity() -> str:
     return digest(boot, str(online_cpus()), Path(library).read_bytes())
 
 
-def _read(path: Path) -> Calibration | None:
+def _read(path: Path) -> Overheads | None:
     """What was kept, unless it is of another boot or build, or damaged: then it is measured anew."""
     try:
         kept = read_json(path)
-        values = dict(kept["calibration"])
+        values = dict(kept["overheads"])
         values["intervals"] = {
             name: tuple(interval) for name, interval in values["intervals"].items()
         }
-        return Calibration(**values) if kept["of"] == _identity() else None
+        return Overheads(**values) if kept["of"] == _identity() else None
     except (InputError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def measure(cpu: int) -> Calibration:
+def measure(cpu: int) -> Overheads:
     """Measure the costs on one CPU, now.
 
     Raises
@@ -101,13 +101,16 @@ def measure(cpu: int) -> Calibration:
         The injector could not be started.
     """
     costs = pd.concat(
-        [_costs(cpu, seed) for seed in each(range(ROUNDS), "calibrating the injector", "rounds")]
+        [
+            _costs(cpu, seed)
+            for seed in each(range(ROUNDS), "measuring the injector's overheads", "rounds")
+        ]
     )
     ordinary_us = _ordinary_costs_us(cpu)
     zero = costs.loc[costs["length_us"] == 0, "lost_us"].to_numpy()
     short, long = (costs[costs["length_us"] == length_ns / 1e3] for length_ns in LENGTHS_NS[1:])
     if min(len(zero), len(short), len(long), len(ordinary_us)) < FEWEST:
-        return Calibration()
+        return Overheads()
     wake, beyond = short["wake_us"].to_numpy(), short["beyond_us"].to_numpy()
     slope = _slope(wake, beyond)
     longer_us = (
@@ -120,7 +123,7 @@ def measure(cpu: int) -> Calibration:
         "ordinary_floor_us": ordinary_us,
     }
     medians = {name: round(float(np.median(own)), 3) for name, own in values.items()}
-    return Calibration(
+    return Overheads(
         **medians,
         exit_per_wake=round(slope, 4),
         exit_per_doubling_us=round(max(0.0, longer_us / float(doublings(LENGTHS_NS[-1]))), 4),
@@ -161,7 +164,7 @@ def _plan(
 
 
 def _costs(cpu: int, seed: int) -> pd.DataFrame:
-    """One round: `length_us`, `wake_us`, `lost_us`, `beyond_us` of events that the loop felt as one
+    """One round: `length_us`, `wake_us`, `lost_us`, `beyond_us` of events that the loop observed as one
     gap each.
     """
     random = np.random.default_rng(seed)
@@ -174,13 +177,13 @@ def _costs(cpu: int, seed: int) -> pd.DataFrame:
     replay = Replay(plan)
     try:
         replay.start()
-        gaps = _felt_beside(replay, cpu, EVENTS * SPACING_NS)
+        gaps = _observed_gaps(replay, cpu, EVENTS * SPACING_NS)
     finally:
         replay.close()
     return _matched(plan.events, {name: column.copy() for name, column in replay.log.items()}, gaps)
 
 
-def _felt_beside(replay: Replay, cpu: int, length_ns: int) -> np.ndarray:
+def _observed_gaps(replay: Replay, cpu: int, length_ns: int) -> np.ndarray:
     """Release a replay beside the loop; the loop's gaps (before, after) in ns from t0. The loop is
     a thread: its policy ends with it.
     """

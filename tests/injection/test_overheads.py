@@ -11,22 +11,22 @@ import pytest
 from scipy import stats
 
 from nbhelpers.files import read_json
-from nbhelpers.injection import Calibration, calibrate
+from nbhelpers.injection import Overheads, measure_overheads
 from nbhelpers.injection.rules import may_realtime
 
-from .test_injection import WITHOUT_SYS_NICE
+from .test_simple import WITHOUT_SYS_NICE
 
 pytestmark = pytest.mark.flaky(reruns=2)
 
-module = sys.modules["nbhelpers.injection.calibration"]
+module = sys.modules["nbhelpers.injection.overheads"]
 needs_realtime = pytest.mark.skipif(not may_realtime(50), reason="SCHED_FIFO is not permitted here")
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """One real calibration, and where it is kept."""
-    path = tmp_path_factory.mktemp("calibration") / "kept.json"
-    return calibrate(path), path
+    """The overheads of this machine, measured, and their file."""
+    path = tmp_path_factory.mktemp("overheads") / "overheads.json"
+    return measure_overheads(path), path
 
 
 @needs_realtime
@@ -50,7 +50,7 @@ def test_the_costs_of_this_machine_make_sense(measured):
 def test_they_are_measured_once(measured, monkeypatch):
     costs, path = measured
     monkeypatch.setattr(module, "measure", lambda cpu: pytest.fail("measured again"))
-    assert calibrate(path) == costs
+    assert measure_overheads(path) == costs
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"of": "another boot"}', "foreign"])
@@ -59,19 +59,19 @@ def test_what_was_kept_elsewhere_or_is_damaged_is_measured_anew(
     measured, content, monkeypatch, tmp_path
 ):
     costs, path = measured
-    fresh = Calibration(wake_us=7.0, measured=True)
-    kept = tmp_path / "kept.json"
+    fresh = Overheads(wake_us=7.0, measured=True)
+    kept = tmp_path / "overheads.json"
     kept.write_text(
         content if content != "foreign" else json.dumps(read_json(path) | {"of": "0" * 16})
     )
     monkeypatch.setattr(module, "measure", lambda cpu: fresh)
-    assert calibrate(kept) == fresh and calibrate(kept) == fresh
-    assert read_json(kept)["calibration"]["wake_us"] == 7.0
+    assert measure_overheads(kept) == fresh and measure_overheads(kept) == fresh
+    assert read_json(kept)["overheads"]["wake_us"] == 7.0
 
 
 def test_without_permission_typical_numbers_are_used_and_nothing_is_kept(tmp_path):
     script = (
-        f"from nbhelpers.injection import calibrate; c = calibrate({str(tmp_path / 'kept.json')!r});"
+        f"from nbhelpers.injection import measure_overheads; c = measure_overheads({str(tmp_path / 'overheads.json')!r});"
         " assert not c.measured and c.exit_us > 0, c"
     )
     done = subprocess.run(
@@ -82,12 +82,12 @@ def test_without_permission_typical_numbers_are_used_and_nothing_is_kept(tmp_pat
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
     )
     assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "kept.json").exists()
+    assert not (tmp_path / "overheads.json").exists()
 
 
 def test_an_analysis_that_must_not_measure_uses_typical_numbers(tmp_path, monkeypatch):
     monkeypatch.setenv("NOISEBOOK_LOCK", "shared")
-    assert not calibrate(tmp_path / "kept.json").measured
+    assert not measure_overheads(tmp_path / "overheads.json").measured
 
 
 def test_the_slope_is_that_of_theil_and_sen():
