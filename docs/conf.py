@@ -5,9 +5,12 @@ and no page asks another host for anything.
 """
 
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+
+from sphinx.application import Sphinx
 
 import nbhelpers
 
@@ -37,8 +40,9 @@ html_copy_source = False
 html_show_sphinx = False
 
 
-def setup(app: object) -> None:
+def setup(app: Sphinx) -> None:
     """Write the pages of the reference: the public face, and a page a package."""
+    app.connect("autodoc-process-docstring", _keep_bars)
     REFERENCE.mkdir(exist_ok=True)
     for page in REFERENCE.glob("*.rst"):
         page.unlink()
@@ -50,6 +54,11 @@ def setup(app: object) -> None:
     for package in packages:
         (REFERENCE / f"{package}.rst").write_text(_package_page(package))
     (REFERENCE / "index.rst").write_text(_face_page(packages))
+
+
+def _keep_bars(app: Sphinx, what: str, name: str, found: object, options: object, lines: list):
+    """An absolute value, |x − 1|, is no substitution of reStructuredText."""
+    lines[:] = [re.sub(r"(?<![|`])\|(?=[^\s|])([^|`]*)\|", r"\\|\1\\|", line) for line in lines]
 
 
 def _face_page(packages: list[str]) -> str:

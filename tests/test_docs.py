@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+import nbhelpers
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
 WALKS = sorted((DOCS / "walks").glob("*.md"))
@@ -103,3 +105,75 @@ def test_a_walk_is_short_and_ends_in_a_command(walk):
     assert len(text.splitlines()) <= MOST_LINES
     assert "Run" in verbs and {"New file", "In"} & set(verbs)
     assert text.count("```") == 2 * len(verbs), "each block is a step"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> Path:
+    """The pages, built as `make docs` builds them; a warning is an error."""
+    for module in ("sphinx", "numpydoc", "myst_parser"):
+        pytest.importorskip(module, reason=f"make docs needs {module}: pip install -e '.[docs]'")
+    folder = tmp_path_factory.mktemp("pages")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", DOCS, folder],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+@pytest.mark.long
+def test_the_reference_has_every_name_of_the_public_face(pages):
+    text = (pages / "reference/index.html").read_text()
+    listed = set(re.findall(r">nb\.(\w+)<", text))
+    assert listed == set(nbhelpers.__all__) - {"__version__"}
+    for target in re.findall(r'href="(\w+\.html)#', text):
+        assert (pages / "reference" / target).exists()
+
+
+@pytest.mark.long
+def test_the_pages_open_without_a_network(pages):
+    elsewhere = re.compile(
+        r"<(?:link|script|img|iframe|source)\b[^>]*(?:href|src)\s*=\s*[\"']?(?:https?:)?//"
+        r"|url\(\s*[\"']?(?:https?:)?//|@import\s+[\"'](?:https?:)?//",
+        re.I,
+    )
+    files = [*pages.rglob("*.html"), *pages.rglob("*.css")]
+    assert len(files) > 20
+    for file in files:
+        found = elsewhere.search(file.read_text())
+        assert not found, f"{file.name} asks another host: {found[0]}"
+
+
+def glossary() -> dict[str, str]:
+    """Term: explanation."""
+    block = re.search(r"```\{glossary\}\n(.*?)```", (DOCS / "glossary.md").read_text(), re.S)[1]
+    entries = re.findall(r"^(\S.*)\n((?:  .+\n)+)", block, re.M)
+    return {term: " ".join(text.split()) for term, text in entries}
+
+
+def test_the_glossary_is_sorted_and_short():
+    terms = glossary()
+    assert 30 <= len(terms) <= 60
+    assert list(terms) == sorted(terms, key=str.lower)
+    for term, text in terms.items():
+        assert text.endswith((".", ").")), term
+        assert len(re.findall(r"[a-z)`]\. [A-Z]", text)) <= 2, f"{term}: at most three sentences"
+
+
+def test_each_term_of_the_glossary_is_used():
+    pages = [
+        *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "data/README.md")),
+        *(REPOSITORY / "notebooks").glob("*.ipynb"),
+        *(REPOSITORY / "nbhelpers").rglob("*.py"),
+        DOCS / "index.md",
+        *WALKS,
+    ]
+    text = " ".join(" ".join(page.read_text().lower().split()) for page in pages)
+    unused = [
+        term
+        for term in glossary()
+        if not re.search(rf"\b{term.replace(' ', '[ _-]').lower()}", text)
+    ]
+    assert not unused
