@@ -15,10 +15,9 @@ from functools import cached_property
 
 from .machine import Doctor, doctor, topology
 from .machine.checks import WIDTH
-from .profiles import default_parameters
-from .stages import NOTEBOOKS, PAPER, parameters_of
+from .profiles import default_parameters, parameters_of
 from .studies.design import why_missing
-from .study import STARTER
+from .study import NOTEBOOKS, PAPER, STARTER
 from .workloads import configurations, existing_configurations
 
 FULL, REPLACED, LEFT_OUT = "full method", "replaced", "left out"

@@ -21,43 +21,86 @@ from typing import TYPE_CHECKING
 from .errors import InputError, NoisebookError
 from .estimate import account, outlook, place
 from .files import digest, disk_error, pack, read_json, to_json, write_atomically, write_json
+from .imports import CodeTree
 from .places import HOME, PACKAGE, how_to, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command, reporting, task
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening
-from .study import NOTEBOOKS, STARTER, OwnStudy, Study
+from .study import NOTEBOOKS, PAPER, STARTER, OwnStudy, Study
 
 if TYPE_CHECKING:
     from .studies.program_study import ProgramStudy
 
-PAPER = "90-paper"
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
-LIBRARY = (
-    "nbhelpers/**/*.py",
-    "nbhelpers/**/*.json",
-    "injector_c/*.[ch]",
-    "injector_c/*.py",
-    "simulator_c/*.[ch]",
-    "simulator_c/*.py",
-    "workloads/*.[ch]",
-    "workloads/Makefile",
-    "data/published/*.csv",
-    "data/knowledge/**/*.yml",
-)
+# What a package rests on beside its Python modules and the other files of its folder.
+RESTS_ON = {
+    "injection": ("injector_c/*.[ch]", "injector_c/*.py"),
+    "measurement": ("data/knowledge/metrics/*",),
+    "mitigation": (
+        "data/knowledge/factors*",
+        "data/knowledge/factors/*",
+        "data/knowledge/mitigations*",
+        "data/knowledge/mitigations/*",
+        "data/knowledge/references.yml",
+    ),
+    "report": ("data/published/*.csv", "data/knowledge/references.yml"),
+    "simulation": ("simulator_c/*.[ch]", "simulator_c/*.py", "data/knowledge/networks.yml"),
+    "studies": ("data/published/*.csv",),
+    "workloads": (
+        "data/knowledge/programs/*",
+        "workloads/*.[ch]",
+        "workloads/Makefile",
+        "workloads/sycl/*",
+    ),
+}
 
 
-def library_digest() -> str:
-    """Digest of all code that a notebook may call."""
-    roots = {PACKAGE.parent, shipped()}
+def code_digest(stage: str, tree: CodeTree | None = None) -> str:
+    """Digest of the code and the knowledge that a stage's notebook may use.
+
+    The notebook's imports are followed through the library, those inside functions too, so a change
+    of what the notebook does not use leaves the digest alone; so do comments and docstrings.
+
+    Parameters
+    ----------
+    stage
+        Name of the notebook.
+    tree
+        The library's modules, where several stages are asked for; None: read now.
+    """
+    tree = tree or CodeTree(PACKAGE.parent)
+    cells = read_json(notebook_of(stage))["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    # Each promise is decided by the check that its stage makes, so it rests on what the stage
+    # imports anyway; only the paper repeats the promises of the other stages.
+    ends = () if stage == PAPER else (f"{PACKAGE.name}.promise",)
+    modules = tree.reached(texts, [f"{PACKAGE.name}.page"], ends)
+    parts = [part for name in sorted(modules) for part in (name, tree.digest(name))]
+    for name, path in sorted(_other_files(modules, tree).items()):
+        parts += [name, digest(path.read_bytes())]
+    return digest(*parts)
+
+
+def _other_files(modules: set[str], tree: CodeTree) -> dict[str, Path]:
+    """What modules rest on that is not Python, by its name: schemas, C sources, knowledge."""
+    folders = {tree.paths[name].parent for name in modules}
     files = {
-        str(path.relative_to(root)): path
-        for root in roots
-        for pattern in LIBRARY
-        for path in root.glob(pattern)
-        if not path.match("injector_c/_*")
+        path.relative_to(PACKAGE.parent).as_posix(): path
+        for folder in folders
+        for path in folder.iterdir()
+        if path.suffix in (".json", ".css", ".mplstyle")
     }
-    return digest(*(part for name in sorted(files) for part in (name, files[name].read_bytes())))
+    root = shipped()
+    for package in {name.split(".")[1] for name in modules if "." in name} & RESTS_ON.keys():
+        for pattern in RESTS_ON[package]:
+            found = [
+                path
+                for path in root.glob(pattern)
+                if path.is_file() and not path.name.startswith("_")
+            ]
+            files |= {path.relative_to(root).as_posix(): path for path in found}
+    return files
 
 
 def notebook_digest(path: Path) -> str:
@@ -105,12 +148,12 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     """
     profile = adopted(profile)
     parameters = {stage: parameters_of(stage, profile) for stage in stages}
-    library = library_digest()
+    tree = CodeTree(PACKAGE.parent)
     for stage in stages:
         wanted = {
             "notebook": notebook_digest(notebook_of(stage)),
             "parameters": parameters[stage],
-            "library": library,
+            "code": code_digest(stage, tree),
             **_parts(stage, profile),
         }
         _write_if_changed(
@@ -263,7 +306,7 @@ def _provenance(study: Study, parameters: dict) -> dict:
     }
     made_from = {
         "notebook": notebook_digest(notebook_of(study.stage)),
-        "library": library_digest(),
+        "code": code_digest(study.stage),
         "stages_before": before,
     }
     return {
@@ -369,7 +412,7 @@ def measure_again(profile: str) -> Path | None:
 
 
 def record(profile: str) -> Path:
-    """Make this profile's measured data the recorded campaign (data/recorded), its records packed."""
+    """Make this profile's measured data the recorded campaign (data/recorded), packed."""
     target = shipped() / "data" / "recorded"
     source = Study("00-machine", profile).build / "data"
     if not source.exists():

@@ -30,6 +30,7 @@ NOTEBOOKS = shipped() / "notebooks"
 # A paragraph of a notebook's text such as: **Table `runs`.** Runs by configuration and status.
 _CAPTION = re.compile(r"^\*\*(?:Table|Figure) `([\w-]+)`\.\*\* (.+?)(?=\n\s*\n|\Z)", re.M | re.S)
 _MOST_BYTES = 2**20  # of a file that may hold notes
+PAPER = "90-paper"
 STARTER = "01-your-program"  # for one's own program: no stage of the paper
 PROFILES = ("smoke", "quick", "full", "record", "recorded")
 

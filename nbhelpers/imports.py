@@ -1,0 +1,220 @@
+"""What code rests on what: the modules that a notebook or a module imports, read from their text.
+
+Nothing is imported to find out. A name that is imported from a package leads to the module that
+defines it, not to everything else that the package exports.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+
+from .files import digest
+
+LIBRARY = "nbhelpers"
+Request = tuple[str, str | None]  # a module and a name in it; None: all of the module
+
+
+class CodeTree:
+    """The Python modules of a library, and what each imports.
+
+    Parameters
+    ----------
+    root
+        The folder that holds the package `nbhelpers`.
+    """
+
+    def __init__(self, root: Path):
+        self.root = root
+        self._parsed: dict[str, ast.Module] = {}
+        self._digests: dict[str, str] = {}
+
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """The file of each module, by the module's name."""
+        files = sorted((self.root / LIBRARY).rglob("*.py"))
+        return {self._name(path): path for path in files if "_shipped" not in path.parts}
+
+    def _name(self, path: Path) -> str:
+        parts = path.relative_to(self.root).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def is_package(self, module: str) -> bool:
+        """Whether a module is the `__init__.py` of a folder."""
+        return self.paths[module].name == "__init__.py"
+
+    def tree(self, module: str) -> ast.Module:
+        """The syntax tree of a module."""
+        if module not in self._parsed:
+            self._parsed[module] = ast.parse(self.paths[module].read_bytes())
+        return self._parsed[module]
+
+    def requests(self, module: str, inside: bool = True) -> set[Request]:
+        """What a module imports from the library.
+
+        Parameters
+        ----------
+        module
+            Its name.
+        inside
+            Imports inside functions, and modules that are started with ``python -m``, count too.
+        """
+        package = module if self.is_package(module) else module.rpartition(".")[0]
+        tree = self.tree(module)
+        found = set(_requests(tree.body, package, inside))
+        if inside:
+            found |= set(self._started(tree))
+        return {request for request in found if request[0].partition(".")[0] == LIBRARY}
+
+    def imported(self, module: str, inside: bool = True) -> set[str]:
+        """The modules of the library that a module imports, packages as they are named.
+
+        Parameters
+        ----------
+        module, inside
+            See `requests`.
+        """
+        found = set()
+        for source, name in self.requests(module, inside):
+            full = f"{source}.{name}"
+            if not self._is_c_part(source, name):
+                found.add(full if full in self.paths else source)
+        return found & set(self.paths) - {module}
+
+    def _is_c_part(self, package: str, name: str | None) -> bool:
+        """Whether a name is that of a built extension: a private one that no file has."""
+        return (
+            name is not None
+            and name.startswith("_")
+            and not name.startswith("__")
+            and f"{package}.{name}" not in self.paths
+            and self.is_package(package)
+            and not _assigns(self.tree(package), name)
+        )
+
+    def reached(
+        self, texts: Iterable[str], modules: Iterable[str] = (), ends: Iterable[str] = ()
+    ) -> set[str]:
+        """All modules that the code of a notebook may run.
+
+        Parameters
+        ----------
+        texts
+            The notebook's code.
+        modules
+            Further modules that run with it.
+        ends
+            Modules that count, but whose own imports do not.
+        """
+        last = set(ends)
+        wanted: list[Request] = [(module, None) for module in modules]
+        for text in texts:
+            wanted += _requests(ast.parse(text).body, "", inside=True)
+        reached: set[str] = set()
+        seen: set[Request] = set()
+        while wanted:
+            request = wanted.pop()
+            if request in seen:
+                continue
+            seen.add(request)
+            wanted += self._loaded_when_asked(*request)
+            for module in self._defining(*request):
+                if module not in reached:
+                    reached.add(module)
+                    wanted += self.requests(module) if module not in last else []
+        return reached
+
+    def _defining(self, module: str, name: str | None) -> set[str]:
+        """The modules in which a name that is imported from a module is defined."""
+        if f"{module}.{name}" in self.paths:
+            return self._defining(f"{module}.{name}", None)
+        if module not in self.paths:  # not ours, or a C part: see RESTS_ON in stages.py
+            return set()
+        if name in (None, "*") or not self.is_package(module):
+            return {module}
+        return self._behind_face(module, str(name))
+
+    def _behind_face(self, package: str, name: str) -> set[str]:
+        tree = self.tree(package)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    if (alias.asname or alias.name) == name:
+                        return self._defining(_absolute(node, package), alias.name)
+            if isinstance(node, ast.Dict):  # names that are loaded when they are asked for
+                for key, value in zip(node.keys, node.values):
+                    if _constant(key) == name and isinstance(value, ast.Constant):
+                        return self._defining(f"{package}.{value.value}", name)
+        return set() if self._is_c_part(package, name) else {package}
+
+    def _loaded_when_asked(self, module: str, name: str | None) -> Iterator[Request]:
+        """Of a package that is taken whole, the modules that its `__getattr__` may load."""
+        if name is None and module in self.paths and self.is_package(module):
+            for node in ast.walk(self.tree(module)):
+                if isinstance(node, ast.Constant) and f"{module}.{node.value}" in self.paths:
+                    yield f"{module}.{node.value}", None
+
+    def _started(self, tree: ast.Module) -> Iterator[Request]:
+        """Modules that are started as programs of their own: their names stand in strings."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for module in re.findall(rf"(?:^|-m )({LIBRARY}\.[\w.]+)(?:$|\s)", node.value):
+                    for name in (module, f"{module}.__main__"):
+                        if name in self.paths:
+                            yield name, None
+
+    def digest(self, module: str) -> str:
+        """Digest of what a module does: its comments, layout and docstrings do not count."""
+        if module not in self._digests:
+            self._digests[module] = digest(_without_docstrings(self.tree(module)))
+        return self._digests[module]
+
+
+def _requests(body: list[ast.stmt], package: str, inside: bool) -> Iterator[Request]:
+    for node in body:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = _absolute(node, package)
+            yield from ((module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        elif inside or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for part in ("body", "orelse", "finalbody"):
+                yield from _requests(getattr(node, part, []), package, inside)
+            for handler in getattr(node, "handlers", []):
+                yield from _requests(handler.body, package, inside)
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    parts = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+def _assigns(tree: ast.Module, name: str) -> bool:
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+        for node in ast.walk(tree)
+    )
+
+
+def _constant(node: ast.expr | None) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def _without_docstrings(tree: ast.Module) -> bytes:
+    """A tree as bytes; where a module reads a docstring at run time, docstrings count."""
+    text = ast.dump(tree)
+    if "'__doc__'" in text:
+        return text.encode()
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    docstrings = {
+        id(node.body[0])
+        for node in ast.walk(tree)
+        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, kinds) and node.body and id(node.body[0]) in docstrings:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.dump(tree).encode()
