@@ -27,7 +27,7 @@ from scipy.stats import binomtest
 
 from nbhelpers.attribution import explain, filter_columns, find_cutoff
 from nbhelpers.attribution.screening import Screen
-from nbhelpers.attribution.search import Search, null
+from nbhelpers.attribution.search import Search, null_distribution
 from nbhelpers.attribution.tree import fit
 from nbhelpers.statistics import stopping
 
@@ -255,7 +255,9 @@ def benchmark_speed(options: argparse.Namespace, pool: ProcessPoolExecutor) -> N
             "cutoff searched, with its null": lambda: explain(runs, cutoff="search"),
             "without null": lambda: explain(runs, permutations=0),
             "find_cutoff alone": lambda: find_cutoff(runs["seconds"]),
-            "all shuffles (nothing decides)": lambda: null(search, 1.01, 1, 200, -1.0, 0),
+            "all shuffles (nothing decides)": lambda: null_distribution(
+                search, 1.01, 1, 200, -1.0, 0
+            ),
         }
         for label, action in actions.items():
             seconds = timed(action)

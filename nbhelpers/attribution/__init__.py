@@ -1,23 +1,18 @@
-"""Attribution: the performance classes that runs fall into, and the counters that are associated with the slow ones."""
+"""Attribution: performance classes of runs, and the counters that are associated with slow runs."""
 
 from .classes import Classes, classify
 from .cutoff import Cutoff, find_cutoff
 from .explanation import Explanation, explain
-from .layer_effects import LayerEffect, layer_effect
-from .screening import candidate_columns, correlated_groups
-from .wide_tables import FilteredColumns, filter_columns
+from .layer_effects import layer_effect
+from .wide_tables import filter_columns
 
 __all__ = [
     "Classes",
     "Cutoff",
     "Explanation",
-    "LayerEffect",
-    "FilteredColumns",
     "classify",
-    "correlated_groups",
     "explain",
+    "filter_columns",
     "find_cutoff",
     "layer_effect",
-    "candidate_columns",
-    "filter_columns",
 ]

@@ -1,90 +1,83 @@
 """An explanation in words and as a page's HTML. Owns nothing else."""
 
 import html
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+
+if TYPE_CHECKING:
+    from .explanation import Explanation
 
 # share of the bootstrapped trees that begin with another factor, from which it is named as a rival
 RIVAL = 0.2
 MOST_NAMED = 6  # members of a group named in the summary
 
 
-def in_words(result, permutations: int) -> str:
-    """Who is slow, what separates them, how sure that is, and what the order of the runs has to do
-    with it.
-    """
+def summary_of(result: "Explanation", permutations: int) -> str:
+    """Which runs are slow, what separates them, how sure that is, and whether the order matters."""
     low, high = result.accuracy_interval
     odds = f"accuracy on unseen runs {result.accuracy:.2f}, 95 % interval {low:.2f} to {high:.2f}"
-    whose, order = _whose(result), f" {result.order.evidence}" if result.order.found else ""
+    slow = _slow_runs(result)
+    block = result.order.block if result.order else 1
+    order = f" {result.order.evidence}" if result.order and result.order.found else ""
     if not permutations:
-        return (
-            f"{whose}. No null was asked for, so nothing is claimed ({odds}; guessing:"
-            f" 0.50).{order}"
-        )
+        return f"{slow}. Without a null, nothing is claimed ({odds}; guessing: 0.50).{order}"
     odds = f"p = {result.p_value:.3f}, {odds}"
     blocks = (
-        f"; shuffled in blocks of {result.order.block} runs and among neighbours, as the order"
-        " matters"
-        if result.order.block > 1
+        f"; shuffled in blocks of {block} runs and among neighbours, as the order matters"
+        if block > 1
         else ""
     )
     if not result.found:
         return (
-            f"{whose}. Nothing among these {len(result.features)} groups of counters separates them"
+            f"{slow}. Nothing among these {len(result.features)} groups of counters separates them"
             f" ({odds}; guessing: 0.50{blocks}).{order}"
         )
-    return f"{whose}. {_factors(result.factors)} ({odds}{blocks}).{order}"
+    return f"{slow}. {_factors(result.factors)} ({odds}{blocks}).{order}"
 
 
-def _whose(result) -> str:
+def _slow_runs(result: "Explanation") -> str:
     slow, count = int(result.labels.sum()), len(result.labels)
     side = "below" if result.higher_is_better else "above"
     if np.isnan(result.threshold):
         return f"Looked at {slow} of {count} runs ({result.cutoff.kind})"
     unit = f" {result.unit}" if result.unit and result.outcome != "seconds" else ""
     named = "" if result.outcome == "seconds" else f" of {result.outcome}"
-    whose = f"{slow} of {count} runs {side} {result.threshold:.4g}{unit}{named}"
+    runs = f"{slow} of {count} runs {side} {result.threshold:.4g}{unit}{named}"
     if result.cutoff.value is None:
-        return f"There is no class of slow runs; looked at the slowest quarter instead ({whose})"
+        return f"There is no class of slow runs; looked at the slowest quarter instead ({runs})"
     if result.cutoff.kind in ("left tail", "right tail", "warm-up", "slow-down"):
         return (
             f"Looked at {slow} of {count} runs ({result.cutoff.kind}, cut at"
             f" {result.threshold:.4g})"
         )
-    return f"Slow are {whose}" + (
-        " (where a counter separates best)" if result.cutoff.kind == "searched" else ""
-    )
+    searched = " (where a counter separates best)" if result.cutoff.kind == "searched" else ""
+    return f"Slow are {runs}{searched}"
 
 
 def _factors(factors: pd.DataFrame) -> str:
     first = factors.iloc[0]
     text = (
-        f"They go with {first['factor']}, {first['direction']} in slow runs (median"
+        f"They are associated with {first['factor']}, {first['direction']} in slow runs (median"
         f" {first['slow_median']:.4g} against {first['fast_median']:.4g}), first split in"
         f" {first['root_share']:.0%} of the bootstrapped trees"
     )
     if first["variance_share"] > 0:
         text += f", {first['variance_share']:.0%} of the variance"
-    return (
-        text
-        + _alike(first["members"])
-        + _rivals(factors)
-        + (
-            "; it drifts through the campaign, as anything else that drifts would fit"
-            if first["drifts"]
-            else ""
-        )
-    )
+    text += _group(first["members"]) + _rivals(factors)
+    if first["drifts"]:
+        text += "; it drifts through the campaign, and anything else that drifts would fit as well"
+    return text
 
 
-def _alike(members: tuple[str, ...]) -> str:
+def _group(members: tuple[str, ...]) -> str:
     others = list(members[1:])
     if not others:
         return ""
-    named = ", ".join(others[:MOST_NAMED]) + (
-        f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
-    )
+    named = ", ".join(others[:MOST_NAMED])
+    if len(others) > MOST_NAMED:
+        named += f" and {len(others) - MOST_NAMED} more"
     count = f" (these {len(members)} counters move together)" if len(members) > 2 else ""
     return f"; these runs can't tell it apart from {named}{count}"
 
@@ -97,7 +90,7 @@ def _rivals(factors: pd.DataFrame) -> str:
     return f"; other trees begin with {named}, so which comes first is not settled"
 
 
-def as_html(result) -> str:
+def as_html(result: "Explanation") -> str:
     """The summary, the first factors, the columns that were not searched."""
     parts = [f"<p>{html.escape(result.summary)}</p>"]
     if len(result.factors):

@@ -1,8 +1,8 @@
 """Performance classes: by hand, by thresholds, modes, tails, outliers, by time order, by quantiles,
 or by the automatic cutoff.
 
-Owns the names of the classes and which of them is looked at; the tests behind them live in `cutoff`
-and `order`.
+Owns the names of the classes and which of them is explained; the tests behind them are in `cutoff`
+and in `statistics.order`.
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,8 @@ from .cutoff import (
     thinned,
 )
 
-OUTLIERS_EXPECTED = (
-    0.05  # outliers that a sample of the bulk alone would have, on both sides together
-)
+# outliers that a sample of the bulk alone would have, on both sides together
+OUTLIERS_EXPECTED = 0.05
 QUANTILES = {"median": 2, "tertiles": 3, "quartiles": 4}
 
 
@@ -42,8 +41,7 @@ class Classes:
     labels
         Series of ordered categories, best class first, with the index of the values.
     marked
-        Bool Series: the class that is looked at (the slow runs; for a left tail or early runs,
-        those).
+        Bool Series: the class to explain (the slow runs; or the left tail, or the early runs).
     how
         The rule.
     bounds
@@ -69,7 +67,13 @@ class Classes:
         return f"<p><b>{repr(self)[8:-1]}.</b> {self.evidence}</p>"
 
     def table(self, values: object) -> pd.DataFrame:
-        """Runs, share, median, least and largest value of each class."""
+        """Runs, share, median, least and largest value of each class.
+
+        Parameters
+        ----------
+        values
+            Those that were classified.
+        """
         grouped = pd.Series(np.asarray(values, dtype=float), self.labels.index).groupby(
             self.labels, observed=False
         )
@@ -109,34 +113,36 @@ def classify(
 
     Returns
     -------
-    Classes : one class only, with nothing marked, where the rule finds nothing; `evidence` says
-    why.
+    Classes; one class only, with nothing marked, if the rule finds nothing; `evidence` says why.
 
     Raises
     ------
     InputError
         Unknown rule, a threshold or run that is not there, a value that is not finite, two rules at
         once.
+
+    Notes
+    -----
+    The tests behind the rules: `find_cutoff` (Silverman 1981 for modes) and `time_order`.
+
+    Examples
+    --------
+    >>> classify([1.0, 1.1, 1.0, 1.9, 1.2], at=1.5)
+    Classes(thresholds: 4 fast, 1 slow)
     """
-    series = (
-        values
-        if isinstance(values, pd.Series)
-        else pd.Series(np.asarray(values, dtype=float).ravel())
-    )
-    numbers = series.to_numpy(float)
-    finite_sorted(numbers)
+    if isinstance(values, pd.Series):
+        series = values
+    else:
+        series = pd.Series(np.asarray(values, dtype=float).ravel())
+    finite_sorted(series.to_numpy(float))
     if at is not None and runs is not None:
-        raise InputError("both thresholds and a list of runs were given", fix="give one of the two")
+        raise InputError("both thresholds and a list of runs", fix="pass one of the two")
     if runs is not None:
         return _by_hand(series, runs)
     if at is not None:
-        return _ranges(
-            series,
-            np.unique(np.atleast_1d(np.asarray(at, dtype=float))),
-            "thresholds",
-            "The thresholds were given.",
-            higher_is_better,
-        )
+        bounds = np.unique(np.atleast_1d(np.asarray(at, dtype=float)))
+        evidence = "The thresholds were chosen by the user."
+        return _ranges(series, bounds, "thresholds", evidence, higher_is_better)
     if how not in RULES:
         raise InputError(f"there is no rule {how!r}", fix=f"choose from {', '.join(RULES)}")
     return RULES[how](series, how, higher_is_better, seed)
@@ -154,12 +160,12 @@ def _by_hand(series: pd.Series, runs: Iterable) -> Classes:
                 fix="name runs by the index of the values, or give a mask of as many booleans",
             )
         marked = series.index.isin(chosen)
-    return _two(
+    return _two_classes(
         series, marked, ("other", "slow"), "by hand", (), "The slow runs were chosen by hand."
     )
 
 
-def _two(
+def _two_classes(
     series: pd.Series,
     marked: np.ndarray,
     names: tuple[str, str],
@@ -170,12 +176,12 @@ def _two(
     """The marked runs and the others; `names` from best to worst, the marked class is the one that
     is not "other" or "typical".
     """
-    place = next(number for number, name in enumerate(names) if name not in ("other", "typical"))
+    place = 0 if names[1] in ("other", "typical") else 1
     codes = np.where(marked, place, 1 - place)
-    return _made(series, codes, names, marked, how, bounds, evidence)
+    return _classes(series, codes, names, marked, how, bounds, evidence)
 
 
-def _made(
+def _classes(
     series: pd.Series,
     codes: np.ndarray,
     names: tuple[str, ...],
@@ -196,8 +202,8 @@ def _made(
     )
 
 
-def _single(series: pd.Series, how: str, evidence: str) -> Classes:
-    return _made(
+def _one_class(series: pd.Series, how: str, evidence: str) -> Classes:
+    return _classes(
         series,
         np.zeros(len(series), int),
         ("one class",),
@@ -220,11 +226,11 @@ def _ranges(
     values = series.to_numpy(float)
     codes = np.searchsorted(bounds, values, side="right" if higher_is_better else "left")
     codes = len(bounds) - codes if higher_is_better else codes
-    names = names or _names(len(bounds) + 1)
-    return _made(series, codes, names, codes == len(bounds), how, bounds, evidence)
+    names = names or _range_names(len(bounds) + 1)
+    return _classes(series, codes, names, codes == len(bounds), how, bounds, evidence)
 
 
-def _names(count: int) -> tuple[str, ...]:
+def _range_names(count: int) -> tuple[str, ...]:
     if count <= 2:
         return ("fast", "slow")[-count:]
     middle = (
@@ -241,7 +247,7 @@ def _by_cutoff(series: pd.Series, how: str, higher_is_better: bool, seed: int) -
 def from_cutoff(series: pd.Series, cutoff: Cutoff) -> Classes:
     """The two classes of a cutoff, or the one."""
     if cutoff.value is None:
-        return _single(series, "cutoff", cutoff.evidence)
+        return _one_class(series, "cutoff", cutoff.evidence)
     return _ranges(
         series, np.array([cutoff.value]), cutoff.kind, cutoff.evidence, cutoff.higher_is_better
     )
@@ -249,19 +255,13 @@ def from_cutoff(series: pd.Series, cutoff: Cutoff) -> Classes:
 
 def _by_modes(series: pd.Series, how: str, higher_is_better: bool, seed: int) -> Classes:
     values, random = np.sort(series.to_numpy(float)), np.random.default_rng(seed)
-    cuts = _split(values, random)
+    cuts = sorted(_split(values, random))
     if not cuts:
-        return _single(series, how, "The density has one mode (Silverman's test).")
-    bounds, evidence = zip(*sorted(cuts))
-    names = tuple(f"mode {number}" for number in range(1, len(bounds) + 2))
-    return _ranges(
-        series,
-        np.array(bounds),
-        how,
-        f"{len(names)} modes. " + " ".join(evidence),
-        higher_is_better,
-        names,
-    )
+        return _one_class(series, how, "The density has one mode (Silverman's test).")
+    names = tuple(f"mode {number}" for number in range(1, len(cuts) + 2))
+    bounds = np.array([bound for bound, _ in cuts])
+    evidence = f"{len(names)} modes. " + " ".join(why for _, why in cuts)
+    return _ranges(series, bounds, how, evidence, higher_is_better, names)
 
 
 def _split(values: np.ndarray, random: np.random.Generator) -> list[tuple[float, str]]:
@@ -269,7 +269,7 @@ def _split(values: np.ndarray, random: np.random.Generator) -> list[tuple[float,
     if values.size < FEWEST_VALUES or iqr(values) == 0:
         return []
     cutoff, _ = find_modes(thinned(values), random)
-    if cutoff is None:
+    if cutoff is None or cutoff.value is None:
         return []
     below, above = values[values <= cutoff.value], values[values > cutoff.value]
     return [
@@ -284,38 +284,34 @@ def _by_tail(series: pd.Series, how: str, higher_is_better: bool, seed: int) -> 
     sign = -1 if how == "left tail" else 1
     values = np.sort(sign * series.to_numpy(float))
     if values.size < FEWEST_VALUES or iqr(values) == 0:
-        return _single(series, how, f"{values.size} runs, too few or too equal to have a tail.")
+        return _one_class(series, how, f"{values.size} runs, too few or too equal to have a tail.")
     cutoff, why_not = find_tail(thinned(values), np.random.default_rng(seed))
-    if cutoff is None:
-        return _single(series, how, why_not.replace("right tail", how))
+    if cutoff is None or cutoff.value is None:
+        return _one_class(series, how, why_not.replace("right tail", how))
     marked = sign * series.to_numpy(float) > cutoff.value
     slow_side = (sign < 0) == higher_is_better
     names = ("typical", "slow tail") if slow_side else ("fast tail", "typical")
-    return _two(
-        series,
-        marked,
-        names,
-        how,
-        (sign * cutoff.value,),
-        cutoff.evidence.replace("right tail", how),
-    )
+    evidence = cutoff.evidence.replace("right tail", how)
+    return _two_classes(series, marked, names, how, (sign * cutoff.value,), evidence)
 
 
 def _by_outliers(series: pd.Series, how: str, higher_is_better: bool, seed: int) -> Classes:
     values = series.to_numpy(float)
     if values.size < FEWEST_VALUES or iqr(np.sort(values)) == 0:
-        return _single(series, how, f"{values.size} runs, too few or too equal to have outliers.")
+        return _one_class(
+            series, how, f"{values.size} runs, too few or too equal to have outliers."
+        )
     limit = float(norm.isf(OUTLIERS_EXPECTED / 2 / values.size))
     high, low = (_beyond(sign * values, limit) for sign in (1, -1))
     slow, fast = (low, high) if higher_is_better else (high, low)
     if not (slow | fast).any():
-        return _single(series, how, f"No run lies beyond {limit:.1f} sd of the bulk.")
+        return _one_class(series, how, f"No run lies beyond {limit:.1f} sd of the bulk.")
     codes = 1 + slow.astype(int) - fast
     evidence = (
         f"{slow.sum()} slow and {fast.sum()} fast runs lie beyond {limit:.1f} sd of the bulk;"
         f" {OUTLIERS_EXPECTED:g} would by chance."
     )
-    return _made(
+    return _classes(
         series, codes, ("fast outlier", "typical", "slow outlier"), slow | fast, how, (), evidence
     )
 
@@ -332,10 +328,10 @@ def _by_time(series: pd.Series, how: str, higher_is_better: bool, seed: int) -> 
     places = np.arange(len(series))
     at = _boundary(found, how)
     if at is None:
-        return _single(series, how, f"No {how}. {found.evidence}")
+        return _one_class(series, how, f"No {how}. {found.evidence}")
     marked = places < at if how == "warm-up" else places >= at
     name = "early" if how == "warm-up" else "late"
-    return _two(series, marked, ("other", name), how, (), found.evidence)
+    return _two_classes(series, marked, ("other", name), how, (), found.evidence)
 
 
 def _boundary(found: TimeOrder, how: str) -> int | None:
@@ -348,19 +344,14 @@ def _boundary(found: TimeOrder, how: str) -> int | None:
 def _by_quantiles(series: pd.Series, how: str, higher_is_better: bool, seed: int) -> Classes:
     parts = QUANTILES[how]
     if len(series) < parts * SMALLEST_CLASS:
-        return _single(
+        return _one_class(
             series,
             how,
             f"Only {len(series)} runs: at least {parts * SMALLEST_CLASS} are needed for {how}.",
         )
     bounds = np.unique(np.quantile(series.to_numpy(float), np.arange(1, parts) / parts))
-    return _ranges(
-        series,
-        bounds,
-        how,
-        f"Cut at the {how}: these classes are always there, whatever the data.",
-        higher_is_better,
-    )
+    evidence = f"Cut at the {how}: these classes are always there, whatever the data."
+    return _ranges(series, bounds, how, evidence, higher_is_better)
 
 
 RULES = {

@@ -50,11 +50,11 @@ class Cutoff:
         Runs with `values > value` are slow (`values < value` where higher is better), in the unit
         of the values; None means one class.
     kind
-        "modes", "tail" or "one class"; "given" for a cutoff of one's own.
+        "modes", "tail" or "one class"; "given" for a value that the user chose.
     share_slow
         Share of the runs beyond the cutoff, 0 for one class.
     evidence
-        a sentence with the numbers that decided.
+        A sentence with the numbers that decided.
     numbers
         The same numbers, by name.
     higher_is_better
@@ -81,10 +81,10 @@ class Cutoff:
 
     def slow(self, values: object) -> np.ndarray:
         """Which values lie beyond the cutoff, on the worse side (all False for one class)."""
-        values = np.asarray(values, dtype=float)
+        numbers = np.asarray(values, dtype=float)
         if self.value is None:
-            return np.zeros(values.shape, bool)
-        return values < self.value if self.higher_is_better else values > self.value
+            return np.zeros(numbers.shape, bool)
+        return numbers < self.value if self.higher_is_better else numbers > self.value
 
 
 def find_cutoff(values: object, seed: int = 0, higher_is_better: bool = False) -> Cutoff:
@@ -101,41 +101,42 @@ def find_cutoff(values: object, seed: int = 0, higher_is_better: bool = False) -
 
     Returns
     -------
-    Cutoff : of kind "modes" if the sample has two modes (the cutoff is the deepest point of the
-    valley), of kind "tail" if
-        the worse end is heavier than the bulk foretells, else "one class".
+    Cutoff of kind "modes" if the sample has two modes (the cutoff is the deepest point of the
+    valley), of kind "tail" if the worse end is heavier than that of the bulk, else "one class".
 
     Raises
     ------
     InputError
-        a value is not a finite number.
+        A value is not a finite number.
 
     Notes
     -----
-    Modes: Silverman's test (Using kernel density estimates to investigate multimodality, 1981): the
-    smallest kernel width that leaves one mode, against samples drawn from that very density; only
-    modes with a share of the runs count. It asks nothing of the shape, so that a skewed sample is
-    not taken for two. Tail: a shifted lognormal (Tukey's g-distribution) is read off the quantiles
-    of the bulk, which a tail of up to 15 % does not reach; the excess above it is held against
-    samples of that distribution, and the cutoff is where at most a tenth of the runs above it is
-    the bulk's (Benjamini and Hochberg 1995).
+    Modes: Silverman's test (Using kernel density estimates to investigate multimodality, 1981). The
+    smallest kernel width that leaves one mode is compared with samples drawn from that density.
+    Only modes with a share of the runs count. The test assumes no shape, so a skewed sample is not
+    taken for two modes.
+
+    Tail: a shifted lognormal (Tukey's g-distribution) is fitted to quantiles of the bulk, which a
+    tail of up to 15 % does not reach. The excess above it is compared with samples of that
+    distribution. At most a tenth of the runs above the cutoff belong to the bulk (Benjamini and
+    Hochberg 1995).
     """
-    values = finite_sorted(values)
+    ordered = finite_sorted(values)
     if higher_is_better:
-        return _mirrored(find_cutoff(-values, seed))
+        return _mirrored(find_cutoff(-ordered, seed))
     random = np.random.default_rng(seed)
-    if values.size < FEWEST_VALUES:
+    if ordered.size < FEWEST_VALUES:
         return _one_class(
-            f"Only {values.size} runs: at least {FEWEST_VALUES} are needed to tell two classes"
+            f"Only {ordered.size} runs: at least {FEWEST_VALUES} are needed to tell two classes"
             " apart."
         )
-    if iqr(values) == 0:
+    if iqr(ordered) == 0:
         return _one_class("More than half of the runs took exactly the same time.")
-    sample = thinned(values)
+    sample = thinned(ordered)
     modes, why_not_modes = find_modes(sample, random)
     tail, why_not_tail = (None, "") if modes else find_tail(sample, random)
     found = modes or tail or _one_class(f"{why_not_modes} {why_not_tail}")
-    return replace(found, share_slow=float(found.slow(values).mean()))
+    return replace(found, share_slow=float(found.slow(ordered).mean()))
 
 
 def _mirrored(found: Cutoff) -> Cutoff:
@@ -156,7 +157,7 @@ def finite_sorted(values: object) -> np.ndarray:
         raise InputError(
             "a run time is missing or infinite",
             where=f"position {bad[0]}",
-            fix="keep the runs whose status is 'ok'",
+            fix="use only the runs whose status is 'ok'",
         )
     return np.sort(array)
 
@@ -274,9 +275,8 @@ def _one_mode_p_value(
     size = int(counts.sum())
     positions = np.repeat(np.arange(GRID), counts.astype(int)).astype(float)
     mean, spread = positions.mean(), positions.std()
-    shrink = spread / np.hypot(
-        spread, critical
-    )  # keeps the variance of the sample, as Silverman does
+    # the variance of the sample stays, as in Silverman's paper
+    shrink = spread / np.hypot(spread, critical)
     drawn = random.choice(positions, (REPEATS, size)) + random.normal(0, critical, (REPEATS, size))
     bins = np.clip(mean + shrink * (drawn - mean), 0, GRID - 1).astype(int)
     samples = (np.bincount(row, minlength=GRID).astype(float) for row in bins)
@@ -307,16 +307,8 @@ def find_tail(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff |
         return None, f"No right tail ({text}{few})."
     value = (values[-slow] + values[-slow - 1]) / 2
     numbers = {"p_value": p_value, "skewness": skewness, "bulk_sd_at_cutoff": float(scores[-slow])}
-    return (
-        Cutoff(
-            float(value),
-            "tail",
-            0.0,
-            f"A right tail ({text}, from {scores[-slow]:.1f} sd of the bulk on).",
-            numbers,
-        ),
-        "",
-    )
+    evidence = f"A right tail ({text}, from {scores[-slow]:.1f} sd of the bulk on)."
+    return Cutoff(float(value), "tail", 0.0, evidence, numbers), ""
 
 
 def bulk_scores(values: np.ndarray) -> tuple[np.ndarray, float]:

@@ -1,12 +1,13 @@
-"""Which counters go with the slow runs: one call that answers with a factor, or says that there is
+"""Which counters are associated with the slow runs: one call that answers with a factor, or with
 none.
 
-Owns the explanation; the choice of columns, the search with its null, and the tree live next door,
-its words in `_words`.
+Owns the explanation. The choice of columns is in `screening`, the search with its null in `search`,
+the tree in `tree`, the words in `_words`.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,13 +17,13 @@ from ..outcomes import outcome_of
 from ..statistics.intervals import column_intervals
 from ..statistics.order import TimeOrder, positions, standard_ranks, time_order
 from . import tree as trees
-from ._words import RIVAL, as_html, in_words
+from ._words import RIVAL, as_html, summary_of
 from .classes import Classes
 from .cutoff import FEWEST_VALUES, Cutoff, find_cutoff
 from .screening import Consequences, Screen
-from .search import Null, Pass, Search, default_workers, null
+from .search import Null, Search, SearchResult, default_workers, null_distribution
 
-# of the whole search: campaigns are searched often, so one false story in a hundred, not in twenty
+# of the whole search: campaigns are searched often, so one false find in a hundred, not in twenty
 SIGNIFICANCE = 0.01
 PERMUTATIONS = 200
 FEWEST_SLOW = 4  # slow runs, and fast ones
@@ -58,16 +59,16 @@ class Explanation:
         Of the whole search, by shuffled outcomes; NaN if there was nothing to search, or no null
         was asked for.
     factors
-        DataFrame, a row a group of counters that move together, ranked (index = rank): groups that
-        separate on their own first, then by importance; of rivals for the first split, the one that
-        explains more of the outcome's variance first; empty if nothing was found: factor (the most
-        central member), members (all of them), importance (what the balanced accuracy on unseen
-        runs loses when the factor's values are shuffled, mean over bootstrapped trees) with its 95
-        % interval low and high, root_share (share of these trees that split on it first), direction
-        ("higher" or "lower" in slow runs), slow_median, fast_median, separation (chance that a slow
-        run has the larger value), variance_share (of the outcome, on unseen runs, overlaps divided;
-        NaN for groups that do not count as factors), drifts (it follows the position in the
-        campaign), p_value (of the group alone, corrected for the number of columns).
+        DataFrame, a row a group of counters that move together; empty if nothing was found. Index
+        rank: first groups that separate on their own, then by importance. Rivals for the first
+        split are ordered by the share of the outcome's variance that they explain.
+        Columns: factor (the most central member); members (all of them); importance (the loss of
+        balanced accuracy on unseen runs when the factor is shuffled, mean over bootstrapped trees)
+        with its 95 % interval low and high; root_share (of these trees, those that split on it
+        first); direction ("higher" or "lower" in slow runs); slow_median, fast_median; separation
+        (chance that a slow run has the larger value); variance_share (of the outcome, on unseen
+        runs, overlaps divided; NaN for groups that are no factors); drifts (it follows the position
+        in the campaign); p_value (of the group alone, corrected for the number of columns).
     tree
         Fitted `DecisionTreeClassifier` of depth at most 3 on the leaders of all groups, None if
         nothing was found.
@@ -87,8 +88,7 @@ class Explanation:
     outcome
         Name of the column explained.
     order
-        What the order of the runs has to do with the outcome; where it matters, the shuffles kept
-        blocks of neighbours together.
+        Whether the order of the runs matters; if so, the shuffles moved blocks of neighbours.
     higher_is_better
         The slow runs are those with the low values.
     summary
@@ -143,37 +143,36 @@ def explain(
     Parameters
     ----------
     runs
-        Runs table, a row a run; rows whose `status` is not "ok" are passed over.
+        Runs table, a row a run; rows whose `status` is not "ok" are excluded.
     outcome
-        Column to explain; positive, if counters are given as totals and rates. None: what its
-        program is judged by (`outcomes.outcome_of`), with unit and direction.
+        Column to explain; positive, if counters are given as totals and rates. None: the column
+        that the program is judged by (`outcomes.outcome_of`), with unit and direction.
     cutoff
-        Value beyond which a run is slow, a Cutoff, or Classes (whose marked runs are explained);
-        "search": the value at which some counter separates best (the null searches it anew each
-        time); None: `find_cutoff`. If there is one class only, the slowest quarter is taken, and
+        Value beyond which a run is slow, a Cutoff, or Classes, whose marked runs are explained.
+        "search": the value at which some counter separates best; the null searches it anew each
+        time. None: `find_cutoff`; if it finds one class only, the slowest quarter is explained, and
         the summary says so.
     exclude
         Columns that may not explain.
     seed
         Of folds, shuffles and bootstraps; the same runs and seed give the same explanation.
     permutations
-        Shuffled outcomes of the tree's null (five times as many of the single columns'); at least
-        200 for a p-value of 0.01. 0: no null and no intervals, for looking around: nothing is
-        claimed then.
+        Shuffled outcomes of the tree's null, at least 200 for a p-value of 0.01. The null of single
+        columns has five times as many. 0: neither null nor intervals, and nothing is claimed.
     higher_is_better
         The outcome is a throughput or the like; None: as the table says.
     consequences
         What is known of columns, by name: True or a reason (grows with the run time), False (does
         not).
     order
-        Column that tells the order of measuring; None: start times or run numbers, else the rows as
-        they stand.
+        Column that tells the order of measuring; None: start times or run numbers, else the order
+        of the rows.
     workers
         Threads; None: the CPUs of this process, at most four. The result does not depend on it.
 
     Returns
     -------
-    Explanation : `found` is False if nothing separates the slow runs, and that is a normal answer.
+    Explanation; `found` is False if nothing separates the slow runs, which is a normal answer.
 
     Raises
     ------
@@ -182,44 +181,59 @@ def explain(
 
     Notes
     -----
-    A decision tree as in Frachtenberg (VGO, 2026), with what a search needs so as not to find a
-    story in noise: accuracy on unseen runs, a null for the whole search (choice of columns and
-    cutoff included), consequences kept out, correlated counters kept together. If the order of the
-    runs matters, single runs can't be exchanged, and the null moves whole stretches of them. What
-    goes with slow runs need not cause them; only an intervention shows that.
+    A decision tree as in Frachtenberg (VGO, 2026), with four guards against false finds: accuracy
+    on unseen runs; a null for the whole search, with its choice of columns and cutoff; consequences
+    of a longer run excluded; correlated counters in one group. If the order of the runs matters,
+    the null moves whole stretches of runs. What is associated with slow runs need not cause them;
+    only an intervention shows that.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(1)
+    >>> faults = np.where(np.arange(60) % 4 == 0, 900, 100) + random.integers(0, 50, 60)
+    >>> seconds = 1 + faults / 1000 + random.normal(0, 0.01, 60)
+    >>> runs = pd.DataFrame({"seconds": seconds, "page_faults": faults})
+    >>> explain(runs, permutations=200, seed=1)
+    Explanation(page_faults, p = 0.002, 15 of 60 runs slow)
     """
     judged = outcome_of(runs, outcome)
-    outcome = judged.name
-    higher_is_better = judged.higher_is_better if higher_is_better is None else higher_is_better
-    runs, values = _finished(runs, outcome)
-    used, labels, threshold = _labels(runs, values, cutoff, seed, higher_is_better)
+    higher = judged.higher_is_better if higher_is_better is None else higher_is_better
+    runs, values = _finished(runs, judged.name)
+    used, labels, threshold = _labels(runs, values, cutoff, seed, higher)
     in_order = positions(runs, order)
-    screen = Screen(runs.iloc[in_order], outcome, tuple(exclude), consequences, higher_is_better)
-    reasons = screen.reasons()
-    excluded = {name: reasons[name] for name in screen.numeric if name in reasons}
-    blank = Explanation(
-        False,
-        float("nan"),
-        pd.DataFrame(columns=FACTOR_COLUMNS),
-        None,
-        [],
-        float("nan"),
-        (float("nan"), float("nan")),
-        labels,
-        used,
-        threshold,
-        excluded,
-        outcome,
-        _order(values[in_order], labels.to_numpy()[in_order], seed, higher_is_better),
-        higher_is_better,
+    slow = labels.to_numpy()[in_order]
+    screen = Screen(runs.iloc[in_order], judged.name, tuple(exclude), consequences, higher)
+    start = _nothing_found(
+        labels=labels,
+        cutoff=used,
+        threshold=threshold,
+        excluded=screen.excluded(),
+        outcome=judged.name,
+        order=_time_order(values[in_order], slow, seed, higher),
+        higher_is_better=higher,
         unit=judged.unit,
     )
-    obstacle = _obstacle(labels, screen.kept().size)
+    obstacle = _obstacle(labels, screen.usable().size)
     if obstacle:
-        return replace(blank, summary=obstacle)
-    search = Search(screen, None if _to_be_searched(used) else labels.to_numpy()[in_order])
-    result = _search(blank, search, in_order, seed, permutations, workers or default_workers())
-    return replace(result, summary=in_words(result, permutations))
+        return replace(start, summary=obstacle)
+    search = Search(screen, None if _to_be_searched(used) else slow)
+    result = _search(start, search, in_order, seed, permutations, workers or default_workers())
+    return replace(result, summary=summary_of(result, permutations))
+
+
+def _nothing_found(**known: Any) -> Explanation:
+    """An explanation before the search."""
+    nan = float("nan")
+    return Explanation(
+        found=False,
+        p_value=nan,
+        factors=pd.DataFrame(columns=FACTOR_COLUMNS),
+        tree=None,
+        features=[],
+        accuracy=nan,
+        accuracy_interval=(nan, nan),
+        **known,
+    )
 
 
 def _finished(runs: pd.DataFrame, outcome: str) -> tuple[pd.DataFrame, np.ndarray]:
@@ -238,13 +252,17 @@ def _finished(runs: pd.DataFrame, outcome: str) -> tuple[pd.DataFrame, np.ndarra
         raise InputError(
             "a value is missing or infinite",
             where=f"{outcome}, row {runs.index[~np.isfinite(values)][0]}",
-            fix="keep the runs whose status is 'ok'",
+            fix="use only the runs whose status is 'ok'",
         )
     return runs, values
 
 
 def _labels(
-    runs: pd.DataFrame, values: np.ndarray, cutoff: object, seed: int, higher_is_better: bool
+    runs: pd.DataFrame,
+    values: np.ndarray,
+    cutoff: float | str | Cutoff | Classes | None,
+    seed: int,
+    higher_is_better: bool,
 ) -> tuple[Cutoff, pd.Series, float]:
     """The cutoff, which runs are slow, and the threshold used."""
     if isinstance(cutoff, Classes):
@@ -266,17 +284,9 @@ def _of_classes(
         )
     slow = classes.marked.reindex(runs.index).rename("slow")
     bound = classes.bounds[0] if len(classes.bounds) == 1 else float("nan")
-    return (
-        Cutoff(
-            bound,
-            classes.how,
-            float(slow.mean()),
-            classes.evidence,
-            higher_is_better=higher_is_better,
-        ),
-        slow,
-        bound,
-    )
+    share = float(slow.mean())
+    cutoff = Cutoff(bound, classes.how, share, classes.evidence, higher_is_better=higher_is_better)
+    return cutoff, slow, bound
 
 
 def _as_cutoff(
@@ -287,13 +297,8 @@ def _as_cutoff(
     if isinstance(cutoff, Cutoff):
         return cutoff
     if cutoff == "search":
-        return Cutoff(
-            None,
-            "searched",
-            0.0,
-            "The counters place the cutoff.",
-            higher_is_better=higher_is_better,
-        )
+        evidence = "The counters place the cutoff."
+        return Cutoff(None, "searched", 0.0, evidence, higher_is_better=higher_is_better)
     if isinstance(cutoff, str):
         raise InputError(
             f"{cutoff!r} is no cutoff", fix="give a value, a Cutoff, Classes or 'search'"
@@ -303,7 +308,7 @@ def _as_cutoff(
         float(cutoff),
         "given",
         float(np.mean(slow)),
-        "The cutoff was given.",
+        "The cutoff was chosen by the user.",
         higher_is_better=higher_is_better,
     )
 
@@ -312,8 +317,10 @@ def _to_be_searched(cutoff: Cutoff) -> bool:
     return cutoff.kind == "searched" and cutoff.value is None
 
 
-def _order(values: np.ndarray, slow: np.ndarray, seed: int, higher_is_better: bool) -> TimeOrder:
-    """The order of the outcomes, or of the labels alone: a few slow runs in a row hardly show among
+def _time_order(
+    values: np.ndarray, slow: np.ndarray, seed: int, higher_is_better: bool
+) -> TimeOrder:
+    """The time order of the outcomes, or of the labels: a few slow runs in a row hardly show among
     all ranks.
     """
     of_values = time_order(values, seed, higher_is_better)
@@ -322,14 +329,12 @@ def _order(values: np.ndarray, slow: np.ndarray, seed: int, higher_is_better: bo
 
 
 def _worst_quarter(values: np.ndarray, higher_is_better: bool) -> float:
-    return (
-        float(np.percentile(values, 25 if higher_is_better else 75))
-        if values.size
-        else float("nan")
-    )
+    if not values.size:
+        return float("nan")
+    return float(np.percentile(values, 25 if higher_is_better else 75))
 
 
-def _obstacle(labels: pd.Series, kept: int) -> str | None:
+def _obstacle(labels: pd.Series, columns: int) -> str | None:
     """Why there is nothing to search, or None."""
     slow, fast = int(labels.sum()), int((~labels).sum())
     if len(labels) < FEWEST_VALUES:
@@ -339,113 +344,120 @@ def _obstacle(labels: pd.Series, kept: int) -> str | None:
             f"Too few runs in a class: {slow} slow, {fast} others; at least {FEWEST_SLOW} of each"
             " are needed."
         )
-    if not kept:
+    if not columns:
         return "No column is left that could explain anything; `excluded` has the reasons."
     return None
 
 
 def _search(
-    blank: Explanation,
+    start: Explanation,
     search: Search,
     in_order: np.ndarray,
     seed: int,
     permutations: int,
     workers: int,
 ) -> Explanation:
+    random = np.random.default_rng(seed)
     seen = search.run()
-    groups = search.groups(seen.kept)
+    groups = search.groups(seen.columns)
     leaders = [group[0] for group in groups]
-    values, random = search.values[:, leaders], np.random.default_rng(seed)
+    values = search.values[:, leaders]
     predicted = trees.cross_validated(values, seen.slow, random)
     accuracy = trees.balanced_accuracy(seen.slow, predicted)
     result = replace(
-        _relabelled(blank, search, seen, in_order),
+        _with_searched_cutoff(start, search, seen, in_order),
         accuracy=accuracy,
         features=[search.screen.columns.columns[place] for place in leaders],
         accuracy_interval=trees.accuracy_interval(seen.slow, predicted, random),
     )
-    held = (
-        null(search, accuracy, blank.order.block, permutations, SIGNIFICANCE, seed, workers)
-        if permutations
-        else None
-    )
-    result = replace(
-        result,
-        p_value=held.p_value if held else float("nan"),
-        found=held is not None and held.p_value <= SIGNIFICANCE,
-    )
-    if held is not None and not result.found:
-        return result
-    return replace(
-        result,
-        tree=trees.fit(values, seen.slow),
-        factors=_rank(search, seen, groups, held, seed, workers),
-    )
+    null: Null | None = None
+    if permutations:
+        block = start.order.block if start.order else 1
+        null = null_distribution(search, accuracy, block, permutations, SIGNIFICANCE, seed, workers)
+        found = null.p_value <= SIGNIFICANCE
+        result = replace(result, p_value=null.p_value, found=found)
+        if not found:
+            return result
+    factors = _rank(search, seen, groups, null, seed, workers)
+    return replace(result, tree=trees.fit(values, seen.slow), factors=factors)
 
 
-def _relabelled(
-    blank: Explanation, search: Search, seen: Pass, in_order: np.ndarray
+def _with_searched_cutoff(
+    start: Explanation, search: Search, seen: SearchResult, in_order: np.ndarray
 ) -> Explanation:
     """With the labels and the threshold of a cutoff that was searched for."""
-    if not _to_be_searched(blank.cutoff):
-        return blank
+    if not _to_be_searched(start.cutoff):
+        return start
     slow = np.empty(len(in_order), bool)
     slow[in_order] = seen.slow
     times = search.screen.times
     edges = np.array([times[~seen.slow].max(), times[seen.slow].min()])
-    edges = np.sort(
-        1 / edges
-        if blank.higher_is_better and times.min() > 0
-        else -edges
-        if blank.higher_is_better
-        else edges
-    )
-    value = float(edges.mean())
-    used = replace(blank.cutoff, value=value, share_slow=float(slow.mean()))
+    if start.higher_is_better:
+        edges = 1 / edges if times.min() > 0 else -edges
+    value = float(np.sort(edges).mean())
     return replace(
-        blank, labels=pd.Series(slow, blank.labels.index, name="slow"), cutoff=used, threshold=value
+        start,
+        labels=pd.Series(slow, start.labels.index, name="slow"),
+        cutoff=replace(start.cutoff, value=value, share_slow=float(slow.mean())),
+        threshold=value,
     )
 
 
 def _rank(
-    search: Search, seen: Pass, groups: list[np.ndarray], held: Null | None, seed: int, workers: int
+    search: Search,
+    seen: SearchResult,
+    groups: list[np.ndarray],
+    null: Null | None,
+    seed: int,
+    workers: int,
 ) -> pd.DataFrame:
+    table = _group_table(search, seen, groups, null, seed, workers)
+    ranked = table.sort_values(["counts", "importance", "strength"], ascending=False, kind="stable")
+    chosen = ranked.index[ranked["counts"]][:MOST_SHARED] if null else ranked.index[:0]
+    if len(chosen):
+        leaders = [groups[place][0] for place in chosen]
+        ranked.loc[chosen, "variance_share"] = trees.variance_shares(
+            search.values[:, leaders], search.screen.times, seed
+        )
+    ranked = _order_rivals(ranked)
+    return ranked.set_axis(pd.RangeIndex(1, len(ranked) + 1, name="rank"))[FACTOR_COLUMNS]
+
+
+def _group_table(
+    search: Search,
+    seen: SearchResult,
+    groups: list[np.ndarray],
+    null: Null | None,
+    seed: int,
+    workers: int,
+) -> pd.DataFrame:
+    """The groups before they are ranked; also counts (as a factor of its own) and strength."""
     leaders, slow = [group[0] for group in groups], seen.slow
     values, names = search.values[:, leaders].astype(float), search.screen.columns.columns
-    number = {place: number for number, place in enumerate(seen.kept)}
+    number = {place: number for number, place in enumerate(seen.columns)}
     members = [[number[place] for place in group] for group in groups]
-    strongest = np.array([seen.strength[group].max() for group in members])
-    p_values = np.array([held.of_columns[group].min() for group in members]) if held else np.nan
     separation = trees.separations(values, slow)
-    position = (
-        np.abs(standard_ranks(np.arange(slow.size)) @ search.screen.ranks[:, leaders]) / slow.size
-    )
-    columns = {
+    ranks = search.screen.ranks[:, leaders]
+    drift = np.abs(standard_ranks(np.arange(slow.size)) @ ranks) / slow.size
+    p_values = [null.column_p_values[group].min() if null else np.nan for group in members]
+    table = {
         "factor": names[leaders],
         "members": [tuple(names[group]) for group in groups],
-        **_stability(search.values[:, leaders], slow, held is not None, seed, workers),
+        **_stability(search.values[:, leaders], slow, null is not None, seed, workers),
         "direction": np.where(separation >= 0.5, "higher", "lower"),
         "slow_median": np.median(values[slow], axis=0),
         "fast_median": np.median(values[~slow], axis=0),
         "separation": separation,
         "variance_share": np.nan,
-        "drifts": position >= DRIFTS,
+        "drifts": drift >= DRIFTS,
         "p_value": p_values,
+        "counts": np.array(p_values) <= FACTOR_LEVEL,
+        "strength": [seen.strength[group].max() for group in members],
     }
-    table = pd.DataFrame(columns).assign(
-        counts=lambda table: table["p_value"] <= FACTOR_LEVEL, strength=strongest
-    )
-    ranked = table.sort_values(["counts", "importance", "strength"], ascending=False, kind="stable")
-    chosen = ranked.index[ranked["counts"]][:MOST_SHARED] if held else ranked.index[:0]
-    if len(chosen):
-        ranked.loc[chosen, "variance_share"] = trees.variance_shares(
-            search.values[:, leaders][:, chosen], search.screen.times, seed
-        )
-    ranked = _settled(ranked)
-    return ranked.set_axis(pd.RangeIndex(1, len(ranked) + 1, name="rank"))[FACTOR_COLUMNS]
+    return pd.DataFrame(table)
 
 
-def _settled(ranked: pd.DataFrame) -> pd.DataFrame:
+def _order_rivals(ranked: pd.DataFrame) -> pd.DataFrame:
     """Groups that separate the classes equally well, in the order of what they explain of the
     outcome itself: the labels can't tell them apart.
     """
@@ -457,19 +469,15 @@ def _settled(ranked: pd.DataFrame) -> pd.DataFrame:
 
 
 def _stability(
-    values: np.ndarray, slow: np.ndarray, bootstraps: bool, seed: int, workers: int
+    values: np.ndarray, slow: np.ndarray, resampled: bool, seed: int, workers: int
 ) -> dict[str, np.ndarray]:
-    """Importance with its interval and the share of first splits; without bootstraps, importance in
+    """Importance with its interval and the share of first splits; not resampled: the importance in
     the folds only.
     """
-    if not bootstraps:
+    if not resampled:
         blank = np.full(values.shape[1], np.nan)
-        return {
-            "importance": trees.fold_importance(values, slow, np.random.default_rng(seed)),
-            "low": blank,
-            "high": blank,
-            "root_share": blank,
-        }
+        importance = trees.fold_importance(values, slow, np.random.default_rng(seed))
+        return {"importance": importance, "low": blank, "high": blank, "root_share": blank}
     importances, roots = trees.bootstrap(values, slow, seed, workers)
     low, high = column_intervals(importances)
     shares = np.array([(roots == column).mean() for column in range(values.shape[1])])

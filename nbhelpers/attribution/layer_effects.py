@@ -15,7 +15,7 @@ class LayerEffect:
     changes
         One of the three tests says so.
     sentence
-        The same in words, with what can be ruled out.
+        The same in words, with the changes that are ruled out.
     comparison
         Without the layer against with it.
     """
@@ -38,7 +38,7 @@ def layer_effect(
     outcome: str | None = None,
     seed: int = 0,
 ) -> LayerEffect:
-    """Say in a sentence whether a metric layer changes the distribution of the runs.
+    """Test whether a metric layer changes the distribution of the runs.
 
     Parameters
     ----------
@@ -48,11 +48,13 @@ def layer_effect(
         Its name, for the sentence.
     outcome
         Column to compare; None: what the program is judged by.
+    seed
+        Of resamples and shuffles.
 
-    Notes
-    -----
-    That nothing was shown is no proof that nothing is there, so the interval of the mean says what
-    is ruled out.
+    Returns
+    -------
+    LayerEffect; the interval of the mean in its sentence is what is ruled out, since a difference
+    that is not shown may still be there.
     """
     result = compare(without, with_layer, outcome, seed)
     mean, cv = result.table.loc["mean"], result.table.loc["cv"]

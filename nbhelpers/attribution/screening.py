@@ -100,18 +100,20 @@ def candidate_columns(
     outcome
         Column of positive numbers; None: what the program is judged by.
     exclude
-        Further columns to leave out.
+        Further columns to exclude.
     consequences
-        What is known of columns: a name with True (a consequence of a longer run), a reason in
-        words (the same, said differently) or False (none, even if `CONSEQUENCES` lists it); or just
+        What is known of columns: a name with True (a consequence of a longer run), with a reason in
+        words (a consequence, too) or with False (none, even if `CONSEQUENCES` lists it). Or just
         the names of further consequences.
     higher_is_better
         The outcome falls as the run gets longer; None: as the table says.
 
     Returns
     -------
-    kept : DataFrame of floats, a row a run, missing values filled with the column's median.
-    excluded : reason for each numeric column left out.
+    columns
+        DataFrame of floats, a row a run; missing values are filled with the column's median.
+    excluded
+        Reason for each numeric column that is excluded.
 
     Raises
     ------
@@ -120,30 +122,31 @@ def candidate_columns(
 
     Notes
     -----
-    Two rules need no list of names. A column that follows the run time itself (correlation 0.98 and
-    proportional, or inversely so) is the run time in other units. And a longer run alone makes
-    totals rise (of work that goes on all the time) or rates fall (of work that is fixed: Pearson's
-    spurious correlation of ratios, 1897); so a counter that has both forms is searched in the one
-    that goes less with the run time, and not at all if its total rises while its rate falls.
+    Two rules need no list of names. First, a column that follows the run time itself (correlation
+    0.98 and proportional, or inversely so) is the run time in other units. Second, a longer run
+    alone makes totals of continuous work rise, or rates of fixed work fall (Pearson's spurious
+    correlation of ratios, 1897). So a counter that has both forms is searched in the one less
+    associated with the run time; and not at all if its total rises while its rate falls.
     """
     judged = outcome_of(runs, outcome)
     higher = judged.higher_is_better if higher_is_better is None else higher_is_better
     screen = Screen(runs, judged.name, tuple(exclude), consequences, higher)
-    reasons = screen.reasons()
-    return screen.columns.iloc[:, screen.kept()], {
-        name: reasons[name] for name in screen.numeric if name in reasons
-    }
+    return screen.columns.iloc[:, screen.usable()], screen.excluded()
 
 
 class Screen:
-    """The choice of columns, ready to be repeated for shuffled outcomes: what does not depend on
-    the outcome is worked out once.
+    """The choice of columns, ready to be repeated for shuffled outcomes.
+
+    What does not depend on the outcome is computed at the beginning.
 
     Attributes
     ----------
-    numeric : names of all columns of numbers.
-    columns : those that may explain some outcome, missing values filled with the median.
-    times : the outcome as a time, larger = longer.
+    numeric
+        Names of all columns of numbers.
+    columns
+        Those that may explain some outcome; missing values are filled with the median.
+    times
+        The outcome as a time: larger is longer.
     """
 
     def __init__(
@@ -159,15 +162,11 @@ class Screen:
         self.numeric = list(numbers.columns)
         self.times = Outcome(direction=DIRECTIONS[higher_is_better]).costs(runs[outcome])
         known = dict.fromkeys(reported(runs), REPORTED) | as_known(consequences)
-        self._never = {
-            name: reason
-            for name in numbers
-            if (
-                reason := excluded_by_name(name, exclude, known)
-                or _by_gaps(numbers[name])
-                or _by_spread(numbers[name].to_numpy())
-            )
-        }
+        self._never: dict[str, str] = {}
+        for name in numbers:
+            reason = excluded_by_name(name, exclude, known) or _unusable(numbers[name])
+            if reason:
+                self._never[name] = reason
         columns = numbers.drop(columns=list(self._never))
         self.columns = columns.fillna(columns.median())
         self._values = self.columns.to_numpy()
@@ -193,18 +192,16 @@ class Screen:
         )
         self._alone_totals = standard_ranks(self._values[:, self._alone] * self.times[:, None])
 
-    def reasons(self) -> dict[str, str]:
-        """Why columns are left out."""
-        found = {
-            name: why.format(
-                name=str(name).removesuffix(RATE), rate=str(name).removesuffix(RATE) + RATE
-            )
-            for name, code in zip(self.columns, self._verdicts(self.times))
-            if (why := REASONS[code])
-        }
-        return self._never | found
+    def excluded(self) -> dict[str, str]:
+        """Why columns are excluded, in the order of the table."""
+        reasons = dict(self._never)
+        for name, code in zip(self.columns, self._verdicts(self.times), strict=True):
+            total = str(name).removesuffix(RATE)
+            if REASONS[code]:
+                reasons[name] = REASONS[code].format(name=total, rate=total + RATE)
+        return {name: reasons[name] for name in self.numeric if name in reasons}
 
-    def kept(self, order: np.ndarray | None = None) -> np.ndarray:
+    def usable(self, order: np.ndarray | None = None) -> np.ndarray:
         """Places of the columns to search, if the outcomes stood in this order (default: as they
         are).
         """
@@ -213,7 +210,7 @@ class Screen:
         )
 
     def _verdicts(self, times: np.ndarray) -> np.ndarray:
-        """For each column the number of its reason (0: kept).
+        """For each column the number of its reason (0: usable).
 
         Strengths are rank correlations with the run time in standard errors: by ranks, because
         counts are small whole numbers (a count that is the same in nearly every run falls as a rate
@@ -226,9 +223,12 @@ class Screen:
         of_rate, of_total = strengths[self._rate], strengths[self._total]
         both = (of_rate < 0) & (of_total > 0)
         by_rate = ~both & (np.abs(of_rate) <= np.abs(of_total))
-        verdicts[self._total[by_rate]], verdicts[self._rate[~both & ~by_rate]] = 2, 3
-        verdicts[self._rate[both]] = verdicts[self._total[both]] = 1
-        falls, total_falls = strengths[self._alone] < -1, ranks @ self._alone_totals < -CLEAR
+        verdicts[self._total[by_rate]] = 2
+        verdicts[self._rate[~both & ~by_rate]] = 3
+        verdicts[self._rate[both]] = 1
+        verdicts[self._total[both]] = 1
+        falls = strengths[self._alone] < -1
+        total_falls = ranks @ self._alone_totals < -CLEAR
         verdicts[self._alone[falls & ~total_falls]] = 4
         verdicts[self._followers(times) & (verdicts == 0)] = 5
         return verdicts
@@ -237,12 +237,11 @@ class Screen:
         """Which columns are the run time in other units: in step with it, and of about the same
         relative spread.
         """
-        logs, plain = (
-            _relative(times[:, None], (times[:, None] > 0) & logged)[:, 0]
-            for logged in (True, False)
-        )
+        column = times[:, None]
+        logs = _relative(column, column > 0)[:, 0]
+        linear = _relative(column, np.zeros(column.shape, bool))[:, 0]
         followers = np.zeros(self._values.shape[1], bool)
-        for spread, chosen in ((logs, self._is_log), (plain, ~self._is_log)):
+        for spread, chosen in ((logs, self._is_log), (linear, ~self._is_log)):
             length, shared = spread @ spread, np.abs(spread @ self._relative)
             with np.errstate(divide="ignore", invalid="ignore"):
                 in_step = shared > IN_STEP * np.sqrt(length * self._lengths)
@@ -254,11 +253,9 @@ def as_known(consequences: Consequences) -> dict[str, bool | str]:
     """What is known of columns, by name."""
     if consequences is None:
         return {}
-    return (
-        dict(consequences)
-        if isinstance(consequences, Mapping)
-        else dict.fromkeys(consequences, True)
-    )
+    if isinstance(consequences, Mapping):
+        return dict(consequences)
+    return dict.fromkeys(consequences, True)
 
 
 def _numbers(runs: pd.DataFrame, outcome: str) -> pd.DataFrame:
@@ -286,25 +283,24 @@ def excluded_by_name(
     name = str(name)
     stem = name.removesuffix(RATE)
     if {name, stem, stem + RATE} & set(exclude):
-        return "left out on request"
+        return "excluded on request"
     if name in BOOKKEEPING:
         return "bookkeeping"
-    said = known.get(name, known.get(stem, stem in CONSEQUENCES))
-    if isinstance(said, str):
-        return f"a consequence: {said}"
-    return "a consequence: grows with the run time by definition" if said else None
+    consequence = known.get(name, known.get(stem, stem in CONSEQUENCES))
+    if isinstance(consequence, str):
+        return f"a consequence: {consequence}"
+    return "a consequence: grows with the run time by definition" if consequence else None
 
 
-def _by_gaps(column: pd.Series) -> str | None:
+def _unusable(column: pd.Series) -> str | None:
+    """Why the values of a column explain nothing."""
     missing = column.isna().mean()
-    return f"missing in {missing:.0%} of the runs" if missing > MOST_MISSING else None
-
-
-def _by_spread(column: np.ndarray) -> str | None:
-    values = column[np.isfinite(column)]
-    return (
-        None if values.size and np.ptp(values) > 1e-12 * np.abs(values).max() else "does not vary"
-    )
+    if missing > MOST_MISSING:
+        return f"missing in {missing:.0%} of the runs"
+    values = column.to_numpy()
+    values = values[np.isfinite(values)]
+    varies = values.size and np.ptp(values) > 1e-12 * np.abs(values).max()
+    return None if varies else "does not vary"
 
 
 def _relative(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
@@ -314,8 +310,9 @@ def _relative(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
     if not len(values):
         return values
     logs = np.log(np.where(positive, values, 1.0))
-    plain = values / np.where(mean := np.abs(values).mean(axis=0), mean, 1)
-    relative = np.where(positive, logs, plain)
+    means = np.abs(values).mean(axis=0)
+    linear = values / np.where(means, means, 1)
+    relative = np.where(positive, logs, linear)
     return relative - relative.mean(axis=0)
 
 
@@ -327,37 +324,40 @@ def correlated_groups(columns: pd.DataFrame) -> list[list[str]]:
     apart.
     """
     names = list(columns.columns)
-    return [
-        [names[member] for member in members]
-        for members in grouped(correlation_strength(columns.to_numpy()))
-    ]
+    groups = correlation_groups(correlation_strength(columns.to_numpy()))
+    return [[names[member] for member in members] for members in groups]
 
 
 def correlation_strength(values: np.ndarray) -> np.ndarray:
-    """How much alike columns are (k × k, 0 to 1): the larger of Pearson's and Spearman's
-    correlation, without sign.
-    """
+    """The larger of Pearson's and Spearman's correlation, without sign (k × k, 0 to 1)."""
     if values.shape[1] < 2:
         return np.ones((values.shape[1],) * 2)
     return np.maximum(_correlation(values), _correlation(standard_ranks(values)))
 
 
-def grouped(alike: np.ndarray) -> list[np.ndarray]:
-    """Groups of columns (places) of a matrix of correlation strengths, each led by its most central member, in
-    the order of their first members.
+def correlation_groups(strength: np.ndarray) -> list[np.ndarray]:
+    """Groups of columns (places), each led by its most central member.
+
+    Parameters
+    ----------
+    strength
+        Of `correlation_strength`.
+
+    Returns
+    -------
+    Arrays of places, in the order of their first members.
     """
-    if len(alike) < 2:
-        return [np.arange(1)] * len(alike)
-    distance = np.clip(1 - alike, 0, 1)
+    if len(strength) < 2:
+        return [np.arange(1)] * len(strength)
+    distance = np.clip(1 - strength, 0, 1)
     np.fill_diagonal(distance, 0)
-    labels = fcluster(
-        linkage(squareform(distance, checks=False), "average"), 1 - GROUP_CORRELATION, "distance"
-    )
-    groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-    groups = [
-        members[np.argsort(-alike[np.ix_(members, members)].sum(axis=1).round(9), kind="stable")]
-        for members in groups
-    ]
+    tree = linkage(squareform(distance, checks=False), "average")
+    labels = fcluster(tree, 1 - GROUP_CORRELATION, "distance")
+    groups = []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        central = strength[np.ix_(members, members)].sum(axis=1).round(9)
+        groups.append(members[np.argsort(-central, kind="stable")])
     return sorted(groups, key=lambda members: members.min())
 
 

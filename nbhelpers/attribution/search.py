@@ -1,5 +1,6 @@
-"""The whole search for counters that go with the slow runs, in a form that can be repeated on
-shuffled outcomes, and its p-value.
+"""The search for counters that are associated with the slow runs, and its p-value.
+
+The search can be repeated on shuffled outcomes.
 
 Owns what the null repeats: the choice of columns, the labels (or the search for a cutoff), the
 groups, the separation, the tree.
@@ -16,7 +17,7 @@ import numpy as np
 from ..progress import task
 from ..statistics.order import shuffles
 from . import tree as trees
-from .screening import Screen, correlation_strength, grouped
+from .screening import Screen, correlation_groups, correlation_strength
 
 ENOUGH = 10  # shuffles that did as well: the p-value is large, and known well enough
 BATCH = 8  # shuffles handed out at once; fixed, so that the number of workers changes nothing
@@ -27,12 +28,20 @@ LEAST_SHARE = 0.05  # of the runs on either side of a cutoff that is searched fo
 
 
 @dataclass(frozen=True, eq=False)
-class Pass:
-    """What one search saw: the columns kept (places), the labels, how clearly each column separates
-    them (standard errors).
+class SearchResult:
+    """What one search saw.
+
+    Attributes
+    ----------
+    columns
+        Places of the columns searched.
+    slow
+        Labels of the runs.
+    strength
+        How clearly each column separates them, in standard errors.
     """
 
-    kept: np.ndarray
+    columns: np.ndarray
     slow: np.ndarray
     strength: np.ndarray
 
@@ -50,39 +59,47 @@ class Search:
     """
 
     def __init__(self, screen: Screen, slow: np.ndarray | None):
-        self.screen, self._slow = screen, slow
+        self.screen = screen
         self.values = screen.columns.to_numpy(np.float32)
-        self._alike = correlation_strength(screen.columns.to_numpy())
+        self._slow = slow
+        self._correlations = correlation_strength(screen.columns.to_numpy())
 
-    def run(self, order: np.ndarray | None = None, windows: np.ndarray | None = None) -> Pass:
-        """Search, with the outcomes in this order (default: as they are); with windows, what counts
-        is the difference within each.
+    def run(
+        self, order: np.ndarray | None = None, windows: np.ndarray | None = None
+    ) -> SearchResult:
+        """Search once.
+
+        Parameters
+        ----------
+        order
+            Rearrangement of the outcomes; None: as they are.
+        windows
+            Window of each run; the difference within each window counts then.
         """
-        kept = self.screen.kept(order)
+        columns = self.screen.usable(order)
         times = self.screen.times if order is None else self.screen.times[order]
-        ranks = self.screen.ranks[:, kept]
+        ranks = self.screen.ranks[:, columns]
+        strength: np.ndarray | None
         if self._slow is None:
             slow, strength = _best_labels(times, ranks)
         else:
-            slow = self._slow if order is None else self._slow[order]
-            strength = (
-                None if windows is not None else _strengths(slow[None].astype(float), ranks)[0]
-            )
-        return Pass(
-            kept, slow, strength if windows is None else _strengths_within(slow, ranks, windows)
-        )
+            slow, strength = self._slow if order is None else self._slow[order], None
+        if windows is not None:
+            strength = _strengths_within(slow, ranks, windows)
+        elif strength is None:
+            strength = _strengths(slow[None].astype(float), ranks)[0]
+        return SearchResult(columns, slow, strength)
 
-    def groups(self, kept: np.ndarray) -> list[np.ndarray]:
+    def groups(self, columns: np.ndarray) -> list[np.ndarray]:
         """Places of the columns that move together, each group led by its most central member."""
-        return [kept[members] for members in grouped(self._alike[np.ix_(kept, kept)])]
+        groups = correlation_groups(self._correlations[np.ix_(columns, columns)])
+        return [columns[members] for members in groups]
 
-    def accuracy(self, seen: Pass, random: np.random.Generator) -> float:
-        """Balanced accuracy, on runs that it had not seen, of a tree of the leaders; 0.5 if no
-        column is left.
-        """
-        if not seen.kept.size:
+    def accuracy(self, seen: SearchResult, random: np.random.Generator) -> float:
+        """Balanced accuracy on unseen runs of a tree of the leaders; 0.5 if no column is left."""
+        if not seen.columns.size:
             return 0.5
-        leaders = [group[0] for group in self.groups(seen.kept)]
+        leaders = [group[0] for group in self.groups(seen.columns)]
         predicted = trees.cross_validated(self.values[:, leaders], seen.slow, random)
         return trees.balanced_accuracy(seen.slow, predicted)
 
@@ -90,10 +107,8 @@ class Search:
 def _strengths(labels: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     """Rank-sum statistics in standard errors, for each row of labels and column of standard ranks."""
     size, count = labels.shape[1], labels.sum(axis=1)
-    return (
-        np.abs(labels @ ranks)
-        / np.sqrt(np.maximum(count * (size - count) / max(size - 1, 1), 1e-12))[:, None]
-    )
+    variances = np.maximum(count * (size - count) / max(size - 1, 1), 1e-12)
+    return np.abs(labels @ ranks) / np.sqrt(variances)[:, None]
 
 
 def _strengths_within(slow: np.ndarray, ranks: np.ndarray, windows: np.ndarray) -> np.ndarray:
@@ -122,16 +137,22 @@ def _best_labels(times: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.n
 
 @dataclass(frozen=True, eq=False)
 class Null:
-    """The search held against shuffled outcomes: its p-value, and that of each kept column alone.
+    """A search compared with searches of shuffled outcomes.
 
-    The latter are corrected for the number of columns (Westfall and Young's maximum).
+    Attributes
+    ----------
+    p_value
+        Of the search.
+    column_p_values
+        Of each searched column alone, corrected for the number of columns (Westfall and Young's
+        maximum).
     """
 
     p_value: float
-    of_columns: np.ndarray
+    column_p_values: np.ndarray
 
 
-def null(
+def null_distribution(
     search: Search,
     accuracy: float,
     block: int,
@@ -142,44 +163,41 @@ def null(
 ) -> Null:
     """The p-value of a search: how often a search of shuffled outcomes sees as much.
 
-    Two statistics: how clearly the best column alone separates (five times as many shuffles: it is
-    cheap), and how well a tree predicts, which sees what only several columns together do. The
-    smaller p-value is doubled for the choice; the tree's null is left out where the first has
-    decided. The cutoff of `find_cutoff` depends on the outcomes and not on whose they are, so a
-    shuffle leaves it where it was. Either stops early once ten shuffles did as well (Besag and
-    Clifford 1991).
+    Two statistics: how clearly the best column alone separates (cheap, so five times as many
+    shuffles), and how well a tree predicts, which sees what only several columns together do. The
+    smaller p-value is doubled. The tree's null is skipped where the first has decided. The cutoff
+    of `find_cutoff` does not depend on the order of the outcomes, so a shuffle leaves it where it
+    was. Either stops early after ten shuffles that did as well (Besag and Clifford 1991).
 
-    Where the order of the runs matters (`block` above 1), single runs can't be exchanged. Then two
-    nulls must both be rejected: one moves blocks of runs, which keeps what neighbours have in
-    common; the other exchanges neighbours only (within a tenth of the campaign), which keeps a
-    drift that all share.
+    Where the order of the runs matters (`block` above 1), single runs can't be exchanged, and two
+    nulls must both be rejected. One moves blocks of runs, so that neighbours stay alike. The other
+    exchanges neighbours only, within a tenth of the campaign, so that a shared drift stays.
+
+    Parameters
+    ----------
+    search, accuracy
+        The search of the outcomes as they are, and the accuracy of its tree.
+    block
+        Runs that are moved together.
+    permutations
+        Shuffles of the tree's null.
+    level
+        p-value that decides.
+    seed
+        Of the shuffles.
+    workers
+        Threads; None: `default_workers`.
     """
+    null = _Shuffles(search, accuracy, permutations, level, seed, workers)
     size = len(search.screen.times)
-    moved = _held_against(
-        search,
-        accuracy,
-        shuffles(size, block, np.random.default_rng(seed)),
-        None,
-        permutations,
-        level,
-        seed,
-        workers,
-    )
+    moved = null.against(shuffles(size, block, np.random.default_rng(seed)))
     if block == 1 or moved.p_value > level:
         return moved
     windows = np.arange(size) // max(SHORTEST_WINDOW, -(-size // WINDOWS))
-    exchanged = _held_against(
-        search,
-        accuracy,
-        _exchanges(windows, np.random.default_rng(seed)),
-        windows,
-        permutations,
-        level,
-        seed,
-        workers,
-    )
+    exchanged = null.against(_exchanges(windows, np.random.default_rng(seed)), windows)
     return Null(
-        max(moved.p_value, exchanged.p_value), np.maximum(moved.of_columns, exchanged.of_columns)
+        max(moved.p_value, exchanged.p_value),
+        np.maximum(moved.column_p_values, exchanged.column_p_values),
     )
 
 
@@ -189,43 +207,42 @@ def _exchanges(windows: np.ndarray, random: np.random.Generator) -> Iterator[np.
         yield np.argsort(windows + random.random(windows.size))
 
 
-def _held_against(
-    search: Search,
-    accuracy: float,
-    orders: Iterator[np.ndarray],
-    windows: np.ndarray | None,
-    permutations: int,
-    level: float,
-    seed: int,
-    workers: int | None,
-) -> Null:
-    strength = search.run(windows=windows).strength
-    seen = strength.max(initial=0)
-    largest = _collect(
-        lambda order, _: search.run(order, windows).strength.max(initial=0),
-        orders,
-        5 * permutations,
-        seen,
-        seed,
-        1,
-    )
-    of_columns = ((largest[:, None] >= strength - 1e-9).sum(axis=0) + 1) / (largest.size + 1)
-    best = _share(largest, seen, 5 * permutations)
-    if 2 * best <= level:
-        return Null(2 * best, of_columns)
-    as_good = _collect(
-        lambda order, random: search.accuracy(search.run(order), random),
-        orders,
-        permutations,
-        accuracy,
-        seed + 1,
-        workers,
-    )
-    return Null(min(1.0, 2 * min(best, _share(as_good, accuracy, permutations))), of_columns)
+@dataclass(frozen=True, eq=False)
+class _Shuffles:
+    search: Search
+    accuracy: float
+    permutations: int
+    level: float
+    seed: int
+    workers: int | None
+
+    def against(self, orders: Iterator[np.ndarray], windows: np.ndarray | None = None) -> Null:
+        """The search compared with those of rearranged outcomes."""
+        strength = self.search.run(windows=windows).strength
+        strongest = strength.max(initial=0)
+
+        def strongest_of(order: np.ndarray, _: np.random.Generator) -> float:
+            return self.search.run(order, windows).strength.max(initial=0)
+
+        def accuracy_of(order: np.ndarray, random: np.random.Generator) -> float:
+            return self.search.accuracy(self.search.run(order), random)
+
+        count = 5 * self.permutations
+        largest = _collect(strongest_of, orders, count, strongest, self.seed, 1)
+        as_strong = (largest[:, None] >= strength - 1e-9).sum(axis=0)
+        column_p_values = (as_strong + 1) / (largest.size + 1)
+        best = _share(largest, strongest, count)
+        if 2 * best <= self.level:
+            return Null(2 * best, column_p_values)
+        accuracies = _collect(
+            accuracy_of, orders, self.permutations, self.accuracy, self.seed + 1, self.workers
+        )
+        smaller = min(best, _share(accuracies, self.accuracy, self.permutations))
+        return Null(min(1.0, 2 * smaller), column_p_values)
 
 
 def _collect(
-    statistic: Callable,
+    statistic: Callable[[np.ndarray, np.random.Generator], float],
     orders: Iterator[np.ndarray],
     count: int,
     seen: float,

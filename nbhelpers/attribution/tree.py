@@ -1,5 +1,4 @@
-"""The decision tree behind an explanation: its accuracy, importance and stability on runs that it
-has not seen.
+"""The decision tree behind an explanation: its accuracy, importance and stability on unseen runs.
 
 Owns everything random about an explanation; each function takes its random generator.
 """
@@ -16,9 +15,8 @@ from ..statistics import percentile_interval
 
 DEPTH = 3
 FOLDS = 5
-LEAST_GAIN = (
-    0.002  # of 0.5, the impurity of two balanced classes: splits of pure nodes are rounding errors
-)
+# of 0.5, the impurity of two balanced classes: splits of pure nodes are rounding errors
+LEAST_GAIN = 0.002
 BOOTSTRAP_TREES = 100
 
 
@@ -35,9 +33,8 @@ def fit(values: np.ndarray, slow: np.ndarray, seed: int = 0) -> DecisionTreeClas
         Of the order in which columns are looked at: of two that split equally well the first is
         taken.
     """
-    weights = np.where(slow, (~slow).sum(), slow.sum()).astype(
-        float
-    )  # whole numbers: else rounding decides between equal splits
+    # whole numbers: else rounding decides between equal splits
+    weights = np.where(slow, (~slow).sum(), slow.sum()).astype(float)
     leaf = max(3, round(0.01 * slow.size))
     tree = DecisionTreeClassifier(
         max_depth=DEPTH, min_samples_leaf=leaf, min_impurity_decrease=LEAST_GAIN, random_state=seed
@@ -90,39 +87,45 @@ def accuracy_interval(
     sizes = (slow.sum(), (~slow).sum())
     shares = [random.beta(hit + 0.5, size - hit + 0.5, 4000) for hit, size in zip(hits, sizes)]
     low, high = percentile_interval(np.mean(shares, axis=0))
-    accuracy = balanced_accuracy(
-        slow, predicted
-    )  # Jeffreys' interval by convention reaches 1 where all were hit
+    # Jeffreys' interval by convention reaches 1 where all predictions were right
+    accuracy = balanced_accuracy(slow, predicted)
     return min(float(low), accuracy), max(float(high), accuracy)
 
 
 def bootstrap(
     values: np.ndarray, slow: np.ndarray, seed: int, workers: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Importance of each column in trees of resampled runs, on the runs left out (trees × k), and
-    each tree's first split (−1: none).
+    """Trees of resampled runs.
 
+    Returns
+    -------
+    importances
+        Of each column on the runs that a tree has not seen (trees × k).
+    roots
+        Column of each tree's first split; −1: none.
+
+    Notes
+    -----
     Importance is what the balanced accuracy loses when the column's values are shuffled among the
     runs that the tree has not seen (Breiman, Random forests, 2001, section 10).
     """
 
-    def one(source: np.random.SeedSequence) -> tuple[np.ndarray, int]:
+    classes = np.flatnonzero(slow), np.flatnonzero(~slow)
+
+    def one_tree(source: np.random.SeedSequence) -> tuple[np.ndarray, int]:
         random = np.random.default_rng(source)
         rows = np.concatenate([random.choice(rows, rows.size) for rows in classes])
-        left_out = np.setdiff1d(np.arange(slow.size), rows)
-        tree = fit(
-            values[rows], slow[rows], int(random.integers(2**31))
-        )  # else of equals the same one would win in every tree
-        return held_out_importance(tree, values[left_out], slow[left_out], random), max(
-            tree.tree_.feature[0], -1
-        )
+        unseen = np.setdiff1d(np.arange(slow.size), rows)
+        # a seed for each tree: else the same one of equal columns would win in all of them
+        tree = fit(values[rows], slow[rows], int(random.integers(2**31)))
+        importance = held_out_importance(tree, values[unseen], slow[unseen], random)
+        return importance, max(tree.tree_.feature[0], -1)
 
-    classes = np.flatnonzero(slow), np.flatnonzero(~slow)
+    sources = np.random.SeedSequence(seed).spawn(BOOTSTRAP_TREES)
     with ThreadPoolExecutor(workers) as pool:
-        importances, roots = zip(
-            *pool.map(one, np.random.SeedSequence(seed).spawn(BOOTSTRAP_TREES))
-        )
-    return np.array(importances), np.array(roots)
+        results = list(pool.map(one_tree, sources))
+    importances = np.array([importance for importance, _ in results])
+    return importances, np.array([root for _, root in results])
 
 
 def held_out_importance(
@@ -147,14 +150,12 @@ def fold_importance(
 ) -> np.ndarray:
     """`held_out_importance` of the trees of the folds, averaged."""
     fold = _stratified_folds(slow, random)
-    held = [fold == number for number in range(fold.max() + 1)]
-    return np.mean(
-        [
-            held_out_importance(fit(values[~rows], slow[~rows]), values[rows], slow[rows], random)
-            for rows in held
-        ],
-        axis=0,
-    )
+    importances = []
+    for number in range(fold.max() + 1):
+        held = fold == number
+        tree = fit(values[~held], slow[~held])
+        importances.append(held_out_importance(tree, values[held], slow[held], random))
+    return np.mean(importances, axis=0)
 
 
 def variance_shares(values: np.ndarray, outcome: np.ndarray, seed: int) -> np.ndarray:
@@ -172,11 +173,9 @@ def variance_shares(values: np.ndarray, outcome: np.ndarray, seed: int) -> np.nd
     }
     shares = np.zeros(count)
     for chosen, explained in subsets.items():
-        weight = (
-            factorial(len(chosen)) * factorial(count - len(chosen) - 1) / factorial(count)
-            if len(chosen) < count
-            else 0
-        )
+        if len(chosen) == count:
+            continue
+        weight = factorial(len(chosen)) * factorial(count - len(chosen) - 1) / factorial(count)
         for column in set(range(count)) - set(chosen):
             shares[column] += weight * (subsets[tuple(sorted((*chosen, column)))] - explained)
     return shares
@@ -191,9 +190,8 @@ def _held_out_r2(values: np.ndarray, outcome: np.ndarray, seed: int) -> float:
             max_depth=DEPTH, min_samples_leaf=max(3, round(0.02 * outcome.size)), random_state=0
         )
         predicted[held] = tree.fit(values[~held], outcome[~held]).predict(values[held])
-    return max(
-        0.0, 1 - float(((outcome - predicted) ** 2).sum() / ((outcome - outcome.mean()) ** 2).sum())
-    )
+    unexplained = ((outcome - predicted) ** 2).sum()
+    return max(0.0, 1 - float(unexplained / ((outcome - outcome.mean()) ** 2).sum()))
 
 
 def separations(values: np.ndarray, slow: np.ndarray) -> np.ndarray:

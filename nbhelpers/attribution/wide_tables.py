@@ -1,15 +1,16 @@
-"""Tables with thousands of columns, from elsewhere: which columns are informative, without ever
-holding the whole table as a DataFrame.
+"""Tables with thousands of columns from elsewhere: which columns are informative.
 
-Owns the reading, a thousand columns at a time, and the first filter; `explain` does the rest on what
-is left.
+A table is never held whole as a DataFrame.
+
+Owns the reading, a thousand columns at a time, and the filter; `explain` goes on from there.
 """
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,12 +23,13 @@ from .screening import Consequences, as_known, excluded_by_name
 
 BLOCK_BYTES = 64 * 2**20  # of a CSV parsed at once
 COLUMNS_AT_ONCE = 1000
-MOST = 200  # columns handed on
+MOST = 200  # columns in the result
 FALSE_SHARE = 0.05  # of the columns called informative (Benjamini and Hochberg 1995)
 MOST_MISSING = 0.2
 IN_STEP = 0.98
 
-Reader = Callable[[list[str]], object]  # names -> a DataFrame or an arrow table of these columns
+Part = Any  # some columns: a DataFrame, or a table of pyarrow, which has no types
+Reader = Callable[[list[str]], Part]  # names -> these columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +39,10 @@ class FilteredColumns:
     Attributes
     ----------
     runs
-        DataFrame: the outcome and the columns handed on, most informative first.
+        DataFrame: the outcome, then the chosen columns, most informative first.
     columns
-        DataFrame, index column, of all informative ones: correlation (rank correlation with the
-        outcome), p_value.
+        DataFrame of all informative columns: index column; columns correlation (rank correlation
+        with the outcome), p_value.
     dropped
         How many columns were dropped, by reason.
     outcome
@@ -55,13 +57,13 @@ class FilteredColumns:
     def __repr__(self) -> str:
         total = len(self.columns) + sum(self.dropped.values())
         return (
-            f"FilteredColumns({self.runs.shape[1] - 1} of {len(self.columns)} informative columns of"
-            f" {total}, {len(self.runs)} rows)"
+            f"FilteredColumns({self.runs.shape[1] - 1} of {len(self.columns)} informative columns"
+            f" of {total}, {len(self.runs)} rows)"
         )
 
 
 def filter_columns(
-    source: object,
+    source: str | Path | pd.DataFrame,
     outcome: str,
     *,
     most: int = MOST,
@@ -70,7 +72,7 @@ def filter_columns(
     higher_is_better: bool = False,
     keep: Iterable[str] = (),
 ) -> FilteredColumns:
-    """Filter a wide table to the columns that go with the outcome.
+    """Filter a wide table: the columns that are associated with the outcome.
 
     Parameters
     ----------
@@ -79,19 +81,19 @@ def filter_columns(
     outcome
         Column of the outcome.
     most
-        Informative columns handed on.
+        Informative columns in the result.
     exclude
-        Columns to leave out.
+        Columns to exclude.
     consequences, higher_is_better
         As in `explain`.
     keep
-        Columns to hand on in any case (a status, a time), as they are.
+        Columns to add to the result unchanged (a status, a time).
 
     Returns
     -------
-    FilteredColumns : ``explain(result.runs, outcome)`` goes on from there. Its p-value is then too small:
-    the filter has seen the outcome. Filter one
-        half of the rows and explain the other, or quote the p-values of `columns`.
+    FilteredColumns; `explain(result.runs, outcome)` goes on from there. Its p-value is then too
+    small, since the filter has seen the outcome: filter one half of the rows and explain the other,
+    or quote the p-values of `columns`.
 
     Raises
     ------
@@ -100,12 +102,12 @@ def filter_columns(
 
     Notes
     -----
-    Informative: varies, is not missing in more than a fifth of the rows, is not the outcome in
-    other units, and correlates with it by ranks at a false discovery rate of 5 % over all columns.
-    Values are looked at as float32; a CSV is held whole as float64 (39,000 × 14,400 values: 4.5
-    GB), of a parquet file a few thousand columns at a time.
+    Informative: varies, is missing in at most a fifth of the rows, is not the outcome in other
+    units, and correlates with it by ranks at a false discovery rate of 5 % over all columns. Values
+    are compared as float32. A CSV is held whole as float64 (39,000 × 14,400 values: 4.5 GB), of a
+    parquet file a few thousand columns at a time.
     """
-    names, read = _opened(source)
+    names, read = _open(source)
     keep = list(keep)
     for name in (outcome, *keep):
         if name not in names:
@@ -118,77 +120,69 @@ def filter_columns(
             )
     head = _frame(read, [outcome, *keep])
     values = _outcome(head[outcome], outcome)
-    judged, dropped = _judged(
-        read,
-        [name for name in names if name not in {outcome, *keep}],
-        Outcome(direction=DIRECTIONS[higher_is_better]).costs(values),
-        tuple(exclude),
-        as_known(consequences),
-    )
-    chosen = _discoveries(judged)
-    dropped["does not go with the outcome"] += len(judged) - len(chosen)
+    candidates = [name for name in names if name not in {outcome, *keep}]
+    costs = Outcome(direction=DIRECTIONS[higher_is_better]).costs(values)
+    table, dropped = _correlations(read, candidates, costs, tuple(exclude), as_known(consequences))
+    chosen = _discoveries(table)
+    dropped["not associated with the outcome"] += len(table) - len(chosen)
     runs = pd.concat([head, _frame(read, list(chosen.index[:most]))], axis=1)
-    return FilteredColumns(
-        runs, chosen, {reason: count for reason, count in dropped.items() if count}, outcome
-    )
+    reasons = {reason: count for reason, count in dropped.items() if count}
+    return FilteredColumns(runs, chosen, reasons, outcome)
 
 
-def _judged(
+def _correlations(
     read: Reader, names: list[str], times: np.ndarray, exclude: tuple[str, ...], known: dict
-) -> tuple[pd.DataFrame, Counter]:
-    """Every usable column with its correlation, and how many are not usable, by reason; a few parts
-    in memory at a time.
+) -> tuple[pd.DataFrame, Counter[str]]:
+    """Every usable column with its correlation, and how many are not usable, by reason.
+
+    A few parts are in memory at a time.
     """
-    ranks, dropped, found, waiting = standard_ranks(times), Counter(), [], deque()
+    ranks = standard_ranks(times)
+    dropped: Counter[str] = Counter()
+    found = [pd.DataFrame(columns=["correlation", "p_value"], dtype=float)]
+    waiting: deque[Future] = deque()
+
+    def take() -> None:
+        part, reasons = waiting.popleft().result()
+        found.append(part)
+        dropped.update(reasons)
+
     with ThreadPoolExecutor(2) as pool:
         for first in range(0, len(names), COLUMNS_AT_ONCE):
-            numeric, table = _numbers(read(names[first : first + COLUMNS_AT_ONCE]))
-            dropped["not numbers"] += len(names[first : first + COLUMNS_AT_ONCE]) - len(numeric)
-            waiting.append(pool.submit(_judge, numeric, table, ranks, exclude, known))
+            part_names = names[first : first + COLUMNS_AT_ONCE]
+            numeric, table = _numbers(read(part_names))
+            dropped["not numbers"] += len(part_names) - len(numeric)
+            waiting.append(pool.submit(_correlate, numeric, table, ranks, exclude, known))
             if len(waiting) > 2:
-                _take(waiting.popleft().result(), found, dropped)
-        for job in waiting:
-            _take(job.result(), found, dropped)
-    return (
-        pd.concat(found) if found else pd.DataFrame(columns=["correlation", "p_value"], dtype=float)
-    ), dropped
+                take()
+        while waiting:
+            take()
+    return pd.concat(found[1:] or found), dropped
 
 
-def _take(
-    result: tuple[pd.DataFrame, Counter], found: list[pd.DataFrame], dropped: Counter
-) -> None:
-    found.append(result[0])
-    dropped.update(result[1])
-
-
-def _judge(
+def _correlate(
     names: list[str], table: np.ndarray, ranks: np.ndarray, exclude: tuple[str, ...], known: dict
-) -> tuple[pd.DataFrame, Counter]:
+) -> tuple[pd.DataFrame, Counter[str]]:
     """Rank correlation of each usable column (columns × rows), and how many are not usable, by
     reason.
     """
-    reasons = [
-        excluded_by_name(name, exclude, known) or _unusable(column)
-        for name, column in zip(names, table)
-    ]
-    usable = [place for place, reason in enumerate(reasons) if reason is None]
-    correlations = np.array([_correlation(table[place], ranks) for place in usable])
-    in_step = np.abs(correlations) > IN_STEP
-    dropped = Counter(reason for reason in reasons if reason) + Counter(
-        {"follows the run time itself": int(in_step.sum())}
-    )
-    strengths = np.abs(np.arctanh(correlations[~in_step])) * np.sqrt(
-        max(ranks.size - 3, 1) / 1.06
-    )  # Fieller, Hartley and Pearson 1957
-    kept = [names[place] for place, out in zip(usable, in_step) if not out]
-    return (
-        pd.DataFrame(
-            {"correlation": correlations[~in_step], "p_value": 2 * norm.sf(strengths)},
-            index=kept,
-            dtype=float,
-        ),
-        dropped,
-    )
+    dropped: Counter[str] = Counter()
+    chosen, correlations = [], []
+    for name, column in zip(names, table, strict=True):
+        reason = excluded_by_name(name, exclude, known) or _unusable(column)
+        correlation = 0.0 if reason else _correlation(column, ranks)
+        if abs(correlation) > IN_STEP:
+            reason = "follows the run time itself"
+        if reason:
+            dropped[reason] += 1
+        else:
+            chosen.append(name)
+            correlations.append(correlation)
+    values = np.array(correlations, float)
+    # Fieller, Hartley and Pearson 1957
+    errors = np.abs(np.arctanh(values)) * np.sqrt(max(ranks.size - 3, 1) / 1.06)
+    columns = {"correlation": values, "p_value": 2 * norm.sf(errors)}
+    return pd.DataFrame(columns, index=chosen, dtype=float), dropped
 
 
 def _unusable(column: np.ndarray) -> str | None:
@@ -225,7 +219,7 @@ def _discoveries(table: pd.DataFrame) -> pd.DataFrame:
 # --------------------------------------------------------------------------------------------------
 
 
-def _opened(source: object) -> tuple[list[str], Reader]:
+def _open(source: str | Path | pd.DataFrame) -> tuple[list[str], Reader]:
     """Names of all columns, and what reads some of them."""
     if isinstance(source, pd.DataFrame):
         return list(source.columns), lambda names: source[names].reset_index(drop=True)
@@ -245,7 +239,7 @@ def _opened(source: object) -> tuple[list[str], Reader]:
     return file.schema_arrow.names, lambda names: file.read(columns=names)
 
 
-def _parquet(path: Path):
+def _parquet(path: Path) -> Any:
     import pyarrow.parquet as parquet
 
     try:
@@ -254,7 +248,7 @@ def _parquet(path: Path):
         raise InputError(f"not a readable parquet file: {error}", where=path) from None
 
 
-def _csv(path: Path):
+def _csv(path: Path) -> Any:
     """The whole file: kinds of columns are known only at its end, and lie as 8 bytes a value in
     memory.
     """
@@ -272,7 +266,7 @@ def _frame(read: Reader, names: list[str]) -> pd.DataFrame:
     return part if isinstance(part, pd.DataFrame) else part.to_pandas()
 
 
-def _numbers(part: object) -> tuple[list[str], np.ndarray]:
+def _numbers(part: Part) -> tuple[list[str], np.ndarray]:
     """Names and values (columns × rows, float32) of the columns of numbers."""
     if isinstance(part, pd.DataFrame):
         numeric = part.select_dtypes(["number", "bool"])
@@ -281,11 +275,11 @@ def _numbers(part: object) -> tuple[list[str], np.ndarray]:
 
     usable = [
         (name, column)
-        for name, column in zip(part.column_names, part.columns)
+        for name, column in zip(part.column_names, part.columns, strict=True)
         if arrow.types.is_integer(column.type) or arrow.types.is_floating(column.type)
     ]
     values = np.empty((len(usable), part.num_rows), np.float32)
-    for row, (_, column) in zip(values, usable):
+    for row, (_, column) in zip(values, usable, strict=True):
         row[:] = column.cast(arrow.float32(), safe=False).to_numpy()
     values[~np.isfinite(values)] = np.nan
     return [name for name, _ in usable], values

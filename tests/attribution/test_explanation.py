@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.attribution import Cutoff, candidate_columns, classify, correlated_groups, explain
+from nbhelpers.attribution import Cutoff, classify, explain
+from nbhelpers.attribution.screening import candidate_columns, correlated_groups
 from nbhelpers.errors import InputError
 
 
@@ -383,7 +384,7 @@ def test_groups_hold_what_moves_together():
 
 
 def rivals(seed, swapped=False):
-    """Two counters that both tell slow from fast without fail; the run time grows with one of them."""
+    """Two counters that both separate slow from fast; the run time grows with one of them."""
     random = np.random.default_rng(seed)
     slow = np.arange(80) % 4 == 0
     dose = random.uniform(0.5, 2, 80)
@@ -404,7 +405,7 @@ def rivals(seed, swapped=False):
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_of_counters_that_separate_equally_well_neither_wins_by_its_place_and_the_run_time_settles_it(
+def test_of_counters_that_separate_equally_well_the_run_time_decides_and_not_their_place(
     swapped,
 ):
     factors = explain(rivals(1, swapped), cutoff=0.11, seed=1).factors.set_index("factor")
