@@ -304,9 +304,16 @@ class Text:
         return "\n".join(self.sentences)
 
     def _repr_html_(self) -> str:
+        """A paragraph; of several sentences a list."""
         from .report import found_html
 
-        return found_html(self.sentences)
+        if len(self.sentences) > 1:
+            return found_html(self.sentences)
+        bold = re.compile(r"\*\*(.+?)\*\*")
+        return "".join(
+            f"<p>{bold.sub(r'<strong>\1</strong>', escape(sentence))}</p>"
+            for sentence in self.sentences
+        )
 
 
 @dataclass(frozen=True)

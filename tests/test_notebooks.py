@@ -150,4 +150,6 @@ def test_a_caption_may_go_over_several_lines(tmp_path, monkeypatch):
 def test_sentences_show_themselves(study):
     text = study.text("It took **3 s** & more.", "Not less.")
     assert "<strong>3 s</strong> &amp; more" in text._repr_html_()
+    assert text._repr_html_().count("<li>") == 2
+    assert study.text("It took **3 s**.")._repr_html_() == "<p>It took <strong>3 s</strong>.</p>"
     assert repr(text) == "It took **3 s** & more.\nNot less."
