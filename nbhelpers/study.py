@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .report import Figure, Table
 
 NOTEBOOKS = shipped() / "notebooks"
+_BOLD, _STRONG = re.compile(r"\*\*(.+?)\*\*"), r"<strong>\1</strong>"
 # A paragraph of a notebook's text such as: **Table `runs`.** Runs by configuration and status.
 _CAPTION = re.compile(r"^\*\*(?:Table|Figure) `([\w-]+)`\.\*\* (.+?)(?=\n\s*\n|\Z)", re.M | re.S)
 _MOST_BYTES = 2**20  # of a file that may hold notes
@@ -309,11 +310,7 @@ class Text:
 
         if len(self.sentences) > 1:
             return found_html(self.sentences)
-        bold = re.compile(r"\*\*(.+?)\*\*")
-        return "".join(
-            f"<p>{bold.sub(r'<strong>\1</strong>', escape(sentence))}</p>"
-            for sentence in self.sentences
-        )
+        return "".join(f"<p>{_BOLD.sub(_STRONG, escape(one))}</p>" for one in self.sentences)
 
 
 @dataclass(frozen=True)
