@@ -16,13 +16,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from ..errors import RunError
 from ..workloads import Workload, binary_folder, format_cpu_list, program_path
 from ._output import ROOM_FOR_SERIES, Capture
-from ._regions import StampedCapture, WakeUps, stamped_pair, watch
+from ._regions import watch
+from ._stamps import StampedCapture, WakeUps, stamped_pair
 
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
 _MARK = "NOISEBOOK_RUN"
@@ -38,68 +39,95 @@ class Child:
 
     Attributes
     ----------
-    pid : of the process, which leads a process group of its own.
-    output, errors : what it prints.
-    watch : what observes where its timed region begins and ends.
-    end_ns : CLOCK_MONOTONIC at the wake-up for its end; None: it lives.
-    wait_status, usage : from wait4, once it was reaped.
-    folder : where it runs, if it was to be a fresh one; deleted at the end.
-    own_peak_kb : peak memory of this process when it started the child. The kernel carries it over into the child's own peak.
+    pid
+        Of the process, which leads its own process group; 0: not started.
+    output, errors
+        What it prints.
+    watch
+        Observes where its timed region begins and ends.
+    end_ns
+        CLOCK_MONOTONIC at the wake-up for its end; None: it lives.
+    wait_status, usage
+        From wait4, after it was reaped.
+    folder
+        Where it runs, if in a fresh one; deleted at the end.
+    harness_peak_kb
+        Peak memory of this process when it started the child. The kernel carries it over into the
+        child's peak.
     """
 
+    output: Capture
+    errors: Capture
+
     def __init__(self, workload: Workload, mark: str):
-        self.pid = self.pidfd = self.end_ns = self.wait_status = self.usage = None
-        self.output = self.errors = None
-        self._mark, self._fds, self._known, self._beyond_us = mark, [], children(), set()
-        self.watch, self._wakeups, self.folder = watch(workload.region), None, None
+        self.pid = 0
+        self.end_ns: int | None = None
+        self.wait_status = 0
+        self.usage: resource.struct_rusage | None = None
+        self.watch = watch(workload.region)
+        self.folder: str | None = None
+        self.harness_peak_kb = 0
+        self._mark = mark
+        self._fds: list[int] = []
+        self._captures: list[Capture] = []
+        self._wakeups: WakeUps | None = None
+        self._foreign_children = children()
+        self._unkillable: set[int] = set()
+        self._go = -1
         try:
-            self.folder = (
-                tempfile.mkdtemp(prefix="noisebook-")
-                if workload.reader and workload.reader.fresh_folder
-                else None
-            )
-            self._spawn(workload)
+            if workload.reader and workload.reader.fresh_folder:
+                self.folder = tempfile.mkdtemp(prefix="noisebook-")
+            self._start(workload)
         except BaseException:
             self.close()
             raise
 
-    def _spawn(self, workload: Workload) -> None:
-        launcher, program = _file_of(binary_folder() / "nbstart"), _file_of(workload.command[0])
-        (out, printed), (err, complained) = [
-            self._pipe(stamped_pair if self.watch.stamped else os.pipe) for _ in range(2)
-        ]
+    def _start(self, workload: Workload) -> None:
+        make_pipe = stamped_pair if self.watch.stamped else os.pipe
+        (output, printed), (errors, complained) = self._pipe(make_pipe), self._pipe(make_pipe)
         capture = StampedCapture if self.watch.stamped else Capture
-        self.output, self.errors = capture(out, ROOM_FOR_SERIES), capture(err)
-        self.watch.listen((self.output, self.errors))
+        self.output, self.errors = capture(output, ROOM_FOR_SERIES), capture(errors)
+        self._captures = [self.output, self.errors]
+        self.watch.listen(self._captures)
         barrier = self._barrier()
-        theirs = (printed, complained, *barrier.values())
-        actions = [
+        self.pid = self._spawn(workload, printed, complained, barrier)
+        self.harness_peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.pidfd = os.pidfd_open(self.pid)
+        self._fds.append(self.pidfd)
+        for fd in (printed, complained, *barrier.values()):
+            self._close_fd(fd)
+        self._poll = select.poll()
+        for fd in (self.pidfd, self._ready, self.output.fd, self.errors.fd):
+            self._poll.register(fd, select.POLLIN)
+        if self.watch.written is not None:
+            self._wakeups = WakeUps()
+            self._poll.register(self.watch.written, select.POLLIN)
+
+    def _spawn(
+        self, workload: Workload, printed: int, complained: int, barrier: Mapping[str, int]
+    ) -> int:
+        """Start the launcher with the program; its process id."""
+        launcher = _file_of(binary_folder() / "nbstart")
+        program = _file_of(workload.command[0])
+        options = _launcher_options(workload, self.watch.library)
+        variables = {
+            **self.watch.env,
+            **{name: str(fd) for name, fd in barrier.items()},
+            _MARK: self._mark,
+        }
+        streams = [
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
             (os.POSIX_SPAWN_DUP2, printed, 1),
             (os.POSIX_SPAWN_DUP2, complained, 2),
             *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in barrier.values()),
         ]
-        env = (
-            os.environ
-            | dict(workload.env)
-            | self.watch.env
-            | {name: str(fd) for name, fd in barrier.items()}
-            | {_MARK: self._mark}
-        )
-        words = [
-            launcher,
-            *_launcher_options(workload, self.watch.library),
-            "--",
-            program,
-            *workload.command[1:],
-        ]
         try:
             with _working_in(self.folder):
-                self.pid = os.posix_spawn(
+                return os.posix_spawn(
                     launcher,
-                    words,
-                    env,
-                    file_actions=actions,
+                    [launcher, *options, "--", program, *workload.command[1:]],
+                    {**os.environ, **dict(workload.env), **variables},
+                    file_actions=streams,
                     setpgroup=0,
                     setsigmask=(),
                     setsigdef=_SIGNALS_TO_RESET,
@@ -113,22 +141,13 @@ class Child:
                     " is damaged: make env"
                 ),
             ) from None
-        self.own_peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        self.pidfd = os.pidfd_open(self.pid)
-        self._fds.append(self.pidfd)
-        for fd in theirs:
-            self._close_fd(fd)
-        self._poll = select.poll()
-        for fd in (self.pidfd, self._ready, self.output.fd, self.errors.fd):
-            self._poll.register(fd, select.POLLIN)
-        if self.watch.written is not None:
-            self._wakeups = WakeUps()
-            self._poll.register(self.watch.written, select.POLLIN)
 
     def _barrier(self) -> dict[str, int]:
-        """The pipes of the barrier, as the program inherits them; none where the watch has its own."""
-        self._ready = self.watch.arrivals
-        if self._ready is not None:
+        """The pipes of the barrier, as the program inherits them; none where the watch replaces
+        them.
+        """
+        if self.watch.arrivals is not None:
+            self._ready = self.watch.arrivals
             return {}
         (self._ready, ready), (go, self._go) = self._pipe(), self._pipe()
         return {"NOISEBOOK_READY_FD": ready, "NOISEBOOK_GO_FD": go}
@@ -142,7 +161,7 @@ class Child:
                 os.close(low)
             self._fds.append(fd)
             ends.append(fd)
-        return tuple(ends)
+        return ends[0], ends[1]
 
     def _close_fd(self, fd: int) -> None:
         self._fds.remove(fd)
@@ -156,11 +175,10 @@ class Child:
 
     def close(self) -> None:
         """Kill and reap whatever is left, and close all pipes; safe to call again."""
-        if self.pid is not None and self.usage is None:
+        if self.pid and self.usage is None:
             self.kill()
-        for capture in (self.output, self.errors):
-            if capture is not None:
-                capture.close()
+        for capture in self._captures:
+            capture.close()
         for fd in self._fds:
             os.close(fd)
         self._fds.clear()
@@ -244,7 +262,7 @@ class Child:
             self.end_ns = now_ns
         elif now_ns > deadline_ns:  # even if there is output: a program may print for ever
             return None
-        for capture in (self.output, self.errors):
+        for capture in self._captures:
             if capture.fd in ready:
                 capture.read()
                 if not capture.open:
@@ -272,9 +290,9 @@ class Child:
         """Remember the children that others of this process started since, such as injectors: they
         are not the run's.
         """
-        self._known |= {
+        self._foreign_children |= {
             pid
-            for pid in children() - self._known - {self.pid}
+            for pid in children() - self._foreign_children - {self.pid}
             if not _belongs(pid, self.pid, self._mark)
         }
 
@@ -290,18 +308,22 @@ class Child:
         return self._sweep()
 
     def _adopted(self) -> list[int]:
-        return [pid for pid in children() - self._known if _belongs(pid, self.pid, self._mark)]
+        return [
+            pid
+            for pid in children() - self._foreign_children
+            if _belongs(pid, self.pid, self._mark)
+        ]
 
     def _sweep(self) -> int:
         """Kill until nothing is found: a process may start another while we look."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         found = kill_marked(self._mark, exact=True)
-        while adopted := set(self._adopted()) - self._beyond_us:
+        while adopted := set(self._adopted()) - self._unkillable:
             for pid in adopted:
                 found.add(pid)
                 if not _kill_and_reap(pid):
-                    self._beyond_us.add(pid)
+                    self._unkillable.add(pid)
         return len(found)
 
 

@@ -1,4 +1,4 @@
-"""One run: started at the barrier, timed, reaped, and told as a row of the runs table."""
+"""One run: started at the barrier, timed, reaped, and recorded as a row of the runs table."""
 
 import itertools
 import os
@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..errors import InputError
 from ..outcomes import OUTCOME, REPORTS, as_label
@@ -32,24 +33,29 @@ def run_once(
     """Run a workload once and return a row of the runs table (CONTRIBUTING.md, "How a run goes" and
     "Tables").
 
-    A run that fails is a row as well; its `status` says how, its `message` what it complained of,
-    and it has no times. Nothing of it is alive when this returns or raises.
+    A run that fails is a row as well: `status` and `message` describe the failure, and it has no
+    times. No process of it is alive when this returns or raises.
 
     Parameters
     ----------
     workload
         What to run.
     attachments
-        What accompanies the run; they are not closed here.
+        Accompany the run; they are not closed here.
     run
-        The row's number.
+        Number of the row.
     lead_ms
         Time between the writing of the start time and the start itself.
     labels
-        Further columns, known beforehand: cell, round, noise.
+        Further columns that are known before the run: cell, round, noise.
     mark
         Value of NOISEBOOK_RUN in the environment of the run, by which its descendants are found
         again.
+
+    Returns
+    -------
+    dict
+        A row of the runs table: column to value; times in the unit of the column's name.
 
     Raises
     ------
@@ -57,7 +63,7 @@ def run_once(
         The program, or the launcher, does not exist.
     """
     began_ns, began_unix_s = time.monotonic_ns(), time.time()
-    row = {
+    row: dict[str, Any] = {
         "run": run,
         "workload": workload.name,
         "model": workload.model,
@@ -73,27 +79,27 @@ def run_once(
         "message": "",
         "t0_ns": None,
         "began_unix_s": began_unix_s,
-        **_judged(workload),
+        **_outcome_columns(workload),
     }
     with cleaned_up_on_sigterm(), as_subreaper():
         for attachment in attachments:
             attachment.before(workload)
         before = snapshot(".", workload.reader)
         with Child(workload, mark or f"{os.getpid()}.{next(_counter)}.{began_ns}") as child:
-            armed = _let_run(child, workload, attachments, lead_ms, row, before)
+            armed = _await(child, workload, attachments, lead_ms, row, before)
         if armed:
             _collect(attachments, row)
     row["elapsed_seconds"] = (time.monotonic_ns() - began_ns) * 1e-9
     return row
 
 
-def _judged(workload: Workload) -> dict:
+def _outcome_columns(workload: Workload) -> dict:
     """What the runs table says of reports, and of an outcome that is not the time."""
-    said = {REPORTS: as_label(workload.reported)} if workload.reported else {}
-    return said if workload.outcome == "seconds" else said | {OUTCOME: workload.outcome}
+    columns = {REPORTS: as_label(workload.reported)} if workload.reported else {}
+    return columns if workload.outcome == "seconds" else columns | {OUTCOME: workload.outcome}
 
 
-def _let_run(
+def _await(
     child: Child,
     workload: Workload,
     attachments: Sequence[Attachment],
@@ -102,42 +108,59 @@ def _let_run(
     before: dict,
 ) -> bool:
     """From the barrier to the end; fills the row; returns whether the attachments were armed."""
-    armed = child.await_barrier(workload.timeout_s)
-    if not armed:
+    if not child.await_barrier(workload.timeout_s):
         row.update(_failed_start(child, workload))
         return False
     for attachment in attachments:
         attachment.armed(child.pid)
-    row["t0_ns"] = child.release(int(lead_ms * 1e6))
-    later = (
-        []
-        if workload.region.begins_at_start
-        else [attachment for attachment in attachments if attachment.follows_region]
-    )
-    for attachment in attachments:
-        if attachment not in later:
-            attachment.released(row["t0_ns"])
-    child.note_children()
-    in_time = child.await_end(
-        workload.timeout_s + lead_ms / 1e3,
-        lambda: [attachment.ended(child.pid) for attachment in reversed(attachments)],
-        later and (lambda begin_ns: [attachment.released(begin_ns) for attachment in later]),
-    )
+    t0_ns = row["t0_ns"] = child.release(int(lead_ms * 1e6))
+    in_time = _await_end(child, workload, attachments, lead_ms, t0_ns)
     if in_time:
         left = child.clear_leftovers()
         row["message"] = f"left {left} process(es) running, killed" if left else ""
     else:
         child.kill()
+    assert child.end_ns is not None  # it has ended, by itself or killed
     for attachment in attachments:
         attachment.printed(child.output.text, child.errors.text)
-    row["wall_seconds"] = (child.end_ns - row["t0_ns"]) * 1e-9
+    row["wall_seconds"] = (child.end_ns - t0_ns) * 1e-9
     row.update(_usage(child))
-    row.update(
-        _outcome(child, workload, row["t0_ns"], before)
-        if in_time
-        else _failure(child, "timeout", _late(workload, "from its start"))
-    )
+    if in_time:
+        row.update(_outcome(child, child.end_ns, workload, t0_ns, before))
+    else:
+        row.update(_failure(child, "timeout", _late(workload, "from its start")))
     return True
+
+
+def _await_end(
+    child: Child,
+    workload: Workload,
+    attachments: Sequence[Attachment],
+    lead_ms: float,
+    t0_ns: int,
+) -> bool:
+    """Notify the attachments of the start and the end; whether the program ended in time."""
+    following = [
+        attachment
+        for attachment in attachments
+        if attachment.follows_region and not workload.region.begins_at_start
+    ]
+
+    def release(chosen: Sequence[Attachment], begin_ns: int) -> None:
+        for attachment in chosen:
+            attachment.released(begin_ns)
+
+    def end() -> None:
+        for attachment in reversed(attachments):
+            attachment.ended(child.pid)
+
+    release([attachment for attachment in attachments if attachment not in following], t0_ns)
+    child.note_children()
+    return child.await_end(
+        workload.timeout_s + lead_ms / 1e3,
+        end,
+        (lambda begin_ns: release(following, begin_ns)) if following else None,
+    )
 
 
 def _collect(attachments: Sequence[Attachment], row: dict) -> None:
@@ -196,34 +219,34 @@ def _exit_status(wait_status: int) -> str:
 
 
 def _failure(child: Child, status: str, reason: str) -> dict:
-    said = shorten(child.errors.text) or shorten(child.output.text)
-    return {"status": status, "message": f"{reason}: {said}" if said else reason}
+    printed = shorten(child.errors.text) or shorten(child.output.text)
+    return {"status": status, "message": f"{reason}: {printed}" if printed else reason}
 
 
-def _outcome(child: Child, workload: Workload, t0_ns: int, before: dict) -> dict:
+def _outcome(child: Child, ended_ns: int, workload: Workload, t0_ns: int, before: dict) -> dict:
     """Status and times of a process that ended by itself, with what it reports."""
-    columns = _reported(child, workload, before)
+    columns = _reported(child, ended_ns, workload, before)
     if columns.get("status", "ok") != "ok":
         return columns
     try:
-        times = _region_times(child, columns.pop("marked", None), t0_ns)
+        times = _region_times(child, ended_ns, columns.pop("marked", None), t0_ns)
     except NoRegion as reason:
         return _failure(child, "no region", f"its timed region is not known: {reason}")
     return columns | times | {"seconds": columns.get("seconds") or times["region_seconds"]}
 
 
-def _region_times(child: Child, marked: Times | None, t0_ns: int) -> dict:
-    """Where the timed region began and ended: as it was marked, or observed, or the whole process."""
-    seen = marked or child.watch.times() or Times(t0_ns, child.end_ns)
-    end_ns = min(seen.end_ns, child.end_ns)
+def _region_times(child: Child, ended_ns: int, marked: Times | None, t0_ns: int) -> dict:
+    """Where the timed region began and ended: marked, observed, or the whole process."""
+    seen = marked or child.watch.times() or Times(t0_ns, ended_ns)
+    end_ns = min(seen.end_ns, ended_ns)
     if (
         not t0_ns - _CLOCKS_AGREE_NS <= seen.start_ns < end_ns
-        or seen.end_ns > child.end_ns + _CLOCKS_AGREE_NS
+        or seen.end_ns > ended_ns + _CLOCKS_AGREE_NS
     ):
         raise NoRegion(
             "it lies outside of the run; a time that a program gives must be CLOCK_MONOTONIC in ns"
         )
-    columns = {
+    columns: dict[str, float] = {
         "start_ns": seen.start_ns,
         "end_ns": end_ns,
         "region_seconds": (end_ns - seen.start_ns) / 1e9,
@@ -235,28 +258,20 @@ def _region_times(child: Child, marked: Times | None, t0_ns: int) -> dict:
     return columns
 
 
-def _reported(child: Child, workload: Workload, before: dict) -> dict:
-    """Columns and series: of the protocol line of our programs, and of the reports of anybody's."""
-    status, marks = _exit_status(child.wait_status), workload.region.kind == "marks"
-    line = parse_line(child.output.text) if marks else None
+def _reported(child: Child, ended_ns: int, workload: Workload, before: dict) -> dict:
+    """Columns and series: of the protocol line of our programs, and of the reports of any other."""
+    status = _exit_status(child.wait_status)
     reader = workload.reader or Reader(workload.name)
     sources = Sources(Path(child.folder or "."), before, child.output.text, child.errors.text)
     try:
         printed = sources.text(reader, None)
     except NotReported as error:
         return _failure(child, "unreadable output" if status == "ok" else status, str(error))
-    if not status.startswith("signal") and _found_wrong(line, reader, printed):
-        return _failure(child, "unverified", "the program found its own result wrong")
-    if status != "ok":
-        return _failure(child, status, _FAILED.get(status, "the program failed"))
-    if reader.passed and not re.search(reader.passed, printed, re.MULTILINE):
-        return _failure(
-            child,
-            "unverified",
-            f"the output does not say that the result is right (pattern {reader.passed!r})",
-        )
-    times = _marked_times(line, child.end_ns)
-    if marks and times is None:
+    line = parse_line(child.output.text) if workload.region.kind == "marks" else None
+    if failure := _reported_failure(child, status, line, reader, printed):
+        return failure
+    times = _marked_times(line or {}, ended_ns)
+    if workload.region.kind == "marks" and times is None:
         return _failure(
             child,
             "unreadable output",
@@ -267,13 +282,27 @@ def _reported(child: Child, workload: Workload, before: dict) -> dict:
     except NotReported as error:
         return {"status": "unreadable output", "message": str(error)}
     columns, series = tables_and_series(reader, printed)
-    time_told = {"seconds": float(reports["seconds"])} if "seconds" in reports else {}
-    return _with_series(
-        child,
-        line,
-        _own_columns((line or {}) | columns | reports) | (times or {}) | time_told,
-        series,
-    )
+    columns = _program_columns((line or {}) | columns | reports) | (times or {})
+    if "seconds" in reports:
+        columns["seconds"] = float(reports["seconds"])
+    return _with_series(child, line, columns, series)
+
+
+def _reported_failure(
+    child: Child, status: str, line: dict | None, reader: Reader, printed: str
+) -> dict:
+    """Status and message of a run that failed, or whose result is not right; empty if it is."""
+    if not status.startswith("signal") and _found_wrong(line, reader, printed):
+        return _failure(child, "unverified", "the program found its result wrong")
+    if status != "ok":
+        return _failure(child, status, _FAILED.get(status, "the program failed"))
+    if reader.passed and not re.search(reader.passed, printed, re.MULTILINE):
+        return _failure(
+            child,
+            "unverified",
+            f"the output does not confirm that the result is right (pattern {reader.passed!r})",
+        )
+    return {}
 
 
 def _found_wrong(line: dict | None, reader: Reader, printed: str) -> bool:
@@ -308,32 +337,27 @@ def _with_series(child: Child, line: dict | None, columns: dict, found: dict) ->
     return columns | {"series": series} if series else columns
 
 
-def _marked_times(line: dict | None, ended_ns: int) -> dict | None:
+def _marked_times(line: dict, ended_ns: int) -> dict | None:
     """The times of the protocol line, if they are sound."""
-    seconds, start_ns, end_ns = ((line or {}).get(key) for key in ("seconds", "start_ns", "end_ns"))
-    sound = (
-        isinstance(seconds, (int, float))
-        and isinstance(start_ns, int)
-        and isinstance(end_ns, int)
-        and seconds > 0
-    )
-    return (
-        {"seconds": float(seconds), "marked": Times(start_ns, end_ns)}
-        if sound and 0 < start_ns < end_ns <= ended_ns
-        else None
-    )
+    seconds, start_ns, end_ns = (line.get(key) for key in ("seconds", "start_ns", "end_ns"))
+    if not (isinstance(seconds, (int, float)) and seconds > 0):
+        return None
+    if not (isinstance(start_ns, int) and isinstance(end_ns, int)):
+        return None
+    if not 0 < start_ns < end_ns <= ended_ns:
+        return None
+    return {"seconds": float(seconds), "marked": Times(start_ns, end_ns)}
 
 
-def _own_columns(line: dict | None) -> dict:
-    """The program's own keys; one that is the name of a column of every run gets the prefix
-    `program_`.
+def _program_columns(line: dict) -> dict:
+    """The keys that the program reports; one that is the name of a column of every run gets the
+    prefix `program_`.
     """
-    own = {
-        key: value
-        for key, value in (line or {}).items()
+    return {
+        f"program_{key}" if key in _RESERVED else key: value
+        for key, value in line.items()
         if key not in ("seconds", "start_ns", "end_ns")
     }
-    return {f"program_{key}" if key in _RESERVED else key: value for key, value in own.items()}
 
 
 _RESERVED = {
@@ -366,11 +390,11 @@ _RESERVED = {
 def _usage(child: Child) -> dict:
     """Resource usage of the process and of the children that it waited for, from its very start."""
     used = child.usage
-    # exec() keeps the peak of the process that called it, here our own: a smaller peak of the
-    # program cannot be told. The kernel
-    # counts pages per CPU and adds them up now and then, so two readings of one peak differ: hence
-    # the margin.
-    peak_kb = used.ru_maxrss if used.ru_maxrss > 1.05 * child.own_peak_kb + 1024 else None
+    assert used is not None  # it was reaped
+    # exec() keeps the peak of the process that called it, here of the harness: a smaller peak of
+    # the program is not visible. The kernel counts pages per CPU and adds them up now and then, so
+    # two readings of one peak differ: hence the margin.
+    peak_kb = used.ru_maxrss if used.ru_maxrss > 1.05 * child.harness_peak_kb + 1024 else None
     return {
         "user_s": used.ru_utime,
         "system_s": used.ru_stime,

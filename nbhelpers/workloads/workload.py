@@ -70,7 +70,7 @@ class Workload:
     cpus: tuple[int, ...] | None = None
     timeout_s: float = 60.0
     reader: Reader | None = None
-    region: Region | None = None
+    region: Region = None  # type: ignore[assignment]  # set by __post_init__
     outcome: str = "seconds"
 
     def __post_init__(self):
@@ -82,9 +82,8 @@ class Workload:
         object.__setattr__(self, "command", tuple(str(word) for word in command))
         if self.cpus is not None:
             object.__setattr__(self, "cpus", tuple(sorted({int(cpu) for cpu in self.cpus})))
-        region = (
-            ("marks" if self.start == "mark" else "process") if self.region is None else self.region
-        )
+        default_region = "marks" if self.start == "mark" else "process"
+        region = default_region if self.region is None else self.region
         object.__setattr__(self, "region", as_region(region))
         _check(self)
 
