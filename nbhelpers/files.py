@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .errors import DiskError, InputError
 
@@ -121,7 +121,7 @@ def write_json(path: str | Path, value: object, indent: int | None = 2) -> Path:
     return write_text(path, to_json(value, indent))
 
 
-def read_json(path: str | Path) -> object:
+def read_json(path: str | Path) -> Any:
     """Read JSON, packed where the name ends in .gz; an error names the file, line and column.
 
     Raises

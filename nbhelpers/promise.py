@@ -261,7 +261,7 @@ def _clock(stage: str, here: Here) -> _Answers:
     from .measurement import FrequencyLogger
 
     logger = FrequencyLogger()
-    if logger.clock_note and not logger.tells_frequency:
+    if logger.clock_note and not logger.reads_frequency:
         yield (
             "clock frequency",
             REPLACED,

@@ -1,4 +1,4 @@
-"""python -m nbhelpers.measurement [LAYER …]: which metric layers this machine has, with a reading of
+"""python -m nbhelpers.measurement [LAYER …]: the metric layers of this machine, with a reading of
 each on this process.
 """
 
@@ -11,15 +11,9 @@ from .layers import available_layers, reading
 
 
 def _table() -> str:
-    lines = [f"{'layer':15s} {'here':5s} {'columns':>7s} {'us here':>8s}  what"]
+    lines = [f"{'layer':15s} {'here':5s} {'columns':>7s} {'µs here':>8s}  what"]
     for name, row in available_layers().iterrows():
-        here = (
-            "yes"
-            if row["available"] and not row["reason"]
-            else "part"
-            if row["available"]
-            else "no"
-        )
+        here = "no" if not row["available"] else "part" if row["reason"] else "yes"
         lines.append(
             f"{name:15s} {here:5s} {row['columns']:7d} {row['here_us']:8.0f}  {row['title']}"
             + (f"\n{'':39s}{row['reason']}" if row["reason"] else "")
@@ -31,12 +25,13 @@ def _readings(name: str) -> str:
     layer = find_layer(name)
     columns, took_us, attachment = reading(layer)
     lines = [
-        f"{layer.name}: {layer.title} ({took_us:.0f} us)",
+        f"{layer.name}: {layer.title} ({took_us:.0f} µs)",
         *(f"  {note}" for note in attachment.notes),
     ]
     for column, value in columns.items():
         metric = layer.metric_of(column)
-        lines.append(f"  {column:32s} {value:>18.10g} {metric.unit:5s} {metric.title}")
+        meaning = f"{metric.unit:5s} {metric.title}" if metric else ""
+        lines.append(f"  {column:32s} {value:>18.10g} {meaning}")
     return "\n".join(lines)
 
 

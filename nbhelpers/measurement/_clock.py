@@ -9,7 +9,10 @@ count only while the CPU is not idle; MPERF at a fixed rate, APERF at the real o
 import os
 import struct
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from ._perf import open_cpu_counter, read_counter
 
@@ -28,15 +31,18 @@ class BusyClock:
 
     Notes
     -----
-    `lacking` says why nothing can be read, "" if it can. The rate of MPERF is taken to be that of
-    the time stamp counter, which is read beside it: where the two differ the clock is off by their
-    ratio, the same in every run.
+    `lacking` is the reason why nothing can be read, "" if it can. The rate of MPERF is taken to be
+    that of the time stamp counter, which is read with it: where the two differ the clock is off by
+    their ratio, the same in every run.
     """
 
     def __init__(self, root: str | Path = "/"):
-        self._root, self._open, self._begun, self._ended = Path(root), {}, {}, {}
+        self._root = Path(root)
+        self._open: dict[int, _Counters] = {}
+        self._begun: dict[int, tuple[int, ...]] = {}
+        self._ended: dict[int, tuple[int, ...]] = {}
         self._began_ns = self._ended_ns = 0
-        self._read, self.lacking = _way(self._root)
+        self._open_counters, self.lacking = _way(self._root)
 
     def start(self, cpus: tuple[int, ...]) -> None:
         """Read for the first time."""
@@ -53,7 +59,8 @@ class BusyClock:
 
     def _counters(self, cpu: int) -> tuple[int, ...]:
         if cpu not in self._open:
-            self._open[cpu] = self._read(cpu)
+            assert self._open_counters is not None  # nothing is lacking
+            self._open[cpu] = self._open_counters(cpu)
         return self._open[cpu].values()
 
     def columns(self) -> dict[str, float]:
@@ -92,42 +99,45 @@ def busy_mhz(before: tuple[int, ...], after: tuple[int, ...], seconds: float) ->
     return aperf / mperf * tsc / seconds / 1e6 if mperf and seconds > 0 else None
 
 
-def _way(root: Path) -> tuple[object, str]:
-    """How to read the counters of a CPU, and why they can't be."""
+def _way(root: Path) -> "tuple[Callable[[int], _Counters] | None, str]":
+    """How to read the counters of a CPU, or why they cannot be read."""
     has_events = all((root / _DEVICE / "events" / name).exists() for name in EVENTS)
     registers = root / "dev/cpu/0/msr"
-    for found, opener in (
-        (has_events, lambda cpu: _PerfCounters(root, cpu)),
-        (registers.exists(), lambda cpu: _Registers(root, cpu)),
-    ):
-        if found:
-            try:
-                tried = opener(0)
-                tried.values()
-                tried.close()
-            except OSError as error:
-                return (
-                    None,
-                    (
-                        f"{error.strerror} (it takes root, or kernel.perf_event_paranoid at 0 or"
-                        " below)"
-                    ),
-                )
-            return opener, ""
-    return (
-        None,
-        (
+    kind: type[_PerfCounters] | type[_Registers]
+    if has_events:
+        kind = _PerfCounters
+    elif registers.exists():
+        kind = _Registers
+    else:
+        return None, (
             "this machine shows neither (a virtual machine hides them; on real hardware without"
             " perf's device: modprobe msr)"
-        ),
-    )
+        )
+    try:
+        first = kind(root, 0)
+        first.values()
+        first.close()
+    except OSError as error:
+        return None, (
+            f"{error.strerror} (it takes root, or kernel.perf_event_paranoid at 0 or below)"
+        )
+    return partial(kind, root), ""
+
+
+class _Counters(Protocol):
+    """The three counters of a CPU, open."""
+
+    def values(self) -> tuple[int, ...]: ...
+
+    def close(self) -> None: ...
 
 
 class _PerfCounters:
     """Three counters of perf's device `msr` on a CPU."""
 
     def __init__(self, root: Path, cpu: int):
-        folder, self._fds = root / _DEVICE, []
+        folder = root / _DEVICE
+        self._fds: list[int] = []
         kind = int((folder / "type").read_text())
         try:
             for name in EVENTS:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..files import to_json
 from ..workloads import Workload, binary_folder, program_path
@@ -52,7 +53,7 @@ def _cell_identity(
 ) -> dict:
     program = Path(workload.command[0])
     arguments = [_without_folder(word, folder) for word in workload.command[1:]]
-    identity = {
+    identity: dict[str, Any] = {
         "workload": workload.name,
         "model": workload.model,
         "config": workload.config,
@@ -71,7 +72,7 @@ def _cell_identity(
     return identity | {_ACCOMPANIED: accompanied}
 
 
-def _as_read_back(value: object) -> object:
+def _as_read_back(value: object) -> Any:
     return json.loads(to_json(value))
 
 

@@ -1,5 +1,4 @@
-"""Metric layers as data: what data/knowledge/metrics/*.yml, or a file of the user's own, says of
-each counter.
+"""Metric layers as data: what data/knowledge/metrics/*.yml, or a user's file, holds of each counter.
 
 Owns the records `Layer`, `Source` and `Metric`, and how they are checked; how a counter is read is
 in the `_readers_*` modules.
@@ -20,9 +19,8 @@ from ..schemas import place_of, schema_error
 FOLDER = knowledge() / "metrics"
 SCHEMA = FOLDER / "layer.schema.json"
 TOTAL, LEVEL, TIME = "total", "level", "time"
-_own: dict[
-    str, "Layer"
-] = {}  # layers of the user's own that were used in this process: their columns are known, too
+# layers of the user that were used in this process: their columns are known, too
+_user_layers: dict[str, "Layer"] = {}
 
 
 @dataclass(frozen=True)
@@ -61,20 +59,12 @@ class Metric:
     factor: str = ""
     where: dict = field(default_factory=dict, compare=False)
 
-    def __post_init__(self):
-        head, _, tail = self.id.partition("*")
-        object.__setattr__(self, "_ends", (head, tail))
-
     def covers(self, column: str) -> bool:
         """Whether a column is this metric, or of this family."""
-        head, tail = self._ends
-        return (
-            column == self.id
-            if "*" not in self.id
-            else column.startswith(head)
-            and column.endswith(tail)
-            and len(column) > len(head + tail)
-        )
+        if "*" not in self.id:
+            return column == self.id
+        head, _, tail = self.id.partition("*")
+        return column.startswith(head) and column.endswith(tail) and len(column) > len(head + tail)
 
 
 @dataclass(frozen=True)
@@ -182,22 +172,22 @@ def _layer(content: dict) -> Layer:
 
 
 def _metric(entry: dict) -> Metric:
-    own = {
+    fields = {
         key: entry[key]
         for key in ("id", "title", "unit", "kind", "at", "lower_is_better", "factor")
         if key in entry
     }
-    said = entry.get("consequence", "")
-    where = {key: value for key, value in entry.items() if key not in own and key != "consequence"}
-    return Metric(
-        **own,
-        consequence="grows with the run time by definition" if said is True else said or "",
-        where=where,
-    )
+    consequence = entry.get("consequence") or ""
+    if consequence is True:
+        consequence = "grows with the run time by definition"
+    where = {
+        key: value for key, value in entry.items() if key not in fields and key != "consequence"
+    }
+    return Metric(**fields, consequence=consequence, where=where)
 
 
 def _check(content: object, path: Path) -> None:
-    """Against the schema; without jsonschema (a bare Python) a wrong field shows when it is used."""
+    """Against the schema; without jsonschema (a bare Python) a wrong field fails when used."""
     try:
         error = schema_error(_schema(), content)
     except ImportError:
@@ -206,7 +196,7 @@ def _check(content: object, path: Path) -> None:
         raise InputError(
             f"not a metric layer: {error.message}",
             where=f"{path}, at {place_of(error)}",
-            fix=f"compare with {SCHEMA.name} and the files beside it",
+            fix=f"compare with {SCHEMA.name} and the files in its folder",
         )
 
 
@@ -217,10 +207,10 @@ def _schema() -> dict:
 
 def _check_ids(layer: Layer, path: Path) -> None:
     ids = [metric.id for metric in layer.metrics]
-    twice = {name for name in ids if ids.count(name) > 1}
-    if twice:
+    repeated = {name for name in ids if ids.count(name) > 1}
+    if repeated:
         raise InputError(
-            f"the metric layer has '{min(twice)}' twice",
+            f"the metric layer has '{min(repeated)}' twice",
             where=path,
             why="two counters cannot share a column",
         )
@@ -237,7 +227,7 @@ def layers() -> dict[str, Layer]:
 
 
 def find_layer(name: str | os.PathLike) -> Layer:
-    """A layer by name, or by the path of a file of one's own.
+    """A layer by name, or by the path of a user's file.
 
     Raises
     ------
@@ -248,7 +238,7 @@ def find_layer(name: str | os.PathLike) -> Layer:
     if text in layers():
         return layers()[text]
     if os.sep in text or text.endswith((".yml", ".yaml")):
-        layer = _own[text] = read_layer(text)
+        layer = _user_layers[text] = read_layer(text)
         metric_of.cache_clear()
         return layer
     near = difflib.get_close_matches(text, layers(), 1)
@@ -264,7 +254,7 @@ def metric_of(column: str) -> Metric | None:
     return next(
         (
             metric
-            for layer in (*layers().values(), *_own.values())
+            for layer in (*layers().values(), *_user_layers.values())
             if (metric := layer.metric_of(column))
         ),
         None,

@@ -15,9 +15,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
 class Capture:
-    """Reads a pipe to its end and keeps the first 64 KiB and the last ones, 64 KiB too unless more
-    are asked for.
-    """
+    """Reads a pipe to its end and stores the first 64 KiB and the last ones, `tail` bytes."""
 
     def __init__(self, fd: int, tail: int = TAIL):
         self.fd, self.open, self._room = fd, True, tail
@@ -33,7 +31,7 @@ class Capture:
         except BlockingIOError:
             return False
         self.open = bool(data)
-        self._keep(data)
+        self._store(data)
         return self.open
 
     def drain(self) -> None:
@@ -42,7 +40,7 @@ class Capture:
             if not self.read():
                 return
 
-    def _keep(self, data: bytes) -> None:
+    def _store(self, data: bytes) -> None:
         room = _HEAD - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
@@ -52,7 +50,7 @@ class Capture:
             del self._tail[:surplus]
 
     def parts(self) -> list[tuple[int, bytes]]:
-        """What is kept, each part with its place in the output; one part where nothing is left out."""
+        """What is stored, each part with its place in the output; one part if that is all."""
         surplus = max(0, len(self._tail) - self._room)
         left_out = self._left_out + surplus
         if not left_out:
@@ -61,8 +59,8 @@ class Capture:
 
     @property
     def text(self) -> str:
-        """The output; where more was printed than is kept, a line says how much is missing in the
-        middle.
+        """The output; where more was printed than is stored, a line in the middle counts the missing
+        bytes.
         """
         (_, head), *rest = self.parts()
         middle = [
@@ -71,17 +69,15 @@ class Capture:
         return b"".join([head, *middle]).decode(errors="replace")
 
     def close(self) -> None:
-        """The descriptor is about to be closed."""
+        """Called before the descriptor is closed."""
 
 
 def parse_line(text: str) -> dict[str, int | float | str] | None:
     """The keys and values of the last protocol line in a program's output; None without one."""
-    found = None
-    for found in _LINE.finditer(text):
-        pass
-    if found is None:
+    lines = list(_LINE.finditer(text))
+    if not lines:
         return None
-    words = (word.partition("=") for word in found.group(2).split())
+    words = (word.partition("=") for word in lines[-1].group(2).split())
     return {key: number(value) for key, _, value in words}
 
 
@@ -96,17 +92,17 @@ def parse_series(text: str) -> dict[str, dict]:
     """
     found: dict[str, dict] = {}
     for name, unit, words in _SERIES.findall(text):
-        kept = found.setdefault(name, {"unit": unit, "values": []})
+        series = found.setdefault(name, {"unit": unit, "values": []})
         values = [number(word) for word in words.split()]
-        if kept["unit"] != unit or any(isinstance(value, str) for value in values):
+        if series["unit"] != unit or any(isinstance(value, str) for value in values):
             raise ValueError(f"the series '{name}' has a value that is no number, or two units")
-        kept["values"] += map(float, values)
+        series["values"] += map(float, values)
     return found
 
 
 def count_values(series: Mapping[str, dict]) -> int:
     """How many values there are in all series."""
-    return sum(len(kept["values"]) for kept in series.values())
+    return sum(len(one["values"]) for one in series.values())
 
 
 def number(text: str) -> int | float | str:

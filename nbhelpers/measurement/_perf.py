@@ -200,7 +200,7 @@ def _reason(error: OSError, name: str) -> str:
             if ":" in name
             else "this machine has no such counter (a virtual machine often hides them)"
         )
-    return error.strerror
+    return error.strerror or str(error)
 
 
 class PerfReader:
@@ -273,7 +273,9 @@ class PerfReader:
                 if kind == TRACEPOINT:
                     self._held.append(open_counter(kind, config, 0, disabled=True))
 
-    def _open_on_thread(self, metric: Metric, arguments: tuple, leaders: dict[str, int]) -> None:
+    def _open_on_thread(
+        self, metric: Metric, arguments: tuple[int, int, int, bool], leaders: dict[str, int]
+    ) -> None:
         group = metric.where.get("group", "")
         try:
             try:
@@ -281,11 +283,8 @@ class PerfReader:
             except OSError as error:
                 if error.errno != errno.EINVAL or group not in leaders:
                     raise
-                fd = open_counter(
-                    *arguments
-                    # more events than the hardware can count at once: this one takes turns on its
-                    # own
-                )
+                # more events than the hardware can count together: this one takes turns alone
+                fd = open_counter(*arguments)
         except OSError as error:
             if error.errno == errno.EMFILE:
                 raise Unavailable(

@@ -6,17 +6,30 @@ no others.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 
+class ComparedCell(Protocol):
+    """A cell, of which this module needs only what it is compared with."""
+
+    @property
+    def name(self) -> str: ...
+
+    def is_compared_with(self, other: Any) -> bool: ...
+
+
+AnyCell = TypeVar("AnyCell", bound=ComparedCell)
+
+
 def missing_runs(
     done: Sequence[tuple[int, str]],
-    cells: Sequence,
-    asked: int,
+    cells: Sequence[AnyCell],
+    rounds: int,
     first: int,
-    order: Callable[[int], Sequence],
-) -> list[tuple[int, object]]:
+    order: Callable[[int], Sequence[AnyCell]],
+) -> list[tuple[int, AnyCell]]:
     """Rounds and cells that are still to be measured, in order.
 
     Parameters
@@ -24,8 +37,8 @@ def missing_runs(
     done
         Round and cell of each finished run.
     cells
-        Those asked for, with `name` and `is_compared_with(other)`.
-    asked
+        Of the campaign, with `name` and `is_compared_with(other)`.
+    rounds
         Rounds in which any two cells that are compared must both have been measured.
     first
         Round in which the present epoch begins; rounds before it are counted and never filled up,
@@ -36,28 +49,31 @@ def missing_runs(
     Notes
     -----
     A round holds the cells of all pairs that still lack rounds. Of a campaign that never grew this
-    gives the rounds 0 to `asked` - 1 with every cell in each.
+    gives the rounds 0 to `rounds` - 1 with every cell in each.
     """
     place = {cell.name: at for at, cell in enumerate(cells)}
-    wanted_pairs = np.array(
-        [
-            [
-                one is other or (one.is_compared_with(other) and other.is_compared_with(one))
-                for other in cells
-            ]
-            for one in cells
-        ]
-    )
+    wanted_pairs = _compared_pairs(cells)
     present = _present([(number, name) for number, name in done if name in place], place)
-    together = _together([own for number, own in present.items() if number < first], len(cells))
-    found, number = [], first
-    while (needed := (wanted_pairs & (together < asked)).any(axis=1)).any():
-        own = present.get(number, np.zeros(len(cells), bool))
-        lacking = needed & ~own
-        found += [(number, cell) for cell in order(number) if lacking[place[cell.name]]]
-        together += np.outer(own | needed, own | needed)
+    together = _together([seen for number, seen in present.items() if number < first], len(cells))
+    missing: list[tuple[int, AnyCell]] = []
+    number = first
+    while (needed := (wanted_pairs & (together < rounds)).any(axis=1)).any():
+        seen = present.get(number, np.zeros(len(cells), bool))
+        lacking = needed & ~seen
+        missing += [(number, cell) for cell in order(number) if lacking[place[cell.name]]]
+        together += np.outer(seen | needed, seen | needed)
         number += 1
-    return found
+    return missing
+
+
+def _compared_pairs(cells: Sequence[AnyCell]) -> np.ndarray:
+    """Which two cells are compared with each other (cells × cells)."""
+    pairs = np.eye(len(cells), dtype=bool)
+    for row, one in enumerate(cells):
+        for column, other in enumerate(cells):
+            if one.is_compared_with(other) and other.is_compared_with(one):
+                pairs[row, column] = True
+    return pairs
 
 
 def _present(done: Sequence[tuple[int, str]], place: dict[str, int]) -> dict[int, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Counters from the text files of procfs, sysfs and cgroups: resolved once, kept open, read with
+"""Counters from the text files of procfs, sysfs and cgroups: resolved one time, left open, read with
 pread.
 
 Owns the few formats that the kernel writes numbers in, and which number of a file is which metric.
@@ -27,7 +27,12 @@ FORMATS: dict[str, Callable[[str], dict]] = {
     "interrupts": parse_interrupts,
     "softirqs": parse_softirqs,
 }
-_COMBINE = {"sum": sum, "mean": lambda values: sum(values) / len(values), "min": min, "max": max}
+_COMBINE: dict[str, Callable[[list[float]], float]] = {
+    "sum": sum,
+    "mean": lambda values: sum(values) / len(values),
+    "min": min,
+    "max": max,
+}
 
 
 class FileReader:
@@ -38,23 +43,24 @@ class FileReader:
     source
         Its options are `path` ({pid}: of the process; {cgroup:NAME}: its control group; * in sysfs:
         several files), `format`, `skip` (names of files that do not count) and `label` (a file
-        beside it that holds its name).
+        in the same folder that holds its name).
     root
         Folder of a recorded tree; "/" is this machine.
     """
 
     def __init__(self, source: Source, root: str | Path = "/"):
-        self._source, self._root, self._fds = source, str(root).rstrip("/"), {}
+        self._source = source
+        self._root = str(root).rstrip("/")
+        self._fds: dict[str, int] = {}
         self._parse = FORMATS[source.options["format"]]
-        self._own = (
-            "{" in source.options["path"]
-        )  # the files of a process are not those of the next
-        self._files: dict[str, str] | None = None if self._own else self._resolved(os.getpid())
+        # the files of a process are not those of the next
+        self._per_process = "{" in source.options["path"]
+        self._files: dict[str, str] = {} if self._per_process else self._resolved(os.getpid())
 
     def lacking(self) -> str:
         """Why nothing can be read here; "" if something can."""
         path = self._source.options["path"]
-        files = self._resolved(os.getpid()) if self._own else self._files
+        files = self._resolved(os.getpid()) if self._per_process else self._files
         if not files:
             return f"this machine has no {path}"
         if not any(os.access(file, os.R_OK) for file in files):
@@ -63,7 +69,7 @@ class FileReader:
 
     def open(self, pid: int) -> None:
         """A run is about to start; its files are found."""
-        if self._own:
+        if self._per_process:
             self.close()
             self._files = self._resolved(pid)
 
@@ -71,7 +77,7 @@ class FileReader:
         """Column: value, as it is now; files that have gone are passed over."""
         raw = [
             (label, self._rows(text))
-            for path, label in (self._files or {}).items()
+            for path, label in self._files.items()
             if (text := self._text(path)) is not None
         ]
         values: dict[str, float] = {}
@@ -83,7 +89,7 @@ class FileReader:
 
     def shut(self) -> None:
         """The run is over."""
-        if self._own:
+        if self._per_process:
             self.close()
 
     def close(self) -> None:
@@ -93,38 +99,33 @@ class FileReader:
         self._fds.clear()
 
     def _resolved(self, pid: int) -> dict[str, str]:
-        """Path: label. The label is what the `*` stand for, after what the files named by `label`
-        hold.
+        """Path: label. The label is what the files named by `label` hold, then what the `*` stand
+        for.
         """
-        pattern = self._source.options["path"].replace("{pid}", str(pid))
-        if "{cgroup:" in pattern:
-            pattern = _in_cgroup(pattern, pid, self._root)
-        if pattern is None:
+        path: str | None = self._source.options["path"].replace("{pid}", str(pid))
+        if path is not None and "{cgroup:" in path:
+            path = _in_cgroup(path, pid, self._root)
+        if path is None:
             return {}
-        pattern = self._root + pattern
+        pattern = self._root + path
         if "*" not in pattern:
             return {pattern: ""} if os.path.exists(pattern) else {}
         skip = self._source.options.get("skip", ())
         expression = re.compile("(.*)".join(map(re.escape, pattern.split("*"))))
-        found = {
-            path: "_".join(expression.fullmatch(path).groups())
-            for path in sorted(glob.glob(pattern), key=_natural)
-        }
-        return {
-            path: self._label(path, label)
-            for path, label in found.items()
-            if not any(fnmatchcase(label, name) for name in skip)
-        }
+        files = {}
+        for name in sorted(glob.glob(pattern), key=_natural):
+            match = expression.fullmatch(name)
+            label = "_".join(match.groups()) if match else ""
+            if not any(fnmatchcase(label, skipped) for skipped in skip):
+                files[name] = self._label(name, label)
+        return files
 
     def _label(self, path: str, label: str) -> str:
         names = []
         for name in self._source.options.get("label", ()):
+            stem = Path(path).name.rpartition("_")[0]
             with suppress(OSError):
-                names.append(
-                    (Path(path).parent / name.replace("{stem}", Path(path).name.rpartition("_")[0]))
-                    .read_text()
-                    .strip()
-                )
+                names.append((Path(path).parent / name.replace("{stem}", stem)).read_text().strip())
         words = names if names and self._source.options.get("label_only") else [*names, label]
         return re.sub(r"\W+", "_", "_".join(words)).strip("_")
 
@@ -152,7 +153,7 @@ class FileReader:
 
 
 def pread_all(fd: int) -> bytes:
-    """The whole of a file that is kept open."""
+    """The whole of an open file."""
     parts, at = [], 0
     while data := os.pread(fd, 1 << 16, at):
         parts.append(data)
@@ -168,7 +169,7 @@ def _in_cgroup(pattern: str, pid: int, root: str) -> str | None:
     """The pattern with {cgroup:CONTROLLER} replaced by the folder of the process's group in the
     hierarchy with that controller.
 
-    A controller belongs to a hierarchy of its own (v1) or to the unified one (v2, cgroups(7));
+    A controller belongs to its own hierarchy (v1) or to the unified one (v2, cgroups(7));
     None: it is in neither.
     """
     controller, rest = pattern[pattern.index("{cgroup:") + 8 :].split("}", 1)
@@ -187,13 +188,13 @@ def _group_folder(controller: str, membership: str, root: str) -> str | None:
         line.split()
         for line in Path(f"{root}/proc/{os.getpid()}/mountinfo").read_text().splitlines()
     ]
-    own = {name: path for _, names, path in groups for name in names.split(",")}
+    group_of = {name: path for _, names, path in groups for name in names.split(",")}
     for words in mounts:
         kind, options = words[words.index("-") + 1], words[-1].split(",")
-        if (kind == "cgroup" and controller in options and controller in own) or (
-            kind == "cgroup2" and controller not in own and "" in own
+        if (kind == "cgroup" and controller in options and controller in group_of) or (
+            kind == "cgroup2" and controller not in group_of and "" in group_of
         ):
-            group = own[controller] if kind == "cgroup" else own[""]
+            group = group_of[controller] if kind == "cgroup" else group_of[""]
             inside = os.path.relpath(group, words[3]) if group.startswith(words[3]) else "."
             return os.path.normpath(words[4] + "/" + inside)
     return None
@@ -210,13 +211,12 @@ def _selected(metric: Metric, raw: dict) -> dict[str, float]:
         if plain
         else _named(tuple(raw), patterns, tuple(where.get("except", ())))
     )
-    numbers = {
-        name: _number(
-            raw[name], [columns] if isinstance(columns, int) else columns, where.get("scale", 1)
-        )
-        for name in names
-    }
-    numbers = {name: value for name, value in numbers.items() if value is not None}
+    places = [columns] if isinstance(columns, int) else columns
+    numbers: dict[str, float] = {}
+    for name in names:
+        value = _number(raw[name], places, where.get("scale", 1))
+        if value is not None:
+            numbers[name] = value
     if "*" in metric.id and "combine" not in where:
         head, _, tail = keys.partition("*")
         return {
@@ -230,7 +230,7 @@ def _selected(metric: Metric, raw: dict) -> dict[str, float]:
 def _named(
     names: tuple[str, ...], patterns: tuple[str, ...], left_out: tuple[str, ...]
 ) -> list[str]:
-    """The rows that patterns mean; kept, as a file has the same rows in every run."""
+    """The rows that patterns mean; cached, as a file has the same rows in every run."""
     return [
         name
         for name in names
@@ -248,7 +248,7 @@ def _number(words: list, columns: list[int], scale: float | str) -> float | None
         ]
     except (ValueError, IndexError):
         return None
-    factor = 1 / _TICKS_PER_S if scale == "ticks" else scale
+    factor = scale if isinstance(scale, (int, float)) else 1 / _TICKS_PER_S  # "ticks"
     return sum(values) if factor == 1 else sum(values) * factor
 
 
@@ -259,12 +259,12 @@ def _plain(word: str) -> float:
 
 def _combined(metric: Metric, by_file: list[tuple[str, dict[str, float]]]) -> dict[str, float]:
     """One value a column over all files; with `each` over those of the same label."""
-    how, values = metric.where.get("combine", "sum"), {}
+    how = metric.where.get("combine", "sum")
+    values: dict[str, list[float]] = {}
     for label, found in by_file:
         for column, value in found.items():
-            values.setdefault(column.replace("*", label) if how == "each" else column, []).append(
-                value
-            )
+            name = column.replace("*", label) if how == "each" else column
+            values.setdefault(name, []).append(value)
     combine = _COMBINE.get(how, sum)
     return {
         column: found[0] if len(found) == 1 else combine(found) for column, found in values.items()

@@ -9,6 +9,8 @@ import ctypes
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from ._knowledge import Source
 
@@ -86,15 +88,15 @@ class Nvml:
             describe.restype = ctypes.c_char_p
             raise OSError(code, (describe(code) or b"unknown").decode())
 
-    def _number(self, kind: type, name: str, *arguments: object) -> int | None:
+    def _number(self, kind: type, name: str, *arguments: object) -> Any:
         value = kind()
         self._call(name, *arguments, ctypes.byref(value))
         return value.value
 
     def now(self, device: int) -> dict[str, float]:
-        """What a GPU says of itself now; what it does not know is left out."""
+        """The readings of a GPU now; those that it does not have are left out."""
         handle = ctypes.c_void_p(device)
-        asked: dict[str, Callable[[], float]] = {
+        queries: dict[str, Callable[[], float]] = {
             "clock_mhz": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", handle, _SM),
             "memory_clock_mhz": lambda: self._number(
                 ctypes.c_uint, "nvmlDeviceGetClockInfo", handle, _MEMORY
@@ -117,21 +119,19 @@ class Nvml:
             ),
             "pstate": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetPerformanceState", handle),
         }
-        asked |= {
-            f"{name}_limited_ns": lambda policy=policy: (
-                self._structure(
-                    _Violation, "nvmlDeviceGetViolationStatus", handle, policy
-                ).violation_ns
-            )
-            for name, policy in _POLICIES.items()
-        }
+        for name, policy in _POLICIES.items():
+            queries[f"{name}_limited_ns"] = partial(self._limited_ns, handle, policy)
         found = {}
-        for name, ask in asked.items():
+        for name, query in queries.items():
             with suppress(OSError):
-                found[name] = ask()
+                found[name] = query()
         return found | self._reasons(handle)
 
-    def _structure(self, kind: type, name: str, *arguments: object) -> ctypes.Structure:
+    def _limited_ns(self, handle: ctypes.c_void_p, policy: int) -> int:
+        found = self._structure(_Violation, "nvmlDeviceGetViolationStatus", handle, policy)
+        return found.violation_ns
+
+    def _structure(self, kind: type, name: str, *arguments: object) -> Any:
         found = kind()
         self._call(name, *arguments, ctypes.byref(found))
         return found
@@ -149,7 +149,7 @@ class Nvml:
         return {}
 
     def since(self, device: int, start_us: int) -> dict[str, float]:
-        """Means over the samples that the driver itself took since a time (us since 1970): nothing
+        """Means over the samples that the driver itself took since a time (µs since 1970): nothing
         of ours runs meanwhile.
         """
         found = {}
@@ -162,7 +162,7 @@ class Nvml:
 
     def _samples(self, handle: ctypes.c_void_p, kind: int, start_us: int) -> list[int]:
         value_type, count = ctypes.c_uint(), ctypes.c_uint()
-        ask = (
+        query = (
             "nvmlDeviceGetSamples",
             handle,
             kind,
@@ -170,10 +170,10 @@ class Nvml:
             ctypes.byref(value_type),
             ctypes.byref(count),
         )
-        self._call(*ask, None)
+        self._call(*query, None)
         samples = (_Sample * count.value)()
-        self._call(*ask, samples)
-        # nvmlValueType_t 1 and 5 are 32 bits wide: the rest of the union is not written
+        self._call(*query, samples)
+        # nvmlValueType_t 1 and 5 have 32 bits: the rest of the union is not written
         mask = 0xFFFFFFFF if value_type.value in (1, 5) else 0xFFFFFFFFFFFFFFFF
         return [
             sample.value & mask for sample in samples[: count.value] if sample.time_us >= start_us
@@ -193,7 +193,10 @@ class NvmlReader:
     """
 
     def __init__(self, source: Source, root: object = "/", library: str = LIBRARY):
-        self._source, self._library, self._nvml, self._start_us = source, library, None, 0
+        self._source = source
+        self._library = library
+        self._nvml: Nvml | None = None
+        self._start_us = 0
 
     def lacking(self) -> str:
         """Why nothing can be read here; "" if something can."""
@@ -252,4 +255,9 @@ class NvmlReader:
             self._nvml = None
 
 
-_COMBINE = {"sum": sum, "mean": lambda values: sum(values) / len(values), "min": min, "max": max}
+_COMBINE: dict[str, Callable[[list[float]], float]] = {
+    "sum": sum,
+    "mean": lambda values: sum(values) / len(values),
+    "min": min,
+    "max": max,
+}

@@ -2,7 +2,7 @@
 expression, from JSON, from CSV.
 
 Owns the three parsers and the reader of layers with `reader: program`; the file of such a layer is
-the user's own.
+a user's.
 """
 
 import csv
@@ -10,14 +10,14 @@ import io
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from ..errors import InputError
 from ._knowledge import Metric, Source
 
-_COMBINE = {
+_COMBINE: dict[str, Callable[[list[float]], float]] = {
     "last": lambda values: values[-1],
     "first": lambda values: values[0],
     "sum": sum,
@@ -50,7 +50,7 @@ def from_json(text: str) -> dict[str, float]:
     return dict(_leaves(found)) if found is not None else {}
 
 
-def _leaves(value: object, path: str = ""):
+def _leaves(value: object, path: str = "") -> Iterator[tuple[str, float]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _leaves(inner, f"{path}.{key}" if path else str(key))
@@ -63,7 +63,7 @@ def _leaves(value: object, path: str = ""):
 
 def from_csv(text: str) -> dict[str, list[str]]:
     """The columns of a CSV with a header; lines of another length (what else a program prints) are
-    passed over.
+    skipped.
     """
     rows = [row for row in csv.reader(io.StringIO(text)) if len(row) > 1]
     if not rows:
@@ -83,7 +83,7 @@ def _combined(words: Sequence[str], combine: str) -> float | None:
 
 
 class ProgramReader:
-    """The metrics of a source of what the program says.
+    """The metrics of a source of what the program prints or writes.
 
     Parameters
     ----------
@@ -99,7 +99,9 @@ class ProgramReader:
     """
 
     def __init__(self, source: Source, root: object = "/"):
-        self._source, self._said, self._from = source, {}, source.options.get("from", "output")
+        self._source = source
+        self._printed: dict[str, str] = {}
+        self._from = source.options.get("from", "output")
         for metric in source.metrics:
             self._check(metric)
 
@@ -123,19 +125,19 @@ class ProgramReader:
         return ""
 
     def open(self, pid: int) -> None:
-        """A run is about to start; a file of an earlier run must not be taken for its own."""
-        self._said = {}
+        """A run is about to start; a file of an earlier run does not count."""
+        self._printed = {}
         if self._from not in ("output", "errors"):
             self._before = _stamp(self._from)
 
     def printed(self, output: str, errors: str) -> None:
         """What the program printed."""
-        self._said = {"output": output, "errors": errors}
+        self._printed = {"output": output, "errors": errors}
 
     def read(self) -> dict[str, float]:
         """Column: value; nothing before the end of the run."""
-        text = self._said.get(self._from)
-        if self._said and text is None and _stamp(self._from) != self._before:
+        text = self._printed.get(self._from)
+        if self._printed and text is None and _stamp(self._from) != self._before:
             with suppress(OSError):
                 text = Path(self._from).read_text(errors="replace")
         return self._values(text) if text else {}
@@ -162,10 +164,10 @@ class ProgramReader:
 
     def shut(self) -> None:
         """The run is over."""
-        self._said = {}
+        self._printed = {}
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Nothing is open."""
 
 
 def _matching(metric: Metric, known: dict) -> dict:

@@ -153,12 +153,11 @@ def _check_columns(wanted: Sequence[str], names: Sequence[str], path: Path) -> N
 
 def _check_unique(names: Sequence[str], path: Path) -> None:
     if len(set(names)) < len(names):
-        seen: set[str] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))
+        repeated = next(name for at, name in enumerate(names) if name in names[:at])
         raise InputError(
-            f"two columns are called {twice!r}",
+            f"two columns are called {repeated!r}",
             where=path,
-            why="it would be open which of them is meant",
+            why="a name must mean one column",
             fix="rename one in the header",
         )
 

@@ -1,5 +1,5 @@
 """Run-queue wait of a process with all its threads, the ended ones too: the kernel's taskstats,
-asked over generic netlink.
+requested over generic netlink.
 
 /proc has it for living threads only. The kernel adds each thread that ends to its process
 (Documentation/accounting/taskstats.rst).
@@ -100,16 +100,18 @@ class TaskstatsReader:
     io_wait_ns, cpu_ns, ….
 
     A process whose threads all ended but that never had a second one is not summed up by the
-    kernel; until it is reaped its schedstat says the same.
+    kernel; until it is reaped its schedstat has the same numbers.
     """
 
     def __init__(self, source: Source, root: object = "/"):
-        self._source, self._pid, self._taskstats = source, 0, None
+        self._source = source
+        self._pid = 0
+        self._taskstats: Taskstats | None = None
 
     def lacking(self) -> str:
         """Why nothing can be read here; "" if something can."""
         try:
-            self._asked().of(os.getpid())
+            self._opened().of(os.getpid())
         except OSError as error:
             return (
                 f"taskstats does not answer: {error.strerror} (it needs CONFIG_TASKSTATS, and root"
@@ -121,7 +123,7 @@ class TaskstatsReader:
             self.close()
         return ""
 
-    def _asked(self) -> Taskstats:
+    def _opened(self) -> Taskstats:
         self._taskstats = self._taskstats or Taskstats()
         return self._taskstats
 
@@ -132,7 +134,7 @@ class TaskstatsReader:
     def read(self) -> dict[str, float]:
         """Column: value, as it is now."""
         with suppress(OSError, KeyError, struct.error):
-            sums = self._asked().of(self._pid)
+            sums = self._opened().of(self._pid)
             if not sums["timeslices"]:
                 with open(f"/proc/{self._pid}/schedstat") as file:
                     cpu_ns, wait_ns, timeslices = map(int, file.read().split())

@@ -12,6 +12,7 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..workloads import Reader, Report, Table
 from ._output import ROOM_FOR_SERIES, number
@@ -75,7 +76,7 @@ class Sources:
 
 
 def snapshot(folder: str | Path, reader: Reader | None) -> dict[Path, tuple]:
-    """The state of the files of a reader as they are, to tell later which ones a run wrote."""
+    """The state of the files of a reader now, to see later which ones a run wrote."""
     globs = () if reader is None else reader.globs
     return {path: _state(path) for glob in globs for path in _files(Path(folder), glob)}
 
@@ -87,7 +88,7 @@ def _files(folder: Path, glob: str) -> list[Path]:
 
 
 def _state(path: Path) -> tuple:
-    """Differs once anybody has written the file: the time of the change of its inode cannot be set."""
+    """Differs after anybody wrote the file: the time of the change of its inode cannot be set."""
     status = path.stat()
     return status.st_ino, status.st_ctime_ns, status.st_mtime_ns, status.st_size
 
@@ -112,7 +113,7 @@ def find_reports(reader: Reader, sources: Sources, needed: set[str]) -> dict:
         One that is needed is not found; the message says what was sought, and the last lines
         printed.
     """
-    columns = {}
+    columns: dict[str, int | float | str] = {}
     for report in reader.reports:
         try:
             value = _value_of(report, reader, sources)
@@ -127,57 +128,58 @@ def find_reports(reader: Reader, sources: Sources, needed: set[str]) -> dict:
                 f"the report '{report.name}' is no positive number: {value!r}, by {report.sought};"
                 f" {last_lines(sources)}"
             )
-        columns[report.name] = (
-            value * report.factor if report.factor != 1.0 and not isinstance(value, str) else value
-        )
+        if report.factor != 1.0 and not isinstance(value, str):
+            value *= report.factor
+        columns[report.name] = value
     return columns
 
 
 def _value_of(report: Report, reader: Reader, sources: Sources) -> int | float | str:
     text = sources.text(reader, report.file)
     if report.pattern is not None:
-        return _by_pattern(report, text)
+        return _by_pattern(report, report.pattern, text)
     if report.file is None:
         text = sources.output
-    value = _by_path(report, text) if report.path is not None else _by_column(report, text)
+    if report.path is not None:
+        value = _by_path(report, report.path, text)
+    else:
+        value = _by_column(report, text)
     return number(value.strip()) if isinstance(value, str) else value
 
 
-def _by_pattern(report: Report, text: str) -> int | float | str:
-    found = None
-    for found in re.finditer(report.pattern, text, re.MULTILINE):
-        pass
-    groups = found.groupdict() if found else {}
+def _by_pattern(report: Report, pattern: str, text: str) -> int | float | str:
+    groups: dict[str, str | None] = {}
+    for match in re.finditer(pattern, text, re.MULTILINE):
+        groups = match.groupdict()  # the last match counts
     value = groups.get("value", groups.get(report.name))
     if value is None:
         raise NotReported(f"nothing matches {report.sought}")
     return number(value)
 
 
-def _by_path(report: Report, text: str) -> object:
+def _by_path(report: Report, path: str | tuple[str, ...], text: str) -> int | float | str:
     place = _parsed(report, text)
-    keys = report.path.split(".") if isinstance(report.path, str) else report.path
+    keys = tuple(path.split(".")) if isinstance(path, str) else path
     for at, key in enumerate(keys):
         try:
             place = place[int(key)] if isinstance(place, list) else place[key]
         except (KeyError, IndexError, ValueError, TypeError):
-            there = (
-                ", ".join(map(str, place))
-                if isinstance(place, dict)
-                else f"{len(place)} items"
-                if isinstance(place, list)
-                else repr(place)
-            )
             raise NotReported(
                 f"no {key!r} at {'.'.join(keys[:at]) or 'the top'} of"
-                f" {report.file or 'its output'}, which has: {there[:200]}"
+                f" {report.file or 'its output'}, which has: {_contents(place)[:200]}"
             ) from None
     if isinstance(place, bool) or not isinstance(place, (int, float, str)):
         raise NotReported(f"{report.sought} is {type(place).__name__}, not a number")
     return place
 
 
-def _parsed(report: Report, text: str) -> object:
+def _contents(place: object) -> str:
+    if isinstance(place, dict):
+        return ", ".join(map(str, place))
+    return f"{len(place)} items" if isinstance(place, list) else repr(place)
+
+
+def _parsed(report: Report, text: str) -> Any:
     form = report.form or ("yaml" if (report.file or "").endswith((".yml", ".yaml")) else "json")
     try:
         if form == "yaml":
@@ -244,15 +246,11 @@ def tables_and_series(reader: Reader, text: str) -> tuple[dict, dict]:
 
 
 def _table_columns(table: Table, text: str) -> dict[str, int | float | str]:
-    headings = (
-        [
-            (match.start(), match["section"])
-            for match in re.finditer(table.section, text, re.MULTILINE)
-        ]
-        if table.section
-        else []
-    )
-    columns = {}
+    headings: list[tuple[int, str]] = []
+    if table.section:
+        matches = re.finditer(table.section, text, re.MULTILINE)
+        headings = [(match.start(), match["section"]) for match in matches]
+    columns: dict[str, int | float | str] = {}
     for row in re.finditer(table.row, text, re.MULTILINE):
         section = next((name for at, name in reversed(headings) if at < row.start()), "")
         words = {

@@ -1,6 +1,4 @@
-"""The many values of one run: the time of each repetition, kept beside the runs table in one of its
-own.
-"""
+"""The many values of one run: the time of each repetition, in a table besides the runs table."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,13 +20,13 @@ def series_table(records: Sequence[dict]) -> pd.DataFrame:
             {
                 "run": record["run"],
                 "name": name,
-                "unit": kept["unit"],
-                "index": range(len(kept["values"])),
-                "value": kept["values"],
+                "unit": one["unit"],
+                "index": range(len(one["values"])),
+                "value": one["values"],
             }
         )
         for record in records
-        for name, kept in record["series"].items()
+        for name, one in record["series"].items()
     ]
     if not parts:
         return pd.DataFrame(

@@ -67,7 +67,7 @@ class StampedCapture(Capture):
     def _take(self, data: bytes, stamp_ns: int) -> None:
         self._seen += len(data)
         self._stamps.append((self._seen, stamp_ns))
-        self._keep(data)
+        self._store(data)
         if self._wanted:
             self._line = self._line.rpartition(b"\n")[2] + data
             if self._wanted.search(self._line.decode(errors="replace")):

@@ -148,11 +148,9 @@ def _problem(
 ) -> _Problem:
     """What was passed to `calibrate`, completed by what is known of our programs."""
     if isinstance(make, str):
-        known = size_model(make)
-    else:
-        known = next((model for model in SIZE_MODELS.values() if model.make is make), None)
+        make = size_model(make).make
+    known = next((model for model in SIZE_MODELS.values() if model.make is make), None)
     if known is not None:
-        make = known.make
         size = known.start if size is None else size
         exponent = known.exponent if exponent is None else exponent
     return _Problem(
@@ -187,6 +185,7 @@ def _cached_workload(
     notes = [_dated(put_aside(path, mismatch))] if mismatch else []
 
     def find() -> dict:
+        assert target_seconds is not None  # only then it may be measured
         size = problem.find_size(target_seconds, runs, tolerance)
         found = {
             "size": size,

@@ -1,7 +1,7 @@
-"""The clock of every CPU while a run lasts, read from a spare core, and the temperature beside it.
+"""The clock of every CPU while a run lasts, read from a spare core, and the temperature.
 
-Owns the sampling thread and the files that tell a frequency; where a machine has none, it says so
-(Cui et al. 2023, sec. 3).
+Owns the sampling thread and the files that hold a frequency; where a machine has none, a note says
+so (Cui et al. 2023, sec. 3).
 """
 
 import os
@@ -33,8 +33,8 @@ class FrequencyLogger(Attachment):
     Adds the columns `frequency_mhz` (mean over CPUs of the workload and samples),
     `frequency_min_mhz`, `frequency_max_mhz`, `frequency_samples`, and `temperature_c` (the hottest
     zone at the end). Where the workload takes every CPU there is no spare one, and only the
-    beginning of the timed region and the end are sampled: a logger beside the program would be
-    noise of its own. Frequencies come from cpufreq in sysfs, or from /proc/cpuinfo unless a
+    beginning of the timed region and the end are sampled: a logger on a CPU of the program would be
+    noise itself. Frequencies come from cpufreq in sysfs, or from /proc/cpuinfo unless a
     hypervisor runs below, whose number there is the nominal one.
 
     Where the CPUs count APERF and MPERF and this user may read them, `busy_mhz`, `busy_min_mhz` and
@@ -46,27 +46,23 @@ class FrequencyLogger(Attachment):
     def __init__(self, every_ms: float = 10.0, root: str | Path = "/"):
         self._every_s, self._root = every_ms / 1e3, Path(root)
         self.source = frequency_source(root)
-        self.notes = (
-            ()
-            if self.source != NO_FREQUENCY
-            else (
-                (
-                    f"{NO_FREQUENCY}: neither cpufreq nor a /proc/cpuinfo that is not a virtual"
-                    " machine's"
-                ),
-            )
-        )
         self._clock = BusyClock(self._root)
         self.clock_note = self._clock.lacking
-        self.notes += (
-            (f"APERF and MPERF are not read: {self.clock_note}",) if self.clock_note else ()
-        )
-        self._cpus, self._spare = (), None
+        if self.source == NO_FREQUENCY:
+            self.notes += (
+                f"{NO_FREQUENCY}: neither cpufreq nor a /proc/cpuinfo that is not a virtual"
+                " machine's",
+            )
+        if self.clock_note:
+            self.notes += (f"APERF and MPERF are not read: {self.clock_note}",)
+        self._cpus: tuple[int, ...] = ()
+        self._spare: int | None = None
         self._samples: list[float] = []
-        self._stop, self._thread = threading.Event(), None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
 
     @property
-    def tells_frequency(self) -> bool:
+    def reads_frequency(self) -> bool:
         """Whether there is a frequency to be read at all, from cpufreq or /proc/cpuinfo."""
         return self.source != NO_FREQUENCY
 
@@ -82,11 +78,11 @@ class FrequencyLogger(Attachment):
         self._sample()
         if self._spare is not None:
             self._stop.clear()
-            self._thread = threading.Thread(target=self._log, daemon=True)
+            self._thread = threading.Thread(target=self._log, args=(self._spare,), daemon=True)
             self._thread.start()
 
-    def _log(self) -> None:
-        os.sched_setaffinity(0, {self._spare})  # of this thread only
+    def _log(self, cpu: int) -> None:
+        os.sched_setaffinity(0, {cpu})  # of this thread only
         while not self._stop.wait(self._every_s):
             self._sample()
 
@@ -141,7 +137,7 @@ def frequency_source(root: str | Path = "/") -> str:
 
 
 def frequencies_mhz(cpus: tuple[int, ...], source: str, root: str | Path = "/") -> list[float]:
-    """The frequency of each of the CPUs now, MHz; one without a file is passed over."""
+    """The frequency of each of the CPUs now, MHz; one without a file is skipped."""
     root = Path(root)
     if source == "cpufreq":
         texts = [_read(root / _CUR_FREQ.format(cpu=cpu)) for cpu in cpus]

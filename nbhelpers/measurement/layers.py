@@ -8,16 +8,17 @@ nbhelpers.measurement` prints which of them this machine has, with a reading of 
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any, Protocol
 
 import pandas as pd
 
 from ..errors import InputError
 from ..workloads import Workload
-from ._knowledge import LEVEL, Layer, Metric, every_metric, find_layer, layers
+from ._knowledge import LEVEL, Layer, Metric, Source, every_metric, find_layer, layers
 from ._perf import PerfReader
 from ._readers_files import FileReader
 from ._readers_nsys import NsysReader, nsys_command
@@ -27,7 +28,7 @@ from ._readers_taskstats import TaskstatsReader
 from .attachment import Attachment
 from .campaign import Cell
 
-READERS = {
+READERS: dict[str, Callable[[Source, str | Path], Any]] = {
     "file": FileReader,
     "perf": PerfReader,
     "taskstats": TaskstatsReader,
@@ -36,6 +37,25 @@ READERS = {
     "nsys": NsysReader,
 }
 _WITH_EVERY_RUN = "run"
+
+
+class MetricReader(Protocol):
+    """Reads the metrics of one source of a layer."""
+
+    def lacking(self) -> str:
+        """Why nothing, or not all, can be read here; "" if all can."""
+
+    def open(self, pid: int) -> None:
+        """A run is about to start."""
+
+    def read(self) -> dict[str, float]:
+        """Column: value, as it is now."""
+
+    def shut(self) -> None:
+        """The run is over."""
+
+    def close(self) -> None:
+        """No further run follows; safe to call at any time."""
 
 
 class MetricLayer(Attachment):
@@ -50,31 +70,29 @@ class MetricLayer(Attachment):
     """
 
     def __init__(self, layer: Layer, root: str | Path = "/"):
-        self.layer, self._root = layer, root
-        self.readers = [
+        self.layer = layer
+        self._root = root
+        self.readers: list[MetricReader] = [
             READERS[source.reader](source, root)
             for source in layer.sources
             if source.reader != _WITH_EVERY_RUN
         ]
-        self._start, self._end, self._said, self._own_start_s = {}, None, {}, 0.0
-        self._known, self._notes = {}, None
+        self._start: dict[str, float] = {}
+        self._end: dict[str, float] | None = None
+        self._printed: dict[str, float] = {}
+        self._cpu_time_at_start_s = 0.0
+        self._metrics: dict[str, Metric] = {}
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        if (
-            self._notes is None
-        ):  # what a machine lacks does not change, and to ask a GPU's driver takes milliseconds
-            self._notes = tuple(
-                dict.fromkeys(
-                    f"{self.layer.name}: {reason}"
-                    for reader in self.readers
-                    if (reason := reader.lacking())
-                )
-            )
-        return self._notes
+    @cached_property
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]  # found when first read
+        # what a machine lacks does not change, and a GPU's driver takes milliseconds to answer
+        reasons = dict.fromkeys(reader.lacking() for reader in self.readers)
+        return tuple(f"{self.layer.name}: {reason}" for reason in reasons if reason)
 
     def armed(self, pid: int) -> None:
-        self._end, self._said, self._own_start_s = None, {}, _cpu_time_s(pid)
+        self._end = None
+        self._printed = {}
+        self._cpu_time_at_start_s = _cpu_time_s(pid)
         for reader in self.readers:
             reader.open(pid)
         self._start = self._read()
@@ -86,12 +104,11 @@ class MetricLayer(Attachment):
         for reader in self.readers:
             if isinstance(reader, ProgramReader):
                 reader.printed(output, errors)
-                self._said |= reader.read()
+                self._printed |= reader.read()
 
     def after(self, run: dict) -> dict:
-        end = (
-            self._read() if self._end is None else self._end
-        ) | self._said  # a run that was killed was not seen ending
+        # a run that was killed was not seen ending
+        end = (self._read() if self._end is None else self._end) | self._printed
         for reader in self.readers:
             reader.shut()
         columns = {
@@ -102,7 +119,8 @@ class MetricLayer(Attachment):
         columns |= {
             metric.id: value
             for metric in self.layer.derived
-            if (value := _derived(metric, end | columns, run, self._own_start_s)) is not None
+            if (value := _derived(metric, end | columns, run, self._cpu_time_at_start_s))
+            is not None
         }
         self._end = None
         return columns
@@ -114,24 +132,27 @@ class MetricLayer(Attachment):
         return values
 
     def _moved(self, column: str, end: float) -> float | None:
-        """What a column says of the run: how far a total moved, the reading of a level that counts;
-        None: that reading is not there.
+        """The value of a column for the run: how far a total moved, the reading of a level that
+        counts; None: that reading is not there.
         """
-        if column not in self._known:
-            self._known[column] = self.layer.metric_of(column)
-        metric = self._known[column]
+        metric = self._metric(column)
         start = self._start.get(column)
         if metric.kind != LEVEL:
-            moved = end - (start or 0)
+            value = end - (start or 0)
         elif metric.at == "end" or (start is None and metric.at == "mean"):
-            moved = end
+            value = end
+        elif start is None:
+            return None
         else:
-            moved = (
-                None
-                if start is None
-                else {"start": start, "mean": (start + end) / 2, "change": end - start}[metric.at]
-            )
-        return round(moved, 6) if isinstance(moved, float) else moved
+            value = {"start": start, "mean": (start + end) / 2, "change": end - start}[metric.at]
+        return round(value, 6) if isinstance(value, float) else value
+
+    def _metric(self, column: str) -> Metric:
+        if column not in self._metrics:
+            metric = self.layer.metric_of(column)
+            assert metric is not None  # a reader returns columns of its metrics only
+            self._metrics[column] = metric
+        return self._metrics[column]
 
     def close(self) -> None:
         for reader in self.readers:
@@ -141,11 +162,11 @@ class MetricLayer(Attachment):
         return f"MetricLayer({self.layer.name})"
 
 
-def _derived(metric: Metric, columns: dict, run: dict, own_start_s: float) -> float | None:
-    """A metric worked out of others: a ratio, or the CPU time of all less the run's own."""
+def _derived(metric: Metric, columns: dict, run: dict, cpu_start_s: float) -> float | None:
+    """A metric computed from others: a ratio, or the CPU time of all less that of the run."""
     ratio, of = metric.where.get("ratio"), metric.where.get("minus_own_cpu")
     if of is not None and of in columns and run.get("user_s") is not None:
-        return round(columns[of] - (run["user_s"] + run["system_s"] - own_start_s), 6)
+        return round(columns[of] - (run["user_s"] + run["system_s"] - cpu_start_s), 6)
     if ratio is not None and all(name in columns for name in ratio) and columns[ratio[1]]:
         return columns[ratio[0]] / columns[ratio[1]] * metric.where.get("scale", 1)
     return None
@@ -161,8 +182,8 @@ def _cpu_time_s(pid: int) -> float:
 
 
 class _Layers(Mapping):
-    """Layer name: what makes its attachment, None for the columns that every run has; the files are
-    read at the first use.
+    """Layer name -> what makes its attachment, None for the columns that every run has; the files
+    are read at the first use.
     """
 
     def __getitem__(self, name: str) -> partial | None:
@@ -187,13 +208,18 @@ LAYERS: Mapping[str, partial | None] = _Layers()
 
 
 def metrics(*names: str | os.PathLike) -> tuple[Attachment, ...]:
-    """Metric layers, ready to be given to a campaign.
+    """Return metric layers as attachments of a campaign or a cell.
 
     Parameters
     ----------
     names
-        Names of layers (see `available_layers`); "all": every layer that doesn't disturb the run; or the
-        path of a .yml file of one's own.
+        Names of layers (see `available_layers`); "all": every layer that does not disturb the run;
+        or the path of a user's .yml file.
+
+    Returns
+    -------
+    tuple of Attachment
+        One for each layer, in the order of the names; they add columns to the runs table.
 
     Raises
     ------
@@ -220,7 +246,7 @@ def _check_columns(chosen: Sequence[Layer]) -> None:
                 raise InputError(
                     f"two metric layers have a column '{metric.id}'",
                     where=f"{made[metric.id]} and {layer.name}",
-                    fix="give it another id in your own layer",
+                    fix="use another id in your layer",
                 )
 
 
@@ -229,60 +255,83 @@ def _all() -> list[str]:
 
 
 def layer_cells(workload: Workload, *names: str | os.PathLike) -> tuple[Cell, Cell]:
-    """The workload without metric layers and with them, for a campaign that interleaves the two: do
-    the layers change what they measure?
+    """Return the workload without and with metric layers, for a campaign that interleaves the two:
+    do the layers change what they measure?
 
     Parameters
     ----------
+    workload
+        What is run in both cells.
     names
-        As of `metrics`.
+        See `metrics`.
 
     Returns
     -------
-    Cell "without", Cell "with". The verdict on their runs is
-    `nbhelpers.attribution.layer_effect`.
+    tuple of Cell
+        "without" and "with"; `nbhelpers.attribution.layer_effect` compares their runs.
+
+    Raises
+    ------
+    InputError
+        See `metrics`.
     """
     return Cell("without", workload), Cell("with", workload, attachments=metrics(*names))
 
 
 def profile_with_nsys(workload: Workload, folder: str | os.PathLike) -> tuple[Workload, Attachment]:
-    """The workload under the profiler nsys, and what makes columns `cuda_*` of its report; they
-    belong together in a `Cell`.
+    """Return the workload under NVIDIA's profiler nsys, and the attachment that reads its report
+    into columns `cuda_*`; put both into one `Cell`.
 
     Parameters
     ----------
+    workload
+        What is profiled.
     folder
         Where the report of the last run lies.
+
+    Returns
+    -------
+    tuple of Workload and Attachment
+        For ``Cell(name, workload, attachments=[attachment])``.
 
     Raises
     ------
     Unavailable
         There is no nsys here.
     """
-    report, attachment = Path(folder).resolve() / "cuda", MetricLayer(find_layer("cuda"))
+    report = Path(folder).resolve() / "cuda"
+    attachment = MetricLayer(find_layer("cuda"))
     for reader in attachment.readers:
-        reader.report = report.with_suffix(".nsys-rep")
+        if isinstance(reader, NsysReader):
+            reader.report = report.with_suffix(".nsys-rep")
     return nsys_command(workload, report), attachment
 
 
 def consequences() -> dict[str, str]:
-    """Columns that merely follow from a longer run, and why: not to be offered as causes."""
+    """Return the columns that merely follow from a longer run, which are no causes.
+
+    Returns
+    -------
+    dict
+        Column to the reason, a sentence.
+    """
     return {metric.id: metric.consequence for _, metric in every_metric() if metric.consequence}
 
 
 def available_layers(root: str | Path = "/") -> pd.DataFrame:
-    """Which metric layers this machine has, by a real reading of each on this process.
+    """List the metric layers and whether this machine has them, by a real reading of each.
 
     Parameters
     ----------
     root
-        Folder of a recorded tree of /proc and /sys.
+        Folder of a recorded tree of /proc and /sys; "/" is this machine.
 
     Returns
     -------
-    DataFrame, index layer: title, available, reason (what is lacking, in part or whole), columns
-    (how many), cost_us (CPU time a run where the layer was described; NaN: never measured), here_us
-    (a start and an end, here and now), needs.
+    DataFrame
+        Index `layer`; columns `title`, `available`, `reason` (what is lacking, in part or whole),
+        `columns` (how many), `cost_us` (CPU time a run, µs, where the layer was described; NaN: not
+        measured), `here_us` (one reading at the start and one at the end, µs, here) and `needs`.
     """
     rows = [{"layer": name, **_tried(layer, root)} for name, layer in layers().items()]
     return pd.DataFrame(rows).set_index("layer")
@@ -307,8 +356,8 @@ def _tried(layer: Layer, root: str | Path) -> dict:
 
 
 def reading(layer: Layer, root: str | Path = "/") -> tuple[dict, float, MetricLayer]:
-    """A reading of a layer on this process: its columns, what the reading took (us, the second
-    time), the attachment (closed).
+    """A reading of a layer on this process: its columns, how long the second reading took (µs), the
+    attachment (closed).
     """
     attachment = MetricLayer(layer, root)
     run = {"user_s": time.process_time(), "system_s": 0.0}

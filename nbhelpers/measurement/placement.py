@@ -1,5 +1,4 @@
-"""Whether a configuration took effect: what the kernel says of the running threads, not what was
-asked for.
+"""Whether a configuration took effect: where the kernel runs the threads, not what was requested.
 
 Owns the check of each thread's allowed CPUs at the barrier, when the program's threads exist and
 are where its runtime put them.
@@ -29,8 +28,7 @@ class Thread:
 
 
 class PlacementCheck(Attachment):
-    """Reads where each thread may run, and refuses the run where it is not as its configuration
-    says.
+    """Reads where each thread may run, and fails the run where that is not its configuration.
 
     Parameters
     ----------
@@ -42,12 +40,14 @@ class PlacementCheck(Attachment):
     Adds the columns `placement_ok` (None: the threads did not exist yet, and only the confinement
     could be checked), `placement` (such as ``0+1``, a thread on each, or ``0,1*2``, two on either)
     and `last_cpus`. A run where it is False gets the status "wrong placement". It is read at the
-    barrier only: that no thread is moved later is the kernel's promise, and our programs' own
+    barrier only: the kernel promises that no thread is moved later, and our programs check it
     (`affinity_at_end`).
     """
 
     def __init__(self, root: str | Path = "/"):
-        self._root, self._workload, self._threads = Path(root), None, []
+        self._root = Path(root)
+        self._workload: Workload | None = None
+        self._threads: list[Thread] = []
 
     def before(self, workload: Workload) -> None:
         self._workload, self._threads = workload, []
@@ -56,6 +56,7 @@ class PlacementCheck(Attachment):
         self._threads = running_threads(pid, self._root)
 
     def after(self, run: dict) -> dict:
+        assert self._workload is not None  # `before` was called
         wrong = misplaced(self._threads, self._workload)
         known = wrong or self._workload.start == "mark"
         columns = {
@@ -74,7 +75,7 @@ class PlacementCheck(Attachment):
 
 
 def running_threads(pid: int, root: str | Path = "/") -> list[Thread]:
-    """The threads of a process; one that ends meanwhile is passed over."""
+    """The threads of a process; one that ends meanwhile is skipped."""
     threads, tasks = [], Path(root) / "proc" / str(pid) / "task"
     for name in sorted(os.listdir(tasks), key=int):
         try:
@@ -94,7 +95,7 @@ def running_threads(pid: int, root: str | Path = "/") -> list[Thread]:
 def misplaced(
     threads: Collection[Thread], workload: Workload, usable: Collection[int] | None = None
 ) -> str:
-    """What is not as the workload's configuration says; empty where all is.
+    """How the threads differ from the workload's configuration; empty where they do not.
 
     Parameters
     ----------
@@ -115,11 +116,10 @@ def misplaced(
     if workload.start != "mark":
         return ""
     wanted = _wanted_threads(workload)
-    idle_too = (
-        workload.model == "sycl"
-    )  # Intel's runtime keeps a thread that waits beside those that work
+    # Intel's runtime has a thread that waits, besides those that work
+    idle_too = workload.model == "sycl"
     if wanted is not None and (len(threads) < wanted if idle_too else len(threads) != wanted):
-        return f"{len(threads)} threads run; {wanted} were asked for"
+        return f"{len(threads)} threads run; {wanted} were requested"
     if not workload.config.startswith("TP"):
         return _confined(threads, allowed)
     return _unpinned(threads, wanted or len(threads))

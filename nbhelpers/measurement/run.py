@@ -123,7 +123,7 @@ def _await(
     assert child.end_ns is not None  # it has ended, by itself or killed
     for attachment in attachments:
         attachment.printed(child.output.text, child.errors.text)
-    row["wall_seconds"] = (child.end_ns - t0_ns) * 1e-9
+    row["wall_seconds"] = (child.end_ns - t0_ns) / 1e9
     row.update(_usage(child))
     if in_time:
         row.update(_outcome(child, child.end_ns, workload, t0_ns, before))

@@ -81,7 +81,9 @@ class Configuration:
                 fix='say model="omp" if it is an OpenMP program, or give env and cpus yourself',
             )
         confined = None if set(self.cpus) == set(usable_cpus()) else self.cpus
-        return replace(workload, config=self.name, cpus=confined, env=self._env(workload))
+        return replace(
+            workload, config=self.name, cpus=confined, env=tuple(self._env(workload).items())
+        )
 
     def _env(self, workload: Workload) -> dict[str, str]:
         env = dict(workload.env)

@@ -1,8 +1,7 @@
-"""Descriptions of programs: what data/knowledge/programs/*.yml, or a file of one's own, says of
-each.
+"""Descriptions of programs: data/knowledge/programs/*.yml, or a user's file.
 
 Owns the reading of these files, and finding out which variant a program at hand is. How a number is
-found in an output, `nbhelpers.measurement` knows.
+found in an output is in `nbhelpers.measurement`.
 """
 
 import difflib
@@ -14,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ..errors import InputError
 from ..files import read_json
@@ -34,7 +34,7 @@ class Variant:
     Parameters
     ----------
     probe
-        Arguments that the program is tried with, once.
+        Arguments with which the program is tried.
     found, absent
         Patterns that its output must have, and must not have; None: whichever.
     command
@@ -122,7 +122,12 @@ class Description:
 
 
 def descriptions() -> dict[str, Description]:
-    """All descriptions of programs that come with Noisebook, by name.
+    """Return the descriptions of programs that come with Noisebook.
+
+    Returns
+    -------
+    dict
+        Name to `Description`.
 
     Examples
     --------
@@ -133,12 +138,21 @@ def descriptions() -> dict[str, Description]:
 
 
 def find_description(name: str | os.PathLike) -> Description:
-    """A description by name, or by the path of a file of one's own.
+    """Return a description by name, or by the path of a user's file.
+
+    Parameters
+    ----------
+    name
+        Of a file of data/knowledge/programs without ending, or the path of a .yml file.
+
+    Returns
+    -------
+    Description
 
     Raises
     ------
     InputError
-        There is none, or the file is not one.
+        No program of that name is described, or the file is no description.
     """
     text = os.fspath(name)
     if os.sep in text or text.endswith((".yml", ".yaml")):
@@ -155,6 +169,15 @@ def find_description(name: str | os.PathLike) -> Description:
 
 def read_description(path: str | os.PathLike) -> Description:
     """Read the description of a program.
+
+    Parameters
+    ----------
+    path
+        Of a YAML file as data/knowledge/programs/program.schema.json has it.
+
+    Returns
+    -------
+    Description
 
     Raises
     ------
@@ -185,12 +208,7 @@ def _description(name: str, content: dict) -> Description:
         content.get("seen", "described"),
         _command(content),
         "shell" in content,
-        tuple(
-            Variant(
-                tuple(map(str, own["probe"])), own.get("found"), own.get("absent"), _command(own)
-            )
-            for own in content.get("variants", ())
-        ),
+        tuple(map(_variant, content.get("variants", ()))),
         content.get("options", {}),
         content.get("model", "external"),
         {key: str(value) for key, value in content.get("env", {}).items()},
@@ -201,10 +219,15 @@ def _description(name: str, content: dict) -> Description:
     )
 
 
+def _variant(content: dict) -> Variant:
+    probe = tuple(map(str, content["probe"]))
+    return Variant(probe, content.get("found"), content.get("absent"), _command(content))
+
+
 def _command(content: dict) -> tuple[str, ...]:
-    return (
-        (content["shell"],) if "shell" in content else tuple(map(str, content.get("command", ())))
-    )
+    if "shell" in content:
+        return (content["shell"],)
+    return tuple(map(str, content.get("command", ())))
 
 
 def _region(value: object) -> Region | None:
@@ -216,13 +239,13 @@ def _region(value: object) -> Region | None:
 def _reader(name: str, content: dict) -> Reader:
     verification = content.get("verification", {})
     tables = tuple(
-        Table(own["row"], tuple(own["columns"].items()), own.get("section"))
-        for own in content.get("tables", ())
+        Table(table["row"], tuple(table["columns"].items()), table.get("section"))
+        for table in content.get("tables", ())
     )
-    series = tuple((own["name"], own["unit"], own["pattern"]) for own in content.get("series", ()))
+    series = tuple((one["name"], one["unit"], one["pattern"]) for one in content.get("series", ()))
     return Reader(
         name,
-        tuple(Report(**own) for own in content.get("reports", ())),
+        tuple(Report(**report) for report in content.get("reports", ())),
         verification.get("passed"),
         verification.get("failed"),
         tables,
@@ -232,17 +255,16 @@ def _reader(name: str, content: dict) -> Reader:
     )
 
 
-def _check(content: object, path: Path) -> None:
+def _check(content: Any, path: Path) -> None:
     """Against the schema, and that the command names no option that is not there."""
     if error := schema_error(_schema(), content):
         raise InputError(
             f"not the description of a program: {error.message}",
             where=f"{path}, at {place_of(error)}",
-            fix="compare with program.schema.json and the files beside it",
+            fix="compare with program.schema.json and the files in its folder",
         )
-    words = [
-        word for own in (content, *content.get("variants", ())) for word in own.get("command", ())
-    ]
+    commands = [content, *content.get("variants", ())]
+    words = [word for command in commands for word in command.get("command", ())]
     named = {name for word in words for name in _OPTION.findall(str(word))}
     if lacking := named - set(content.get("options", {})):
         raise InputError(
@@ -262,14 +284,14 @@ def _filled(word: str, options: Mapping[str, object]) -> str:
 
 
 def _agrees(variant: Variant, program: str, options: Mapping[str, object]) -> bool:
-    output = _said(program, tuple(_filled(word, options) for word in variant.probe))
+    output = _output_of(program, tuple(_filled(word, options) for word in variant.probe))
     wanted = variant.found is None or re.search(variant.found, output, re.MULTILINE)
     return bool(wanted and not (variant.absent and re.search(variant.absent, output, re.MULTILINE)))
 
 
 @cache
-def _said(program: str, arguments: tuple[str, ...]) -> str:
-    """What a program answers; nothing if it does not in time."""
+def _output_of(program: str, arguments: tuple[str, ...]) -> str:
+    """What a program prints; nothing if it does not end in time."""
     with tempfile.TemporaryDirectory(prefix="noisebook-probe-") as folder:
         try:
             done = subprocess.run(

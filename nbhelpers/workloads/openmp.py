@@ -78,7 +78,7 @@ def _workload(
         for word in (f"--{option}", str(value))
     ]
     env = _UNBOUND | ({} if threads is None else {"OMP_NUM_THREADS": str(int(threads))})
-    return Workload(label, "omp", (program, *words), env=env, timeout_s=timeout_s)
+    return Workload(label, "omp", (program, *words), env=tuple(env.items()), timeout_s=timeout_s)
 
 
 def _whole(name: str, low: int, high: int, **values: int | None) -> None:
@@ -90,12 +90,12 @@ def _whole(name: str, low: int, high: int, **values: int | None) -> None:
 
 
 def _model(name: str, model: str, compiler: str | None) -> bool:
-    """Whether it is the SYCL twin that is asked for."""
+    """Whether it is the SYCL twin that is requested."""
     if model not in ("omp", "sycl"):
         raise InputError(f"there is no '{name}' of model '{model}'", fix='choose "omp" or "sycl"')
     if model == "sycl" and compiler is not None:
         raise InputError(
-            f"compiler='{compiler}' was asked of a SYCL program",
+            f"compiler='{compiler}' was requested of a SYCL program",
             where=name,
             why="its kernels are compiled by the SYCL runtime",
         )
@@ -122,7 +122,7 @@ def nbody(
     timeout_s
         See `Workload`.
     compiler
-        "gcc" or "clang", with its own OpenMP runtime (the workload is then called nbody-gcc or
+        "gcc" or "clang", with that compiler's OpenMP runtime (the workload is then called nbody-gcc or
         nbody-clang); None: the default one; see `compilers`.
     model
         "omp" or "sycl".
@@ -230,7 +230,7 @@ def schedbench(
     schedule
         Static, dynamic or guided.
     chunk
-        0: the schedule's own default.
+        0: the default of the schedule.
     delay
         The work of an iteration, in steps: a count, so that all runs do the same; see
         `delay_steps`.

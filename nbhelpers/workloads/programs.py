@@ -1,6 +1,6 @@
-"""Programs as workloads: where our own lie, and anybody's (`program`).
+"""Programs as workloads: where ours lie, and any other (`program`).
 
-Owns how to tell from a file in which way it can wait at the barrier, and what only a shell can do.
+Owns how a file shows in which way it can wait at the barrier, and what only a shell can do.
 """
 
 import os
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from .. import places
 from ..errors import InputError, RunError
@@ -20,6 +21,7 @@ from .reader import Reader, Report
 from .region import Region, as_region
 from .workload import Workload
 
+DEFAULT_TIMEOUT_S = 60.0
 _HOW_TO_BUILD = {
     "clang": "apt-get install clang libomp-dev && make env",
     "sycl": "make sycl ACCEPT_LICENCE=yes",
@@ -148,51 +150,67 @@ def program(
         raise InputError(
             f"'{min(options)}' is neither a keyword of program(...) nor an option",
             why="options are named by a description",
-            fix=_instead(min(options)),
+            fix=_hint(min(options)),
         )
     if threads is not None and known is not None and "threads" in known.options:
         options["threads"] = int(threads)
     words = _words(command, shell, known, options)
-    chosen = (region if region is not None else known and known.region) or (
-        "marks" if start == "mark" else "process"
-    )
-    chosen = as_region(chosen)
+    if region is None:
+        region = (known and known.region) or ("marks" if start == "mark" else "process")
+    timed_region = as_region(region)
     model = model or (known.model if known else "external")
-    own_env = ({"OMP_PROC_BIND": "false"} if known and model == "omp" else {}) | dict(
-        known.env if known else {}
-    )
-    own_env |= {} if threads is None else {"OMP_NUM_THREADS": str(int(threads))}
     name = name or (known.name if known else _name_of(command, words))
-    reader = _reader(name, known, seconds, reports, files, fresh_folder)
-    limit = timeout_s if timeout_s is not None else known.timeout_s if known else 60.0
+    if timeout_s is None:
+        timeout_s = known.timeout_s if known else DEFAULT_TIMEOUT_S
     return Workload(
         name,
         model,
         words,
-        env=own_env | dict(env or {}),
-        reader=reader,
-        region=chosen,
-        start=start or _start(words[0], chosen),
-        timeout_s=limit,
+        env=tuple((_default_env(known, model, threads) | dict(env or {})).items()),
+        reader=_reader(name, known, seconds, reports, files, fresh_folder),
+        region=timed_region,
+        start=start or _start(words[0], timed_region),
+        timeout_s=timeout_s,
         outcome=outcome or (known.outcome if known else "seconds"),
     )
 
 
-def as_workload(command: "Workload | str | Sequence[str] | None", **described: object) -> Workload:
-    """A workload as it is, or what `program` makes of a command and its keywords.
+def _default_env(known: Description | None, model: str, threads: int | None) -> dict[str, str]:
+    """The variables of a description and of a number of threads."""
+    env = {"OMP_PROC_BIND": "false"} if known and model == "omp" else {}
+    if known:
+        env |= dict(known.env)
+    return env if threads is None else env | {"OMP_NUM_THREADS": str(int(threads))}
+
+
+def as_workload(command: "Workload | str | Sequence[str] | None", **keywords: Any) -> Workload:
+    """Return a workload unchanged, or what `program` makes of a command and its keywords.
+
+    Parameters
+    ----------
+    command
+        A workload, or a command of `program`.
+    keywords
+        Of `program`; those that are None count as missing.
+
+    Returns
+    -------
+    Workload
 
     Raises
     ------
     InputError
-        Keywords beside a workload, which has its own. RunError : see `program`.
+        Keywords with a workload, which has them already; see `program`.
+    RunError
+        See `program`.
     """
-    described = {key: value for key, value in described.items() if value is not None}
+    keywords = {key: value for key, value in keywords.items() if value is not None}
     if not isinstance(command, Workload):
-        return program(command, **described)
-    if described:
+        return program(command, **keywords)
+    if keywords:
         raise InputError(
-            f"{', '.join(sorted(described))} given beside a workload, which has its own",
-            fix="give them to program(...) where the workload is made",
+            f"{', '.join(sorted(keywords))}: not possible with a workload, which has its values",
+            fix="pass them to program(...) where the workload is made",
         )
     return command
 
@@ -205,42 +223,44 @@ def _words(
 ) -> tuple[str, ...]:
     """What is executed, its first word a path."""
     if command is None:
-        if known is None or not known.command:
-            raise InputError(
-                (
-                    "the command is empty"
-                    if known is None
-                    else f"the description '{known.name}' has no command"
-                ),
-                fix="give the command",
-            )
-        words = known.words(options)
-        return (
-            ("/bin/sh", "-c", words[0])
-            if known.shell
-            else (str(_described(known, words[0])), *words[1:])
-        )
+        return _words_of_description(known, options)
     if shell:
         return ("/bin/sh", "-c", _line(command))
-    given = split_command(command) if isinstance(command, str) else [str(word) for word in command]
-    if not given or not given[0]:
+    words = split_command(command) if isinstance(command, str) else [str(word) for word in command]
+    if not words or not words[0]:
         raise InputError("the command is empty", where=known.name if known else None)
-    path = runnable(program_path(given[0]))
-    if known is None or len(given) > 1:
-        if options:
+    path = runnable(program_path(words[0]))
+    if known is None:
+        return (str(path), *words[1:])
+    if len(words) == 1:
+        if known.shell:
             raise InputError(
-                f"options ({', '.join(options)}) and arguments ({' '.join(given[1:])}) were both"
-                " given",
-                where=known.name,
-                fix="give the program alone with options, or its whole command line",
+                f"'{known.name}' is a shell line, which takes no other program",
+                fix="leave the command out",
             )
-        return (str(path), *given[1:])
-    if known.shell:
+        return known.words(options, str(path))
+    if options:
         raise InputError(
-            f"'{known.name}' is a shell line, which takes no other program",
-            fix="leave the command out",
+            f"options ({', '.join(options)}) and arguments ({' '.join(words[1:])}) exclude each"
+            " other",
+            where=known.name,
+            fix="pass the program alone with options, or its whole command line",
         )
-    return known.words(options, str(path))
+    return (str(path), *words[1:])
+
+
+def _words_of_description(
+    known: Description | None, options: Mapping[str, object]
+) -> tuple[str, ...]:
+    """What is executed where only a description names the command."""
+    if known is None:
+        raise InputError("the command is empty", fix="pass the command")
+    if not known.command:
+        raise InputError(f"the description '{known.name}' has no command", fix="pass the command")
+    words = known.words(options)
+    if known.shell:
+        return ("/bin/sh", "-c", words[0])
+    return (str(_described(known, words[0])), *words[1:])
 
 
 def _described(known: Description, word: str) -> Path:
@@ -285,41 +305,48 @@ def _reader(
     files: str | Sequence[str] | None,
     fresh_folder: bool | None,
 ) -> Reader | None:
-    """What the description has, with what was given in its place; None where there is nothing to
-    read.
+    """The reader of the description, with the arguments in place of its fields; None where there is
+    nothing to read.
     """
-    time = (
-        (Report("seconds", seconds, "s"),)
-        if isinstance(seconds, str)
-        else (seconds,)
-        if seconds
-        else ()
-    )
-    for own in (*time, *reports):
-        if not isinstance(own, Report):
+    new_reports = [*_time_report(seconds), *reports]
+    for report in new_reports:
+        if not isinstance(report, Report):
             raise InputError(
-                f"not a report: {own!r}",
+                f"not a report: {report!r}",
                 fix="Report('name', r'… (?P<value>[0-9.]+)', unit='MB/s', direction='higher')",
             )
-    if time and time[0].name != "seconds":
-        raise InputError(
-            f"the report of the time is named '{time[0].name}'", fix="Report('seconds', …)"
-        )
     files = (files,) if isinstance(files, str) else tuple(files or ())
-    given = tuple(
-        replace(own, file=files[0]) if files and own.pattern is None and own.file is None else own
-        for own in (*time, *reports)
-    )
+    if files:
+        new_reports = [
+            replace(report, file=files[0])
+            if report.pattern is None and report.file is None
+            else report
+            for report in new_reports
+        ]
     base = known.reader if known else Reader(name)
-    kept = tuple(own for own in base.reports if own.name not in {own.name for own in given})
-    made = replace(
+    replaced = {report.name for report in new_reports}
+    others = [report for report in base.reports if report.name not in replaced]
+    reader = replace(
         base,
         name=name,
-        reports=(*kept, *given),
+        reports=(*others, *new_reports),
         files=files or base.files,
         fresh_folder=base.fresh_folder if fresh_folder is None else fresh_folder,
     )
-    return None if made == Reader(name) else made
+    return None if reader == Reader(name) else reader
+
+
+def _time_report(seconds: str | Report | None) -> list[Report]:
+    """The report of the run time, if there is one."""
+    if not seconds:
+        return []
+    if isinstance(seconds, str):
+        return [Report("seconds", seconds, "s")]
+    if isinstance(seconds, Report) and seconds.name != "seconds":
+        raise InputError(
+            f"the report of the time is named '{seconds.name}'", fix="Report('seconds', …)"
+        )
+    return [seconds]
 
 
 def _start(word: str, region: Region) -> str:
@@ -328,7 +355,7 @@ def _start(word: str, region: Region) -> str:
     return "main" if takes_preload(word) else "exec"
 
 
-def _instead(option: str) -> str:
+def _hint(option: str) -> str:
     return "seconds=r'… (?P<seconds>[0-9.]+)'" if option == "pattern" else "see help(program)"
 
 
@@ -345,7 +372,7 @@ def runnable(path: Path) -> Path:
             head = file.read(256)
     except OSError:  # one that may be executed and not be read
         return path
-    if head[:4] == b"\x7fELF" and head[4:6] + head[18:20] != _own_machine():
+    if head[:4] == b"\x7fELF" and head[4:6] + head[18:20] != _this_machine():
         raise RunError(
             "the program was built for another kind of machine",
             where=path,
@@ -365,7 +392,7 @@ def runnable(path: Path) -> Path:
 
 
 @cache
-def _own_machine() -> bytes:
+def _this_machine() -> bytes:
     """Class, byte order and machine of the ELF header of the Python that runs this."""
     with open("/proc/self/exe", "rb") as file:  # its path may lie where this user cannot look
         head = file.read(20)
@@ -435,11 +462,11 @@ def takes_preload(path: str | Path) -> bool:
     except OSError:
         return False
     privileged = mode & 0o6000  # the loader of a set-user-ID program ignores LD_PRELOAD
-    return interpreter is not None and interpreter == _own_interpreter() and not privileged
+    return interpreter is not None and interpreter == _this_interpreter() and not privileged
 
 
 @cache
-def _own_interpreter() -> str | None:
+def _this_interpreter() -> str | None:
     return elf_interpreter("/proc/self/exe")
 
 

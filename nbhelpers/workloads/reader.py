@@ -82,7 +82,7 @@ class Report:
             )
         if sum(place is not None for place in (self.pattern, self.path, self.column)) != 1:
             raise InputError(
-                f"where the report '{self.name}' stands is not said, or in two ways",
+                f"where the report '{self.name}' stands is not described, or in two ways",
                 fix="give one of pattern, path (JSON, YAML) and column (CSV)",
             )
         if self.name == "seconds" and (self.unit or "s") not in UNITS_S:
@@ -123,15 +123,12 @@ class Report:
     def sought(self) -> str:
         """Where it stands, in words."""
         rows = ", ".join(f"{key} {text}" for key, text in self.where) or f"row {self.row}"
-        place = (
-            f"the pattern {self.pattern!r}"
-            if self.pattern is not None
-            else (
-                f"the path {self.path!r}"
-                if self.path is not None
-                else f"column {self.column!r}, {rows}"
-            )
-        )
+        if self.pattern is not None:
+            place = f"the pattern {self.pattern!r}"
+        elif self.path is not None:
+            place = f"the path {self.path!r}"
+        else:
+            place = f"column {self.column!r}, {rows}"
         return f"{place} in {f'the file {self.file}' if self.file else 'its output'}"
 
 
@@ -178,7 +175,7 @@ class Reader:
         Globs of files that the program writes, whose text is read after its output; only those that
         this run wrote.
     fresh_folder
-        Each run in an empty folder of its own, deleted afterwards.
+        Each run in an empty folder, deleted afterwards.
 
     Raises
     ------
@@ -200,15 +197,14 @@ class Reader:
         files = (self.files,) if isinstance(self.files, str) else self.files or ()
         object.__setattr__(self, "files", tuple(files))
         names = [report.name for report in self.reports]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise InputError(f"two reports are named '{min(twice)}'", where=self.name)
+        if repeated := {name for name in names if names.count(name) > 1}:
+            raise InputError(f"two reports are named '{min(repeated)}'", where=self.name)
         for pattern, groups in self._patterns():
             _check(pattern, groups, self.name)
 
     def _patterns(self) -> list[tuple[str | None, set[str]]]:
-        found = [(self.passed, set()), (self.failed, set())] + [
-            (pattern, {"value"}) for _, _, pattern in self.series
-        ]
+        found: list[tuple[str | None, set[str]]] = [(self.passed, set()), (self.failed, set())]
+        found += [(pattern, {"value"}) for _, _, pattern in self.series]
         for table in self.tables:
             named = {"name"} if any("{name}" in column for _, column in table.columns) else set()
             found += [
@@ -220,7 +216,9 @@ class Reader:
     @property
     def globs(self) -> tuple[str, ...]:
         """All files that something is read from."""
-        return tuple(dict.fromkeys((*self.files, *(own.file for own in self.reports if own.file))))
+        return tuple(
+            dict.fromkeys((*self.files, *(report.file for report in self.reports if report.file)))
+        )
 
     def as_dict(self) -> dict:
         """For a campaign's record."""

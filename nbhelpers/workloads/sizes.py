@@ -6,7 +6,6 @@ import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 
 from ..errors import InputError, RunError
@@ -62,7 +61,7 @@ def size_model(program: str) -> SizeModel:
     return SIZE_MODELS[program]
 
 
-def delay_steps(delay_us: float, path: str | PathLike | None = None) -> int:
+def delay_steps(delay_us: float, path: str | Path | None = None) -> int:
     """How many steps of the delay of schedbench and syncbench take so long on this machine.
 
     Parameters
@@ -70,8 +69,8 @@ def delay_steps(delay_us: float, path: str | PathLike | None = None) -> int:
     delay_us
         At most 1e6.
     path
-        a file that keeps what was measured, so that all runs of a campaign do the same work; None:
-        measure (0.05 s).
+        A file that caches the measured step, so that all runs of a campaign do the same work;
+        None: measure (0.05 s).
 
     Raises
     ------
@@ -82,7 +81,7 @@ def delay_steps(delay_us: float, path: str | PathLike | None = None) -> int:
     """
     if not 0 < delay_us <= 1e6:
         raise InputError(f"delay_us is {delay_us}; above 0 and at most 1e6 is possible")
-    step_ns = None if path is None or not Path(path).exists() else _kept_step_ns(Path(path))
+    step_ns = None if path is None or not Path(path).exists() else _cached_step_ns(Path(path))
     if step_ns is None:
         step_ns = _measured_step_ns()
         if path is not None:
@@ -103,13 +102,13 @@ def _measured_step_ns() -> float:
     return float(found[1])
 
 
-def _kept_step_ns(path: Path) -> float | None:
-    """What was kept; None: it was damaged, and has been put aside."""
+def _cached_step_ns(path: Path) -> float | None:
+    """The cached step; None: the file was damaged, and has been put aside."""
     try:
-        kept = read_json(path)
+        cached = read_json(path)
     except InputError:
-        kept = None
-    value = kept.get("step_ns") if isinstance(kept, dict) else None
+        cached = None
+    value = cached.get("step_ns") if isinstance(cached, dict) else None
     if isinstance(value, (int, float)) and 1e-3 < value < 1e6:
         return float(value)
     put_aside(path, "damaged: not the length of a delay's step")

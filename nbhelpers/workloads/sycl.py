@@ -152,9 +152,9 @@ def minife(
         timeout_s, errors : see `nbody`.
     """
     sizes = {"nx": nx, "ny": ny, "nz": nz}
-    given = {name: size for name, size in sizes.items() if size is not None}
-    _check("minife", **{name: (size, 2, 400) for name, size in given.items()})
-    return _workload("minife", threads, timeout_s, **given)
+    chosen = {name: size for name, size in sizes.items() if size is not None}
+    _check("minife", **{name: (size, 2, 400) for name, size in chosen.items()})
+    return _workload("minife", threads, timeout_s, **chosen)
 
 
 def _check(program: str, **bounds: tuple[int, int, int]) -> None:
@@ -179,7 +179,7 @@ def _workload(program: str, threads: int | None, timeout_s: float, **options: in
         program,
         "sycl",
         (str(binary_folder() / "sycl" / program), *words),
-        env=env,
+        env=tuple(env.items()),
         timeout_s=timeout_s,
     )
 
@@ -207,8 +207,7 @@ def placed_env(
     cpus
         That the program may use.
     ours
-        Whether it is one of our programs; others can't be held to more than the runtime's own
-        pinning.
+        Whether it is one of our programs; others have only the pinning of the runtime.
     sysfs
         Where the machine's cores are described.
 
@@ -243,5 +242,7 @@ def _places(cpus: tuple[int, ...], threads: int, sysfs: str | Path) -> list[tupl
     core side by side.
     """
     by_core = cores(cpus, sysfs)
-    places = by_core if threads <= len(by_core) else [(cpu,) for core in by_core for cpu in core]
-    return places[:threads]
+    if threads <= len(by_core):
+        return by_core[:threads]
+    each: list[tuple[int, ...]] = [(cpu,) for core in by_core for cpu in core]
+    return each[:threads]

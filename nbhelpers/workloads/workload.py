@@ -134,7 +134,9 @@ class Workload:
         _check_available(available)
         chosen = keep_house(available, HOUSEKEEPING_SHARES[house], config) if house else available
         confined = chosen if house or cpus is not None else None
-        return replace(self, config=config, cpus=confined, env=self._placed_env(base, chosen))
+        return replace(
+            self, config=config, cpus=confined, env=tuple(self._placed_env(base, chosen).items())
+        )
 
     def _placed_env(self, base: str, cpus: tuple[int, ...]) -> dict[str, str]:
         env = dict(self.env)
