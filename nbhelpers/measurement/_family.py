@@ -5,13 +5,23 @@ from contextlib import suppress
 
 
 def threads_of(pid: int) -> set[int]:
-    """Ids of all threads of a process and of its descendants; those that end meanwhile are passed
-    over.
+    """Return the ids of all threads of a process and of its descendants.
 
     The program is not always the process that was started: `mpirun` starts ranks, a script its
     programs. Where the kernel does not list children (CONFIG_PROC_CHILDREN), the process alone.
+
+    Parameters
+    ----------
+    pid
+        Of the process.
+
+    Returns
+    -------
+    set of int
+        Threads that end meanwhile may be missing.
     """
-    found, waiting = set(), [pid]
+    found: set[int] = set()
+    waiting = [pid]
     while waiting:
         process = waiting.pop()
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Metric layers as data: what data/knowledge/metrics/*.yml, or a user's file, holds of each counter.
+"""Metric layers as data: data/knowledge/metrics/*.yml, or a user's file, a layer each.
 
 Owns the records `Layer`, `Source` and `Metric`, and how they are checked; how a counter is read is
 in the `_readers_*` modules.

@@ -59,8 +59,8 @@ class Capture:
 
     @property
     def text(self) -> str:
-        """The output; where more was printed than is stored, a line in the middle counts the missing
-        bytes.
+        """The output; where more was printed than is stored, a line in the middle counts the
+        missing bytes.
         """
         (_, head), *rest = self.parts()
         middle = [

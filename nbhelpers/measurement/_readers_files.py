@@ -1,5 +1,5 @@
-"""Counters from the text files of procfs, sysfs and cgroups: resolved one time, left open, read with
-pread.
+"""Counters from the text files of procfs, sysfs and cgroups: resolved one time, left open, read
+with pread.
 
 Owns the few formats that the kernel writes numbers in, and which number of a file is which metric.
 A `root` can point to a recorded tree.

@@ -127,8 +127,8 @@ def _nsys() -> str:
 
 
 class NsysReader:
-    """The layer that belongs to a workload of `nsys_command`: `report` is set by `profile_with_nsys`;
-    without one it has no columns.
+    """The layer of a workload of `nsys_command`: `report` is set by `profile_with_nsys`; without
+    one it has no columns.
     """
 
     report: Path | None = None

@@ -1,5 +1,5 @@
-"""Tables of runs from elsewhere: CSV or parquet, thousands of columns wide, read with pyarrow, with
-units from a file beside it.
+"""Tables of runs from elsewhere: CSV or parquet, thousands of columns, read with pyarrow, with
+units from a file in the same folder.
 
 Owns `read_table`; what its columns explain is for `nbhelpers.attribution`.
 """
@@ -14,9 +14,8 @@ import pandas as pd
 from ..errors import InputError
 from ..files import read_json
 
-_BLOCK_BYTES = (
-    64 * 2**20
-)  # parsed at once: a single row of a wide table can be larger than pyarrow's usual megabyte
+# parsed together: a single row of thousands of columns can be larger than pyarrow's usual megabyte
+_BLOCK_BYTES = 64 * 2**20
 _MISSING = [
     "",
     "NA",
@@ -41,17 +40,18 @@ def read_table(
     Parameters
     ----------
     path
-        a .csv, .tsv, .csv.gz or .parquet file with a header, a row a run.
+        A .csv, .tsv, .csv.gz or .parquet file with a header, a row a run.
     columns
         Only these.
     units
-        a JSON file of {column: unit}; default: the file of the same name with `.units.json` in
+        A JSON file of {column: unit}; default: the file of the same name with `.units.json` in
         place of its ending, if there is one.
 
     Returns
     -------
-    DataFrame : numbers as int64 or float64, the rest as they are; `attrs["units"]` where units are
-    known.
+    DataFrame
+        Numbers as int64 or float64, other columns unchanged; `attrs["units"]` where units are
+        known.
 
     Raises
     ------
@@ -61,16 +61,15 @@ def read_table(
 
     Notes
     -----
-    A column that is a number in every row but some, where perf or a person wrote "<not counted>" or
-    "NA", is one of numbers with gaps.
+    A column of numbers in which perf or a person wrote "<not counted>" or "NA" in some rows is a
+    column of numbers with missing values.
     """
     path = Path(path)
     if not path.is_file():
         raise InputError("there is no such file", where=path)
     table = _parquet(path, columns) if path.suffix == ".parquet" else _csv(path, columns)
-    frame = table.to_pandas(
-        split_blocks=True, self_destruct=True
-    )  # column by column: the two copies never exist at once
+    # column by column: the two copies never exist together
+    frame = table.to_pandas(split_blocks=True, self_destruct=True)
     sidecar = (
         Path(units)
         if units is not None

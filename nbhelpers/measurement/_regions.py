@@ -1,5 +1,5 @@
-"""How the begin and the end of a timed region are observed, for each kind that a run does not report
-itself.
+"""How the begin and the end of a timed region are observed, for each kind that a run does not
+report itself.
 
 Owns the private folder of a run (records of processes, the FIFO of scripts), and the message when a
 region never began or ended.
@@ -247,8 +247,8 @@ class RoiWatch(Watch):
     def times(self) -> Times:
         if self._unknown_line:
             raise NoRegion(
-                f"what it wrote to $NOISEBOOK_ROI is neither begin nor end: {self._unknown_line!r}; a time "
-                "after the word is CLOCK_MONOTONIC in ns, or bash's $EPOCHREALTIME"
+                f"what it wrote to $NOISEBOOK_ROI is neither begin nor end: {self._unknown_line!r};"
+                " a time after the word is CLOCK_MONOTONIC in ns, or bash's $EPOCHREALTIME"
             )
         missing = {
             which: f"it never wrote the line '{which}' to the file $NOISEBOOK_ROI"
@@ -334,7 +334,8 @@ def _paired(found: Mapping[str, list[int]], missing: Mapping[str, str], at_once:
     if max(found["begin"]) >= last:
         raise NoRegion("it begins again after its last end")
     paused_ns, paused_since = 0, None
-    for stamp, which in sorted([(stamp, which) for which in _ENDS for stamp in found[which]]):
+    stamps = [(stamp, which) for which in _ENDS for stamp in found[which]]
+    for stamp, which in sorted(stamps):
         if which == "begin" and paused_since is not None:
             paused_ns, paused_since = paused_ns + stamp - paused_since, None
         elif which == "end" and stamp > first:

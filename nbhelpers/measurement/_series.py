@@ -8,7 +8,7 @@ import pandas as pd
 from ..errors import InputError
 from ._store import Store
 
-COLUMNS = ["run", "name", "unit", "index", "value"]
+COLUMNS = {"run": "int64", "name": "str", "unit": "str", "index": "int64", "value": "float64"}
 
 
 def series_table(records: Sequence[dict]) -> pd.DataFrame:
@@ -29,20 +29,24 @@ def series_table(records: Sequence[dict]) -> pd.DataFrame:
         for name, one in record["series"].items()
     ]
     if not parts:
-        return pd.DataFrame(
-            {
-                name: pd.Series(dtype=kind)
-                for name, kind in zip(COLUMNS, ("int64", "str", "str", "int64", "float64"))
-            }
-        )
+        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in COLUMNS.items()})
     return pd.concat(parts, ignore_index=True).astype(
         {"run": "int64", "index": "int64", "value": "float64"}
     )
 
 
 def series(folder: str | Path) -> pd.DataFrame:
-    """The series of a campaign's folder (run, name, unit, index, value), of all runs that printed
-    any; see `Campaign.series`.
+    """Return the series of a campaign's folder, of all runs that printed any.
+
+    Parameters
+    ----------
+    folder
+        Of the campaign.
+
+    Returns
+    -------
+    DataFrame
+        One row a value: `run`, `name`, `unit`, `index` (from 0) and `value`; see `Campaign.series`.
 
     Raises
     ------

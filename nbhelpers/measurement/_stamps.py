@@ -42,10 +42,7 @@ class StampedCapture(Capture):
         self._wanted = pattern
 
     def read(self) -> bool:
-        for _ in range(_WRITES_AT_ONCE):
-            if not self._read_one():
-                return False
-        return True
+        return all(self._read_one() for _ in range(_WRITES_AT_ONCE))
 
     def drain(self) -> None:
         for _ in range(_MOST_WAITING // _WRITES_AT_ONCE):
@@ -89,7 +86,7 @@ class StampedCapture(Capture):
 
 
 def stamped_pair() -> tuple[int, int]:
-    """A pair of sockets in place of a pipe: writes to the second arrive at the first with a time."""
+    """A pair of sockets in place of a pipe: a write to the second has a time at the first."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
     try:

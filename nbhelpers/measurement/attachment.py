@@ -1,4 +1,4 @@
-"""What accompanies a run: the one face that tracers, counters and the injector show to a campaign."""
+"""What accompanies a run: the interface that tracers, counters and the injector implement."""
 
 from ..workloads import Workload
 
@@ -16,9 +16,11 @@ class Attachment:
     ----------
     notes
         What a reader of the runs should know of this attachment, such as counters that do not exist
-        here. follows_region : its `released` is called with the begin of the timed region: the
-        common start where the program waits there or is timed from there; else (regions of kind
-        "lines" and "roi") that begin, as soon as it was seen.
+        here.
+    follows_region
+        Its `released` is called with the begin of the timed region: the common start where the
+        program waits there or is timed from there; else (regions of kind "lines" and "roi") that
+        begin, as soon as it was seen.
     identity
         What two runs that it accompanies must share to be runs of the same thing, such as the
         digest of a schedule; empty: nothing. A campaign puts the runs of a cell aside when this
@@ -42,8 +44,8 @@ class Attachment:
         """
 
     def ended(self, pid: int) -> None:
-        """The process has ended by itself and waits to be reaped: what /proc still says of it can
-        be read.
+        """The process has ended by itself and waits to be reaped: /proc can still be read for
+        it.
         """
 
     def printed(self, output: str, errors: str) -> None:
@@ -58,4 +60,4 @@ class Attachment:
         return {}
 
     def close(self) -> None:
-        """The campaign is over, or failed; must be safe to call at any time, any number of times."""
+        """The campaign is over, or failed; must be safe to call at any time, repeatedly."""

@@ -39,6 +39,11 @@ def cached_value(
     indent
         Indentation of the file; None: one line.
 
+    Returns
+    -------
+    dict, list, str, float, int, bool or None
+        The value, as JSON holds it.
+
     Raises
     ------
     InputError

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ from .table import finished, region_notes, runs_table
 
 @dataclass(frozen=True)
 class Cell:
-    """One configuration of a campaign.
+    """One configuration of a campaign: what is run, under which name, with what noise.
 
     Parameters
     ----------
@@ -42,11 +43,17 @@ class Cell:
     noise
         "none", or the digest of the noise config that one of the attachments injects.
     attachments
-        What accompanies the runs of this cell only.
+        Accompany the runs of this cell only.
     compared_with
         Names of the cells that it is compared with; None: all of the campaign. When cells are added
-        to what was measured, those that are compared with them are measured again beside them, and
-        the others are not.
+        to a measured campaign, those that are compared with them are measured again together with
+        them, and the others are not.
+
+    Examples
+    --------
+    >>> from nbhelpers.workloads import program
+    >>> Cell("short", program("sleep 0.01")).is_compared_with(Cell("long", program("sleep 0.02")))
+    True
     """
 
     name: str
@@ -59,35 +66,36 @@ class Cell:
         object.__setattr__(self, "attachments", tuple(self.attachments))
 
     def is_compared_with(self, other: "Cell") -> bool:
-        """Whether this cell asks for runs of another one in the same rounds."""
+        """Whether this cell needs runs of another one in the same rounds."""
         return self.compared_with is None or other.name in self.compared_with
 
 
 class Campaign:
-    """Runs of cells in randomised blocks: in each round every cell once, in an order drawn from
-    (seed, round).
+    """Runs of cells in randomised blocks: each round has one run of every cell, in an order drawn
+    from (seed, round).
 
     A campaign grows. Cells that its folder does not hold yet are measured in further rounds,
-    together with those that they are compared with (`Cell.compared_with`); the earlier runs are kept, and
-    the column `epoch` tells them apart. A cell that is not asked for any more keeps its runs. Runs
-    of another thing under the same name (another command, build, size, placement) are put aside
-    into ``FOLDER/aside/DATE``, and the cell is measured anew. `notes` says what happened.
+    together with those that they are compared with (`Cell.compared_with`). The earlier runs stay,
+    and the column `epoch` distinguishes them. A cell that leaves the campaign leaves its runs in
+    the folder. Runs of something else under the same name (another command, build, size,
+    placement) are put aside into ``FOLDER/aside/DATE``, and the cell is measured anew. `notes` has
+    a sentence for each such event.
 
     Parameters
     ----------
     folder
-        Where the runs are kept; None: in memory only.
+        Where the runs are stored; None: in memory only.
     cells
         The configurations.
     runs
-        Rounds asked for in which every cell was measured together with those that it is compared
+        Number of rounds in which every cell was measured together with those that it is compared
         with; more than last time means more rounds.
     seed
         Of the order.
     recorded_only
         Never measure; `run()` returns what was recorded.
     attachments
-        What accompanies every run; armed after those of the cell, and read before them.
+        Accompany every run; armed after those of the cell, and read before them.
     max_failures
         Failures of a cell in a row after which the campaign gives up; each failed run is recorded
         and tried again.
@@ -98,6 +106,14 @@ class Campaign:
     ------
     InputError
         An argument that cannot be used.
+
+    Examples
+    --------
+    >>> from nbhelpers.workloads import program
+    >>> cells = [Cell("short", program("sleep 0.01")), Cell("long", program("sleep 0.03"))]
+    >>> runs = Campaign(None, cells, runs=2).run()
+    >>> sorted(runs["cell"]), bool((runs["seconds"] >= 0.01).all())
+    (['long', 'long', 'short', 'short'], True)
     """
 
     def __init__(
@@ -111,16 +127,20 @@ class Campaign:
         max_failures: int = 5,
         lead_ms: float = 5.0,
     ):
-        self.cells, self.seed, self.recorded_only = tuple(cells), int(seed), recorded_only
+        self.cells = tuple(cells)
+        self.seed = int(seed)
+        self.recorded_only = recorded_only
         self.attachments = tuple(attachments)
         self.max_failures = int(max_failures)
         self.lead_ms = float(lead_ms)
-        self.wanted_runs, self._store, self._holds_machine = int(runs), Store(folder), False
+        self.wanted_runs = int(runs)
+        self._store = Store(folder)
+        self._holds_machine = False
         self._repaired: list[str] = []  # what dead processes had left changed on the machine
         names = [cell.name for cell in self.cells]
         if not names or len(set(names)) < len(names):
             raise InputError(
-                "a campaign needs at least one cell, and each cell a name of its own",
+                "a campaign needs at least one cell, and no two cells of one name",
                 where=", ".join(names) or "no cells",
             )
         for value, low, field in (
@@ -148,11 +168,11 @@ class Campaign:
         ]
 
     def runs(self) -> pd.DataFrame:
-        """All runs so far of the cells asked for, failed ones too (`finished` drops them); see
+        """All runs so far of the campaign's cells, failed ones too (`finished` drops them); see
         `recorded_runs` for those of all cells.
 
-        `attrs["notes"]` : how the campaign grew, what was put back that dead processes had left
-        changed, and the notes of the attachments, and of a region that is not known.
+        `attrs["notes"]` : how the campaign grew, which settings were restored that dead processes
+        had left changed, the notes of the attachments, and of a region that is not known.
         """
         names = {cell.name for cell in self.cells}
         table = runs_table([row for row in self._store.rows() if row["cell"] in names])
@@ -164,7 +184,7 @@ class Campaign:
 
     @property
     def notes(self) -> list[str]:
-        """What was added, put aside or not asked for any more since the first run, a sentence each."""
+        """Which cells were added, put aside or removed since the first run, a sentence each."""
         return self._store.notes()
 
     def series(self) -> pd.DataFrame:
@@ -175,7 +195,7 @@ class Campaign:
 
     @property
     def seconds_left(self) -> float:
-        """Estimated time to the end, by the median of each cell so far; NaN before the first run."""
+        """Estimated time to the end, by the median of each cell; NaN before the first run."""
         rows = self._store.rows()
         return self._seconds_left(rows, self._missing(rows))
 
@@ -190,21 +210,25 @@ class Campaign:
         Parameters
         ----------
         progress
-            Called after each run with the number of finished runs, the number asked for, and the
-            estimated seconds left; what is shown by itself (`nbhelpers.progress`) is shown as well.
+            Called after each run with the number of finished runs, the number of all, and the
+            estimated seconds left; `nbhelpers.progress` shows the same.
         enough
-            Of the finished runs, asked when there are as many as asked for; while it says no,
-            another round is measured...
+            Called with the finished runs when there are `runs` of each cell; while it returns
+            False, another round is measured.
         most_runs
-            ...until each cell has so many runs.
+            Bound of `enough`: no further round when each cell has so many runs.
+
+        Returns
+        -------
+        DataFrame
+            See `runs`.
 
         Raises
         ------
         InputError
-            The folder is in use, or (recorded_only) holds runs of something else or fewer than are asked
-            for.
+            The folder is in use, or (recorded_only) holds runs of something else, or too few.
         RunError
-            a program does not exist, or failed `max_failures` times in a row.
+            A program does not exist, or failed `max_failures` times in a row.
         """
         if self.recorded_only:
             self._check_recorded()
@@ -249,7 +273,7 @@ class Campaign:
         return campaign_identity(cells, self.seed, self._store.folder, with_programs)
 
     def _accompanied(self, cell: Cell) -> list[str]:
-        """What the attachments of a cell's runs say of themselves."""
+        """How the attachments of a cell's runs identify themselves."""
         return [one.identity for one in (*cell.attachments, *self.attachments) if one.identity]
 
     def _missing(self, rows: list[dict]) -> list[tuple[int, Cell]]:
@@ -294,10 +318,11 @@ class Campaign:
                     break
                 if failures == self.max_failures:
                     raise self._gave_up(cell, row)
-            done, left = total - len(missing) + at + 1, missing[at + 1 :]
-            shown.at(done, lambda: self._seconds_left(rows, left))
+            done = total - len(missing) + at + 1
+            seconds_left = partial(self._seconds_left, rows, missing[at + 1 :])
+            shown.at(done, seconds_left)
             if progress:
-                progress(done, total, self._seconds_left(rows, left))
+                progress(done, total, seconds_left())
 
     def _title(self) -> str:
         names = list(dict.fromkeys(cell.workload.name for cell in self.cells))
@@ -327,8 +352,8 @@ class Campaign:
             where=" ".join(cell.workload.command),
             why=row["message"],
             fix=(
-                "run the command by hand; what was measured is kept, and the same call goes on from"
-                " there"
+                "run the command by hand; the runs so far are stored, and the same call goes on"
+                " from there"
             ),
         )
 
@@ -341,21 +366,40 @@ class Campaign:
         short = {name: count for name, count in counts.items() if count < self.wanted_runs}
         if short:
             raise InputError(
-                f"fewer runs are recorded than the {self.wanted_runs} asked for: "
+                f"fewer runs are recorded than the {self.wanted_runs} requested: "
                 + ", ".join(f"'{name}' has {count}" for name, count in short.items()),
                 where=self._store.folder,
-                fix="ask for fewer, or measure: the same campaign with recorded_only=False",
+                fix="request fewer, or measure: the same campaign with recorded_only=False",
             )
 
 
 def recorded_runs(folder: str | Path) -> pd.DataFrame:
-    """The runs table of a campaign's folder, of all its cells, failed runs too; how it grew is in
-    `attrs["notes"]`.
+    """Return the runs table of a campaign's folder: of all its cells, failed runs too.
+
+    Parameters
+    ----------
+    folder
+        Of the campaign.
+
+    Returns
+    -------
+    DataFrame
+        One row a run, columns as `describe_columns` lists them; `attrs["notes"]`: how the campaign
+        grew, a sentence each.
 
     Raises
     ------
     InputError
         Nothing was recorded there, or a record is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from nbhelpers.measurement import measure
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = measure("sleep 0.01", runs=2, folder=folder)
+    ...     recorded_runs(folder)["status"].tolist()
+    ['ok', 'ok']
     """
     store = Store(folder)
     rows = store.rows()

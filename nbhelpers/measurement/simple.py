@@ -1,8 +1,9 @@
-"""The simple call: measure a program some times."""
+"""The simple call: measure a program several times."""
 
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -22,35 +23,43 @@ def measure(
     timeout_s: float | None = None,
     attachments: Sequence[Attachment] = (),
     progress: Callable[[int, int, float], object] | None = None,
-    **described: object,
+    **keywords: Any,
 ) -> pd.DataFrame:
-    """Run a program some times and return the runs table.
+    """Run a program several times and return the runs table.
 
     Parameters
     ----------
     command
-        a `Workload`, or what `workloads.program` makes one of: a command line or its words.
+        A `Workload`, or a command for `nbhelpers.program`: a command line or its words.
     runs
         How many finished runs.
     metrics
-        Names of metric layers, or "all"; see `metrics`.
+        Names of metric layers, or "all"; see `nbhelpers.measurement.metrics`.
     config
-        a placement; see `Workload.placed`.
+        A placement; see `Workload.placed`.
     folder
-        Keeps the runs, so that the same call goes on after an interruption; None: in memory only.
+        Stores the runs, so that the same call goes on after an interruption; None: in memory only.
     timeout_s
-        Per run.
+        Of each run.
     attachments
         Further attachments; closed at the end.
     progress
         See `Campaign.run`.
-    described
-        Keywords of `workloads.program`: region, seconds, reports, outcome, description, shell, ….
+    keywords
+        Of `nbhelpers.program`: region, seconds, reports, outcome, description, shell, ….
+
+    Returns
+    -------
+    DataFrame
+        One row a run: `seconds` (run time, s), `status`, and further columns; see
+        `nbhelpers.measurement.describe_columns`.
 
     Raises
     ------
-    InputError, RunError
+    InputError
         See `Campaign.run`, `program` and `metrics`.
+    RunError
+        See `Campaign.run` and `program`.
 
     Examples
     --------
@@ -58,7 +67,7 @@ def measure(
     >>> len(runs), (runs.seconds >= 0.01).all()
     (3, np.True_)
     """
-    workload = as_workload(command, **described)
+    workload = as_workload(command, **keywords)
     workload = workload if timeout_s is None else replace(workload, timeout_s=timeout_s)
     workload = workload if config is None else workload.placed(config)
     layers = metric_layers(*([metrics] if isinstance(metrics, str) else metrics))

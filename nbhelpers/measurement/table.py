@@ -20,7 +20,7 @@ COLUMNS = {
     "epoch": (
         _LABEL,
         "",
-        "from 0; counts up when other cells were asked for after something was measured",
+        "from 0; counts up when the cells of the campaign change after something was measured",
     ),
     "workload": (_LABEL, "", "name of the program"),
     "model": (_LABEL, "", "omp, sycl, mpi or external"),
@@ -48,15 +48,15 @@ COLUMNS = {
     "status": (
         _LABEL,
         "",
-        "ok; or exit N, signal N, timeout, unverified, unreadable output: then the run is no data",
+        "ok; or exit N, signal N, timeout, unverified, unreadable output: then the run is excluded",
     ),
-    "message": (_LABEL, "", "what a failed run complained of"),
+    "message": (_LABEL, "", "why a run failed, and what it printed"),
     "paused_seconds": (
         _TIME,
         "s",
         "time within the timed region that lies between an end and the next begin",
     ),
-    "region_slack_us": (_TIME, "µs", "how much later than said the region may have begun or ended"),
+    "region_slack_us": (_TIME, "µs", "how much later the region may have begun or ended"),
     "t0_ns": (_TIME, "ns", "the common start that was agreed, CLOCK_MONOTONIC"),
     "began_unix_s": (_TIME, "s", "time of day when the run was begun, since 1970"),
     "elapsed_seconds": (_TIME, "s", "the run as a whole, with start-up and the reading of metrics"),
@@ -68,7 +68,7 @@ COLUMNS = {
     "cpu_ns": (_TOTAL, "ns", "CPU time of all threads in the timed region"),
     "timeslices": (_TOTAL, "", "times that a thread was put on a CPU in the timed region"),
     "threads": (_LABEL, "", "threads that the program used"),
-    "verified": (_LABEL, "", "whether the program found its own result right"),
+    "verified": (_LABEL, "", "whether the program found its result right"),
     "placement_ok": (
         _LABEL,
         "",
@@ -95,7 +95,7 @@ _MOST_SLACK_US = 1000
 
 
 def runs_table(rows: Sequence[dict]) -> pd.DataFrame:
-    """Rows as a table with the agreed columns first; whole numbers stay whole (Int64) where a
+    """Rows as a table with the columns of `COLUMNS` first; whole numbers stay whole (Int64) where a
     failed run has none.
     """
     if any("epoch" in row for row in rows):  # rows of before there were epochs are of the first
@@ -114,9 +114,8 @@ def runs_table(rows: Sequence[dict]) -> pd.DataFrame:
             table[name] = pd.array([row.get(name) for row in rows], dtype="Int64")
         elif table[name].isna().all() and name != "message":
             table[name] = table[name].astype(float)
-    return (
-        table.copy()
-    )  # in one piece: a table that was made column by column is slow, and pandas warns of it
+    # in one piece: a table that was made column by column is slow, and pandas warns of it
+    return table.copy()
 
 
 def _with_region_seconds(row: dict) -> dict:
@@ -128,13 +127,33 @@ def _with_region_seconds(row: dict) -> dict:
 
 
 def region_seconds(runs: pd.DataFrame) -> pd.Series:
-    """Length of each timed region; of a table that does not have it, `seconds`."""
+    """Return the length of the timed region of each run.
+
+    Parameters
+    ----------
+    runs
+        Runs table.
+
+    Returns
+    -------
+    Series
+        Seconds; the column `seconds` of a table of before regions were recorded.
+    """
     return runs["region_seconds"] if "region_seconds" in runs else runs["seconds"]
 
 
 def region_notes(runs: pd.DataFrame) -> list[str]:
-    """What a reader of these runs must know of their timed region: that it is not known, or not to
-    1 ms.
+    """Return what a reader must know of the timed region: that it is unknown, or not to 1 ms.
+
+    Parameters
+    ----------
+    runs
+        Runs table, finished runs only.
+
+    Returns
+    -------
+    list of str
+        A sentence each; empty where the region is known.
 
     Examples
     --------
@@ -155,7 +174,7 @@ def region_notes(runs: pd.DataFrame) -> list[str]:
             region, reported = whole["region_seconds"].median(), whole["seconds"].median()
             notes.append(
                 "the timed region of this program is not known: noise is counted over the whole"
-                f" process ({region:.2f} s; the program reports {reported:.2f} s); say where it"
+                f" process ({region:.2f} s; the program reports {reported:.2f} s); define where it"
                 " begins and ends: region=…"
             )
     slack_us = runs["region_slack_us"].max() if "region_slack_us" in runs else 0
@@ -169,8 +188,23 @@ def region_notes(runs: pd.DataFrame) -> list[str]:
 
 
 def finished(runs: pd.DataFrame) -> pd.DataFrame:
-    """The rows that are data: those of status ok, numbered anew from 0; whole columns become plain
-    int64 again.
+    """Return the finished runs: those of status "ok", numbered anew from 0.
+
+    Parameters
+    ----------
+    runs
+        Runs table.
+
+    Returns
+    -------
+    DataFrame
+        The same columns; columns of whole numbers become int64 where no value is missing.
+
+    Examples
+    --------
+    >>> runs = pd.DataFrame({"run": [0, 1], "status": ["timeout", "ok"]})
+    >>> finished(runs)["run"].tolist()
+    [1]
     """
     data = runs[runs["status"] == "ok"].reset_index(drop=True)
     whole = [
@@ -182,13 +216,22 @@ def finished(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def rates(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with a column `<metric>_per_s` for every total: the total divided by the time in
-    which it was counted.
+    """Return the runs with a column `<metric>_per_s` for every total: total over time.
 
-    That is `wall_seconds` (from the common start to the end of the process), or `region_seconds`
-    for what our programs count themselves in their timed region (`runqueue_wait_ns`, `cpu_ns`,
-    `timeslices`). A total grows with the run time, so it says that a slow run was slow, and not
-    why.
+    The time is `wall_seconds` (from the common start to the end of the process), or
+    `region_seconds` for what our programs count in their timed region (`runqueue_wait_ns`,
+    `cpu_ns`, `timeslices`). A total grows with the run time: it shows that a run was slow, a rate
+    shows why.
+
+    Parameters
+    ----------
+    runs
+        Runs table.
+
+    Returns
+    -------
+    DataFrame
+        The runs table with the further columns, per second.
     """
     totals = [
         name
@@ -209,19 +252,30 @@ def _counted_in(name: str, runs: pd.DataFrame | None = None) -> str:
 
 
 def describe_columns(runs: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Kind, unit and meaning of columns: of a runs table, or of all that are known; indexed by
-    `column`.
+    """Return kind, unit and meaning of columns of a runs table.
 
-    Kinds: label, time, total (grows with the run: compare as a rate), level (does not), report (a
-    number of the program's own by which runs may be judged), own (the program's own key).
+    Parameters
+    ----------
+    runs
+        Runs table; None: all columns that are known.
+
+    Returns
+    -------
+    DataFrame
+        Index `column`; columns `kind`, `unit` and `meaning`. Kinds: label, time, total (grows with
+        the run: compare as a rate), level (does not grow), report (a number of the program by which
+        runs may be judged), program (any other key of the program, or a column of an attachment).
     """
     names = (
         list(runs.columns)
         if runs is not None
         else list(dict.fromkeys([*COLUMNS, *(metric.id for _, metric in every_metric())]))
     )
-    own = {} if runs is None else reported(runs)
-    rows = [(name, *(_of_report(own[name]) if name in own else _meaning(name))) for name in names]
+    reports = {} if runs is None else reported(runs)
+    rows = [
+        (name, *(_of_report(reports[name]) if name in reports else _meaning(name)))
+        for name in names
+    ]
     return pd.DataFrame(rows, columns=["column", "kind", "unit", "meaning"]).set_index("column")
 
 
@@ -242,4 +296,4 @@ def _meaning(name: str) -> tuple[str, str, str]:
     metric = metric_of(name)
     if metric is not None:
         return metric.kind, metric.unit, metric.title
-    return "own", "", "the program's own key, or a column of an attachment"
+    return "program", "", "a key of the program, or a column of an attachment"

@@ -1,4 +1,4 @@
-"""What can be run: our programs, anybody's command line, and where they are placed on the machine."""
+"""What can be run: our programs, any command line, and where they are placed on the machine."""
 
 from ._cpus import format_cpu_list
 from .configuration import (

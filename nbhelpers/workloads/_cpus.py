@@ -1,4 +1,4 @@
-"""CPUs and cores that a workload may use, and those of them that a placement leaves to the system."""
+"""CPUs and cores that a workload may use, and those that a placement leaves to the system."""
 
 import math
 import os
@@ -11,14 +11,24 @@ HOUSEKEEPING_SHARES = {"": 0.0, "HK": 0.125, "HK2": 0.25}  # Persson et al. 2025
 
 
 def format_cpu_list(cpus: tuple[int, ...]) -> str:
-    """The CPUs as nbstart and the kernel read them."""
+    """Return the CPUs as text, for example "0,1,4", the form that nbstart and the kernel read.
+
+    Parameters
+    ----------
+    cpus
+        CPU numbers.
+
+    Returns
+    -------
+    str
+    """
     return ",".join(str(cpu) for cpu in cpus)
 
 
 def cores(
     cpus: tuple[int, ...], sysfs: str | Path = "/sys/devices/system/cpu"
 ) -> list[tuple[int, ...]]:
-    """The given CPUs grouped by physical core, in the order of each core's first CPU."""
+    """The CPUs grouped by physical core, in the order of each core's first CPU."""
     grouped: dict[tuple[int, ...], list[int]] = {}
     for cpu in sorted(cpus):
         grouped.setdefault(_siblings(cpu, Path(sysfs)), []).append(cpu)
@@ -33,22 +43,22 @@ def _siblings(cpu: int, sysfs: Path) -> tuple[int, ...]:
 
 
 def keep_house(cpus: tuple[int, ...], share: float, config: str) -> tuple[int, ...]:
-    """The CPUs that are left to the workload when `share` of the cores, and at least one, is kept
-    for the system.
+    """The CPUs that are left to the workload when `share` of the cores, and at least one, is
+    reserved for the system.
 
-    The first cores are kept: CPU 0 gets most interrupts, timers and unbound kernel work wherever
-    nobody configured otherwise.
+    The first cores are reserved: CPU 0 gets most interrupts, timers and unbound kernel work
+    unless somebody configured otherwise.
     """
     by_core = cores(cpus)
-    kept = max(1, math.floor(share * len(by_core) + 0.5))
-    if kept >= len(by_core):
+    reserved = max(1, math.floor(share * len(by_core) + 0.5))
+    if reserved >= len(by_core):
         raise InputError(
             f"{config} needs at least 2 cores, and there is {len(by_core)}",
             where=f"CPUs {format_cpu_list(cpus)}",
             why="a housekeeping core is one that the workload does without",
             fix="use Rm or TP here",
         )
-    return tuple(sorted(cpu for core in by_core[kept:] for cpu in core))
+    return tuple(sorted(cpu for core in by_core[reserved:] for cpu in core))
 
 
 def usable_cpus() -> tuple[int, ...]:

@@ -36,7 +36,7 @@ class Configuration:
         "mitigation" (Persson et al. 2025, sec. 5), "threads" (Cui et al. 2023, sec. 5.1 and 5.3) or
         "nodes" (sec. 5.4).
     base
-        Rm: threads roam over the CPUs; TP: each thread has a CPU of its own.
+        Rm: threads roam over the CPUs; TP: each thread has one CPU for itself.
     cpus
         Of the workload, in the order in which threads get them.
     house
@@ -66,7 +66,7 @@ class Configuration:
         Raises
         ------
         InputError
-            It does not exist here, or pinning is asked of a program of none of these.
+            It does not exist here, or pinning is requested of a program of none of these.
         """
         if self.missing:
             raise InputError(
@@ -114,7 +114,7 @@ class Configuration:
 def configurations(
     topology: Topology, usable: Collection[int] | None = None, families: Collection[str] = FAMILIES
 ) -> tuple[Configuration, ...]:
-    """All configurations of the studies, those that this machine lacks with the reason.
+    """Return all configurations of the two studies; those that this machine lacks have the reason.
 
     Parameters
     ----------
@@ -123,7 +123,11 @@ def configurations(
     usable
         Its CPUs that may be used; None: all that are online.
     families
-        Which of them.
+        "mitigation", "threads", "nodes", or several of them.
+
+    Returns
+    -------
+    tuple of Configuration
 
     Raises
     ------
@@ -133,7 +137,7 @@ def configurations(
     Notes
     -----
     Without ``-SMT`` in its name a mitigation has one thread a core, with it one a CPU. Housekeeping
-    keeps 12.5 % (HK) or 25 % (HK2) of the cores, to the nearest whole number and at least one,
+    reserves 12.5 % (HK) or 25 % (HK2) of the cores, to the nearest whole number and at least one,
     counted from the first, which gets most interrupts; on two cores the two are the same, and HK2
     is left out.
     """
@@ -154,8 +158,18 @@ def configurations(
 
 
 def configuration_table(listed: Collection[Configuration]) -> pd.DataFrame:
-    """One row a configuration: `name`, `family`, `base`, `threads`, `cpus` and `house` (as lists),
-    `exists`, `missing` (why not).
+    """Return configurations as a table.
+
+    Parameters
+    ----------
+    listed
+        See `configurations`.
+
+    Returns
+    -------
+    DataFrame
+        One row a configuration: `name`, `family`, `base`, `threads`, `cpus` and `house` (lists of
+        CPUs as text), `exists`, `missing` (why it does not exist).
     """
     rows = [
         asdict(configuration)
@@ -172,8 +186,17 @@ def configuration_table(listed: Collection[Configuration]) -> pd.DataFrame:
 
 
 def environment_table(listed: Collection[Configuration]) -> pd.DataFrame:
-    """By which variables each configuration that exists is asked for: `name`, `openmp`, `open_mpi`,
-    `mpich`, `intel_mpi` (as in a shell).
+    """Return the environment variables that place a program in each configuration that exists.
+
+    Parameters
+    ----------
+    listed
+        See `configurations`.
+
+    Returns
+    -------
+    DataFrame
+        One row a configuration: `name`, `openmp`, `open_mpi`, `mpich`, `intel_mpi`, as in a shell.
     """
     rows = []
     for one in (one for one in listed if not one.missing):
@@ -193,13 +216,24 @@ def _words(env: Mapping[str, str]) -> str:
 def existing_configurations(
     listed: Collection[Configuration], names: Collection[str] = ()
 ) -> tuple[Configuration, ...]:
-    """Those that exist here, in the order of `listed`; of the names given, if any are.
+    """Return the configurations that exist on this machine.
+
+    Parameters
+    ----------
+    listed
+        See `configurations`.
+    names
+        Only these; empty: all. Names that do not exist here are skipped.
+
+    Returns
+    -------
+    tuple of Configuration
+        In the order of `listed`.
 
     Raises
     ------
     InputError
-        a name that is no configuration at all; one that does not exist here (too many threads, too)
-        is passed over.
+        A name that is no configuration on any machine.
     """
     unknown = {name for name in names if not re.fullmatch(r"TP-[SM]T\d+", name)} - {
         configuration.name for configuration in listed
@@ -239,32 +273,32 @@ def _mitigations(cores: list[list[Cpu]]) -> Iterator[Configuration]:
 def _mitigation(
     name: str, base: str, cores: list[list[Cpu]], share: float, both: bool
 ) -> Configuration:
-    kept = house_cores(len(cores), share)
-    if kept >= len(cores):
+    reserved = house_cores(len(cores), share)
+    if reserved >= len(cores):
         return _missing(
             name,
             "mitigation",
             base,
             f"a core for the system and one for the workload are needed; there is {len(cores)}",
         )
-    if share == HOUSEKEEPING_SHARES["HK2"] and kept == house_cores(
+    if share == HOUSEKEEPING_SHARES["HK2"] and reserved == house_cores(
         len(cores), HOUSEKEEPING_SHARES["HK"]
     ):
         return _missing(
             name,
             "mitigation",
             base,
-            f"the same as {name.replace('HK2', 'HK')}: 25 % of {len(cores)} cores is {kept} core,"
-            " as 12.5 % is",
+            f"the same as {name.replace('HK2', 'HK')}: 25 % of {len(cores)} cores is {reserved}"
+            " core, as 12.5 % is",
         )
-    house = [cpu.cpu for core in cores[:kept] for cpu in core]
-    places = [cpu.cpu for core in cores[kept:] for cpu in (core if both else core[:1])]
+    house = [cpu.cpu for core in cores[:reserved] for cpu in core]
+    places = [cpu.cpu for core in cores[reserved:] for cpu in (core if both else core[:1])]
     return Configuration(name, "mitigation", base, tuple(places), tuple(house), len(places))
 
 
 def house_cores(cores: int, share: float) -> int:
-    """How many cores a share keeps for the system: none for 0, else the nearest whole number (half
-    upwards), at least one.
+    """How many cores a share reserves for the system: none for 0, else the nearest whole number
+    (half upwards), at least one.
     """
     return max(1, math.floor(share * cores + 0.5)) if share else 0
 

@@ -35,9 +35,9 @@ def launcher_env(launcher: str, base: str, cpus: Sequence[int]) -> dict[str, str
     Notes
     -----
     Tried with Open MPI 5.0 and MPICH 5.0; Open MPI 4 and Intel MPI by their documentation only.
-    Open MPI 5 gives the CPUs to the ranks in the order of the machine (a list in an order of one's
-    own it takes on the command line only: --map-by pe-list=…:ordered), and counts CPUs by place,
-    core after core. Where ranks are is therefore to be read from the running ranks
+    Open MPI 5 assigns the CPUs to the ranks in the order of the machine, and counts CPUs by place,
+    core after core. It takes a list in another order on the command line only (--map-by
+    pe-list=…:ordered). Where ranks are is therefore to be read from the running ranks
     (`nbhelpers.measurement.placement.running_threads`).
     """
     listed = ",".join(map(str, cpus))

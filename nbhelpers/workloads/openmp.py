@@ -29,8 +29,12 @@ _UNBOUND = {"OMP_PROC_BIND": "false"}
 
 
 def compilers() -> dict[str, Path]:
-    """The compilers by which our OpenMP programs are built here, the default one first, and the
-    folders of their programs.
+    """Return the compilers by which our OpenMP programs are built here.
+
+    Returns
+    -------
+    dict
+        Compiler ("gcc", "clang") to the folder of its programs, the default one first.
     """
     folder = binary_folder()
     found = {_compiler_of(folder) or "gcc": folder}
@@ -115,22 +119,28 @@ def nbody(
 
     Parameters
     ----------
-    bodies, steps
-        The size; run time grows as bodies² × steps.
+    bodies
+        Number of bodies; run time grows as bodies² × steps.
+    steps
+        Time steps.
     threads
-        None lets OpenMP take one a CPU.
+        Threads of the program; None: one a CPU.
     timeout_s
         See `Workload`.
     compiler
-        "gcc" or "clang", with that compiler's OpenMP runtime (the workload is then called nbody-gcc or
-        nbody-clang); None: the default one; see `compilers`.
+        "gcc" or "clang", with that compiler's OpenMP runtime; the workload is then called nbody-gcc
+        or nbody-clang. None: the default compiler; see `compilers`.
     model
         "omp" or "sycl".
+
+    Returns
+    -------
+    Workload
 
     Raises
     ------
     InputError
-        a size or a compiler that cannot be.
+        A size, a number of threads or a compiler that is not possible.
     """
     if int(bodies) < 16 or int(steps) < 1 or (threads is not None and int(threads) < 1):
         raise InputError(
@@ -155,16 +165,33 @@ def stream(
     compiler: str | None = None,
     model: str = "omp",
 ) -> Workload:
-    """BabelStream's five kernels (copy, mul, add, triad, dot; Deakin et al. 2018) on three arrays
-    of doubles; every repetition's time is a series.
+    """BabelStream: copy, mul, add, triad and dot (Deakin et al. 2018) on three arrays of doubles.
+
+    The time of each repetition is a series.
 
     Parameters
     ----------
     repeats
         Of the five kernels, 1 to 10,000; run time grows in proportion.
     elements
-        Of an array; the paper's (Cui et al. 2023, sec. 4.2) is 2**25, 805 MB in all. threads,
-        timeout_s, compiler, model, errors : see `nbody`.
+        Of an array; 2**25 in Cui et al. 2023, sec. 4.2, 805 MB in all.
+    threads
+        Threads of the program; None: one a CPU.
+    timeout_s
+        See `Workload`.
+    compiler
+        See `nbody`.
+    model
+        "omp" or "sycl".
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    InputError
+        A size, a number of threads or a compiler that is not possible.
     """
     _whole("stream", 1, 10_000, repeats=repeats)
     _whole("stream", 1, 2**31, elements=elements)
@@ -187,14 +214,33 @@ def minife(
     compiler: str | None = None,
     model: str = "omp",
 ) -> Workload:
-    """A small finite-element application after miniFE: assembly with hexahedra, conjugate
-    gradients; verified against the exact solution.
+    """A small finite-element application after miniFE: hexahedra, conjugate gradients.
+
+    It is verified against the exact solution; the time of each iteration is a series.
 
     Parameters
     ----------
-    nx, ny, nz
-        Elements in each direction, 2 to 400; ny and nz default to nx. Run time grows as nx⁴; each
-        iteration's time is a series. threads, timeout_s, compiler, model, errors : see `nbody`.
+    nx
+        Elements in the first direction, 2 to 400; run time grows as nx⁴.
+    threads
+        Threads of the program; None: one a CPU.
+    timeout_s
+        See `Workload`.
+    ny, nz
+        Elements in the other directions; None: as nx.
+    compiler
+        See `nbody`.
+    model
+        "omp" or "sycl".
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    InputError
+        A size, a number of threads or a compiler that is not possible.
     """
     _whole("minife", 2, 400, nx=nx, ny=ny, nz=nz)
     if _model("minife", model, compiler):
@@ -217,30 +263,43 @@ def schedbench(
     references: int = 10,
     compiler: str | None = None,
 ) -> Workload:
-    """The cost of a loop's schedule by the method of EPCC's schedbench (Bull 1999), one schedule a
-    run; each outer repetition's time is a series.
+    """The cost of a loop's schedule by the method of EPCC's schedbench (Bull 1999).
 
-    The defaults are those of Cui et al. 2023, Table 1, where a step of the delay takes 1 ns: 12 s a
-    run. Smaller ones: fewer iterations, or a shorter delay.
+    A run measures one schedule; the time of each outer repetition is a series. The defaults are
+    those of Cui et al. 2023, Table 1, where a step of the delay takes 1 ns: 12 s a run.
 
     Parameters
     ----------
     iterations_per_thread
         Of the loop; run time grows in proportion.
     schedule
-        Static, dynamic or guided.
+        "static", "dynamic" or "guided".
     chunk
-        0: the default of the schedule.
+        Iterations that a thread takes together; 0: the default of the schedule.
+    threads
+        Threads of the program; None: one a CPU.
+    timeout_s
+        See `Workload`.
     delay
         The work of an iteration, in steps: a count, so that all runs do the same; see
         `delay_steps`.
     inner
-        Loops a time.
+        Loops in a repetition.
     outer
-        Times.
+        Repetitions.
     references
-        Times of one thread alone, before the timed region. threads, timeout_s, compiler, errors :
-        see `nbody`.
+        Repetitions of one thread alone, before the timed region.
+    compiler
+        See `nbody`.
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    InputError
+        A size, a number of threads or a compiler that is not possible.
     """
     if schedule not in SCHEDULES:
         raise InputError(
@@ -274,19 +333,38 @@ def syncbench(
     references: int = 10,
     compiler: str | None = None,
 ) -> Workload:
-    """The cost of a construct by the method of EPCC's syncbench (Bull 1999), one construct a run;
-    each outer repetition's time is a series.
+    """The cost of a construct by the method of EPCC's syncbench (Bull 1999).
+
+    A run measures one construct; the time of each outer repetition is a series.
 
     Parameters
     ----------
     inner
-        Executions a time; run time grows in proportion. EPCC chooses it so that a time takes 1000
-        µs (its "test time").
+        Executions in a repetition; run time grows in proportion. EPCC chooses it so that a
+        repetition takes 1000 µs (its "test time").
     construct
-        Parallel, for, parallel-for, barrier, single, critical, lock, ordered, atomic or reduction.
+        One of `CONSTRUCTS`, for example "barrier" or "reduction".
+    threads
+        Threads of the program; None: one a CPU.
+    timeout_s
+        See `Workload`.
     delay
-        Within the construct, in steps; see `delay_steps`. 0.1 µs in Cui et al. 2023, Table 1.
-        outer, references, threads, timeout_s, compiler, errors : see `schedbench`.
+        Work within the construct, in steps; see `delay_steps`. 0.1 µs in Cui et al. 2023, Table 1.
+    outer
+        Repetitions.
+    references
+        Repetitions of one thread alone, before the timed region.
+    compiler
+        See `nbody`.
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    InputError
+        A size, a number of threads or a compiler that is not possible.
     """
     if construct not in CONSTRUCTS:
         raise InputError(

@@ -29,17 +29,31 @@ _HOW_TO_BUILD = {
 
 
 def binary_folder() -> Path:
-    """Where our programs lie; see `nbhelpers.places.programs`."""
+    """Return the folder of our programs; see `nbhelpers.places.programs`.
+
+    Returns
+    -------
+    Path
+    """
     return places.programs()
 
 
 def program_path(name: str | Path) -> Path:
-    """The file that a program's name stands for.
+    """Return the file that a program's name stands for.
+
+    Parameters
+    ----------
+    name
+        A path, or a name that is looked up in PATH.
+
+    Returns
+    -------
+    Path
 
     Raises
     ------
     RunError
-        It does not exist; the message says what was searched and what to do.
+        It does not exist; the message has the places that were searched and the fix.
     """
     path = Path(name)
     if path.is_relative_to(binary_folder()) and not path.is_file():
@@ -83,7 +97,7 @@ def program(
     fresh_folder: bool | None = None,
     **options: object,
 ) -> Workload:
-    """Anybody's program, unchanged, as a workload: how it is started, where it is timed, what it
+    """Return any program, unchanged, as a workload: how it starts, where it is timed, what it
     reports.
 
     Parameters
@@ -94,13 +108,13 @@ def program(
         command.
     description
         Name of a file of data/knowledge/programs (`descriptions`), or the path of a .yml file of
-        one's own. What is given here besides wins over it.
+        a user's file. The other arguments replace what it holds.
     shell
         Whether `command` is a line for /bin/sh.
     name
         For tables; default: the description's, else the program's file name.
     model
-        Omp, sycl, mpi or external.
+        "omp", "sycl", "mpi" or "external".
     region
         Where its timed region begins and ends: a `Region`, the name of its kind, or a pair of
         patterns of lines that it prints. Default: the whole process.
@@ -113,7 +127,7 @@ def program(
         Which number runs are judged by: ``"seconds"``, or the name of a report.
     files
         Name or globs of files that it writes, in which `seconds` and `reports` are sought, besides
-        its output. A report by path or column without a file of its own stands in the first.
+        its output. A report by path or column without a file stands in the first.
     threads
         OMP_NUM_THREADS, and the option {threads} of a description; None: the program's choice.
     env
@@ -124,16 +138,20 @@ def program(
         "main" waits just before main() through a preload library; "exec" waits before the program
         is executed, for scripts and statically linked programs; default: by looking at the file.
     fresh_folder
-        Each run in an empty folder of its own, deleted afterwards.
+        Each run in an empty folder, deleted afterwards.
     options
         Of the description, for example elements=2**25.
+
+    Returns
+    -------
+    Workload
 
     Raises
     ------
     RunError
         The program does not exist, or cannot be executed on this machine.
     InputError
-        What was given cannot be used; the message says what to write.
+        An argument that cannot be used; the message has what to write.
 
     Examples
     --------
@@ -453,8 +471,17 @@ def _shell_operator(command: str) -> str | None:
 
 
 def takes_preload(path: str | Path) -> bool:
-    """Whether a program is loaded by the same dynamic loader as our preload library, and so can
-    wait before its main().
+    """Return whether a program can wait before its main(): the dynamic loader of our preload
+    library loads it, too.
+
+    Parameters
+    ----------
+    path
+        Of the program.
+
+    Returns
+    -------
+    bool
     """
     try:
         mode = os.stat(path).st_mode
@@ -471,8 +498,22 @@ def _this_interpreter() -> str | None:
 
 
 def elf_interpreter(path: str | Path) -> str | None:
-    """The dynamic loader that a 64-bit ELF program names (PT_INTERP); None: static, or not such a
-    program at all.
+    """Return the dynamic loader that a 64-bit ELF program names (PT_INTERP).
+
+    Parameters
+    ----------
+    path
+        Of the program.
+
+    Returns
+    -------
+    str or None
+        None: it is linked statically, or no 64-bit ELF program.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
     """
     with open(path, "rb") as file:
         header = file.read(64)

@@ -1,5 +1,5 @@
-"""How the output of somebody else's program is read: data only, so that a campaign can write down
-by what its numbers were found.
+"""How the output of a program that is not ours is read: data only, so that a campaign can record
+how its numbers were found.
 """
 
 import re
@@ -44,13 +44,13 @@ class Report:
     where
         Pairs (column, text) that choose the row instead.
     form
-        Json, yaml or csv; None: by the file's ending; of an output, json for a path and csv for a
-        column.
+        "json", "yaml" or "csv"; None: by the file's ending; of an output, json for a path and csv
+        for a column.
 
     Raises
     ------
     InputError
-        None or several of pattern, path and column; a pattern that is none, or lacks its group.
+        None or several of pattern, path and column; a wrong pattern, or one without its group.
 
     Examples
     --------
@@ -162,7 +162,8 @@ class Reader:
     name
         Of the program, for errors.
     reports
-        Its numbers; one named ``seconds`` is its own run time, in place of its timed region's.
+        Its numbers; one named ``seconds`` is the run time, in place of the length of its timed
+        region.
     passed
         Must be found, or the run is unverified.
     failed
@@ -180,7 +181,7 @@ class Reader:
     Raises
     ------
     InputError
-        a pattern that is none, or lacks its group; two reports of one name.
+        A wrong pattern, or one without its group; two reports of one name.
     """
 
     name: str

@@ -1,6 +1,4 @@
-"""What a program's size is, and how its time grows with it; how many steps a delay of given length
-takes.
-"""
+"""The size of a program, and how its run time grows with it; steps of a delay."""
 
 import re
 import subprocess
@@ -17,12 +15,12 @@ from .workload import Workload
 
 @dataclass(frozen=True)
 class SizeModel:
-    """How a program is fitted to a machine.
+    """What the size of a program is, and how its run time grows with it.
 
     Parameters
     ----------
     make
-        Gives the workload of a size; takes `threads` and the program's own options by keyword.
+        Gives the workload of a size; takes `threads` and the options of the program by keyword.
     meaning
         What the size counts.
     start
@@ -47,7 +45,16 @@ SIZE_MODELS = {
 
 
 def size_model(program: str) -> SizeModel:
-    """How a program is fitted to a machine.
+    """Return what the size of one of our programs is, and how its run time grows with it.
+
+    Parameters
+    ----------
+    program
+        "nbody", "stream", "minife", "schedbench" or "syncbench".
+
+    Returns
+    -------
+    SizeModel
 
     Raises
     ------
@@ -62,20 +69,25 @@ def size_model(program: str) -> SizeModel:
 
 
 def delay_steps(delay_us: float, path: str | Path | None = None) -> int:
-    """How many steps of the delay of schedbench and syncbench take so long on this machine.
+    """Return how many steps the delay of schedbench and syncbench needs for a time on this machine.
 
     Parameters
     ----------
     delay_us
-        At most 1e6.
+        Length of the delay, µs; at most 1e6.
     path
         A file that caches the measured step, so that all runs of a campaign do the same work;
         None: measure (0.05 s).
 
+    Returns
+    -------
+    int
+        At least 1.
+
     Raises
     ------
     InputError
-        a delay that cannot be.
+        A delay that is not possible.
     RunError
         The program is not built, or failed.
     """

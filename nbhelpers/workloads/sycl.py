@@ -75,7 +75,7 @@ def require() -> None:
     Raises
     ------
     Unavailable
-        They can't; the message says why and what to do.
+        They cannot; the message has the reason and the fix.
     """
     here = available()
     if not here:
@@ -106,7 +106,7 @@ def nbody(
     Raises
     ------
     InputError
-        a number out of bounds. Whether the extra is installed shows when it runs; see `available`.
+        A number out of bounds. Whether the extra is installed shows when it runs; see `available`.
     """
     _check(
         "nbody",
@@ -128,7 +128,9 @@ def stream(
     repeats
         Of the five kernels; run time grows with it.
     elements
-        Of each of the three arrays of doubles. threads, timeout_s, errors : see `nbody`.
+        Of each of the three arrays of doubles.
+    threads, timeout_s
+        See `nbody`.
     """
     _check("stream", repeats=(repeats, 1, 10**4), elements=(elements, 1, 2**31))
     return _workload("stream", threads, timeout_s, elements=elements, repeats=repeats)
@@ -148,8 +150,9 @@ def minife(
     Parameters
     ----------
     nx, ny, nz
-        Elements in each direction; ny and nz default to nx. Run time grows as nx⁴. threads,
-        timeout_s, errors : see `nbody`.
+        Elements in each direction; ny and nz default to nx. Run time grows as nx⁴.
+    threads, timeout_s
+        See `nbody`.
     """
     sizes = {"nx": nx, "ny": ny, "nz": nz}
     chosen = {name: size for name, size in sizes.items() if size is not None}

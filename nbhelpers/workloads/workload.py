@@ -1,5 +1,4 @@
-"""What is run: a command with its environment, its place on the machine and the way its time is
-taken.
+"""What is run: a command with its environment, its place on the machine and its timed region.
 
 Owns the `Workload` record and the placements Rm, TP, HK and HK2; the programs themselves are in
 `programs`.
@@ -30,7 +29,7 @@ class Workload:
     name
         What tables and figures call it.
     model
-        Omp, sycl, mpi or external.
+        "omp", "sycl", "mpi" or "external".
     command
         The program and its arguments.
     config
@@ -39,26 +38,31 @@ class Workload:
     env
         Variables added to the environment; a mapping is stored as sorted pairs.
     start
-        Where it waits for the common start: "mark" (the program's own timed region), "main" or
+        Where it waits for the common start: "mark" (its timed region), "main" or
         "exec" (CONTRIBUTING.md).
     cpus
         The CPUs it is confined to; None: all.
     timeout_s
-        It is killed when it takes longer, once to the start and once from there.
+        It is killed when it takes longer to the start, or from the start to the end.
     reader
-        How the output of somebody else's program is read; None: only the protocol line of ours.
+        How the output of a program that is not ours is read; None: only the protocol line of ours.
     region
         Where its timed region begins and ends, as a `Region` or what `as_region` takes; None: marks
         if start is "mark", else the whole process. Kinds that wait where the region begins (marks,
         symbols, mpi) need start="mark".
     outcome
-        Which number runs are judged by: "seconds" (the program's own report if it has one, else the
-        region's length), or the name of a report of `reader`.
+        Which number runs are judged by: "seconds" (the time that the program reports, else the
+        length of the region), or the name of a report of `reader`.
 
     Raises
     ------
     InputError
-        a field that cannot be used.
+        A field that cannot be used.
+
+    Examples
+    --------
+    >>> Workload("wait", "external", ("/usr/bin/sleep", "0.01"), start="exec")
+    Workload(wait, external, Rm: /usr/bin/sleep 0.01)
     """
 
     name: str
@@ -101,15 +105,15 @@ class Workload:
 
     @property
     def reported(self) -> dict[str, Outcome]:
-        """The numbers that it reports besides the time and by which runs may be judged, by column."""
-        return {name: own for name, own in _judgeable(self).items() if name != "seconds"}
+        """The numbers besides the time by which runs may be judged, by column."""
+        return {name: one for name, one in _judgeable(self).items() if name != "seconds"}
 
     def placed(self, config: str, cpus: tuple[int, ...] | None = None) -> "Workload":
         """The same workload in another placement (Persson et al. 2025, sec. 5).
 
         Rm lets threads roam; TP pins them (OMP_PROC_BIND=close; OMP_PLACES=cores, or threads where
-        several share a core); HK and HK2 keep 12.5 % and 25 % of the cores, at least one, free of
-        the workload.
+        several share a core); HK and HK2 reserve 12.5 % and 25 % of the cores, at least one,
+        for the system.
 
         Parameters
         ----------
@@ -122,7 +126,7 @@ class Workload:
         Raises
         ------
         InputError
-            No such placement, too few cores, or pinning asked of something that is neither OpenMP,
+            No such placement, too few cores, or pinning of a program that is neither OpenMP,
             SYCL nor MPI.
         """
         if config not in CONFIGS:
@@ -152,7 +156,7 @@ class Workload:
                     f"how to pin the threads of a program of model '{self.model}' is not known",
                     where=self.name,
                     fix=(
-                        'say model="omp" if it is an OpenMP program, or give env and cpus yourself'
+                        'say model="omp" if it is an OpenMP program, or pass env and cpus yourself'
                     ),
                 )
             return env
@@ -169,7 +173,7 @@ class Workload:
 
 def _judgeable(workload: Workload) -> dict[str, Outcome]:
     reports = workload.reader.reports if workload.reader else ()
-    return {own.name: own.outcome for own in reports if own.direction != NEITHER}
+    return {one.name: one.outcome for one in reports if one.direction != NEITHER}
 
 
 def _check(workload: Workload) -> None:

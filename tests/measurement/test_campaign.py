@@ -119,8 +119,10 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     script = f"""
         from nbhelpers.measurement import *
         from nbhelpers.workloads import program
-        cells = [Cell(name, program(["sh", "-c", "echo {{}} >> {marks}; setsid sleep 0.15".format(name)])) for name in "ab"]
-        Campaign({str(tmp_path / "c")!r}, cells, 4, seed=5).run(lambda done, total, left: print(done, flush=True))
+        line = "echo {{}} >> {marks}; setsid sleep 0.15"
+        cells = [Cell(name, program(["sh", "-c", line.format(name)])) for name in "ab"]
+        campaign = Campaign({str(tmp_path / "c")!r}, cells, 4, seed=5)
+        campaign.run(lambda done, total, left: print(done, flush=True))
     """
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)],
@@ -163,9 +165,10 @@ def test_what_a_killed_harness_left_running_is_found(tmp_path):
     script = f"""
         from nbhelpers.measurement import *
         from nbhelpers.workloads import program
-        class Tell(Attachment):
+        class Printer(Attachment):
             def released(self, t0_ns): print(flush=True)
-        Campaign({str(folder)!r}, [Cell("a", program(["sh", "-c", "test -e {tmp_path}/on || setsid sleep 65"]), attachments=[Tell()])], 1).run()
+        workload = program(["sh", "-c", "test -e {tmp_path}/on || setsid sleep 65"])
+        Campaign({str(folder)!r}, [Cell("a", workload, attachments=[Printer()])], 1).run()
     """
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)],

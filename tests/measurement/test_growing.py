@@ -293,7 +293,8 @@ _SCRIPT = """
     from nbhelpers.workloads import program
     version, names, runs = sys.argv[1], sys.argv[2], int(sys.argv[3])
     cells = [Cell(name, program(["true", name, version if name in "ab" else ""])) for name in names]
-    Campaign(sys.argv[4], cells, runs, lead_ms=0).run(lambda done, total, left: print(done, flush=True))
+    campaign = Campaign(sys.argv[4], cells, runs, lead_ms=0)
+    campaign.run(lambda done, total, left: print(done, flush=True))
 """
 
 

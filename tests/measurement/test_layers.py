@@ -417,7 +417,7 @@ def test_rates_are_totals_divided_by_time():
 def test_every_column_that_we_make_is_described():
     runs = rates(measure(nbody(200), runs=1, metrics="all"))
     described = describe_columns(runs)
-    own = set(described.index[described.kind == "own"])
+    own = set(described.index[described.kind == "program"])
     assert own == {"bodies", "steps", "energy", "energy_drift", "checksum"}
     assert (
         described.loc["irq_LOC_per_s", "unit"] == "1/s"

@@ -180,7 +180,7 @@ def test_children_of_a_script_may_mark_the_region_and_print_its_lines(tmp_path):
 
 
 def test_a_line_counts_as_soon_as_it_is_written_that_far():
-    """`Solving ... done`: the begin is written before the newline is; errors count as output does."""
+    """`Solving ... done`: the begin is written before the newline; errors count as output."""
     script = "printf 'Solving ... ' >&2; sleep 0.1; echo done"
     row = run_once(in_region((r"Solving \.\.\. ", "done"), "sh", "-c", script))
     assert row["status"] == "ok" and 0.1 <= row["region_seconds"] < 0.2
@@ -277,7 +277,7 @@ def test_a_region_that_is_known_has_no_note_and_keeps_what_the_program_reports()
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the kernel's tracers need root")
 def test_no_share_of_noise_is_above_one_whatever_the_program_reports(tmp_path):
-    """The fault: noise of the whole process over the seconds that it reports were shares of 358 %."""
+    """The fault: noise of the whole process over the reported seconds were shares of 358 %."""
     tracer = Tracer(tmp_path)
     if tracer.source == "detours":
         pytest.skip("no kernel tracer here")

@@ -104,13 +104,15 @@ def test_run_environment_and_place():
         for fd in os.listdir("/proc/self/fd")
         if Path(f"/proc/self/fd/{fd}").exists() and os.get_inheritable(int(fd))
     }
-    script = """
+    script = f"""
         import os, sys
-        assert os.environ["PLANTED"] == "yes" and os.sched_getaffinity(0) == {%d}
-        assert not any("READY" in name or "GO_FD" in name or "PRELOAD" in name for name in os.environ)
+        assert os.environ["PLANTED"] == "yes" and os.sched_getaffinity(0) == {{{cpu}}}
+        for word in ("READY", "GO_FD", "PRELOAD"):
+            assert not any(word in name for name in os.environ)
         assert os.getpgrp() == os.getpid() and sys.stdin.read() == ""
-        assert len(os.listdir("/proc/self/fd")) - 1 == %d, os.listdir("/proc/self/fd")
-    """ % (cpu, len(passed_on | {0, 1, 2}))
+        open_files = os.listdir("/proc/self/fd")
+        assert len(open_files) - 1 == {len(passed_on | {0, 1, 2})}, open_files
+    """
     for start in ("main", "exec"):
         row = run_once(replace(python(script, env={"PLANTED": "yes"}, start=start), cpus=(cpu,)))
         assert row["status"] == "ok", row["message"]
@@ -381,16 +383,17 @@ def test_interrupt_kills_the_run_and_is_raised_again():
 
 
 def test_sigterm_cleans_up_and_then_ends_the_process():
-    script = """
+    script = f"""
         from nbhelpers.measurement import Attachment, run_once
         from nbhelpers.workloads import program
-        class Tell(Attachment):
+        class Printer(Attachment):
             def released(self, t0_ns): print("released", flush=True)
         try:
-            run_once(program(["sh", "-c", "setsid sleep 64 & sleep 60"]), [Tell()], mark="planted-by-test-%d")
+            workload = program(["sh", "-c", "setsid sleep 64 & sleep 60"])
+            run_once(workload, [Printer()], mark="planted-by-test-{os.getpid()}")
         finally:
             print("not reached: the default action of SIGTERM ends the process first")
-    """ % os.getpid()
+    """
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script)],
         stdout=subprocess.PIPE,

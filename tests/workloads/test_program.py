@@ -300,7 +300,8 @@ def alternating(folder):
 import os
 n = len(os.listdir({str(folder)!r})); open({str(folder)!r} + '/' + str(n), 'w')
 slow = n % 4 == 3
-print('rate', 50 + n / 100 if slow else 100 + n / 100); print('faults', 900 + n if slow else 100 + n)
+print('rate', 50 + n / 100 if slow else 100 + n / 100)
+print('faults', 900 + n if slow else 100 + n)
 """
     return script(
         code,
@@ -448,7 +449,10 @@ def _described(folder):
 
 
 EPCC = """#!/bin/sh
-for word in "$@"; do case $word in {refused}) echo "Invalid parameters: $word"; echo "Usage: --delay-length"; exit 1;; -h) echo usage; exit 0;; esac; done
+for word in "$@"; do case $word in
+    {refused}) echo "Invalid parameters: $word"; echo "Usage: --delay-length"; exit 1;;
+    -h) echo usage; exit 0;;
+esac; done
 """
 
 

@@ -1,4 +1,4 @@
-"""A Python program with a timed region: by `symbols`, `lines` or `roi`, as its first argument says."""
+"""A Python program with a timed region: `symbols`, `lines` or `roi`, its first argument."""
 
 import ctypes
 import os
