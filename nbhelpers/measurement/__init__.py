@@ -1,6 +1,4 @@
-"""Runs that can be trusted: one run, a campaign of interleaved runs, counters beside them, the runs
-table.
-"""
+"""Measurement: one run, a campaign of interleaved runs, counters of each run, the runs table."""
 
 from ._family import threads_of
 from ._readers_table import read_table
@@ -14,7 +12,7 @@ from .layers import LAYERS, available_layers, consequences, layer_cells, metrics
 from .placement import PlacementCheck
 from .run import run_once
 from .simple import measure
-from .table import describe_columns, finished, rates, region_notes, region_seconds, runs_table
+from .table import describe_columns, finished, rates, region_notes, region_seconds
 
 __all__ = [
     "Attachment",
@@ -39,7 +37,6 @@ __all__ = [
     "region_notes",
     "region_seconds",
     "run_once",
-    "runs_table",
     "series",
     "threads_of",
 ]

@@ -81,7 +81,7 @@ def _without_folder(word: str, folder: Path | None) -> str:
 
 
 def _recorded_name(program: Path) -> str:
-    """Without the folder that this checkout happens to lie in, for our own programs and for the
+    """Without the folder that this checkout happens to lie in, for our programs and for the
     Python that runs this.
     """
     if program.is_relative_to(binary_folder()):

@@ -208,7 +208,7 @@ class PerfReader:
 
     Counters of one `group` are on and off together, so that their ratios hold even where the
     hardware has too few of them and they take turns; then counts are scaled to the whole time, and
-    `<layer>_running_share` says for how much of it the counters were really on.
+    `<layer>_running_share` is the share of it for which the counters were really on.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""CUDA's own overhead in a run, by NVIDIA's profiler nsys: time of initialisation, of launching
+"""The overhead of CUDA in a run, by NVIDIA's profiler nsys: time of initialisation, of launching
 kernels, of copies.
 
 Owns the command that profiles a workload and the parser of its summary. It wraps the program, so it
@@ -92,8 +92,8 @@ def nsys_summary(report: str | Path) -> dict[str, float]:
 
 
 def parse_api_summary(text: str) -> dict[str, float]:
-    """The report cuda_api_sum as CSV: names in the last column, times in ns; what nsys says before
-    the header is passed over.
+    """The report cuda_api_sum as CSV: names in the last column, times in ns; what nsys prints
+    before the header is skipped.
     """
     lines = text.splitlines()
     first = next(
@@ -141,7 +141,7 @@ class NsysReader:
         return "" if shutil.which("nsys") else "there is no nsys on the path (Nsight Systems)"
 
     def open(self, pid: int) -> None:
-        """A run is about to start; the report of an earlier run must not be taken for its own."""
+        """A run is about to start; the report of an earlier run does not count."""
         if self.report is not None:
             self.report.unlink(missing_ok=True)
 
@@ -156,4 +156,4 @@ class NsysReader:
         """The run is over."""
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Nothing is open."""

@@ -30,7 +30,7 @@ _UNBUFFERED = {"PYTHONUNBUFFERED": "1", "GFORTRAN_UNBUFFERED_PRECONNECTED": "y"}
 
 
 class NoRegion(Exception):
-    """A region that never began or ended; the text says what to do."""
+    """A region that never began or ended; the text has the fix."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Watch:
     env
         What it adds to the program's environment.
     arrivals
-        File descriptor on which processes say that they wait; None: the barrier's pipe.
+        File descriptor on which processes announce that they wait; None: the barrier's pipe.
     written
         File descriptor of begin and end lines that are stamped when we wake up; None: none.
     """
@@ -215,8 +215,8 @@ class LinesWatch(Watch):
 
 
 class RoiWatch(Watch):
-    """From a line `begin` to a line `end`, written to a FIFO; a line with a time of its own is
-    taken by that.
+    """From a line `begin` to a line `end`, written to a FIFO; a line with a time counts with
+    that time.
     """
 
     def __init__(self, region: Region):

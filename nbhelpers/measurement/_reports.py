@@ -21,7 +21,7 @@ _TAIL_LINES = 5
 
 
 class NotReported(Exception):
-    """A number that is not where it should be; the message says so."""
+    """A number that is not where it should be; the text is the message."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def find_reports(reader: Reader, sources: Sources, needed: set[str]) -> dict:
     Raises
     ------
     NotReported
-        One that is needed is not found; the message says what was sought, and the last lines
+        One that is needed is not found; the message has what was sought, and the last lines
         printed.
     """
     columns: dict[str, int | float | str] = {}

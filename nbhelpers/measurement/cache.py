@@ -1,4 +1,4 @@
-"""Values that are measured once on a machine and cached as JSON beside the runs.
+"""Values that are measured once on a machine and cached as JSON with the runs.
 
 Owns the rule: read the value, or measure it with the machine to itself and write it.
 """

@@ -13,7 +13,8 @@ from pathlib import Path
 from ..errors import InputError
 from ..files import put_aside, write_json
 from ..machine import measuring
-from ..workloads import SIZE_MODELS, Workload, size_model
+from ..workloads import Workload, size_model
+from ..workloads.sizes import SIZE_MODELS
 from ._identity import command_identity
 from ._problem_size import find_size, undisturbed_seconds
 from ._store import Store
@@ -64,7 +65,7 @@ def calibrate(
     threads
         Passed to `make` as the keyword `threads`; 0: not passed, the program takes one a CPU.
     file
-        Caches the size as JSON, usually ``calibration.json`` beside the runs.
+        Caches the size as JSON, usually ``calibration.json`` in the folder of the runs.
     recorded_only
         True: never measure, the file must hold the size.
     runs
@@ -94,7 +95,7 @@ def calibrate(
     threads. The same happens when nothing was measured with the size yet and a run takes more than
     15 % less than the target (it was found in a slow moment) or more than twice the target. Once
     there are runs their size stays. Where they are off by more than 15 %, the file's `notes` and
-    the page say what they take.
+    the page hold what they take.
 
     Examples
     --------
@@ -176,8 +177,8 @@ def _cached_workload(
             where=path,
             why="runs of different sizes must not be mixed",
             fix=(
-                "use the values it was calibrated for, or measure in a profile of your own: make"
-                " paper PROFILE=quick"
+                "use the values it was calibrated for, or measure them here: make paper"
+                " PROFILE=quick"
             ),
         )
     if may_measure and cached and not mismatch:

@@ -1,7 +1,7 @@
 """The clock of every CPU while a run lasts, read from a spare core, and the temperature.
 
-Owns the sampling thread and the files that hold a frequency; where a machine has none, a note says
-so (Cui et al. 2023, sec. 3).
+Owns the sampling thread and the files that hold a frequency; where a machine has none, a note
+has the reason (Cui et al. 2023, sec. 3).
 """
 
 import os
@@ -40,7 +40,7 @@ class FrequencyLogger(Attachment):
     Where the CPUs count APERF and MPERF and this user may read them, `busy_mhz`, `busy_min_mhz` and
     `busy_max_mhz` (mean, slowest and fastest CPU of the workload) are the clock that the CPUs
     really had while they worked in the run; two readings a run, nothing in between. Else
-    `clock_note` says why not.
+    `clock_note` has the reason.
     """
 
     def __init__(self, every_ms: float = 10.0, root: str | Path = "/"):

@@ -30,8 +30,9 @@ def run_once(
     labels: Mapping[str, object] | None = None,
     mark: str | None = None,
 ) -> dict:
-    """Run a workload once and return a row of the runs table (CONTRIBUTING.md, "How a run goes" and
-    "Tables").
+    """Run a workload one time and return a row of the runs table.
+
+    CONTRIBUTING.md describes the protocol ("How a run goes") and the columns ("Tables").
 
     A run that fails is a row as well: `status` and `message` describe the failure, and it has no
     times. No process of it is alive when this returns or raises.
@@ -94,7 +95,7 @@ def run_once(
 
 
 def _outcome_columns(workload: Workload) -> dict:
-    """What the runs table says of reports, and of an outcome that is not the time."""
+    """The columns of reports, and of an outcome that is not the time."""
     columns = {REPORTS: as_label(workload.reported)} if workload.reported else {}
     return columns if workload.outcome == "seconds" else columns | {OUTCOME: workload.outcome}
 
@@ -176,7 +177,7 @@ def _collect(attachments: Sequence[Attachment], row: dict) -> None:
 
 
 def _failed_start(child: Child, workload: Workload) -> dict:
-    """What to say of a process that never came to the barrier; it is dead when this returns."""
+    """Status and message of a process that never came to the barrier; it is dead afterwards."""
     if child.end_ns is not None:
         child.await_end(0)
         child.clear_leftovers()
@@ -195,7 +196,7 @@ def _failed_start(child: Child, workload: Workload) -> dict:
 def _never_waited(workload: Workload) -> str:
     kind = workload.region.kind
     fix = {
-        "marks": "does it call nb_region_begin()? Otherwise say region=…",
+        "marks": "does it call nb_region_begin()? Otherwise pass region=…",
         "symbols": (
             "it never called noisebook_begin(): is the symbol declared weak, and the program"
             " dynamically linked?"
@@ -315,13 +316,13 @@ def _found_wrong(line: dict | None, reader: Reader, printed: str) -> bool:
 
 
 _FAILED = {
-    "exit 126": "the program failed; 126 is what a shell says of a file that it cannot execute",
-    "exit 127": "the program failed; 127 is what a shell says of a command that it cannot find",
+    "exit 126": "the program failed; a shell reports 126 for a file that it cannot execute",
+    "exit 127": "the program failed; a shell reports 127 for a command that it cannot find",
 }
 
 
 def _with_series(child: Child, line: dict | None, columns: dict, found: dict) -> dict:
-    """The columns and the series, which must be as long as the program says."""
+    """The columns and the series, which must be as long as the program reports."""
     try:
         series = found | parse_series(child.output.text)
     except ValueError as error:

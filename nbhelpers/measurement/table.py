@@ -73,8 +73,8 @@ COLUMNS = {
         _LABEL,
         "",
         (
-            "whether all threads were where the configuration says when the timed region began;"
-            " missing: they did not exist yet"
+            "whether all threads were on the CPUs of their configuration when the timed region"
+            " began; missing: they did not exist yet"
         ),
     ),
     "placement": (

@@ -8,7 +8,7 @@ from .configuration import (
     environment_table,
     existing_configurations,
 )
-from .description import Description, descriptions, find_description, read_description
+from .description import descriptions
 from .openmp import CONSTRUCTS, SCHEDULES, compilers, minife, nbody, schedbench, stream, syncbench
 from .programs import (
     as_workload,
@@ -19,26 +19,19 @@ from .programs import (
     takes_preload,
 )
 from .reader import Reader, Report, Table
-from .region import REGION_KINDS, Region, as_region
-from .sizes import SIZE_MODELS, delay_steps, size_model
-from .workload import CONFIGS, MODELS, STARTS, Workload
+from .region import Region
+from .sizes import delay_steps, size_model
+from .workload import Workload
 
 __all__ = [
-    "CONFIGS",
     "CONSTRUCTS",
     "Configuration",
-    "Description",
-    "MODELS",
-    "REGION_KINDS",
     "Reader",
     "Region",
     "Report",
     "SCHEDULES",
-    "SIZE_MODELS",
-    "STARTS",
     "Table",
     "Workload",
-    "as_region",
     "as_workload",
     "binary_folder",
     "compilers",
@@ -49,13 +42,11 @@ __all__ = [
     "elf_interpreter",
     "environment_table",
     "existing_configurations",
-    "find_description",
     "format_cpu_list",
     "minife",
     "nbody",
     "program",
     "program_path",
-    "read_description",
     "schedbench",
     "size_model",
     "stream",

@@ -60,8 +60,8 @@ class Configuration:
 
         OpenMP programs get OMP_NUM_THREADS, OMP_PROC_BIND and OMP_PLACES (a place a thread), SYCL
         programs the variables of `nbhelpers.workloads.sycl.placed_env`, MPI's launchers those of
-        `nbhelpers.workloads.mpi.placed_env` (how many ranks, their command line says); others are
-        confined to the CPUs.
+        `nbhelpers.workloads.mpi.placed_env` (their command line has the number of ranks). Others
+        are confined to the CPUs.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Configuration:
             raise InputError(
                 f"how to pin the threads of a program of model '{workload.model}' is not known",
                 where=workload.name,
-                fix='say model="omp" if it is an OpenMP program, or give env and cpus yourself',
+                fix='use model="omp" if it is an OpenMP program, or pass env and cpus yourself',
             )
         confined = None if set(self.cpus) == set(usable_cpus()) else self.cpus
         return replace(

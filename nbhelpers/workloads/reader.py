@@ -97,7 +97,7 @@ class Report:
         if self.direction not in (*DIRECTIONS, NEITHER):
             raise InputError(
                 f"the direction of the report '{self.name}' is '{self.direction}'",
-                fix=f"say which is better: {', '.join((*DIRECTIONS, NEITHER))}",
+                fix=f"choose which is better: {', '.join((*DIRECTIONS, NEITHER))}",
             )
         if self.pattern is not None:
             _check_one_of(self.pattern, ("value", self.name), self.name)

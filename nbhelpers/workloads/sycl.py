@@ -199,7 +199,7 @@ def placed_env(
     Intel's runtime pins (DPCPP_CPU_CU_AFFINITY=close, DPCPP_CPU_PLACES=cores) only a process that
     may use every CPU of the machine, and unasked pins some threads of most runs. Our programs
     therefore place each thread themselves once they are warm: roaming ones anywhere that the
-    process may run, pinned ones as NOISEBOOK_PLACES says.
+    process may run, pinned ones by NOISEBOOK_PLACES.
 
     Parameters
     ----------

@@ -156,7 +156,7 @@ class Workload:
                     f"how to pin the threads of a program of model '{self.model}' is not known",
                     where=self.name,
                     fix=(
-                        'say model="omp" if it is an OpenMP program, or pass env and cpus yourself'
+                        'use model="omp" if it is an OpenMP program, or pass env and cpus yourself'
                     ),
                 )
             return env

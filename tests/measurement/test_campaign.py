@@ -278,7 +278,7 @@ def test_failed_runs_are_recorded_and_tried_again(tmp_path):
 
 
 def test_nanoseconds_stay_exact_beside_failed_runs():
-    from nbhelpers.measurement import runs_table
+    from nbhelpers.measurement.table import runs_table
 
     big = 2**60 + 1
     rows = [

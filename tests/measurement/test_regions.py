@@ -23,12 +23,13 @@ from nbhelpers.measurement import (
     rates,
     region_notes,
     run_once,
-    runs_table,
 )
 from nbhelpers.measurement._regions import NoRegion, RoiWatch, SymbolsWatch, _remove_if_left
+from nbhelpers.measurement.table import runs_table
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise, signature_noise
 from nbhelpers.tracing import Tracer, noise_summary, read_traces
-from nbhelpers.workloads import Region, Workload, as_region, program
+from nbhelpers.workloads import Region, Workload, program
+from nbhelpers.workloads.region import as_region
 
 from . import truth
 

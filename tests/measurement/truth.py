@@ -10,7 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from nbhelpers.workloads import Workload, as_region, binary_folder
+from nbhelpers.workloads import Workload, binary_folder
+from nbhelpers.workloads.region import as_region
 
 SOURCES = Path(__file__).parent / "regions"
 LINES = ("^Starting", r"^Solver took .*")
