@@ -7,13 +7,36 @@ defines it, not to everything else that the package exports.
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
-from .files import digest
+from .files import digest, read_json
 
 LIBRARY = "nbhelpers"
 Request = tuple[str, str | None]  # a module and a name in it; None: all of the module
+
+
+# What a package rests on beside its Python modules and the other files of its folder.
+RESTS_ON = {
+    "injection": ("injector_c/*.[ch]", "injector_c/*.py"),
+    "measurement": ("data/knowledge/metrics/*",),
+    "mitigation": (
+        "data/knowledge/factors*",
+        "data/knowledge/factors/*",
+        "data/knowledge/mitigations*",
+        "data/knowledge/mitigations/*",
+        "data/knowledge/references.yml",
+    ),
+    "report": ("data/published/*.csv", "data/knowledge/references.yml"),
+    "simulation": ("simulator_c/*.[ch]", "simulator_c/*.py", "data/knowledge/networks.yml"),
+    "studies": ("data/published/*.csv",),
+    "workloads": (
+        "data/knowledge/programs/*",
+        "workloads/*.[ch]",
+        "workloads/Makefile",
+        "workloads/sycl/*",
+    ),
+}
 
 
 class CodeTree:
@@ -27,8 +50,7 @@ class CodeTree:
 
     def __init__(self, root: Path):
         self.root = root
-        self._parsed: dict[str, ast.Module] = {}
-        self._digests: dict[str, str] = {}
+        self._requests: dict[tuple[str, bool], set[Request]] = {}
 
     @cached_property
     def paths(self) -> dict[str, Path]:
@@ -44,11 +66,17 @@ class CodeTree:
         """Whether a module is the `__init__.py` of a folder."""
         return self.paths[module].name == "__init__.py"
 
+    @cached_property
+    def _contents(self) -> dict[str, bytes]:
+        return {module: path.read_bytes() for module, path in self.paths.items()}
+
     def tree(self, module: str) -> ast.Module:
-        """The syntax tree of a module."""
-        if module not in self._parsed:
-            self._parsed[module] = ast.parse(self.paths[module].read_bytes())
-        return self._parsed[module]
+        """The syntax tree of a module, without docstrings that are not read at run time."""
+        return _parsed(self._contents[module])
+
+    def digest(self, module: str) -> str:
+        """Digest of what a module does: its comments, layout and docstrings do not count."""
+        return _digest(self._contents[module])
 
     def requests(self, module: str, inside: bool = True) -> set[Request]:
         """What a module imports from the library.
@@ -60,12 +88,14 @@ class CodeTree:
         inside
             Imports inside functions, and modules that are started with ``python -m``, count too.
         """
-        package = module if self.is_package(module) else module.rpartition(".")[0]
-        tree = self.tree(module)
-        found = set(_requests(tree.body, package, inside))
-        if inside:
-            found |= set(self._started(tree))
-        return {request for request in found if request[0].partition(".")[0] == LIBRARY}
+        if (module, inside) not in self._requests:
+            package = module if self.is_package(module) else module.rpartition(".")[0]
+            found = set(_requests(self.tree(module).body, package, inside))
+            if inside:
+                found |= set(self._started(module))
+            ours = {request for request in found if request[0].partition(".")[0] == LIBRARY}
+            self._requests[module, inside] = ours
+        return self._requests[module, inside]
 
     def imported(self, module: str, inside: bool = True) -> set[str]:
         """The modules of the library that a module imports, packages as they are named.
@@ -129,7 +159,7 @@ class CodeTree:
         """The modules in which a name that is imported from a module is defined."""
         if f"{module}.{name}" in self.paths:
             return self._defining(f"{module}.{name}", None)
-        if module not in self.paths:  # not ours, or a C part: see RESTS_ON in stages.py
+        if module not in self.paths:  # not ours, or a C part: see RESTS_ON
             return set()
         if name in (None, "*") or not self.is_package(module):
             return {module}
@@ -155,23 +185,69 @@ class CodeTree:
                 if isinstance(node, ast.Constant) and f"{module}.{node.value}" in self.paths:
                     yield f"{module}.{node.value}", None
 
-    def _started(self, tree: ast.Module) -> Iterator[Request]:
+    def _started(self, module: str) -> Iterator[Request]:
         """Modules that are started as programs of their own: their names stand in strings."""
-        for node in ast.walk(tree):
+        if not re.search(rb"""["']nbhelpers\.|-m nbhelpers\.""", self._contents[module]):
+            return
+        for node in ast.walk(self.tree(module)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                for module in re.findall(rf"(?:^|-m )({LIBRARY}\.[\w.]+)(?:$|\s)", node.value):
-                    for name in (module, f"{module}.__main__"):
+                for started in re.findall(r"(?:^|-m )(nbhelpers\.[\w.]+)(?:$|\s)", node.value):
+                    for name in (started, f"{started}.__main__"):
                         if name in self.paths:
                             yield name, None
 
-    def digest(self, module: str) -> str:
-        """Digest of what a module does: its comments, layout and docstrings do not count."""
-        if module not in self._digests:
-            self._digests[module] = digest(_without_docstrings(self.tree(module)))
-        return self._digests[module]
+
+def code_digest(
+    notebook: Path,
+    tree: CodeTree,
+    sources: Path,
+    besides: Iterable[str] = (),
+    ends: Iterable[str] = (),
+) -> str:
+    """Digest of the code and the knowledge that a notebook may use.
+
+    Its imports are followed through the library, those inside functions too, so a change of what
+    it does not use leaves the digest alone; so do comments, docstrings and layout.
+
+    Parameters
+    ----------
+    notebook
+        Its file.
+    tree
+        The library's modules.
+    sources
+        The folder that holds the C sources and the knowledge (`RESTS_ON`).
+    besides, ends
+        See `CodeTree.reached`.
+    """
+    cells = read_json(notebook)["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    modules = tree.reached(texts, besides, ends)
+    parts = [part for name in sorted(modules) for part in (name, tree.digest(name))]
+    for name, path in sorted(_other_files(modules, tree, sources).items()):
+        parts += [name, digest(path.read_bytes())]
+    return digest(*parts)
 
 
-def _requests(body: list[ast.stmt], package: str, inside: bool) -> Iterator[Request]:
+def _other_files(modules: set[str], tree: CodeTree, sources: Path) -> dict[str, Path]:
+    """What modules rest on that is not Python, by its name: schemas, C sources, knowledge."""
+    found = [
+        (tree.root, path)
+        for folder in {tree.paths[name].parent for name in modules}
+        for path in folder.iterdir()
+        if path.suffix in (".json", ".css", ".mplstyle")
+    ]
+    for package in {name.split(".")[1] for name in modules if "." in name} & RESTS_ON.keys():
+        for pattern in RESTS_ON[package]:
+            found += [(sources, path) for path in sources.glob(pattern)]
+    return {
+        path.relative_to(root).as_posix(): path
+        for root, path in found
+        if path.is_file() and not path.name.startswith("_")
+    }
+
+
+def _requests(body: Iterable[ast.AST], package: str, inside: bool) -> Iterator[Request]:
     for node in body:
         if isinstance(node, ast.Import):
             yield from ((alias.name, None) for alias in node.names)
@@ -181,10 +257,7 @@ def _requests(body: list[ast.stmt], package: str, inside: bool) -> Iterator[Requ
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
         elif inside or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for part in ("body", "orelse", "finalbody"):
-                yield from _requests(getattr(node, part, []), package, inside)
-            for handler in getattr(node, "handlers", []):
-                yield from _requests(handler.body, package, inside)
+            yield from _requests(_statements(node), package, inside)
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:
@@ -203,18 +276,28 @@ def _constant(node: ast.expr | None) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-def _without_docstrings(tree: ast.Module) -> bytes:
-    """A tree as bytes; where a module reads a docstring at run time, docstrings count."""
-    text = ast.dump(tree)
-    if "'__doc__'" in text:
-        return text.encode()
-    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    docstrings = {
-        id(node.body[0])
-        for node in ast.walk(tree)
-        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, kinds) and node.body and id(node.body[0]) in docstrings:
+@lru_cache(maxsize=1024)
+def _parsed(content: bytes) -> ast.Module:
+    tree = ast.parse(content)
+    if b"__doc__" not in content:
+        _remove_docstrings(tree)
+    return tree
+
+
+def _remove_docstrings(node: ast.AST) -> None:
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return ast.dump(tree).encode()
+    for statement in _statements(node):
+        _remove_docstrings(statement)
+
+
+def _statements(node: ast.AST) -> list[ast.AST]:
+    """What stands in the bodies of a statement."""
+    bodies = (getattr(node, name, []) for name in ("body", "orelse", "finalbody", "handlers"))
+    return [one for body in bodies if isinstance(body, list) for one in body]
+
+
+@lru_cache(maxsize=1024)
+def _digest(content: bytes) -> str:
+    return digest(ast.dump(_parsed(content)))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from .errors import InputError, NoisebookError
 from .estimate import account, outlook, place
 from .files import digest, disk_error, pack, read_json, to_json, write_atomically, write_json
-from .imports import CodeTree
+from .imports import CodeTree, code_digest
 from .places import HOME, PACKAGE, how_to, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command, reporting, task
@@ -33,34 +33,10 @@ if TYPE_CHECKING:
     from .studies.program_study import ProgramStudy
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
-# What a package rests on beside its Python modules and the other files of its folder.
-RESTS_ON = {
-    "injection": ("injector_c/*.[ch]", "injector_c/*.py"),
-    "measurement": ("data/knowledge/metrics/*",),
-    "mitigation": (
-        "data/knowledge/factors*",
-        "data/knowledge/factors/*",
-        "data/knowledge/mitigations*",
-        "data/knowledge/mitigations/*",
-        "data/knowledge/references.yml",
-    ),
-    "report": ("data/published/*.csv", "data/knowledge/references.yml"),
-    "simulation": ("simulator_c/*.[ch]", "simulator_c/*.py", "data/knowledge/networks.yml"),
-    "studies": ("data/published/*.csv",),
-    "workloads": (
-        "data/knowledge/programs/*",
-        "workloads/*.[ch]",
-        "workloads/Makefile",
-        "workloads/sycl/*",
-    ),
-}
 
 
-def code_digest(stage: str, tree: CodeTree | None = None) -> str:
-    """Digest of the code and the knowledge that a stage's notebook may use.
-
-    The notebook's imports are followed through the library, those inside functions too, so a change
-    of what the notebook does not use leaves the digest alone; so do comments and docstrings.
+def stage_code_digest(stage: str, tree: CodeTree | None = None) -> str:
+    """Digest of the code and the knowledge that a stage's notebook may use; see `code_digest`.
 
     Parameters
     ----------
@@ -69,38 +45,16 @@ def code_digest(stage: str, tree: CodeTree | None = None) -> str:
     tree
         The library's modules, where several stages are asked for; None: read now.
     """
-    tree = tree or CodeTree(PACKAGE.parent)
-    cells = read_json(notebook_of(stage))["cells"]
-    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     # Each promise is decided by the check that its stage makes, so it rests on what the stage
     # imports anyway; only the paper repeats the promises of the other stages.
     ends = () if stage == PAPER else (f"{PACKAGE.name}.promise",)
-    modules = tree.reached(texts, [f"{PACKAGE.name}.page"], ends)
-    parts = [part for name in sorted(modules) for part in (name, tree.digest(name))]
-    for name, path in sorted(_other_files(modules, tree).items()):
-        parts += [name, digest(path.read_bytes())]
-    return digest(*parts)
-
-
-def _other_files(modules: set[str], tree: CodeTree) -> dict[str, Path]:
-    """What modules rest on that is not Python, by its name: schemas, C sources, knowledge."""
-    folders = {tree.paths[name].parent for name in modules}
-    files = {
-        path.relative_to(PACKAGE.parent).as_posix(): path
-        for folder in folders
-        for path in folder.iterdir()
-        if path.suffix in (".json", ".css", ".mplstyle")
-    }
-    root = shipped()
-    for package in {name.split(".")[1] for name in modules if "." in name} & RESTS_ON.keys():
-        for pattern in RESTS_ON[package]:
-            found = [
-                path
-                for path in root.glob(pattern)
-                if path.is_file() and not path.name.startswith("_")
-            ]
-            files |= {path.relative_to(root).as_posix(): path for path in found}
-    return files
+    return code_digest(
+        notebook_of(stage),
+        tree or CodeTree(PACKAGE.parent),
+        shipped(),
+        besides=[f"{PACKAGE.name}.page"],
+        ends=ends,
+    )
 
 
 def notebook_digest(path: Path) -> str:
@@ -153,7 +107,7 @@ def write_wanted(profile: str, stages: list[str]) -> str:
         wanted = {
             "notebook": notebook_digest(notebook_of(stage)),
             "parameters": parameters[stage],
-            "code": code_digest(stage, tree),
+            "code": stage_code_digest(stage, tree),
             **_parts(stage, profile),
         }
         _write_if_changed(
@@ -306,7 +260,7 @@ def _provenance(study: Study, parameters: dict) -> dict:
     }
     made_from = {
         "notebook": notebook_digest(notebook_of(study.stage)),
-        "code": code_digest(study.stage),
+        "code": stage_code_digest(study.stage),
         "stages_before": before,
     }
     return {

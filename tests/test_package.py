@@ -181,8 +181,8 @@ def test_what_it_holds_is_found_and_the_recorded_campaign_says_where_it_is(insta
         "from nbhelpers import places; from nbhelpers.report.publications import published_table_names; from"
         " nbhelpers.simulation import known_networks; from nbhelpers.mitigation import factors; from"
         " nbhelpers.workloads import descriptions, nbody; from nbhelpers.stages import"
-        " library_digest; print(places.is_installed(), len(published_table_names()) > 9, len(known_networks())"
-        " > 3, len(factors()) > 9, len(descriptions()) > 6, len(library_digest()),"
+        " stage_code_digest; print(places.is_installed(), len(published_table_names()) > 9, len(known_networks())"
+        " > 3, len(factors()) > 9, len(descriptions()) > 6, len(stage_code_digest('00-machine')),"
         " places.results())"
     )
     done = run(
