@@ -174,16 +174,18 @@ class CodeTree:
                         return self._defining(_absolute(node, package), alias.name)
             if isinstance(node, ast.Dict):  # names that are loaded when they are asked for
                 for key, value in zip(node.keys, node.values):
-                    if _constant(key) == name and isinstance(value, ast.Constant):
-                        return self._defining(f"{package}.{value.value}", name)
+                    where = _constant(value)
+                    if _constant(key) == name and isinstance(where, str):
+                        return self._defining(f"{package}.{where}", name)
         return set() if self._is_c_part(package, name) else {package}
 
     def _loaded_when_asked(self, module: str, name: str | None) -> Iterator[Request]:
         """Of a package that is taken whole, the modules that its `__getattr__` may load."""
         if name is None and module in self.paths and self.is_package(module):
             for node in ast.walk(self.tree(module)):
-                if isinstance(node, ast.Constant) and f"{module}.{node.value}" in self.paths:
-                    yield f"{module}.{node.value}", None
+                value = _constant(node)
+                if isinstance(value, str) and f"{module}.{value}" in self.paths:
+                    yield f"{module}.{value}", None
 
     def _started(self, module: str) -> Iterator[Request]:
         """Modules that are started as programs of their own: their names stand in strings."""
@@ -272,7 +274,7 @@ def _assigns(tree: ast.Module, name: str) -> bool:
     )
 
 
-def _constant(node: ast.expr | None) -> object:
+def _constant(node: ast.AST | None) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 
@@ -285,9 +287,9 @@ def _parsed(content: bytes) -> ast.Module:
 
 
 def _remove_docstrings(node: ast.AST) -> None:
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        if ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+        node.body = node.body[1:] or [ast.Pass()]
     for statement in _statements(node):
         _remove_docstrings(statement)
 

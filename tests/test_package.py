@@ -177,14 +177,17 @@ def test_a_stranger_measures_elsewhere(installed):
 
 
 def test_what_it_holds_is_found_and_the_recorded_campaign_says_where_it_is(installed):
-    code = (
-        "from nbhelpers import places; from nbhelpers.report.publications import published_table_names; from"
-        " nbhelpers.simulation import known_networks; from nbhelpers.mitigation import factors; from"
-        " nbhelpers.workloads import descriptions, nbody; from nbhelpers.stages import"
-        " stage_code_digest; print(places.is_installed(), len(published_table_names()) > 9, len(known_networks())"
-        " > 3, len(factors()) > 9, len(descriptions()) > 6, len(stage_code_digest('00-machine')),"
-        " places.results())"
-    )
+    code = """
+from nbhelpers import places
+from nbhelpers.mitigation import factors
+from nbhelpers.report.publications import published_table_names
+from nbhelpers.simulation import known_networks
+from nbhelpers.stages import stage_code_digest
+from nbhelpers.workloads import descriptions
+found = published_table_names, known_networks, factors, descriptions
+print(places.is_installed(), *(len(names()) > 3 for names in found))
+print(len(stage_code_digest("00-machine")), places.results())
+"""
     done = run(
         installed / "venv/bin/python",
         "-c",

@@ -131,8 +131,11 @@ def test_a_stage_runs_again_when_and_only_when_something_it_rests_on_changed(hou
     )
     assert ran(make(house)) == ["00-machine", "10-trace-collection"], "another outcome does"
     with open(house / "nbhelpers/files.py", "a") as file:
-        file.write("# changed\n")
-    assert ran(make(house)) == ["00-machine", "10-trace-collection"], "the library changed"
+        file.write("# a comment\n")
+    assert ran(make(house)) == [], "a comment changes nothing"
+    with open(house / "nbhelpers/files.py", "a") as file:
+        file.write("_CHANGED = 1\n")
+    assert ran(make(house)) == ["00-machine", "10-trace-collection"], "what both import changed"
     assert ran(make(house)) == []
 
 

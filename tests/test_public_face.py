@@ -1,0 +1,65 @@
+"""The public face: the names of nbhelpers itself, each with an example that runs."""
+
+import ast
+import doctest
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import nbhelpers
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def imports_for_type_checkers() -> dict[str, str]:
+    """The names under `if TYPE_CHECKING:` and the packages that they come from."""
+    tree = ast.parse((REPOSITORY / "nbhelpers/__init__.py").read_text())
+    blocks = [node for node in tree.body if isinstance(node, ast.If)]
+    return {
+        alias.name: node.module
+        for block in blocks
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def test_people_and_type_checkers_see_the_same_names():
+    assert imports_for_type_checkers() == nbhelpers._FACE
+    assert set(nbhelpers.__all__) == {"__version__", *nbhelpers._FACE}
+    assert set(nbhelpers.__all__) <= set(dir(nbhelpers))
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'measrue'"):
+        nbhelpers.measrue  # noqa: B018
+
+
+def test_import_loads_no_part():
+    code = "import sys, nbhelpers; print(*(n for n in sys.modules if n.startswith('nbhelpers.')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
+@pytest.mark.xfail(strict=False, reason="being met")
+@pytest.mark.parametrize("name", sorted(nbhelpers._FACE))
+def test_each_name_has_an_example_that_runs(name, binaries, tmp_path, monkeypatch):
+    found = getattr(nbhelpers, name)
+    text = inspect.getdoc(found) or ""
+    assert "\nExamples\n--------\n" in text, f"{name} shows no example"
+    monkeypatch.chdir(tmp_path)
+    names = {**vars(sys.modules[found.__module__]), "np": np, "pd": pd, name: found}
+    parsed = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+    assert parsed.examples, f"the example of {name} runs nothing"
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    said: list[str] = []
+    runner.run(parsed, out=said.append)
+    assert not runner.failures, "".join(said)
