@@ -15,13 +15,12 @@ import pandas as pd
 
 from ..errors import InputError
 from ..machine import Cpu, Topology
-from . import mpi
+from . import mpi, sycl_env
 from ._cpus import HOUSEKEEPING_SHARES, format_cpu_list, usable_cpus
 from .workload import Workload
 
 FAMILIES = ("mitigation", "threads", "nodes")
 _SCALING_ALWAYS = (1, 2)
-_SYCL_THREADS = "DPCPP_CPU_NUM_CUS"
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ class Configuration:
         """The workload in this configuration.
 
         OpenMP programs get OMP_NUM_THREADS, OMP_PROC_BIND and OMP_PLACES (a place a thread), SYCL
-        programs the variables of `nbhelpers.workloads.sycl.placed_env`, MPI's launchers those of
-        `nbhelpers.workloads.mpi.placed_env` (their command line has the number of ranks). Others
+        programs the variables of `sycl_env.placed_env`, launchers of MPI those of
+        `mpi.placed_env` (their command line has the number of ranks). Others
         are confined to the CPUs.
 
         Raises
@@ -88,10 +87,8 @@ class Configuration:
     def _env(self, workload: Workload) -> dict[str, str]:
         env = dict(workload.env)
         if workload.model == "sycl":
-            from .sycl import placed_env
-
-            return placed_env(
-                env | {_SYCL_THREADS: str(self.threads)},
+            return sycl_env.placed_env(
+                env | {sycl_env.THREADS: str(self.threads)},
                 self.base,
                 tuple(sorted(self.cpus)),
                 ours=workload.region.kind == "marks",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import InputError
+from . import sycl
 from .programs import binary_folder
 from .workload import Workload
 
@@ -148,8 +149,6 @@ def nbody(
             " thread are needed"
         )
     if _model("nbody", model, compiler):
-        from . import sycl
-
         return sycl.nbody(int(bodies), int(steps), threads=threads, timeout_s=timeout_s)
     return _workload(
         "nbody", {"bodies": int(bodies), "steps": int(steps)}, threads, timeout_s, compiler
@@ -196,8 +195,6 @@ def stream(
     _whole("stream", 1, 10_000, repeats=repeats)
     _whole("stream", 1, 2**31, elements=elements)
     if _model("stream", model, compiler):
-        from . import sycl
-
         return sycl.stream(int(repeats), int(elements), threads=threads, timeout_s=timeout_s)
     return _workload(
         "stream", {"elements": int(elements), "repeats": int(repeats)}, threads, timeout_s, compiler
@@ -244,8 +241,6 @@ def minife(
     """
     _whole("minife", 2, 400, nx=nx, ny=ny, nz=nz)
     if _model("minife", model, compiler):
-        from . import sycl
-
         return sycl.minife(int(nx), ny=ny, nz=nz, threads=threads, timeout_s=timeout_s)
     return _workload("minife", {"nx": int(nx), "ny": ny, "nz": nz}, threads, timeout_s, compiler)
 

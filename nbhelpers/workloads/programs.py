@@ -165,11 +165,7 @@ def program(
     """
     known = None if description is None else find_description(description)
     if options and known is None:
-        raise InputError(
-            f"'{min(options)}' is neither a keyword of program(...) nor an option",
-            why="options are named by a description",
-            fix=_hint(min(options)),
-        )
+        raise _unknown_keyword(min(options))
     if threads is not None and known is not None and "threads" in known.options:
         options["threads"] = int(threads)
     words = _words(command, shell, known, options)
@@ -373,8 +369,13 @@ def _start(word: str, region: Region) -> str:
     return "main" if takes_preload(word) else "exec"
 
 
-def _hint(option: str) -> str:
-    return "seconds=r'… (?P<seconds>[0-9.]+)'" if option == "pattern" else "see help(program)"
+def _unknown_keyword(name: str) -> InputError:
+    time = "seconds=r'… (?P<seconds>[0-9.]+)'"
+    return InputError(
+        f"'{name}' is neither a keyword of program(...) nor an option",
+        why="options are named by a description",
+        fix=time if name == "pattern" else "see help(program)",
+    )
 
 
 def runnable(path: Path) -> Path:

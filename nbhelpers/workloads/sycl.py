@@ -1,25 +1,19 @@
 """Our SYCL programs as workloads: nbody, stream and minife on the CPU device, an optional extra
 (`make sycl`).
 
-Owns whether they are here, their constructors, and the variables by which the threads of a SYCL
-program are placed.
+Owns whether they are here, and their constructors.
 """
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..errors import InputError, Unavailable
-from ._cpus import cores
 from .programs import binary_folder
+from .sycl_env import PLACES, ROAMING, THREADS
 from .workload import Workload
 
 PROGRAMS = ("nbody", "stream", "minife")
 INSTALL = "make sycl ACCEPT_LICENCE=yes"
-ROAMING = "all"
-_THREADS, _PLACES = "DPCPP_CPU_NUM_CUS", "NOISEBOOK_PLACES"
-_PINNED = {"DPCPP_CPU_CU_AFFINITY": "close", "DPCPP_CPU_PLACES": "cores"}
 
 
 @dataclass(frozen=True)
@@ -177,7 +171,7 @@ def _workload(program: str, threads: int | None, timeout_s: float, **options: in
         for name, value in options.items()
         for word in ("--" + name.replace("_", "-"), str(int(value)))
     ]
-    env = {_PLACES: ROAMING} | ({} if threads is None else {_THREADS: str(int(threads))})
+    env = {PLACES: ROAMING} | ({} if threads is None else {THREADS: str(int(threads))})
     return Workload(
         program,
         "sycl",
@@ -185,67 +179,3 @@ def _workload(program: str, threads: int | None, timeout_s: float, **options: in
         env=tuple(env.items()),
         timeout_s=timeout_s,
     )
-
-
-def placed_env(
-    env: Mapping[str, str],
-    base: str,
-    cpus: tuple[int, ...],
-    ours: bool = True,
-    sysfs: str | Path = "/sys/devices/system/cpu",
-) -> dict[str, str]:
-    """The environment of a SYCL program in a placement (Persson et al. 2025, sec. 5).
-
-    Intel's runtime pins (DPCPP_CPU_CU_AFFINITY=close, DPCPP_CPU_PLACES=cores) only a process that
-    may use every CPU of the machine, and unasked pins some threads of most runs. Our programs
-    therefore place each thread themselves once they are warm: roaming ones anywhere that the
-    process may run, pinned ones by NOISEBOOK_PLACES.
-
-    Parameters
-    ----------
-    env
-        The environment so far; a number of threads in it is cut to the number of CPUs.
-    base
-        Rm or TP.
-    cpus
-        That the program may use.
-    ours
-        Whether it is one of our programs; others have only the pinning of the runtime.
-    sysfs
-        Where the machine's cores are described.
-
-    Raises
-    ------
-    InputError
-        Somebody else's program is to be pinned to a part of the machine.
-    """
-    env = {name: value for name, value in env.items() if name not in (*_PINNED, _PLACES)}
-    threads = min(int(env.get(_THREADS, len(cpus))), len(cpus))
-    whole_machine = len(cpus) == os.cpu_count()
-    if _THREADS in env:
-        env[_THREADS] = str(threads)
-    if base == "Rm":
-        return env | {_PLACES: ROAMING}
-    if not ours and not whole_machine:
-        raise InputError(
-            "Intel's SYCL runtime does not pin the threads of a program that is confined to some"
-            " CPUs",
-            where=f"CPUs {cpus}",
-            fix=(
-                "use TP, which takes the whole machine, or a program that includes"
-                " workloads/sycl/placement.hpp"
-            ),
-        )
-    places = ":".join(",".join(map(str, place)) for place in _places(cpus, threads, sysfs))
-    return env | {_PLACES: places} | (_PINNED if whole_machine else {})
-
-
-def _places(cpus: tuple[int, ...], threads: int, sysfs: str | Path) -> list[tuple[int, ...]]:
-    """A core a thread, the first cores first; where several share a core, a CPU each, those of a
-    core side by side.
-    """
-    by_core = cores(cpus, sysfs)
-    if threads <= len(by_core):
-        return by_core[:threads]
-    each: list[tuple[int, ...]] = [(cpu,) for core in by_core for cpu in core]
-    return each[:threads]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import InputError
 from ..outcomes import Outcome
-from . import mpi
+from . import mpi, sycl_env
 from ._cpus import HOUSEKEEPING_SHARES, cores, format_cpu_list, keep_house, usable_cpus
 from .reader import NEITHER, Reader
 from .region import Region, as_region
@@ -145,9 +145,7 @@ class Workload:
     def _placed_env(self, base: str, cpus: tuple[int, ...]) -> dict[str, str]:
         env = dict(self.env)
         if self.model == "sycl":
-            from .sycl import placed_env
-
-            return placed_env(env, base, cpus, ours=self.region.kind == "marks")
+            return sycl_env.placed_env(env, base, cpus, ours=self.region.kind == "marks")
         if self.model == "mpi":
             return mpi.without_placement(env) | mpi.placed_env(base, cpus)
         if self.model != "omp":
@@ -180,25 +178,30 @@ def _check(workload: Workload) -> None:
     where = f"workload '{workload.name}'"
     if not workload.command or not workload.command[0]:
         raise InputError("the command is empty", where=where)
-    for value, choices, field in (
-        (workload.model, MODELS, "model"),
-        (workload.start, STARTS, "start"),
-    ):
-        if value not in choices:
-            raise InputError(
-                f"{field} is '{value}'", where=where, fix=f"choose one of {', '.join(choices)}"
-            )
+    _check_choice("model", workload.model, MODELS, where)
+    _check_choice("start", workload.start, STARTS, where)
     if not 0 < workload.timeout_s <= 1e6:
         raise InputError(
             f"timeout_s is {workload.timeout_s}; it must be above 0 and at most 1e6", where=where
         )
-    if any(
-        "\0" in text
-        for text in (*workload.command, *(part for pair in workload.env for part in pair))
-    ):
+    variables = [part for pair in workload.env for part in pair]
+    if any("\0" in text for text in (*workload.command, *variables)):
         raise InputError("a word of the command or the environment holds a zero byte", where=where)
     if any(not key or "=" in key for key, _ in workload.env):
         raise InputError("the name of an environment variable is empty or holds '='", where=where)
+    _check_region_and_outcome(workload, where)
+    if workload.cpus is not None and (not workload.cpus or min(workload.cpus) < 0):
+        raise InputError("cpus is empty or holds a negative number", where=where)
+
+
+def _check_choice(field: str, value: str, choices: tuple[str, ...], where: str) -> None:
+    if value not in choices:
+        raise InputError(
+            f"{field} is '{value}'", where=where, fix=f"choose one of {', '.join(choices)}"
+        )
+
+
+def _check_region_and_outcome(workload: Workload, where: str) -> None:
     if workload.region.armed != (workload.start == "mark"):
         raise InputError(
             f"start is '{workload.start}' and the region is of kind '{workload.region.kind}'",
@@ -212,17 +215,13 @@ def _check(workload: Workload) -> None:
                 " and roi"
             ),
         )
-    if workload.outcome not in ("seconds", *_judgeable(workload)):
+    outcomes = list(dict.fromkeys(("seconds", *_judgeable(workload))))
+    if workload.outcome not in outcomes:
         raise InputError(
             f"the outcome '{workload.outcome}' is no report of the program",
             where=where,
-            fix=(
-                f"choose one of {', '.join(dict.fromkeys(('seconds', *_judgeable(workload))))}, or"
-                " describe it: reports=[Report(…)]"
-            ),
+            fix=(f"choose one of {', '.join(outcomes)}, or describe it: reports=[Report(…)]"),
         )
-    if workload.cpus is not None and (not workload.cpus or min(workload.cpus) < 0):
-        raise InputError("cpus is empty or holds a negative number", where=where)
 
 
 def _check_available(cpus: tuple[int, ...]) -> None:

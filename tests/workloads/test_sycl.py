@@ -14,7 +14,7 @@ import pytest
 from nbhelpers.errors import InputError, RunError, Unavailable
 from nbhelpers.measurement import Attachment
 from nbhelpers.measurement.run import run_once
-from nbhelpers.workloads import Workload, binary_folder, program_path, sycl
+from nbhelpers.workloads import Workload, binary_folder, program_path, sycl, sycl_env
 from nbhelpers.workloads._cpus import usable_cpus
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -366,24 +366,24 @@ class TestFailures:
 class TestEnvironment:
     def test_roaming_and_pinned(self, tmp_path):
         cpus = tuple(range(os.cpu_count()))
-        roaming = sycl.placed_env(
+        roaming = sycl_env.placed_env(
             {"DPCPP_CPU_CU_AFFINITY": "close", "X": "1"}, "Rm", cpus, sysfs=tmp_path
         )
         assert roaming == {"X": "1", "NOISEBOOK_PLACES": "all"}
-        pinned = sycl.placed_env(roaming, "TP", cpus, sysfs=tmp_path)
+        pinned = sycl_env.placed_env(roaming, "TP", cpus, sysfs=tmp_path)
         assert (
             pinned["NOISEBOOK_PLACES"] == ":".join(map(str, cpus))
             and pinned["DPCPP_CPU_CU_AFFINITY"] == "close"
         )
-        assert sycl.placed_env(pinned, "Rm", cpus, sysfs=tmp_path) == roaming
+        assert sycl_env.placed_env(pinned, "Rm", cpus, sysfs=tmp_path) == roaming
 
     def test_a_part_of_the_machine(self, tmp_path):
         part = tuple(range(os.cpu_count() + 3))[3:]
-        env = sycl.placed_env({"DPCPP_CPU_NUM_CUS": "900"}, "TP", (*part, 999), sysfs=tmp_path)
+        env = sycl_env.placed_env({"DPCPP_CPU_NUM_CUS": "900"}, "TP", (*part, 999), sysfs=tmp_path)
         assert env["DPCPP_CPU_NUM_CUS"] == str(len(part) + 1) and "DPCPP_CPU_CU_AFFINITY" not in env
         assert env["NOISEBOOK_PLACES"].split(":")[-1] == "999"
         with pytest.raises(InputError, match="does not pin"):
-            sycl.placed_env({}, "TP", (*part, 999), ours=False, sysfs=tmp_path)
+            sycl_env.placed_env({}, "TP", (*part, 999), ours=False, sysfs=tmp_path)
 
     @two_cpus
     def test_a_placement_replaces_another(self):
@@ -403,12 +403,12 @@ class TestEnvironment:
             (folder / "thread_siblings_list").write_text(f"{cpu % 4},{cpu % 4 + 4}\n")
         env = {"DPCPP_CPU_NUM_CUS": "2"}
         assert (
-            sycl.placed_env(env, "TP", tuple(range(8)), sysfs=tmp_path)["NOISEBOOK_PLACES"]
+            sycl_env.placed_env(env, "TP", tuple(range(8)), sysfs=tmp_path)["NOISEBOOK_PLACES"]
             == "0,4:1,5"
         )
         env = {"DPCPP_CPU_NUM_CUS": "6"}
         assert (
-            sycl.placed_env(env, "TP", tuple(range(8)), sysfs=tmp_path)["NOISEBOOK_PLACES"]
+            sycl_env.placed_env(env, "TP", tuple(range(8)), sysfs=tmp_path)["NOISEBOOK_PLACES"]
             == "0:4:1:5:2:6"
         )
 
