@@ -1,5 +1,4 @@
-"""The papers' findings weighed against our runs: supported here, contradicted here, or can't be
-seen on this machine.
+"""Findings of papers, judged by our runs: supported here, contradicted here, or not to be seen here.
 
 Owns the rule, which looks at nothing but an interval, and the comparison that each finding stands
 for.
@@ -22,17 +21,28 @@ MARGIN = 0.05
 FEWEST = 6  # pairs of runs; of fewer the interval says next to nothing
 PERSSON = "Persson et al. 2025, sec. "
 CUI = "Cui et al. 2023, sec. "
+EFFECT_COLUMNS = ("effect_percent", "low_percent", "high_percent", "adjusted_percent")
 
 
 @dataclass(frozen=True)
 class Finding:
     """What a paper found, as a comparison that can be made here.
 
-    `claim` in a few words; `source`; `direction`: "below" (the first is less than the second),
-    "above", or "no gain" (not less by 5 % or more); `effects`: logarithms of the ratio first /
-    second, a pair of runs each; `unseen`: why it can't be compared here at all, empty if it can;
-    `steal`: by how much more the hypervisor took of the first than of the second, for each effect
-    (s), where that is known.
+    Parameters
+    ----------
+    claim
+        In a few words.
+    source
+        Paper and section.
+    direction
+        "below" (the first is less than the second), "above", or "no gain" (not less by 5 % or more).
+    effects
+        Logarithms of the ratio first / second, a pair of runs each.
+    unseen
+        Why it cannot be compared here at all; empty if it can.
+    steal
+        By how much more the hypervisor took of the first than of the second, for each effect (s),
+        where that is known.
     """
 
     claim: str
@@ -58,87 +68,88 @@ def interval_verdict(direction: str, low: float, high: float) -> str:
 
 
 def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
-    """One row a finding: `finding`, `source`, `verdict`, `effect_percent` with its 95 % interval,
-    `adjusted_percent`, `p_value`, `p_holm`, `pairs`, `why`.
+    """Each finding with what our runs say of it.
 
-    `adjusted_percent` is the effect where the hypervisor took as much of both (a straight line
-    through the effects by the difference in steal).
-
-    Student's interval and test of the mean log ratio, over pairs of runs of the same round; p
+    Student's interval and test of the mean log ratio, over pairs of runs of the same round; p is
     adjusted for the number of findings (Holm). Pairs of one round share what disturbed the machine
-    in it, and pairs of several programs their programs: the interval speaks of these programs, not
-    of all.
+    in it, and pairs of several programs their programs: the interval holds for these programs, not
+    for all.
+
+    Returns
+    -------
+    One row a finding: `finding`, `source`, `verdict`, `effect_percent` with its 95 % interval
+    (`low_percent`, `high_percent`), `adjusted_percent`, `p_value`, `p_holm`, `pairs`, `why`.
+    `adjusted_percent` is the effect where the hypervisor took as much of both (a straight line
+    through the effects by the difference in stolen time).
     """
-    table = pd.DataFrame([judged(finding) for finding in findings])
+    table = pd.DataFrame([judge(finding) for finding in findings])
     tested = table["p_value"].notna()
     table["p_holm"] = np.nan
     if tested.any():
         table.loc[tested, "p_holm"] = holm(table.loc[tested, "p_value"])
-    return table[
-        [
-            "finding",
-            "source",
-            "verdict",
-            "effect_percent",
-            "low_percent",
-            "high_percent",
-            "adjusted_percent",
-            "p_value",
-            "p_holm",
-            "pairs",
-            "why",
-        ]
-    ]
+    columns = ["finding", "source", "verdict", *EFFECT_COLUMNS, "p_value", "p_holm", "pairs", "why"]
+    return table[columns]
 
 
-def judged(finding: Finding) -> dict:
-    row = {
+def judge(finding: Finding) -> dict[str, object]:
+    """One row of `findings_table`, without `p_holm`."""
+    effects, steal = finding.effects, finding.steal
+    row: dict[str, object] = {
         "finding": finding.claim,
         "source": finding.source,
         "verdict": UNSEEN,
-        "effect_percent": np.nan,
-        "low_percent": np.nan,
-        "high_percent": np.nan,
-        "adjusted_percent": np.nan,
+        **dict.fromkeys(EFFECT_COLUMNS, np.nan),
         "p_value": np.nan,
-        "pairs": len(finding.effects),
+        "pairs": len(effects),
         "why": finding.unseen,
     }
     if finding.unseen:
         return row
-    if len(finding.effects) < FEWEST or not np.ptp(finding.effects) > 0:
-        return row | {
-            "why": f"{len(finding.effects)} pairs of runs; at least {FEWEST} that differ are needed"
-        }
+    if len(effects) < FEWEST or not np.ptp(effects) > 0:
+        few = f"{len(effects)} pairs of runs; at least {FEWEST} that differ are needed"
+        return row | {"why": few}
+    effect, p_value = mean_effect(effects, steal)
+    verdict = interval_verdict(finding.direction, effect.low, effect.high)
+    why = "the interval holds both answers" if verdict == UNSEEN else ""
+    return row | effect.percent() | {"verdict": verdict, "p_value": p_value, "why": why}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A mean log ratio with its 95 % interval, and what it is at equal stolen time."""
+
+    mean: float
+    low: float
+    high: float
+    adjusted: float
+
+    def percent(self) -> dict[str, object]:
+        """The four as changes in per cent, by their columns."""
+        logs = (self.mean, self.low, self.high, self.adjusted)
+        return {name: 100 * np.expm1(log) for name, log in zip(EFFECT_COLUMNS, logs)}
+
+
+def mean_effect(effects: np.ndarray, steal: np.ndarray | None) -> tuple[Effect, float]:
+    """The mean of log ratios with Student's interval, and the p-value of its test against 0.
+
+    Parameters
+    ----------
+    effects
+        At least two that differ.
+    steal
+        The difference in stolen time (s) of each; None: not known.
+    """
     from statsmodels.stats.weightstats import DescrStatsW
 
-    sample = DescrStatsW(finding.effects)
+    sample = DescrStatsW(effects)
     low, high = sample.tconfint_mean()
-    said = interval_verdict(finding.direction, low, high)
-    adjusted = np.nan if finding.steal is None else at_equal_steal(finding.effects, finding.steal)
-    percent = {
-        name: 100 * np.expm1(value)
-        for name, value in (
-            ("effect_percent", sample.mean),
-            ("low_percent", low),
-            ("high_percent", high),
-            ("adjusted_percent", adjusted),
-        )
-    }
-    return (
-        row
-        | percent
-        | {
-            "verdict": said,
-            "p_value": sample.ttest_mean()[1],
-            "why": "the interval holds both answers" if said == UNSEEN else "",
-        }
-    )
+    adjusted = np.nan if steal is None else at_equal_steal(effects, steal)
+    return Effect(sample.mean, low, high, adjusted), sample.ttest_mean()[1]
 
 
 def at_equal_steal(effects: np.ndarray, steal: np.ndarray) -> float:
-    """The intercept of a straight line through the effects by the difference in steal; their mean
-    where that does not vary.
+    """The intercept of a straight line through the effects by the difference in stolen time; their
+    mean where that does not vary.
     """
     if not np.ptp(steal) > 0:
         return float(effects.mean())
@@ -146,18 +157,25 @@ def at_equal_steal(effects: np.ndarray, steal: np.ndarray) -> float:
 
 
 def finding_sentences(table: pd.DataFrame, models: Sequence[str]) -> list[str]:
-    """What was weighed, in sentences."""
+    """How many findings are supported, contradicted or not to be seen, and each that is seen.
+
+    Parameters
+    ----------
+    table
+        Of `findings_table`.
+    models
+        Of the programs that were run: omp, sycl.
+    """
     counts = table["verdict"].value_counts()
-    told = ", ".join(
+    numbers = ", ".join(
         f"**{counts[name]} {name}**" for name in (SUPPORTED, CONTRADICTED, UNSEEN) if name in counts
     )
     seen = [
-        f"{row.verdict.capitalize()}: {row.finding}, {row.effect_percent:+.1f} %"
-        f" ({row.low_percent:+.1f} to {row.high_percent:+.1f})."
-        for row in table.itertuples()
-        if row.verdict != UNSEEN
+        f"{row['verdict'].capitalize()}: {row['finding']}, {row['effect_percent']:+.1f} %"
+        f" ({row['low_percent']:+.1f} to {row['high_percent']:+.1f}, n = {row['pairs']} pairs)."
+        for row in table.to_dict("records")
+        if row["verdict"] != UNSEEN
     ]
-    named = " and ".join(
-        {"omp": "OpenMP", "sycl": "SYCL"}[model] for model in models if model in PRINTED_MODELS
-    )
-    return [f"Of {len(table)} findings weighed with {named} programs: {told}.", *seen]
+    names = {"omp": "OpenMP", "sycl": "SYCL"}
+    programs = " and ".join(names[model] for model in models if model in PRINTED_MODELS)
+    return [f"Of {len(table)} findings judged with {programs} programs: {numbers}.", *seen]

@@ -5,6 +5,7 @@ import pandas as pd
 
 from ..design import Design
 from ..findings import CUI, PERSSON, Finding
+from .panels import smt_pair
 from .tables import KEYS
 
 
@@ -14,93 +15,97 @@ def runtime_findings(statistics: pd.DataFrame, design: Design) -> list[Finding]:
 
     Variability is the coefficient of variation of the repetitions of a run, as in figure 5; what is
     compared are runs of the same round, benchmark and compiler.
+
+    Parameters
+    ----------
+    statistics
+        Of `run_statistics`.
+    design
+        What was measured, and what this machine lacks.
     """
-    spread, time = (
-        np.log(statistics.set_index([*KEYS, "round"])[name].replace(0, np.nan)).dropna()
-        for name in ("cv", "mean_us")
-    )
-    sched = time[time.index.get_level_values("benchmark") == "dynamic_1"]
-    few, many = "TP-ST1", "TP"
-    st, mt, no_pair = _smt_pair(design)
-    return [
-        Finding(
-            "more threads vary more (CV, TP / one thread)",
-            CUI + "5.1",
-            "above",
-            _pairs(spread, many, few),
-            _lacking(design, many, few),
-        ),
-        Finding(
-            "a schedule costs more with more threads (time of dynamic_1, TP / one thread)",
-            CUI + "5.1",
-            "above",
-            _pairs(sched, many, few),
-            _lacking(design, many, few),
-        ),
-        Finding(
-            "pinned threads vary less (CV, TP / Rm)",
-            CUI + "5.2",
-            "below",
-            _pairs(spread, "TP", "Rm"),
-            _lacking(design, "TP", "Rm"),
-        ),
-        Finding(
-            f"one thread a core is steadier than two (CV, {st or 'ST'} / {mt or 'MT'})",
-            CUI + "5.3",
-            "below",
-            _pairs(spread, st, mt),
-            no_pair,
-        ),
-        Finding(
+    spread, time = (_logs(statistics, column) for column in ("cv", "mean_us"))
+    schedules = time[time.index.get_level_values("benchmark") == "dynamic_1"]
+    one_thread, two_threads, no_pair = _smt_pair(design)
+    smt = f"{one_thread or 'ST'} / {two_threads or 'MT'}"
+    comparisons = [
+        ("more threads vary more (CV, TP / one thread)", "5.1", "above", "TP", "TP-ST1"),
+        ("pinned threads vary less (CV, TP / Rm)", "5.2", "below", "TP", "Rm"),
+        (
             "threads on two NUMA nodes vary more than on one (CV)",
-            CUI + "5.4",
+            "5.4",
             "above",
-            _pairs(spread, "TP-two-nodes", "TP-one-node"),
-            _lacking(design, "TP-two-nodes", "TP-one-node"),
-        ),
-        Finding(
-            "with a core reserved for the system programs vary less (CV, RmHK / Rm)",
-            PERSSON + "3",
-            "below",
-            _pairs(spread, "RmHK", "Rm"),
-            _lacking(design, "RmHK", "Rm"),
+            "TP-two-nodes",
+            "TP-one-node",
         ),
     ]
-
-
-def _pairs(logs: pd.Series, first: str, second: str) -> np.ndarray:
-    table = logs.unstack("config")
-    return (
-        (table[first] - table[second]).dropna().to_numpy()
-        if {first, second} <= set(table.columns)
-        else np.empty(0)
+    threads, pinned, nodes = (
+        Finding(
+            claim,
+            CUI + section,
+            direction,
+            _differences(spread, first, second),
+            _unmeasured(design, first, second),
+        )
+        for claim, section, direction, first, second in comparisons
     )
+    cost = Finding(
+        "a schedule costs more with more threads (time of dynamic_1, TP / one thread)",
+        CUI + "5.1",
+        "above",
+        _differences(schedules, "TP", "TP-ST1"),
+        _unmeasured(design, "TP", "TP-ST1"),
+    )
+    cores = Finding(
+        f"one thread a core is steadier than two (CV, {smt})",
+        CUI + "5.3",
+        "below",
+        _differences(spread, one_thread, two_threads),
+        no_pair,
+    )
+    reserved = Finding(
+        "with a core reserved for the system programs vary less (CV, RmHK / Rm)",
+        PERSSON + "3",
+        "below",
+        _differences(spread, "RmHK", "Rm"),
+        _unmeasured(design, "RmHK", "Rm"),
+    )
+    return [threads, cost, pinned, cores, nodes, reserved]
 
 
-def _lacking(design: Design, *names: str) -> str:
-    """Why a comparison can't be made: the machine lacks a configuration, or it was not measured."""
+def _logs(statistics: pd.DataFrame, column: str) -> pd.Series:
+    values = statistics.set_index([*KEYS, "round"])[column]
+    return np.log(values.replace(0, np.nan)).dropna()
+
+
+def _differences(logs: pd.Series, first: str, second: str) -> np.ndarray:
+    table = logs.unstack("config")
+    if not {first, second} <= set(table.columns):
+        return np.empty(0)
+    return (table[first] - table[second]).dropna().to_numpy()
+
+
+def _unmeasured(design: Design, *names: str) -> str:
+    """Why a comparison cannot be made: the machine lacks a configuration, or it was not measured."""
+    listed = {configuration.name: configuration.missing for configuration in design.listed}
     for name in names:
-        known = next((one for one in design.listed if one.name == name), None)
-        if known is None or known.missing:
-            return known.missing if known else f"this machine has no {name}"
+        if name not in listed:
+            return f"this machine has no {name}"
+        if listed[name]:
+            return listed[name]
         if name not in design.chosen:
             return f"{name} was not measured"
     return ""
 
 
 def _smt_pair(design: Design) -> tuple[str, str, str]:
-    """The measured configurations with the most threads of which there is one with one thread a
-    core and one with two.
+    """The measured configurations of most threads with one and with two threads a core; else why
+    there are none.
     """
-    counts = sorted(
-        (
-            int(name[5:])
-            for name in design.chosen
-            if name.startswith("TP-MT") and f"TP-ST{name[5:]}" in design.chosen
-        ),
-        reverse=True,
+    pair = smt_pair(design)
+    if pair:
+        return *pair, ""
+    has_smt = any(
+        configuration.name.startswith("TP-MT") and not configuration.missing
+        for configuration in design.listed
     )
-    if counts:
-        return f"TP-ST{counts[0]}", f"TP-MT{counts[0]}", ""
-    has_smt = any(one.name.startswith("TP-MT") and not one.missing for one in design.listed)
     return "", "", "no such pair was measured" if has_smt else "each core runs one thread"

@@ -1,5 +1,6 @@
-"""What the figures of Cui et al. 2023 and of Persson et al. 2025, section 3, are drawn of: pure
-functions of repetitions and their statistics.
+"""The data of the figures of Cui et al. 2023, and of Persson et al. 2025, section 3.
+
+Pure: repetitions and their statistics in, tables out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,11 +10,8 @@ import pandas as pd
 from ..design import Design
 
 STREAM_KERNELS = ("copy", "mul", "add", "triad", "dot")
-_RANK = {
-    "TP-S": 0,
-    "TP": 1,
-    "TP-M": 2,
-}  # of configurations of as many threads: a thread a core first, two a core last
+# of configurations of as many threads: a thread a core first, two a core last
+_RANK = {"TP-S": 0, "TP": 1, "TP-M": 2}
 
 
 def of_compiler(table: pd.DataFrame, compiler: str) -> pd.DataFrame:
@@ -63,27 +61,33 @@ def thread_scaling(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def smt_pair(design: Design) -> tuple[str, str] | None:
+    """The measured configurations of most threads of which there is one with a thread a core and
+    one with two.
+    """
+    numbers = [
+        int(name.removeprefix("TP-MT"))
+        for name in design.chosen
+        if name.startswith("TP-MT") and name.replace("MT", "ST") in design.chosen
+    ]
+    return (f"TP-ST{max(numbers)}", f"TP-MT{max(numbers)}") if numbers else None
+
+
 def smt_sides(design: Design) -> dict[str, str]:
     """The two rows of figure 5, a thread a core and two: configuration -> why it is not there ("":
     it is).
     """
-    counts = sorted(
-        (
-            int(name[5:])
-            for name in design.chosen
-            if name.startswith("TP-MT") and f"TP-ST{name[5:]}" in design.chosen
-        ),
-        reverse=True,
-    )
-    if counts:
-        return {f"TP-ST{counts[0]}": "", f"TP-MT{counts[0]}": ""}
-    absent = (
-        next((one.missing for one in design.listed if one.name.startswith("TP-MT")), "")
-        or "no such pair was measured"
-    )
+    pair = smt_pair(design)
+    if pair:
+        return dict.fromkeys(pair, "")
+    reasons = [
+        configuration.missing
+        for configuration in design.listed
+        if configuration.name.startswith("TP-MT")
+    ]
     return {
         "TP": "" if "TP" in design.chosen else "TP was not measured",
-        "two threads a core": absent,
+        "two threads a core": next(iter(reasons), "") or "no such pair was measured",
     }
 
 
@@ -92,14 +96,14 @@ def node_sides(design: Design) -> dict[str, str]:
     names = ("TP-one-node", "TP-two-nodes")
     if set(names) <= set(design.chosen):
         return dict.fromkeys(names, "")
-    listed = {one.name: one.missing for one in design.listed}
+    listed = {configuration.name: configuration.missing for configuration in design.listed}
     return {
         "TP": "" if "TP" in design.chosen else "TP was not measured",
         names[1]: listed.get(names[1], "") or "not measured",
     }
 
 
-def reserved_sides(repeated: pd.DataFrame, house: Mapping[str, int]) -> pd.DataFrame:
+def reserved_sides(repeated: pd.DataFrame, cores: Mapping[str, int]) -> pd.DataFrame:
     """Repetitions of configurations without and with a core left to the system (Persson et al.
     2025, figures 1 and 2).
 
@@ -107,14 +111,14 @@ def reserved_sides(repeated: pd.DataFrame, house: Mapping[str, int]) -> pd.DataF
     ----------
     repeated
         Of `repetitions`.
-    house
+    cores
         Configuration -> cores that it leaves free (`cores_left`).
 
     Returns
     -------
     The repetitions with `reserved` (bool).
     """
-    left = repeated["config"].map(house)
+    left = repeated["config"].map(cores)
     return repeated[left.notna()].assign(reserved=left.dropna() > 0)
 
 
@@ -122,5 +126,8 @@ def cores_left(design: Design) -> dict[str, int]:
     """How many CPUs each measured configuration leaves to the system, on purpose or because it has
     fewer threads.
     """
-    usable = max((len(one.cpus) + len(one.house) for one in design.listed), default=0)
+    usable = max(
+        (len(configuration.cpus) + len(configuration.house) for configuration in design.listed),
+        default=0,
+    )
     return {name: usable - len(design.configuration(name).cpus) for name in design.chosen}

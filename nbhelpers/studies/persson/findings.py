@@ -1,109 +1,152 @@
 """The findings of Persson et al. 2025, sections 5 and 6, as comparisons of our runs."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
-from ..findings import PERSSON, SUPPORTED, Finding, judged
+from ..findings import PERSSON, SUPPORTED, Finding, judge
 from .campaigns import MODE, UNDISTURBED
+
+_CELL = ["program", "model", "config", "trace"]
 
 
 def persson_findings(runs: pd.DataFrame, absent: dict[str, str]) -> list[Finding]:
     """The findings of Persson et al. 2025, sections 5 and 6.
 
+    What heavy noise does is judged by the planted traces where there are any, by their design and
+    not by what they did; else by all.
+
     Parameters
     ----------
     runs
-        Of `injected_campaign`, labelled.
+        Of `injected_campaign`, through `label_runs`.
     absent
         Model -> why it was not measured.
-
-    Notes
-    -----
-    What heavy noise does is judged by the planted traces where there are any, by their design and
-    not by what they did; else by all.
     """
-    calm, noisy = (
-        _values(own, trace) for own, trace in ((runs, UNDISTURBED), (_heaviest(runs), None))
-    )
-    cost = _minus(
-        noisy,
-        calm,
-        # log of the slowdown, of each program, model, configuration, trace and round; and what
-        # steal it
-        # cost
-    )
-    heavy = _heavy(cost["log"])
-    no_sycl = absent.get("sycl", "" if "sycl" in set(runs["model"]) else "no SYCL runs")
+    logs = _Logs.of(runs, absent)
+    return [
+        *_under_heavy_noise(logs),
+        *_of_models(logs),
+        *_in_average_noise(logs),
+        _finding(
+            "cores that are left free make runs steadier (coefficient of variation, RmHK / Rm)",
+            "6 (4)",
+            "below",
+            _differences(_spreads(runs), "config", "RmHK", "Rm"),
+            _unmeasured(logs.undisturbed, "RmHK", "Rm"),
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class _Logs:
+    """Logs of run times, and why some comparisons cannot be made.
+
+    `undisturbed`: of undisturbed runs; `slowdown`: of disturbed runs, less those of the undisturbed
+    run of the same program, model, configuration and round; `steal` is subtracted likewise.
+    """
+
+    undisturbed: pd.DataFrame
+    slowdown: pd.DataFrame
+    not_heavy: str
+    no_sycl: str
+
+    @classmethod
+    def of(cls, runs: pd.DataFrame, absent: dict[str, str]) -> "_Logs":
+        undisturbed = _values(runs[runs["trace"] == UNDISTURBED])
+        heaviest = _heaviest(runs)
+        slowdown = _minus(_values(heaviest[heaviest["mode"] == MODE]), undisturbed)
+        no_runs = "" if "sycl" in set(runs["model"]) else "no SYCL runs"
+        no_sycl = absent.get("sycl", no_runs)
+        return cls(undisturbed, slowdown, _not_heavy(slowdown["log"]), no_sycl)
+
+
+def _under_heavy_noise(logs: _Logs) -> list[Finding]:
     return [
         _finding(
             "housekeeping helps under heavy noise (slowdown RmHK / Rm)",
             "6 (1)",
             "below",
-            _against(cost, "config", "RmHK", "Rm"),
-            _lacking(cost, "RmHK", "Rm") or heavy,
+            _differences(logs.slowdown, "config", "RmHK", "Rm"),
+            _unmeasured(logs.slowdown, "RmHK", "Rm") or logs.not_heavy,
         ),
         _finding(
             "pinning alone does not help (slowdown TP / Rm)",
             "5.2",
             "no gain",
-            _against(cost, "config", "TP", "Rm"),
-            _lacking(cost, "TP", "Rm") or heavy,
+            _differences(logs.slowdown, "config", "TP", "Rm"),
+            _unmeasured(logs.slowdown, "TP", "Rm") or logs.not_heavy,
         ),
+    ]
+
+
+def _of_models(logs: _Logs) -> list[Finding]:
+    return [
         _finding(
             "SYCL is slower (undisturbed, SYCL / OpenMP)",
             "5.1",
             "above",
-            _against(calm, "model", "sycl", "omp"),
-            no_sycl,
+            _differences(logs.undisturbed, "model", "sycl", "omp"),
+            logs.no_sycl,
         ),
         _finding(
             "SYCL is more resilient (slowdown SYCL / OpenMP)",
             "5.2",
             "below",
-            _against(cost, "model", "sycl", "omp"),
-            no_sycl or heavy,
-        ),
-        _finding(
-            "a memory-bound program gains by housekeeping even in average noise (Babelstream, RmHK"
-            " / Rm)",
-            "6 (2)",
-            "below",
-            _against(_of(calm, "stream"), "config", "RmHK", "Rm"),
-            _lacking(calm, "RmHK", "Rm"),
-        ),
-        _finding(
-            "a compute-bound program is slower with housekeeping in average noise (N-body, RmHK"
-            " / Rm)",
-            "6 (3)",
-            "above",
-            _against(_of(calm, "nbody"), "config", "RmHK", "Rm"),
-            _lacking(calm, "RmHK", "Rm"),
-        ),
-        _finding(
-            "a compute-bound program gains by pinning in average noise (N-body, TP / Rm)",
-            "6 (3)",
-            "below",
-            _against(_of(calm, "nbody"), "config", "TP", "Rm"),
-            _lacking(calm, "TP", "Rm"),
-        ),
-        _finding(
-            "cores that are left free make runs steadier (coefficient of variation, RmHK / Rm)",
-            "6 (4)",
-            "below",
-            _against(_spreads(runs), "config", "RmHK", "Rm"),
-            _lacking(calm, "RmHK", "Rm"),
+            _differences(logs.slowdown, "model", "sycl", "omp"),
+            logs.no_sycl or logs.not_heavy,
         ),
     ]
 
 
+def _in_average_noise(logs: _Logs) -> list[Finding]:
+    comparisons = [
+        (
+            "a memory-bound program gains by housekeeping even in average noise (Babelstream, RmHK"
+            " / Rm)",
+            "6 (2)",
+            "below",
+            "stream",
+            "RmHK",
+        ),
+        (
+            "a compute-bound program is slower with housekeeping in average noise (N-body, RmHK"
+            " / Rm)",
+            "6 (3)",
+            "above",
+            "nbody",
+            "RmHK",
+        ),
+        (
+            "a compute-bound program gains by pinning in average noise (N-body, TP / Rm)",
+            "6 (3)",
+            "below",
+            "nbody",
+            "TP",
+        ),
+    ]
+    return [
+        _finding(
+            claim,
+            section,
+            direction,
+            _differences(_of_program(logs.undisturbed, program), "config", config, "Rm"),
+            _unmeasured(logs.undisturbed, config, "Rm"),
+        )
+        for claim, section, direction, program, config in comparisons
+    ]
+
+
 def _finding(claim: str, section: str, direction: str, pairs: pd.DataFrame, unseen: str) -> Finding:
+    known = pairs["steal"].notna().all()
     return Finding(
         claim,
         PERSSON + section,
         direction,
         pairs["log"].to_numpy(),
         unseen,
-        pairs["steal"].to_numpy() if pairs["steal"].notna().all() else None,
+        pairs["steal"].to_numpy() if known else None,
     )
 
 
@@ -114,64 +157,60 @@ def _heaviest(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _spreads(runs: pd.DataFrame) -> pd.DataFrame:
     """Logs of the coefficients of variation by program, model, config, trace and epoch, of at least
-    three runs each; and their mean steal.
+    three runs each; and their mean stolen time.
     """
     chosen = runs[runs["mode"].isin(["", MODE])]
     chosen = chosen if "epoch" in chosen else chosen.assign(epoch=0)
-    own = chosen.groupby(["program", "model", "config", "trace", "epoch"])
-    kept = own["seconds"].std(ddof=1)[own.size() > 2] / own["seconds"].mean()
-    steal = own["steal_s"].mean() if "steal_s" in runs else np.nan
-    return pd.DataFrame({"log": np.log(kept[kept > 0]), "steal": steal}).dropna(subset="log")
+    groups = chosen.groupby([*_CELL, "epoch"])
+    variation = groups["seconds"].std(ddof=1)[groups.size() > 2] / groups["seconds"].mean()
+    steal = groups["steal_s"].mean() if "steal_s" in runs else np.nan
+    table = pd.DataFrame({"log": np.log(variation[variation > 0]), "steal": steal})
+    return table.dropna(subset="log")
 
 
-def _values(runs: pd.DataFrame, trace: str | None) -> pd.DataFrame:
-    """`log` (of the run time) and `steal` by program, model, config, trace and round: undisturbed
-    runs, or all that were disturbed under the improved merge.
-    """
-    own = runs[runs["trace"] == trace] if trace else runs[runs["mode"] == MODE]
-    return own.assign(
-        log=np.log(own["seconds"]), steal=own["steal_s"] if "steal_s" in own else np.nan
-    ).set_index(["program", "model", "config", "trace", "round"])[["log", "steal"]]
+def _values(runs: pd.DataFrame) -> pd.DataFrame:
+    """`log` (of the run time) and `steal` by program, model, config, trace and round."""
+    steal = runs.get("steal_s", np.nan)
+    table = runs.assign(log=np.log(runs["seconds"]), steal=steal)
+    return table.set_index([*_CELL, "round"])[["log", "steal"]]
 
 
-def _minus(noisy: pd.DataFrame, calm: pd.DataFrame) -> pd.DataFrame:
-    paired = noisy.index.droplevel("trace")
-    return (noisy - calm.droplevel("trace").reindex(paired).to_numpy()).dropna(subset="log")
+def _minus(disturbed: pd.DataFrame, undisturbed: pd.DataFrame) -> pd.DataFrame:
+    """Of each disturbed run, less those of the undisturbed run of the same round."""
+    same_round = undisturbed.droplevel("trace").reindex(disturbed.index.droplevel("trace"))
+    return (disturbed - same_round.to_numpy()).dropna(subset="log")
 
 
-def _of(values: pd.DataFrame, program: str) -> pd.DataFrame:
+def _of_program(values: pd.DataFrame, program: str) -> pd.DataFrame:
     return values[values.index.get_level_values("program") == program]
 
 
-def _against(values: pd.DataFrame, level: str, first: str, second: str) -> pd.DataFrame:
+def _differences(values: pd.DataFrame, level: str, first: str, second: str) -> pd.DataFrame:
     """First less second of all pairs that agree in everything else."""
     if not {first, second} <= set(values.index.get_level_values(level)):
         return values.iloc[:0]
-    pair = [values.xs(name, level=level) for name in (first, second)]
-    return (pair[0] - pair[1]).dropna(subset="log")
+    return (values.xs(first, level=level) - values.xs(second, level=level)).dropna(subset="log")
 
 
-def _lacking(logs: pd.DataFrame, *configs: str) -> str:
-    missing = [
-        config for config in configs if config not in set(logs.index.get_level_values("config"))
-    ]
+def _unmeasured(values: pd.DataFrame, *configs: str) -> str:
+    measured = set(values.index.get_level_values("config"))
+    missing = [config for config in configs if config not in measured]
     return f"{' and '.join(missing)} was not measured" if missing else ""
 
 
-def _heavy(cost: pd.Series) -> str:
+def _not_heavy(slowdown: pd.Series) -> str:
     """Why the noise replayed here is not shown to be heavy, if it is not: the roaming programs must
     be slowed down, by their interval.
     """
-    own = cost[cost.index.get_level_values("config") == "Rm"].to_numpy()
-    checked = judged(Finding("", "", "above", own))
-    if checked["verdict"] == SUPPORTED:
+    roaming = slowdown[slowdown.index.get_level_values("config") == "Rm"].to_numpy()
+    judged = judge(Finding("", "", "above", roaming))
+    if judged["verdict"] == SUPPORTED:
         return ""
-    slowed = (
-        f"it changed the time of Rm by {100 * np.expm1(own.mean()):+.1f} % on average, and "
-        if len(own)
-        else ""
-    )
+    changed = ""
+    if len(roaming):
+        percent = 100 * np.expm1(roaming.mean())
+        changed = f"it changed the time of Rm by {percent:+.1f} % on average, and "
     return (
         "that the noise replayed here is heavy is not shown:"
-        f" {slowed}{checked['why'] or 'the interval lies below 0'}"
+        f" {changed}{judged['why'] or 'the interval lies below 0'}"
     )
