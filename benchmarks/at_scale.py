@@ -30,7 +30,8 @@ def seconds(call: object) -> tuple[float, object]:
 
 def grow() -> None:
     print(
-        f"{'dissemination, 1 B':<22}{'ranks':>9}{'seconds':>9}{'M msg/s':>9}{'to the row above':>18}{'engine / this':>15}"
+        f"{'dissemination, 1 B':<22}{'ranks':>9}{'seconds':>9}{'M msg/s':>9}"
+        f"{'to the row above':>18}{'engine / this':>15}"
     )
     for name, trace in NOISES.items():
         before = None
@@ -45,7 +46,8 @@ def grow() -> None:
                 else f"{'-':>15}"
             )
             print(
-                f"{name:<22}{ranks:>9}{took:>9.3f}{made.messages / took / 1e6:>9.1f}{took / before if before else float('nan'):>18.1f}{engine}"
+                f"{name:<22}{ranks:>9}{took:>9.3f}{made.messages / took / 1e6:>9.1f}"
+                f"{took / before if before else float('nan'):>18.1f}{engine}"
             )
             before = took
 

@@ -1,8 +1,8 @@
 """Tables, figures and the paper.
 
-A figure function takes tables and returns a matplotlib Figure at print size; `save_figure` puts it on
-disk with its caption and data. The functions lie by kind of figure: distributions, repetitions, time
-lines, ratios with intervals, curves over a parameter, trees, sources, configs.
+A figure function takes tables and returns a matplotlib Figure at print size; `save_figure` puts it
+on disk with its caption and data. The functions lie by kind of figure: distributions, repetitions,
+time lines, ratios with intervals, curves over a parameter, trees, sources, configs.
 """
 
 from .appearance import (

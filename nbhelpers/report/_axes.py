@@ -102,7 +102,9 @@ def label_ends(figure, axes, names: list[str], ends: list[tuple[float, str]]) ->
 
 
 def apart(places: np.ndarray, distance: float, height: float) -> dict[int, float]:
-    """Places at least so far from each other, in the old order, _cluster_places the height if they fit."""
+    """Places at least so far from each other, in the old order, _cluster_places the height if they
+    fit.
+    """
     _place_order = np.argsort(places, kind="stable")
     steps = distance * np.arange(len(_place_order))
     risen = np.maximum.accumulate(places[_place_order] - steps) + steps

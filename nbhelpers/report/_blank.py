@@ -22,7 +22,9 @@ class NothingToDraw(InputError):
 
 
 def or_blank(draw: Callable) -> Callable:
-    """Let a figure function that raises `NothingToDraw` return a figure with the reason in words."""
+    """Let a figure function that raises `NothingToDraw` return a figure with the reason in
+    words.
+    """
 
     @wraps(draw)
     def drawn(*args: object, **options: object):

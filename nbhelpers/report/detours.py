@@ -1,5 +1,5 @@
-"""Figures of what a loop saw: when it lost the CPU and for how long (as in Hoefler et al. 2010), and
-how much work was left.
+"""Figures of what a loop saw: when it lost the CPU and for how long (as in Hoefler et al. 2010),
+and how much work was left.
 """
 
 import itertools

@@ -1,4 +1,6 @@
-"""Figures of ratios and effects: a mark a case with its 95 % interval, beside a line of no effect."""
+"""Figures of ratios and effects: a mark a case with its 95 % interval, beside a line of no
+effect.
+"""
 
 from collections.abc import Sequence
 
@@ -389,8 +391,8 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN):
     Parameters
     ----------
     table
-        Of `nbhelpers.studies.findings_table`: `finding`, `verdict`, `effect_percent`, `low_percent`,
-        `high_percent`.
+        Of `nbhelpers.studies.findings_table`: `finding`, `verdict`, `effect_percent`,
+        `low_percent`, `high_percent`.
 
     Returns
     -------

@@ -191,9 +191,9 @@ def save_table(
     name, caption, folder
         As in `save_figure`.
     published
-        Table of `published_table(...)`: rows are matched by the text columns that both have, and beside
-        each number column that both have comes one named ``COLUMN (published)``. The caption then
-        names the paper and its table.
+        Table of `published_table(...)`: rows are matched by the text columns that both have, and
+        beside each number column that both have comes one named ``COLUMN (published)``. The caption
+        then names the paper and its table.
     formats
         For a column, how it is printed in LaTeX and HTML, such as ``{"seconds": "{:.3f}",
         "increase": "{:+.1%}"}``; other numbers are printed by the unit in the column's name, or
@@ -230,7 +230,9 @@ def save_table(
 
 
 def _csv(frame: pd.DataFrame, why: str) -> str:
-    """Without rows the reason stands in the first column: whoever reads the file alone sees it too."""
+    """Without rows the reason stands in the first column: whoever reads the file alone sees it
+    too.
+    """
     if not len(frame):
         columns = frame.columns if len(frame.columns) else ["result"]
         frame = pd.DataFrame([[NO_ROWS + why] + [None] * (len(columns) - 1)], columns=columns)

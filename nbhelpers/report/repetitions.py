@@ -1,5 +1,6 @@
-"""Figures of runs with many repetitions, laid out as in Cui et al. 2023 (figures 3 to 7) and Persson
-et al. 2025 (figures 1 and 2): strips, extremes, coefficients of variation, the clock beside them.
+"""Figures of runs with many repetitions, laid out as in Cui et al. 2023 (figures 3 to 7) and
+Persson et al. 2025 (figures 1 and 2): strips, extremes, coefficients of variation, the clock beside
+them.
 """
 
 from collections.abc import Mapping

@@ -52,8 +52,8 @@ def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.Data
 def accuracy_table(
     anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame, label: str
 ) -> pd.DataFrame:
-    """Table 7 of Persson et al. 2025: abs(mean of the replayed runs / anomaly − 1); theirs, then ours
-    with the interval and the baseline.
+    """Table 7 of Persson et al. 2025: abs(mean of the replayed runs / anomaly − 1); theirs, then
+    ours with the interval and the baseline.
 
     The row of the baseline is the control: without any noise the program is so far from the anomaly
     already.

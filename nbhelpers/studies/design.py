@@ -1,8 +1,8 @@
-"""What a study runs: programs × models × configurations, decided for a machine and kept with its
+"""What a study runs: programs × models × configurations, decided for a machine and cached with its
 data.
 
-Owns `design.json` beside the data, so that recorded data are read on any machine. What comes to the
-machine is added to the design.
+Owns `design.json` in the folder of the data, so that recorded data are read on any machine. What
+the machine gains is added to the design.
 """
 
 import json
@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -41,9 +42,18 @@ _FORMAT = "noisebook design 1"
 class Design:
     """What a study runs on one machine.
 
-    `listed`: all configurations of the study, those that do not exist with the reason; `chosen`:
-    the names of those that are measured; `models`: those that are measured; `absent`: model -> why
-    it is not; `workloads`: (program, model) -> the program in its size, not placed yet.
+    Parameters
+    ----------
+    listed
+        All configurations of the study; those that do not exist here with the reason.
+    chosen
+        Names of the configurations that are measured.
+    models
+        Programming models, or compilers, that are measured.
+    absent
+        Model -> why it is not measured.
+    workloads
+        (program, model) -> the program in its size, not placed yet.
     """
 
     listed: tuple[Configuration, ...]
@@ -86,7 +96,7 @@ def cached_design(
     recorded_only: bool = False,
     options: Mapping[str, Mapping] | None = None,
 ) -> Design:
-    """The design of a study on this machine, kept for those who only read its data.
+    """The design of a study on this machine, cached for those who only read its data.
 
     Parameters
     ----------
@@ -110,33 +120,35 @@ def cached_design(
     Raises
     ------
     InputError
-        a name that is no configuration; nothing was kept and `recorded_only` is True.
+        A name that is no configuration; nothing was recorded and `recorded_only` is True.
     """
     folder, options = Path(folder), dict(options or {})
-    kept = _kept(folder / "design.json", names, models, families, recorded_only)
-    listed = tuple(_configuration(record) for record in kept["configurations"])
+    record = _cached(folder / "design.json", names, models, families, recorded_only)
+    listed = tuple(_configuration(fields) for fields in record["configurations"])
     workloads = {
         (program, model): _calibrated(
             folder, program, model, target_seconds, recorded_only, options.get(program, {})
         )
         for program in programs
-        for model in kept["models"]
+        for model in record["models"]
     }
-    return Design(listed, tuple(kept["chosen"]), tuple(kept["models"]), kept["absent"], workloads)
+    return Design(
+        listed, tuple(record["chosen"]), tuple(record["models"]), record["absent"], workloads
+    )
 
 
-def _kept(
+def _cached(
     path: Path,
     names: Sequence[str],
     models: Sequence[str],
     families: Collection[str],
     recorded_only: bool,
-) -> dict:
-    """What is on disk; where it may be measured, as this machine would have it now: what came to it
-    is added, what is gone is left out.
+) -> dict[str, Any]:
+    """What is on disk; where it may be measured, as this machine would have it now: what it gained
+    is added, what it lost is absent.
     """
-    kept = read_cached(path, "design of a study", recorded_only)
-    if kept and kept.get("format") != _FORMAT:
+    cached = read_cached(path, "design of a study", recorded_only)
+    if cached and cached.get("format") != _FORMAT:
         if recorded_only:
             raise InputError(
                 "not the design of a study",
@@ -144,22 +156,24 @@ def _kept(
                 fix="take the recorded campaign as it came: git checkout data/recorded",
             )
         put_aside(path, "not the design of a study")
-        kept = {}
+        cached = {}
     if recorded_only:
-        if not kept:
+        if not cached:
             raise InputError(
                 "this study was not recorded",
                 where=path,
                 fix="measure it: make paper PROFILE=quick",
             )
-        return kept
+        return cached
     decided = json.loads(to_json(_decided(names, models, families)))  # as it will be read back
-    if decided != kept:
+    if decided != cached:
         write_json(path, decided)
     return decided
 
 
-def _decided(names: Sequence[str], models: Sequence[str], families: Collection[str]) -> dict:
+def _decided(
+    names: Sequence[str], models: Sequence[str], families: Collection[str]
+) -> dict[str, Any]:
     listed = configurations(topology(), os.sched_getaffinity(0), families)
     absent = {model: reason for model in models if (reason := why_missing(model))}
     return {
@@ -173,26 +187,18 @@ def _decided(names: Sequence[str], models: Sequence[str], families: Collection[s
 
 def why_missing(model: str) -> str:
     """Why the programs of a model, or compiler, cannot be run here; "" if they can."""
-    if model == "sycl":
-        return (
-            ""
-            if sycl_programs.available()
-            else "the SYCL programs are not installed (an optional extra: make sycl)"
-        )
-    return (
-        f"the programs are not built with {model}"
-        if model in COMPILERS and model not in compilers()
-        else ""
-    )
+    if model == "sycl" and not sycl_programs.available():
+        return "the SYCL programs are not installed (an optional extra: make sycl)"
+    if model in COMPILERS and model not in compilers():
+        return f"the programs are not built with {model}"
+    return ""
 
 
-def _configuration(record: dict) -> Configuration:
-    return Configuration(
-        **{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in record.items()
-        }
-    )
+def _configuration(record: dict[str, Any]) -> Configuration:
+    fields = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
+    return Configuration(**fields)
 
 
 def _calibrated(
@@ -219,15 +225,14 @@ def _calibrated(
 
 
 def placement_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Where the kernel said that the threads were: `model`, `config`, `runs`, `placed` (runs in
-    which all threads were as the configuration says), `threads_on`.
+    """Where the threads were, as the kernel reports it.
+
+    Returns ------- One row a model and configuration: `model`, `config`, `runs`, `placed` (runs in
+    which all threads were where the configuration puts them), `threads_on`.
     """
-    grouped = runs.groupby(["model", "config"])
+    grouped = runs.assign(_placed=runs["placement_ok"].eq(True)).groupby(["model", "config"])
     return grouped.agg(
         runs=("run", "size"),
-        placed=(
-            "placement_ok",
-            lambda column: int((column == True).sum()),
-        ),  # noqa: E712  (None: not known)
+        placed=("_placed", "sum"),
         threads_on=("placement", lambda column: " or ".join(sorted(set(column)))),
     ).reset_index()

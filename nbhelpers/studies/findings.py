@@ -1,4 +1,5 @@
-"""Findings of papers, judged by our runs: supported here, contradicted here, or not to be seen here.
+"""Findings of papers, judged by our runs: supported here, contradicted here, or not to be seen
+here.
 
 Owns the rule, which looks at nothing but an interval, and the comparison that each finding stands
 for.
@@ -35,7 +36,8 @@ class Finding:
     source
         Paper and section.
     direction
-        "below" (the first is less than the second), "above", or "no gain" (not less by 5 % or more).
+        "below" (the first is less than the second), "above", or "no gain" (not less by 5 % or
+        more).
     effects
         Logarithms of the ratio first / second, a pair of runs each.
     unseen

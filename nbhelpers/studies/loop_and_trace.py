@@ -1,8 +1,7 @@
-"""The detour loop beside the trace: is what the hypervisor took, by the trace, what a program in
-user space was without?
+"""The detour loop and the trace of the same runs: does a program in user space lose the time that
+the hypervisor took, by the trace?
 
-Owns that small campaign and its table; `hypervisor.py` finds the gaps, `_steal.py` shares the
-loop's gaps out.
+Owns that small campaign and its table; `hypervisor.py` finds the gaps.
 """
 
 from pathlib import Path
@@ -20,12 +19,11 @@ from ..tracing.tracepoints import read_tracepoints
 from ..tracing.tracer import Tracer
 
 NO_TRACEPOINTS = (
-    "the loop needs a recording of tracepoints beside it, and this machine or user has none; make"
+    "the loop needs tracepoints recorded at the same time, and this machine or user has none; make"
     " doctor says why"
 )
-IN_STEP = (
-    0.5  # of `rhythm`: ten gaps at random reach it in one case of twelve, twenty in one of 150
-)
+# of `rhythm`: ten gaps at random reach it in one case of twelve, twenty in one of 150
+IN_STEP = 0.5
 COLUMNS = [
     "run",
     "loop_s",
@@ -45,13 +43,13 @@ COLUMNS = [
 def compare_loop_with_trace(
     folder: str | Path, runs: int, seconds: float, recorded_only: bool = False
 ) -> pd.DataFrame:
-    """Run the detour loop on every CPU with the kernel's tracepoints recorded beside it, and share
-    out what the loop was without.
+    """Run the detour loop on every CPU with the kernel's tracepoints recorded, and share out the
+    time that the loop lost.
 
     Parameters
     ----------
     folder
-        Where runs, gaps and traces are kept.
+        Of runs, gaps and traces.
     runs
         Of the loop.
     seconds
@@ -64,13 +62,15 @@ def compare_loop_with_trace(
     One row a run: `run`, `loop_s` (all CPUs together), `gaps`, `gaps_ms`, `kernel_ms`, `stolen_ms`,
     `edges_ms`, `unexplained_ms`, `unexplained_long_ms` (see `gap_causes`; summed over CPUs);
     `rhythm_ms`: of the periods that ticks have (1, 3.3, 4, 10 ms) the one that unexplained gaps of
-    30 us and longer keep best, and `rhythm`, how well (0: not at all, 1: they all come in step;
+    30 µs and longer follow best, and `rhythm`, how well (0: not at all, 1: they all come in step;
     `rhythm_of`); `steal_ms` (/proc/stat). No row where tracepoints cannot be recorded.
 
     Raises
     ------
     InputError
-        Not measured yet, and `recorded_only` is True. LostEvents : a trace or the loop had no room.
+        Not measured yet, and `recorded_only` is True.
+    LostEvents
+        A trace or the loop had no room.
     """
     folder = Path(folder)
     cell = Cell("loop", detour_workload(seconds, folder))
@@ -108,32 +108,39 @@ def _row(folder: Path, run: dict) -> dict:
 
 
 def rhythm_of(gaps: pd.DataFrame) -> tuple[float, float]:
-    """Which period of a tick gaps keep, in ms, and how well: length of the mean of their phases as
-    unit vectors, the mean over CPUs.
+    """Which period of a tick gaps follow, in ms, and how well: length of the mean of their phases
+    as unit vectors, the mean over CPUs.
 
     Parameters
     ----------
     gaps
-        `cpu`, `start_ns`; fewer than ten on each CPU: NaN, 0. What keeps 10 ms keeps 1 ms as well:
-        the longest period within 0.05 of the best counts.
+        `cpu`, `start_ns`; fewer than ten on each CPU: NaN, 0. What follows 10 ms follows 1 ms as
+        well: the longest period within 0.05 of the best counts.
     """
-    groups = [own.to_numpy(float) for _, own in gaps.groupby("cpu")["start_ns"] if len(own) >= 10]
+    groups = [
+        starts.to_numpy(float) for _, starts in gaps.groupby("cpu")["start_ns"] if len(starts) >= 10
+    ]
     if not groups:
         return float("nan"), 0.0
     strength = {
-        period: float(np.mean([abs(np.exp(2j * np.pi * own / period).mean()) for own in groups]))
+        period: float(np.mean([_concentration(starts, period) for starts in groups]))
         for period in PERIODS_NS
     }
     best = max(period for period in PERIODS_NS if strength[period] >= max(strength.values()) - 0.05)
     return best / 1e6, strength[best]
 
 
+def _concentration(starts_ns: np.ndarray, period_ns: float) -> float:
+    """How well moments follow a period: 0 not at all, 1 all in step."""
+    return float(abs(np.exp(2j * np.pi * starts_ns / period_ns).mean()))
+
+
 def loop_sentences(table: pd.DataFrame, seed: int = 0) -> list[str]:
-    """What `compare_loop_with_trace` says, in a sentence; the interval is a bootstrap of runs."""
+    """What `compare_loop_with_trace` found, in a sentence; the interval is a bootstrap of runs."""
     if not len(table) or not table["gaps_ms"].sum():
         return [
-            "No loop ran beside a recording of tracepoints here: how much the trace misses of what"
-            " a program is without is not known."
+            "No loop ran while tracepoints were recorded here: how much of a program's lost time"
+            " the trace misses is not known."
         ]
     draws = np.random.default_rng(seed).integers(len(table), size=(2000, len(table)))
     total, unexplained, stolen = (
@@ -141,13 +148,13 @@ def loop_sentences(table: pd.DataFrame, seed: int = 0) -> list[str]:
     )
     low, high = percentile_interval(unexplained[draws].sum(1) / total[draws].sum(1))
     return [
-        f"A loop beside the trace was without its CPU for {total.sum():.1f} ms of"
-        f" {table['loop_s'].sum():.1f} s ({len(table)} runs):"
+        f"A traced loop lost its CPU for {total.sum():.1f} ms of"
+        f" {table['loop_s'].sum():.1f} s (n = {len(table)} runs):"
         f" {table['kernel_ms'].sum() / total.sum():.0%} of it kernel events,"
         f" {stolen.sum() / total.sum():.0%} the hypervisor's by the scheduler's account,"
         f" {table['edges_ms'].sum() / total.sum():.0%} ways in and out; no record explains"
         f" {unexplained.sum() / total.sum():.1%} ({low:.1%} to {high:.1%}),"
-        f" {table['unexplained_long_ms'].sum() / total.sum():.1%} in gaps of 30 us and"
+        f" {table['unexplained_long_ms'].sum() / total.sum():.1%} in gaps of 30 µs and"
         f" longer{_in_words(table)}."
     ]
 

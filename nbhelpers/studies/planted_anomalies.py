@@ -23,9 +23,7 @@ from ..workloads import Workload
 
 LOWEST_SHARE, HIGHEST_SHARE = 0.2, 1.0  # of the undisturbed run time, over all CPUs together
 MOST_CPUS = 4
-NARROW = (
-    0.015  # half of the 95 % interval of a disturbed mean, beyond which more runs are called for
-)
+NARROW = 0.015  # half of the 95 % interval of a disturbed mean; a wider one needs more runs
 
 
 def planted_schedules(cases: int, seconds: float, cpus: int, seed: int = 0) -> list[Schedule]:
@@ -121,7 +119,7 @@ def traced_configs(
     tracer = Tracer(folder / "traces", source="recorded" if recorded_only else "auto")
     program = tracer.stand_in(workload)
     cells = [
-        Cell(f"case {case}", program, attachments=[_hog(schedule), tracer])
+        Cell(f"case {case}", program, attachments=(real_time_hog(schedule), tracer))
         for case, schedule in enumerate(schedules, start=1)
     ]
     runs = finished(
@@ -140,25 +138,28 @@ def traced_configs(
     ]
 
 
-def _hog(schedule: Schedule) -> Hog:
+def real_time_hog(schedule: Schedule) -> Hog:
+    """A hog at real-time priority where this user may have it, else at ordinary priority."""
     return Hog(schedule) if doctor().capabilities.fifo else Hog(schedule, priority=0)
 
 
 def _config(traces: Path, runs: pd.DataFrame, average: pd.DataFrame, merge: str) -> NoiseConfig:
     run = median_run(runs)
-    told = {
+    provenance = {
         "case": run["cell"].iloc[0],
         "run": int(run["run"].iloc[0]),
         "seconds": float(run["seconds"].iloc[0]),
         "seconds_of_all": sorted(map(float, runs["seconds"])),
     }
     return NoiseConfig.from_events(
-        delta_noise(read_traces(traces, run), average, run), merge=merge, provenance=told
+        delta_noise(read_traces(traces, run), average, run), merge=merge, provenance=provenance
     )
 
 
 def median_run(runs: pd.DataFrame) -> pd.DataFrame:
-    """The row of the run of median run time; of an even number the faster of the two in the middle."""
+    """The row of the run of median run time; of an even number the faster of the two middle
+    ones.
+    """
     return runs.sort_values(["seconds", "run"]).iloc[[(len(runs) - 1) // 2]]
 
 
@@ -215,11 +216,10 @@ def planted_campaign(
     """
     cells = [Cell("undisturbed", workload)]
     for case, (schedule, config) in enumerate(zip(schedules, configs), start=1):
-        injector = (
-            [] if recorded_only else [Injector(config, **options)]
-        )  # nothing is planned, or calibrated, for runs that were recorded
+        # nothing is planned, or calibrated, for runs that were recorded
+        injector = () if recorded_only else (Injector(config, **options),)
         cells += [
-            Cell(f"disturbed {case}", workload, attachments=[_hog(schedule)]),
+            Cell(f"disturbed {case}", workload, attachments=(real_time_hog(schedule),)),
             Cell(f"replayed {case}", workload, noise=config.digest, attachments=injector),
         ]
     return Campaign(
@@ -231,7 +231,11 @@ def narrow_means(runs: pd.DataFrame) -> bool:
     """Whether the mean run time of each disturbed case is known to ± 1.5 % (half of its 95 %
     interval): enough runs of `planted_campaign`.
     """
-    samples = [own["seconds"] for cell, own in runs.groupby("cell") if cell.startswith("disturbed")]
+    samples = [
+        cell_runs["seconds"]
+        for cell, cell_runs in runs.groupby("cell")
+        if cell.startswith("disturbed")
+    ]
     return all(mean_interval(seconds).half_width_share <= NARROW for seconds in samples)
 
 
@@ -265,10 +269,10 @@ def _case(case: int, runs: pd.DataFrame, seed: int) -> dict:
         "disturbed": f"disturbed {case}",
         "replayed": f"replayed {case}",
     }
-    own = same_epochs(*(runs[runs["cell"] == cell] for cell in cells.values()))
-    parts = {name: table["seconds"].to_numpy() for name, table in zip(cells, own)}
+    tables = same_epochs(*(runs[runs["cell"] == cell] for cell in cells.values()))
+    parts = {name: table["seconds"].to_numpy() for name, table in zip(cells, tables)}
     ratio = mean_ratio(parts["replayed"], parts["disturbed"], seed=seed)
-    means = {}
+    means: dict[str, float] = {}
     for name in ("disturbed", "replayed", "baseline"):
         interval = mean_interval(parts[name])
         means |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
@@ -313,13 +317,13 @@ def planted_sentences(table: pd.DataFrame) -> list[str]:
             " injector's was off by 8.6 % on average (natural anomalies, Table 7)."
         ),
         (
-            f"In {holds} of {len(table)} cases the 95 % interval of replayed / disturbed holds 1;"
-            f" the intervals of the disturbed means reach ± {widths.max():.1%} (at most ±"
+            f"In {holds} of {len(table)} cases the 95 % interval of replayed / disturbed contains"
+            f" 1; the intervals of the disturbed means reach ± {widths.max():.1%} (at most ±"
             f" {NARROW:.1%} in {int((widths <= NARROW).sum())} of {len(table)})."
         ),
         (
-            "The distribution of replayed run times is no farther from that of the disturbed ones"
-            " than chance brings with it in"
+            "The distribution of replayed run times is as near to that of the disturbed ones"
+            " as chance allows in"
             f" {int((table['wasserstein_share'] <= table['wasserstein_chance']).sum())} of"
             f" {len(table)} cases (Wasserstein distance, on average"
             f" {table['wasserstein_share'].mean():.1%} of the run time; of the undisturbed program"

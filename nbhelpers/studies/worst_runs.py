@@ -9,6 +9,7 @@ program.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,9 +32,16 @@ _REPEATS = 4000
 class WorstCase:
     """One slow run and what is to be replayed of it.
 
-    `kernel`: the config of its kernel events; `both`: with what the hypervisor took, too; each None
-    where nothing is left to replay, and `both` None where the hypervisor took nothing beyond the
-    average.
+    Parameters
+    ----------
+    case
+        From 1, the slowest run first.
+    run, seconds
+        Of that run.
+    kernel
+        The config of its kernel events; None where nothing is left to replay.
+    both
+        With the time that the hypervisor took; None where it took nothing beyond the average.
     """
 
     case: int
@@ -68,12 +76,12 @@ def worst_cases(
     Raises
     ------
     InputError
-        Fewer runs than are asked for.
+        There are not more runs than `count`.
     """
     if not 1 <= count < len(runs):
         raise InputError(
             f"{count} worst runs of {len(runs)}",
-            why="a run is slow only beside others",
+            why="a run is slow only in comparison with others",
             fix="choose fewer, or trace more runs",
         )
     everything = with_stolen_time(events, stolen)
@@ -81,28 +89,30 @@ def worst_cases(
     slowest = worst_first(runs).head(count)
     return [
         _case(case, row, runs, (events, everything), averages, merge, len(stolen) > 0)
-        for case, row in enumerate(slowest.itertuples(), start=1)
+        for case, row in enumerate(slowest.to_dict("records"), start=1)
     ]
 
 
 def _case(
     case: int,
-    row: tuple,
+    row: dict[str, Any],
     runs: pd.DataFrame,
     tables: tuple,
     averages: tuple,
     merge: str,
-    told: bool,
+    is_known: bool,
 ) -> WorstCase:
-    """`told`: the hypervisor's part is known; a loop's detours are of kind hardware too, and
-    nobody's in particular.
+    """`is_known`: of the hypervisor's part; a loop's detours are of kind hardware too, and nobody
+    knows whose they are.
     """
     kernel, both = (
-        _config(events, average, runs, int(row.run), merge)
+        _config(events, average, runs, int(row["run"]), merge)
         for events, average in zip(tables, averages)
     )
-    has_more = told and both is not None and (both.events()["kind"] == "hardware").any()
-    return WorstCase(case, int(row.run), float(row.seconds), kernel, both if has_more else None)
+    has_more = is_known and both is not None and (both.events()["kind"] == "hardware").any()
+    return WorstCase(
+        case, int(row["run"]), float(row["seconds"]), kernel, both if has_more else None
+    )
 
 
 def _config(
@@ -154,7 +164,7 @@ def worst_campaign(
     for case in cases:
         for name, config in ((KERNEL, case.kernel), (BOTH, case.both)):
             if config is not None:
-                injector = [] if recorded_only else [Injector(config, **options)]
+                injector = () if recorded_only else (Injector(config, **options),)
                 cells.append(
                     Cell(f"{name} {case.case}", workload, noise=config.digest, attachments=injector)
                 )
@@ -262,7 +272,7 @@ def worst_sentences(table: pd.DataFrame, tracer: str = "") -> list[str]:
             f" explained {parts}."
         ),
         (
-            f"In {holds} of {len(table)} cases the 95 % interval of replayed / anomaly holds 1."
+            f"In {holds} of {len(table)} cases the 95 % interval of replayed / anomaly contains 1."
             " Each anomaly is a single run: the undisturbed program's own spread is in it, and no"
             " replay of events can bring that back."
         ),

@@ -1,4 +1,6 @@
-"""Tables of a study: the published values stand beside ours, and ours have a count and an interval."""
+"""Tables of a study: the published values stand beside ours, and ours have a count and an
+interval.
+"""
 
 import json
 

@@ -1,13 +1,11 @@
-"""The study of Cui et al. 2023: how much the OpenMP runtime's own operations vary, within a run and
-from run to run.
-
-Owns its campaign (schedbench, syncbench and BabelStream × compilers × configurations) and its
-tables; the outer repetitions are kept one by one.
+"""The campaign of Cui et al. 2023: schedbench, syncbench and BabelStream × compilers ×
+configurations, every outer repetition recorded.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ...measurement import Campaign, Cell, FrequencyLogger, PlacementCheck, calibrate, metrics
 from ...workloads import Configuration, Workload, delay_steps
@@ -36,15 +34,25 @@ def runtime_design(
 
     The delays and the outer repetitions are the paper's; the iterations a thread (8192 there, 12 s
     a run) and the executions of each construct are chosen so that a run takes about
-    `target_seconds`, and kept.
+    `target_seconds`, and cached.
 
     Parameters
     ----------
-    folder, names, target_seconds, measure, errors : see `cached_design`. compilers : gcc, clang. elements : of BabelStream's arrays (2**25 there).
+    folder, names, target_seconds, recorded_only
+        As of `cached_design`.
+    compilers
+        Of gcc and clang.
+    elements
+        Of BabelStream's arrays (2**25 there).
     chunks
         Sizes of the schedules' chunks; 1 is always there (Persson et al. 2025, figure 1).
     constructs
         Of syncbench; reduction is always there.
+
+    Raises
+    ------
+    InputError
+        As of `cached_design`.
     """
     folder = Path(folder)
     design = cached_design(
@@ -56,82 +64,91 @@ def runtime_design(
         families=FAMILIES,
         recorded_only=recorded_only,
     )
-    wanted, made = None if recorded_only else target_seconds, {}
+    workloads: dict[tuple[str, str], Workload] = {}
     for compiler in design.models:
-        common = {"target_seconds": wanted, "recorded_only": recorded_only, "compiler": compiler}
-        made |= {
-            (name, compiler): workload
-            for name, workload in _schedules(folder, (1, *chunks), common).items()
-        }
-        made |= {
-            (name, compiler): workload
-            for name, workload in _constructs(folder, ("reduction", *constructs), common).items()
-        }
-        made["stream", compiler] = calibrate(
-            "stream",
-            file=folder / "stream.json",
-            elements=elements,
-            **common | {"target_seconds": wanted and STREAM_TIMES * wanted},
+        size = _Size(folder, compiler, None if recorded_only else target_seconds)
+        delays = _delays(folder)
+        for chunk in dict.fromkeys((1, *chunks)):
+            for schedule in SCHEDULES:
+                workload = size.schedule(schedule, chunk, delays["schedbench"])
+                workloads[f"{schedule}_{chunk}", compiler] = workload
+        for name in dict.fromkeys(("reduction", *constructs)):
+            workloads[name, compiler] = size.construct(name, delays["syncbench"])
+        workloads["stream", compiler] = size.stream(elements)
+    return replace(design, workloads=workloads)
+
+
+def _delays(folder: Path) -> dict[str, int]:
+    """Steps of the delay loop that take as long as the paper's delays."""
+    lengths_us = {"schedbench": SCHED_DELAY_US, "syncbench": SYNC_DELAY_US}
+    file = folder / "delay.json"
+    return {suite: delay_steps(length_us, file) for suite, length_us in lengths_us.items()}
+
+
+@dataclass(frozen=True)
+class _Size:
+    """The benchmarks of a compiler, of the size that takes `target_seconds`; None: as recorded."""
+
+    folder: Path
+    compiler: str
+    target_seconds: float | None
+
+    def schedule(self, schedule: str, chunk: int, delay: int) -> Workload:
+        """All of one size, or their times could not be compared."""
+        options = {"schedule": schedule, "chunk": chunk, "delay": delay, "outer": OUTER}
+        return self._calibrate("schedbench", "schedbench.json", **options)
+
+    def construct(self, name: str, delay: int) -> Workload:
+        """Each of its own size: a repetition of each takes as long, as EPCC's test time has it."""
+        file = "syncbench.json" if name == "reduction" else f"syncbench-{name}.json"
+        return self._calibrate("syncbench", file, construct=name, delay=delay, outer=OUTER)
+
+    def stream(self, elements: int) -> Workload:
+        return self._calibrate("stream", "stream.json", STREAM_TIMES, elements=elements)
+
+    def _calibrate(self, program: str, file: str, times: float = 1, **options: Any) -> Workload:
+        return calibrate(
+            program,
+            target_seconds=self.target_seconds and times * self.target_seconds,
+            file=self.folder / file,
+            recorded_only=self.target_seconds is None,
+            compiler=self.compiler,
+            **options,
         )
-    return replace(design, workloads=made)
-
-
-def _schedules(folder: Path, chunks: Sequence[int], common: dict) -> dict[str, Workload]:
-    """All of one size, or their times could not be compared."""
-    delay = delay_steps(SCHED_DELAY_US, folder / "delay.json")
-    return {
-        f"{schedule}_{chunk}": calibrate(
-            "schedbench",
-            file=folder / "schedbench.json",
-            schedule=schedule,
-            chunk=chunk,
-            delay=delay,
-            outer=OUTER,
-            **common,
-        )
-        for chunk in dict.fromkeys(chunks)
-        for schedule in SCHEDULES
-    }
-
-
-def _constructs(folder: Path, names: Sequence[str], common: dict) -> dict[str, Workload]:
-    """Each of its own size: a repetition of each takes as long, as EPCC's test time has it."""
-    delay = delay_steps(SYNC_DELAY_US, folder / "delay.json")
-    files = {
-        name: folder / ("syncbench.json" if name == "reduction" else f"syncbench-{name}.json")
-        for name in names
-    }
-    return {
-        name: calibrate("syncbench", file=path, construct=name, delay=delay, outer=OUTER, **common)
-        for name, path in files.items()
-    }
 
 
 def runtime_campaign(
     folder: str | Path, design: Design, runs: int, seed: int = 0, recorded_only: bool = False
 ) -> Campaign:
-    """The benchmarks by each compiler in the configurations that a figure needs them in (`runs_in`),
-    in random order.
+    """The benchmarks by each compiler, in random order, where a figure needs them (`runs_in`).
+
+    Parameters
+    ----------
+    folder
+        Of the campaign's data.
+    design
+        Of `runtime_design`.
+    runs, seed, recorded_only
+        As of `Campaign`.
     """
     cells = [
         Cell(" ".join(key), workload)
         for key, workload in design.placed().items()
         if runs_in(key[0], design.configuration(key[2]))
     ]
+    attachments = () if recorded_only else (PlacementCheck(), FrequencyLogger(), *metrics("kernel"))
     return Campaign(
         folder,
         cells,
         runs=runs,
         seed=seed,
         recorded_only=recorded_only,
-        attachments=()
-        if recorded_only
-        else (PlacementCheck(), FrequencyLogger(), *metrics("kernel")),
+        attachments=attachments,
     )
 
 
 def benchmark_names(chunks: Sequence[int], constructs: Sequence[str]) -> list[str]:
-    """Names of the benchmarks of one compiler: schedules with their chunks, constructs, and stream."""
+    """Names of one compiler's benchmarks: schedules with their chunks, constructs, and stream."""
     schedules = [
         f"{schedule}_{chunk}" for chunk in dict.fromkeys((1, *chunks)) for schedule in SCHEDULES
     ]

@@ -85,7 +85,9 @@ def _differences(logs: pd.Series, first: str, second: str) -> np.ndarray:
 
 
 def _unmeasured(design: Design, *names: str) -> str:
-    """Why a comparison cannot be made: the machine lacks a configuration, or it was not measured."""
+    """Why a comparison cannot be made: the machine lacks a configuration, or it was not
+    measured.
+    """
     listed = {configuration.name: configuration.missing for configuration in design.listed}
     for name in names:
         if name not in listed:

@@ -15,9 +15,10 @@ from ...errors import InputError
 from ...files import digest
 from ...injection import Injector
 from ...machine import doctor
-from ...measurement import Campaign, Cell, PlacementCheck, finished, metrics
+from ...measurement import Attachment, Campaign, Cell, PlacementCheck, finished, metrics
 from ...noise import NoiseConfig, average_noise, delta_noise
 from ...tracing import Tracer, read_traces
+from ...workloads import Workload
 from ..design import Design
 
 TRACED, UNTRACED, UNDISTURBED = "traced", "untraced", "undisturbed"
@@ -41,9 +42,8 @@ class WorstTrace:
     run: int
     seconds: float
     configs: Mapping[str, NoiseConfig]
-    steal_ms: float = float(
-        "nan"
-    )  # of the machine's CPU time, taken by the hypervisor during that run
+    # of the machine's CPU time, taken by the hypervisor during that run
+    steal_ms: float = float("nan")
     planted: bool = False  # the run was disturbed on purpose: nbhelpers.studies.persson.fairness
 
     @property
@@ -61,11 +61,8 @@ def baseline_campaign(
     At the level without a kernel tracer nothing is traced: the runs show the baseline only.
     """
     folder, cells = Path(folder), []
-    tracer = (
-        []
-        if recorded_only or doctor().capabilities.tracer == "detours"
-        else [Tracer(folder / "traces")]
-    )
+    traceable = not recorded_only and doctor().capabilities.tracer != "detours"
+    tracer = (Tracer(folder / "traces"),) if traceable else ()
     for key, workload in design.placed().items():
         cells.append(Cell(_cell(*key, TRACED), workload, attachments=tracer))
         if key[2] == design.chosen[0]:
@@ -76,7 +73,7 @@ def baseline_campaign(
         runs=runs,
         seed=seed,
         recorded_only=recorded_only,
-        attachments=_with_every_run(recorded_only),
+        attachments=campaign_attachments(recorded_only),
     )
 
 
@@ -84,7 +81,8 @@ def _cell(program: str, model: str, config: str, noise: str, mode: str = "") -> 
     return " ".join(part for part in (program, model, config, noise, mode) if part)
 
 
-def _with_every_run(recorded_only: bool) -> tuple:
+def campaign_attachments(recorded_only: bool) -> tuple[Attachment, ...]:
+    """What accompanies every run: where its threads were, and the kernel's counters."""
     return () if recorded_only else (PlacementCheck(), *metrics("kernel"))
 
 
@@ -119,7 +117,7 @@ def worst_traces(
         So many of each of its models; then every model is replayed its own traces and the other's
         (the paper's question of fairness, sec. 5.2).
     fallback
-        a noise config to take for all programs where nothing was traced, or no trace has anything
+        A noise config to take for all programs where nothing was traced, or no trace has anything
         left to replay.
 
     Raises
@@ -136,18 +134,18 @@ def worst_traces(
         replace(worst, number=sum(other.program == worst.program for other in found[:place]) + 1)
         for place, worst in enumerate(found)
     ]
-    missing = [
-        program
-        for program in traced["program"].unique()
-        if program not in {worst.program for worst in found}
-    ]
-    if missing and fallback is None:
+    replayable = {worst.program for worst in found}
+    missing = [program for program in traced["program"].unique() if program not in replayable]
+    if not missing:
+        return found
+    if fallback is None:
         raise InputError(
             f"there is no trace to replay for {', '.join(missing)}",
             where=folder,
-            fix="trace more runs, or give a fallback config",
+            fix="trace more runs, or name a fallback config",
         )
-    return found + [_fallback(program, NoiseConfig.read(fallback)) for program in missing]
+    config = NoiseConfig.read(fallback)
+    return found + [_fallback(program, config) for program in missing]
 
 
 def _worst_of(folder: Path, own: pd.DataFrame, count: int) -> list[WorstTrace]:
@@ -222,51 +220,51 @@ def injected_campaign(
     5.2), all in random order.
 
     The configuration that a trace came from is injected under every mode: the pessimistic merge,
-    the improved one, and the improved one with interrupts kept on their CPUs (`MODES`). `worst`
+    the improved one, and the improved one with interrupts on their own CPUs (`MODES`). `worst`
     holds natural traces and planted ones alike.
     """
-    cells, placed = [], design.placed()
-    for (program, model, config), workload in placed.items():
-        cells.append(Cell(_cell(program, model, config, UNDISTURBED), workload))
-        for trace in (trace for trace in worst if trace.program == program):
-            source = (trace.model, trace.config) == (model, config)
-            cells += [
-                (trace, mode, (program, model, config), workload)
-                for mode in (MODES if source else (MODE,))
-            ]
-    injectors: dict[tuple, list] = {}
-    ready = [
-        cell if isinstance(cell, Cell) else _injected(*cell, injectors, recorded_only)
-        for cell in cells
-    ]
-    noises = [cell.noise for cell in ready]
+    injectors = _Injectors(recorded_only)
+    cells = []
+    for key, workload in design.placed().items():
+        program, model, config = key
+        cells.append(Cell(_cell(*key, UNDISTURBED), workload))
+        for trace in worst:
+            if trace.program != program:
+                continue
+            is_source = (trace.model, trace.config) == (model, config)
+            for mode in MODES if is_source else (MODE,):
+                cells.append(injectors.cell(trace, mode, key, workload))
     return Campaign(
-        Path(folder) / digest(*noises),
-        ready,
+        Path(folder) / digest(*(cell.noise for cell in cells)),
+        cells,
         runs=runs,
         seed=seed,
         recorded_only=recorded_only,
-        attachments=_with_every_run(recorded_only),
+        attachments=campaign_attachments(recorded_only),
     )
 
 
-def _injected(
-    trace: WorstTrace,
-    mode: str,
-    key: tuple[str, str, str],
-    workload,
-    injectors: dict,
-    recorded_only: bool,
-) -> Cell:
+class _Injectors:
     """One injector a trace and mode, whichever configurations it accompanies."""
-    merge, placement = MODES[mode]
-    config = trace.configs[merge]
-    known = (trace.program, trace.label, mode)
-    if known not in injectors:
-        injectors[known] = [] if recorded_only else [Injector(config, placement)]
-    return Cell(
-        _cell(*key, trace.label, mode), workload, noise=config.digest, attachments=injectors[known]
-    )
+
+    def __init__(self, recorded_only: bool):
+        self._recorded_only = recorded_only
+        self._made: dict[tuple[str, str, str], tuple[Attachment, ...]] = {}
+
+    def cell(
+        self, trace: WorstTrace, mode: str, key: tuple[str, str, str], workload: Workload
+    ) -> Cell:
+        """The cell of a workload under a trace."""
+        merge, placement = MODES[mode]
+        config, which = trace.configs[merge], (trace.program, trace.label, mode)
+        if which not in self._made:
+            self._made[which] = () if self._recorded_only else (Injector(config, placement),)
+        return Cell(
+            _cell(*key, trace.label, mode),
+            workload,
+            noise=config.digest,
+            attachments=self._made[which],
+        )
 
 
 def describe_traces(worst: list[WorstTrace]) -> pd.DataFrame:

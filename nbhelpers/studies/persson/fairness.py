@@ -1,7 +1,7 @@
 """The questions of fairness of Persson et al. 2025, section 5.2: whose trace disturbs whom, and
 what a fixed length of noise does to longer runs.
 
-Owns the traces of planted disturbances (the same hogs beside each model, so that nothing but the
+Owns the traces of planted disturbances (the same hogs for each model, so that nothing but the
 traced program differs), noise repeated for as long as a program runs, and the campaign of programs
 of two lengths. The answers are in `fairness_tables`.
 """
@@ -13,14 +13,15 @@ from pathlib import Path
 import pandas as pd
 
 from ...files import digest
-from ...injection import Hog, Injector, random_schedule
-from ...machine import doctor
-from ...measurement import Campaign, Cell, PlacementCheck, calibrate, finished, metrics
+from ...injection import Injector, random_schedule
+from ...injection.hog import Schedule
+from ...measurement import Campaign, Cell, calibrate, finished
 from ...noise import NoiseConfig
 from ...tracing import Tracer
 from ...workloads import Workload, size_model
 from ..design import Design
-from .campaigns import TRACED, UNDISTURBED, WorstTrace, trace_configs
+from ..planted_anomalies import real_time_hog
+from .campaigns import TRACED, UNDISTURBED, WorstTrace, campaign_attachments, trace_configs
 
 PLANTED_SHARE = 0.25  # of each disturbed CPU's time in a run of the target length
 MOST_CPUS = 4
@@ -39,19 +40,22 @@ def planted_traces(
     seed: int = 0,
     recorded_only: bool = False,
 ) -> list[WorstTrace]:
-    """One traced run of each program and model beside real-time hogs that follow one schedule a
-    program, whatever the model.
+    """One traced run of each program and model, disturbed by real-time hogs that follow one
+    schedule a program, whatever the model.
 
     An anomaly of known size where natural ones are too weak to show anything. What is replayed is
     made of the trace alone: its noise less what the configuration has on average, as of any other
-    trace.
+    trace. The schedule lasts as long as the first model's run on average; in it each of at most
+    four CPUs is taken for a quarter of the time, in blocks of 1 to 20 ms.
 
     Parameters
     ----------
     folder
         Of this campaign.
+    design
+        Of the study; the runs are in its first configuration.
     baseline
-        Runs of `baseline_campaign`, labelled.
+        Runs of `baseline_campaign`, through `label_runs`.
     traces
         Its folder of traces.
     programs
@@ -62,110 +66,100 @@ def planted_traces(
     Returns
     -------
     A trace a program and model, in the first configuration; none where nothing was traced.
-
-    Notes
-    -----
-    The schedule lasts as long as the first model's run on average; in it each of at most four CPUs
-    is taken for a quarter of the time, in blocks of 1 to 20 ms.
     """
-    if "trace_events" not in baseline or not set(programs) & {
-        program for program, _ in design.workloads
-    }:
+    keys = [key for key in design.workloads if key[0] in programs]
+    if "trace_events" not in baseline or not keys:
         return []
-    place = design.configuration(design.chosen[0])
-    wanted = {
-        key: place.of(workload) for key, workload in design.workloads.items() if key[0] in programs
-    }
-    schedules: dict[str, dict] = {}
-    for key in wanted:
-        schedules.setdefault(
-            key[0],
-            _schedule(
-                float(_own(baseline, key, design.chosen[0])["seconds"].mean()),
-                place.cpus,
-                seed + len(schedules),
-            ),
-        )
-    tracer = [] if recorded_only else [Tracer(Path(folder) / "traces")]
-    cells = [
-        Cell(
-            " ".join(key),
-            workload,
-            noise=digest(str(schedules[key[0]])),
-            attachments=() if recorded_only else (_hog(schedules[key[0]]), *tracer),
-        )
-        for key, workload in wanted.items()
-    ]
-    runs = finished(
-        Campaign(
-            folder,
-            cells,
-            runs=1,
-            seed=seed,
-            recorded_only=recorded_only,
-            attachments=_with_every_run(recorded_only),
-        ).run()
-    ).set_index("cell", drop=False)
+    config, folder = design.chosen[0], Path(folder)
+    cells = {key: _traced_runs(baseline, key, config) for key in keys}
+    schedules = _schedules(cells, design.configuration(config).cpus, seed)
+    campaign = _planted_campaign(folder, design, schedules, keys, seed, recorded_only)
+    runs = finished(campaign.run()).set_index("cell", drop=False)
     found = [
-        _trace(
-            Path(folder) / "traces",
-            runs.loc[[" ".join(key)]],
-            key,
-            baseline,
-            Path(traces),
-            design.chosen[0],
+        _planted_trace(
+            folder / "traces", runs.loc[[" ".join(key)]], (*key, config), cells[key], Path(traces)
         )
-        for key in wanted
+        for key in keys
     ]
     return [trace for trace in found if trace.configs]
 
 
-def _schedule(seconds: float, cpus: Sequence[int], seed: int) -> dict[int, list[tuple[int, int]]]:
-    chosen = sorted(cpus)[:MOST_CPUS]
-    return random_schedule(
-        seconds, PLANTED_SHARE * len(chosen), chosen, seed, SHORTEST_MS, LONGEST_MS
-    )
+def _schedules(
+    cells: Mapping[tuple[str, str], pd.DataFrame], cpus: Sequence[int], seed: int
+) -> dict[str, Schedule]:
+    """One a program, as long as the first of its models takes on average."""
+    schedules: dict[str, Schedule] = {}
+    for (program, _), runs in cells.items():
+        if program not in schedules:
+            seconds = float(runs["seconds"].mean())
+            schedules[program] = _schedule(seconds, cpus, seed + len(schedules))
+    return schedules
 
 
-def _hog(schedule: Mapping) -> Hog:
-    return Hog(schedule) if doctor().capabilities.fifo else Hog(schedule, priority=0)
-
-
-def _trace(
+def _planted_campaign(
     folder: Path,
-    run: pd.DataFrame,
-    key: tuple[str, str],
-    baseline: pd.DataFrame,
-    traces: Path,
-    config: str,
+    design: Design,
+    schedules: Mapping[str, Schedule],
+    keys: Sequence[tuple[str, str]],
+    seed: int,
+    recorded_only: bool,
+) -> Campaign:
+    place = design.configuration(design.chosen[0])
+    tracer = () if recorded_only else (Tracer(folder / "traces"),)
+    cells = [
+        Cell(
+            " ".join(key),
+            place.of(design.workloads[key]),
+            noise=digest(str(schedules[key[0]])),
+            attachments=() if recorded_only else (real_time_hog(schedules[key[0]]), *tracer),
+        )
+        for key in keys
+    ]
+    return Campaign(
+        folder,
+        cells,
+        runs=1,
+        seed=seed,
+        recorded_only=recorded_only,
+        attachments=campaign_attachments(recorded_only),
+    )
+
+
+def _schedule(seconds: float, cpus: Sequence[int], seed: int) -> Schedule:
+    chosen = sorted(cpus)[:MOST_CPUS]
+    share = PLANTED_SHARE * len(chosen)
+    return random_schedule(seconds, share, chosen, seed, SHORTEST_MS, LONGEST_MS)
+
+
+def _planted_trace(
+    folder: Path, run: pd.DataFrame, key: tuple[str, str, str], cell: pd.DataFrame, traces: Path
 ) -> WorstTrace:
-    configs = trace_configs(
-        folder, run, int(run["run"].iloc[0]), _own(baseline, key, config), traces
-    )
-    steal = run["steal_s"].iloc[0] if "steal_s" in run else float("nan")
+    """Of the only run of a cell of the planted campaign.
+
+    Parameters
+    ----------
+    folder, run
+        Of the disturbed run's trace, and its row.
+    key
+        Program, model, configuration.
+    cell, traces
+        Undisturbed runs of that configuration, and the folder of their traces.
+    """
+    row = run.iloc[0]
+    steal_ms = 1e3 * row["steal_s"] if "steal_s" in run else float("nan")
+    configs = trace_configs(folder, run, int(row["run"]), cell, traces)
     return WorstTrace(
-        *key,
-        config,
-        1,
-        int(run["run"].iloc[0]),
-        float(run["seconds"].iloc[0]),
-        configs,
-        1e3 * steal,
-        planted=True,
+        *key, 1, int(row["run"]), float(row["seconds"]), configs, steal_ms, planted=True
     )
 
 
-def _own(baseline: pd.DataFrame, key: tuple[str, str], config: str) -> pd.DataFrame:
+def _traced_runs(baseline: pd.DataFrame, key: tuple[str, str], config: str) -> pd.DataFrame:
     return baseline[
         (baseline["program"] == key[0])
         & (baseline["model"] == key[1])
         & (baseline["config"] == config)
         & (baseline["trace"] == TRACED)
     ]
-
-
-def _with_every_run(recorded_only: bool) -> tuple:
-    return () if recorded_only else (PlacementCheck(), *metrics("kernel"))
 
 
 def repeat_config(config: NoiseConfig, times: int) -> NoiseConfig:
@@ -178,9 +172,10 @@ def repeat_config(config: NoiseConfig, times: int) -> NoiseConfig:
         events.assign(start_ns=events["start_ns"] + number * config.window_ns)
         for number in range(times)
     ]
-    story = {**config.provenance, "repeated": times}
     return NoiseConfig.from_events(
-        pd.concat(parts, ignore_index=True), window_ns=times * config.window_ns, provenance=story
+        pd.concat(parts, ignore_index=True),
+        window_ns=times * config.window_ns,
+        provenance={**config.provenance, "repeated": times},
     )
 
 
@@ -225,43 +220,61 @@ def length_campaign(
 
     Parameters
     ----------
+    folder
+        Of the campaign's data.
     sizes
-        The folder that keeps the programs' sizes.
+        The folder of the programs' cached sizes.
+    design
+        Of the study.
     planted
         Of `planted_traces`; None is returned if there are none, or no runs.
+    runs, seed, recorded_only
+        Of the campaign.
     """
-    noises = {}
+    configs: dict[str, dict[str, NoiseConfig]] = {}
     for trace in planted:
         config = trace.configs["improved"]
-        noises.setdefault(trace.program, {FIXED: config, SCALED: repeat_config(config, REPEATS)})
-    if not noises or not runs:
+        repeated = repeat_config(config, REPEATS)
+        configs.setdefault(trace.program, {FIXED: config, SCALED: repeated})
+    if not configs or not runs:
         return None
-    injectors = {
-        (program, name): [] if recorded_only else [Injector(config)]
-        for program, own in noises.items()
-        for name, config in own.items()
-    }
-    cells = []
-    for length, factor in LENGTHS.items():
-        for key, workload in longer_programs(sizes, design, tuple(noises), factor).items():
-            cells.append(Cell(f"{' '.join(key)} {length} {UNDISTURBED}", workload))
-            cells += [
-                Cell(
-                    f"{' '.join(key)} {length} {name}",
-                    workload,
-                    noise=config.digest,
-                    attachments=injectors[key[0], name],
-                )
-                for name, config in noises[key[0]].items()
-            ]
+    cells = _length_cells(sizes, design, configs, recorded_only)
     return Campaign(
         Path(folder) / digest(*(cell.noise for cell in cells)),
         cells,
         runs=runs,
         seed=seed,
         recorded_only=recorded_only,
-        attachments=_with_every_run(recorded_only),
+        attachments=campaign_attachments(recorded_only),
     )
+
+
+def _length_cells(
+    sizes: str | Path,
+    design: Design,
+    configs: Mapping[str, Mapping[str, NoiseConfig]],
+    recorded_only: bool,
+) -> list[Cell]:
+    injectors = {
+        (program, name): () if recorded_only else (Injector(config),)
+        for program, noises in configs.items()
+        for name, config in noises.items()
+    }
+    cells = []
+    for length, factor in LENGTHS.items():
+        for key, workload in longer_programs(sizes, design, tuple(configs), factor).items():
+            prefix = f"{' '.join(key)} {length}"
+            cells.append(Cell(f"{prefix} {UNDISTURBED}", workload))
+            cells += [
+                Cell(
+                    f"{prefix} {name}",
+                    workload,
+                    noise=config.digest,
+                    attachments=injectors[key[0], name],
+                )
+                for name, config in configs[key[0]].items()
+            ]
+    return cells
 
 
 def label_length_runs(runs: pd.DataFrame) -> pd.DataFrame:

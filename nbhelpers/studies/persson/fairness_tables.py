@@ -1,7 +1,7 @@
 """Answers to the questions of fairness: contrasts of slowdowns over pairs of runs of the same
-round, each with its interval and what steal changes.
+round, each with its interval and its value at equal stolen time.
 
-Pure: labelled runs in, tables and sentences out. "Cannot be seen here" is an answer.
+Pure: runs of `label_runs` in, tables and sentences out. "Cannot be seen here" is an answer.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,10 +12,12 @@ import pandas as pd
 from ...empty import because
 from ...measurement import region_seconds
 from ..design import BENCHMARKS, PRINTED_MODELS
-from ..findings import FEWEST, MARGIN, at_equal_steal
+from ..findings import EFFECT_COLUMNS, FEWEST, MARGIN, mean_effect
 from .campaigns import MODE, UNDISTURBED, WorstTrace
 from .fairness import FIXED, SCALED
 
+Weights = Mapping[tuple[str, ...], float]  # (…, noise_kind) -> weight of its slowdown
+Costs = tuple[pd.DataFrame, pd.DataFrame]  # logs, and differences in stolen time
 DIFFERENT, SAME, UNSEEN = "differs", "same to within 5 %", "cannot be seen here"
 _COLUMNS = [
     "question",
@@ -46,7 +48,7 @@ def crossing_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.Data
     Parameters
     ----------
     runs
-        Of `injected_campaign`, labelled.
+        Of `injected_campaign`, through `label_runs`.
     worst
         The traces; the planted ones if there are any, for they differ in nothing but the traced
         program.
@@ -88,7 +90,7 @@ def length_table(runs: pd.DataFrame | None) -> pd.DataFrame:
     Parameters
     ----------
     runs
-        Of `length_campaign`, `label_length_runs`; None: there were none.
+        Of `length_campaign`, through `label_length_runs`; None: there were none.
     """
     costs = None if runs is None else _costs(runs, ["program", "round"], ["model", "length"])
     models = (
@@ -116,13 +118,17 @@ def length_table(runs: pd.DataFrame | None) -> pd.DataFrame:
     return _table("fixed length of noise", costs, rows)
 
 
-def _less(kinds: Mapping[str, Mapping]) -> dict:
+def _less(kinds: Mapping[str, Weights]) -> Weights:
     return {**kinds[FIXED], **{key: -weight for key, weight in kinds[SCALED].items()}}
 
 
 def length_cells(runs: pd.DataFrame | None) -> pd.DataFrame:
-    """What each cell of `length_campaign` took: `benchmark`, `model`, `length`, `noise`, `seconds`,
-    `sd_ms`, `noise_percent` (injected CPU time of the run's length), `steal_ms`, `runs`.
+    """What each cell of `length_campaign` took.
+
+    Returns
+    -------
+    `benchmark`, `model`, `length`, `noise`, `seconds`, `sd_ms`, `noise_percent` (injected CPU time
+    of the run's length), `steal_ms`, `runs`.
     """
     names = [
         "benchmark",
@@ -137,12 +143,8 @@ def length_cells(runs: pd.DataFrame | None) -> pd.DataFrame:
     ]
     if runs is None:
         return because(pd.DataFrame(columns=names), NO_LENGTHS)
-    shares = (
-        100
-        * runs.get("injected_ns", pd.Series(0.0, runs.index)).fillna(0)
-        / 1e9
-        / region_seconds(runs)
-    )
+    injected_s = runs.get("injected_ns", pd.Series(0.0, runs.index)).fillna(0) / 1e9
+    shares = 100 * injected_s / region_seconds(runs)
     steal = runs.get("steal_s", pd.Series(np.nan, runs.index))
     grouped = runs.assign(share=shares, steal=steal).groupby(
         ["program", "model", "length", "noise_kind"], sort=True
@@ -164,39 +166,33 @@ def length_cells(runs: pd.DataFrame | None) -> pd.DataFrame:
     return table[names]
 
 
-def _costs(
-    runs: pd.DataFrame, pair: list[str], within: list[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Log slowdown over the undisturbed run of the same round, and the difference in steal: a row a
-    pair, a column a (…, noise_kind).
+def _costs(runs: pd.DataFrame, pair: list[str], within: list[str]) -> Costs:
+    """Log slowdown over the undisturbed run of the same round, and the difference in stolen time: a
+    row a pair, a column a (…, noise_kind).
     """
-    data = runs.assign(
-        log=np.log(runs["seconds"]), steal=runs["steal_s"] if "steal_s" in runs else 0.0
-    )
-    wide = data.pivot_table(
+    data = runs.assign(log=np.log(runs["seconds"]), steal=runs.get("steal_s", 0.0))
+    table = data.pivot_table(
         index=pair,
         columns=[*within, "noise_kind"],
         values=["log", "steal"],
         aggfunc="mean",
         observed=True,
     )
-    return tuple(_less_calm(wide[name]) for name in ("log", "steal"))
+    return _less_undisturbed(table["log"]), _less_undisturbed(table["steal"])
 
 
-def _less_calm(wide: pd.DataFrame) -> pd.DataFrame:
-    calm = {name[:-1]: wide[name] for name in wide if name[-1] == UNDISTURBED}
+def _less_undisturbed(table: pd.DataFrame) -> pd.DataFrame:
+    undisturbed = {name[:-1]: table[name] for name in table if name[-1] == UNDISTURBED}
     return pd.DataFrame(
         {
-            name: wide[name] - calm[name[:-1]]
-            for name in wide
-            if name[-1] != UNDISTURBED and name[:-1] in calm
+            name: table[name] - undisturbed[name[:-1]]
+            for name in table
+            if name[-1] != UNDISTURBED and name[:-1] in undisturbed
         }
     )
 
 
-def _table(
-    question: str, costs: tuple[pd.DataFrame, pd.DataFrame] | None, rows: Mapping[str, Mapping]
-) -> pd.DataFrame:
+def _table(question: str, costs: Costs | None, rows: Mapping[str, Weights]) -> pd.DataFrame:
     listed = [
         {"question": question, "comparison": name, **_contrast(costs, weights)}
         for name, weights in rows.items()
@@ -204,38 +200,25 @@ def _table(
     return pd.DataFrame(listed, columns=_COLUMNS)
 
 
-def _contrast(costs: tuple[pd.DataFrame, pd.DataFrame] | None, weights: Mapping) -> dict:
-    nothing = {
+def _contrast(costs: Costs | None, weights: Weights) -> dict[str, object]:
+    """The weighted sum of some slowdowns' logs, of each pair, and its mean."""
+    row: dict[str, object] = {
         "answer": UNSEEN,
-        "effect_percent": np.nan,
-        "low_percent": np.nan,
-        "high_percent": np.nan,
-        "adjusted_percent": np.nan,
+        **dict.fromkeys(EFFECT_COLUMNS, np.nan),
         "pairs": 0,
     }
     if costs is None or not weights or not set(weights) <= set(costs[0].columns):
-        return nothing
-    effects, steal = (
-        sum(weight * table[name] for name, weight in weights.items()) for table in costs
-    )
-    kept = effects.notna()
-    effects, steal = effects[kept].to_numpy(), steal[kept].fillna(0).to_numpy()
+        return row
+    logs, steal = costs
+    effects = sum(weight * logs[name] for name, weight in weights.items())
+    differences = sum(weight * steal[name] for name, weight in weights.items()).fillna(0)
+    paired = effects.notna()
+    effects, differences = effects[paired].to_numpy(), differences[paired].to_numpy()
+    row["pairs"] = len(effects)
     if len(effects) < FEWEST or not np.ptp(effects) > 0:
-        return nothing | {"pairs": len(effects)}
-    from statsmodels.stats.weightstats import DescrStatsW
-
-    sample = DescrStatsW(effects)
-    low, high = sample.tconfint_mean()
-    percent = {
-        name: 100 * np.expm1(value)
-        for name, value in (
-            ("effect_percent", sample.mean),
-            ("low_percent", low),
-            ("high_percent", high),
-            ("adjusted_percent", at_equal_steal(effects, steal)),
-        )
-    }
-    return {"answer": answer(low, high), "pairs": len(effects)} | percent
+        return row
+    effect, _ = mean_effect(effects, differences)
+    return row | {"answer": answer(effect.low, effect.high)} | effect.percent()
 
 
 def answer(low: float, high: float) -> str:
@@ -248,34 +231,41 @@ def answer(low: float, high: float) -> str:
 
 
 def fairness_sentences(crossing: pd.DataFrame, lengths: pd.DataFrame) -> list[str]:
-    """An answer to each of the two questions, in a sentence."""
-    bias, fixed, scaled, added, gap = (
-        _row(crossing, BIAS),
-        *(_row(lengths, name) for name in (LONGER_FIXED, LONGER_SCALED, ADDED, GAP_ADDED)),
-    )
-    told = {SAME: "**yes**, to within 5 %", DIFFERENT: "**no**", UNSEEN: "**cannot be seen here**"}[
-        bias["answer"]
-    ]
-    why = (
-        UNSEEN
-        if added["answer"] == UNSEEN
-        else "yes"
-        if added["answer"] == DIFFERENT and added["effect_percent"] < 0
-        else "no"
-    )
+    """An answer to each of the two questions, in a sentence.
+
+    Parameters
+    ----------
+    crossing
+        Of `crossing_table`.
+    lengths
+        Of `length_table`.
+    """
+    bias, added = _row(crossing, BIAS), _row(lengths, ADDED)
+    fixed, scaled, gap = (_row(lengths, name) for name in (LONGER_FIXED, LONGER_SCALED, GAP_ADDED))
+    alike = {
+        SAME: "**yes**, to within 5 %",
+        DIFFERENT: "**no**",
+        UNSEEN: "**cannot be seen here**",
+    }[bias["answer"]]
     return [
         (
-            f"Do traces of SYCL treat SYCL as those of OpenMP treat OpenMP? {told}: under its own"
+            f"Do traces of SYCL treat SYCL as those of OpenMP treat OpenMP? {alike}: under its own"
             " model's trace a program's slowdown factor differs from that under the other's by"
             f" {_effect(bias)}."
         ),
         (
             "Does a longer run look more resilient because the noise has a fixed length?"
-            f" **{why}**: twice as long, its slowdown factor changes by {_effect(fixed)}; under"
-            f" noise as long as the run by {_effect(scaled)}. Of SYCL's slowdown against OpenMP's"
-            f" the fixed length makes {_effect(gap)}."
+            f" **{_more_resilient(added)}**: twice as long, its slowdown factor changes by"
+            f" {_effect(fixed)}; under noise as long as the run by {_effect(scaled)}. Of SYCL's"
+            f" slowdown against OpenMP's the fixed length makes {_effect(gap)}."
         ),
     ]
+
+
+def _more_resilient(added: pd.Series) -> str:
+    if added["answer"] == UNSEEN:
+        return UNSEEN
+    return "yes" if added["answer"] == DIFFERENT and added["effect_percent"] < 0 else "no"
 
 
 def _row(table: pd.DataFrame, comparison: str) -> pd.Series:

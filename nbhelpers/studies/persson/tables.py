@@ -1,5 +1,5 @@
-"""The tables of Persson et al. 2025 with our runs: pure functions of the labelled runs, each row
-with its interval and count.
+"""The tables of Persson et al. 2025 with our runs: pure functions of the runs of `label_runs`, each
+row with its interval and count.
 
 Column names and row labels are those of data/published, so that `save_table(…, published=…)` sets
 the printed value beside ours.
@@ -156,7 +156,7 @@ def slowdown_table(runs: pd.DataFrame, program: str | None = None) -> pd.DataFra
     Parameters
     ----------
     runs
-        Of `injected_campaign`, labelled.
+        Of `injected_campaign`, through `label_runs`.
     program
         Nbody (table 3), stream (4) or minife (5); None: all.
 
@@ -324,7 +324,7 @@ def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFr
     Parameters
     ----------
     runs
-        Of `injected_campaign`, labelled.
+        Of `injected_campaign`, through `label_runs`.
     worst
         The traces; those that come from no configuration of the study are left out.
 

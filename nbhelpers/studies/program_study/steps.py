@@ -1,7 +1,8 @@
-"""The steps of a study of one program: measure and trace, replay the slowest run, look for the cause.
+"""The steps of a study of one program: measure and trace, replay the slowest run, look for the
+cause.
 
-Owns the order of the campaigns and their folders. Every step keeps its data in the study's folder, so
-that the same call goes on where it stopped.
+Owns the order of the campaigns and their folders. Every step keeps its data in the study's folder,
+so that the same call goes on where it stopped.
 """
 
 import shlex

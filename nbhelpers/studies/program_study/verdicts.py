@@ -57,8 +57,13 @@ class Verdict:
     unit: str = ""
     n: int = 0
 
+    @property
+    def reply(self) -> str:
+        """Answer and sentence in one."""
+        return f"{self.answer}: {self.sentence}" if self.answer else self.sentence
+
     def __str__(self) -> str:
-        return f"{self.question}\n  {self.answer + ': ' if self.answer else ''}{self.sentence}"
+        return f"{self.question}\n  {self.reply}"
 
 
 class Verdicts(list[Verdict]):
@@ -66,8 +71,7 @@ class Verdicts(list[Verdict]):
 
     def _repr_html_(self) -> str:
         return "".join(
-            f"<p><strong>{escape(verdict.question)}</strong> "
-            f"{escape(verdict.answer + ': ' if verdict.answer else '')}{escape(verdict.sentence)}</p>"
+            f"<p><strong>{escape(verdict.question)}</strong> {escape(verdict.reply)}</p>"
             for verdict in self
         )
 

@@ -15,12 +15,13 @@ from ...simulation.loggops import LogGOPS
 from ...simulation.noise import Detours, Noise
 from ...simulation.result import Result
 from ...simulation.schedule import Schedule
-from .collectives import Traces, overhead, slowdown
+from .collectives import DEFAULT_NETWORK, Traces, overhead, slowdown
 
 Programs = Mapping[str, Schedule] | Callable[[], Mapping[str, Schedule]]
 
 
 def _made(schedules: Programs) -> Mapping[str, Schedule]:
+    """A call that makes schedules is made only where they are needed."""
     return schedules() if callable(schedules) else schedules
 
 
@@ -60,10 +61,9 @@ def application_slowdown(
     noises: Mapping[str, Traces],
     *,
     seeds: int = 30,
-    network: LogGOPS = LogGOPS(),
+    network: LogGOPS = DEFAULT_NETWORK,
 ) -> pd.DataFrame:
-    """How much longer applications take under noise, beside what the noise alone takes from each
-    CPU.
+    """How much longer applications take under noise, and what the noise alone takes from each CPU.
 
     Parameters
     ----------
@@ -73,11 +73,11 @@ def application_slowdown(
 
     Returns
     -------
-    DataFrame : `application`, `ranks`, `noise`, `overhead_share`, `ideal_ms`, `noisy_ms` (median),
-    the slow-down's `median`, `low`, `high`, `least`, `most`, `seeds`, and
-        `propagated`, `propagated_low`, `propagated_high`: the delay over that of a lone computation
-        of the same length, overhead / (1 − overhead): below 1 noise is absorbed, 1: each rank's own
-        counts, above: also that of others.
+    `application`, `ranks`, `noise`, `overhead_share`, `ideal_ms`, `noisy_ms` (median),
+    the slow-down's `median`, `low`, `high`, `least`, `most`, `seeds`, and `propagated`,
+    `propagated_low`, `propagated_high`: the delay over that of a lone computation of the same
+    length, overhead / (1 − overhead). Below 1 noise is absorbed; at 1 each rank loses the time of
+    its own noise; above 1 also that of others.
     """
     rows = []
     for application, schedule in _made(schedules).items():
@@ -153,7 +153,7 @@ def point_to_point(
     steps: int = 100,
     compute_ns: int = 500_000,
     seeds: int = 30,
-    network: LogGOPS = LogGOPS(),
+    network: LogGOPS = DEFAULT_NETWORK,
 ) -> pd.DataFrame:
     """Does point-to-point communication absorb noise or pass it on? As `application_slowdown`, over
     `communication_kinds`.
@@ -170,14 +170,14 @@ def overlap_potential(
     schedules: Programs,
     *,
     shares: Sequence[float] = (0, 0.25, 0.5, 0.75, 1),
-    network: LogGOPS = LogGOPS(),
+    network: LogGOPS = DEFAULT_NETWORK,
 ) -> pd.DataFrame:
     """How much an application would gain if communication occupied its CPUs less: o from 0 to g and
     O from 0 to G (Hoefler et al. 2010, overlap potential).
 
     Returns
     -------
-    DataFrame : `application`, `share` (o / g and O / G), `ms`, `ratio` (to share 0: everything
+    `application`, `share` (o / g and O / G), `ms`, `ratio` (to share 0: everything
     overlaps that the program's order allows).
     """
     rows = [
@@ -204,7 +204,7 @@ def sensitivity(
     schedules: Programs,
     *,
     factors: Sequence[float] = (0.25, 0.5, 1, 2, 4),
-    network: LogGOPS = LogGOPS(),
+    network: LogGOPS = DEFAULT_NETWORK,
     parameters: Sequence[str] = ("L", "G"),
 ) -> pd.DataFrame:
     """Run time of applications with one network parameter multiplied, over that with the network as
@@ -212,7 +212,7 @@ def sensitivity(
 
     Returns
     -------
-    DataFrame : `application`, `parameter`, `factor`, `ms`, `ratio`.
+    `application`, `parameter`, `factor`, `ms`, `ratio`.
     """
     rows = []
     for name, schedule in _made(schedules).items():
@@ -269,10 +269,10 @@ def extrapolation(
     *,
     iterations: int = 3,
     seeds: int = 30,
-    network: LogGOPS = LogGOPS(),
+    network: LogGOPS = DEFAULT_NETWORK,
     **options: int,
 ) -> pd.DataFrame:
-    """Extrapolated Sweep3D beside Sweep3D made for as many ranks: how long each takes, and with
+    """Extrapolated Sweep3D and Sweep3D made for as many ranks: how long each takes, and with
     `noise` each one's slow-down.
 
     Parameters
@@ -284,7 +284,7 @@ def extrapolation(
 
     Returns
     -------
-    DataFrame : `ranks`, `times`, `made` (extrapolated, generated), `ideal_ms`, `error_share` (to
+    `ranks`, `times`, `made` (extrapolated, generated), `ideal_ms`, `error_share` (to
     the generated) and of the slow-down `median`, `low`, `high`, `seeds`.
     """
     rows = []

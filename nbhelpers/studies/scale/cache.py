@@ -1,8 +1,8 @@
-"""Tables of long simulations, kept as CSV: the recorded campaign shows them at full size on any
+"""Tables of long simulations, cached as CSV: the recorded campaign shows them at full size on any
 machine, without the minutes that they took.
 
-Owns the files, and the words that say what a table was asked for: one that was asked for something
-else is not shown.
+Owns the files, and the key that says what a table was computed from: one with another key is not
+used.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,41 +17,51 @@ from ...files import digest, write_atomically
 from ...progress import task
 from ...simulation.noise import Detours
 
-Table = Callable[..., pd.DataFrame]
+Study = Callable[..., pd.DataFrame]
 
 
 @dataclass(frozen=True)
 class Cache:
-    """The kept tables of a stage.
+    """The cached tables of a stage.
+
+    Seeds are arguments, so a table that is read and one that is computed are the same, but for a
+    trace that one machine has and another has not.
 
     Parameters
     ----------
     folder
-        Where they lie, NAME.csv each.
+        Of the tables, NAME.csv each.
     recorded_only
-        False: every table is computed and kept. True (a recorded campaign): it is read where it was
-        asked for the same, and else computed and not kept. Seeds are given, so that both are the
-        same, but for a trace that one machine has and another has not.
+        False: every table is computed and cached. True (a recorded campaign): a table of the same
+        key is read; any other is computed, and not cached.
     """
 
     folder: Path
     recorded_only: bool = False
 
-    def table(self, name: str, study: Table, *given: object, **options: object) -> pd.DataFrame:
-        """What `study(*given, **options)` gives: a table of numbers, texts and booleans, without an
-        index of its own.
+    def table(self, name: str, study: Study, *arguments: object, **options: object) -> pd.DataFrame:
+        """The table `study(*arguments, **options)`.
+
+        Parameters
+        ----------
+        name
+            Of the file.
+        study
+            Returns a table of numbers, texts and booleans, without an index of its own.
+        arguments, options
+            Of `study`.
         """
-        path, asked = Path(self.folder) / f"{name}.csv", cache_key(study, *given, **options)
+        path, key = Path(self.folder) / f"{name}.csv", cache_key(study, *arguments, **options)
         if not self.recorded_only:
             with task(f"simulating {name}"):
-                table = study(*given, **options)
-            write_atomically(path, f"# asked: {asked}\n" + table.to_csv(index=False, na_rep="nan"))
-        elif not path.exists() or _asked_for(path) != asked:
-            return study(*given, **options)
+                table = study(*arguments, **options)
+            write_atomically(path, f"# key: {key}\n" + table.to_csv(index=False, na_rep="nan"))
+        elif not path.exists() or _key_of(path) != key:
+            return study(*arguments, **options)
         return _read(path)
 
 
-def _asked_for(path: Path) -> str:
+def _key_of(path: Path) -> str:
     return path.read_text().split("\n", 1)[0].split()[-1]
 
 
@@ -60,28 +70,30 @@ def _read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, skiprows=1, engine="python", keep_default_na=False, na_values=["nan"])
 
 
-def cache_key(study: Table, *given: object, **options: object) -> str:
-    """A digest of the study and of all it was given; of noise only the name, because the last bits
-    of a synthetic trace differ between machines.
+def cache_key(study: Study, *arguments: object, **options: object) -> str:
+    """A digest of a study's name and all its arguments; of noise only the name, because the last
+    bits of a synthetic trace differ between machines.
     """
     return digest(
-        _said(study),
-        *map(_said, given),
-        *(f"{name}={_said(value)}" for name, value in sorted(options.items())),
+        _text_of(study),
+        *map(_text_of, arguments),
+        *(f"{name}={_text_of(value)}" for name, value in sorted(options.items())),
     )
 
 
-def _said(value: object) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, Detours):
         return value.name
     if isinstance(value, partial):
-        return f"{_said(value.func)}({', '.join(map(_said, value.args))} {_said(value.keywords)})"
+        arguments = ", ".join(map(_text_of, value.args))
+        return f"{_text_of(value.func)}({arguments} {_text_of(value.keywords)})"
     if isinstance(value, Path):
         return value.name
     if callable(value):
-        return value.__name__
+        return str(getattr(value, "__name__", value))
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_said(item)}" for key, item in value.items()) + "}"
+        items = ", ".join(f"{key}: {_text_of(item)}" for key, item in value.items())
+        return "{" + items + "}"
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
-        return f"[{', '.join(map(_said, value))}]"
+        return f"[{', '.join(map(_text_of, value))}]"
     return repr(value.item() if isinstance(value, np.generic) else value)

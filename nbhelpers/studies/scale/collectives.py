@@ -8,6 +8,7 @@ interval of the median.
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from ...simulation.replicates import Outcome, replicate
 from .signatures import RECORDED_SOURCE
 
 Traces = Detours | Sequence[Detours]
+DEFAULT_NETWORK = LogGOPS()
 
 
 def scaling(
@@ -28,13 +30,13 @@ def scaling(
     ranks: Sequence[int] | int,
     *,
     seeds: int = 30,
-    networks: Mapping[str, LogGOPS] | LogGOPS = LogGOPS(),
+    networks: Mapping[str, LogGOPS] | LogGOPS = DEFAULT_NETWORK,
     pattern: str = "dissemination",
     bytes: Sequence[int] | int = 1,
     repetitions: int = 1,
     cosched: Sequence[bool] | bool = False,
     seed: int = 0,
-    **options: object,
+    **options: Any,
 ) -> pd.DataFrame:
     """How much longer a collective takes under noise: every noise on every number of ranks and
     every network.
@@ -56,39 +58,33 @@ def scaling(
 
     Returns
     -------
-    DataFrame : `noise`, `network`, `ranks`, `bytes`, `cosched`, `overhead_share` (of a rank's time
+    `noise`, `network`, `ranks`, `bytes`, `cosched`, `overhead_share` (of a rank's time
     that the noise takes), `ideal_us`, `noisy_us` (median), and of
         the slow-down `median`, `low`, `high` (95 % interval of the median), `least`, `most`,
         `seeds`.
     """
     noises = noises if isinstance(noises, Mapping) else {_name(noises): noises}
     networks = networks if isinstance(networks, Mapping) else {"": networks}
-    rows = []
-    for number, size, (noise, traces), together in product(
+    cases = product(
         np.atleast_1d(ranks).tolist(),
         np.atleast_1d(bytes).tolist(),
         noises.items(),
         np.atleast_1d(cosched).tolist(),
-    ):
+    )
+    rows = []
+    for number, size, (noise, traces), together in cases:
+        call_options = {"bytes": size, "repetitions": repetitions} | options
         for label in _networks_of(noises, networks, noise):
-            call = partial(
-                _evaluated,
-                pattern,
-                number,
-                networks[label],
-                {"bytes": size, "repetitions": repetitions} | options,
-            )
-            rows.append(
-                {
-                    "noise": noise,
-                    "network": label,
-                    "ranks": number,
-                    "bytes": size,
-                    "cosched": together,
-                    "overhead_share": overhead(traces),
-                    **slowdown(call, traces, number, seeds, seed, together),
-                }
-            )
+            call = partial(_evaluated, pattern, number, networks[label], call_options)
+            case = {
+                "noise": noise,
+                "network": label,
+                "ranks": number,
+                "bytes": size,
+                "cosched": together,
+                "overhead_share": overhead(traces),
+            }
+            rows.append(case | slowdown(call, traces, number, seeds, seed, together))
     return pd.DataFrame(rows)
 
 
@@ -106,34 +102,36 @@ def slowdown(
     seed: int = 0,
     cosched: bool = False,
 ) -> dict[str, float]:
-    """Columns of a study's table: `ideal_us`, `noisy_us` (median), and `median`, `low`, `high` (95
-    %), `least`, `most`, `seeds` of the slow-down.
+    """How much longer a call takes under noise.
+
+    Returns
+    -------
+    Columns of a study's table: `ideal_us`, `noisy_us` (median), and `median`, `low`, `high` (95 %
+    interval), `least`, `most`, `seeds` of the slow-down.
     """
-    found = replicate(
-        call,
-        spread_over([traces] if isinstance(traces, Detours) else traces, ranks, seed, cosched),
-        seeds,
-        seed,
-    )
-    middle, all_of_them = found.intervals(["slowdown"]).loc["slowdown"], found.table["slowdown"]
+    noise = spread_over(_as_list(traces), ranks, seed, cosched)
+    found = replicate(call, noise, seeds, seed)
+    interval, values = found.intervals(["slowdown"]).loc["slowdown"], found.table["slowdown"]
     ideal_us = found.ideal_ns / 1e3
     return {
         "ideal_us": ideal_us,
-        "noisy_us": float(middle["median"]) * ideal_us,
-        "median": float(middle["median"]),
-        "low": float(middle["low"]),
-        "high": float(middle["high"]),
-        "least": float(all_of_them.min()),
-        "most": float(all_of_them.max()),
-        "seeds": len(all_of_them),
+        "noisy_us": float(interval["median"]) * ideal_us,
+        "median": float(interval["median"]),
+        "low": float(interval["low"]),
+        "high": float(interval["high"]),
+        "least": float(values.min()),
+        "most": float(values.max()),
+        "seeds": len(values),
     }
 
 
 def overhead(traces: Traces) -> float:
     """Share of its time that a rank loses, the mean over the traces."""
-    return float(
-        np.mean([trace.overhead for trace in ([traces] if isinstance(traces, Detours) else traces)])
-    )
+    return float(np.mean([trace.overhead for trace in _as_list(traces)]))
+
+
+def _as_list(traces: Traces) -> Sequence[Detours]:
+    return [traces] if isinstance(traces, Detours) else traces
 
 
 def _networks_of(noises: Mapping, networks: Mapping, noise: str) -> list[str]:
@@ -150,16 +148,16 @@ def bottleneck(
     ranks: int,
     *,
     speeds: Sequence[float] = (0.1, 1, 10),
-    network: LogGOPS = LogGOPS(),
+    network: LogGOPS = DEFAULT_NETWORK,
     seeds: int = 30,
-    **options: object,
+    **options: Any,
 ) -> pd.DataFrame:
     """What a faster network gains under noise: L, g and G divided by each speed, o as it is
     (Hoefler et al. 2010).
 
     Returns
     -------
-    DataFrame : as of `scaling`, with `speed` for `network`, `noisy_low_us`, `noisy_high_us`
+    as of `scaling`, with `speed` for `network`, `noisy_low_us`, `noisy_high_us`
     (interval of `noisy_us`) and `gain_share`, `ideal_gain_share`:
         how much less time than at the speed before.
     """
@@ -185,7 +183,7 @@ def overhead_and_slowdown(
     *,
     seeds: int = 30,
     networks: Mapping[str, LogGOPS] | None = None,
-    **options: object,
+    **options: Any,
 ) -> pd.DataFrame:
     """Systems in the order of the CPU time that their noise takes, and in that of what it does to a
     collective.
@@ -199,7 +197,7 @@ def overhead_and_slowdown(
 
     Returns
     -------
-    DataFrame : as of `scaling`, sorted by overhead, with `overhead_rank` and `slowdown_rank`, 1 the
+    as of `scaling`, sorted by overhead, with `overhead_rank` and `slowdown_rank`, 1 the
     largest, and `detours`: recorded, or synthetic.
     """
     networks = {name: known_network(name) for name in systems} if networks is None else networks
@@ -238,7 +236,7 @@ def pipelining(
     times: int = 100,
     bytes: int = 1,
     patterns: Sequence[str] = ("binomial_bcast", "scatter", "binomial_reduce"),
-    network: LogGOPS = LogGOPS(),
+    network: LogGOPS = DEFAULT_NETWORK,
 ) -> pd.DataFrame:
     """What the loop of a benchmark makes of a collective: the time a call in a loop, over the time
     of one call.
@@ -248,7 +246,7 @@ def pipelining(
 
     Returns
     -------
-    DataFrame : `pattern`, `ranks`, `single_us`, `loop` (same root: fixed or rotated), `call_us`,
+    `pattern`, `ranks`, `single_us`, `loop` (same root: fixed or rotated), `call_us`,
     `error_us` and `error_share`: by how much a call in the loop seems shorter.
     """
     rows = []

@@ -9,6 +9,7 @@ import pandas as pd
 from ...errors import InputError
 from ...simulation.implicit import evaluate
 from ...simulation.loggops import LogGOPS
+from .collectives import DEFAULT_NETWORK
 
 PATTERNS = ("scatter", "gather", "binomial_bcast", "dissemination")
 
@@ -16,7 +17,7 @@ PATTERNS = ("scatter", "gather", "binomial_bcast", "dissemination")
 def closed_forms(
     ranks: Sequence[int],
     bytes: Sequence[int] = (1,),
-    network: LogGOPS = LogGOPS(),
+    network: LogGOPS = DEFAULT_NETWORK,
     patterns: Sequence[str] = PATTERNS,
 ) -> pd.DataFrame:
     """Simulated and calculated time of linear scatter and gather, binomial tree and dissemination.
@@ -35,12 +36,12 @@ def closed_forms(
 
     Returns
     -------
-    DataFrame : `pattern`, `ranks`, `bytes`, `calculated_us`, `simulated_us`, `difference_ns`.
+    `pattern`, `ranks`, `bytes`, `calculated_us`, `simulated_us`, `difference_ns`.
 
     Raises
     ------
     InputError
-        a case that a form does not hold for.
+        A case that a form does not hold for.
     """
     rows = []
     for pattern in patterns:
@@ -62,10 +63,10 @@ def closed_forms(
 
 
 def _calculated(pattern: str, ranks: int, size: int, net: LogGOPS) -> float:
-    more, wide = size - 1, max(net.G, net.O)
-    hop = 2 * net.o + net.L + more * wide
+    more, per_byte = size - 1, max(net.G, net.O)
+    hop = 2 * net.o + net.L + more * per_byte
     send = max(net.o + more * net.O, net.g + more * net.G)
-    receive = max(net.o + more * wide, net.g + more * net.G)
+    receive = max(net.o + more * per_byte, net.g + more * net.G)
     rounds = (ranks - 1).bit_length()
     if (
         ranks < 2
@@ -79,7 +80,7 @@ def _calculated(pattern: str, ranks: int, size: int, net: LogGOPS) -> float:
         )
     return {
         "scatter": (ranks - 2) * send + hop,
-        "gather": net.o + net.L + (ranks - 2) * receive + net.o + more * wide,
+        "gather": net.o + net.L + (ranks - 2) * receive + net.o + more * per_byte,
         "binomial_bcast": rounds * hop,
         "dissemination": rounds * hop,
     }[pattern]

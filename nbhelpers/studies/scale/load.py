@@ -1,5 +1,5 @@
-"""This machine's detours with nothing else running, and beside a program that computes: the two
-states that the talk shows (Hoefler et al. 2010, measurements).
+"""This machine's detours with nothing else running, and while a program computes: the two states
+that the talk shows (Hoefler et al. 2010, measurements).
 
 Owns the two recordings and their file, and the load: `workloads/stream.c` at ordinary priority,
 where the scheduler puts it.
@@ -20,9 +20,8 @@ from ...tracing import detour_summary, record_detours
 from ...workloads import binary_folder, program_path
 from .signatures import PUBLISHED, published_noise
 
-THRESHOLD_NS = (
-    1000  # of both states, so that they can be compared, and a second of them stays small
-)
+# of both states, so that they can be compared, and a second of them stays small
+THRESHOLD_NS = 1000
 WARM_S = 0.3  # until the load has made its arrays
 TALK = PUBLISHED.with_name("hoefler2010-noise1.csv")
 FIGURES = ["resolution_ns", "overhead_percent", "detours_per_s", "median_us", "p99_us", "max_us"]
@@ -31,8 +30,7 @@ FIGURES = ["resolution_ns", "overhead_percent", "detours_per_s", "median_us", "p
 def quiet_and_loaded(
     path: str | Path, seconds: float = 1.0, recorded_only: bool = False
 ) -> dict[str, pd.DataFrame]:
-    """Detours of every CPU in both states, recorded once one after the other, and kept as packed
-    JSON.
+    """Detours of every CPU in both states, recorded one after the other, and cached as packed JSON.
 
     Parameters
     ----------
@@ -45,8 +43,8 @@ def quiet_and_loaded(
 
     Returns
     -------
-    dict : "quiet" and "loaded", each as of `record_detours` with a threshold of 1 µs and a fixed
-    time. The load has a thread less than there are CPUs, one at least.
+    "quiet" and "loaded", each as of `record_detours` with a threshold of 1 µs and a fixed time. The
+    load has a thread less than there are CPUs, one at least.
 
     Raises
     ------
@@ -92,17 +90,18 @@ def _columns(detours: pd.DataFrame) -> dict:
     }
 
 
-def _table(kept: dict) -> pd.DataFrame:
-    table = pd.DataFrame({name: kept[name] for name in ("cpu", "start_ns", "duration_ns")})
+def _table(columns: dict) -> pd.DataFrame:
+    table = pd.DataFrame({name: columns[name] for name in ("cpu", "start_ns", "duration_ns")})
     table["end_ns"] = table["start_ns"] + table["duration_ns"]
-    table.attrs = kept["attrs"]
+    table.attrs = columns["attrs"]
     return table
 
 
 @contextmanager
 def cpu_load(threads: int, longest_s: float = 120) -> Iterator[None]:
-    """Runs `stream` on so many threads meanwhile; should this process die, the load ends after
-    `longest_s`.
+    """Run `stream` on so many threads inside a `with` block.
+
+    Should this process die, the load ends after `longest_s`.
 
     Raises
     ------
@@ -127,10 +126,11 @@ def cpu_load(threads: int, longest_s: float = 120) -> Iterator[None]:
         time.sleep(WARM_S)
         yield
         if process.poll() is not None:
+            errors = process.stderr.read().strip() if process.stderr else ""
             raise RunError(
                 "the load ended before the recording did",
                 where=" ".join(command),
-                why=process.stderr.read().strip()[-300:] or f"status {process.returncode}",
+                why=errors[-300:] or f"status {process.returncode}",
                 fix="record for fewer seconds",
             )
     finally:

@@ -7,6 +7,7 @@ its quantiles.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -124,8 +125,11 @@ def published_signature(
     seconds
         Length of the trace, which then repeats.
 
-    Between the quantiles the logarithm of the duration is linear in the share, beyond the 99th percentile in the logarithm of what is left (a Pareto tail).
-    When detours come (regularly, in bursts) is not published; here it is at random.
+    Notes
+    -----
+    Between the quantiles the logarithm of the duration is linear in the share, beyond the 99th
+    percentile in the logarithm of what is left (a Pareto tail). When detours come (regularly, in
+    bursts) is not published; here it is at random.
 
     Raises
     ------
@@ -188,23 +192,38 @@ def _fitted_us(count: int, known: Mapping[float, float], mean_us: float, name: s
     """The shortest detour, 1/1000 of the median to the median, such that the mean is right; or else
     the tail.
     """
-    choices: tuple[tuple[float, float, Callable[[float], np.ndarray]], ...] = (
-        (
-            np.log(1e-3),
-            0.0,
-            lambda x: _durations_us(count, {1e-9: known[0.5] * np.exp(x), **known}),
-        ),
-        (-3.0, 3.0, lambda x: _durations_us(count, {1e-9: known[0.5], **known}, np.exp(x))),
-        (0.0, 5.0, lambda x: _durations_us(count, {1e-9: known[0.5] / 1e3, **known}, np.exp(x))),
-    )
-    from scipy.optimize import brentq
 
-    for low, high, made in choices:
-        excess = [made(low).mean() - mean_us, made(high).mean() - mean_us]
-        if min(excess) <= 0 <= max(excess):
-            return made(float(brentq(lambda x: made(x).mean() - mean_us, low, high, xtol=1e-9)))
+    def shortest(log_ratio: float) -> np.ndarray:
+        return _durations_us(count, {1e-9: known[0.5] * np.exp(log_ratio), **known})
+
+    def tail(log_late: float) -> np.ndarray:
+        return _durations_us(count, {1e-9: known[0.5], **known}, np.exp(log_late))
+
+    def shortest_and_tail(log_late: float) -> np.ndarray:
+        return _durations_us(count, {1e-9: known[0.5] / 1e3, **known}, np.exp(log_late))
+
+    for low, high, durations in (
+        (np.log(1e-3), 0.0, shortest),
+        (-3.0, 3.0, tail),
+        (0.0, 5.0, shortest_and_tail),
+    ):
+        at = _root(partial(_excess_us, durations, mean_us), low, high)
+        if at is not None:
+            return durations(at)
     raise InputError(
-        f"no distribution with these quantiles has a mean of {mean_us:.3g} us",
+        f"no distribution with these quantiles has a mean of {mean_us:.3g} µs",
         where=name,
         why="overhead over rate is the mean",
     )
+
+
+def _excess_us(durations: Callable[[float], np.ndarray], mean_us: float, at: float) -> float:
+    return float(durations(at).mean()) - mean_us
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float | None:
+    """Where a function is 0 between two points; None: it has the same sign at both."""
+    from scipy.optimize import brentq
+
+    ends = (function(low), function(high))
+    return float(brentq(function, low, high, xtol=1e-9)) if min(ends) <= 0 <= max(ends) else None

@@ -1,9 +1,10 @@
-"""This machine's noise at scale: several recordings of it side by side, and kernel events of traced
-runs as traces, each run as long as it was.
+"""This machine's noise at scale: several recordings of it side by side, and the kernel events of
+traced runs as traces of detours.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -15,7 +16,7 @@ LOOP, TRACED = "detours of a loop", "kernel events"
 
 
 def this_machine_at_scale(
-    recordings: Mapping[str, Recording], ranks: Sequence[int], *, seeds: int = 30, **options: object
+    recordings: Mapping[str, Recording], ranks: Sequence[int], *, seeds: int = 30, **options: Any
 ) -> pd.DataFrame:
     """`at_scale` of several recordings.
 
@@ -28,28 +29,30 @@ def this_machine_at_scale(
 
     Returns
     -------
-    DataFrame : `recording`, `ranks`, `ideal_us`, `noisy_us`, the slow-down's `median`, `low`,
+    `recording`, `ranks`, `ideal_us`, `noisy_us`, the slow-down's `median`, `low`,
     `high` (95 %), `seeds`, `overhead_share`.
     """
-    parts = []
-    for name, recording in recordings.items():
-        table = at_scale(recording, list(ranks), n=seeds, **options)
-        parts.append(
-            pd.DataFrame(
-                {
-                    "recording": name,
-                    "ranks": table.index,
-                    "ideal_us": table["ideal_us"].to_numpy(),
-                    "noisy_us": table["median_us"].to_numpy(),
-                    "median": table["slowdown"].to_numpy(),
-                    "low": table["slowdown_low"].to_numpy(),
-                    "high": table["slowdown_high"].to_numpy(),
-                    "seeds": table["n"].to_numpy(),
-                    "overhead_share": table.attrs["overhead"],
-                }
-            )
-        )
+    parts = [
+        _slowdowns(name, at_scale(recording, list(ranks), n=seeds, **options))
+        for name, recording in recordings.items()
+    ]
     return pd.concat(parts, ignore_index=True)
+
+
+def _slowdowns(name: str, table: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "recording": name,
+            "ranks": table.index,
+            "ideal_us": table["ideal_us"].to_numpy(),
+            "noisy_us": table["median_us"].to_numpy(),
+            "median": table["slowdown"].to_numpy(),
+            "low": table["slowdown_low"].to_numpy(),
+            "high": table["slowdown_high"].to_numpy(),
+            "seeds": table["n"].to_numpy(),
+            "overhead_share": table.attrs["overhead"],
+        }
+    )
 
 
 def traces_of_runs(events: pd.DataFrame, runs: pd.DataFrame) -> list[Detours]:
@@ -58,7 +61,7 @@ def traces_of_runs(events: pd.DataFrame, runs: pd.DataFrame) -> list[Detours]:
     Parameters
     ----------
     events
-        a noise events table. From start to end, nested events included: that they overlap doesn't
+        A noise events table. From start to end, nested events included: that they overlap doesn't
         matter to a trace.
     runs
         `run`, `seconds`, a row a run: the period of its traces.
@@ -90,9 +93,9 @@ def traces_of_runs(events: pd.DataFrame, runs: pd.DataFrame) -> list[Detours]:
     lost = events.assign(duration_ns=events["end_ns"] - events["start_ns"])
     traces = [
         Detours.from_table(
-            own, max(seconds[run] * 1e9, float(own["end_ns"].max())), f"run {run}, CPU {cpu}"
+            part, max(seconds[run] * 1e9, float(part["end_ns"].max())), f"run {run}, CPU {cpu}"
         )
-        for (run, cpu), own in lost.groupby(["run", "cpu"], sort=True)
+        for (run, cpu), part in lost.groupby(["run", "cpu"], sort=True)
     ]
     return [trace for trace in traces if _has_time(trace)]
 
@@ -122,7 +125,7 @@ def this_machine_recordings(
 
 
 def this_machine_sentence(table: pd.DataFrame) -> str:
-    """What `this_machine_at_scale` says of the largest number of CPUs.
+    """The slow-down on the largest number of CPUs, in a sentence.
 
     Parameters
     ----------
@@ -131,11 +134,11 @@ def this_machine_sentence(table: pd.DataFrame) -> str:
     """
     last = table.sort_values("ranks").groupby("recording").last()
     loop, ranks = last.loc[LOOP], int(last["ranks"].max())
-    told = (
+    sentence = (
         f"An all-reduce on **{ranks:,}** CPUs as noisy as this machine's when idle would take"
         f" **{loop['median']:.1f}** times as long as without noise ({loop['low']:.1f} to"
         f" {loop['high']:.1f})"
     )
     if TRACED not in last.index:
-        return f"{told}; no event was recorded in traced runs."
-    return f"{told}; with the events of the traced runs {last.loc[TRACED, 'median']:.1f} times."
+        return f"{sentence}; no event was recorded in traced runs."
+    return f"{sentence}; with the events of the traced runs {last.loc[TRACED, 'median']:.1f} times."
