@@ -25,8 +25,10 @@ COLUMNS = ("makespan_ns", "slowdown", "delay_ns", "noise_ns", "amplification")
 class Outcome(Protocol):
     """What a call must give: a `Result` of simulate() or an `Evaluation` of evaluate()."""
 
-    finish_ns: np.ndarray
-    noise_ns: np.ndarray
+    @property
+    def finish_ns(self) -> np.ndarray: ...
+    @property
+    def noise_ns(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -195,7 +195,7 @@ def why_missing(model: str) -> str:
 
 
 def _configuration(record: dict[str, Any]) -> Configuration:
-    fields = {
+    fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
     }
     return Configuration(**fields)

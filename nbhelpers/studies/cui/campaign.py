@@ -95,7 +95,12 @@ class _Size:
 
     def schedule(self, schedule: str, chunk: int, delay: int) -> Workload:
         """All of one size, or their times could not be compared."""
-        options = {"schedule": schedule, "chunk": chunk, "delay": delay, "outer": OUTER}
+        options: dict[str, Any] = {
+            "schedule": schedule,
+            "chunk": chunk,
+            "delay": delay,
+            "outer": OUTER,
+        }
         return self._calibrate("schedbench", "schedbench.json", **options)
 
     def construct(self, name: str, delay: int) -> Workload:

@@ -16,7 +16,7 @@ from ..findings import EFFECT_COLUMNS, FEWEST, MARGIN, mean_effect
 from .campaigns import MODE, UNDISTURBED, WorstTrace
 from .fairness import FIXED, SCALED
 
-Weights = Mapping[tuple[str, ...], float]  # (…, noise_kind) -> weight of its slowdown
+Weights = dict[tuple[str, ...], float]  # (…, noise_kind) -> weight of its slowdown
 Costs = tuple[pd.DataFrame, pd.DataFrame]  # logs, and differences in stolen time
 DIFFERENT, SAME, UNSEEN = "differs", "same to within 5 %", "cannot be seen here"
 _COLUMNS = [
@@ -66,9 +66,9 @@ def crossing_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.Data
     ).dropna(subset="noise_kind")
     calm = runs[runs["trace"] == UNDISTURBED].assign(noise_kind=UNDISTURBED)
     costs = _costs(pd.concat([noisy, calm]), ["program", "config", "round"], ["model"])
-    omp = {("omp", "omp"): 1.0, ("omp", "sycl"): -1.0}
-    sycl = {("sycl", "sycl"): 1.0, ("sycl", "omp"): -1.0}
-    rows = {
+    omp: Weights = {("omp", "omp"): 1.0, ("omp", "sycl"): -1.0}
+    sycl: Weights = {("sycl", "sycl"): 1.0, ("sycl", "omp"): -1.0}
+    rows: dict[str, Weights] = {
         "OpenMP: own trace against SYCL's": omp,
         "SYCL: own trace against OpenMP's": sycl,
         BIAS: {key: weight / 2 for key, weight in {**omp, **sycl}.items()},
@@ -96,7 +96,7 @@ def length_table(runs: pd.DataFrame | None) -> pd.DataFrame:
     models = (
         [] if runs is None else [model for model in PRINTED_MODELS if model in set(runs["model"])]
     )
-    longer = {
+    longer: dict[str, Weights] = {
         kind: {
             (model, length, kind): sign / len(models)
             for model in models
@@ -104,7 +104,7 @@ def length_table(runs: pd.DataFrame | None) -> pd.DataFrame:
         }
         for kind in (FIXED, SCALED)
     }
-    gaps = {
+    gaps: dict[str, Weights] = {
         kind: {("sycl", "x1", kind): 1.0, ("omp", "x1", kind): -1.0} for kind in (FIXED, SCALED)
     }
     rows = {

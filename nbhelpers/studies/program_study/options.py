@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from ...errors import InputError
 from ...workloads import Report, Workload, program
@@ -66,7 +67,7 @@ def program_from_options(
             fix="the line that opens it, and the line that closes it",
         )
     line = shell if isinstance(shell, str) else ""
-    options = {
+    options: dict[str, Any] = {
         "description": description,
         "region": tuple(lines) or region,
         "seconds": seconds,

@@ -9,6 +9,7 @@ import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import pandas as pd
 
@@ -17,8 +18,8 @@ from ...errors import InputError, NoisebookError
 from ...files import digest, read_json, write_json
 from ...injection import injection_campaign
 from ...measurement import Campaign, Cell, finished, measure, metrics
-from ...mitigation import Report as Treatments
-from ...mitigation import autopilot
+from ...mitigation.loop import autopilot
+from ...mitigation.report import Report
 from ...noise import NoiseConfig, average_noise, delta_noise
 from ...outcomes import Outcome
 from ...statistics import Comparison, compare
@@ -55,7 +56,7 @@ class TracedRuns:
     tracing
         Traced against untraced runs.
     delta
-        What the slowest traced run suffered beyond the average.
+        Noise of the slowest traced run beyond the average.
     config
         `delta` as a noise config; None: nothing was left.
     is_program
@@ -79,7 +80,7 @@ class Steps:
     workload
         The program.
     folder
-        Keeps everything; None: see `study_folder`.
+        Where everything is cached; None: see `study_folder`.
     seconds
         That measuring may take; 0: five minutes, or more where runs are long.
     runs
@@ -114,7 +115,8 @@ class Steps:
         if not path.exists():
             first = measure(self.workload, runs=3, folder=self.folder / "first-look")
             write_json(path, {"run_seconds": float(first["elapsed_seconds"].median())})
-        return plan_study(read_json(path)["run_seconds"], self.seconds, self.runs)
+        cached = cast("dict[str, float]", read_json(path))  # written above
+        return plan_study(cached["run_seconds"], self.seconds, self.runs)
 
     @cached_property
     def traced(self) -> TracedRuns:
@@ -122,7 +124,7 @@ class Steps:
         folder = self.folder / "traced"
         tracer = Tracer(folder / "traces")
         ran = tracer.stand_in(self.workload)
-        cells = [Cell("untraced", ran), Cell("traced", ran, attachments=[tracer])]
+        cells = [Cell("untraced", ran), Cell("traced", ran, attachments=(tracer,))]
         runs = finished(
             Campaign(
                 folder, cells, runs=self.plan.traced, seed=self.seed, attachments=metrics("all")
@@ -165,7 +167,7 @@ class Steps:
         )
 
     @cached_property
-    def treatments(self) -> Treatments:
+    def treatments(self) -> Report:
         """Steps 3 and 4: what separates slow runs, and what helps."""
         return autopilot(
             self.workload,
@@ -186,7 +188,7 @@ class Steps:
             Nothing is left.
         """
         if self.traced.config is None:
-            raise InputError("the slowest run suffered no more than the average")
+            raise InputError("the slowest run had no more noise than the average")
         return self.traced.config
 
     @property
