@@ -228,7 +228,7 @@ def _remedy(steps: Steps, question: str) -> Verdict:
     report = steps.treatments
     if report.tried.empty:
         reasons = "; ".join(
-            f"{row['name']}: {row['reason']}" for _, row in report.left_out.head(3).iterrows()
+            f"{row['name']}: {row['reason']}" for _, row in report.not_tried.head(3).iterrows()
         )
         return Verdict(
             question,
