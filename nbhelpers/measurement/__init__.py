@@ -8,7 +8,7 @@ from .cache import cached_value
 from .calibration import calibrate
 from .campaign import Campaign, Cell, recorded_runs
 from .frequency import FrequencyLogger
-from .layers import LAYERS, available_layers, consequences, layer_cells, metrics, profile_with_nsys
+from .layers import LAYERS, available_layers, consequences, layer_cells, metrics
 from .placement import PlacementCheck
 from .run import run_once
 from .simple import measure
@@ -30,7 +30,6 @@ __all__ = [
     "available_layers",
     "measure",
     "metrics",
-    "profile_with_nsys",
     "rates",
     "read_table",
     "recorded_runs",

@@ -9,7 +9,7 @@ from .configuration import (
     existing_configurations,
 )
 from .description import descriptions
-from .openmp import CONSTRUCTS, SCHEDULES, compilers, minife, nbody, schedbench, stream, syncbench
+from .openmp import CONSTRUCTS, SCHEDULES, compilers, minife, nbody, stream, syncbench
 from .programs import (
     as_workload,
     binary_folder,
@@ -47,7 +47,6 @@ __all__ = [
     "nbody",
     "program",
     "program_path",
-    "schedbench",
     "size_model",
     "stream",
     "syncbench",

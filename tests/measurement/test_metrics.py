@@ -21,7 +21,6 @@ from nbhelpers.measurement import (
     finished,
     measure,
     metrics,
-    profile_with_nsys,
     rates,
     read_table,
 )
@@ -38,7 +37,7 @@ from nbhelpers.measurement._perf import event_config, totals
 from nbhelpers.measurement._readers_nsys import parse_api_summary
 from nbhelpers.measurement._readers_nvml import NvmlReader
 from nbhelpers.measurement._readers_program import by_pattern, from_csv, from_json
-from nbhelpers.measurement.layers import MetricLayer, reading
+from nbhelpers.measurement.layers import MetricLayer, profile_with_nsys, reading
 from nbhelpers.workloads import program
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")

@@ -22,11 +22,11 @@ from nbhelpers.workloads import (
     delay_steps,
     minife,
     nbody,
-    schedbench,
     size_model,
     stream,
     syncbench,
 )
+from nbhelpers.workloads.openmp import schedbench
 
 SOURCES = Path(__file__).resolve().parents[2] / "workloads"
 KERNELS = ("copy", "mul", "add", "triad", "dot")

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ...measurement import Campaign, Cell, FrequencyLogger, PlacementCheck, calibrate, metrics
-from ...workloads import Configuration, Workload, delay_steps
+from ...workloads import SCHEDULES, Configuration, Workload, delay_steps
 from ..design import COMPILERS, Design, cached_design
 
-SCHEDULES = ("static", "dynamic", "guided")
 THROUGHOUT = ("dynamic_1", "reduction", "stream")  # in every configuration, as in Cui et al. 2023
 OUTER = 100  # repetitions of a micro-benchmark in a run (Table 1)
 SCHED_DELAY_US, SYNC_DELAY_US = 15.0, 0.1
