@@ -1,8 +1,7 @@
 """Builds nbhelpers.simulation._simulator (API mode, limited ABI); run by setup.py only.
 
-Every .c file here is compiled. `simulator.h` holds what all share. What Python calls in NAME.c is
-declared in NAME.h; a .c without such a header is internal. cffi reads these headers, which are
-real C, without comments and without the lines that begin with '#'.
+Every .c file here is compiled. What Python calls is declared in HEADERS, which are real C; cffi
+reads them without comments and without the lines that begin with '#'.
 NB_SANITIZE=address,undefined builds with sanitizers.
 """
 
@@ -13,8 +12,8 @@ from pathlib import Path
 from cffi import FFI
 
 HERE = Path(__file__).resolve().parent
-NAMES = sorted(path.stem for path in HERE.glob("*.c"))
-HEADERS = ["simulator.h", *(f"{name}.h" for name in NAMES if (HERE / f"{name}.h").exists())]
+SOURCES = sorted(path.name for path in HERE.glob("*.c") if not path.name.startswith("_"))
+HEADERS = ["simulator.h", "engine.h", "goal.h", "implicit.h", "schedule.h"]
 SANITIZE = (
     ["-fsanitize=" + os.environ["NB_SANITIZE"], "-fno-omit-frame-pointer", "-g"]
     if os.environ.get("NB_SANITIZE")
@@ -34,7 +33,7 @@ ffibuilder.cdef(declarations())
 ffibuilder.set_source(
     "nbhelpers.simulation._simulator",
     "\n".join(f'#include "{name}"' for name in HEADERS),
-    sources=[f"simulator_c/{name}.c" for name in NAMES],
+    sources=[f"simulator_c/{name}" for name in SOURCES],
     include_dirs=[str(HERE)],
     depends=[f"simulator_c/{path.name}" for path in sorted(HERE.glob("*.h"))],
     libraries=["m"],

@@ -51,7 +51,7 @@ static inline void do_send(struct sim *sim, struct host *host, const struct even
 {
     uint32_t op = event->op, rank = event->host, cpu = cpu_of(sim, op), nic = nic_of(sim, op);
     uint64_t *clock = cpu_clock(sim, host, cpu), *gap = send_clock(sim, host, nic), t = event->time,
-             free = later(*clock, *gap);
+             free = nb_later(*clock, *gap);
     if (free > t) {
         wait_add(sim, rank, class_of(sim, NB_SEND, cpu, nic), event, free);
         return;
@@ -84,7 +84,7 @@ static void send_matched(struct sim *sim, uint32_t sender, uint32_t op, uint32_t
     for (int i = 0; i < 2; i++) {
         if (sim->record && *clocks[i] < t)
             record_move(sim, sender, clocks[i], node, NB_VIA_RENDEZVOUS);
-        *clocks[i] = later(*clocks[i], t);
+        *clocks[i] = nb_later(*clocks[i], t);
     }
     is_done_by(sim, host, op, t, (struct mover){node, NB_VIA_RENDEZVOUS});
 }
@@ -201,7 +201,7 @@ static inline void do_message(struct sim *sim, struct host *host, const struct e
     uint32_t op = event->op, rank = event->host, like = taker(sim, host, event);
     uint32_t cpu = like == NONE ? 0 : cpu_of(sim, like), nic = like == NONE ? 0 : nic_of(sim, like);
     uint64_t *clock = cpu_clock(sim, host, cpu), *gap = receive_clock(sim, host, nic),
-             t = event->time, free = later(*clock, *gap);
+             t = event->time, free = nb_later(*clock, *gap);
     if (free > t) {
         message_waits(sim, event, cpu, nic, free);
         return;
@@ -254,7 +254,7 @@ static inline void do_receive(struct sim *sim, struct host *host, const struct e
         return;
     }
     uint32_t send = entry_of(sim, i)->op, sender = entry_of(sim, i)->from;
-    uint64_t end = sim->ready ? later(t, sim->handled[i]) : t;
+    uint64_t end = sim->ready ? nb_later(t, sim->handled[i]) : t;
     pool_give(&sim->entries, sizeof(struct entry), i);
     sim->out->unreceived--;
     if (sim->record)
@@ -291,7 +291,7 @@ static uint64_t class_free(const struct sim *sim, struct host *host, uint32_t cl
     uint32_t pair = (class - cpus) % (cpus * nics);
     uint64_t gap = class < cpus + cpus * nics ? *send_clock(sim, host, pair % nics)
                                               : *receive_clock(sim, host, pair % nics);
-    return later(*cpu_clock(sim, host, pair / nics), gap);
+    return nb_later(*cpu_clock(sim, host, pair / nics), gap);
 }
 
 static void do_wake(struct sim *sim, struct host *host, const struct event *event)

@@ -36,9 +36,9 @@ struct nb_implicit {
     uint32_t ranks, repetitions, rounds, root, radix;
     /* halo: ranks along each axis, 1 where there is none; the first varies fastest */
     uint32_t dims[3];
-    /* noise: keep a history of all events from the start, many will happen in the same moment; try
-     * it round by round */
-    int32_t keep, calm;
+    /* with noise: record a history of all events from the start, for many will happen in the same
+     * moment; try it round by round */
+    int32_t with_history, by_rounds;
     int32_t periodic;     /* halo: the grid closes upon itself */
     const uint32_t *step; /* [rounds] */
     const int64_t *bytes; /* of a message: [rounds]; halo: [3], by direction */
@@ -49,8 +49,8 @@ struct nb_implicit {
     /* strides of compute_ns: entry [repetition * compute_repetitions + rank * compute_ranks] */
     uint64_t compute_ranks, compute_repetitions;
     uint64_t *finish, *noise; /* [ranks], ps; noise may be NULL where there is none */
-    /* out: messages; windows of time, 0: by rounds; not 0: a history of all events was kept to tell
-     * the order of some */
+    /* out: messages; windows of time, 0: by rounds; not 0: a history of all events was recorded to
+     * order some of them */
     uint64_t messages, windows, ties;
 };
 

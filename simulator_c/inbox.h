@@ -1,9 +1,12 @@
-/* Messages on their way, in the implicit evaluation: nodes from one pool, in pairing heaps; for
- * implicit.c only. */
+/* Messages on their way, in the implicit evaluation: nodes from one pool, in pairing heaps.
+ * The heaps are inline: calls cost exchanges with noise a tenth more time. */
 #ifndef NB_INBOX_H
 #define NB_INBOX_H
 
 #include "order.h"
+
+/* A node of the common pool; 0 and w->failed: no memory. */
+uint32_t nb_spare_node(struct world *w);
 
 /* Messages that have arrived go in the order of their creation, others in that of their arrival. */
 static inline int before(const struct world *w, const struct node *a, const struct node *b,
@@ -14,7 +17,7 @@ static inline int before(const struct world *w, const struct node *a, const stru
     if (a->created != b->created)
         return a->created < b->created;
     if (w->history)
-        return was_first(w->history, a->chain, b->chain);
+        return nb_was_first(w->history, a->chain, b->chain);
     if (a->waited != b->waited) /* the send that was let go earlier */
         return a->waited > b->waited;
     if (w->even && a->chain == b->chain)
@@ -65,43 +68,11 @@ static uint32_t without_root(const struct world *w, uint32_t root, int arrived)
     return heap;
 }
 
-static int more_nodes(struct world *w)
-{
-    const size_t capacity = w->capacity < UINT32_MAX / 3 * 2 ? w->capacity + (size_t)w->capacity / 2
-                                                             : UINT32_MAX;
-    struct node *nodes = w->used < UINT32_MAX ? room_for(w, capacity, sizeof *nodes) : NULL;
-    if (!nodes) {
-        w->failed = NB_IMPLICIT_MEMORY;
-        return 0;
-    }
-    memcpy(nodes, w->nodes, w->used * sizeof *nodes);
-    for (uint32_t i = 0; i + 1 < w->rooms; i++)
-        if (w->room[i].start == w->nodes) {
-            give_back(&w->room[i]);
-            w->room[i] = w->room[--w->rooms];
-        }
-    w->nodes = nodes;
-    w->capacity = (uint32_t)capacity;
-    return 1;
-}
-
-static uint32_t spare_node(struct world *w)
-{
-    uint32_t node = w->spare;
-    if (node) {
-        w->spare = w->nodes[node].sibling;
-        return node;
-    }
-    if (w->used == w->capacity && !more_nodes(w))
-        return 0;
-    return w->used++;
-}
-
 /* Every rank has a node of its own, number rank + 1, so that neighbours' messages are neighbours in
  * memory; more come from the common pool. */
 static inline uint32_t new_node(struct world *w, uint32_t rank, struct node content)
 {
-    uint32_t node = w->nodes[rank + 1].taken ? spare_node(w) : rank + 1;
+    uint32_t node = w->nodes[rank + 1].taken ? nb_spare_node(w) : rank + 1;
     if (node) {
         w->nodes[node] = content;
         w->nodes[node].taken = 1;

@@ -20,6 +20,11 @@
 
 #include "noise.h"
 
+static inline uint64_t nb_later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 struct nb_times {
     uint64_t cpu;     /* the CPU is free again */
     uint64_t gap;     /* the NIC is free again for the same direction */

@@ -7,7 +7,7 @@
 #include "match.h"
 #include "release.h"
 
-enum { FAR_AHEAD = 24, AHEAD = 14, NEAR_AHEAD = 6 }; /* events */
+enum { FAR_AHEAD = 24, MIDDLE_AHEAD = 14, NEAR_AHEAD = 6 }; /* events */
 
 /* Always inlined: gcc takes a function that only prefetches for one without effect, and drops its
  * calls. */
@@ -58,8 +58,8 @@ static ALWAYS_INLINE void prefetch(const struct sim *sim)
             __builtin_prefetch(&s->kind[event->op]);
     }
     uint32_t op;
-    if (ahead > AHEAD) {
-        const struct event *event = &front[AHEAD];
+    if (ahead > MIDDLE_AHEAD) {
+        const struct event *event = &front[MIDDLE_AHEAD];
         if (event->aux == WAKE && host_of(sim, event->host)->waiting != NONE)
             __builtin_prefetch(
                 (char *)sim->waits.item + sim->wait_size * host_of(sim, event->host)->waiting, 1);

@@ -72,9 +72,9 @@ static inline void release_one(struct sim *sim, uint32_t rank, struct host *host
 {
     uint64_t *cpu = cpu_clock(sim, host, cpu_of(sim, op)), time = *cpu;
     if (kind == NB_SEND)
-        time = later(time, *send_clock(sim, host, nic_of(sim, op)));
+        time = nb_later(time, *send_clock(sim, host, nic_of(sim, op)));
     if (sim->ready)
-        time = later(time, sim->ready[op]);
+        time = nb_later(time, sim->ready[op]);
     if (sim->record && kind == NB_RECV)
         record_begin(sim, rank, op, time, cpu, NULL);
     queue_push(&sim->queue, &(struct event){time, sim->seq++, op, rank, OPERATION});

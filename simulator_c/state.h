@@ -127,11 +127,6 @@ static inline uint64_t *receive_clock(const struct sim *sim, struct host *host, 
     return &host->clock[(uint32_t)sim->s->cpus + (uint32_t)sim->s->nics + nic];
 }
 
-static inline uint64_t later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* A free item of a pool of items of `size` bytes; NONE and sim->stop when there is no memory. */
 static inline uint32_t pool_take(struct sim *sim, struct pool *pool, size_t size)
 {

@@ -130,7 +130,7 @@ static inline void wait_again(struct sim *sim, uint32_t rank, uint32_t class, ui
         return;
     waits->seq = ((struct waiter *)sim->waiters.item)[waits->root].seq;
     queue_push_old(&sim->queue,
-                   &(struct event){later(until, sim->now), waits->seq, class, rank, WAKE});
+                   &(struct event){nb_later(until, sim->now), waits->seq, class, rank, WAKE});
 }
 
 #endif

@@ -1,35 +1,34 @@
-/* What the implicit evaluation knows of ranks and messages while it runs; for implicit.c only. */
+/* What the implicit evaluation knows of ranks and messages while it runs; its parts share it. */
 #ifndef NB_WORLD_H
 #define NB_WORLD_H
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
+#include <stddef.h>
 
 #include "implicit.h"
 #include "model.h"
-#include "shapes.h"
 
 #define NEVER UINT64_MAX
 #define LONGEST (UINT64_C(1) << 62) /* ps; sums beyond might leave 64 bits */
 enum {
     BLOCK = 256,
     GROUP = 64,
-    AHEAD = 6,
+    RANKS_AHEAD = 6, /* fetched into the cache */
     FIRST_NODES = 4096,
     LARGE_PAGE = 1 << 21,
     ROOMS = 16,
     ODD_BITS = 14,
     LONGER_BITS = 10,
     HISTORY_ENTRIES = 1 << 30,
-    KEPT_ENTRIES = 1 << 26
+    EARLY_HISTORY_ENTRIES = 1 << 26
 };
-static const uint32_t NONE = UINT32_MAX, COMPUTE = UINT32_MAX - 1, READY = UINT32_MAX;
+#define NO_SEND UINT32_MAX           /* as `front`: none may go */
+#define COMPUTATION (UINT32_MAX - 1) /* as `front`: a computation comes next */
+#define FROM_ITSELF UINT32_MAX       /* as `from`: a send that may go, not a message */
 
 /* One cache line a rank. `at`: its round, counted through all repetitions (free-running: its
  * repetition). `front`: the next send of the round (free-running: the round of the first send that
- * may go), COMPUTE, or NONE; `released`, `chain` and `origin`: when and through what it came about.
- * `aside`: messages received before their round, and sends that may go but have to queue. */
+ * may go), COMPUTATION, or NO_SEND; `released`, `chain` and `origin`: when and through what it came
+ * about. `aside`: messages received before their round, and sends that may go but have to queue. */
 struct rank {
     uint64_t cpu, send_gap, receive_gap, released;
     uint32_t chain, origin, inbox, waiting, aside, at, remaining, front;
@@ -87,33 +86,8 @@ struct world {
     struct room room[ROOMS];
 };
 
-/* Zeroed memory, in large pages where it is large: ranks and messages are met in no order once
- * noise has scattered them. It lives as long as the world. */
-static void *room_for(struct world *w, size_t count, size_t size)
-{
-    const size_t bytes = count * size;
-    void *room;
-    if (w->rooms == ROOMS)
-        return NULL;
-    if (bytes < LARGE_PAGE) {
-        room = calloc(1, bytes ? bytes : 1);
-    } else {
-        room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        room = room == MAP_FAILED ? NULL : room;
-        if (room)
-            madvise(room, bytes, MADV_HUGEPAGE);
-    }
-    if (room)
-        w->room[w->rooms++] = (struct room){room, bytes};
-    return room;
-}
-
-static void give_back(const struct room *room)
-{
-    if (room->bytes < LARGE_PAGE)
-        free(room->start);
-    else
-        munmap(room->start, room->bytes);
-}
+/* Zeroed memory that lives as long as the world; NULL: there is none. */
+void *nb_room_for(struct world *w, size_t count, size_t size);
+void nb_give_back(const struct room *room);
 
 #endif

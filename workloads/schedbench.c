@@ -108,6 +108,21 @@ static long check(struct job job)
     return wrong;
 }
 
+static int report(const struct job *job, const struct nb_region *region, struct nb_times *times,
+                  struct nb_times *reference, long wrong)
+{
+    const char *schedule = schedules[job->schedule];
+    char what[200], series[40];
+    snprintf(what, sizeof what,
+             "schedule=%s chunk=%d iterations_per_thread=%ld delay=%ld inner=%ld", schedule,
+             job->chunk, job->per_thread, job->delay, job->inner);
+    snprintf(series, sizeof series, job->chunk ? "%s_%d" : "%s", schedule, job->chunk);
+    int status = nb_report_overhead("schedbench", series, region, times, reference, what, wrong);
+    free(times->values);
+    free(reference->values);
+    return status;
+}
+
 int main(int count, char **words)
 {
     struct nb_option options[] = {
@@ -122,19 +137,16 @@ int main(int count, char **words)
         {0}
     };
     struct nb_region region;
-    char what[200], series[40];
     if (nb_parse_options(count, words, options))
         return 2;
     if (options[7].value > 0)
         return nb_calibrate(options[7].value);
     struct job job = {
-        (int)options[0].value,
-        (int)options[1].value,
-        (long)options[2].value,
-        (long)options[3].value,
-        (long)options[4].value,
-        0,
-        NULL
+        .schedule = (int)options[0].value,
+        .chunk = (int)options[1].value,
+        .per_thread = (long)options[2].value,
+        .delay = (long)options[3].value,
+        .inner = (long)options[4].value
     };
     struct nb_times times = {.count = (long)options[5].value},
                     reference = {.count = (long)options[6].value};
@@ -149,11 +161,5 @@ int main(int count, char **words)
     nb_region_end(&region);
     wrong += nb_all_delays() - before !=
              (uint64_t)times.count * (uint64_t)job.inner * (uint64_t)job.total;
-    snprintf(what, sizeof what,
-             "schedule=%s chunk=%d iterations_per_thread=%ld delay=%ld inner=%ld",
-             schedules[job.schedule], job.chunk, job.per_thread, job.delay, job.inner);
-    snprintf(series, sizeof series, job.chunk ? "%s_%d" : "%s", schedules[job.schedule], job.chunk);
-    int status = nb_report_overhead("schedbench", series, &region, &times, &reference, what, wrong);
-    free(times.values), free(reference.values);
-    return status;
+    return report(&job, &region, &times, &reference, wrong);
 }

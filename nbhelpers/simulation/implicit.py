@@ -1,8 +1,7 @@
 """Regular collectives on up to millions of ranks, evaluated without a schedule:
 `evaluate("dissemination", ranks=1_000_000)`.
 
-Owns the face of simulator_c/implicit.c: the patterns' names and steps, the checks, the result;
-equal to the engine wherever both can do it.
+Owns the face of simulator_c/implicit.c: the patterns' names and steps, the checks, the result.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,10 +17,10 @@ from .noise import Noise
 
 # detours that a rank meets; above, ties are so likely that a first attempt without a history is
 # mostly in vain
-KEEP_HISTORY_FROM = 0.05
+HISTORY_ABOVE = 0.05
 # detours that all ranks meet together; above, the order of the rounds does not hold, unless noise
 # strikes all at once
-CALM_BELOW = 0.5
+BY_ROUNDS_BELOW = 0.5
 BLOCKING, FREELY, ORDERED = 0, 1, 2
 SHIFT, XOR, BCAST, REDUCE, SCATTER, GATHER, ALLTOALL, HALO = range(8)
 
@@ -39,8 +38,7 @@ class Evaluation:
     messages
         How many were exchanged.
     ties
-        1 if a history of all events was kept, to tell the order of those that happen in the same
-        moment.
+        1 if a history of all events was recorded, to order those that happen in the same moment.
     """
 
     pattern: str
@@ -100,9 +98,9 @@ def evaluate(
     """Simulate a regular pattern, or a loop of them with computation between, without its messages
     ever lying in memory together.
 
-    Every rank ends when it does in the engine, to the picosecond: the same as
-    `simulate(patterns.PATTERN(...))` in the mode `exact`, and with repetitions the same as of
-    `patterns.repeat` (without `compute_ns`), `patterns.loop` (with it) and `patterns.rotate_root`.
+    The result is that of `simulate(patterns.PATTERN(...))` in the mode `exact`; with repetitions
+    that of `patterns.repeat` (without `compute_ns`), `patterns.loop` (with it) and
+    `patterns.rotate_root`. See the notes for the one exception.
 
     Parameters
     ----------
@@ -141,6 +139,13 @@ def evaluate(
     window in which it is sent. Without noise, or with little or co-scheduled noise, exchanges round
     the ring (dissemination, rings, Bruck) take two passes over the ranks a round, if no message
     comes before its receiver's own send.
+
+    Times are whole picoseconds, as in the engine. Where several events of a rank fall on the same
+    picosecond, their order follows from what came before them. At first each event carries a 32-bit
+    hash of its past. If two hashes differ where the order matters, all is evaluated again with a
+    history of all events, which orders them as the engine does (`ties` is 1). Two events with
+    different pasts and equal hashes (by chance one such pair in 2^32) are not noticed: their order,
+    and the ends of ranks after them, may then differ from the engine's.
 
     Examples
     --------
@@ -198,12 +203,12 @@ def _expected(noise: Noise | None, network: LogGOPS, rounds: int) -> dict[str, b
     is tried first. The result is the same.
     """
     if noise is None:
-        return {"keep": False, "calm": False}
+        return {"with_history": False, "by_rounds": False}
     a_ns = [len(trace) / trace.period_ns for trace in noise.traces]
     met = rounds * (2 * network.o + network.L) * sum(a_ns) / len(a_ns)
     return {
-        "keep": met > KEEP_HISTORY_FROM,
-        "calm": noise.cosched or met * noise.ranks < CALM_BELOW,
+        "with_history": met > HISTORY_ABOVE,
+        "by_rounds": noise.cosched or met * noise.ranks < BY_ROUNDS_BELOW,
     }
 
 

@@ -33,6 +33,46 @@ static double modest(int kind)
 }
 
 /* One lane a kind, some of them roaming. */
+static const struct nb_rules rules = {
+    .wake_allowance_ns = 500000,
+    .give_up_ns = 1000000000,
+    .longest_event_ns = 1000000,
+    .limit_ns = 20000000000,
+    .armed_limit_ns = 20000000000,
+    .realtime_limit_us = 1000000
+};
+static const struct nb_kind_options options = {
+    .memory_bytes = 16 << 20, .file_bytes = 1 << 20, .cache_bytes = {32768, 524288, 4194304}
+};
+
+static struct nb_plan plan_in(struct shared *s)
+{
+    return (struct nb_plan){
+        .start_ns = s->start,
+        .duration_ns = s->duration,
+        .policy = s->policy,
+        .priority = s->priority,
+        .kind = s->kind,
+        .intensity = s->intensity
+    };
+}
+
+static struct nb_log log_in(struct shared *s)
+{
+    return (struct nb_log){
+        .start_ns = s->begin,
+        .taken_ns = s->taken,
+        .end_ns = s->end,
+        .cpu_time_ns = s->cpu,
+        .gap_ns = s->gap,
+        .preempted_ns = s->preempted,
+        .ran_on = s->ran_on,
+        .policy = s->had,
+        .outcome = s->outcome,
+        .achieved = s->achieved
+    };
+}
+
 static struct nb_injection prepare(struct shared *s, const char *folder, int first_kind, int count,
                                    int64_t length_ns)
 {
@@ -51,34 +91,10 @@ static struct nb_injection prepare(struct shared *s, const char *folder, int fir
         .lanes = s->lanes,
         .lane_count = count,
         .event_count = EVENTS,
-        .rules =
-            {.wake_allowance_ns = 500000,
-             .give_up_ns = 1000000000,
-             .longest_event_ns = 1000000,
-             .limit_ns = 20000000000,
-             .armed_limit_ns = 20000000000,
-             .realtime_limit_us = 1000000},
-        .plan =
-            {.start_ns = s->start,
-             .duration_ns = s->duration,
-             .policy = s->policy,
-             .priority = s->priority,
-             .kind = s->kind,
-             .intensity = s->intensity},
-        .log =
-            {.start_ns = s->begin,
-             .taken_ns = s->taken,
-             .end_ns = s->end,
-             .cpu_time_ns = s->cpu,
-             .gap_ns = s->gap,
-             .preempted_ns = s->preempted,
-             .ran_on = s->ran_on,
-             .policy = s->had,
-             .outcome = s->outcome,
-             .achieved = s->achieved},
-        .options = {
-            .memory_bytes = 16 << 20, .file_bytes = 1 << 20, .cache_bytes = {32768, 524288, 4194304}
-        }
+        .rules = rules,
+        .plan = plan_in(s),
+        .log = log_in(s),
+        .options = options
     };
     snprintf(run.options.folder, sizeof run.options.folder, "%s", folder);
     EXPECT(mkdir(folder, 0700) == 0);

@@ -27,12 +27,12 @@ from nbhelpers.injection.injector import may_realtime
 from nbhelpers.injection.log import make_log
 from nbhelpers.injection.replay import Replay
 from nbhelpers.machine import settings
+from tests.emulated import emulated_pc
 
 from .helpers import CPU_COUNT, make_config
 
 REPOSITORY = Path(__file__).parents[2]
-PLACES = [os.environ.get("NOISEBOOK_OSNOISE_VM", ""), REPOSITORY.parent / "shared/osnoise-vm/run"]
-RUN = next((Path(place) for place in PLACES if str(place) and Path(place).is_file()), None)
+RUN = emulated_pc()
 RELEASE = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
 MS = 1_000_000
 

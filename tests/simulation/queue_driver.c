@@ -19,54 +19,80 @@ static int by_order(const void *a, const void *b)
     return event_before(a, b) ? -1 : event_before(b, a);
 }
 
+struct test {
+    struct queue *queue;
+    struct event *expected, *got; /* by number; in the order they came out */
+    uint64_t events, spread, burst, pushed, popped, now;
+};
+
+static void push_some(struct test *t)
+{
+    for (uint64_t i = draw(t->burst); i > 0 && t->pushed < t->events; i--) {
+        /* soon, at once, or much later */
+        uint64_t later = draw(4) ? draw(t->spread) : draw(4) ? 0 : draw(1000) * t->spread;
+        t->expected[t->pushed] = (struct event){t->now + later, (uint32_t)t->pushed, 0, 0, 0};
+        queue_push(t->queue, &t->expected[t->pushed]);
+        t->pushed++;
+    }
+}
+
+static void pop_some(struct test *t)
+{
+    struct event event = {0, 0, 0, 0, 0};
+    uint64_t i = draw(t->burst) + (t->pushed == t->events);
+    for (; i > 0 && queue_pop(t->queue, &event); i--) {
+        t->now = event.time;
+        t->got[t->popped++] = event;
+        /* an old one comes again at the present time or later */
+        if (draw(8) || t->pushed == t->events)
+            continue;
+        uint64_t again = t->now + (draw(2) ? draw(t->spread) : 0);
+        if (again > t->now || event.seq > t->got[t->popped - 1].seq) {
+            t->popped--;
+            event.time = again;
+            t->expected[event.seq].time = again;
+            queue_push_old(t->queue, &event);
+        }
+    }
+}
+
+static int compare(struct test *t)
+{
+    qsort(t->expected, t->events, sizeof *t->expected, by_order);
+    for (uint64_t i = 0; i < t->events; i++) {
+        const struct event *expected = &t->expected[i], *got = &t->got[i];
+        if (expected->time == got->time && expected->seq == got->seq)
+            continue;
+        printf("event %lu: expected (%lu, %u), got (%lu, %u)\n", (unsigned long)i,
+               (unsigned long)expected->time, expected->seq, (unsigned long)got->time, got->seq);
+        return 1;
+    }
+    struct event left;
+    return queue_pop(t->queue, &left);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 5)
         return 2;
     state = strtoull(argv[1], NULL, 10) * 2654435761u + 88172645463325252u;
-    uint64_t events = strtoull(argv[2], NULL, 10), spread = strtoull(argv[3], NULL, 10),
-             burst = strtoull(argv[4], NULL, 10);
-    struct queue *queue = calloc(1, sizeof *queue);
-    queue->present = UINT64_MAX;
-    struct event *expected = malloc(events * sizeof *expected), *got = malloc(events * sizeof *got),
-                 event = {0, 0, 0, 0, 0};
-    uint64_t pushed = 0, popped = 0, now = 0;
-    while (popped < events) {
-        for (uint64_t i = draw(burst); i > 0 && pushed < events; i--) {
-            /* soon, at once, or much later */
-            uint64_t later = draw(4) ? draw(spread) : draw(4) ? 0 : draw(1000) * spread;
-            expected[pushed] = (struct event){now + later, (uint32_t)pushed, 0, 0, 0};
-            queue_push(queue, &expected[pushed]);
-            pushed++;
-        }
-        for (uint64_t i = draw(burst) + (pushed == events); i > 0 && queue_pop(queue, &event);
-             i--) {
-            now = event.time;
-            got[popped++] = event;
-            /* an old one comes again at the present time or later */
-            if (draw(8) == 0 && pushed < events) {
-                uint64_t again = now + (draw(2) ? draw(spread) : 0);
-                if (again > now || event.seq > got[popped - 1].seq) {
-                    popped--;
-                    event.time = again;
-                    expected[event.seq].time = again;
-                    queue_push_old(queue, &event);
-                }
-            }
-        }
+    struct test t = {
+        .queue = calloc(1, sizeof *t.queue),
+        .events = strtoull(argv[2], NULL, 10),
+        .spread = strtoull(argv[3], NULL, 10),
+        .burst = strtoull(argv[4], NULL, 10)
+    };
+    t.expected = malloc(t.events * sizeof *t.expected);
+    t.got = malloc(t.events * sizeof *t.got);
+    t.queue->present = UINT64_MAX;
+    while (t.popped < t.events) {
+        push_some(&t);
+        pop_some(&t);
     }
-    qsort(expected, events, sizeof *expected, by_order);
-    for (uint64_t i = 0; i < events; i++)
-        if (expected[i].time != got[i].time || expected[i].seq != got[i].seq) {
-            printf("event %lu: expected (%lu, %u), got (%lu, %u)\n", (unsigned long)i,
-                   (unsigned long)expected[i].time, expected[i].seq, (unsigned long)got[i].time,
-                   got[i].seq);
-            return 1;
-        }
-    int left = queue_pop(queue, &event);
-    queue_free(queue);
-    free(queue);
-    free(expected);
-    free(got);
-    return left;
+    int wrong = compare(&t);
+    queue_free(t.queue);
+    free(t.queue);
+    free(t.expected);
+    free(t.got);
+    return wrong;
 }

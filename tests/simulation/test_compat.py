@@ -1,8 +1,6 @@
 """`compat` against the reference simulator: its recorded results, to the nanosecond."""
 
 import hashlib
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,19 +9,12 @@ from nbhelpers.simulation.engine import simulate
 from nbhelpers.simulation.loggops import LogGOPS
 from nbhelpers.simulation.noise import Noise, read_detours
 
+from .cases import reference_cases, reference_folder
 from .programs import to_schedule
 from .reference import Reference, parse_goal
 
-CASES = Path(__file__).resolve().parents[3] / "shared" / "loggops-cases"
-FOUND = (
-    json.loads((CASES / "cases.json").read_text())["cases"]
-    if (CASES / "cases.json").exists()
-    else []
-)
-pytestmark = pytest.mark.skipif(
-    not FOUND,
-    reason="the reference simulator's cases are not beside this checkout (../shared/loggops-cases)",
-)
+CASES = reference_folder()
+FOUND = reference_cases()
 
 
 def noise_of(case: dict) -> Noise | None:

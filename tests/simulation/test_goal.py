@@ -3,7 +3,6 @@ reference's, byte for byte.
 """
 
 import gzip
-import json
 import os
 import random
 import re
@@ -22,8 +21,9 @@ from nbhelpers.simulation import goal, patterns
 from nbhelpers.simulation.goal import read_goal, write_goal
 from nbhelpers.simulation.schedule import ANY, CALC, RECV, SEND, Schedule, ScheduleError
 
+from .cases import reference_cases, reference_folder
+
 REPOSITORY = Path(__file__).parents[2]
-CASES = REPOSITORY.parent / "shared" / "loggops-cases"
 COLUMNS = (
     "rank_start",
     "kind",
@@ -360,12 +360,11 @@ def test_the_binary_is_the_references(plan, tmp_path):
 
 
 def test_all_reference_cases(tmp_path):
-    if not CASES.exists():
-        pytest.skip("the reference cases are not kept in this repository")
-    cases = {case["goal"]: case for case in json.loads((CASES / "cases.json").read_text())["cases"]}
+    cases = {case["goal"]: case for case in reference_cases()}
     assert len(cases) > 50
     for name, case in cases.items():
-        schedule, (plan, names) = read_goal(CASES / name).validate(), reference_text(CASES / name)
+        path = reference_folder() / name
+        schedule, (plan, names) = read_goal(path).validate(), reference_text(path)
         same(schedule, schedule_of(plan))
         assert (schedule.ranks, schedule.events) == (case["num_ranks"], case["events"])
         if len(schedule) < 5000:

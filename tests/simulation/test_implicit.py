@@ -139,15 +139,15 @@ def both(
     return simulate(whole, network, noise), implicit
 
 
-def other_ways(*given, **options):
-    """What is tried first depends on how much noise is expected; the result must not: without a
-    history at first, and round by round where that is possible.
+def other_ways(*arguments, **options):
+    """What is tried first depends on how much noise is expected; the result must not: with a
+    history of all events from the start, without one at first, and round by round where possible.
     """
-    for calm_below in (0, math.inf):
+    for history_above, by_rounds_below in ((-1, 0), (math.inf, 0), (math.inf, math.inf)):
         with pytest.MonkeyPatch.context() as changed:
-            changed.setattr(implicit_module, "KEEP_HISTORY_FROM", math.inf)
-            changed.setattr(implicit_module, "CALM_BELOW", calm_below)
-            yield evaluate(*given, **options)
+            changed.setattr(implicit_module, "HISTORY_ABOVE", history_above)
+            changed.setattr(implicit_module, "BY_ROUNDS_BELOW", by_rounds_below)
+            yield evaluate(*arguments, **options)
 
 
 def assert_alike(one, two):

@@ -5,7 +5,6 @@ trusts nothing but dependencies.
 import re
 from collections import Counter
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +16,9 @@ from nbhelpers.simulation.goal import read_goal
 from nbhelpers.simulation.loggops import LogGOPS
 from nbhelpers.simulation.schedule import CALC, RECV, SEND, Schedule
 
+from .cases import reference_folder
 from .dataflow import Flow, knowledge
 
-CASES = Path(__file__).parents[3] / "shared" / "loggops-cases" / "goal"
 RANKS = range(1, 34)
 COLUMNS = (
     "rank_start",
@@ -108,10 +107,7 @@ REFERENCE = {
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_the_reference_generates_the_same(name):
-    found = [path for path in (CASES / f"{name}.goal", CASES / f"{name}.goal.gz") if path.exists()]
-    if not found:
-        pytest.skip("the reference cases are not kept in this repository")
-    ours, theirs = REFERENCE[name](), read_goal(found[0])
+    ours, theirs = REFERENCE[name](), read_goal(reference_folder() / "goal" / f"{name}.goal")
     for column in COLUMNS:
         assert np.array_equal(getattr(ours, column), getattr(theirs, column)), column
 

@@ -15,12 +15,9 @@ import pytest
 
 from nbhelpers.tracing import read_osnoise, write_tracepoints
 from nbhelpers.workloads import binary_folder
+from tests.emulated import emulated_pc
 
-PLACES = [
-    os.environ.get("NOISEBOOK_OSNOISE_VM", ""),
-    Path(__file__).parents[3] / "shared/osnoise-vm/run",
-]
-RUN = next((Path(place) for place in PLACES if str(place) and Path(place).is_file()), None)
+RUN = emulated_pc()
 pytestmark = [
     pytest.mark.vm,
     pytest.mark.skipif(
