@@ -87,7 +87,7 @@ PROGRAMS = {
         original("hecbench-nbody"), description="hecbench-nbody", bodies=1000, threads=2
     ),
 }
-TOLD = {
+REPORTED = {
     "sysbench": "seconds",
     "python": "seconds",
     "minife": "seconds",
@@ -109,7 +109,7 @@ def loop(name: str, workload: Workload, runs: int, folder: Path) -> dict:
         "n": runs,
         "region": workload.region.kind,
         "region_s": counted["region_seconds"].median(),
-        "misses_ms": _misses(counted, TOLD.get(name)),
+        "misses_ms": _misses(counted, REPORTED.get(name)),
         "source": traced.source,
         "noise_share": traced.summary()["cpu_share"].sum(),
         "worst_share": _share_of(traced, int(worst["run"])),
@@ -128,19 +128,19 @@ def loop(name: str, workload: Workload, runs: int, folder: Path) -> dict:
     return row | {"replayed_ms": delta["duration_ns"].sum() / 1e6}
 
 
-def _misses(runs: pd.DataFrame, told: str | None) -> float:
+def _misses(runs: pd.DataFrame, reported: str | None) -> float:
     return (
         float("nan")
-        if told is None
-        else float((runs["region_seconds"] - runs[told]).abs().max() * 1e3)
+        if reported is None
+        else float((runs["region_seconds"] - runs[reported]).abs().max() * 1e3)
     )
 
 
 def _share_of(traced, run: int) -> float:
     """Noise of one run, of the CPU time of its region."""
-    own, row = traced.events[traced.events["run"] == run], traced.runs.set_index("run").loc[run]
+    events, row = traced.events[traced.events["run"] == run], traced.runs.set_index("run").loc[run]
     cpus = len(traced.events.attrs.get("cpus", ())) or max(traced.events["cpu"].nunique(), 1)
-    return float(own["duration_ns"].sum() / (row["region_seconds"] * 1e9 * cpus))
+    return float(events["duration_ns"].sum() / (row["region_seconds"] * 1e9 * cpus))
 
 
 def main(words: list[str]) -> None:

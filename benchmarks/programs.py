@@ -29,7 +29,7 @@ DICTIONARY = Path(__file__).resolve().parent.parent / "data" / "README.md"
 BLOCK = re.compile(
     r"(?<=<!-- written by benchmarks/programs.py -->\n).*?(?=<!-- end -->)", re.DOTALL
 )
-FEWEST = 100  # runs of a table that may be kept
+FEWEST = 100  # runs of a table that may be recorded
 
 
 def cells(folder: Path, target_s: float) -> list[Cell]:
@@ -127,12 +127,12 @@ def put(text: str, path: Path = DICTIONARY) -> None:
 
 def main(runs: int = 10, target_s: float = 0.15, write: str = "") -> None:
     if write and runs < FEWEST:
-        raise SystemExit(f"{runs} runs are too few to be kept: at least {FEWEST}")
+        raise SystemExit(f"{runs} runs are too few for a record: at least {FEWEST}")
     with tempfile.TemporaryDirectory() as folder:
-        asked = cells(Path(folder), target_s)
-        sizes = {cell.name: " ".join(cell.workload.command[1:]) for cell in asked}
-        campaign = Campaign(None, asked, runs, attachments=metrics("kernel"))
-        table = variability(finished(campaign.run())).reindex([cell.name for cell in asked])
+        measured = cells(Path(folder), target_s)
+        sizes = {cell.name: " ".join(cell.workload.command[1:]) for cell in measured}
+        campaign = Campaign(None, measured, runs, attachments=metrics("kernel"))
+        table = variability(finished(campaign.run())).reindex([cell.name for cell in measured])
     print(
         f"{runs} interleaved runs of about {target_s:g} s, all CPUs (spin: one thread); times in s"
     )

@@ -35,7 +35,7 @@ with listening(StageLine("benchmark"), sys.argv[1]):
 
 
 class Switches(Attachment):
-    """Context switches of other threads than the run's own, from `armed` to the end: of the reader,
+    """Context switches of other threads than the run's, from `armed` to the end: of the reader,
     and of this process but its main thread.
     """
 
@@ -122,17 +122,17 @@ def main() -> None:
     runs = pd.concat(parts, ignore_index=True)
     base = runs[runs.reporter == "none"]
     for name, (reporter, _) in list(reporters.items())[1:]:
-        own = runs[runs.reporter == name]
+        shown = runs[runs.reporter == name]
         ratio, (low, high) = (
-            own.seconds.mean() / base.seconds.mean(),
-            bootstrap_ratio(own.seconds, base.seconds),
+            shown.seconds.mean() / base.seconds.mean(),
+            bootstrap_ratio(shown.seconds, base.seconds),
         )
         print(
-            f"{name:9} {len(own)} runs beside {len(base)} without: ratio of means {ratio:.4f} (95 %"
+            f"{name:9} {len(shown)} runs and {len(base)} without: ratio of means {ratio:.4f} (95 %"
             f" {low:.4f} to {high:.4f}); {reporter.shown} updates (at most every {progress.EVERY_S}"
             f" s, and one before each of {RUNS // BLOCK} campaigns); wake-ups during the runs:"
-            f" reader {own.reader_switches.sum()} in {(own.reader_switches > 0).sum()} runs, our"
-            f" other threads {own.own_switches.sum()} (without a reporter"
+            f" reader {shown.reader_switches.sum()} in {(shown.reader_switches > 0).sum()} runs,"
+            f" our other threads {shown.own_switches.sum()} (without a reporter"
             f" {base.own_switches.sum()})"
         )
 

@@ -1,6 +1,6 @@
 """How true the begin and the end of a timed region are, for each way of saying where they are.
 
-Prints the errors in µs against the program's own stamps: idle, and with two busy loops a CPU.
+Prints the errors in µs against the stamps of the program: idle, and with two busy loops a CPU.
 
     python benchmarks/regions.py [RUNS [CASE]]
 """
@@ -53,8 +53,8 @@ def main(runs: int = 100, wanted: str = "") -> None:
                 for running in loops:
                     running.kill()
                     running.wait()
-            for which, own in zip(("begin", "end"), both):
-                values = "".join(f"{value:>9.0f}" for value in np.quantile(own, QUANTILES))
+            for which, observed in zip(("begin", "end"), both):
+                values = "".join(f"{value:>9.0f}" for value in np.quantile(observed, QUANTILES))
                 print(f"{name:<25}{state:<6}{which:<7}{values}", flush=True)
 
 

@@ -26,12 +26,23 @@ from nbhelpers.workloads import program as foreign
 VARIED_25_MS = """#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
-static long long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000LL + t.tv_nsec; }
+static long long now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
 int main(void) {
     long long start = now();
-    unsigned long long x = (unsigned long long)start * 2654435761u ^ (unsigned long long)getpid() << 32;
-    double sum = -6;  /* of twelve uniform numbers: nearly normal, with a standard deviation of 1 */
-    for (int i = 0; i < 12; i++) { x ^= x << 13; x ^= x >> 7; x ^= x << 17; sum += (double)(x >> 11) * 0x1p-53; }
+    unsigned long long x = (unsigned long long)start * 2654435761u;
+    x ^= (unsigned long long)getpid() << 32;
+    /* the sum of twelve uniform numbers: nearly normal, with a standard deviation of 1 */
+    double sum = -6;
+    for (int i = 0; i < 12; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        sum += (double)(x >> 11) * 0x1p-53;
+    }
     long long end = start + 25000000LL + (long long)(sum * 310000);
     while (now() < end) ;
     printf("spun %.9f\\n", (double)(now() - start) * 1e-9);
@@ -140,9 +151,9 @@ def print_costs(rounds: int, rng: np.random.Generator) -> None:
     variants |= {f"run_once, lead 0, {name}": with_layers(workload, (name,)) for name in names}
     variants["run_once, lead 0, all layers"] = with_layers(workload, ("all",))
     with tempfile.TemporaryDirectory() as folder:
-        own = Path(folder, "fifteen.yml")
-        own.write_text(FIFTEEN)
-        variants["run_once, lead 0, 15 counters"] = with_layers(workload, (own,))
+        layer = Path(folder, "fifteen.yml")
+        layer.write_text(FIFTEEN)
+        variants["run_once, lead 0, 15 counters"] = with_layers(workload, (layer,))
     if shutil.which("perf"):
         variants["perf stat, 4 counters"] = lambda: counted_in_c(program)
     spent = costs(variants, rounds, rng)
@@ -183,18 +194,18 @@ def bare(program: Path) -> float:
 
 
 def sd_ratio(
-    values: np.ndarray, own: np.ndarray, rng: np.random.Generator
+    values: np.ndarray, printed: np.ndarray, rng: np.random.Generator
 ) -> tuple[float, float, float]:
-    """Standard deviation over the program's own in the same runs, and its 95 % bootstrap interval,
+    """Standard deviation over that of the printed times, with its 95 % bootstrap interval,
     the runs resampled.
     """
-    drawn = rng.integers(0, len(own), (2000, len(own)))
-    ratios = values[drawn].std(axis=1, ddof=1) / own[drawn].std(axis=1, ddof=1)
-    return values.std(ddof=1) / own.std(ddof=1), *percentile_interval(ratios)
+    drawn = rng.integers(0, len(printed), (2000, len(printed)))
+    ratios = values[drawn].std(axis=1, ddof=1) / printed[drawn].std(axis=1, ddof=1)
+    return values.std(ddof=1) / printed.std(ddof=1), *percentile_interval(ratios)
 
 
 def print_accuracy(rounds: int, rng: np.random.Generator) -> None:
-    """Recorded times beside the program's own, which it prints; a shell's loop and runs without and
+    """Recorded times and those that the program prints; a shell's loop and runs without and
     with all layers take turns.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -212,24 +223,24 @@ def print_accuracy(rounds: int, rng: np.random.Generator) -> None:
             layer.close()
     print(
         f"\nA program of 25 ms and a standard deviation of 0.31 ms, {rounds} runs each: ms, and the"
-        " recorded sd over its own in the same runs (target: 0.9 to 1.1)"
+        " recorded sd over the printed in the same runs (target: 0.9 to 1.1)"
     )
     print(
         f"  {'spawn and wait, no record':34s} mean {np.mean(bares) * 1e3:7.3f}  sd"
         f" {np.std(bares, ddof=1) * 1e3:6.3f}"
     )
     for name, table in rows.items():
-        own, wall = (
+        printed, wall = (
             np.array([row[column] for row in table]) for column in ("seconds", "wall_seconds")
         )
         print(
-            f"  {name + ', its own time':34s} mean {own.mean() * 1e3:7.3f}  sd"
-            f" {own.std(ddof=1) * 1e3:6.3f}"
+            f"  {name + ', printed time':34s} mean {printed.mean() * 1e3:7.3f}  sd"
+            f" {printed.std(ddof=1) * 1e3:6.3f}"
         )
         print(
             f"  {name + ', start to end':34s} mean {wall.mean() * 1e3:7.3f}  sd"
             f" {wall.std(ddof=1) * 1e3:6.3f}  ratio {{:.3f}} [{{:.3f}}, {{:.3f}}]".format(
-                *sd_ratio(wall, own, rng)
+                *sd_ratio(wall, printed, rng)
             )
         )
 

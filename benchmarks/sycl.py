@@ -1,4 +1,4 @@
-"""What the SYCL programs cost beside their OpenMP twins: the same sizes, interleaved, roaming;
+"""The SYCL programs compared with their OpenMP twins: the same sizes, interleaved, roaming;
 needs `make sycl`.
 
     python benchmarks/sycl.py [runs]
