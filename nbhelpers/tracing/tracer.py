@@ -151,8 +151,8 @@ def tracing_sentences(
             ),
         ]
     told = [
-        f"Tracing: {verdict}",
         f"The recorded noise takes {took}.",
+        f"Tracing: {verdict}",
         (
             f"{events.attrs.get('inferred_switches', 0) / runs:.1f} switches a run were not reported by the"
             " kernel and were inferred from who ran next;"
