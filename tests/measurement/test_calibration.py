@@ -1,4 +1,4 @@
-"""The problem size is found once and kept; runs are read back without knowing the campaign."""
+"""The problem size is found one time and cached; runs are read back without their campaign."""
 
 import os
 

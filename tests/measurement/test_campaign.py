@@ -78,13 +78,13 @@ def test_a_second_call_measures_nothing_and_more_runs_are_added(tmp_path):
 
 
 def test_rounds_are_added_until_there_are_enough(tmp_path):
-    asked = []
+    calls = []
 
     def enough(runs):
-        asked.append(runs.groupby("cell").size().tolist())
-        return len(asked) == 3
+        calls.append(runs.groupby("cell").size().tolist())
+        return len(calls) == 3
 
-    assert len(quick(tmp_path / "c", runs=2).run(enough=enough, most_runs=9)) == 12 and asked == [
+    assert len(quick(tmp_path / "c", runs=2).run(enough=enough, most_runs=9)) == 12 and calls == [
         [2] * 3,
         [3] * 3,
         [4] * 3,
@@ -242,7 +242,7 @@ def test_frozen_never_measures(tmp_path):
     assert set(quick(tmp_path, LETTERS[:2], 2, recorded_only=True).run().cell) == {
         "a",
         "b",
-    }, "what is not asked for is in no one's way"
+    }, "what the campaign does not have is in no one's way"
     with pytest.raises(InputError, match="config"):
         quick(
             tmp_path,

@@ -60,7 +60,7 @@ def test_a_cell_that_appears_is_measured_beside_the_others_and_their_runs_are_ke
     assert rounds(table, "a", "b", "new") == {2, 3} and rounds(table, "a", "b") == {0, 1, 2, 3}
     assert table["epoch"].tolist() == [0] * 4 + [1] * 6 and not list(tmp_path.glob("aside"))
     assert [
-        len(own) for own in same_epochs(table[table.cell == "a"], table[table.cell == "new"])
+        len(one) for one in same_epochs(table[table.cell == "a"], table[table.cell == "new"])
     ] == [2, 2]
     assert "'new' added" in table.attrs["notes"][0] and len(table.attrs["notes"]) == 1
     assert len(quick(tmp_path, [letter("a"), letter("b"), letter("new")]).run()) == 10
@@ -112,7 +112,7 @@ def test_a_round_that_was_interrupted_is_not_filled_up_with_what_came_later(tmp_
         quick(tmp_path, cells[:2], attachments=[Stops()]).run()
     table = quick(tmp_path, cells).run()
     assert rounds(table, "new") == {2, 3} and len(table[table["round"] == 1]) == 1
-    assert len(rounds(table, "a", "b")) == 3, "one in the first epoch, two beside the new one"
+    assert len(rounds(table, "a", "b")) == 3, "one in the first epoch, two with the new one"
 
 
 @pytest.fixture
@@ -278,7 +278,7 @@ def test_a_crash_in_the_midst_of_putting_aside_loses_nothing(tmp_path, monkeypat
     assert {row["run"] for row in everything(tmp_path)} >= set(old["run"])
     table = quick(tmp_path, changed, attachments=files).run()
     assert Counter(table["cell"]) == {"p": 2, "other": 4} and len(rounds(table, "p", "other")) == 2
-    assert min(rounds(table, "p")) >= 2, "not beside runs of another time"
+    assert min(rounds(table, "p")) >= 2, "not with runs of another time"
     assert Counter(row["run"] for row in everything(tmp_path)).most_common(1)[0][1] == 1
     assert sum("put aside" in note for note in table.attrs["notes"]) == 1
     (home,) = aside(tmp_path)
@@ -408,8 +408,8 @@ def test_whatever_is_added_removed_changed_and_interrupted(binaries, steps):
         table = finished(quick(folder, cells, runs, attachments=[Files(folder / "logs")]).run())
         assert acknowledged <= {(row["run"], row["began_unix_s"]) for row in everything(folder)}
         _well_formed(folder, table, cells, runs)
-        kept = {f"run-{run:06d}.txt" for run in recorded_runs(folder)["run"]}
-        assert kept <= {path.name for path in (folder / "logs").iterdir()}
+        files = {f"run-{run:06d}.txt" for run in recorded_runs(folder)["run"]}
+        assert files <= {path.name for path in (folder / "logs").iterdir()}
 
 
 def test_the_plan_of_a_campaign_that_never_grew_is_every_cell_in_every_round():

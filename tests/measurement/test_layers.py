@@ -144,7 +144,7 @@ def test_kernel_counters_move_as_they_should():
 
 
 def test_others_are_told_from_the_run():
-    """A busy program beside the run is seen in others_busy_s, the run's own work is not."""
+    """A busy program besides the run is seen in others_busy_s, the work of the run is not."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("on a single CPU the two take turns")
     script = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
@@ -278,7 +278,7 @@ def test_reader_passes_over_what_is_missing_and_reads_long_files(tmp_path):
 
 
 def test_run_queue_wait_of_threads_that_have_ended():
-    """Two threads of 50 ms beside a child of 100 ms, all on one CPU: what has to wait is known from
+    """Two threads of 50 ms and a child of 100 ms, all on one CPU: what has to wait is known from
     who had the CPU.
     """
     if metrics("scheduler")[0].notes:
@@ -417,8 +417,8 @@ def test_rates_are_totals_divided_by_time():
 def test_every_column_that_we_make_is_described():
     runs = rates(measure(nbody(200), runs=1, metrics="all"))
     described = describe_columns(runs)
-    own = set(described.index[described.kind == "program"])
-    assert own == {"bodies", "steps", "energy", "energy_drift", "checksum"}
+    program_keys = set(described.index[described.kind == "program"])
+    assert program_keys == {"bodies", "steps", "energy", "energy_drift", "checksum"}
     assert (
         described.loc["irq_LOC_per_s", "unit"] == "1/s"
         and described.loc["user_s", "kind"] == "total"

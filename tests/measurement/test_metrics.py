@@ -45,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 
 @pytest.fixture(scope="module", autouse=True)
 def arrow_is_awake(tmp_path_factory):
-    """pyarrow keeps file descriptors of its own from its first use on."""
+    """pyarrow has file descriptors from its first use on."""
     path = tmp_path_factory.mktemp("arrow") / "a.csv"
     path.write_text("x\n1\n")
     read_table(path)
@@ -138,7 +138,7 @@ def test_consequences_are_known_as_such():
 def test_a_file_that_is_wrong_is_refused_with_its_place(tmp_path, change, complaint):
     good = {
         "layer": "mine",
-        "title": "my own layer",
+        "title": "my layer",
         "sources": [
             {
                 "reader": "file",
@@ -160,7 +160,7 @@ def test_a_file_that_is_wrong_is_refused_with_its_place(tmp_path, change, compla
 def test_a_column_that_two_layers_have_is_refused(tmp_path):
     path = tmp_path / "mine.yml"
     path.write_text(
-        "layer: mine\ntitle: my own layer\nsources: [{reader: file, path: /proc/stat, format: rows,"
+        "layer: mine\ntitle: my layer\nsources: [{reader: file, path: /proc/stat, format: rows,"
         " metrics: [{id: steal_s, key: cpu, title: again}]}]"
     )
     with pytest.raises(InputError, match="'steal_s'.*\n.*mine"):
@@ -647,7 +647,7 @@ def test_values_by_a_regular_expression(tmp_path):
                 "kind": "level",
                 "pattern": r"rate=(?P<value>[\d.e+-]+)",
             },
-            {"id": "own_never", "title": "never said", "pattern": "no such (.)"},
+            {"id": "own_never", "title": "never printed", "pattern": "no such (.)"},
         ],
     )
     runs = said_by("print('hits: 3\\nrate=1.5e-3\\nhits: 4\\nrate=2.5e-3')", path)

@@ -1,4 +1,4 @@
-"""The timed region of any program: where it is said to begin and end is where it did."""
+"""The timed region of any program: it begins and ends where the record has it."""
 
 import os
 import select
@@ -78,7 +78,7 @@ def machine(request):
 
 @pytest.mark.flaky(
     reruns=2
-)  # a program that loses its CPU between its own stamp and its call is late for good
+)  # a program that loses its CPU between its stamp and its call is late for good
 @pytest.mark.parametrize("name", truth.CASES)
 def test_begin_and_end_are_true_to_a_millisecond(name, machine, tmp_path):
     if missing := truth.lacking(name):

@@ -326,7 +326,7 @@ def test_after_is_called_for_timeouts_too():
     "ending, status", [("sleep 0.1", "ok"), ("exit 3", "exit 3"), ("sleep 60", "timeout")]
 )
 def test_descendants_do_not_survive(ending, status, tmp_path):
-    """One in the group, one in a session of its own, one that was started by one that is gone, one
+    """One in the group, one in a new session, one that was started by one that is gone, one
     already dead.
     """
     script = f"""

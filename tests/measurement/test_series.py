@@ -1,4 +1,4 @@
-"""Series: read from an output, stored beside the runs, read back; a lost value is a failed run."""
+"""Series: read from an output, stored with the runs, read back; a lost value is a failed run."""
 
 import json
 
@@ -13,7 +13,7 @@ LINE = "noisebook: x seconds=1e-9 start_ns=1 end_ns=2"
 
 
 def printing(tmp_path, *lines: str):
-    """A program of ours that prints what it is told and no more."""
+    """A program of ours that prints what it gets and no more."""
     (tmp_path / "prints.c").write_text(
         '#include "noisebook.h"\nint main(void) { struct nb_region r; nb_region_begin(&r);'
         " nb_region_end(&r);\n"
@@ -76,7 +76,7 @@ def test_a_long_series_survives_the_pipe(binaries):
     row = run_once(stream(4000, 10, threads=1))
     assert (
         row["status"] == "ok"
-        and sum(len(kept["values"]) for kept in row["series"].values()) == 20_000
+        and sum(len(one["values"]) for one in row["series"].values()) == 20_000
     )
 
 
@@ -94,11 +94,11 @@ def test_series_are_stored_beside_the_runs_and_read_back(tmp_path, binaries, in_
         list(table.columns) == ["run", "name", "unit", "index", "value"] and len(table) == 2 * 5 * 3
     )
     assert set(table.run) == set(runs[runs.workload == "stream"].run)
-    for run, own in table.groupby("run"):
+    for run, part in table.groupby("run"):
         row = runs.set_index("run").loc[run]
-        assert own[own.name == "copy"].value.max() == pytest.approx(
+        assert part[part.name == "copy"].value.max() == pytest.approx(
             row.copy_max_s, abs=1e-9
-        ) and list(own[own.name == "dot"]["index"]) == [0, 1, 2]
+        ) and list(part[part.name == "dot"]["index"]) == [0, 1, 2]
     if not in_memory:
         assert series(tmp_path / "c").equals(table)
 

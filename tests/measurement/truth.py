@@ -1,4 +1,4 @@
-"""Programs that know when their timed region began and ended, and how far off a run's own times
+"""Programs that know when their timed region began and ended, and how far off the times of a run
 are.
 
 Shared by tests/measurement/test_regions.py and benchmarks/regions.py.

@@ -1,5 +1,5 @@
 """Configurations on recorded machines: counted by hand from the papers' definitions, not by the
-code's own arithmetic.
+arithmetic of the code.
 """
 
 import os
@@ -204,10 +204,10 @@ def test_the_ranks_of_mpi_are_pinned_or_set_free_by_the_launchers_variables():
 
 
 def test_somebody_elses_program_roams_but_is_not_pinned():
-    own = {configuration.name: configuration for configuration in configurations(TWO_CORES)}
-    assert own["RmHK"].of(program("sleep 0")).cpus == (1,)
+    existing = {configuration.name: configuration for configuration in configurations(TWO_CORES)}
+    assert existing["RmHK"].of(program("sleep 0")).cpus == (1,)
     with pytest.raises(InputError, match="not known"):
-        own["TP"].of(program("sleep 0"))
+        existing["TP"].of(program("sleep 0"))
 
 
 def test_the_table_lists_all_and_unknown_names_are_refused():

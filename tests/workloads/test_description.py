@@ -313,7 +313,7 @@ def test_arguments_come_from_the_options_or_from_the_command_line(prints):
     )
     with pytest.raises(InputError, match="no option"):
         program(path, description="epcc-syncbench", outerreps=3)
-    with pytest.raises(InputError, match="both given"):
+    with pytest.raises(InputError, match="exclude each other"):
         program(f"{path} 1", description="epcc-syncbench", outer=3)
     with pytest.raises(InputError, match="did you mean 'babelstream'"):
         program(path, description="babelstrem")
@@ -329,20 +329,20 @@ def test_placements_hold_for_originals(prints):
 
 
 def test_a_description_of_ones_own(tmp_path, prints):
-    own = tmp_path / "mine.yml"
-    own.write_text(
+    path = tmp_path / "mine.yml"
+    path.write_text(
         "title: My solver\ncommand: [solver, -n, '{size}']\noptions: {size: 7}\nreports: [{name:"
         " seconds, pattern: 'took (?P<seconds>\\S+) ms', unit: ms}]\nseries: [{name: step, unit: s,"
         " pattern: 'step (?P<value>\\S+)'}]\n"
     )
-    row = ran(own, prints("step 0.5\nstep 0.25\ntook 750 ms\n"), size=9)
+    row = ran(path, prints("step 0.5\nstep 0.25\ntook 750 ms\n"), size=9)
     assert row["seconds"] == 0.75 and row["series"] == {
         "step": {"unit": "s", "values": [0.5, 0.25]}
     }
 
 
 @pytest.mark.parametrize(
-    "change, said",
+    "change, message",
     [
         ("reports: [{name: seconds, pattern: 'x'}]", "seconds"),
         ("tables: [{row: 'a', columns: {b: c}}]", "'b'"),
@@ -356,14 +356,14 @@ def test_a_description_of_ones_own(tmp_path, prints):
         ("seen: maybe", "maybe"),
     ],
 )
-def test_an_unsound_description_is_refused_with_its_field(tmp_path, change, said):
-    own = tmp_path / "mine.yml"
+def test_an_unsound_description_is_refused_with_its_field(tmp_path, change, message):
+    path = tmp_path / "mine.yml"
     lines = {"title": "title: My solver", "source": "source: mine", "seen": "seen: run"} | {
         change.split(":")[0]: change
     }
-    own.write_text("\n".join(lines.values()))
-    with pytest.raises(InputError, match=said):
-        program("true", description=own)
+    path.write_text("\n".join(lines.values()))
+    with pytest.raises(InputError, match=message):
+        program("true", description=path)
 
 
 def test_a_campaign_writes_down_how_it_read(tmp_path, prints):

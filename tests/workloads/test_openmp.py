@@ -101,19 +101,19 @@ def test_stream_does_what_numpy_does(folder, elements, repeats, threads):
 
 def test_stream_keeps_every_repetition(binaries):
     done = run(binaries / "stream", "--elements", 5000, "--repeats", 1203)
-    line, kept = values(done), {}
+    line, printed = values(done), {}
     for words in (text.split() for text in done.stdout.splitlines()[:-1]):
         assert words[0] == "noisebook-series:" and words[2] == "s" and len(words) <= 1003
-        kept.setdefault(words[1], []).extend(map(float, words[3:]))
+        printed.setdefault(words[1], []).extend(map(float, words[3:]))
     assert (
-        list(kept) == list(KERNELS)
-        and int(line["series_values"]) == sum(map(len, kept.values())) == 5 * 1203
+        list(printed) == list(KERNELS)
+        and int(line["series_values"]) == sum(map(len, printed.values())) == 5 * 1203
     )
-    for kernel, times in kept.items():
+    for kernel, times in printed.items():
         assert float(line[f"{kernel}_min_s"]) == pytest.approx(min(times), abs=1e-9)
         assert float(line[f"{kernel}_max_s"]) == pytest.approx(max(times), abs=1e-9)
         assert float(line[f"{kernel}_avg_s"]) == pytest.approx(np.mean(times), rel=1e-3, abs=1e-9)
-    assert sum(map(sum, kept.values())) <= float(line["seconds"])
+    assert sum(map(sum, printed.values())) <= float(line["seconds"])
 
 
 @pytest.mark.parametrize(
@@ -149,12 +149,12 @@ def poisson(nx, ny, nz):
     load = -12.0 * (kron(mz, kron(my, mx)) @ np.ones(matrix.shape[0]))
     z, y, x = np.meshgrid(*(np.arange(n + 1) / n for n in (nz, ny, nx)), indexing="ij")
     exact = (x**2 + 2 * y**2 + 3 * z**2 + x * y * z + x - y + 2 * z).ravel()
-    given = ((x == 0) | (x == 1) | (y == 0) | (y == 1) | (z == 0) | (z == 1)).ravel()
+    fixed = ((x == 0) | (x == 1) | (y == 0) | (y == 1) | (z == 0) | (z == 1)).ravel()
     dense = matrix.toarray()
-    rhs = np.where(given, exact, load - dense[:, given] @ exact[given])
-    dense[given] = 0
-    dense[:, given] = 0
-    dense[given, given] = 1
+    rhs = np.where(fixed, exact, load - dense[:, fixed] @ exact[fixed])
+    dense[fixed] = 0
+    dense[:, fixed] = 0
+    dense[fixed, fixed] = 1
     return dense, rhs, exact
 
 
@@ -226,14 +226,14 @@ def test_minife_that_does_not_converge_is_not_verified(binaries):
 
 
 def check_overheads(done, name):
-    line, kept = values(done), series(done)
+    line, printed = values(done), series(done)
     assert line["verified"] == "yes", done.stderr
-    assert list(kept) == [name, "reference"] and len(kept[name]) == int(line["outer"])
-    assert float(line["mean_us"]) == pytest.approx(np.mean(kept[name]), rel=1e-6)
-    assert float(line["median_us"]) == pytest.approx(np.median(kept[name]), rel=1e-6)
-    assert float(line["sd_us"]) == pytest.approx(np.std(kept[name], ddof=1), rel=1e-4)
+    assert list(printed) == [name, "reference"] and len(printed[name]) == int(line["outer"])
+    assert float(line["mean_us"]) == pytest.approx(np.mean(printed[name]), rel=1e-6)
+    assert float(line["median_us"]) == pytest.approx(np.median(printed[name]), rel=1e-6)
+    assert float(line["sd_us"]) == pytest.approx(np.std(printed[name], ddof=1), rel=1e-4)
     assert float(line["overhead_us"]) == pytest.approx(
-        np.mean(kept[name]) - np.median(kept["reference"]), rel=1e-5, abs=1e-6
+        np.mean(printed[name]) - np.median(printed["reference"]), rel=1e-5, abs=1e-6
     )
 
 
@@ -360,7 +360,7 @@ def test_usage(binaries, words):
 
 
 @pytest.mark.parametrize(
-    "make, options, said",
+    "make, options, message",
     [
         (stream, {"repeats": 0}, "repeats is 0"),
         (stream, {"elements": 2**31 + 1}, "elements"),
@@ -376,8 +376,8 @@ def test_usage(binaries, words):
         (nbody, {"bodies": 3}, "16 bodies"),
     ],
 )
-def test_a_constructor_says_what_cannot_be(make, options, said):
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_a_constructor_refuses_what_is_not_possible(make, options, message):
+    with pytest.raises(InputError, match=re.escape(message)):
         make(**options)
 
 
@@ -409,16 +409,16 @@ def test_a_compiler_that_is_not_here_is_said_when_it_runs(tmp_path, monkeypatch)
 
 
 def test_steps_of_a_delay_are_measured_once_and_kept(tmp_path, binaries):
-    kept = tmp_path / "delay.json"
-    short = delay_steps(0.1, kept)
-    before = kept.read_bytes()
+    cache = tmp_path / "delay.json"
+    short = delay_steps(0.1, cache)
+    before = cache.read_bytes()
     assert (
-        delay_steps(15, kept) == pytest.approx(150 * short, rel=0.02)
-        and kept.read_bytes() == before
+        delay_steps(15, cache) == pytest.approx(150 * short, rel=0.02)
+        and cache.read_bytes() == before
     )
     assert 5 <= short <= 1000
-    kept.write_text("[]")
-    assert delay_steps(1, kept) > 0 and len(list(tmp_path.glob("aside/*/why.txt"))) == 1, (
+    cache.write_text("[]")
+    assert delay_steps(1, cache) > 0 and len(list(tmp_path.glob("aside/*/why.txt"))) == 1, (
         "damaged: put aside, measured anew"
     )
     with pytest.raises(InputError):

@@ -48,8 +48,12 @@ def script(code: str, **described):
 def test_what_only_a_shell_does_is_refused_and_says_what_to_write(line, operator):
     with pytest.raises(InputError) as caught:
         measure(line)
-    said = str(caught.value)
-    assert f"'{operator}'" in said and "shell=True" in said and "noisebook run --shell" in said
+    message = str(caught.value)
+    assert (
+        f"'{operator}'" in message
+        and "shell=True" in message
+        and "noisebook run --shell" in message
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,7 +95,7 @@ def test_a_shell_line_is_one():
 def test_a_workload_has_its_own_keywords():
     workload = program("true")
     assert as_workload(workload) is workload
-    with pytest.raises(InputError, match="seconds given beside a workload"):
+    with pytest.raises(InputError, match="seconds: not possible with a workload"):
         measure(workload, seconds="(?P<seconds>1)")
     with pytest.raises(InputError, match="seconds=r"):
         measure("true", pattern="(?P<seconds>1)")
@@ -234,7 +238,7 @@ def test_json_yaml_and_csv_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "report, said",
+    "report, expected",
     [
         (
             Report("x", path="results.total", file="r.json"),
@@ -245,7 +249,7 @@ def test_json_yaml_and_csv_files(tmp_path):
         (Report("x", path="a", file="other.json"), "no file other.json"),
     ],
 )
-def test_a_number_that_is_not_in_its_file_says_what_is_there(report, said):
+def test_a_number_that_is_not_in_its_file_is_an_error_with_what_is_there(report, expected):
     workload = script(
         writes("r.json", '{"results": {"seconds": 1}}'),
         reports=[report],
@@ -253,7 +257,7 @@ def test_a_number_that_is_not_in_its_file_says_what_is_there(report, said):
         fresh_folder=True,
     )
     row = run_once(workload)
-    assert row["status"] == "unreadable output" and said in row["message"]
+    assert row["status"] == "unreadable output" and expected in row["message"]
 
 
 def test_json_and_csv_of_the_standard_output():
@@ -424,20 +428,20 @@ def test_a_region_is_a_kind_or_a_pair_of_lines():
 
 
 def test_a_description_of_ones_own_is_a_file(tmp_path):
-    own = tmp_path / "solver.yml"
-    own.write_text(
+    description = tmp_path / "solver.yml"
+    description.write_text(
         "shell: \"printf 'size {size}\\nrate 8\\n' | cat\"\noptions: {size: 3}\noutcome:"
         " rate\nreports:\n  - {name: rate, pattern: 'rate (?P<value>\\S+)', unit: MB/s, direction:"
         " higher}\n  - {name: size, pattern: 'size (?P<value>\\d+)', direction: neither}\n"
     )
-    runs = measure(description=str(own), size=5, runs=1)
+    runs = measure(description=str(description), size=5, runs=1)
     assert (
         runs["size"].tolist() == [5]
         and outcome_of(runs).unit == "MB/s"
         and runs["workload"].tolist() == ["solver"]
     )
     with pytest.raises(InputError, match="did you mean 'size'"):
-        program(description=own, siz=1)
+        program(description=description, siz=1)
     with pytest.raises(InputError, match="both"):
         program(["echo", "1"], description=_described(tmp_path), size=1)
 

@@ -1,5 +1,5 @@
 """The SYCL programs against their OpenMP twins and NumPy, where their threads may run, their cache,
-and what is said where something is missing.
+and the message where something is missing.
 """
 
 import os
@@ -116,14 +116,14 @@ class TestAnswers:
         words = ("--elements", 50_000, "--repeats", 9)
         done, twin = program("stream", *words), values(run(binaries / "stream", *words).stdout)
         line, times = values(done.stdout), series(done.stdout)
-        assert {name: len(kept) for name, kept in times.items()} == dict.fromkeys(
+        assert {name: len(found) for name, found in times.items()} == dict.fromkeys(
             ("copy", "mul", "add", "triad", "dot"), 9
         )
         assert line["series_values"] == "45" and set(twin) <= set(line)
         assert sum(map(sum, times.values())) == pytest.approx(float(line["seconds"]), rel=0.05)
-        for name, kept in times.items():
-            assert float(line[f"{name}_min_s"]) == pytest.approx(min(kept), abs=1e-9)
-            assert float(line[f"{name}_avg_s"]) == pytest.approx(np.mean(kept), abs=1e-9)
+        for name, found in times.items():
+            assert float(line[f"{name}_min_s"]) == pytest.approx(min(found), abs=1e-9)
+            assert float(line[f"{name}_avg_s"]) == pytest.approx(np.mean(found), abs=1e-9)
 
     @pytest.mark.parametrize(
         "words", [("--nx", 12), ("--nx", 5, "--ny", 8, "--nz", 3), ("--nx", 2)]

@@ -75,7 +75,7 @@ def test_pinning_by_core_or_by_thread(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "count, share, kept",
+    "count, share, reserved",
     [
         (2, 0.125, 1),
         (2, 0.25, 1),
@@ -87,12 +87,12 @@ def test_pinning_by_core_or_by_thread(monkeypatch):
         (3, 0.25, 1),
     ],
 )
-def test_housekeeping_shares(count, share, kept, monkeypatch):
+def test_housekeeping_shares(count, share, reserved, monkeypatch):
     """Persson et al. 2025, sec. 5: 12.5 % and 25 % of the cores; on their 8 and 16 cores 1, 2 and
     2, 4.
     """
     monkeypatch.setattr("nbhelpers.workloads._cpus.cores", lambda cpus: [(cpu,) for cpu in cpus])
-    assert keep_house(tuple(range(count)), share, "RmHK") == tuple(range(kept, count))
+    assert keep_house(tuple(range(count)), share, "RmHK") == tuple(range(reserved, count))
 
 
 def test_housekeeping_takes_whole_cores(tmp_path):
@@ -178,10 +178,10 @@ def test_static_programs_wait_before_they_are_executed(binaries, tmp_path):
 def test_interpreter_agrees_with_readelf(binaries):
     if not shutil.which("readelf"):
         pytest.skip("there is no readelf (binutils) on this machine")
-    said = subprocess.run(
+    output = subprocess.run(
         ["readelf", "-l", binaries / "nbody"], capture_output=True, text=True
     ).stdout
-    assert f"interpreter: {elf_interpreter(binaries / 'nbody')}]" in said
+    assert f"interpreter: {elf_interpreter(binaries / 'nbody')}]" in output
 
 
 def test_privileged_programs_ignore_preloads(tmp_path):
