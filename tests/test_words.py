@@ -58,11 +58,11 @@ PROSE = {
 }
 # Parts whose words are being changed.
 LATER_NAMES = """
-    attribution cli estimate injection machine measurement mitigation noise places profiles progress
-    promise report simulation stage_line stages studies study tracing workloads
+    attribution cli estimate injection machine mitigation noise places profiles progress
+    promise report simulation stage_line stages studies study tracing
     """.split()  # noqa: SIM905
 LATER_TEXTS = """
-    attribution injection machine measurement mitigation noise simulation studies tracing
+    attribution injection machine mitigation noise simulation studies tracing
     """.split()  # noqa: SIM905
 LATER_PAGES = ["README.md", "data/README.md"]
 

@@ -193,7 +193,7 @@ class Child:
         or time ran out.
         """
         deadline_ns = time.monotonic_ns() + int(seconds * 1e9)
-        while self.end_ns is None and (ready := self._poll_once(deadline_ns)) is not None:
+        while self.end_ns is None and (ready := self._poll_events(deadline_ns)) is not None:
             if self._ready in ready and self._arrived():
                 return self.end_ns is None
         return False
@@ -236,7 +236,7 @@ class Child:
         deadline_ns = time.monotonic_ns() + int(seconds * 1e9)
         with _woken_first(self.watch.written is not None):
             while self.end_ns is None:
-                if self._poll_once(deadline_ns) is None:
+                if self._poll_events(deadline_ns) is None:
                     return False
                 if begun and (begin_ns := self.watch.begun()) is not None:
                     begun(begin_ns)
@@ -246,7 +246,7 @@ class Child:
         self._reap()
         return True
 
-    def _poll_once(self, deadline_ns: int) -> set[int] | None:
+    def _poll_events(self, deadline_ns: int) -> set[int] | None:
         """Wait for something to happen and read it; the file descriptors concerned, or None when
         time ran out.
         """

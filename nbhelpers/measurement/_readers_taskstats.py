@@ -43,7 +43,7 @@ class Taskstats:
             self._socket.bind((0, 0))
             self._family = struct.unpack(
                 "H",
-                _attributes(self._ask(_CONTROLLER, _GET_FAMILY, _FAMILY_NAME, b"TASKSTATS\0"))[
+                _attributes(self._query(_CONTROLLER, _GET_FAMILY, _FAMILY_NAME, b"TASKSTATS\0"))[
                     _FAMILY_ID
                 ],
             )[0]
@@ -61,12 +61,12 @@ class Taskstats:
         """
         answer = _attributes(
             _attributes(
-                self._ask(self._family, _TASKSTATS_GET, _BY_PROCESS, struct.pack("I", pid))
+                self._query(self._family, _TASKSTATS_GET, _BY_PROCESS, struct.pack("I", pid))
             )[_ANSWER_PROCESS]
         )
         return dict(zip(_FIELDS, struct.unpack_from(f"{len(_FIELDS)}Q", answer[_STATS], 16)))
 
-    def _ask(self, family: int, command: int, attribute: int, value: bytes) -> bytes:
+    def _query(self, family: int, command: int, attribute: int, value: bytes) -> bytes:
         body = (
             struct.pack("BBHHH", command, 1, 0, 4 + len(value), attribute)
             + value

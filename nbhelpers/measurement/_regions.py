@@ -323,14 +323,14 @@ def _remove_if_left(path: Path) -> None:
             os.close(fd)
 
 
-def _paired(found: Mapping[str, list[int]], missing: Mapping[str, str], at_once: str) -> Times:
+def _paired(found: Mapping[str, list[int]], missing: Mapping[str, str], no_length: str) -> Times:
     """From the first begin to the last end, and the time between an end and the next begin."""
     for which in _ENDS:
         if not found[which]:
             raise NoRegion(missing[which])
     first, last = min(found["begin"]), max(found["end"])
     if last <= first:
-        raise NoRegion(at_once if last == first else "its end came before its begin")
+        raise NoRegion(no_length if last == first else "its end came before its begin")
     if max(found["begin"]) >= last:
         raise NoRegion("it begins again after its last end")
     paused_ns, paused_since = 0, None
