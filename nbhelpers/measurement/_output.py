@@ -88,7 +88,7 @@ def parse_series(text: str) -> dict[str, dict]:
     Raises
     ------
     ValueError
-        a value is not a finite number, or two lines of a name differ in unit.
+        A value is not a finite number, or two lines of a name differ in unit.
     """
     found: dict[str, dict] = {}
     for name, unit, words in _SERIES.findall(text):

@@ -95,7 +95,7 @@ class ProgramReader:
     Raises
     ------
     InputError
-        a pattern that is none, a metric without pattern or key.
+        A wrong pattern, or a metric without pattern or key.
     """
 
     def __init__(self, source: Source, root: object = "/"):

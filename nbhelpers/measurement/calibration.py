@@ -92,10 +92,10 @@ def calibrate(
     Notes
     -----
     The file is put aside, and the size found anew, when it is of another target or number of
-    threads. The same happens when nothing was measured with the size yet and a run takes more than
-    15 % less than the target (it was found in a slow moment) or more than twice the target. Once
-    there are runs their size stays. Where they are off by more than 15 %, the file's `notes` and
-    the page hold what they take.
+    threads. Before anything is measured with a size, its run time is checked: it is found anew if a
+    run takes less than 0.85 of the target (it was found in a slow moment) or more than twice the
+    target. A size of which there are runs stays; where they are off by more than 15 %, the file's
+    `notes` and the page hold what they take.
 
     Examples
     --------

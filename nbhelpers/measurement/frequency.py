@@ -37,10 +37,9 @@ class FrequencyLogger(Attachment):
     noise itself. Frequencies come from cpufreq in sysfs, or from /proc/cpuinfo unless a
     hypervisor runs below, whose number there is the nominal one.
 
-    Where the CPUs count APERF and MPERF and this user may read them, `busy_mhz`, `busy_min_mhz` and
-    `busy_max_mhz` (mean, slowest and fastest CPU of the workload) are the clock that the CPUs
-    really had while they worked in the run; two readings a run, nothing in between. Else
-    `clock_note` has the reason.
+    `busy_mhz`, `busy_min_mhz` and `busy_max_mhz` (mean, slowest and fastest CPU of the workload) are
+    the clock that the CPUs really had while they worked. They come from APERF and MPERF, read at
+    the start and the end; where this user cannot read them, `clock_note` has the reason.
     """
 
     def __init__(self, every_ms: float = 10.0, root: str | Path = "/"):
