@@ -1,8 +1,7 @@
 """GPUs of NVIDIA by their management library: clocks, temperature, power, what slowed the clock
 down, utilisation.
 
-Owns the few calls of libnvidia-ml.so.1 that are needed, by ctypes: no package, no process. The
-library is part of the driver.
+Owns which calls of the library give which reading; the binding is machine/nvml.py.
 """
 
 import ctypes
@@ -10,11 +9,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
+from ..machine.nvml import LIBRARY, Nvml
 from ._knowledge import Source
 
-LIBRARY = "libnvidia-ml.so.1"
 _SM, _MEMORY = 1, 2  # nvmlClockType_t
 _POLICIES = {
     "power": 0,
@@ -60,64 +58,30 @@ class _Violation(ctypes.Structure):
     _fields_ = [("time_us", ctypes.c_ulonglong), ("violation_ns", ctypes.c_ulonglong)]
 
 
-class Nvml:
-    """The library, initialised; `devices` are the handles of the GPUs.
-
-    Raises
-    ------
-    OSError
-        There is no such library, or it finds no driver.
-    """
-
-    def __init__(self, library: str = LIBRARY):
-        self._library = ctypes.CDLL(library)
-        self._call("nvmlInit_v2")
-        count = self._number(ctypes.c_uint, "nvmlDeviceGetCount_v2")
-        self.devices = [
-            self._number(ctypes.c_void_p, "nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(at))
-            for at in range(count or 0)
-        ]
-
-    def _call(self, name: str, *arguments: object) -> None:
-        try:
-            code = getattr(self._library, name)(*arguments)
-        except AttributeError:
-            raise OSError(f"this driver has no {name}") from None
-        if code:
-            describe = self._library.nvmlErrorString
-            describe.restype = ctypes.c_char_p
-            raise OSError(code, (describe(code) or b"unknown").decode())
-
-    def _number(self, kind: type, name: str, *arguments: object) -> Any:
-        value = kind()
-        self._call(name, *arguments, ctypes.byref(value))
-        return value.value
+class GpuReadings(Nvml):
+    """What is read of the GPUs of the machine, by their handles."""
 
     def now(self, device: int) -> dict[str, float]:
         """The readings of a GPU now; those that it does not have are left out."""
         handle = ctypes.c_void_p(device)
         queries: dict[str, Callable[[], float]] = {
-            "clock_mhz": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetClockInfo", handle, _SM),
-            "memory_clock_mhz": lambda: self._number(
+            "clock_mhz": lambda: self.number(ctypes.c_uint, "nvmlDeviceGetClockInfo", handle, _SM),
+            "memory_clock_mhz": lambda: self.number(
                 ctypes.c_uint, "nvmlDeviceGetClockInfo", handle, _MEMORY
             ),
-            "temperature_c": lambda: self._number(
+            "temperature_c": lambda: self.number(
                 ctypes.c_uint, "nvmlDeviceGetTemperature", handle, 0
             ),
-            "power_w": lambda: (
-                self._number(ctypes.c_uint, "nvmlDeviceGetPowerUsage", handle) * 1e-3
-            ),
+            "power_w": lambda: self.number(ctypes.c_uint, "nvmlDeviceGetPowerUsage", handle) * 1e-3,
             "energy_j": lambda: (
-                self._number(ctypes.c_ulonglong, "nvmlDeviceGetTotalEnergyConsumption", handle)
+                self.number(ctypes.c_ulonglong, "nvmlDeviceGetTotalEnergyConsumption", handle)
                 * 1e-3
             ),
-            "fan_share": lambda: (
-                self._number(ctypes.c_uint, "nvmlDeviceGetFanSpeed", handle) * 1e-2
-            ),
+            "fan_share": lambda: self.number(ctypes.c_uint, "nvmlDeviceGetFanSpeed", handle) * 1e-2,
             "memory_used_mb": lambda: (
-                self._structure(_Memory, "nvmlDeviceGetMemoryInfo", handle).used / 2**20
+                self.structure(_Memory, "nvmlDeviceGetMemoryInfo", handle).used / 2**20
             ),
-            "pstate": lambda: self._number(ctypes.c_uint, "nvmlDeviceGetPerformanceState", handle),
+            "pstate": lambda: self.number(ctypes.c_uint, "nvmlDeviceGetPerformanceState", handle),
         }
         for name, policy in _POLICIES.items():
             queries[f"{name}_limited_ns"] = partial(self._limited_ns, handle, policy)
@@ -128,13 +92,8 @@ class Nvml:
         return found | self._reasons(handle)
 
     def _limited_ns(self, handle: ctypes.c_void_p, policy: int) -> int:
-        found = self._structure(_Violation, "nvmlDeviceGetViolationStatus", handle, policy)
+        found = self.structure(_Violation, "nvmlDeviceGetViolationStatus", handle, policy)
         return found.violation_ns
-
-    def _structure(self, kind: type, name: str, *arguments: object) -> Any:
-        found = kind()
-        self._call(name, *arguments, ctypes.byref(found))
-        return found
 
     def _reasons(self, handle: ctypes.c_void_p) -> dict[str, int]:
         for name in (
@@ -142,7 +101,7 @@ class Nvml:
             "nvmlDeviceGetCurrentClocksThrottleReasons",
         ):  # the newer name, the older
             with suppress(OSError):
-                bits = self._number(ctypes.c_ulonglong, name, handle)
+                bits = self.number(ctypes.c_ulonglong, name, handle)
                 return {
                     f"slowed_by_{reason}": int(bool(bits & bit)) for reason, bit in _REASONS.items()
                 }
@@ -170,23 +129,20 @@ class Nvml:
             ctypes.byref(value_type),
             ctypes.byref(count),
         )
-        self._call(*query, None)
+        self.call(*query, None)
         samples = (_Sample * count.value)()
-        self._call(*query, samples)
+        self.call(*query, samples)
         # nvmlValueType_t 1 and 5 have 32 bits: the rest of the union is not written
         mask = 0xFFFFFFFF if value_type.value in (1, 5) else 0xFFFFFFFFFFFFFFFF
         return [
             sample.value & mask for sample in samples[: count.value] if sample.time_us >= start_us
         ]
 
-    def close(self) -> None:
-        """Give the library back."""
-        with suppress(OSError):
-            self._call("nvmlShutdown")
-
 
 class NvmlReader:
-    """The metrics of a source of NVML; `field` of a metric is a name of `Nvml.now` or `Nvml.since`.
+    """The metrics of a source of NVML.
+
+    `field` of a metric is a name of `GpuReadings.now` or `GpuReadings.since`.
 
     With several GPUs a column is their sum, mean, least or largest (`combine`), or one each (`*` in
     the id is the number).
@@ -195,7 +151,7 @@ class NvmlReader:
     def __init__(self, source: Source, root: object = "/", library: str = LIBRARY):
         self._source = source
         self._library = library
-        self._nvml: Nvml | None = None
+        self._nvml: GpuReadings | None = None
         self._start_us = 0
 
     def lacking(self) -> str:
@@ -210,8 +166,8 @@ class NvmlReader:
         finally:
             self.close()
 
-    def _opened(self) -> Nvml:
-        self._nvml = self._nvml or Nvml(self._library)
+    def _opened(self) -> GpuReadings:
+        self._nvml = self._nvml or GpuReadings(self._library)
         return self._nvml
 
     def open(self, pid: int) -> None:

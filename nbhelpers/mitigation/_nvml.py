@@ -10,26 +10,45 @@ import ctypes
 import os
 import signal
 import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
 
-_LIBRARY, _GRAPHICS_CLOCK = "libnvidia-ml.so.1", 0
+_GRAPHICS_CLOCK = 0
+
+
+def _binding() -> ModuleType:
+    """machine/nvml.py by its path: this file also runs where the package cannot be imported."""
+    path = Path(__file__).resolve().parents[1] / "machine" / "nvml.py"
+    loader = SourceFileLoader("_nvml_binding", str(path))
+    module = ModuleType(loader.name)
+    loader.exec_module(module)
+    return module
+
+
+nvml = _binding()
 
 
 class NvmlError(Exception):
     """What NVML answered, in its own words."""
 
 
+def _in_words(name: str, error: OSError) -> str:
+    """`call: what NVML said`; a missing call names itself."""
+    return str(error) if error.errno is None else f"{name}: {error.strerror}"
+
+
 class Gpus:
     """All GPUs of the machine; a context in which NVML is initialised."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         try:
-            self._nvml = ctypes.CDLL(_LIBRARY)
+            self._nvml = nvml.Nvml()
+        except nvml.CallError as error:
+            raise NvmlError(_in_words("nvmlInit_v2", error)) from None
         except OSError:
-            raise NvmlError(f"there is no {_LIBRARY}: no NVIDIA driver is installed") from None
-        self._call("nvmlInit_v2")
-        count = ctypes.c_uint()
-        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
-        self._handles = [self._handle(number) for number in range(count.value)]
+            raise NvmlError(f"there is no {nvml.LIBRARY}: no NVIDIA driver is installed") from None
+        self._handles = [ctypes.c_void_p(device) for device in self._nvml.devices]
         if not self._handles:
             raise NvmlError("there is no GPU")
 
@@ -37,21 +56,13 @@ class Gpus:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._nvml.nvmlShutdown()
-
-    def _handle(self, number: int) -> ctypes.c_void_p:
-        handle = ctypes.c_void_p()
-        self._call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(number), ctypes.byref(handle))
-        return handle
+        self._nvml.close()
 
     def _call(self, name: str, *arguments: object) -> None:
         try:
-            function = getattr(self._nvml, name)
-        except AttributeError:
-            raise NvmlError(f"this driver has no {name}") from None
-        if code := function(*arguments):
-            self._nvml.nvmlErrorString.restype = ctypes.c_char_p
-            raise NvmlError(f"{name}: {(self._nvml.nvmlErrorString(code) or b'error').decode()}")
+            self._nvml.call(name, *arguments)
+        except nvml.CallError as error:
+            raise NvmlError(_in_words(name, error)) from None
 
     def _number(self, name: str, handle: ctypes.c_void_p, *arguments: object) -> int:
         value = ctypes.c_uint()
@@ -113,10 +124,10 @@ class Gpus:
         """
         for number, handle in enumerate(self._handles):
             if what == "clocks":
-                has = self._number("nvmlDeviceGetClockInfo", handle, ctypes.c_uint(_GRAPHICS_CLOCK))
+                mhz = self._number("nvmlDeviceGetClockInfo", handle, ctypes.c_uint(_GRAPHICS_CLOCK))
                 cap = self._cap_mhz(handle, share)
-                if has > cap:
-                    return f"GPU {number} runs at {has} MHz, above {cap} MHz"
+                if mhz > cap:
+                    return f"GPU {number} runs at {mhz} MHz, above {cap} MHz"
             elif what == "fan":
                 has = [
                     self._number("nvmlDeviceGetTargetFanSpeed", handle, ctypes.c_uint(fan))
@@ -144,7 +155,7 @@ def hold(what: str, share: float) -> None:
                 os.write(1, b"ready\n")
                 os.read(0, 1)
             finally:
-                with contextlib.suppress(NvmlError if what == "fan" else ()):
+                with contextlib.suppress(*([NvmlError] if what == "fan" else [])):
                     gpus.reset(what, before)
     except NvmlError as error:
         with contextlib.suppress(OSError):
