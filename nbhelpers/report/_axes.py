@@ -4,6 +4,7 @@ Owns how a thing that several figures show is drawn, so that it looks the same i
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from .appearance import KINDS, ROLES, Role
 
 OTHER = Role("#CCCCCC", "|", "-", "")
+MOST_POINTS = 2000  # runs from which a drawing is stored as pixels
 MANY = 3000  # marks from which a drawing is stored as pixels
 CYCLE = [*ROLES.values(), *KINDS.values()]
 _LINES = tuple(ROLES.values())
@@ -22,7 +24,7 @@ def kind_role(name: object) -> Role:
     return KINDS.get(str(name), OTHER)
 
 
-def legend_of_kinds(figure, kinds: pd.Series, bars: bool) -> None:
+def legend_of_kinds(figure: Any, kinds: pd.Series, bars: bool) -> None:
     from matplotlib.patches import Patch
 
     present = [kind for kind in KINDS if kind in set(map(str, kinds))]
@@ -38,7 +40,7 @@ def legend_of_kinds(figure, kinds: pd.Series, bars: bool) -> None:
     figure.legend(handles=handles, loc="outside upper right", ncols=5)
 
 
-def log_axis(axes, which: str) -> None:
+def log_axis(axes: Any, which: str) -> None:
     """Logarithmic, unless what is drawn spans too little for it."""
     from matplotlib.ticker import FuncFormatter
 
@@ -66,7 +68,7 @@ def endless_roles() -> Iterator[Role]:
         yield from (Role(role.colour, marker, role.dash, role.hatch) for role in _LINES)
 
 
-def label_ends(figure, axes, names: list[str], ends: list[tuple[float, str]]) -> None:
+def label_ends(figure: Any, axes: Any, names: list[str], ends: list[tuple[float, str]]) -> None:
     """Names beside the ends of their lines, moved apart so that all can be read, each joined to its
     end.
     """
@@ -112,7 +114,7 @@ def apart(places: np.ndarray, distance: float, height: float) -> dict[int, float
     return dict(zip(_place_order.tolist(), moved.tolist()))
 
 
-def plain_numbers(axis) -> None:
+def plain_numbers(axis: Any) -> None:
     """Numbers as one writes them, also on a logarithmic axis; with few decades the steps between
     are labelled too.
     """
@@ -124,7 +126,7 @@ def plain_numbers(axis) -> None:
     axis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
 
 
-def log_if_spread(axes, values: np.ndarray) -> None:
+def log_if_spread(axes: Any, values: np.ndarray) -> None:
     """Logarithmic where the values span so much that the small ones could not be read."""
     values = values[np.isfinite(values) & (values > 0)]
     if values.size and values.max() > _SPREAD * values.min():
@@ -133,7 +135,7 @@ def log_if_spread(axes, values: np.ndarray) -> None:
         axes.minorticks_off()
 
 
-def draw_box(axes, row: float, values: np.ndarray) -> None:
+def draw_box(axes: Any, row: float, values: np.ndarray) -> None:
     box = axes.boxplot(
         values,
         positions=[row],

@@ -7,6 +7,7 @@ of it; and the checks of what a figure needs.
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import pandas as pd
 
@@ -14,6 +15,10 @@ from ..empty import why_empty
 from ..errors import InputError
 from .appearance import COLUMN_IN, style
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Arguments = ParamSpec("Arguments")
 _LETTERS = 60  # a line
 
 
@@ -21,13 +26,13 @@ class NothingToDraw(InputError):
     """There is no row, run or event to draw; that is a result, not a fault."""
 
 
-def or_blank(draw: Callable) -> Callable:
+def or_blank(draw: Callable[Arguments, "Figure"]) -> Callable[Arguments, "Figure"]:
     """Let a figure function that raises `NothingToDraw` return a figure with the reason in
     words.
     """
 
     @wraps(draw)
-    def drawn(*args: object, **options: object):
+    def drawn(*args: Arguments.args, **options: Arguments.kwargs) -> "Figure":
         try:
             return draw(*args, **options)
         except NothingToDraw as nothing:
@@ -36,7 +41,7 @@ def or_blank(draw: Callable) -> Callable:
     return drawn
 
 
-def blank_figure(why: str, width_in: float = COLUMN_IN):
+def blank_figure(why: str, width_in: float = COLUMN_IN) -> "Figure":
     """A figure of one sentence, such as "Nothing to draw: no run was traced"."""
     import matplotlib.pyplot as plt
 
@@ -88,7 +93,7 @@ def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
     return kept
 
 
-def empty_row(row, config: str, missing: str) -> None:
+def empty_row(row: Sequence[Any], config: str, missing: str) -> None:
     """Panels that the machine can't fill empty_row why."""
     for number, axes in enumerate(row):
         axes.set_title(config)

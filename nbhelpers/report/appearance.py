@@ -8,13 +8,14 @@ drawn.
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 COLUMN_IN = 3.33  # width of a column of a two-column paper
 PAGE_IN = 7.0  # width of its text
 POINTS = 8  # size of all text but tick and node labels
 SMALL_POINTS = 7
 
-RC = {
+RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": POINTS,
     "axes.titlesize": POINTS,

@@ -4,17 +4,25 @@ and 6): a sample of the trace, the file, and what the injector makes of it.
 
 import json
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ..empty import because, why_empty
+from ..noise import NoiseConfig
 from ._axes import legend_of_kinds
 from ._blank import NothingToDraw, or_blank
 from .appearance import PAGE_IN, ROLES, SMALL_POINTS, style
 from .timelines import draw_lane
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 MOST_CPUS = 8  # drawn one by one
 _LINE_IN = 0.145  # height of a line of the file
+Lane = tuple[str, pd.DataFrame]  # label, events
+_BOX = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": "black", "linewidth": 0.6}
+_ARROW = {"arrowstyle": "->", "linewidth": 0.6, "color": "#555555"}
 _ACTIONS = {"SCHED_FIFO": "real-time", "SCHED_RR": "real-time"}
 
 
@@ -50,7 +58,7 @@ def trace_sample(events: pd.DataFrame, rows: int = 7) -> pd.DataFrame:
 
 
 @or_blank
-def figure_config(config: object, events: int = 3, width_in: float = PAGE_IN):
+def figure_config(config: NoiseConfig, events: int = 3, width_in: float = PAGE_IN) -> "Figure":
     """The structure of a config file, with its first events (Persson et al. 2025, figure 5).
 
     Parameters
@@ -67,13 +75,13 @@ def figure_config(config: object, events: int = 3, width_in: float = PAGE_IN):
         figure, axes = plt.subplots(figsize=(width_in, 0.2 + _LINE_IN * len(lines)))
         axes.set(xlim=(0, 1), ylim=(len(lines) - 0.4, -0.8))
         axes.axis("off")
-        for row, (text, said) in enumerate(lines):
+        for row, (text, note) in enumerate(lines):
             axes.text(
                 0.0, row, text, family="DejaVu Sans Mono", fontsize=SMALL_POINTS - 0.5, va="center"
             )
-            if said:
+            if note:
                 axes.annotate(
-                    said,
+                    note,
                     (0.665, row),
                     (0.70, row),
                     va="center",
@@ -88,7 +96,7 @@ def figure_config(config: object, events: int = 3, width_in: float = PAGE_IN):
     return figure
 
 
-def _excerpt(config: object, events: int) -> list[tuple[str, str]]:
+def _excerpt(config: NoiseConfig, events: int) -> list[tuple[str, str]]:
     """Lines of the file, each with what it is; what is left out stands as …"""
     table = config.events()
     columns = ["start_ns", "duration_ns", "policy", "priority", "kind", "source"]
@@ -107,7 +115,7 @@ def _excerpt(config: object, events: int) -> list[tuple[str, str]]:
             for row in own[columns].head(events).itertuples(index=False, name=None)
         ]
         starts = [f'  "{cpu}": [', *["   " + " " * len(str(cpu)) + "    "] * (len(rows) - 1)]
-        said = [
+        notes = [
             "a list a CPU, in the order of time",
             *["start, length, how it is scheduled, what it was"] * (len(rows) > 1),
             *[""] * max(len(rows) - 2, 0),
@@ -115,7 +123,7 @@ def _excerpt(config: object, events: int) -> list[tuple[str, str]]:
         ends = [","] * (len(rows) - 1) + [", …]," if len(own) > events else "],"]
         lines += [
             (start + row + end, note if cpu == cpus[0] or number == 0 and note else "")
-            for number, (start, row, end, note) in enumerate(zip(starts, rows, ends, said))
+            for number, (start, row, end, note) in enumerate(zip(starts, rows, ends, notes))
         ]
         if cpu == cpus[0] and len(own) > events:
             lines[-1] = (lines[-1][0], f"… {len(own)} events in all")
@@ -123,7 +131,7 @@ def _excerpt(config: object, events: int) -> list[tuple[str, str]]:
 
 
 @or_blank
-def figure_replay(config: object, width_in: float = PAGE_IN):
+def figure_replay(config: NoiseConfig, width_in: float = PAGE_IN) -> "Figure":
     """How the injector works a config off: a process a CPU and urgency, one start for all, each
     event at its time (Persson et al. 2025, figure 6).
 
@@ -162,52 +170,30 @@ def figure_replay(config: object, width_in: float = PAGE_IN):
     return figure
 
 
-def _draw_processes(axes, config: object, lanes: list, hidden: int) -> None:
+def _draw_processes(axes: Any, config: NoiseConfig, lanes: list[Lane], hidden: int) -> None:
     """The file, and an arrow to each process with what it has to do."""
-    middle = (len(lanes)) / 2
-    box = {
-        "boxstyle": "round,pad=0.4",
-        "facecolor": "white",
-        "edgecolor": "black",
-        "linewidth": 0.6,
-    }
+    middle = len(lanes) / 2
     axes.text(
         0.0,
         middle,
         f"noise config\n{len(config.events())} events\n{config.window_ns / 1e6:.0f} ms",
         ha="left",
         va="center",
-        bbox=box,
+        bbox=_BOX,
     )
-    for row, (name, own) in enumerate(lanes, start=1):
-        axes.annotate(
-            "",
-            (0.42, row),
-            (0.30, middle),
-            arrowprops={"arrowstyle": "->", "linewidth": 0.6, "color": "#555555"},
-        )
-        axes.text(
-            0.44,
-            row,
-            f"{name}: {len(own)} events, {own['duration_ns'].sum() / 1e6:.2f} ms",
-            va="center",
-            fontsize=SMALL_POINTS,
-        )
-    axes.text(0.44, 0, "the program, at its barrier", va="center", fontsize=SMALL_POINTS)
+    words = {"va": "center", "fontsize": SMALL_POINTS}
+    for row, (name, events) in enumerate(lanes, start=1):
+        axes.annotate("", (0.42, row), (0.30, middle), arrowprops=_ARROW)
+        total_ms = events["duration_ns"].sum() / 1e6
+        axes.text(0.44, row, f"{name}: {len(events)} events, {total_ms:.2f} ms", **words)
+    axes.text(0.44, 0, "the program, at its barrier", **words)
     if hidden:
-        axes.text(
-            0.44,
-            len(lanes) + 0.7,
-            f"and {hidden} more CPUs",
-            va="center",
-            fontsize=SMALL_POINTS,
-            color="#555555",
-        )
+        axes.text(0.44, len(lanes) + 0.7, f"and {hidden} more CPUs", color="#555555", **words)
     axes.set(xlim=(0, 1.15), ylim=(len(lanes) + 0.9, -0.7))
     axes.axis("off")
 
 
-def _draw_schedule(axes, config: object, lanes: list) -> None:
+def _draw_schedule(axes: Any, config: NoiseConfig, lanes: list[Lane]) -> None:
     end_ms = config.window_ns / 1e6
     axes.barh(0, end_ms, height=0.5, color="#DDDDDD")
     axes.text(end_ms / 2, 0, "the program runs", ha="center", va="center", fontsize=SMALL_POINTS)

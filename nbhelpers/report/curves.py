@@ -1,6 +1,7 @@
 """Figures of a quantity over a parameter: threads, ranks, runs so far, quantiles, a factor."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,9 @@ from ..statistics import Comparison, quantile_effect
 from ._axes import CYCLE, endless_roles, label_ends, log_axis, plain_numbers, value_text
 from ._blank import NothingToDraw, finished_rows, need_columns, need_repetitions, or_blank
 from .appearance import COLUMN_IN, PAGE_IN, ROLES, Role, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _LINES = {0.5: "-", 0.1: (0, (4, 1.5)), 0.9: (0, (4, 1.5)), 0.25: (0, (1, 1)), 0.75: (0, (1, 1))}
 
@@ -26,7 +30,7 @@ def figure_curves(
     log: str = "xy",
     mark: float | None = 1.0,
     width_in: float = PAGE_IN,
-):
+) -> "Figure":
     """Lines over x, one for each value of `by`: slow-down over ranks, time over a parameter.
 
     Parameters
@@ -58,44 +62,37 @@ def figure_curves(
     need_columns(table, [x, y, *keys, *([panels] if panels else [])])
     groups = list(table[keys].drop_duplicates().itertuples(index=False, name=None))
     names = table[panels].drop_duplicates().tolist() if panels else [None]
+    x_label, y_label = labels or (x, y)
     with style():
-        figure, axes = plt.subplots(
+        figure, (row,) = plt.subplots(
             1, len(names), figsize=(width_in, 2.5), sharex=True, sharey=True, squeeze=False
         )
-        for place, name in zip(axes[0], names):
+        for axes, name in zip(row, names):
             shown = table if name is None else table[table[panels] == name]
-            for key, own in shown.groupby(keys, sort=False):
-                _curve(
-                    place,
-                    own.sort_values(x),
-                    x,
-                    y,
-                    _role(groups, key),
-                    " · ".join(value_text(part) for part in key),
-                )
-            place.set_title("" if name is None else f"{panels}: {value_text(name)}", loc="left")
-            _scales(place, table[x], log, mark)
-            place.set_xlabel((labels or (x, y))[0])
-        axes[0][0].set_ylabel((labels or (x, y))[1])
+            for key, curve in shown.groupby(keys, sort=False):
+                role, label = _role(groups, key), " · ".join(value_text(part) for part in key)
+                _curve(axes, curve.sort_values(x), x, y, role, label)
+            axes.set_title("" if name is None else f"{panels}: {value_text(name)}", loc="left")
+            _scales(axes, table[x], log, mark)
+            axes.set_xlabel(x_label)
+        row[0].set_ylabel(y_label)
         if len(groups) > 1:
-            handles = {
-                label: handle
-                for place in axes[0]
-                for handle, label in zip(*place.get_legend_handles_labels())
-            }
-            figure.legend(
-                handles.values(),
-                handles.keys(),
-                **(
-                    {"loc": "outside right upper"}
-                    if width_in > COLUMN_IN
-                    else {"loc": "outside upper left", "ncols": 3}
-                ),
-            )
+            _legend_of_curves(figure, row)
     return figure
 
 
-def _curve(axes, own: pd.DataFrame, x: str, y: str, role: Role, label: str) -> None:
+def _legend_of_curves(figure: Any, row: Sequence[Any]) -> None:
+    """Each line once, whichever panels it is in."""
+    handles = {
+        label: handle for axes in row for handle, label in zip(*axes.get_legend_handles_labels())
+    }
+    place: dict[str, Any] = {"loc": "outside right upper"}
+    if figure.get_figwidth() <= COLUMN_IN:
+        place = {"loc": "outside upper left", "ncols": 3}
+    figure.legend(handles.values(), handles.keys(), **place)
+
+
+def _curve(axes: Any, own: pd.DataFrame, x: str, y: str, role: Role, label: str) -> None:
     if {"least", "most"} <= set(own) and y == "median":
         axes.fill_between(
             own[x], own["least"], own["most"], color=role.colour, alpha=0.12, linewidth=0
@@ -115,7 +112,7 @@ def _curve(axes, own: pd.DataFrame, x: str, y: str, role: Role, label: str) -> N
         )
 
 
-def _scales(axes, values: pd.Series, log: str, mark: float | None) -> None:
+def _scales(axes: Any, values: pd.Series, log: str, mark: float | None) -> None:
     if "x" in log:
         axes.set_xscale("log", base=2 if _powers_of_two(values) else 10)
     if "y" in log:
@@ -134,7 +131,7 @@ def _role(groups: list, key: tuple) -> Role:
 
 
 @or_blank
-def figure_overheads(table: pd.DataFrame, width_in: float = PAGE_IN):
+def figure_overheads(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """Systems by what their noise takes from a CPU, and by what it does to a collective.
 
     Parameters
@@ -193,7 +190,7 @@ def _crowded(table: pd.DataFrame, overhead: float, median: float) -> bool:
 @or_blank
 def figure_scaling(
     statistics: pd.DataFrame, unit: str = "us", width_in: float = COLUMN_IN, height_in: float = 2.6
-):
+) -> "Figure":
     """Time of an operation over the number of threads, a line a benchmark, every run pale beneath
     (Cui et al. 2023, figures 1 and 2).
 
@@ -232,7 +229,7 @@ def figure_scaling(
     return figure
 
 
-def _draw_line(axes, own: pd.DataFrame, role: Role) -> tuple[float, str]:
+def _draw_line(axes: Any, own: pd.DataFrame, role: Role) -> tuple[float, str]:
     axes.scatter(own["threads"], own["value"], s=6, color=role.colour, alpha=0.25, linewidth=0)
     means = own.groupby("threads")["value"].mean()
     axes.plot(
@@ -252,7 +249,7 @@ def figure_stopping(
     stops: pd.DataFrame,
     label: str = "coefficient of variation",
     width_in: float = PAGE_IN,
-):
+) -> "Figure":
     """The interval narrowing above, the rules below, on one axis of runs.
 
     Parameters
@@ -293,7 +290,7 @@ def figure_stopping(
     return figure
 
 
-def _draw_course(axes, course: pd.DataFrame) -> None:
+def _draw_course(axes: Any, course: pd.DataFrame) -> None:
     role, whole = ROLES["baseline"], course.iloc[-1]
     axes.fill_between(
         course["runs"],
@@ -314,7 +311,7 @@ def _draw_course(axes, course: pd.DataFrame) -> None:
     )
 
 
-def _draw_stops(axes, stops: pd.DataFrame) -> None:
+def _draw_stops(axes: Any, stops: pd.DataFrame) -> None:
     for stopped, face, label in (
         (True, ROLES["injected"].colour, "the rule stops"),
         (False, "white", "the record ended first"),
@@ -343,7 +340,7 @@ def figure_quantile_shift(
     label: str = "run time",
     unit: str = "s",
     width_in: float = COLUMN_IN,
-):
+) -> "Figure":
     """How far each quantile of the outcome moved, with its 95 % interval: a gain in the tail alone,
     or of every run?
 
@@ -376,33 +373,35 @@ def figure_quantile_shift(
                 markersize=3,
                 label=name,
             )
-        lower.axhline(0, color="black", linewidth=0.6)
-        lower.fill_between(
-            percent,
-            shift["low"],
-            shift["high"],
-            color=ROLES["injected"].colour,
-            alpha=0.2,
-            linewidth=0,
-            label="95 % interval",
-        )
-        lower.plot(
-            percent,
-            shift["shift"],
-            color=ROLES["injected"].colour,
-            marker=ROLES["injected"].marker,
-            markersize=3,
-            label="after − before",
-        )
+        _draw_shift(lower, percent, shift)
         upper.set_ylabel(f"{label} ({unit})")
-        lower.set(
-            xlabel="quantile of the runs (%)",
-            ylabel=f"shift ({unit})",
-            xticks=[1, 10, 25, 50, 75, 90, 99],
-        )
+        lower.set_ylabel(f"shift ({unit})")
         figure.align_ylabels()
         figure.legend(loc="outside upper left", ncols=2)
     return figure
+
+
+def _draw_shift(axes: Any, percent: np.ndarray, shift: pd.DataFrame) -> None:
+    role = ROLES["injected"]
+    axes.axhline(0, color="black", linewidth=0.6)
+    axes.fill_between(
+        percent,
+        shift["low"],
+        shift["high"],
+        color=role.colour,
+        alpha=0.2,
+        linewidth=0,
+        label="95 % interval",
+    )
+    axes.plot(
+        percent,
+        shift["shift"],
+        color=role.colour,
+        marker=role.marker,
+        markersize=3,
+        label="after − before",
+    )
+    axes.set(xlabel="quantile of the runs (%)", xticks=[1, 10, 25, 50, 75, 90, 99])
 
 
 @or_blank
@@ -413,7 +412,7 @@ def figure_factor(
     slow: pd.Series | None = None,
     unit: str = "",
     width_in: float = COLUMN_IN,
-):
+) -> "Figure":
     """Each run's outcome against a factor, with lines through its quantiles.
 
     Parameters
@@ -436,40 +435,42 @@ def figure_factor(
     import matplotlib.pyplot as plt
 
     judged = outcome_of(runs, outcome)
-    outcome = judged.name
-    finished = finished_rows(runs, (factor, outcome))
-    lines = quantile_effect(finished, factor, outcome, (0.1, 0.5, 0.9))
-    x, y = finished[factor].to_numpy(float), finished[outcome].to_numpy(float)
-    marked = np.zeros(x.size, bool) if slow is None else slow.to_numpy(bool)
+    finished = finished_rows(runs, (factor, judged.name))
+    lines = quantile_effect(finished, factor, judged.name, (0.1, 0.5, 0.9))
+    x, y = finished[factor].to_numpy(float), finished[judged.name].to_numpy(float)
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 2.6))
-        for name, rows in (
-            (("fast", ~marked), ("slow", marked)) if slow is not None else (("baseline", ~marked),)
-        ):
-            label = f"{name} (n = {rows.sum()})" if slow is not None else f"runs (n = {rows.sum()})"
-            axes.scatter(
-                x[rows],
-                y[rows],
-                s=9,
-                marker=ROLES[name].marker,
-                color=ROLES[name].colour,
-                edgecolor="none",
-                alpha=0.75,
-                label=label,
-            )
+        if slow is None:
+            _draw_points(axes, x, y, "baseline", "runs")
+        else:
+            for name, rows in (("fast", ~slow.to_numpy(bool)), ("slow", slow.to_numpy(bool))):
+                _draw_points(axes, x[rows], y[rows], name, name)
         ends = np.array([np.nanmin(x), np.nanmax(x)])
+        labels = {0.5: "median", 0.1: "10th and 90th percentile"}
         for quantile, line in lines.iterrows():
-            label = {0.5: "median", 0.1: "10th and 90th percentile"}.get(quantile)
             axes.plot(
                 ends,
                 line["intercept"] + line["slope"] * ends,
                 color="black",
                 linestyle=_LINES[quantile],
                 linewidth=0.9,
-                label=label,
+                label=labels.get(quantile),
             )
         axes.set(xlabel=f"{factor} ({unit})" if unit else factor, ylabel=judged.label)
         margin = 0.06 * np.ptp(y)
         axes.set_ylim(y.min() - margin, y.max() + margin)
         figure.legend(loc="outside upper left", ncols=2)
     return figure
+
+
+def _draw_points(axes: Any, x: np.ndarray, y: np.ndarray, role: str, label: str) -> None:
+    axes.scatter(
+        x,
+        y,
+        s=9,
+        marker=ROLES[role].marker,
+        color=ROLES[role].colour,
+        edgecolor="none",
+        alpha=0.75,
+        label=f"{label} (n = {len(x)})",
+    )

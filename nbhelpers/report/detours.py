@@ -4,6 +4,7 @@ and how much work was left.
 
 import itertools
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,11 +13,14 @@ from ._axes import MANY
 from ._blank import NothingToDraw, or_blank
 from .appearance import PAGE_IN, ROLES, Role, style
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SHOWN_CPUS = 4
 
 
 @or_blank
-def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN):
+def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """Each detour as a point: when it began, and how long it was.
 
     Parameters
@@ -44,7 +48,7 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN):
     return figure
 
 
-def _draw_cpu(axes, own: pd.DataFrame, cpu: int) -> None:
+def _draw_cpu(axes: Any, own: pd.DataFrame, cpu: int) -> None:
     role = ROLES["baseline"]
     lengths_us = own["duration_ns"] / 1e3
     axes.scatter(
@@ -64,7 +68,7 @@ def _draw_cpu(axes, own: pd.DataFrame, cpu: int) -> None:
 
 
 @or_blank
-def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAGE_IN):
+def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAGE_IN) -> "Figure":
     """Detours of several systems, or of one in several states, side by side on the same axes: quiet
     and loaded (as in Hoefler et al. 2010).
 
@@ -104,7 +108,7 @@ def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAG
     return figure
 
 
-def _draw_system(axes, name: str, detours: pd.DataFrame, role: Role) -> None:
+def _draw_system(axes: Any, name: str, detours: pd.DataFrame, role: Role) -> None:
     seconds = detours.attrs.get("seconds", float(detours["end_ns"].max()) / 1e9)
     cpu = detours.groupby("cpu")["duration_ns"].sum().idxmax()
     own = detours[detours["cpu"] == cpu]
@@ -130,7 +134,7 @@ def _draw_system(axes, name: str, detours: pd.DataFrame, role: Role) -> None:
 
 
 @or_blank
-def figure_quanta(samples: pd.DataFrame, width_in: float = PAGE_IN):
+def figure_quanta(samples: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """FTQ or FWQ: each sample over time, and how they are distributed, the CPUs together.
 
     Parameters

@@ -3,6 +3,9 @@
 Owns the figures of run times, of cells side by side and of performance classes.
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
 
@@ -10,10 +13,14 @@ from ..attribution import Classes, Cutoff
 from ..errors import InputError
 from ..outcomes import outcome_of
 from ..statistics import bootstrap_interval
-from ._axes import draw_box, jitter, point_size
+from ._axes import MOST_POINTS, draw_box, jitter, point_size
 from ._blank import finished_rows, or_blank
 from .appearance import COLUMN_IN, PAGE_IN, ROLES, Role, roles_of, style
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_BOUND: dict[str, Any] = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 0.8}
 # from best to worst; a class in the middle is neither fast nor slow
 _MIDDLE = (
     Role("#999999", "s", "-", ""),
@@ -29,7 +36,7 @@ def figure_distribution(
     by: str | None = None,
     outcome: str | None = None,
     width_in: float | None = None,
-):
+) -> "Figure":
     """Every run beneath the empirical distribution, with the cutoff.
 
     Parameters
@@ -86,7 +93,7 @@ def _groups(runs: pd.DataFrame, by: str | None, outcome: str) -> dict[str, np.nd
     }
 
 
-def _draw_ecdf(axes, groups: dict[str, np.ndarray], cutoff: float | None) -> None:
+def _draw_ecdf(axes: Any, groups: dict[str, np.ndarray], cutoff: float | None) -> None:
     import seaborn
 
     roles = roles_of(groups) if len(groups) > 1 else dict.fromkeys(groups, ROLES["baseline"])
@@ -117,7 +124,7 @@ def _draw_strips(
                 facecolor=role.colour,
                 edgecolor="none",
                 alpha=0.75,
-                rasterized=values.size > 2000,
+                rasterized=values.size > MOST_POINTS,
             )
     axes.set_yticks(range(len(groups)), list(groups))
     axes.tick_params(axis="y", length=0)
@@ -133,7 +140,7 @@ def _coloured(
     return [(ROLES["fast"], values <= cutoff), (ROLES["slow"], values > cutoff)]
 
 
-def _draw_cutoff(axes, cutoff: float | None) -> None:
+def _draw_cutoff(axes: Any, cutoff: float | None) -> None:
     if cutoff is not None:
         axes.axvline(cutoff, color="black", linestyle=(0, (3, 2)), linewidth=0.9)
 
@@ -167,7 +174,7 @@ def figure_compare(
     outcome: str | None = None,
     anomaly_seconds: float | None = None,
     width_in: float | None = None,
-):
+) -> "Figure":
     """Run times of several cells: each run as a point, the mean with its 95 % interval beside, the
     anomaly as a line.
 
@@ -215,7 +222,7 @@ def figure_compare(
     return figure
 
 
-def _draw_cell(axes, place: int, values: np.ndarray, role: Role) -> None:
+def _draw_cell(axes: Any, place: int, values: np.ndarray, role: Role) -> None:
     axes.scatter(
         place - 0.08 + jitter(values.size, 0.2),
         values,
@@ -224,7 +231,7 @@ def _draw_cell(axes, place: int, values: np.ndarray, role: Role) -> None:
         facecolor=role.colour,
         edgecolor="none",
         alpha=0.6,
-        rasterized=values.size > 2000,
+        rasterized=values.size > MOST_POINTS,
     )
     mean = values.mean()
     low, high = bootstrap_interval(values, "mean") if values.size > 1 else (mean, mean)
@@ -241,37 +248,27 @@ def _draw_cell(axes, place: int, values: np.ndarray, role: Role) -> None:
 
 
 def draw_marked(
-    axes, values: np.ndarray, classes: dict[str, np.ndarray], roles: dict[str, Role] | None = None
+    axes: Any,
+    values: np.ndarray,
+    classes: dict[str, np.ndarray],
+    roles: dict[str, Role] | None = None,
 ) -> None:
     """A box of the quartiles (whiskers from the 5th to the 95th percentile) and each run below it,
     in the colour and with the marker of its class.
     """
-    box = axes.boxplot(
-        values,
-        positions=[-0.24],
-        widths=0.2,
-        orientation="horizontal",
-        whis=(5, 95),
-        showfliers=False,
-        manage_ticks=False,
-        medianprops={"color": "black", "linewidth": 1.2},
-    )
-    for part in (*box["boxes"], *box["whiskers"], *box["caps"]):
-        part.set(color="#555555", linewidth=0.7)
-    height = 0.16 + 0.17 * (
-        2 * ((np.arange(values.size) * 0.6180339887498949) % 1) - 1
-    )  # golden-ratio sequence: even, and always the same
+    draw_box(axes, -0.24, values)
+    height = 0.16 + jitter(values.size, 0.17)
     for name, chosen in classes.items():
         role = (roles or ROLES)[name]
         axes.scatter(
             values[chosen],
             height[chosen],
-            s=float(np.clip(1500 / values.size, 3, 12)),
+            s=point_size(values.size),
             marker=role.marker,
             facecolor=role.colour,
             edgecolor="none",
             alpha=0.75,
-            rasterized=values.size > 2000,
+            rasterized=values.size > MOST_POINTS,
             label=f"{name} (n = {int(chosen.sum())})",
         )
     axes.set_yticks([])
@@ -293,7 +290,7 @@ def roles_of_classes(classes: Classes) -> dict[str, Role]:
 @or_blank
 def figure_classes(
     values: pd.Series, classes: Classes, label: str = "run time (s)", width_in: float = COLUMN_IN
-):
+) -> "Figure":
     """The distribution of the runs, coloured by performance class, with the bounds between classes;
     below it the runs in time order.
 
@@ -326,54 +323,53 @@ def figure_classes(
     chosen = {name: (classes.labels == name).to_numpy() for name in classes.labels.cat.categories}
     roles = roles_of_classes(classes)
     with style():
-        figure, (upper, middle, lower) = plt.subplots(
+        figure, panels = plt.subplots(
             3, 1, figsize=(width_in, 3.4), sharex=True, height_ratios=[1.1, 0.8, 1.5]
         )
+        upper, middle, lower = panels
         _draw_histogram(upper, numbers, chosen, roles)
         draw_marked(middle, numbers, chosen, roles)
-        for name, rows in chosen.items():
-            lower.scatter(
-                numbers[rows],
-                np.flatnonzero(rows) + 1,
-                s=4,
-                marker=roles[name].marker,
-                color=roles[name].colour,
-                edgecolor="none",
-            )
-        for axes in (upper, middle, lower):
+        _draw_in_order(lower, numbers, chosen, roles)
+        for axes in panels:
             for bound in classes.bounds:
-                axes.axvline(bound, color="black", linestyle=(0, (3, 2)), linewidth=0.8)
+                axes.axvline(bound, **_BOUND)
         lower.set(xlabel=label, ylabel="run, in order")
         lower.invert_yaxis()
-        bounds = (
-            [
-                plt.Line2D(
-                    [],
-                    [],
-                    color="black",
-                    linestyle=(0, (3, 2)),
-                    linewidth=0.8,
-                    label=f"bound{'s' * (len(classes.bounds) > 1)} "
-                    + ", ".join(f"{bound:.4g}" for bound in classes.bounds[:3]),
-                )
-            ]
-            if classes.bounds
-            else []
-        )
-        handles = [
-            plt.Line2D(
-                [],
-                [],
-                linestyle="",
-                marker=roles[name].marker,
-                color=roles[name].colour,
-                markersize=4,
-                label=f"{name} (n = {int(rows.sum())})",
-            )
-            for name, rows in chosen.items()
-        ]
-        figure.legend(handles=handles + bounds, loc="outside upper left", ncols=2)
+        handles = [_class_handle(name, rows, roles[name]) for name, rows in chosen.items()]
+        if classes.bounds:
+            handles.append(_bound_handle(classes.bounds))
+        figure.legend(handles=handles, loc="outside upper left", ncols=2)
     return figure
+
+
+def _draw_in_order(
+    axes: Any, values: np.ndarray, chosen: dict[str, np.ndarray], roles: dict[str, Role]
+) -> None:
+    for name, rows in chosen.items():
+        axes.scatter(
+            values[rows],
+            np.flatnonzero(rows) + 1,
+            s=4,
+            marker=roles[name].marker,
+            color=roles[name].colour,
+            edgecolor="none",
+        )
+
+
+def _class_handle(name: str, rows: np.ndarray, role: Role) -> Any:
+    from matplotlib.lines import Line2D
+
+    label = f"{name} (n = {int(rows.sum())})"
+    return Line2D(
+        [], [], linestyle="", marker=role.marker, color=role.colour, markersize=4, label=label
+    )
+
+
+def _bound_handle(bounds: Sequence[float]) -> Any:
+    from matplotlib.lines import Line2D
+
+    numbers = ", ".join(f"{bound:.4g}" for bound in bounds[:3])
+    return Line2D([], [], label=f"bound{'s' * (len(bounds) > 1)} {numbers}", **_BOUND)
 
 
 def _draw_histogram(

@@ -1,12 +1,16 @@
 """The figure of simulated ranks on a time line: work, messages, detours and the critical path."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from ._blank import need_columns, or_blank
 from .appearance import PAGE_IN, ROLES, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _WORK = {
     "calc": ROLES["baseline"],
@@ -25,7 +29,7 @@ _WORK_NAMES = {
 @or_blank
 def figure_ranks(
     timeline: pd.DataFrame, path: pd.DataFrame | None = None, width_in: float = PAGE_IN
-):
+) -> "Figure":
     """What every rank did when: computation, overheads, messages between ranks, detours; and the
     critical path through them.
 
@@ -75,7 +79,7 @@ def figure_ranks(
     return figure
 
 
-def _draw_messages(axes, messages: pd.DataFrame, place: Mapping[int, int]) -> None:
+def _draw_messages(axes: Any, messages: pd.DataFrame, place: Mapping[int, int]) -> None:
     for number, row in enumerate(messages.itertuples()):
         axes.plot(
             [row.start_ns / 1e3, row.end_ns / 1e3],
@@ -87,7 +91,7 @@ def _draw_messages(axes, messages: pd.DataFrame, place: Mapping[int, int]) -> No
         )
 
 
-def _draw_path(axes, path: pd.DataFrame, place: Mapping[int, int], latency_ns: float) -> None:
+def _draw_path(axes: Any, path: pd.DataFrame, place: Mapping[int, int], latency_ns: float) -> None:
     """On a rank while it is busy, and across to the next rank while a message travels."""
     points = []
     for row, later in zip(path.itertuples(), [*path["rank"].tolist()[1:], path["rank"].iloc[-1]]):

@@ -3,13 +3,17 @@ effect.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ._axes import CYCLE, log_axis, value_text
+from ._axes import CYCLE, interval_reach, log_axis, value_text
 from ._blank import NothingToDraw, finished_rows, need_columns, or_blank
-from .appearance import KINDS, PAGE_IN, ROLES, style
+from .appearance import KINDS, PAGE_IN, ROLES, Role, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PLANTED_COLUMNS = [
     "case",
@@ -39,7 +43,7 @@ _MODELS = {"OMP": "baseline", "SYCL": "injected"}
 
 
 @or_blank
-def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN):
+def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """Planted anomalies: the disturbed mean beside the replayed one, and the band of the
     undisturbed baseline.
 
@@ -68,40 +72,11 @@ def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN):
             2, 1, figsize=(width_in, 3.6), sharex=True, height_ratios=[2.2, 1]
         )
         _draw_baseline_band(upper, places, cases)
-        for name, label, shift in (
-            ("disturbed", "disturbed (planted)", -0.13),
-            ("replayed", "replayed", 0.13),
-        ):
-            _draw_means(upper, places + shift, cases, name, label)
+        _draw_means(upper, places - 0.13, cases, "disturbed", "disturbed (planted)")
+        _draw_means(upper, places + 0.13, cases, "replayed", "replayed")
         upper.set_ylabel("mean run time (s)")
         upper.set_ylim(bottom=0)
-        error = 100 * (cases["replayed"] / cases["disturbed"] - 1)
-        lower.bar(
-            places,
-            error,
-            width=0.5,
-            color=ROLES["injected"].colour,
-            hatch=ROLES["injected"].hatch,
-            edgecolor="white",
-        )
-        lower.axhline(0, color="black", linewidth=0.6)
-        reach = max(1.0, 1.25 * float(error.abs().max()))
-        if {"ratio_low", "ratio_high"} <= set(cases.columns):
-            low, high = 100 * (cases["ratio_low"] - 1), 100 * (cases["ratio_high"] - 1)
-            lower.errorbar(
-                places,
-                error,
-                [error - low, high - error],
-                fmt="none",
-                ecolor="black",
-                capsize=2.5,
-                linewidth=0.8,
-            )
-            reach = 1.15 * float(max(low.abs().max(), high.abs().max(), 1.0))
-        lower.set_ylim(-reach, reach)
-        lower.set_ylabel("replayed ÷\ndisturbed − 1 (%)")
-        lower.set_xticks(places, [str(case) for case in cases["case"]])
-        lower.set_xlabel("case")
+        _draw_errors(lower, places, cases)
         for axes in (upper, lower):
             axes.grid(axis="x", visible=False)
         figure.legend(loc="outside upper left", ncols=3)
@@ -109,16 +84,37 @@ def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN):
     return figure
 
 
-def _draw_means(axes, places: np.ndarray, cases: pd.DataFrame, name: str, label: str) -> None:
+def _draw_errors(axes: Any, places: np.ndarray, cases: pd.DataFrame) -> None:
+    """Replayed / disturbed − 1 of each case, with its interval where there is one."""
+    error = 100 * (cases["replayed"] / cases["disturbed"] - 1)
+    role = ROLES["injected"]
+    axes.bar(places, error, width=0.5, color=role.colour, hatch=role.hatch, edgecolor="white")
+    axes.axhline(0, color="black", linewidth=0.6)
+    reach = max(1.0, 1.25 * float(error.abs().max()))
+    if {"ratio_low", "ratio_high"} <= set(cases.columns):
+        low, high = 100 * (cases["ratio_low"] - 1), 100 * (cases["ratio_high"] - 1)
+        axes.errorbar(
+            places,
+            error,
+            [error - low, high - error],
+            fmt="none",
+            ecolor="black",
+            capsize=2.5,
+            linewidth=0.8,
+        )
+        reach = 1.15 * float(max(low.abs().max(), high.abs().max(), 1.0))
+    axes.set_ylim(-reach, reach)
+    axes.set_ylabel("replayed ÷\ndisturbed − 1 (%)")
+    axes.set_xticks(places, [str(case) for case in cases["case"]])
+    axes.set_xlabel("case")
+
+
+def _draw_means(axes: Any, places: np.ndarray, cases: pd.DataFrame, name: str, label: str) -> None:
     role = ROLES["injected" if name == "replayed" else name]
-    reach = [
-        np.maximum(cases[name] - cases[f"{name}_low"], 0),
-        np.maximum(cases[f"{name}_high"] - cases[name], 0),
-    ]
     axes.errorbar(
         places,
         cases[name],
-        reach,
+        interval_reach(cases[name], cases[f"{name}_low"], cases[f"{name}_high"]),
         color=role.colour,
         marker=role.marker,
         linestyle="none",
@@ -128,7 +124,7 @@ def _draw_means(axes, places: np.ndarray, cases: pd.DataFrame, name: str, label:
     )
 
 
-def _draw_baseline_band(axes, places: np.ndarray, cases: pd.DataFrame) -> None:
+def _draw_baseline_band(axes: Any, places: np.ndarray, cases: pd.DataFrame) -> None:
     role = ROLES["baseline"]
     for place, mean, low, high in zip(
         places, cases["baseline"], cases["baseline_low"], cases["baseline_high"]
@@ -153,7 +149,7 @@ def _draw_baseline_band(axes, places: np.ndarray, cases: pd.DataFrame) -> None:
 
 
 @or_blank
-def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN):
+def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """How much longer than the undisturbed mean each slow run took, and what its replays bring back
     of that.
 
@@ -183,27 +179,7 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN):
             label="beyond the undisturbed mean",
         )
         for number, (name, (label, role)) in enumerate(PARTS.items()):
-            at = places + 0.26 * (number - 1)
-            reach = [table[name] - table[f"{name}_low"], table[f"{name}_high"] - table[name]]
-            axes.bar(
-                at,
-                table[name],
-                width=0.22,
-                color=role.colour,
-                hatch=role.hatch,
-                edgecolor="white",
-                linewidth=0,
-                label=label,
-            )
-            axes.errorbar(
-                at,
-                table[name],
-                np.maximum(reach, 0),
-                fmt="none",
-                ecolor="black",
-                capsize=2,
-                linewidth=0.8,
-            )
+            _draw_part(axes, places + 0.26 * (number - 1), table, name, label, role)
         axes.axhline(0, color="black", linewidth=0.6)
         axes.set_xticks(
             places,
@@ -218,8 +194,32 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN):
     return figure
 
 
+def _draw_part(
+    axes: Any, places: np.ndarray, table: pd.DataFrame, name: str, label: str, role: Role
+) -> None:
+    axes.bar(
+        places,
+        table[name],
+        width=0.22,
+        color=role.colour,
+        hatch=role.hatch,
+        edgecolor="white",
+        linewidth=0,
+        label=label,
+    )
+    axes.errorbar(
+        places,
+        table[name],
+        interval_reach(table[name], table[f"{name}_low"], table[f"{name}_high"]),
+        fmt="none",
+        ecolor="black",
+        capsize=2,
+        linewidth=0.8,
+    )
+
+
 @or_blank
-def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN):
+def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """Run time with each cause over run time without, 95 % intervals; the marker says what the
     attribution named.
 
@@ -243,14 +243,10 @@ def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN):
         for named, (role, marker, label) in _MARKS.items():
             rows = scores[scores["named"] == named]
             if len(rows):
-                gaps = [
-                    (rows["effect"] - rows["low"]).clip(lower=0),
-                    (rows["high"] - rows["effect"]).clip(lower=0),
-                ]
                 axes.errorbar(
                     rows["effect"],
                     rows.index,
-                    xerr=gaps,
+                    xerr=interval_reach(rows["effect"], rows["low"], rows["high"]),
                     linestyle="none",
                     marker=marker,
                     markersize=5,
@@ -261,10 +257,10 @@ def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN):
                 )
         axes.set_yticks(scores.index, scores["cause"])
         axes.set_ylim(len(scores) - 0.5, -0.5)
-        named = axes.secondary_yaxis("right")
-        named.set_yticks(scores.index, scores["first"].replace("", "–"), color="#555555")
-        named.tick_params(length=0)
-        named.spines["right"].set_visible(False)
+        named_first = axes.secondary_yaxis("right")
+        named_first.set_yticks(scores.index, scores["first"].replace("", "–"), color="#555555")
+        named_first.tick_params(length=0)
+        named_first.spines["right"].set_visible(False)
         axes.set_xlabel("median run time, disturbed over undisturbed")
         figure.legend(loc="outside upper left", ncols=2)
     return figure
@@ -276,7 +272,7 @@ def figure_mitigations(
     runs: pd.DataFrame | None = None,
     published: pd.DataFrame | None = None,
     width_in: float = PAGE_IN,
-):
+) -> "Figure":
     """Run time under noise over the undisturbed run time of the same configuration: a panel a
     benchmark, a marker a model.
 
@@ -323,33 +319,17 @@ def _of_benchmark(table: pd.DataFrame | None, benchmark: str) -> pd.DataFrame | 
 
 
 def _draw_benchmark(
-    axes,
-    own: pd.DataFrame,
+    axes: Any,
+    slowdowns: pd.DataFrame,
     runs: pd.DataFrame | None,
     published: pd.DataFrame | None,
     configs: list[str],
 ) -> None:
-    models = list(dict.fromkeys(own["model"]))
+    models = list(dict.fromkeys(slowdowns["model"]))
     for number, model in enumerate(models):
-        role, shift = ROLES[_MODELS[model]], 0.3 * (number - (len(models) - 1) / 2)
-        rows = own[own["model"] == model]
-        at = rows["config"].map(configs.index).to_numpy() + shift
-        _draw_run_ratios(axes, runs, model, configs, shift, role.colour)
-        ratio, low, high = (
-            1 + rows[f"{name}_percent"].to_numpy() / 100 for name in ("increase", "low", "high")
-        )
-        axes.errorbar(
-            at,
-            ratio,
-            [np.maximum(ratio - low, 0), np.maximum(high - ratio, 0)],
-            linestyle="none",
-            marker=role.marker,
-            color=role.colour,
-            markersize=4,
-            capsize=2,
-            linewidth=0.9,
-            label=f"{model}, mean with 95 % interval",
-        )
+        shift = 0.3 * (number - (len(models) - 1) / 2)
+        _draw_run_ratios(axes, runs, model, configs, shift, ROLES[_MODELS[model]].colour)
+        _draw_model(axes, slowdowns[slowdowns["model"] == model], model, configs, shift)
         if published is not None:
             theirs = published[(published["model"] == model) & published["config"].isin(configs)]
             axes.scatter(
@@ -365,6 +345,28 @@ def _draw_benchmark(
     axes.set_xticks(range(len(configs)), configs, rotation=30)
     axes.set_xlim(-0.6, len(configs) - 0.4)
     axes.grid(axis="x", visible=False)
+
+
+def _draw_model(
+    axes: Any, slowdowns: pd.DataFrame, model: str, configs: list[str], shift: float
+) -> None:
+    """The mean slow-down of each configuration with its interval."""
+    role = ROLES[_MODELS[model]]
+    ratio, low, high = (
+        1 + slowdowns[f"{name}_percent"] / 100 for name in ("increase", "low", "high")
+    )
+    axes.errorbar(
+        slowdowns["config"].map(configs.index).to_numpy() + shift,
+        ratio,
+        interval_reach(ratio, low, high),
+        linestyle="none",
+        marker=role.marker,
+        color=role.colour,
+        markersize=4,
+        capsize=2,
+        linewidth=0.9,
+        label=f"{model}, mean with 95 % interval",
+    )
 
 
 def _draw_run_ratios(
@@ -384,7 +386,7 @@ def _draw_run_ratios(
 
 
 @or_blank
-def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN):
+def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """The papers' findings: each one's effect here with its 95 % interval; colour and marker say
     what became of it.
 
@@ -406,12 +408,11 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN):
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 0.9 + 0.26 * len(table)))
         axes.axvline(0, color="black", linewidth=0.6)
-        for said, (role, marker) in _VERDICTS.items():
-            rows = table[table["verdict"] == said]
-            reach = [
-                (rows["effect_percent"] - rows["low_percent"]).clip(lower=0),
-                (rows["high_percent"] - rows["effect_percent"]).clip(lower=0),
-            ]
+        for verdict, (role, marker) in _VERDICTS.items():
+            rows = table[table["verdict"] == verdict]
+            reach = interval_reach(
+                rows["effect_percent"], rows["low_percent"], rows["high_percent"]
+            )
             axes.errorbar(
                 rows["effect_percent"],
                 rows.index,
@@ -422,7 +423,7 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN):
                 capsize=2,
                 linewidth=0.9,
                 color=ROLES[role].colour,
-                label=f"{said} ({len(rows)})",
+                label=f"{verdict} ({len(rows)})",
             )
         axes.set_yticks(table.index, [_claim(text) for text in table["finding"]])
         axes.set_ylim(len(table) - 0.5, -0.5)
@@ -445,7 +446,7 @@ def figure_dots(
     log: bool = True,
     mark: float | None = 1.0,
     width_in: float = PAGE_IN,
-):
+) -> "Figure":
     """A line of dots a case, with 95 % intervals: applications under several noises, ours beside
     what was published.
 
@@ -471,23 +472,18 @@ def figure_dots(
     need_columns(table, [*keys, by, y, low, high])
     names = table[keys].astype(str).agg(" · ".join, axis=1)
     order, groups = names.drop_duplicates().tolist(), table[by].drop_duplicates().tolist()
+    places = names.map(order.index)
     with style():
         figure, axes = plt.subplots(
             figsize=(width_in, 0.7 + (0.08 + 0.12 * len(groups)) * len(order))
         )
         for number, group in enumerate(groups):
-            own, role = table[table[by] == group], CYCLE[number % len(CYCLE)]
-            places = [
-                order.index(names[i]) + 0.7 / len(groups) * (number - (len(groups) - 1) / 2)
-                for i in own.index
-            ]
+            chosen, role = table[table[by] == group], CYCLE[number % len(CYCLE)]
+            shift = 0.7 / len(groups) * (number - (len(groups) - 1) / 2)
             axes.errorbar(
-                own[y],
-                places,
-                xerr=[
-                    (own[y] - own[low]).clip(lower=0).fillna(0),
-                    (own[high] - own[y]).clip(lower=0).fillna(0),
-                ],
+                chosen[y],
+                places[chosen.index] + shift,
+                xerr=interval_reach(chosen[y], chosen[low], chosen[high]),
                 fmt=role.marker,
                 color=role.colour,
                 capsize=2,

@@ -9,9 +9,10 @@ import base64
 import html
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -118,7 +119,7 @@ def _figcaption(label: str, caption: str) -> str:
 
 
 def save_figure(
-    figure: object, name: str, caption: str, data: pd.DataFrame, folder: str | Path
+    figure: Any, name: str, caption: str, data: pd.DataFrame, folder: str | Path
 ) -> Figure:
     """Save a matplotlib figure as PDF, SVG and PNG (200 dpi), its data as CSV, and its caption as
     JSON.
@@ -165,7 +166,7 @@ def save_figure(
     return record
 
 
-def _drawn(figure: object, kind: str, metadata: dict) -> bytes:
+def _drawn(figure: Any, kind: str, metadata: dict) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, metadata=metadata)
     return buffer.getvalue()
@@ -312,8 +313,8 @@ def _beside(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
             "nothing to match with the published table",
             where=f"shared columns: {shared}",
             fix=(
-                "name a text column (benchmark, config, …) and a number column as in the published"
-                " table"
+                "name a text column (benchmark, config, …) and a number column as in the"
+                " published table"
             ),
         )
     theirs = published[keys + numbers].rename(
@@ -400,7 +401,7 @@ def _latex(shown: pd.DataFrame, frame: pd.DataFrame, name: str, caption: str, wh
     return "\n".join(lines) + "\n"
 
 
-def _tex_row(cells: object) -> str:
+def _tex_row(cells: Iterable[object]) -> str:
     return " & ".join(_tex(cell) for cell in cells) + r" \\"
 
 

@@ -4,6 +4,7 @@ them.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,9 @@ from ..workloads import CONSTRUCTS
 from ._axes import MANY, endless_roles, log_if_spread
 from ._blank import empty_row, need_repetitions, or_blank
 from .appearance import PAGE_IN, ROLES, Role, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KERNELS = ("copy", "mul", "add", "triad", "dot")
 SCHEDULES = {"static": "st", "dynamic": "dy", "guided": "gd"}
@@ -39,7 +43,9 @@ def suite_title(own: pd.DataFrame, suite: str) -> str:
 
 
 @or_blank
-def figure_extremes(statistics: pd.DataFrame, by: str = "threads", width_in: float = PAGE_IN):
+def figure_extremes(
+    statistics: pd.DataFrame, by: str = "threads", width_in: float = PAGE_IN
+) -> "Figure":
     """Least and greatest repetition of each run over its mean: a panel a suite, a cluster a number
     of threads (Cui et al. 2023, figure 3).
 
@@ -57,10 +63,7 @@ def figure_extremes(statistics: pd.DataFrame, by: str = "threads", width_in: flo
     import matplotlib.pyplot as plt
 
     need_repetitions(statistics)
-    suites = {
-        name: own
-        for name, own in statistics.groupby(statistics["benchmark"].map(suite_of), sort=False)
-    }
+    suites = dict(iter(statistics.groupby(statistics["benchmark"].map(suite_of), sort=False)))
     names = [name for name in ("schedbench", "syncbench", "BabelStream") if name in suites]
     with style():
         figure, panels = plt.subplots(
@@ -78,42 +81,24 @@ def figure_extremes(statistics: pd.DataFrame, by: str = "threads", width_in: flo
     return figure
 
 
-def _draw_extremes(axes, own: pd.DataFrame, by: str) -> None:
-    """Clusters of `by`; _cluster_places each the benchmarks, _cluster_places these the runs."""
-    benchmarks = _in_order(own["benchmark"])
-    groups, parts = (
-        (benchmarks, 1) if by == "benchmark" else (list(dict.fromkeys(own[by])), len(benchmarks))
-    )
-    for (benchmark, role), part in zip(zip(benchmarks, endless_roles()), range(len(benchmarks))):
+def _draw_extremes(axes: Any, statistics: pd.DataFrame, by: str) -> None:
+    """Clusters of `by`; in each the benchmarks, and in these the runs."""
+    benchmarks = _in_order(statistics["benchmark"])
+    alone = by == "benchmark"  # then a cluster has one benchmark
+    groups = benchmarks if alone else list(dict.fromkeys(statistics[by]))
+    parts = 1 if alone else len(benchmarks)
+    for number, (benchmark, role) in enumerate(zip(benchmarks, endless_roles())):
         for place, group in enumerate(groups):
-            rows = own[(own["benchmark"] == benchmark) & (own[by] == group)].sort_values("round")
-            at = _cluster_places(place, part % parts, parts, len(rows))
-            axes.vlines(
-                at, rows["min_normalised"], rows["max_normalised"], color=role.colour, linewidth=0.8
-            )
-            for end in ("min_normalised", "max_normalised"):
-                axes.plot(
-                    at,
-                    rows[end],
-                    linestyle="none",
-                    marker=role.marker,
-                    markersize=2.4,
-                    markeredgewidth=0,
-                    color=role.colour,
-                    label=(
-                        benchmark
-                        if place == 0
-                        and end == "min_normalised"
-                        and by != "benchmark"
-                        and len(benchmarks) > 1
-                        else None
-                    ),
-                )
+            chosen = (statistics["benchmark"] == benchmark) & (statistics[by] == group)
+            rows = statistics[chosen].sort_values("round")
+            at = _cluster_places(place, number % parts, parts, len(rows))
+            named = place == 0 and not alone and len(benchmarks) > 1
+            _draw_runs_extremes(axes, at, rows, role, benchmark if named else None)
     axes.axhline(1, color="black", linewidth=0.6)
     axes.set_xticks(range(len(groups)), groups, rotation=45 if len(groups) > 7 else 0)
     axes.set_xlim(-0.5, len(groups) - 0.5)
     axes.grid(axis="x", visible=False)
-    log_if_spread(axes, own[["min_normalised", "max_normalised"]].to_numpy())
+    log_if_spread(axes, statistics[["min_normalised", "max_normalised"]].to_numpy())
     if axes.get_legend_handles_labels()[1]:
         axes.legend(
             loc="upper center",
@@ -121,6 +106,25 @@ def _draw_extremes(axes, own: pd.DataFrame, by: str) -> None:
             ncols=5,
             handletextpad=0.1,
             columnspacing=0.8,
+        )
+
+
+def _draw_runs_extremes(
+    axes: Any, at: np.ndarray, rows: pd.DataFrame, role: Role, label: str | None
+) -> None:
+    """A line a run from its least to its greatest repetition, with a mark at either end."""
+    low, high = rows["min_normalised"], rows["max_normalised"]
+    axes.vlines(at, low, high, color=role.colour, linewidth=0.8)
+    for values, name in ((low, label), (high, None)):
+        axes.plot(
+            at,
+            values,
+            linestyle="none",
+            marker=role.marker,
+            markersize=2.4,
+            markeredgewidth=0,
+            color=role.colour,
+            label=name,
         )
 
 
@@ -138,7 +142,7 @@ def figure_sides(
     sides: Mapping[str, str],
     middle: str = "repetitions",
     width_in: float = PAGE_IN,
-):
+) -> "Figure":
     """Two configurations one below the other: schedbench, syncbench and BabelStream (Cui et al.
     2023, figures 4 and 5).
 
@@ -190,7 +194,7 @@ def figure_sides(
     return figure
 
 
-def _draw_repetitions(axes, own: pd.DataFrame, title: str, seed: int = 0) -> None:
+def _draw_repetitions(axes: Any, own: pd.DataFrame, title: str, seed: int = 0) -> None:
     """A strip a run, the run's mean as a dash."""
     role, number = ROLES["baseline"], own["run"].rank(method="dense")
     jitter = np.random.default_rng(seed).uniform(-0.28, 0.28, len(own))
@@ -219,7 +223,7 @@ def _draw_repetitions(axes, own: pd.DataFrame, title: str, seed: int = 0) -> Non
     log_if_spread(axes, own["value_us"].to_numpy())
 
 
-def _draw_cv(axes, runs: pd.DataFrame, title: str) -> None:
+def _draw_cv(axes: Any, runs: pd.DataFrame, title: str) -> None:
     """A point a run above each construct, the median as a dash."""
     names = _in_order(runs["benchmark"])
     at, role = runs["benchmark"].map(names.index).to_numpy(float), ROLES["baseline"]
@@ -244,7 +248,7 @@ def _draw_cv(axes, runs: pd.DataFrame, title: str) -> None:
 @or_blank
 def figure_clock(
     repeated: pd.DataFrame, runs: pd.DataFrame, sides: Mapping[str, str], width_in: float = PAGE_IN
-):
+) -> "Figure":
     """Repetitions beside the clock of the same runs, a row a placement (Cui et al. 2023, figures 6
     and 7).
 
@@ -284,16 +288,15 @@ def figure_clock(
                 empty_row(row, config, missing or "not measured")
                 continue
             _draw_repetitions(row[0], own, f"{config}: {own['benchmark'].iloc[0]}")
-            told = runs[runs["run"].isin(own["run"])].sort_values("run").reset_index(drop=True)
-            (
-                _draw_frequency(row[1], told, config, known)
-                if known
-                else _draw_stolen(row[1], told, config)
-            )
+            chosen = runs[runs["run"].isin(own["run"])].sort_values("run")
+            if known:
+                _draw_frequency(row[1], chosen, config, known)
+            else:
+                _draw_stolen(row[1], chosen, config)
     return figure
 
 
-def _draw_frequency(axes, runs: pd.DataFrame, config: str, known: str) -> None:
+def _draw_frequency(axes: Any, runs: pd.DataFrame, config: str, known: str) -> None:
     role, at = ROLES["traced"], np.arange(1, len(runs) + 1)
     axes.vlines(
         at,
@@ -310,7 +313,7 @@ def _draw_frequency(axes, runs: pd.DataFrame, config: str, known: str) -> None:
     axes.set_xticks(at)
 
 
-def _draw_stolen(axes, runs: pd.DataFrame, config: str) -> None:
+def _draw_stolen(axes: Any, runs: pd.DataFrame, config: str) -> None:
     role, at = ROLES["slow"], np.arange(1, len(runs) + 1)
     share = 100 * runs["steal_s"] / runs["wall_seconds"]
     axes.vlines(at, 0, share, color=role.colour)
@@ -325,7 +328,7 @@ def _draw_stolen(axes, runs: pd.DataFrame, config: str) -> None:
 
 
 @or_blank
-def figure_reserved(repeated: pd.DataFrame, width_in: float = PAGE_IN):
+def figure_reserved(repeated: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """Schedules and chunks, and the dot product over the number of threads, with and without cores
     left to the system (Persson et al. 2025, figures 1 and 2).
 
@@ -384,7 +387,7 @@ def reserved_role(reserved: bool) -> Role:
     return ROLES["baseline" if reserved else "injected"]
 
 
-def _draw_reserved(axes, own: pd.DataFrame, label: str, ylabel: str) -> None:
+def _draw_reserved(axes: Any, own: pd.DataFrame, label: str, ylabel: str) -> None:
     places = sorted(own["place"].unique(), key=_place_order)
     middle = own.groupby(["place", "config"])["value_us"].transform("median")
     own = own.assign(value=own["value_us"] / middle)

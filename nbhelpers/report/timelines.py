@@ -3,30 +3,51 @@
 Owns the reading of configs, events and injection logs for drawing.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
 
+from ..noise import NoiseConfig
 from ._axes import MANY, kind_role, legend_of_kinds
 from ._blank import NothingToDraw, need_events, or_blank
 from .appearance import PAGE_IN, ROLES, style
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 LANE_SHARE = {"softirq": 0.75, "thread": 0.5}  # of the lane's height; all other kinds fill it
 _PART_MS = 60.0  # of a run, around what is left of its worst event
+REACHED = ("injected", "late", "truncated", "cut")  # outcomes of events that took a CPU
+SPAN = ("start_ns", "end_ns", "duration_ns")
+LOG_COLUMNS = (
+    "ran_on",
+    "policy",
+    "replay_start_ns",
+    "replayed_ns",
+    "taken_ns",
+    "end_ns",
+    "took_ns",
+    "outcome",
+)
+# row of the figure: role of its colour, label, dash
 LOSS_ROWS = {
     "planned": ("baseline", "planned", "-"),
     "injected": ("injected", "injected\n(its own log)", (0, (4, 2))),
     "observed": ("disturbed", "observed by\na program", (0, (1, 1))),
-}  # row of the figure: role of its colour, label, dash
+}
 
 
 @or_blank
-def figure_timeline(source: object, log: pd.DataFrame | None = None, width_in: float = PAGE_IN):
+def figure_timeline(
+    source: NoiseConfig | pd.DataFrame, log: pd.DataFrame | None = None, width_in: float = PAGE_IN
+) -> "Figure":
     """Noise on a time line, a lane a CPU; with a log, what was achieved beneath what was planned.
 
     Parameters
     ----------
     source
-        a NoiseConfig (anything with a method `events()`) or an events table of one run.
+        A noise config, or an events table of one run.
     log
         Injection log of its replay.
 
@@ -60,17 +81,18 @@ def figure_timeline(source: object, log: pd.DataFrame | None = None, width_in: f
     return figure
 
 
-def _end_ms(source: object, planned: pd.DataFrame) -> float:
+def _end_ms(source: NoiseConfig | pd.DataFrame, planned: pd.DataFrame) -> float:
     last_ns = float((planned["start_ns"] + planned["duration_ns"]).max())
     return max(float(getattr(source, "window_ns", 0) or 0), last_ns) / 1e6
 
 
-def _label_lanes(axes, cpus: list, is_pair: bool) -> None:
+def _label_lanes(axes: Any, cpus: list, is_pair: bool) -> None:
     if is_pair:
         places = [place for lane in range(len(cpus)) for place in (lane - 0.22, lane + 0.22)]
         labels = [text for cpu in cpus for text in (f"CPU {cpu} planned", "achieved")]
     else:
-        places, labels = range(len(cpus)), [f"CPU {cpu}" for cpu in cpus]
+        places = [float(lane) for lane in range(len(cpus))]
+        labels = [f"CPU {cpu}" for cpu in cpus]
     axes.set_yticks(places, labels)
     axes.tick_params(axis="y", length=0)
 
@@ -79,11 +101,11 @@ def _achieved(log: pd.DataFrame) -> pd.DataFrame:
     """Events as they were injected; those not reached are left out. The kind is the log's if it has
     one.
     """
-    reached = log[log["outcome"].isin(["injected", "late", "truncated", "cut"])]
+    reached = log[log["outcome"].isin(REACHED)]
     return reached.assign(duration_ns=reached["end_ns"] - reached["start_ns"])
 
 
-def draw_lane(axes, events: pd.DataFrame, bottom: float, height: float) -> None:
+def draw_lane(axes: Any, events: pd.DataFrame, bottom: float, height: float) -> None:
     kinds = (
         events["kind"].astype(str)
         if "kind" in events
@@ -105,7 +127,9 @@ def draw_lane(axes, events: pd.DataFrame, bottom: float, height: float) -> None:
 
 
 @or_blank
-def figure_subtraction(lanes: pd.DataFrame, cpu: int | None = None, width_in: float = PAGE_IN):
+def figure_subtraction(
+    lanes: pd.DataFrame, cpu: int | None = None, width_in: float = PAGE_IN
+) -> "Figure":
     """The worst trace, what of it is average noise, what is left to be injected, and an ordinary
     run with it (Persson et al. 2025, figure 4).
 
@@ -166,7 +190,7 @@ def figure_observed_loss(
     cpu: int | None = None,
     around_ms: tuple[float, float] | None = None,
     width_in: float = PAGE_IN,
-):
+) -> "Figure":
     """Planned and injected noise of a CPU on a time line, above what a program that only reads the
     clock lost there.
 
@@ -224,47 +248,41 @@ def figure_observed_loss(
 def _loss_spans(
     log: pd.DataFrame, gaps: pd.DataFrame, cpu: int | None
 ) -> tuple[int, dict[str, np.ndarray], np.ndarray]:
-    """(begin, end, time lost in it) in ms of what was planned, injected and observed on a CPU, and lost
-    without injection; the planned ones to show.
+    """(begin, end, time lost in it) in ms of what was planned, injected and observed on a CPU, and
+    lost without injection; the planned ones to show.
     """
-    need_events(
-        log,
-        (
-            "ran_on",
-            "policy",
-            "replay_start_ns",
-            "replayed_ns",
-            "taken_ns",
-            "end_ns",
-            "took_ns",
-            "outcome",
-        ),
-    )
-    done = log[log["outcome"].isin(["injected", "late", "truncated", "cut"])]
+    need_events(log, LOG_COLUMNS)
+    done = log[log["outcome"].isin(REACHED)]
     if done.empty:
         raise NothingToDraw(
             "no event was injected", where="injection log", fix="look at the column outcome"
         )
     cpu = int(done.groupby("ran_on")["replayed_ns"].sum().idxmax()) if cpu is None else cpu
-    done, own = done[done["ran_on"] == cpu].sort_values("taken_ns"), gaps[gaps["cpu"] == cpu]
-    gap_end = own["start_ns"] + own["duration_ns"]
-    begun = np.searchsorted(done["taken_ns"], gap_end) - np.searchsorted(
-        np.sort(done["end_ns"]), own["start_ns"]
-    )
-    met = begun > 0  # more events have begun by the gap's end than had ended by its beginning
+    done = done[done["ran_on"] == cpu].sort_values("taken_ns")
+    lost = gaps[gaps["cpu"] == cpu].assign(end_ns=lambda gap: gap["start_ns"] + gap["duration_ns"])
+    met = _meets(lost, done)
     planned_end = done["replay_start_ns"] + done["replayed_ns"]
     spans = {
-        "planned": (done["replay_start_ns"], planned_end, done["replayed_ns"]),
-        "injected": (done["taken_ns"], done["end_ns"], done["took_ns"]),
-        "observed": (own["start_ns"][met], gap_end[met], own["duration_ns"][met]),
-        "other": (own["start_ns"][~met], gap_end[~met], own["duration_ns"][~met]),
-    }
-    columns = {
-        name: np.column_stack([np.asarray(part, float) / 1e6 for part in parts])
-        for name, parts in spans.items()
+        "planned": _in_ms(done["replay_start_ns"], planned_end, done["replayed_ns"]),
+        "injected": _in_ms(done["taken_ns"], done["end_ns"], done["took_ns"]),
+        "observed": _in_ms(*(lost.loc[met, name] for name in SPAN)),
+        "other": _in_ms(*(lost.loc[~met, name] for name in SPAN)),
     }
     realtime = ~done["policy"].isin(["SCHED_OTHER", "SCHED_BATCH", "SCHED_IDLE"]).to_numpy()
-    return cpu, columns, columns["planned"][realtime] if realtime.any() else columns["planned"]
+    return cpu, spans, spans["planned"][realtime] if realtime.any() else spans["planned"]
+
+
+def _meets(gaps: pd.DataFrame, done: pd.DataFrame) -> np.ndarray:
+    """Which gaps an injected event meets: more events have begun by the gap's end than had ended by
+    its beginning.
+    """
+    begun = np.searchsorted(done["taken_ns"], gaps["end_ns"])
+    ended = np.searchsorted(np.sort(done["end_ns"]), gaps["start_ns"])
+    return begun > ended
+
+
+def _in_ms(*columns_ns: pd.Series) -> np.ndarray:
+    return np.column_stack([np.asarray(column, float) / 1e6 for column in columns_ns])
 
 
 def _part_to_enlarge(planned: np.ndarray) -> tuple[float, float]:
@@ -278,7 +296,7 @@ def _part_to_enlarge(planned: np.ndarray) -> tuple[float, float]:
     return float(begin - margin), float(end + 1.5 * margin)
 
 
-def _draw_spans(axes, spans: dict[str, np.ndarray], limits: tuple[float, float]) -> None:
+def _draw_spans(axes: Any, spans: dict[str, np.ndarray], limits: tuple[float, float]) -> None:
     rows = {name: (row, role) for row, (name, (role, _, _)) in enumerate(LOSS_ROWS.items())}
     for name, (row, role) in ({"other": rows["observed"]} | rows).items():
         shown = spans[name][(spans[name][:, 1] >= limits[0]) & (spans[name][:, 0] <= limits[1])]
@@ -298,7 +316,7 @@ def _draw_spans(axes, spans: dict[str, np.ndarray], limits: tuple[float, float])
     axes.grid(axis="y", visible=False)
 
 
-def _draw_lost(axes, spans: dict[str, np.ndarray], limits: tuple[float, float]) -> None:
+def _draw_lost(axes: Any, spans: dict[str, np.ndarray], limits: tuple[float, float]) -> None:
     """Time lost since the beginning of the panel."""
     for name, (role, _, dash) in LOSS_ROWS.items():
         times, lost = _lost_line(spans[name])

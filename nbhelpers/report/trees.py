@@ -6,6 +6,7 @@ Owns the drawing of the tree; the words in its nodes are rewritten, because scik
 
 import re
 import textwrap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,12 +17,17 @@ from ._blank import finished_rows, or_blank
 from .appearance import PAGE_IN, ROLES, style
 from .distributions import draw_marked
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 NODE_POINTS = 6.5
 NODE_LETTERS = 15  # a line of a node
 
 
 @or_blank
-def figure_attribution(explanation: Explanation, runs: pd.DataFrame, width_in: float = PAGE_IN):
+def figure_attribution(
+    explanation: Explanation, runs: pd.DataFrame, width_in: float = PAGE_IN
+) -> "Figure":
     """The distribution with the cutoff on the left, the tree that separates the slow runs on the
     right.
 
@@ -41,7 +47,8 @@ def figure_attribution(explanation: Explanation, runs: pd.DataFrame, width_in: f
     runs = finished_rows(runs, (explanation.outcome, *explanation.features))
     with style():
         figure = plt.figure(figsize=(width_in, _height_in(explanation)))
-        left, right = (part.subplots() for part in figure.subfigures(1, 2, width_ratios=[1, 2.2]))
+        halves: Any = figure.subfigures(1, 2, width_ratios=[1, 2.2])
+        left, right = (half.subplots() for half in halves)
         _draw_classes(left, explanation, runs[explanation.outcome].to_numpy(float))
         right.set_axis_off()
         if explanation.tree is not None:
@@ -60,11 +67,16 @@ def figure_attribution(explanation: Explanation, runs: pd.DataFrame, width_in: f
 
 
 def _height_in(explanation: Explanation) -> float:
-    depth = explanation.tree.get_depth() if explanation.tree is not None else 1
+    depth = _tree_of(explanation).get_depth() if explanation.tree is not None else 1
     return {1: 2.5, 2: 2.9}.get(depth, 3.6)
 
 
-def _draw_classes(axes, explanation: Explanation, values: np.ndarray) -> None:
+def _tree_of(explanation: Explanation) -> Any:
+    """Of scikit-learn, which is not imported here."""
+    return explanation.tree
+
+
+def _draw_classes(axes: Any, explanation: Explanation, values: np.ndarray) -> None:
     slow = explanation.labels.to_numpy()
     draw_marked(axes, values, {"fast": ~slow, "slow": slow})
     found = explanation.cutoff.value is not None
@@ -81,7 +93,7 @@ def _draw_classes(axes, explanation: Explanation, values: np.ndarray) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
 
 
-def _draw_tree(axes, explanation: Explanation, runs: pd.DataFrame) -> None:
+def _draw_tree(axes: Any, explanation: Explanation, runs: pd.DataFrame) -> None:
     from sklearn.tree import plot_tree
 
     columns = runs[explanation.features].astype(float)
@@ -97,15 +109,15 @@ def _draw_tree(axes, explanation: Explanation, runs: pd.DataFrame) -> None:
 
 def _counts(explanation: Explanation, values: np.ndarray) -> np.ndarray:
     """Fast and slow runs in each node."""
-    paths = explanation.tree.decision_path(values)
+    paths = _tree_of(explanation).decision_path(values)
     slow = explanation.labels.to_numpy()
     return np.column_stack(
         [np.asarray(paths[chosen].sum(axis=0)).ravel() for chosen in (~slow, slow)]
     )
 
 
-def _reword(box, explanation: Explanation, node: int, counts: np.ndarray) -> None:
-    tree = explanation.tree.tree_
+def _reword(box: Any, explanation: Explanation, node: int, counts: np.ndarray) -> None:
+    tree = _tree_of(explanation).tree_
     fast, slow = counts[node]
     tally = f"{fast} fast\n{slow} slow"
     is_slow = bool(tree.value[node][0][1] > 0.5)
