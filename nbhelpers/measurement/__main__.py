@@ -13,7 +13,9 @@ from .layers import available_layers, reading
 def _table() -> str:
     lines = [f"{'layer':15s} {'here':5s} {'columns':>7s} {'µs here':>8s}  what"]
     for name, row in available_layers().iterrows():
-        here = "no" if not row["available"] else "part" if row["reason"] else "yes"
+        here = "part" if row["reason"] else "yes"
+        if not row["available"]:
+            here = "no"
         lines.append(
             f"{name:15s} {here:5s} {row['columns']:7d} {row['here_us']:8.0f}  {row['title']}"
             + (f"\n{'':39s}{row['reason']}" if row["reason"] else "")

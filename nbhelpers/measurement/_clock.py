@@ -68,21 +68,15 @@ class BusyClock:
         read, or no CPU worked.
         """
         seconds = (self._ended_ns - self._began_ns) / 1e9
-        both = [(self._begun[cpu], self._ended[cpu]) for cpu in self._ended]
-        clocks = [
-            clock
-            for before, after in both
-            if (clock := busy_mhz(before, after, seconds)) is not None
-        ]
-        return (
-            {
-                "busy_mhz": sum(clocks) / len(clocks),
-                "busy_min_mhz": min(clocks),
-                "busy_max_mhz": max(clocks),
-            }
-            if clocks
-            else {}
-        )
+        of_cpus = [busy_mhz(self._begun[cpu], ended, seconds) for cpu, ended in self._ended.items()]
+        clocks = [clock for clock in of_cpus if clock is not None]
+        if not clocks:
+            return {}
+        return {
+            "busy_mhz": sum(clocks) / len(clocks),
+            "busy_min_mhz": min(clocks),
+            "busy_max_mhz": max(clocks),
+        }
 
     def close(self) -> None:
         """Close all counters; may be called at any time."""

@@ -150,14 +150,6 @@ def read_layer(path: str | os.PathLike) -> Layer:
 
 
 def _layer(content: dict) -> Layer:
-    sources = tuple(
-        Source(
-            entry["reader"],
-            tuple(map(_metric, entry["metrics"])),
-            {key: value for key, value in entry.items() if key not in ("reader", "metrics")},
-        )
-        for entry in content["sources"]
-    )
     plain = {
         key: content[key]
         for key in ("title", "cost_us", "needs", "in_all", "note")
@@ -165,10 +157,15 @@ def _layer(content: dict) -> Layer:
     }
     return Layer(
         content["layer"],
-        sources=sources,
+        sources=tuple(map(_source, content["sources"])),
         derived=tuple(map(_metric, content.get("derived", ()))),
         **plain,
     )
+
+
+def _source(entry: dict) -> Source:
+    options = {key: value for key, value in entry.items() if key not in ("reader", "metrics")}
+    return Source(entry["reader"], tuple(map(_metric, entry["metrics"])), options)
 
 
 def _metric(entry: dict) -> Metric:

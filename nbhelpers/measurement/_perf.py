@@ -232,19 +232,15 @@ class PerfReader:
     def lacking(self) -> str:
         """Why events cannot be opened here; "" if all can."""
         usable, missing = available(tuple(self._counted))
-        reasons = {
-            reason: [name for name in missing if missing[name] == reason]
-            for reason in missing.values()
-        }
-        none = "" if usable else "no column at all; "
-        return (
-            none
-            + "; ".join(
-                f"without {', '.join(names)}: {reason}" for reason, names in reasons.items()
-            )
-            if reasons
-            else ""
-        )
+        if not missing:
+            return ""
+        names_by_reason: dict[str, list[str]] = {}
+        for name, reason in missing.items():
+            names_by_reason.setdefault(reason, []).append(name)
+        parts = [
+            f"without {', '.join(names)}: {reason}" for reason, names in names_by_reason.items()
+        ]
+        return ("" if usable else "no column at all; ") + "; ".join(parts)
 
     def open(self, pid: int) -> None:
         """Open all usable events on every thread that the process and its children have;

@@ -231,12 +231,11 @@ def _named(
     names: tuple[str, ...], patterns: tuple[str, ...], left_out: tuple[str, ...]
 ) -> list[str]:
     """The rows that patterns mean; cached, as a file has the same rows in every run."""
-    return [
-        name
-        for name in names
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
-        and not any(fnmatchcase(name, pattern) for pattern in left_out)
-    ]
+
+    def matches(name: str, any_of: tuple[str, ...]) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in any_of)
+
+    return [name for name in names if matches(name, patterns) and not matches(name, left_out)]
 
 
 def _number(words: list, columns: list[int], scale: float | str) -> float | None:

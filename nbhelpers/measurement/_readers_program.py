@@ -33,7 +33,9 @@ def by_pattern(text: str, pattern: str, combine: str = "last") -> float | None:
     what `combine` makes of them.
     """
     expression = re.compile(pattern, re.MULTILINE)
-    group = "value" if "value" in expression.groupindex else 1 if expression.groups else 0
+    group: str | int = min(expression.groups, 1)
+    if "value" in expression.groupindex:
+        group = "value"
     return _combined([match[group] for match in expression.finditer(text)], combine)
 
 

@@ -37,7 +37,7 @@ class FrequencyLogger(Attachment):
     noise itself. Frequencies come from cpufreq in sysfs, or from /proc/cpuinfo unless a
     hypervisor runs below, whose number there is the nominal one.
 
-    `busy_mhz`, `busy_min_mhz` and `busy_max_mhz` (mean, slowest and fastest CPU of the workload) are
+    `busy_mhz`, `busy_min_mhz` and `busy_max_mhz` (mean, slowest, fastest CPU of the workload) are
     the clock that the CPUs really had while they worked. They come from APERF and MPERF, read at
     the start and the end; where this user cannot read them, `clock_note` has the reason.
     """

@@ -216,7 +216,9 @@ def _late(workload: Workload, what: str) -> str:
 
 def _exit_status(wait_status: int) -> str:
     code = os.waitstatus_to_exitcode(wait_status)
-    return "ok" if code == 0 else f"exit {code}" if code > 0 else f"signal {-code}"
+    if code == 0:
+        return "ok"
+    return f"exit {code}" if code > 0 else f"signal {-code}"
 
 
 def _failure(child: Child, status: str, reason: str) -> dict:
