@@ -2,7 +2,7 @@
 machine's CPUs and parts.
 
 Owns the arithmetic: which campaigns a stage measures (`campaigns`), what a run of each costs, and
-what the analyses cost beside it.
+what the analyses cost on top of it.
 """
 
 import datetime
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .workloads import Configuration
 
 # Costs of one run beyond its timed region, in s: start, reaping, and what accompanies it. Medians
-# of data/recorded (n = 3 to 1000 a
-# campaign), measured on two virtual cores. What is read for each CPU grows with their number.
+# of data/recorded (n = 3 to 1000 a campaign), measured on two virtual cores. What is read for each
+# CPU grows with their number.
 RUN_S, LAYERS_S, LAYERS_CPU_S = 0.03, 0.03, 0.01  # LAYERS: with all metric layers
 # the kernel's layer and the threads' places; what the runtime of SYCL takes to start
 PLACED_S = 0.10
@@ -37,9 +37,8 @@ READ_CPU_S = 0.035  # to read back a second of one CPU's trace
 STAGE_S = 6.0  # a kernel starts, the library is imported, figures are drawn, the page is written
 EXPLAIN_S, EXPLAIN_RUN_S = 1.0, 0.005  # an attribution with its null; a run more in it
 SIZING_RUNS = 10  # until the size of a program is found
-UNCERTAIN = (
-    2.0  # the truth lies within this factor, mostly: see benchmarks and tests/test_estimate.py
-)
+# the truth lies within this factor, mostly: see benchmarks and tests/test_estimate.py
+UNCERTAIN = 2.0
 ROW_B, LAYERS_B, LAYERS_CPU_B = 1_500, 1_500, 450  # of a recorded run
 TRACE_CPU_S_B = 35_000  # of a trace, packed: of one CPU, a second
 RESULTS_B = 2_000_000  # tables, figures, notebook and page of a stage
@@ -135,14 +134,14 @@ def this_machine() -> Machine:
     )  # which can be planted is only known by trying, and trying measures
 
 
-def campaigns(stage: str, asked: Mapping[str, dict], machine: Machine) -> list[Planned]:
+def campaigns(stage: str, all_parameters: Mapping[str, dict], machine: Machine) -> list[Planned]:
     """What a stage measures.
 
     Parameters
     ----------
     stage
         Name of the notebook.
-    asked
+    all_parameters
         Stage -> all its parameters, as the notebook gets them.
     machine
         Where.
@@ -154,32 +153,41 @@ def campaigns(stage: str, asked: Mapping[str, dict], machine: Machine) -> list[P
     counted as they were in data/recorded.
     """
     known = _CAMPAIGNS.get(stage)
-    return known(asked[stage], asked, machine) if known else []
+    return known(all_parameters[stage], all_parameters, machine) if known else []
 
 
-def _traces(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
+def _traces(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
     return [
-        Planned("baseline", 2 * own["runs"], own["target_seconds"], traced=own["runs"], layers=True)
+        Planned(
+            "baseline",
+            2 * parameters["runs"],
+            parameters["target_seconds"],
+            traced=parameters["runs"],
+            layers=True,
+        )
     ]
 
 
-def _injection(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    run_s = 1.12 * asked["10-trace-collection"]["target_seconds"]
+def _injection(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
+    run_s = 1.12 * all_parameters["10-trace-collection"]["target_seconds"]
     return [
-        Planned("*", 2 * own["runs"], run_s, RUN_S + INJECTED_S, layers=True),
-        Planned("*/retraced", own["retraced"], 1.2 * run_s, RUN_S + 0.2, own["retraced"]),
+        Planned("*", 2 * parameters["runs"], run_s, RUN_S + INJECTED_S, layers=True),
+        Planned(
+            "*/retraced", parameters["retraced"], 1.2 * run_s, RUN_S + 0.2, parameters["retraced"]
+        ),
     ]
 
 
-def _planted(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    run_s = 1.4 * asked["10-trace-collection"]["target_seconds"]
-    traces = own["cases"] * own["traces"]
-    rounds = (own["runs"] + max(own["runs"], own["most_runs"])) / 2  # it stops somewhere between
+def _planted(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
+    run_s = 1.4 * all_parameters["10-trace-collection"]["target_seconds"]
+    traces = parameters["cases"] * parameters["traces"]
+    # it stops somewhere between
+    rounds = (parameters["runs"] + max(parameters["runs"], parameters["most_runs"])) / 2
     return [
         Planned("traced", traces, run_s, RUN_S + INJECTED_S, traces),
         Planned(
             "replayed",
-            round((2 * own["cases"] + 1) * rounds),
+            round((2 * parameters["cases"] + 1) * rounds),
             run_s,
             RUN_S + INJECTED_S,
             layers=True,
@@ -187,75 +195,80 @@ def _planted(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
     ]
 
 
-def _worst(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    run_s = 1.1 * asked["10-trace-collection"]["target_seconds"]
-    cells = 1 + math.ceil(1.2 * own["cases"])
+def _worst(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
+    run_s = 1.1 * all_parameters["10-trace-collection"]["target_seconds"]
+    cells = 1 + math.ceil(1.2 * parameters["cases"])
     return [
-        Planned("loop", own["loop_runs"], own["loop_seconds"], RUN_S + 0.1, own["loop_runs"]),
-        Planned("*", cells * own["runs"], run_s, RUN_S + PLACED_S),
+        Planned(
+            "loop",
+            parameters["loop_runs"],
+            parameters["loop_seconds"],
+            RUN_S + 0.1,
+            parameters["loop_runs"],
+        ),
+        Planned("*", cells * parameters["runs"], run_s, RUN_S + PLACED_S),
     ]
 
 
-def _mitigations(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    places = _places(own, machine, ("mitigation",))
-    models = [model for model in own["models"].split() if model in machine.models]
-    planted = own["planted"].split()
+def _mitigations(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
+    places = _places(parameters, machine, ("mitigation",))
+    models = [model for model in parameters["models"].split() if model in machine.models]
+    planted = parameters["planted"].split()
     keys = 3 * len(models)  # nbody, stream and minife
     extra_s = RUN_S + PLACED_S + SYCL_S * ("sycl" in models) / len(models)
-    run_s = own["target_seconds"] * (
-        1.25 if len(places) > 1 else 1.05
-    )  # with fewer CPUs it takes longer
-    traces = 3 * own["traces"] * (len(models) if own["each_model"] else 1) + len(planted) * len(
-        models
-    )
+    # with fewer CPUs it takes longer
+    run_s = parameters["target_seconds"] * (1.25 if len(places) > 1 else 1.05)
+    traces = 3 * parameters["traces"] * (len(models) if parameters["each_model"] else 1)
+    traces += len(planted) * len(models)
     injected = keys * len(places) + 2 * traces + len(places) * len(models) * traces
     lengths = 2 * 3 * len(planted) * len(models)  # two lengths, under no noise and two kinds of it
     return [
         Planned(
             "baseline",
-            keys * (len(places) + 1) * own["baseline_runs"],
+            keys * (len(places) + 1) * parameters["baseline_runs"],
             run_s,
             extra_s,
-            keys * len(places) * own["baseline_runs"],
+            keys * len(places) * parameters["baseline_runs"],
         ),
         Planned(
             "planted", len(planted) * len(models), 1.3 * run_s, extra_s, len(planted) * len(models)
         ),
-        Planned("injected/*", injected * own["runs"], 1.2 * run_s, extra_s + INJECTED_S),
-        Planned("lengths/*", lengths * own["length_runs"], 1.6 * run_s, extra_s + INJECTED_S),
+        Planned("injected/*", injected * parameters["runs"], 1.2 * run_s, extra_s + INJECTED_S),
+        Planned(
+            "lengths/*", lengths * parameters["length_runs"], 1.6 * run_s, extra_s + INJECTED_S
+        ),
     ]
 
 
-def _places(own: dict, machine: Machine, families: Collection[str]) -> "list[Configuration]":
+def _places(parameters: dict, machine: Machine, families: Collection[str]) -> "list[Configuration]":
     from .workloads import existing_configurations
 
     return [
         one
-        for one in existing_configurations(machine.configurations, own["configs"].split())
+        for one in existing_configurations(machine.configurations, parameters["configs"].split())
         if one.family in families
     ]
 
 
-def _causes(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    names = [name for name in own["names"] or machine.causes if name in machine.causes]
-    return [Planned(name, own["runs"], _VICTIM_S, 0.0, layers=True) for name in names]
+def _causes(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
+    names = [name for name in parameters["names"] or machine.causes if name in machine.causes]
+    return [Planned(name, parameters["runs"], _VICTIM_S, 0.0, layers=True) for name in names]
 
 
-def _remedies(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    allocators = [name for name in own["allocators"] if name in machine.allocators]
-    product_s = max(
-        0.02, 3.3 * (own["elements"] / 25e6) ** 1.5 * 2 / machine.cpus
-    )  # n**3, on all CPUs
+def _remedies(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
+    allocators = [name for name in parameters["allocators"] if name in machine.allocators]
+    # n**3, on all CPUs
+    product_s = max(0.02, 3.3 * (parameters["elements"] / 25e6) ** 1.5 * 2 / machine.cpus)
     return [
-        Planned("known-cause", (1 + _TRIED) * own["rounds"], 0.09),
+        Planned("known-cause", (1 + _TRIED) * parameters["rounds"], 0.09),
         Planned(
             "matrix-product",
-            (1 + len(allocators)) * own["product_rounds"],
+            (1 + len(allocators)) * parameters["product_rounds"],
             product_s,
             RUN_S + 0.3,
             layers=True,
         ),
-        Planned("autopilot/*", round(own["budget_seconds"] / 0.07), 0.035, 0.035),
+        Planned("autopilot/*", round(parameters["budget_seconds"] / 0.07), 0.035, 0.035),
     ]
 
 
@@ -263,22 +276,22 @@ _VICTIM_S = 0.055  # on average, where a quarter of the runs is disturbed
 _TRIED = 5  # mitigations that may help against a known cause and can be done
 
 
-def _openmp(own: dict, asked: Mapping, machine: Machine) -> list[Planned]:
-    """Cells as `nbhelpers.studies.runtime_campaign` asks for them."""
+def _openmp(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
+    """Cells as `nbhelpers.studies.cui.runtime_campaign` has them."""
     from .studies.cui import FAMILIES, benchmark_names, runs_in
 
-    places = _places(own, machine, FAMILIES)
-    compilers = [name for name in own["compilers"].split() if name in machine.compilers]
+    places = _places(parameters, machine, FAMILIES)
+    compilers = [name for name in parameters["compilers"].split() if name in machine.compilers]
     names = benchmark_names(
-        [int(chunk) for chunk in own["chunks"].split()], own["constructs"].split()
+        [int(chunk) for chunk in parameters["chunks"].split()], parameters["constructs"].split()
     )
     cells = [name for name in names for place in places if runs_in(name, place)] * len(compilers)
     streams = cells.count("stream")
-    target_s = own["target_seconds"]
+    target_s = parameters["target_seconds"]
     return [
         Planned(
             "runs",
-            len(cells) * own["runs"],
+            len(cells) * parameters["runs"],
             target_s * (1.1 + 7.5 * streams / max(1, len(cells))),
             RUN_S + 0.01,
         )
@@ -297,14 +310,13 @@ _CAMPAIGNS = {
 }
 
 
-def beside(stage: str, asked: Mapping[str, dict], machine: Machine) -> float:
-    """Seconds that a stage takes beside its campaigns: sizing, reading of traces, statistics,
-    simulation.
+def analysis_seconds(stage: str, all_parameters: Mapping[str, dict], machine: Machine) -> float:
+    """Seconds that a stage takes for all but its campaigns: calibration, reading of traces,
+    statistics, simulation.
     """
-    own, first = asked.get(stage, {}), asked["10-trace-collection"]
-    read_s = (
-        READ_CPU_S * machine.cpus * first["runs"] * first["target_seconds"]
-    )  # the traces of stage 10, once
+    parameters, first = all_parameters.get(stage, {}), all_parameters["10-trace-collection"]
+    # the traces of stage 10, read a single time
+    read_s = READ_CPU_S * machine.cpus * first["runs"] * first["target_seconds"]
     reads = {
         "10-trace-collection": 1,
         "20-delta-config": 1,
@@ -312,7 +324,7 @@ def beside(stage: str, asked: Mapping[str, dict], machine: Machine) -> float:
         "35-planted-anomaly": 1,
         "37-worst-runs": 2,
     }
-    more_s = _BESIDE.get(stage, lambda own, machine: 0.0)(own, machine)
+    more_s = _ANALYSIS_S.get(stage, lambda parameters, machine: 0.0)(parameters, machine)
     return STAGE_S + reads.get(stage, 0) * read_s + more_s
 
 
@@ -320,49 +332,49 @@ def _sizing(programs: float, target_s: float) -> float:
     return programs * SIZING_RUNS * (target_s + 0.05)
 
 
-def _mitigations_s(own: dict, machine: Machine) -> float:
-    baseline, planted, *_ = _mitigations(own, {}, machine)
-    models = len([model for model in own["models"].split() if model in machine.models])
-    replayed = (
-        3 * own["traces"] * (models if own["each_model"] else 1) + planted.runs
-    )  # each less the average of its configuration
-    read = replayed * own["baseline_runs"] * baseline.run_s
-    return _sizing(3, own["target_seconds"]) + READ_CPU_S * machine.cpus * read + 12
+def _mitigations_s(parameters: dict, machine: Machine) -> float:
+    baseline, planted, *_ = _mitigations(parameters, {}, machine)
+    models = len([model for model in parameters["models"].split() if model in machine.models])
+    # each less the average of its configuration
+    replayed = 3 * parameters["traces"] * (models if parameters["each_model"] else 1) + planted.runs
+    read = replayed * parameters["baseline_runs"] * baseline.run_s
+    return _sizing(3, parameters["target_seconds"]) + READ_CPU_S * machine.cpus * read + 12
 
 
-def _causes_s(own: dict, machine: Machine) -> float:
-    causes = len(_causes(own, {}, machine))
-    return causes * (2 + own["shuffles"]) * (EXPLAIN_S + EXPLAIN_RUN_S * own["runs"])
+def _causes_s(parameters: dict, machine: Machine) -> float:
+    causes = len(_causes(parameters, {}, machine))
+    return causes * (2 + parameters["shuffles"]) * (EXPLAIN_S + EXPLAIN_RUN_S * parameters["runs"])
 
 
-def _openmp_s(own: dict, machine: Machine) -> float:
-    programs = len([name for name in own["compilers"].split() if name in machine.compilers]) * (
-        3 + len(own["constructs"].split())
-    )
-    return _sizing(programs, own["target_seconds"]) / 2 + 12
+def _openmp_s(parameters: dict, machine: Machine) -> float:
+    compilers = [name for name in parameters["compilers"].split() if name in machine.compilers]
+    programs = len(compilers) * (3 + len(parameters["constructs"].split()))
+    return _sizing(programs, parameters["target_seconds"]) / 2 + 12
 
 
-def _simulations_s(own: dict, machine: Machine) -> float:
+def _simulations_s(parameters: dict, machine: Machine) -> float:
     """On as many CPUs as there are; two points, quick and record, on two of them."""
-    seeds = own["seeds"]
+    seeds = parameters["seeds"]
     events = seeds * (
-        2 * own["code_ranks"] * own["share"]
-        + own["pop_ranks"] * own["pop_share"]
-        + 4 * own["program_ranks"] * own["share"]
+        2 * parameters["code_ranks"] * parameters["share"]
+        + parameters["pop_ranks"] * parameters["pop_share"]
+        + 4 * parameters["program_ranks"] * parameters["share"]
     )
-    large = seeds * own["large_ranks"] + own["large_seeds"] * (own["ranks"] + own["own_ranks"])
+    large = seeds * parameters["large_ranks"] + parameters["large_seeds"] * (
+        parameters["ranks"] + parameters["own_ranks"]
+    )
     return 6 + (0.035 * events + 3e-6 * large * 20 / 15) * 2 / machine.cpus
 
 
-_BESIDE = {
-    "00-machine": lambda own, machine: 4 + 2 * own["seconds"],
-    "10-trace-collection": lambda own, machine: _sizing(1, own["target_seconds"]) + 3,
-    "30-injection": lambda own, machine: 8.0,
-    "35-planted-anomaly": lambda own, machine: 3.0,
+_ANALYSIS_S = {
+    "00-machine": lambda parameters, machine: 4 + 2 * parameters["seconds"],
+    "10-trace-collection": lambda parameters, machine: _sizing(1, parameters["target_seconds"]) + 3,
+    "30-injection": lambda parameters, machine: 8.0,
+    "35-planted-anomaly": lambda parameters, machine: 3.0,
     "40-mitigations": _mitigations_s,
-    "50-attribution": lambda own, machine: 10.0,
+    "50-attribution": lambda parameters, machine: 10.0,
     "52-known-causes": _causes_s,
-    "55-mitigate-and-compare": lambda own, machine: 8.0,
+    "55-mitigate-and-compare": lambda parameters, machine: 8.0,
     "60-openmp-variability": _openmp_s,
     "80-noise-at-scale": _simulations_s,
 }
@@ -383,33 +395,39 @@ class Estimate:
 
 
 def estimate(
-    stage: str, asked: Mapping[str, dict], machine: Machine, study: Study, done: bool = False
+    stage: str,
+    all_parameters: Mapping[str, dict],
+    machine: Machine,
+    study: Study,
+    done: bool = False,
 ) -> Estimate:
     """A stage's time and disk, here.
 
     Parameters
     ----------
-    stage, asked, machine
+    stage, all_parameters, machine
         See `campaigns`.
     study
         Of the stage.
     done
         Nothing of it runs again.
     """
-    planned = [] if study.recorded_only else campaigns(stage, asked, machine)
-    beside_s = _shown_s(stage) if study.recorded_only else beside(stage, asked, machine)
-    missing = [max(0, own.runs - _recorded(study.data, own.folder, planned)) for own in planned]
-    measuring_s = sum(own.seconds(machine.cpus) for own in planned)
+    planned = [] if study.recorded_only else campaigns(stage, all_parameters, machine)
+    analysis_s = (
+        _shown_s(stage) if study.recorded_only else analysis_seconds(stage, all_parameters, machine)
+    )
+    missing = [max(0, one.runs - _recorded(study.data, one.folder, planned)) for one in planned]
+    measuring_s = sum(one.seconds(machine.cpus) for one in planned)
     left_s = sum(
-        own.seconds(machine.cpus) * few / own.runs for own, few in zip(planned, missing) if own.runs
+        one.seconds(machine.cpus) * few / one.runs for one, few in zip(planned, missing) if one.runs
     )
     return Estimate(
         stage,
-        beside_s + measuring_s,
-        0.0 if done else beside_s + left_s,
-        sum(own.runs for own in planned),
+        analysis_s + measuring_s,
+        0.0 if done else analysis_s + left_s,
+        sum(one.runs for one in planned),
         0 if done else sum(missing),
-        RESULTS_B + sum(own.bytes(machine.cpus) for own in planned),
+        RESULTS_B + sum(one.bytes(machine.cpus) for one in planned),
     )
 
 
@@ -434,7 +452,7 @@ def _recorded(data: Path, folder: str, planned: Collection[Planned]) -> int:
     """Finished runs of a campaign; of several under a pattern, those of the one that was measured
     last, and of an autopilot's all.
     """
-    others = {own.folder for own in planned if own.folder != folder}
+    others = {one.folder for one in planned if one.folder != folder}
     found = [
         path.parent
         for path in data.glob(f"{folder}/campaign.json")
@@ -458,12 +476,12 @@ def sentence(
     """How long it will take and when it will be over, how much disk it needs and what is done
     already.
     """
-    left_s = sum(own.seconds_left for own in estimates)
-    whole_s = sum(own.seconds for own in estimates)
-    runs, runs_left = sum(own.runs for own in estimates), sum(own.runs_left for own in estimates)
-    stages_left = sum(own.seconds_left > 0 for own in estimates)
+    left_s = sum(one.seconds_left for one in estimates)
+    whole_s = sum(one.seconds for one in estimates)
+    runs, runs_left = sum(one.runs for one in estimates), sum(one.runs_left for one in estimates)
+    stages_left = sum(one.seconds_left > 0 for one in estimates)
     end = (now or datetime.datetime.now()) + datetime.timedelta(seconds=left_s)
-    size = sum(own.bytes for own in estimates)
+    size = sum(one.bytes for one in estimates)
     free = shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free
     done = runs - runs_left or len(estimates) - stages_left
     lines = [
@@ -500,7 +518,7 @@ def _size(count: float) -> str:
 
 
 def outlook(profile: str, parameters: Mapping[str, dict]) -> str:
-    """What is said before the first stage runs; empty where nothing is to be done. The plan is kept
+    """The message before the first stage runs; empty where nothing is to be done. The plan is saved
     for the stages' lines.
 
     Parameters
@@ -508,30 +526,29 @@ def outlook(profile: str, parameters: Mapping[str, dict]) -> str:
     profile
         Its name.
     parameters
-        Stage -> what the profile says for it, in the order of the stages.
+        Stage -> its values in the profile, in the order of the stages.
     """
     studies = {stage: Study(stage, profile) for stage in parameters}
     done = _done(studies)
     if all(done.values()):
         return ""
-    asked = {stage: default_parameters(stage) | given for stage, given in parameters.items()}
+    all_parameters = {
+        stage: default_parameters(stage) | values for stage, values in parameters.items()
+    }
     try:
-        asked["10-trace-collection"]["target_seconds"]  # in every time
+        all_parameters["10-trace-collection"]["target_seconds"]  # in every time
         machine = this_machine()
         estimates = [
-            estimate(stage, asked, machine, study, done[stage]) for stage, study in studies.items()
+            estimate(stage, all_parameters, machine, study, done[stage])
+            for stage, study in studies.items()
         ]
-    except (
-        KeyError,
-        AttributeError,
-        NoisebookError,
-    ):  # a notebook with other parameters than ours: its time is not known
-        return ""
+    except (KeyError, AttributeError, NoisebookError):
+        return ""  # a notebook with other parameters than ours: its time is not known
     build = next(iter(studies.values())).build
     plan = {
         "began_unix_s": time.time(),
         "over": False,
-        "seconds_left": {own.stage: round(own.seconds_left, 1) for own in estimates},
+        "seconds_left": {one.stage: round(one.seconds_left, 1) for one in estimates},
     }
     write_json(_plan_path(profile), plan)
     return sentence(profile, estimates, machine, build)
@@ -581,11 +598,11 @@ def place(stage: str, profile: str) -> Place:
 
 
 def account(profile: str) -> str:
-    """What is said at the end: how long it took, beside what was expected, and where the page lies."""
+    """The message at the end: how long it took, how long was expected, and where the page lies."""
     path = _plan_path(profile)
     page = os.path.relpath(Study("90-paper", profile).build / "paper.html")
-    plan = read_json(path) if path.exists() else {"over": True}
-    if plan["over"]:
+    plan = read_json(path) if path.exists() else {}
+    if plan.get("over", True):
         return f"Nothing was left to do. Open {page}"
     write_json(path, plan | {"over": True})
     took_s = time.time() - plan["began_unix_s"]

@@ -41,23 +41,23 @@ def disk_error(error: OSError, path: str | Path) -> DiskError | None:
     if error.errno == errno.EROFS:
         fix = "use a copy in a place where you may write"
     why = "this file was not written; what is on disk already is whole"
-    said = DiskError(_NO_ROOM[error.errno], where=path, why=why, fix=fix)
-    said.errno, said.strerror, said.filename = error.errno, error.strerror, str(path)
-    return said
+    found = DiskError(_NO_ROOM[error.errno], where=path, why=why, fix=fix)
+    found.errno, found.strerror, found.filename = error.errno, error.strerror, str(path)
+    return found
 
 
 @contextmanager
 def _writing(path: str | Path) -> Iterator[None]:
-    """An error of the disk says what to do; any other stays as it is."""
+    """An error of the disk names its fix; any other stays as it is."""
     try:
         yield
     except DiskError:
         raise
     except OSError as error:
-        said = disk_error(error, path)
-        if said is None:
+        found = disk_error(error, path)
+        if found is None:
             raise
-        raise said from None
+        raise found from None
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> Path:
@@ -157,7 +157,7 @@ def digest(*parts: str | bytes) -> str:
 
 
 def digest_files(paths: Iterable[str | Path], root: str | Path = ".") -> str:
-    """Digest of the names (relative to `root`) and contents of files, whatever order they come in."""
+    """Digest of the names (relative to `root`) and contents of files, in whatever order."""
     root = Path(root).resolve()
     named = sorted(
         (str(Path(path).resolve().relative_to(root)), Path(path).read_bytes()) for path in paths
@@ -238,7 +238,7 @@ def new_aside(folder: str | Path) -> Path:
 
 
 def put_aside(path: str | Path, why: str) -> str:
-    """Move a file into ``aside/DATE`` beside it, with the reason in ``why.txt``; nothing is
+    """Move a file into ``aside/DATE`` next to it, with the reason in ``why.txt``; nothing is
     deleted.
 
     Returns

@@ -94,16 +94,16 @@ def reported(runs: pd.DataFrame) -> dict[str, Outcome]:
     """All numbers that the programs of a runs table report, with unit and direction, by column."""
     if REPORTS not in runs.columns:
         return {}
-    said = {}
+    outcomes: dict[str, Outcome] = {}
     for text in runs[REPORTS].dropna().unique():
-        said |= {name: Outcome(name, *about) for name, about in json.loads(text).items()}
-    return said
+        outcomes |= {name: Outcome(name, *about) for name, about in json.loads(text).items()}
+    return outcomes
 
 
 def as_label(outcomes: Mapping[str, Outcome]) -> str:
     """What `reported` reads, for the column `reports`."""
     return json.dumps(
-        {name: [own.unit, own.direction] for name, own in outcomes.items()}, ensure_ascii=False
+        {name: [one.unit, one.direction] for name, one in outcomes.items()}, ensure_ascii=False
     )
 
 

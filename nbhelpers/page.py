@@ -54,7 +54,7 @@ def export_page(
     Parameters
     ----------
     notebook_path
-        Executed notebook; images beside it that its text shows are embedded.
+        Executed notebook; images in its folder that its text shows are embedded.
     title
         Of the page; None = the notebook's first heading.
     hide_code
@@ -85,7 +85,7 @@ def export_page(
             f"the page would load {loads[0]}",
             where=f"{notebook_path}, {len(loads)} such place(s)",
             why="it has to open without a network",
-            fix="put the file beside the notebook, or make it a plain link",
+            fix="put the file in the folder of the notebook, or make it a plain link",
         )
     return write_atomically(html_path, page)
 
@@ -142,7 +142,7 @@ def _frame(title: str, body: str) -> str:
 
 
 def outside_loads(page: str) -> list[str]:
-    """Addresses that a browser would fetch from a network to show a page; plain links don't count."""
+    """Addresses that a browser would fetch to show a page; plain links don't count."""
     finder = _Finder()
     finder.feed(page)
     finder.close()
@@ -150,7 +150,7 @@ def outside_loads(page: str) -> list[str]:
 
 
 class _Finder(HTMLParser):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.found: list[str] = []
         self._inside = ""

@@ -58,7 +58,8 @@ def results() -> Path:
 
 
 def own_notebooks() -> Path:
-    """The notebooks to work with: those of the checkout; installed, copies beside the results.
+    """The notebooks to work with: those of the checkout; installed, copies in the folder of
+    the results.
 
     A copy that is there already is left alone: it may have been changed.
     """

@@ -1,4 +1,4 @@
-"""Profiles: what a study's notebooks are given. Owns everything that is checked in them.
+"""Profiles: the values of a study's notebooks. Owns everything that is checked in them.
 
 A profile is YAML, a section a notebook. Which parameters there are, and of which type, the
 notebooks' own cells say; which values make sense, `notebooks/parameters/limits.json`. All sections
@@ -12,6 +12,7 @@ import math
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -28,7 +29,7 @@ _WASTED = "the notebook would stop in the middle of the study"
 
 
 def adopted(profile: str) -> str:
-    """The name of a profile, all of it checked; a file of one's own is copied to build/NAME.
+    """The name of a profile, all of it checked; a user's file is copied to build/NAME.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ def adopted(profile: str) -> str:
 
 
 def parameters_of(stage: str, profile: str) -> dict:
-    """What a profile says for one notebook: its section `all`, as far as that is declared, and its
-    own.
+    """The values of a profile for one notebook: those of its section `all` that the notebook
+    declares, and those of the notebook's section.
 
     Raises
     ------
@@ -85,16 +86,18 @@ def notebook_of(stage: str) -> Path:
 
 def declared_parameters(stage: str) -> dict[str, str]:
     """Names that the notebook's cell tagged `parameters` assigns, with their types."""
-    return {one.target.id: ast.unparse(one.annotation) for one in _declarations(stage)}
+    return {name: ast.unparse(one.annotation) for name, one in _declarations(stage).items()}
 
 
 def default_parameters(stage: str) -> dict:
     """What a notebook runs with where the profile says nothing."""
-    return {one.target.id: ast.literal_eval(one.value) for one in _declarations(stage)}
+    return {
+        name: ast.literal_eval(one.value or "None") for name, one in _declarations(stage).items()
+    }
 
 
 @cache
-def _declarations(stage: str) -> list[ast.AnnAssign]:
+def _declarations(stage: str) -> dict[str, ast.AnnAssign]:
     """The annotated assignments of the notebook's cell tagged `parameters`."""
     path = notebook_of(stage)
     tagged = [
@@ -105,7 +108,11 @@ def _declarations(stage: str) -> list[ast.AnnAssign]:
     if len(tagged) != 1:
         raise InputError(f"{len(tagged)} cells are tagged 'parameters'; one is needed", where=path)
     statements = ast.parse("".join(tagged[0]["source"])).body
-    return [statement for statement in statements if isinstance(statement, ast.AnnAssign)]
+    return {
+        statement.target.id: statement
+        for statement in statements
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+    }
 
 
 def limits() -> dict[str, dict[str, dict]]:
@@ -118,7 +125,7 @@ def limits() -> dict[str, dict[str, dict]]:
     return read_json(LIMITS) if LIMITS.exists() else {}
 
 
-def misfit(value: object, kind: str, limit: dict) -> str | None:
+def misfit(value: Any, kind: str, limit: dict) -> str | None:
     """What is wrong with a parameter's value, in words; None: nothing.
 
     Examples
@@ -140,7 +147,7 @@ def misfit(value: object, kind: str, limit: dict) -> str | None:
     return None if isinstance(value, bool) else _misfit_number(value, limit)
 
 
-def _misfit_number(value: float, limit: dict) -> str | None:
+def _misfit_number(value: Any, limit: dict) -> str | None:
     if not math.isfinite(value):
         return f"is {value}; a finite number is expected"
     for name, fits, words in (
@@ -176,8 +183,8 @@ def _hint(name: str, known: list[str]) -> str:
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
 
 
-def check_parameters(stage: str, given: dict, where: object) -> None:
-    """Hold what a notebook is given against what it declares and against its limits.
+def check_parameters(stage: str, values: dict, where: object) -> None:
+    """Compare the values for a notebook with what it declares and with its limits.
 
     Raises
     ------
@@ -186,7 +193,7 @@ def check_parameters(stage: str, given: dict, where: object) -> None:
         another type or out of range.
     """
     declared, ranges = declared_parameters(stage), limits().get(stage, {})
-    for name, value in given.items():
+    for name, value in values.items():
         _check_name(name, list(declared), f"{stage}.ipynb", where)
         wrong = misfit(value, declared[name], ranges.get(name, {}))
         if wrong:
@@ -213,24 +220,24 @@ def _sections(path: Path) -> dict[str, dict]:
     """A profile's sections, read and checked whole."""
     sections = _read(path)
     stages = sorted(notebook.stem for notebook in NOTEBOOKS.glob("*.ipynb"))
-    for section, given in sections.items():
+    for section, values in sections.items():
         where = f"{path}, {section}"
         if section == EVERYWHERE:
             anywhere = sorted({name for stage in stages for name in declared_parameters(stage)})
-            for name in given:
+            for name in values:
                 _check_name(name, anywhere, "any notebook", where)
             for stage in stages:
                 check_parameters(
                     stage,
                     {
                         name: value
-                        for name, value in given.items()
+                        for name, value in values.items()
                         if name in declared_parameters(stage)
                     },
                     where,
                 )
         elif section in stages:
-            check_parameters(section, given, where)
+            check_parameters(section, values, where)
         else:
             raise InputError(
                 f"'{section}' is no notebook",
@@ -267,6 +274,24 @@ class _Strict(yaml.SafeLoader):
 
 
 def _read(path: Path) -> dict[str, dict]:
+    """The sections of a profile, each a mapping whose keys are texts."""
+    sections = _loaded(_text(path), path)
+    if not isinstance(sections, dict) or not all(
+        isinstance(section, dict | None) for section in sections.values()
+    ):
+        raise InputError(
+            "a profile is a mapping from notebooks to their parameters",
+            where=path,
+            fix="10-trace-collection: {runs: 30}",
+        )
+    for section in (sections, *sections.values()):
+        for name in section or {}:
+            if not isinstance(name, str):
+                raise InputError(f"{json.dumps(name, default=str)} is no name", where=path)
+    return {section: values or {} for section, values in sections.items()}
+
+
+def _text(path: Path) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -280,11 +305,16 @@ def _read(path: Path) -> dict[str, dict]:
             f"the file has {len(content):,} bytes; a profile has at most {MOST_BYTES:,}", where=path
         )
     try:
-        sections = yaml.load(content.decode("utf-8-sig"), Loader=_Strict) or {}
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
             "the profile is not UTF-8 text", where=f"{path}, byte {error.start}"
         ) from None
+
+
+def _loaded(text: str, path: Path) -> object:
+    try:
+        return yaml.load(text, Loader=_Strict) or {}
     except yaml.MarkedYAMLError as error:
         place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise InputError(
@@ -294,19 +324,3 @@ def _read(path: Path) -> dict[str, dict]:
         raise InputError(
             f"the profile is not YAML: {' '.join(str(error).split())[:200]}", where=path
         ) from None
-    if not isinstance(sections, dict) or not all(
-        isinstance(section, dict | None) for section in sections.values()
-    ):
-        raise InputError(
-            "a profile is a mapping from notebooks to their parameters",
-            where=path,
-            fix="10-trace-collection: {runs: 30}",
-        )
-    for name in (
-        name
-        for section in (sections, *sections.values())
-        for name in section or {}
-        if not isinstance(name, str)
-    ):
-        raise InputError(f"{json.dumps(name, default=str)} is no name", where=path)
-    return {section: given or {} for section, given in sections.items()}

@@ -1,4 +1,4 @@
-"""What long work says of itself: what it does, how far it is, what is left. Owns the tasks and the
+"""What long work shows: what it does, how far it is, what is left. Owns the tasks and the
 places where their line is shown.
 
 Library code begins a `task` and says how far it is; only the reporter in use writes anything. There
@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Protocol, TypeVar
 
 FIFO = "NOISEBOOK_PROGRESS"  # names the pipe to the stage runner, in the environment of its kernel
@@ -33,7 +33,7 @@ class Reporter(Protocol):
         """Replace the line. Urgent: it will stay for an unknown time, as a wait does."""
 
     def end(self, line: str) -> None:
-        """The work is over; the line says what it was, or is empty where that is not worth saying."""
+        """The work is over; the line is what it was, or empty where that is not worth a line."""
 
 
 class Task:
@@ -76,7 +76,7 @@ class Task:
         self.done, self._left = done, seconds_left
         self.total = self.total if total is None else total
         changed = title is not None and title != self.title
-        self.title = title if changed else self.title
+        self.title = title if title is not None else self.title
         _show(self, urgent=changed)
 
     def advance(self, by: int = 1) -> None:
@@ -107,8 +107,9 @@ class Task:
             left = self._left() if callable(self._left) else self._left
             return left if left == left else None  # NaN: nothing is known yet
         spent_s = time.monotonic() - self.began_s
-        known = self.total and 0 < self.done < self.total and spent_s > EVERY_S
-        return spent_s / self.done * (self.total - self.done) if known else None
+        if not self.total or not 0 < self.done < self.total or spent_s <= EVERY_S:
+            return None
+        return spent_s / self.done * (self.total - self.done)
 
 
 def readable(seconds: float) -> str:
@@ -149,27 +150,27 @@ def task(
     ...     for name in ("a", "b", "c"):
     ...         reading.advance()
     """
-    own = Task(title, total, unit)
+    new = Task(title, total, unit)
     shown = _state.mine()
     if shown:
-        _state.stack.append(own)
-        _show(own, urgent)
+        _state.stack.append(new)
+        _show(new, urgent)
     try:
-        yield own
+        yield new
     finally:
         if shown:
-            _end(own, keep)
+            _end(new, keep)
 
 
 def each(
     items: Iterable[_Item], title: str, unit: str = "", total: int | None = None
 ) -> Iterator[_Item]:
     """The items, one by one, as a task."""
-    total = len(items) if total is None and hasattr(items, "__len__") else total
-    with task(title, total, unit) as own:
+    total = len(items) if total is None and isinstance(items, Sized) else total
+    with task(title, total, unit) as new:
         for item in items:
             yield item
-            own.advance()
+            new.advance()
 
 
 @contextlib.contextmanager
@@ -193,11 +194,12 @@ def for_command() -> contextlib.AbstractContextManager[None]:
 class _State:
     """The tasks that are under way in this process, and where they are shown."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.stack: list[Task] = []
         # chosen: by `reporting`; else found out at each outermost task
         self.chosen = False
-        self.reporter = None
+        self.reporter: Reporter | None = None
+        self.pipe: Pipe | None = None
         self.shown_s, self.visible = 0.0, False
 
     def mine(self) -> bool:
@@ -217,10 +219,10 @@ _state = _State()
 os.register_at_fork(after_in_child=_state.forked)
 
 
-def _show(own: Task, urgent: bool) -> None:
+def _show(shown: Task, urgent: bool) -> None:
     """At most twice a second, unless it is urgent; nothing before it has taken long enough."""
     reporter, now_s = _state.reporter, time.monotonic()
-    if reporter is None or own not in _state.stack:
+    if reporter is None or shown not in _state.stack:
         return
     soon = (
         now_s - _state.shown_s < EVERY_S
@@ -229,33 +231,31 @@ def _show(own: Task, urgent: bool) -> None:
     )
     if soon and not urgent:
         return
-    with contextlib.suppress(
-        OSError, ValueError
-    ):  # a terminal that was closed must not end a measurement
+    # a terminal that was closed must not end a measurement
+    with contextlib.suppress(OSError, ValueError):
         reporter.show(" › ".join(one.line() for one in _state.stack)[:_LONGEST], urgent)
     _state.shown_s, _state.visible = time.monotonic(), True
 
 
-def _end(own: Task, keep: bool) -> None:
-    if own not in _state.stack:  # of our parent, before a fork
+def _end(shown: Task, keep: bool) -> None:
+    if shown not in _state.stack:  # of our parent, before a fork
         return
-    del _state.stack[_state.stack.index(own) :]
-    if _state.stack or not _state.visible:
+    del _state.stack[_state.stack.index(shown) :]
+    if _state.stack or not _state.visible or _state.reporter is None:
         return
     _state.visible = False
-    long = keep and time.monotonic() - own.began_s >= LONG_S
+    long = keep and time.monotonic() - shown.began_s >= LONG_S
     with contextlib.suppress(OSError, ValueError):
-        _state.reporter.end(own.summary()[:_LONGEST] if long else "")
+        _state.reporter.end(shown.summary()[:_LONGEST] if long else "")
 
 
 def _found() -> Reporter | None:
     """The stage runner's pipe, the notebook, the terminal, or nowhere."""
-    if path := os.environ.pop(
-        FIFO, None
-    ):  # taken out: the programs that are measured get the same environment with and without
+    # taken out: the programs that are measured get the same environment with and without
+    if path := os.environ.pop(FIFO, None):
         _state.pipe = Pipe(path)
-    if pipe := getattr(_state, "pipe", None):
-        return pipe
+    if _state.pipe is not None:
+        return _state.pipe
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if getattr(shell, "kernel", None) is not None:
         return Notebook(shell)

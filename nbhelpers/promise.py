@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from .machine import Doctor, doctor, topology
 from .machine.checks import WIDTH
@@ -36,7 +37,7 @@ class Promise:
         What it is about, such as "kernel tracer"; "" for the full method.
     state
         "full method", "replaced" or "left out".
-    said
+    sentence
         What takes its place, or what is left out and why.
     fix
         The command that gets the rest; "" where there is none.
@@ -45,11 +46,11 @@ class Promise:
     stage: str
     part: str
     state: str
-    said: str
+    sentence: str
     fix: str = ""
 
     def __str__(self) -> str:
-        return self.said + (f" To change that: {self.fix}." if self.fix else "")
+        return self.sentence + (f" To change that: {self.fix}." if self.fix else "")
 
 
 class Here:
@@ -58,7 +59,7 @@ class Here:
     Parameters
     ----------
     profile
-        Whose parameters decide which causes, allocators and configurations are asked for.
+        Whose parameters decide which causes, allocators and configurations are requested.
     found
         Of `doctor`; None: looked up now.
     """
@@ -68,17 +69,16 @@ class Here:
 
     @cached_property
     def doctor(self) -> Doctor:
-        """The findings; looked up once."""
+        """The findings; looked up a single time."""
         return self._found or doctor()
 
     def fix(self, check: str) -> str:
         """The command that the doctor has for one of its checks."""
         return next((found.fix for found in self.doctor.checks if found.name == check), "")
 
-    def parameter(self, stage: str, name: str) -> object:
-        """The value of a notebook's parameter: the profile's, or else the notebook's own."""
-        given = parameters_of(stage, self.profile)
-        return given[name] if name in given else default_parameters(stage)[name]
+    def parameter(self, stage: str, name: str) -> Any:
+        """The value of a notebook's parameter: the profile's, or else the notebook's default."""
+        return (default_parameters(stage) | parameters_of(stage, self.profile))[name]
 
 
 def promises(
@@ -115,19 +115,21 @@ def promises(
 
 
 def _of_stage(stage: str, here: Here) -> list[Promise]:
-    made = [Promise(stage, *rest) for ask in _ASKED.get(stage, ()) for rest in ask(stage, here)]
+    made = [
+        Promise(stage, *rest) for check in _CHECKS.get(stage, ()) for rest in check(stage, here)
+    ]
     return made or [Promise(stage, "", FULL, "the full method")]
 
 
-# ---- what each part means to a stage: (part, state, said, fix) ----------------------------------
+# ---- what each part means to a stage: (part, state, sentence, fix) ------------------------------
 
-_Answers = Iterable[tuple[str, str, str, str]]
+_Parts = Iterable[tuple[str, str, str, str]]
 
 
-def _tracer(by_loop: str, state: str = REPLACED) -> Callable[[str, Here], _Answers]:
-    """`by_loop`: what is said where only the detour loop sees noise."""
+def _tracer(by_loop: str, state: str = REPLACED) -> Callable[[str, Here], _Parts]:
+    """`by_loop`: the sentence where only the detour loop sees noise."""
 
-    def ask(stage: str, here: Here) -> _Answers:
+    def check(stage: str, here: Here) -> _Parts:
         tracer = here.doctor.capabilities.tracer
         if tracer == "tracepoints" and state == REPLACED:
             yield (
@@ -142,10 +144,10 @@ def _tracer(by_loop: str, state: str = REPLACED) -> Callable[[str, Here], _Answe
         if tracer == "detours":
             yield "kernel tracer", state, by_loop, here.fix("tracepoints")
 
-    return ask
+    return check
 
 
-def _only_tracepoints(stage: str, here: Here) -> _Answers:
+def _only_tracepoints(stage: str, here: Here) -> _Parts:
     if here.doctor.capabilities.tracer != "tracepoints":
         fix = here.fix("tracepoints") or 'record with tracepoints: Tracer(…, source="tracepoints")'
         yield (
@@ -159,7 +161,7 @@ def _only_tracepoints(stage: str, here: Here) -> _Answers:
         )
 
 
-def _realtime(stage: str, here: Here) -> _Answers:
+def _realtime(stage: str, here: Here) -> _Parts:
     can = here.doctor.capabilities
     if not can.fifo:
         yield (
@@ -191,7 +193,7 @@ def _realtime(stage: str, here: Here) -> _Answers:
         )
 
 
-def _counters(stage: str, here: Here) -> _Answers:
+def _counters(stage: str, here: Here) -> _Parts:
     can = here.doctor.capabilities
     if not can.perf_hardware:
         others = (
@@ -209,34 +211,34 @@ def _counters(stage: str, here: Here) -> _Answers:
 
 def _models(
     parameter: str, name_of: Mapping[str, str], command: str
-) -> Callable[[str, Here], _Answers]:
+) -> Callable[[str, Here], _Parts]:
     """Programming models, or compilers, that the stage is asked for and that are not installed."""
 
-    def ask(stage: str, here: Here) -> _Answers:
+    def check(stage: str, here: Here) -> _Parts:
         for model in str(here.parameter(stage, parameter)).split():
             if reason := why_missing(model):
                 yield model, LEFT_OUT, f"{name_of[model]} left out: {reason}.", command
 
-    return ask
+    return check
 
 
-def _configurations(families: tuple[str, ...]) -> Callable[[str, Here], _Answers]:
-    def ask(stage: str, here: Here) -> _Answers:
+def _configurations(families: tuple[str, ...]) -> Callable[[str, Here], _Parts]:
+    def check(stage: str, here: Here) -> _Parts:
         listed = configurations(topology(), os.sched_getaffinity(0), families)
-        asked = str(here.parameter(stage, "configs")).split() or [one.name for one in listed]
-        there = {one.name for one in existing_configurations(listed, asked)}
+        requested = str(here.parameter(stage, "configs")).split() or [one.name for one in listed]
+        there = {one.name for one in existing_configurations(listed, requested)}
         reasons: dict[str, list[str]] = {}
         for one in listed:
-            if one.name in asked and one.name not in there:
+            if one.name in requested and one.name not in there:
                 reasons.setdefault(one.missing, []).append(one.name)
         for reason, names in reasons.items():
             verb = "is" if len(names) == 1 else "are"
             yield "configurations", LEFT_OUT, f"{', '.join(names)} {verb} left out: {reason}.", ""
 
-    return ask
+    return check
 
 
-def _causes(stage: str, here: Here) -> _Answers:
+def _causes(stage: str, here: Here) -> _Parts:
     from .studies.known_causes import causes, planting_error
 
     for name in here.parameter(stage, "names") or list(causes()):
@@ -249,7 +251,7 @@ def _causes(stage: str, here: Here) -> _Answers:
             )
 
 
-def _allocators(stage: str, here: Here) -> _Answers:
+def _allocators(stage: str, here: Here) -> _Parts:
     from .mitigation import mitigations
 
     for name in here.parameter(stage, "allocators"):
@@ -257,7 +259,7 @@ def _allocators(stage: str, here: Here) -> _Answers:
             yield name, LEFT_OUT, f"The allocator {name} is left out: {answer.reason}.", answer.fix
 
 
-def _clock(stage: str, here: Here) -> _Answers:
+def _clock(stage: str, here: Here) -> _Parts:
     from .measurement import FrequencyLogger
 
     logger = FrequencyLogger()
@@ -277,7 +279,7 @@ _LOOP = (
     "The kernel's tracer is replaced by a detour loop that runs in the program's place: noise has a"
     " start and a length, but no name, kind or priority."
 )
-_ASKED: dict[str, tuple[Callable[[str, Here], _Answers], ...]] = {
+_CHECKS: dict[str, tuple[Callable[[str, Here], _Parts], ...]] = {
     STARTER: (
         _tracer("The program is not traced, and its slowest run is not replayed.", LEFT_OUT),
         _realtime,
@@ -343,8 +345,8 @@ _ASKED: dict[str, tuple[Callable[[str, Here], _Answers], ...]] = {
 
 
 def replaced_or_left_out(profile: str, stage: str, found: Doctor | None = None) -> list[str]:
-    """The sentences for the top of a stage's page; of the paper those of all stages, each once,
-    with the stages that it is about.
+    """The sentences for the top of a stage's page; of the paper those of all stages, each
+    a single time, with the stages that it is about.
     """
     made = [
         promise
@@ -356,7 +358,7 @@ def replaced_or_left_out(profile: str, stage: str, found: Doctor | None = None) 
     about: dict[str, list[str]] = {}
     for promise in made:
         about.setdefault(str(promise), []).append(promise.stage[:2])
-    return [f"{said} (stage {', '.join(stages)})" for said, stages in about.items()]
+    return [f"{sentence} (stage {', '.join(stages)})" for sentence, stages in about.items()]
 
 
 def text(profile: str = "quick", found: Doctor | None = None) -> str:
@@ -367,7 +369,7 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
     numbers: dict[tuple[str, str], int] = {}
     for promise in made:
         if promise.state != FULL:
-            numbers.setdefault((promise.said, promise.fix), len(numbers) + 1)
+            numbers.setdefault((promise.sentence, promise.fix), len(numbers) + 1)
     lines = [f"What make paper PROFILE={profile} will do here:"]
     for stage in dict.fromkeys(promise.stage for promise in made):
         lines += _wrapped(
@@ -375,8 +377,8 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
             _in_a_line([one for one in made if one.stage == stage], numbers),
         )
     lines += [""] if numbers else []
-    for (said, fix), number in numbers.items():
-        lines += _wrapped(f"  [{number}]".ljust(7), said)
+    for (sentence, fix), number in numbers.items():
+        lines += _wrapped(f"  [{number}]".ljust(7), sentence)
         lines += _wrapped(" " * 7, f"fix: {fix}") if fix else []
     return "\n".join(lines)
 
@@ -384,14 +386,16 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
 def _in_a_line(made: list[Promise], numbers: Mapping[tuple[str, str], int]) -> str:
     parts = []
     for state in (REPLACED, LEFT_OUT):
-        named = [f"{one.part} [{numbers[one.said, one.fix]}]" for one in made if one.state == state]
+        named = [
+            f"{one.part} [{numbers[one.sentence, one.fix]}]" for one in made if one.state == state
+        ]
         parts += [f"{state}: {', '.join(named)}"] if named else []
     return "; ".join(parts) or FULL
 
 
-def _wrapped(first: str, said: str) -> list[str]:
+def _wrapped(first: str, sentence: str) -> list[str]:
     return textwrap.wrap(
-        said,
+        sentence,
         WIDTH,
         initial_indent=first,
         subsequent_indent=" " * len(first),

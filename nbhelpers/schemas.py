@@ -15,7 +15,8 @@ def jsonschema() -> ModuleType:
     """
     hidden = "rfc3987_syntax" not in sys.modules
     if hidden:
-        sys.modules["rfc3987_syntax"] = None
+        # None makes an import fail; the table's type does not know that
+        sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
     try:
         import jsonschema
         import jsonschema.exceptions

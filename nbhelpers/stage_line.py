@@ -60,7 +60,7 @@ class StageLine:
         numbered = f"[{self.place.number}/{self.place.total}] {self.stage} {spent_s:.0f} s"
         if self.place.seconds is None:
             return numbered
-        left_s = self.place.seconds_after + max(0.0, self.place.seconds - spent_s)
+        left_s = (self.place.seconds_after or 0.0) + max(0.0, self.place.seconds - spent_s)
         return (
             f"{numbered} of about {readable(self.place.seconds)}, {readable(left_s)} left in all:"
         )
@@ -68,12 +68,11 @@ class StageLine:
 
 @contextmanager
 def listening(line: StageLine, folder: str | Path) -> Iterator[None]:
-    """Within the block, what a kernel reports is shown; `folder` is the stage's own, for the pipe."""
+    """Within the block, what a kernel reports is shown; the pipe lies in `folder`."""
     path = Path(folder) / "progress"
     os.mkfifo(path, 0o600)
-    pipe = os.open(
-        path, os.O_RDWR | os.O_CLOEXEC
-    )  # both ends: opening it waits for nobody, and a kernel's end is not the end
+    # both ends: opening it waits for nobody, and a kernel's end is not the end
+    pipe = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     thread = threading.Thread(target=_listen, args=(pipe, line), daemon=True)
     thread.start()
     os.environ[FIFO] = str(path)
@@ -100,17 +99,17 @@ def engine(line: StageLine) -> str:
     """Register papermill's engine once more, with a line for each cell that begins; its name."""
     from papermill.engines import NBClientEngine, papermill_engines
 
-    class Told(NBClientEngine):
+    class ShowsCells(NBClientEngine):
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, **options):
             texts, begin = headings(nb_man.nb.cells), nb_man.cell_start
-            nb_man.cell_start = lambda cell, cell_index=None, **given: (
+            nb_man.cell_start = lambda cell, cell_index=None, **more: (
                 line.at(texts[cell_index]),
-                begin(cell, cell_index, **given),
+                begin(cell, cell_index, **more),
             )
             return super().execute_managed_notebook(nb_man, kernel_name, **options)
 
-    papermill_engines.register("noisebook", Told)
+    papermill_engines.register("noisebook", ShowsCells)
     return "noisebook"
 
 

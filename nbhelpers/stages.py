@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import InputError, NoisebookError
 from .estimate import account, outlook, place
@@ -91,7 +91,7 @@ def write_wanted(profile: str, stages: list[str]) -> str:
     Parameters
     ----------
     profile
-        Its name, or the file of one's own.
+        Its name, or the path of a file.
     stages
         Names of notebooks.
 
@@ -139,8 +139,8 @@ def run_stage(stage: str, profile: str, line: StageLine | None = None) -> Path:
     """Execute a stage's notebook; return its page.
 
     The notebook runs under a temporary name and takes its place only on success; a failed one is
-    kept as ``STAGE.failed.ipynb`` for reading and the stage stays unmade. What it does meanwhile is
-    shown on `line`; None: on its own.
+    saved as ``STAGE.failed.ipynb`` for reading and the stage stays unmade. What it does meanwhile
+    is shown on `line`; None: on a new one.
     """
     line = line or StageLine(stage, place(stage, profile))
     with reporting(line):
@@ -175,13 +175,13 @@ def _made_page(stage: str, profile: str, line: StageLine) -> Path:
     return page
 
 
-def run_own(own: "ProgramStudy", parameters: dict) -> Path:
-    """Execute the starter notebook for one's own program; return its page, ``why.html`` in its
+def run_program_study(program_study: "ProgramStudy", parameters: dict) -> Path:
+    """Execute the starter notebook for a user's program; return its page, ``why.html`` in its
     folder.
 
     Parameters
     ----------
-    own
+    program_study
         The study; what it measured already is not measured again.
     parameters
         Of the notebook; see its cell tagged `parameters`.
@@ -191,7 +191,7 @@ def run_own(own: "ProgramStudy", parameters: dict) -> Path:
     InputError
         a name that the notebook does not declare.
     """
-    study = OwnStudy(STARTER, folder=own.folder)
+    study = OwnStudy(STARTER, folder=program_study.folder)
     check_parameters(STARTER, parameters, notebook_of(STARTER))
     study.build.mkdir(parents=True, exist_ok=True)
     executed = study.build / f"{STARTER}.ipynb"
@@ -202,8 +202,9 @@ def run_own(own: "ProgramStudy", parameters: dict) -> Path:
     except Exception as error:
         if type(error).__name__ != "PapermillExecutionError":
             raise
+        failed: Any = error
         raise InputError(
-            f"the notebook stopped: {error.ename}: {error.evalue}",
+            f"the notebook stopped: {failed.ename}: {failed.evalue}",
             where=executed,
             fix="what was measured is kept; the same command goes on from there",
         ) from None
@@ -232,7 +233,7 @@ def make_paper(profile: str) -> Path:
         if not done.exists() or any(
             path.stat().st_mtime_ns > done.stat().st_mtime_ns for path in inputs
         ):
-            _run_and_tell(stage, profile)
+            _run_and_print(stage, profile)
             done.touch()
     return Study(PAPER, profile).build / "paper.html"
 
@@ -240,15 +241,15 @@ def make_paper(profile: str) -> Path:
 def _needs() -> dict[str, list[str]]:
     """Each stage in order, and the stages whose outcome it rests on, as the Makefile has them."""
     text = (shipped() / "Makefile").read_text(encoding="utf-8")
-    stages = re.search(r"^STAGES\s*:=\s*(.*)$", text, re.MULTILINE)[1].split()
-    needs = {stage: [] for stage in stages}
+    stages = re.findall(r"^STAGES\s*:=\s*(.*)$", text, re.MULTILINE)[0].split()
+    needs: dict[str, list[str]] = {stage: [] for stage in stages}
     for stage, inputs in re.findall(r"^\$\(S\)/([\w-]+)\.done:(.*)$", text, re.MULTILINE):
         needs[stage] = re.findall(r"\$\(S\)/([\w-]+)\.made", inputs)
     return needs | {PAPER: stages[:-1]}
 
 
 def _provenance(study: Study, parameters: dict) -> dict:
-    """What a page rests on; commit and environment are told, but do not make a stage stale by
+    """What a page rests on; commit and environment are named, but do not make a stage stale by
     themselves.
     """
     from .machine import provenance
@@ -295,10 +296,10 @@ def _execute(stage: str, output: Path, parameters: dict, line: StageLine) -> Non
 
 
 def _kernel(folder: str) -> dict:
-    """Sockets in a folder of this stage's own: no other user can listen, and no stage beside it
-    (make -j) can take them for its own.
+    """Sockets in a folder of this stage alone: no other user can listen, and no stage that runs at
+    the same time (make -j) can mistake them for its sockets.
 
-    A failed cell's error reaches us as a message; what the kernel would log is only its own end.
+    A failed cell's error reaches us as a message; the kernel would only log its end.
     """
     return {
         "KernelManager": {"transport": "ipc", "ip": f"{folder}/kernel"},
@@ -308,7 +309,7 @@ def _kernel(folder: str) -> dict:
 
 def _stage_lock(study: Study):
     """A stage that measures has the machine to itself, from before its kernel starts; the others
-    run beside each other.
+    run at the same time.
     """
     from .machine import measuring
 
@@ -358,11 +359,11 @@ def measure_again(profile: str) -> Path | None:
     data = study.build / "data"
     if not data.exists():
         return None
-    kept = study.build / "kept" / time.strftime("%Y-%m-%dT%H-%M-%S")
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    data.rename(kept)
+    old = study.build / "kept" / time.strftime("%Y-%m-%dT%H-%M-%S")
+    old.parent.mkdir(parents=True, exist_ok=True)
+    data.rename(old)
     shutil.rmtree(study.build / "stamps", ignore_errors=True)
-    return kept
+    return old
 
 
 def record(profile: str) -> Path:
@@ -415,13 +416,13 @@ def _arguments() -> argparse.Namespace:
         command.add_argument("--profile", required=True)
         if stages:
             command.add_argument("stages", nargs=stages)
-    own = commands.add_parser("study")
-    own.add_argument("--command", dest="program", default="")
-    own.set_defaults(profile="quick", stages=[STARTER])
+    study = commands.add_parser("study")
+    study.add_argument("--command", dest="program", default="")
+    study.set_defaults(profile="quick", stages=[STARTER])
     return parser.parse_args()
 
 
-def _run_and_tell(stage: str, profile: str) -> None:
+def _run_and_print(stage: str, profile: str) -> None:
     began = time.monotonic()
     if not sys.stderr.isatty():
         print(f"{stage} ...", flush=True)
@@ -429,15 +430,15 @@ def _run_and_tell(stage: str, profile: str) -> None:
     print(f"{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
 
 
-def _study_and_tell(program: str) -> None:
+def _study_and_print(program: str) -> None:
     """`make study`: the starter notebook, from the first run to the page."""
     from .studies.program_study import ProgramStudy, program_from_options
 
     if not program.strip():
         raise InputError("which program?", fix="make study COMMAND='./program arguments'")
-    own = ProgramStudy(program_from_options(program))
-    print("\n".join(own.plan.sentences()), flush=True)
-    print(os.path.relpath(run_own(own, {"command": program})))
+    program_study = ProgramStudy(program_from_options(program))
+    print("\n".join(program_study.plan.sentences()), flush=True)
+    print(os.path.relpath(run_program_study(program_study, {"command": program})))
 
 
 def main() -> int:
@@ -449,12 +450,12 @@ def main() -> int:
             check(arguments.profile, arguments.stages)
         elif arguments.command == "wanted":
             with for_command():
-                said = write_wanted(arguments.profile, arguments.stages)
-            print(f"{said}\n" if said else "", end="", flush=True)
+                message = write_wanted(arguments.profile, arguments.stages)
+            print(f"{message}\n" if message else "", end="", flush=True)
         elif arguments.command == "run":
-            _run_and_tell(arguments.stages[0], arguments.profile)
+            _run_and_print(arguments.stages[0], arguments.profile)
         elif arguments.command == "study":
-            _study_and_tell(arguments.program)
+            _study_and_print(arguments.program)
         elif arguments.command == "measure-again":
             print(f"kept: {measure_again(arguments.profile) or 'nothing was measured yet'}")
         elif arguments.command == "account":
@@ -474,7 +475,7 @@ def main() -> int:
         )
         return 130
     except Exception as error:
-        return _tell_failure(arguments, error)
+        return _print_failure(arguments, error)
     return 0
 
 
@@ -496,8 +497,8 @@ def _not_written(error: OSError, profile: str) -> NoisebookError:
     )
 
 
-def _tell_failure(arguments: argparse.Namespace, error: Exception) -> int:
-    """papermill's error carries the failed cell's own message; anything else is a fault of ours and
+def _print_failure(arguments: argparse.Namespace, error: Exception) -> int:
+    """papermill's error carries the failed cell's message; anything else is a fault of ours and
     keeps its traceback.
     """
     if type(error).__name__ not in ("PapermillExecutionError", "DeadKernelError"):
@@ -516,11 +517,11 @@ def _tell_failure(arguments: argparse.Namespace, error: Exception) -> int:
     return 1
 
 
-def _in_notebook(error, folder: Path) -> object:
-    """What a cell's error says; of a full disk, what to do about it."""
+def _in_notebook(error: Any, folder: Path) -> str:
+    """The message of a cell's error; of a full disk, what to do about it."""
     number = re.match(r"\[Errno (\d+)\]", error.evalue)
     full = disk_error(OSError(int(number[1]), error.evalue), folder) if number else None
-    return full or f"{error.ename}: {error.evalue}"
+    return str(full) if full else f"{error.ename}: {error.evalue}"
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session")
 def binaries() -> Path:
-    """The folder of our programs, up to date with their sources ($NOISEBOOK_BIN is taken as it is)."""
+    """The folder of our programs, built from their sources now; $NOISEBOOK_BIN: that folder."""
     chosen = os.environ.get("NOISEBOOK_BIN")
     if chosen:
         return Path(chosen).resolve()

@@ -47,7 +47,7 @@ def _tracer(profile: Path, stage: str) -> list[str]:
 
 
 def _noise(profile: Path, stage: str) -> list[str]:
-    """Real-time scheduling, by the policies that the kernel had given to what was injected as such."""
+    """Real-time scheduling, by the policies that the kernel gave to what was injected as such."""
     logs = [
         pd.read_parquet(path)
         for path in sorted((profile / "data" / stage).rglob("injection-*.parquet"))

@@ -62,8 +62,8 @@ import dataclasses, json
 from nbhelpers.machine import doctor
 from nbhelpers.promise import promises
 found = doctor()
-print(json.dumps([dataclasses.asdict(found.capabilities), [dataclasses.asdict(one) for one in promises("full", found=found)],
-                  [dataclasses.asdict(one) for one in promises("smoke", found=found)]]))
+made = [[dataclasses.asdict(one) for one in promises(name, found=found)] for name in ("full", "smoke")]
+print(json.dumps([dataclasses.asdict(found.capabilities), *made]))
 """
 RUN = """
 import sys
@@ -124,7 +124,9 @@ EXPECTED = {
 @pytest.mark.parametrize("part", EXPECTED)
 def test_a_part_that_is_absent_is_found_absent_and_said_so(part, tmp_path):
     can, made, _ = asked([part], tmp_path)
-    assert len({one["stage"] for one in made}) == len(STAGES) and all(one["said"] for one in made)
+    assert len({one["stage"] for one in made}) == len(STAGES) and all(
+        one["sentence"] for one in made
+    )
     assert EXPECTED[part](can, made), (can, made)
 
 
@@ -158,7 +160,7 @@ def check_pages(parts: list[str], stages: list[str], folder: Path) -> None:
     assert faults(profile, stages) == []
     for stage in stages:
         own = [one for one in made if one["stage"] == stage and one["part"]]
-        assert all(says(profile, stage, one["said"]) for one in own), (stage, own)
+        assert all(says(profile, stage, one["sentence"]) for one in own), (stage, own)
         promised = {one["part"] for one in own} & CHECKED.get(stage, set())
         assert promised == replaced_or_left_out(profile, stage), stage
 

@@ -107,7 +107,7 @@ def server(tmp_path: Path) -> Machine:
 def total_s(machine: Machine, profile: str) -> float:
     parameters = asked(profile)
     return sum(
-        estimate.beside(stage, parameters, machine)
+        estimate.analysis_seconds(stage, parameters, machine)
         + sum(own.seconds(machine.cpus) for own in campaigns(stage, parameters, machine))
         for stage in STAGES
     )

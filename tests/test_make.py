@@ -115,7 +115,8 @@ import sys; sys.path.insert(0, {str(REPOSITORY)!r})
 from nbhelpers.measurement import measure
 from nbhelpers.workloads import binary_folder, program
 assert {BLANK!r} in str(binary_folder())
-run = measure(program([sys.executable, "-c", "import os; assert 'LD_PRELOAD' not in os.environ; print(len(os.listdir('/proc/self/fd')))"], start="main"), runs=2)
+code = "import os; assert 'LD_PRELOAD' not in os.environ; print(len(os.listdir('/proc/self/fd')))"
+run = measure(program([sys.executable, "-c", code], start="main"), runs=2)
 assert list(run["status"]) == ["ok", "ok"], run
 """
     done = subprocess.run(

@@ -88,7 +88,7 @@ def test_the_text_is_a_line_a_stage_with_every_reason_once_and_fits_a_terminal(c
     words = " ".join(told.split())
     for promise in promises("full", found=found):
         assert promise.stage in words and (
-            promise.state == FULL or words.count(" ".join(promise.said.split())) == 1
+            promise.state == FULL or words.count(" ".join(promise.sentence.split())) == 1
         ), promise
         assert " ".join(promise.fix.split()) in words
 

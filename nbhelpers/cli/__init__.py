@@ -6,10 +6,14 @@ Owns the command line: its words, its errors, its exit statuses. What a verb doe
 import json
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..errors import NoisebookError, RunError
 from ..progress import for_command
 from ._parser import parsed
+
+if TYPE_CHECKING:
+    from ._verbs import Answer
 
 DONE, FAULT, REFUSED, PROGRAM_FAILED, STOPPED = 0, 1, 2, 3, 130
 
@@ -24,8 +28,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
     Returns
     -------
-    0 it was done, whatever was found; 1 a fault of Noisebook's own (with a traceback); 2 it cannot
-    be done as it was asked, the message says why and what to do; 3 the program could not be run;
+    0 it was done, whatever was found; 1 a fault of Noisebook (with a traceback); 2 it cannot be
+    done as requested, the message has the reason and the fix; 3 the program could not be run;
     130 stopped by Ctrl-C, what was measured is kept.
     """
     try:
@@ -46,7 +50,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return DONE
 
 
-def _show(answer: object, as_json: bool) -> None:
+def _show(answer: "Answer | None", as_json: bool) -> None:
     if answer is not None:
         print(json.dumps(answer.data, indent=1, default=str) if as_json else answer.text)
 
@@ -57,11 +61,11 @@ def _complain(error: NoisebookError) -> int:
 
 
 def _stopped(arguments: object) -> int:
-    folder = getattr(arguments, "kept_in", None)
-    kept = (
+    folder = getattr(arguments, "data_folder", None)
+    message = (
         f"What was measured is kept in {folder}; the same command goes on from there."
         if folder
         else "Nothing was kept: give --folder to keep what is measured."
     )
-    print(f"\nStopped. {kept}", file=sys.stderr)
+    print(f"\nStopped. {message}", file=sys.stderr)
     return STOPPED

@@ -12,8 +12,8 @@ from .. import __version__
 from ..errors import InputError
 
 _STATUSES = """\
-exit status: 0 done, whatever was found; 1 a fault of Noisebook's own; 2 it cannot be done as asked
-(the message says what to do); 3 the program could not be run; 130 stopped by Ctrl-C (data are kept)."""
+exit status: 0 done, whatever was found; 1 a fault of Noisebook; 2 it cannot be done as requested
+(the message has the fix); 3 the program could not be run; 130 stopped by Ctrl-C (data are kept)."""
 _EXAMPLES = """\
 examples:
   noisebook doctor
@@ -55,9 +55,9 @@ def parsed(words: list[str]) -> argparse.Namespace:
         a verb or an option that there is not; the message names the nearest.
     """
     at = words.index("--") if "--" in words else len(words)
-    own, command = words[:at], words[at + 1 :]
+    options, command = words[:at], words[at + 1 :]
     parser = _parser()
-    arguments, others = parser.parse_known_args(own)
+    arguments, others = parser.parse_known_args(options)
     _check(arguments, others, command, at < len(words), parser)
     arguments.command = command
     arguments.verb = _verb(arguments.name)
@@ -104,10 +104,10 @@ def _check(
         )
     if dashes and not takes:
         raise InputError(f"'{arguments.name}' takes no program", fix=f"noisebook {arguments.name}")
-    given = bool(command) + bool(takes and arguments.shell)
-    if given > 1:
+    programs = bool(command) + bool(takes and arguments.shell)
+    if programs > 1:
         raise InputError("both a command and a shell line were given", fix="give one of them")
-    if takes and not given and not arguments.program and arguments.name != "simulate":
+    if takes and not programs and not arguments.program and arguments.name != "simulate":
         raise InputError(
             "which program?",
             fix=(
@@ -147,14 +147,31 @@ def _parser() -> argparse.ArgumentParser:
         )
         if name in _PROGRAM:
             _describe_program(verb)
-        _OWN.get(name, lambda verb: None)(verb)
+        _FURTHER.get(name, lambda verb: None)(verb)
         verb.add_argument("--json", action="store_true", help="print the answer as JSON")
     return parser
 
 
 def _describe_program(verb: argparse.ArgumentParser) -> None:
-    """The face of `nbhelpers.workloads.program`."""
+    """The options of `nbhelpers.workloads.program`."""
     group = verb.add_argument_group("the program (or: its words behind --)")
+    _describe_start(group)
+    _describe_outcome(group)
+    group.add_argument("--threads", type=int, default=0, metavar="N", help="OMP_NUM_THREADS")
+    group.add_argument(
+        "--timeout",
+        type=float,
+        default=0,
+        metavar="SECONDS",
+        help="a run that takes longer is killed (default: 60)",
+    )
+    verb.add_argument("--runs", type=int, default=0, metavar="N", help="how many runs")
+    verb.add_argument(
+        "--folder", metavar="FOLDER", help="keeps everything, so that the same command goes on"
+    )
+
+
+def _describe_start(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--shell", default="", metavar="LINE", help="a line for /bin/sh, pipes and all"
     )
@@ -162,7 +179,7 @@ def _describe_program(verb: argparse.ArgumentParser) -> None:
         "--program",
         default="",
         metavar="NAME|FILE.yml",
-        help="a known program, or a description of one's own",
+        help="a known program, or the file of a description",
     )
     group.add_argument(
         "--region",
@@ -177,6 +194,9 @@ def _describe_program(verb: argparse.ArgumentParser) -> None:
         metavar=("BEGIN", "END"),
         help="timed between two lines that it prints (patterns)",
     )
+
+
+def _describe_outcome(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--seconds",
         default="",
@@ -195,18 +215,6 @@ def _describe_program(verb: argparse.ArgumentParser) -> None:
         default="",
         metavar="NAME",
         help="what runs are judged by: seconds, or a report",
-    )
-    group.add_argument("--threads", type=int, default=0, metavar="N", help="OMP_NUM_THREADS")
-    group.add_argument(
-        "--timeout",
-        type=float,
-        default=0,
-        metavar="SECONDS",
-        help="a run that takes longer is killed (default: 60)",
-    )
-    verb.add_argument("--runs", type=int, default=0, metavar="N", help="how many runs")
-    verb.add_argument(
-        "--folder", metavar="FOLDER", help="keeps everything, so that the same command goes on"
     )
 
 
@@ -238,7 +246,7 @@ def _of_paper(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--profile", default="quick", help="smoke, quick or full (default: quick)")
 
 
-_OWN = {
+_FURTHER = {
     "why": _of_why,
     "simulate": _of_simulate,
     "paper": _of_paper,

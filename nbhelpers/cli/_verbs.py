@@ -7,8 +7,15 @@ import shutil
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import places
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..studies.program_study import ProgramStudy
+    from ..workloads import Workload
 
 
 @dataclass(frozen=True)
@@ -41,32 +48,32 @@ def run(arguments: argparse.Namespace) -> Answer:
 
     workload = _workload(arguments)
     runs = measure(workload, runs=arguments.runs or 10, metrics="all", folder=_folder(arguments))
-    return _told(workload, runs, arguments)
+    return _summary(workload, runs, arguments)
 
 
 def trace(arguments: argparse.Namespace) -> Answer:
-    own, traced = _traced(arguments)
+    study, traced = _traced(arguments)
     noise = traced.noise.head(12).round(4)
-    told = f"{own.verdict('noise').sentence}\n\n{noise.to_string()}\n\nkept in {own.folder}"
-    return Answer(told, {"noise": _rows(traced.noise), "folder": own.folder})
+    summary = f"{study.verdict('noise').sentence}\n\n{noise.to_string()}\n\nkept in {study.folder}"
+    return Answer(summary, {"noise": _rows(traced.noise), "folder": study.folder})
 
 
 def worst(arguments: argparse.Namespace) -> Answer:
-    own, traced = _traced(arguments)
+    study, traced = _traced(arguments)
     if traced.config is None:
         return Answer(
             "The slowest run suffered no more than the average: there is nothing to replay.",
             {"config": None},
         )
-    path = own.folder / "worst-run.json"
+    path = study.folder / "worst-run.json"
     run, seconds = traced.delta.attrs["run"], traced.delta.attrs["seconds"]
-    told = (
+    summary = (
         f"Run {run} was the slowest: {seconds:.4g} s. What it suffered beyond the"
         f" average:\n{traced.config.summary().to_string()}\nTo replay it: noisebook inject"
         f" {os.path.relpath(path)} -- PROGRAM"
     )
     return Answer(
-        told, {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)}
+        summary, {"config": path, "run": run, "seconds": seconds, "events": len(traced.delta)}
     )
 
 
@@ -77,7 +84,7 @@ def inject(arguments: argparse.Namespace) -> Answer:
     from ..statistics import compare
 
     workload, config = _workload(arguments), NoiseConfig.read(arguments.config)
-    folder = _folder(arguments) or _own_folder(arguments, workload) / "injected" / config.digest
+    folder = _folder(arguments) or _study_folder(arguments, workload) / "injected" / config.digest
     runs = finished(injection_campaign(folder, workload, config, runs=arguments.runs or 10).run())
     found = compare(*(runs[runs["cell"] == cell] for cell in ("baseline", "injected")))
     return Answer(
@@ -91,8 +98,8 @@ def explain(arguments: argparse.Namespace) -> Answer:
     from ..measurement import consequences, finished, measure, rates
 
     workload = _workload(arguments)
-    folder = _folder(arguments) or _own_folder(arguments, workload) / "explained"
-    arguments.kept_in = folder
+    folder = _folder(arguments) or _study_folder(arguments, workload) / "explained"
+    arguments.data_folder = folder
     runs = finished(measure(workload, runs=arguments.runs or 60, metrics="all", folder=folder))
     found = explained(rates(runs), consequences=consequences())
     return Answer(
@@ -110,35 +117,37 @@ def explain(arguments: argparse.Namespace) -> Answer:
 def why(arguments: argparse.Namespace) -> Answer:
     from ..studies.program_study import ProgramStudy
 
-    own = ProgramStudy(
+    study = ProgramStudy(
         _workload(arguments), _folder(arguments), arguments.budget, arguments.runs, arguments.risk
     )
-    arguments.kept_in = own.folder
+    arguments.data_folder = study.folder
     _say(
-        f"Why does {own.command} not take the same time twice?", *own.plan.sentences(), *_left_out()
+        f"Why does {study.command} not take the same time twice?",
+        *study.plan.sentences(),
+        *_left_out(),
     )
-    verdicts = own.verdicts(
+    verdicts = study.verdicts(
         lambda verdict: _say(f"  {verdict.question} {verdict.answer or 'measured'}")
     )
-    page = None if arguments.no_page else _page(arguments, own)
-    told = "\n".join(
+    page = None if arguments.no_page else _page(arguments, study)
+    summary = "\n".join(
         [
             "",
-            own.headline(),
+            study.headline(),
             "",
             *map(str, verdicts),
             "",
             f"page  {_relative(page)}" if page else "",
-            f"data  {_relative(own.folder)}",
+            f"data  {_relative(study.folder)}",
         ]
     )
     return Answer(
-        told,
+        summary,
         {
-            "command": own.workload.command,
+            "command": study.workload.command,
             "verdicts": [asdict(verdict) for verdict in verdicts],
             "page": page,
-            "folder": own.folder,
+            "folder": study.folder,
         },
     )
 
@@ -154,11 +163,11 @@ def simulate(arguments: argparse.Namespace) -> Answer:
         recording, what = None, "this machine, recorded now"
     table = this_machine_at_scale({what: recording}, [arguments.ranks], seeds=arguments.seeds)
     row = table.iloc[0]
-    told = (
+    summary = (
         f"An all-reduce on {row.ranks:,} CPUs with the noise of {what} takes {row['median']:.3g}"
         f" times as long as without ({row.low:.3g} to {row.high:.3g}, 95 % over {row.seeds} seeds)."
     )
-    return Answer(told, _rows(table))
+    return Answer(summary, _rows(table))
 
 
 def lab(arguments: argparse.Namespace) -> None:
@@ -213,65 +222,65 @@ def _described(arguments: argparse.Namespace) -> dict:
 
 
 def _words(command: list[str]) -> list[str] | str:
-    """The words, or the line that somebody put in quotes: `program` splits it, or says that it is
-    for a shell.
+    """The words, or the line that somebody put in quotes: `program` splits it, or refuses it
+    because it is for a shell.
     """
     quoted = len(command) == 1 and " " in command[0] and shutil.which(command[0]) is None
     return command[0] if quoted else command
 
 
 def _folder(arguments: argparse.Namespace) -> Path | None:
-    arguments.kept_in = arguments.folder
+    arguments.data_folder = arguments.folder
     return Path(arguments.folder).absolute() if arguments.folder else None
 
 
-def _own_folder(arguments: argparse.Namespace, workload: object) -> Path:
+def _study_folder(arguments: argparse.Namespace, workload: "Workload") -> Path:
     from ..studies.program_study import study_folder
 
-    arguments.kept_in = study_folder(workload)
-    return arguments.kept_in
+    arguments.data_folder = study_folder(workload)
+    return arguments.data_folder
 
 
 def _traced(arguments: argparse.Namespace):
     from ..studies.program_study import ProgramStudy
 
-    own = ProgramStudy(_workload(arguments), _folder(arguments), runs=arguments.runs or 10)
-    arguments.kept_in = own.folder
-    return own, own.traced
+    study = ProgramStudy(_workload(arguments), _folder(arguments), runs=arguments.runs or 10)
+    arguments.data_folder = study.folder
+    return study, study.traced
 
 
-def _told(workload: object, runs: object, arguments: argparse.Namespace) -> Answer:
+def _summary(workload: "Workload", runs: "pd.DataFrame", arguments: argparse.Namespace) -> Answer:
     from ..measurement import finished
     from ..statistics import cell_statistics
 
     table = cell_statistics(finished(runs), by="workload")
     row = table.iloc[0]
-    told = (
+    summary = (
         f"{workload.name}, {workload.judged.label}: mean {row['mean']:.4g} (95 % interval"
         f" {row.mean_low:.4g} to {row.mean_high:.4g}), median {row['median']:.4g}, largest"
         f" {row['max']:.4g}, coefficient of variation {row.cv:.2%}, n = {int(row.runs)}"
     )
     return Answer(
-        told + (f"\nkept in {arguments.folder}" if arguments.folder else ""),
+        summary + (f"\nkept in {arguments.folder}" if arguments.folder else ""),
         {**_rows(table)[0], "folder": arguments.folder},
     )
 
 
-def _page(arguments: argparse.Namespace, own: object) -> Path | None:
+def _page(arguments: argparse.Namespace, study: "ProgramStudy") -> Path | None:
     """The page; a fault in making it takes no verdict away."""
-    from ..stages import run_own
+    from ..stages import run_program_study
 
     _say("  writing the page")
-    given = _described(arguments) | {
+    parameters = _described(arguments) | {
         "command": shlex.join(arguments.command),
-        "folder": str(own.folder),
+        "folder": str(study.folder),
         "budget_seconds": arguments.budget,
         "runs": arguments.runs,
         "risk": arguments.risk,
     }
     try:
-        return run_own(own, given)
-    except Exception as error:  # of Jupyter's own, too: an installation that lacks a part
+        return run_program_study(study, parameters)
+    except Exception as error:  # of Jupyter, too: an installation that lacks a part
         _say(f"The page could not be made: {error}")
         return None
 
@@ -292,5 +301,5 @@ def _relative(path: Path) -> str:
     return str(path) if near.startswith("..") else near
 
 
-def _rows(table: object) -> list[dict]:
+def _rows(table: "pd.DataFrame") -> list[dict]:
     return table.reset_index().to_dict("records")
