@@ -175,13 +175,15 @@ TOGETHER := tests/statistics tests/attribution tests/noise tests/report tests/si
 # One formatter for each language, one linter, one type checker (pyproject.toml, .clang-format): `format` writes, `check` only looks.
 OUR_C := $(shell find benchmarks injector_c simulator_c tests workloads -name '*.[ch]' ! -name '_*')
 CLANG_FORMAT = $(python) -c 'from clang_format import clang_format as main; main()'
+CHECKS = unclean=0; \
+  $(python) -m ruff format --check --quiet . || unclean=1; \
+  $(python) -m ruff check --quiet --output-format concise . || unclean=1; \
+  $(CLANG_FORMAT) --dry-run -Werror $(OUR_C) || unclean=1; \
+  $(python) -m mypy --no-error-summary || unclean=1; \
+  test $$unclean = 0 || echo "make check: not clean (see above). make format writes the layout; the rest is for a person"; \
+  test $$unclean = 0
 check: $(ENV)
-	@failed=0; \
-	$(python) -m ruff format --check --quiet . || failed=1; \
-	$(python) -m ruff check --quiet . || failed=1; \
-	$(CLANG_FORMAT) --dry-run -Werror $(OUR_C) || failed=1; \
-	$(python) -m mypy --no-error-summary || failed=1; \
-	test $$failed = 0 || { echo "make check: not clean (see above). make format writes the layout; the rest is for a person"; exit 1; }
+	@$(CHECKS)
 
 format: $(ENV)
 	@$(python) -m ruff check --quiet --fix-only .
@@ -196,7 +198,7 @@ test-sharing: build/c-parts
 test: build/c-parts
 	@echo "make test: about $(call says,make test); first the tests that share the CPUs, then those that measure"
 	@failed=0; \
-	$(MAKE) --no-print-directory check PY=$(python) || failed=1; \
+	{ $(CHECKS); } || failed=1; \
 	$(SHARING) || failed=1; \
 	$(python) -m pytest $(SHORT) --reruns 2 $(TOGETHER:%=--ignore=%) || failed=1; \
 	exit $$failed

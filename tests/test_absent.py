@@ -62,7 +62,9 @@ import dataclasses, json
 from nbhelpers.machine import doctor
 from nbhelpers.promise import promises
 found = doctor()
-made = [[dataclasses.asdict(one) for one in promises(name, found=found)] for name in ("full", "smoke")]
+made = [
+    [dataclasses.asdict(one) for one in promises(name, found=found)] for name in ("full", "smoke")
+]
 print(json.dumps([dataclasses.asdict(found.capabilities), *made]))
 """
 RUN = """

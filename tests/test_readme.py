@@ -1,4 +1,4 @@
-"""What the README shows works as it stands there: its example runs, its commands and files exist."""
+"""What the README shows works as it stands: its example runs, its commands and files exist."""
 
 import re
 import stat
