@@ -5,7 +5,6 @@ together.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom, ks_2samp, t
 
 from ._decision import Decision
 from ._shape import Mixture, block_length, fit_mixture, shortest_interval
@@ -94,6 +93,8 @@ class ConfidenceInterval(SampleRule):
     least: int = 10
 
     def judge(self, values: np.ndarray) -> Decision:
+        from scipy.stats import t
+
         half = (
             t.ppf((1 + self.level) / 2, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
         )
@@ -204,6 +205,8 @@ class KolmogorovSmirnov(SampleRule):
     least: int = 40
 
     def judge(self, values: np.ndarray) -> Decision:
+        from scipy.stats import ks_2samp
+
         middle = values.size // 2
         distance = float(ks_2samp(values[:middle], values[middle:], method="asymp").statistic)
         word = "at most" if distance <= self.target else "more than"
@@ -264,7 +267,7 @@ class RareMode:
     probability: float = 0.95
 
     def decide(self, values: Values, seconds_elapsed: float = 0.0) -> Decision:
-        seen = float(binom.sf(self.times - 1, len(values), self.weight))
+        seen = self._seen_with(len(values))
         return Decision(
             seen >= self.probability,
             f"a mode of {self.weight:.1%} would have been seen {self.times} times with probability"
@@ -275,11 +278,14 @@ class RareMode:
     def runs(self) -> int:
         """Runs after which it stops."""
         count = max(self.times, int(self.times / self.weight))
-        while binom.sf(self.times - 1, count, self.weight) < self.probability:
+        while self._seen_with(count) < self.probability:
             count += 1
-        while (
-            count > self.times
-            and binom.sf(self.times - 1, count - 1, self.weight) >= self.probability
-        ):
+        while count > self.times and self._seen_with(count - 1) >= self.probability:
             count -= 1
         return count
+
+    def _seen_with(self, runs: int) -> float:
+        """Probability that so many runs show the mode often enough."""
+        from scipy.stats import binom
+
+        return float(binom.sf(self.times - 1, runs, self.weight))

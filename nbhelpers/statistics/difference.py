@@ -6,7 +6,6 @@ Owns the three statistics and the correction for three tests.
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from .intervals import Values
 
@@ -112,6 +111,8 @@ class _Statistics:
 
     @classmethod
     def of(cls, before: np.ndarray, after: np.ndarray, values: np.ndarray) -> "_Statistics":
+        from scipy.stats import rankdata
+
         distances = np.concatenate(
             [np.abs(sample - np.median(sample)) for sample in (before, after)]
         )

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from ..errors import InputError
 from .intervals import Values
@@ -115,6 +114,8 @@ def standard_ranks(values: np.ndarray) -> np.ndarray:
     """
     if not len(values):
         return np.asarray(values, dtype=float)
+    from scipy.stats import rankdata
+
     ranks = rankdata(values, axis=0)
     ranks = ranks - ranks.mean(axis=0)
     return ranks / np.maximum(ranks.std(axis=0), 1e-12)
