@@ -19,7 +19,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nbhelpers.measurement import LAYERS, available_layers, metrics, run_once
+from nbhelpers.measurement import available_layers, metrics, run_once
+from nbhelpers.measurement.layers import LAYERS
 from nbhelpers.statistics import percentile_interval
 from nbhelpers.workloads import program as foreign
 

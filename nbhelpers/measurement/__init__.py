@@ -4,36 +4,31 @@ from ._family import threads_of
 from ._readers_table import read_table
 from ._series import series
 from .attachment import Attachment
-from .cache import cached_value
 from .calibration import calibrate
 from .campaign import Campaign, Cell, recorded_runs
 from .frequency import FrequencyLogger
-from .layers import LAYERS, available_layers, consequences, layer_cells, metrics
+from .layers import available_layers, consequences, metrics
 from .placement import PlacementCheck
 from .run import run_once
 from .simple import measure
-from .table import describe_columns, finished, rates, region_notes, region_seconds
+from .table import describe_columns, finished, rates, region_seconds
 
 __all__ = [
     "Attachment",
     "Campaign",
     "Cell",
     "FrequencyLogger",
-    "LAYERS",
     "PlacementCheck",
-    "cached_value",
+    "available_layers",
     "calibrate",
     "consequences",
     "describe_columns",
     "finished",
-    "layer_cells",
-    "available_layers",
     "measure",
     "metrics",
     "rates",
     "read_table",
     "recorded_runs",
-    "region_notes",
     "region_seconds",
     "run_once",
     "series",

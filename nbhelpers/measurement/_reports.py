@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..workloads import Reader, Report, Table
+from ..workloads import Report
+from ..workloads.reader import Reader, Table
 from ._output import ROOM_FOR_SERIES, number
 
 _TAIL_LINES = 5

@@ -13,8 +13,8 @@ from pathlib import Path
 from ..errors import InputError
 from ..files import put_aside, write_json
 from ..machine import measuring
-from ..workloads import Workload, size_model
-from ..workloads.sizes import SIZE_MODELS
+from ..workloads import Workload
+from ..workloads.sizes import SIZE_MODELS, size_model
 from ._identity import command_identity
 from ._problem_size import find_size, undisturbed_seconds
 from ._store import Store

@@ -10,7 +10,8 @@ from typing import Any
 
 from ..errors import InputError
 from ..outcomes import OUTCOME, REPORTS, as_label
-from ..workloads import Reader, Workload
+from ..workloads import Workload
+from ..workloads.reader import Reader
 from ._output import count_values, parse_line, parse_series, shorten
 from ._process import Child, as_subreaper, cleaned_up_on_sigterm
 from ._regions import NoRegion, Times

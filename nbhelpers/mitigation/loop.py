@@ -20,17 +20,9 @@ import pandas as pd
 from ..attribution import explain, layer_effect
 from ..errors import InputError, NoisebookError, RunError, SettingError, Unavailable
 from ..files import read_json, write_json
-from ..measurement import (
-    Campaign,
-    Cell,
-    consequences,
-    finished,
-    layer_cells,
-    rates,
-    recorded_runs,
-    run_once,
-)
+from ..measurement import Campaign, Cell, consequences, finished, rates, recorded_runs, run_once
 from ..measurement import metrics as metric_layers
+from ..measurement.layers import layer_cells
 from ..outcomes import COST, with_cost
 from ..progress import task
 from ..statistics import Comparison, compare_costs, stopping

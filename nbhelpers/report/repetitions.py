@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..workloads import CONSTRUCTS
+from ..workloads.openmp import CONSTRUCTS
 from ._axes import MANY, endless_roles, log_if_spread
 from ._blank import empty_row, need_repetitions, or_blank
 from .appearance import PAGE_IN, ROLES, Role, style

@@ -20,15 +20,9 @@ from ..files import put_aside, to_json, write_json
 from ..machine import topology
 from ..measurement import calibrate
 from ..measurement.cache import read_cached
-from ..workloads import (
-    Configuration,
-    Workload,
-    compilers,
-    configuration_table,
-    configurations,
-    existing_configurations,
-)
+from ..workloads import Configuration, Workload, compilers, configurations, existing_configurations
 from ..workloads import sycl as sycl_programs
+from ..workloads.configuration import configuration_table
 
 PROGRAMS = ("nbody", "stream", "minife")
 MODELS = ("omp", "sycl")

@@ -12,7 +12,8 @@ import pandas as pd
 
 from ..empty import because
 from ..errors import RunError
-from ..measurement import cached_value, run_once
+from ..measurement import run_once
+from ..measurement.cache import cached_value
 from ..statistics import percentile_interval
 from ..workloads import Workload
 from .cost import event_costs_ns

@@ -13,7 +13,8 @@ import pandas as pd
 from ..empty import because
 from ..errors import InputError, LostEvents
 from ..machine import doctor
-from ..measurement import Attachment, region_notes, region_seconds
+from ..measurement import Attachment, region_seconds
+from ..measurement.table import region_notes
 from ..progress import each
 from ..workloads import Workload
 from ._recorders import OsnoiseRecorder, TracepointRecorder

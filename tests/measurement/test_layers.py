@@ -16,11 +16,9 @@ from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import (
-    LAYERS,
     Campaign,
     describe_columns,
     finished,
-    layer_cells,
     measure,
     metrics,
     rates,
@@ -30,6 +28,7 @@ from nbhelpers.measurement._kernel import parse_interrupts, parse_rows, parse_so
 from nbhelpers.measurement._knowledge import Metric, Source, layers
 from nbhelpers.measurement._perf import available
 from nbhelpers.measurement._readers_files import FileReader
+from nbhelpers.measurement.layers import LAYERS, layer_cells
 from nbhelpers.workloads import nbody, program
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")

@@ -14,18 +14,9 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.injection import Injector
-from nbhelpers.measurement import (
-    Attachment,
-    Campaign,
-    Cell,
-    finished,
-    measure,
-    rates,
-    region_notes,
-    run_once,
-)
+from nbhelpers.measurement import Attachment, Campaign, Cell, finished, measure, rates, run_once
 from nbhelpers.measurement._regions import NoRegion, RoiWatch, SymbolsWatch, _remove_if_left
-from nbhelpers.measurement.table import runs_table
+from nbhelpers.measurement.table import region_notes, runs_table
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise, signature_noise
 from nbhelpers.tracing import Tracer, noise_summary, read_traces
 from nbhelpers.workloads import Region, Workload, program

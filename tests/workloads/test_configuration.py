@@ -9,13 +9,13 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.machine import Cpu, Topology, topology
 from nbhelpers.workloads import (
-    configuration_table,
     configurations,
     environment_table,
     existing_configurations,
     nbody,
     program,
 )
+from nbhelpers.workloads.configuration import configuration_table
 
 
 def machine(packages: int, cores: int, threads: int, nodes: int = 1) -> Topology:

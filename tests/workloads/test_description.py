@@ -21,7 +21,8 @@ from nbhelpers.injection import inject
 from nbhelpers.measurement import Campaign, Cell, measure, run_once
 from nbhelpers.noise import NoiseConfig, signature_noise
 from nbhelpers.outcomes import outcome_of
-from nbhelpers.workloads import Reader, Report, Table, Workload, descriptions, program
+from nbhelpers.workloads import Report, Workload, descriptions, program
+from nbhelpers.workloads.reader import Reader, Table
 
 RECORDED = Path(__file__).parent / "originals"
 EPCC_31 = """Running OpenMP benchmark version 3.0

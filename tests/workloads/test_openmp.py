@@ -15,18 +15,9 @@ from scipy.sparse.linalg import cg
 
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.measurement import run_once
-from nbhelpers.workloads import (
-    CONSTRUCTS,
-    SCHEDULES,
-    compilers,
-    delay_steps,
-    minife,
-    nbody,
-    size_model,
-    stream,
-    syncbench,
-)
-from nbhelpers.workloads.openmp import schedbench
+from nbhelpers.workloads import compilers, minife, nbody, stream, syncbench
+from nbhelpers.workloads.openmp import CONSTRUCTS, SCHEDULES, schedbench
+from nbhelpers.workloads.sizes import delay_steps, size_model
 
 SOURCES = Path(__file__).resolve().parents[2] / "workloads"
 KERNELS = ("copy", "mul", "add", "triad", "dot")

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ...measurement import Campaign, Cell, FrequencyLogger, PlacementCheck, calibrate, metrics
-from ...workloads import SCHEDULES, Configuration, Workload, delay_steps
+from ...workloads import Configuration, Workload
+from ...workloads.openmp import SCHEDULES
+from ...workloads.sizes import delay_steps
 from ..design import COMPILERS, Design, cached_design
 
 THROUGHOUT = ("dynamic_1", "reduction", "stream")  # in every configuration, as in Cui et al. 2023

@@ -18,7 +18,8 @@ from ...injection.hog import Schedule
 from ...measurement import Campaign, Cell, calibrate, finished
 from ...noise import NoiseConfig
 from ...tracing import Tracer
-from ...workloads import Workload, size_model
+from ...workloads import Workload
+from ...workloads.sizes import size_model
 from ..design import Design
 from ..planted_anomalies import real_time_hog
 from .campaigns import TRACED, UNDISTURBED, WorstTrace, campaign_attachments, trace_configs

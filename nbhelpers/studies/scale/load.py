@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import RunError
-from ...measurement import cached_value
+from ...measurement.cache import cached_value
 from ...tracing import detour_summary, record_detours
 from ...workloads import binary_folder, program_path
 from .signatures import PUBLISHED, published_noise
