@@ -480,16 +480,9 @@ def figure_dots(
         for number, group in enumerate(groups):
             chosen, role = table[table[by] == group], CYCLE[number % len(CYCLE)]
             shift = 0.7 / len(groups) * (number - (len(groups) - 1) / 2)
-            axes.errorbar(
-                chosen[y],
-                places[chosen.index] + shift,
-                xerr=interval_reach(chosen[y], chosen[low], chosen[high]),
-                fmt=role.marker,
-                color=role.colour,
-                capsize=2,
-                linewidth=0.8,
-                label=value_text(group),
-            )
+            reach = interval_reach(chosen[y], chosen[low], chosen[high])
+            at = places[chosen.index] + shift
+            _draw_dots(axes, chosen[y], at, reach, role, value_text(group))
         axes.set_yticks(range(len(order)), order)
         axes.set_ylim(len(order) - 0.5, -0.5)
         axes.set_xlabel(label)
@@ -500,3 +493,23 @@ def figure_dots(
         if len(groups) > 1:
             figure.legend(loc="outside upper right", ncols=min(4, len(groups)))
     return figure
+
+
+def _draw_dots(
+    axes: Any,
+    values: pd.Series,
+    at: pd.Series,
+    reach: tuple[pd.Series, pd.Series],
+    role: Role,
+    label: str,
+) -> None:
+    axes.errorbar(
+        values,
+        at,
+        xerr=reach,
+        fmt=role.marker,
+        color=role.colour,
+        capsize=2,
+        linewidth=0.8,
+        label=label,
+    )

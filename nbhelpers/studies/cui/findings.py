@@ -26,50 +26,52 @@ def runtime_findings(statistics: pd.DataFrame, design: Design) -> list[Finding]:
     spread, time = (_logs(statistics, column) for column in ("cv", "mean_us"))
     schedules = time[time.index.get_level_values("benchmark") == "dynamic_1"]
     one_thread, two_threads, no_pair = _smt_pair(design)
+    two_nodes = ("TP-two-nodes", "TP-one-node")
     smt = f"{one_thread or 'ST'} / {two_threads or 'MT'}"
+    # claim, section, direction, logs, first and second configuration
     comparisons = [
-        ("more threads vary more (CV, TP / one thread)", "5.1", "above", "TP", "TP-ST1"),
-        ("pinned threads vary less (CV, TP / Rm)", "5.2", "below", "TP", "Rm"),
+        ("more threads vary more (CV, TP / one thread)", "5.1", "above", spread, "TP", "TP-ST1"),
+        (
+            "a schedule costs more with more threads (time of dynamic_1, TP / one thread)",
+            "5.1",
+            "above",
+            schedules,
+            "TP",
+            "TP-ST1",
+        ),
+        ("pinned threads vary less (CV, TP / Rm)", "5.2", "below", spread, "TP", "Rm"),
         (
             "threads on two NUMA nodes vary more than on one (CV)",
             "5.4",
             "above",
-            "TP-two-nodes",
-            "TP-one-node",
+            spread,
+            *two_nodes,
         ),
     ]
-    threads, pinned, nodes = (
-        Finding(
-            claim,
-            CUI + section,
-            direction,
-            _differences(spread, first, second),
-            _unmeasured(design, first, second),
-        )
-        for claim, section, direction, first, second in comparisons
-    )
-    cost = Finding(
-        "a schedule costs more with more threads (time of dynamic_1, TP / one thread)",
-        CUI + "5.1",
-        "above",
-        _differences(schedules, "TP", "TP-ST1"),
-        _unmeasured(design, "TP", "TP-ST1"),
-    )
-    cores = Finding(
-        f"one thread a core is steadier than two (CV, {smt})",
-        CUI + "5.3",
-        "below",
-        _differences(spread, one_thread, two_threads),
-        no_pair,
-    )
-    reserved = Finding(
-        "with a core reserved for the system programs vary less (CV, RmHK / Rm)",
-        PERSSON + "3",
-        "below",
-        _differences(spread, "RmHK", "Rm"),
-        _unmeasured(design, "RmHK", "Rm"),
-    )
-    return [threads, cost, pinned, cores, nodes, reserved]
+    findings = [
+        _finding(claim, CUI + section, direction, logs, (first, second), design)
+        for claim, section, direction, logs, first, second in comparisons
+    ]
+    pair = _differences(spread, one_thread, two_threads)
+    smt_claim = f"one thread a core is steadier than two (CV, {smt})"
+    findings.insert(3, Finding(smt_claim, CUI + "5.3", "below", pair, no_pair))
+    reserved = "with a core reserved for the system programs vary less (CV, RmHK / Rm)"
+    return [
+        *findings,
+        _finding(reserved, PERSSON + "3", "below", spread, ("RmHK", "Rm"), design),
+    ]
+
+
+def _finding(
+    claim: str,
+    source: str,
+    direction: str,
+    logs: pd.Series,
+    configs: tuple[str, str],
+    design: Design,
+) -> Finding:
+    effects = _differences(logs, *configs)
+    return Finding(claim, source, direction, effects, _unmeasured(design, *configs))
 
 
 def _logs(statistics: pd.DataFrame, column: str) -> pd.Series:
