@@ -23,18 +23,18 @@ from .average import of_finished_runs
 
 
 def compat_reduction(
-    events: pd.DataFrame, own: pd.DataFrame, seconds: pd.Series, run: int
+    events: pd.DataFrame, run_events: pd.DataFrame, seconds: pd.Series, run: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """What the published code takes from each event of the run (ns), and which events it keeps."""
     task_names, average_ns, expected = _task_averages(events, seconds, run)
-    task, names = coded(own["source"], "source")
+    task, names = coded(run_events["source"], "source")
     place = pd.Index(task_names).get_indexer(pd.Index(names))
-    duration = whole_numbers(own, "duration_ns", "events")
+    duration = whole_numbers(run_events, "duration_ns", "events")
     task = task.astype(np.int16 if len(names) < 2**15 else np.int64)
-    picks = _picks(own, task, duration, average_ns[place], expected[place])
+    picks = _picks(run_events, task, duration, average_ns[place], expected[place])
     taken = picks * average_ns[place][task]
-    kept = taken <= duration
-    return np.minimum(taken, duration), kept
+    remains = taken <= duration
+    return np.minimum(taken, duration), remains
 
 
 def _task_averages(
@@ -66,7 +66,7 @@ def _from_zero(cpu: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _picks(
-    own: pd.DataFrame,
+    run_events: pd.DataFrame,
     code: np.ndarray,
     duration: np.ndarray,
     average_ns: np.ndarray,
@@ -78,9 +78,9 @@ def _picks(
     order = np.argsort(bundles.distance)
     order = order[np.argsort(code[bundles.row[order]], kind="stable")]
     ends = np.cumsum(np.bincount(code[bundles.row], minlength=len(expected)))
-    picks = np.zeros(len(own), np.int64)
+    picks = np.zeros(len(run_events), np.int64)
     for end, count, wanted in zip(ends, np.diff(ends, prepend=0), expected):
-        mine = _ties_in_turn(own, bundles, order[end - count : end], wanted)
+        mine = _ties_in_turn(run_events, bundles, order[end - count : end], wanted)
         before = np.cumsum(bundles.size[mine]) - bundles.size[mine]
         np.add.at(picks, bundles.row[mine], np.clip(wanted - before, 0, bundles.size[mine]))
     return picks
@@ -121,7 +121,9 @@ def _bundles(row: np.ndarray, duration: np.ndarray, average: np.ndarray) -> Bund
     )
 
 
-def _ties_in_turn(own: pd.DataFrame, bundles: Bundles, mine: np.ndarray, wanted: int) -> np.ndarray:
+def _ties_in_turn(
+    run_events: pd.DataFrame, bundles: Bundles, mine: np.ndarray, wanted: int
+) -> np.ndarray:
     """Bundles of a task in order of distance; those equally far at which the picks run out as the
     code looks: by CPU, then start.
     """
@@ -133,9 +135,9 @@ def _ties_in_turn(own: pd.DataFrame, bundles: Bundles, mine: np.ndarray, wanted:
     low, high = np.searchsorted(distance, limit), np.searchsorted(distance, limit, side="right")
     tied = mine[low:high]
     keys = [
-        own[name].to_numpy()[bundles.row[tied]]
+        run_events[name].to_numpy()[bundles.row[tied]]
         for name in ("pid", "duration_ns", "start_ns", "cpu")
-        if name in own.columns
+        if name in run_events.columns
     ]
     return np.concatenate(
         [mine[:low], tied[np.lexsort([bundles.turn[tied], bundles.row[tied], *keys])], mine[high:]]

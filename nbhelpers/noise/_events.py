@@ -7,6 +7,7 @@ field.
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +22,14 @@ def shortened(text: str, length: int = 300) -> str:
 
 
 class Events:
-    """The events of one CPU while they are checked, column by column; an offender is searched for
-    only if there is one.
+    """The events of one CPU while they are checked, column by column.
+
+    The event at fault is searched for only if there is one.
     """
 
     def __init__(self, rows: object, cpu: str, path: Path):
-        self.rows, self.place = rows, f"{path}, CPU {cpu}"
+        self.rows: Any = rows
+        self.place = f"{path}, CPU {cpu}"
 
     def checked(self, window_ns: int, with_intensity: bool = False) -> list[tuple]:
         """The six columns, or seven with intensities; nothing for a CPU without events."""
@@ -34,10 +37,9 @@ class Events:
         if not self.rows:
             return []
         columns = list(zip(*self.rows))
-        for at, name in enumerate(COLUMNS):
-            self.check_type(
-                columns[at], name, int if name in ("start_ns", "duration_ns", "priority") else str
-            )
+        for name, column in zip(COLUMNS, columns):
+            wanted = int if name in ("start_ns", "duration_ns", "priority") else str
+            self.check_type(column, name, wanted)
         self.check_range(columns[0], "start_ns", 0)
         self.check_range(columns[1], "duration_ns", 1)
         self.check_word(columns[2], "policy", POLICY_NAMES)
@@ -46,7 +48,7 @@ class Events:
         self.check_text(columns[5])
         if with_intensity:
             self.check_intensity(columns[4], columns[6])
-            self.check_voices(columns[0], columns[1], columns[4])
+            self.check_stressors(columns[0], columns[1], columns[4])
         else:
             self.check_order(columns[0], columns[1])
         if columns[0][-1] >= window_ns:
@@ -135,7 +137,7 @@ class Events:
             )
 
     def check_intensity(self, kind: tuple, intensity: tuple) -> None:
-        """A positive number where an event does more than occupy the CPU, null where it does not."""
+        """Events that do more than occupy the CPU have a positive number, others null."""
         for at, (name, value) in enumerate(zip(kind, intensity)):
             if name not in STRESSORS and value is not None:
                 self.refuse(
@@ -151,41 +153,41 @@ class Events:
                     f"{name} noise has an intensity in {STRESSORS[name].unit}",
                 )
 
-    def check_voices(self, start: tuple, duration: tuple, kind: tuple) -> None:
+    def check_stressors(self, start: tuple, duration: tuple, kind: tuple) -> None:
         """All by start, what occupies the CPU first; events that occupy it don't overlap, nor do
         those of one other kind.
         """
         ends: dict[int, int] = {}
         before = (0, -1)
         for at, (begin, length, name) in enumerate(zip(start, duration, kind)):
-            voice = STRESSOR_KINDS.index(name) if name in STRESSORS else -1
-            if begin < ends.get(voice, 0):
+            stressor = STRESSOR_KINDS.index(name) if name in STRESSORS else -1
+            if begin < ends.get(stressor, 0):
                 self.refuse(
                     at,
                     "start_ns",
-                    f"overlaps an event before it: {begin}, before {ends[voice]}",
+                    f"overlaps an event before it: {begin}, before {ends[stressor]}",
                     "make the config anew with NoiseConfig.from_events",
                 )
-            if (begin, voice) < before:
+            if (begin, stressor) < before:
                 self.refuse(
                     at,
                     "start_ns",
                     f"begins before the event before it: {begin} ({name})",
                     "sort the events by start, those that occupy the CPU first",
                 )
-            ends[voice], before = begin + length, (begin, voice)
+            ends[stressor], before = begin + length, (begin, stressor)
 
 
 class PublishedEvents(Events):
-    """`[start, duration, priority]`; fractions of a ns are rounded, entries of no length dropped."""
+    """`[start, duration, priority]`: rounded to whole ns, entries of no length dropped."""
 
     def __init__(self, rows: object, cpu: str, path: Path):
         super().__init__(rows, cpu, path)
         self.check_shape(3)
-        columns = list(zip(*rows)) if rows else [()] * 3
+        columns = list(zip(*self.rows)) if self.rows else [()] * 3
         names = ("start_ns", "duration_ns", "priority")
         self.starts, self.durations, self.priorities = map(self.rounded, columns, names)
-        if rows:
+        if self.rows:
             self.check_range(self.starts, "start_ns", 0)
             self.check_range(self.durations, "duration_ns", 0)
             self.check_published_priority()
@@ -220,22 +222,20 @@ class PublishedEvents(Events):
     def last_end(self) -> int:
         return self.starts[-1] + self.durations[-1] if self.rows else 0
 
-    def checked(self, window_ns: int) -> list[tuple]:
-        """The six columns of Noisebook's format; of the kind only this is known: real-time means an
-        interrupt.
-        """
+    def checked(self, window_ns: int, with_intensity: bool = False) -> list[tuple]:
+        """The six columns of Noisebook's format; real-time events are interrupts."""
         policy = ["SCHED_FIFO" if priority else "SCHED_OTHER" for priority in self.priorities]
         self.check_order(self.starts, self.durations)
-        kept = [
+        rows = [
             (start, duration, name, -priority, "irq" if priority else "thread", "published")
             for start, duration, priority, name in zip(
                 self.starts, self.durations, self.priorities, policy
             )
             if duration
         ]
-        if kept and kept[-1][0] >= window_ns:
+        if rows and rows[-1][0] >= window_ns:
             at = next(at for at, start in enumerate(self.starts) if start >= window_ns)
             self.refuse(
                 at, "start_ns", f"begins at {self.starts[at]}, after the window of {window_ns} ns"
             )
-        return list(zip(*kept))
+        return list(zip(*rows))

@@ -2,12 +2,13 @@
 overlapping.
 
 Owns the three ways of combining, for noise that occupies a CPU; other kinds overlap with it and
-with each other, each is replayed by a process of its own. Durations are net, so a CPU with
+with each other, each is replayed by a separate process. Durations are net, so a CPU with
 overlapping events works like a server with a queue: it is busy until all that has arrived is done.
 Its busy periods are found with a running maximum, without a loop over events.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pandas as pd
@@ -55,18 +56,13 @@ class Columns:
     def take(self, rows: np.ndarray) -> "Columns":
         """These rows (places or a mask)."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Columns(
-            **{name: column if column is None else column[rows] for name, column in columns.items()}
+        return replace(
+            self, **{name: column[rows] for name, column in columns.items() if column is not None}
         )
 
     def with_(self, **columns: np.ndarray) -> "Columns":
         """The same events with some columns replaced."""
-        return Columns(
-            **{
-                field.name: columns.get(field.name, getattr(self, field.name))
-                for field in fields(self)
-            }
-        )
+        return replace(self, **columns)
 
 
 def joined(parts: list[Columns]) -> Columns:
@@ -108,7 +104,7 @@ def from_table(events: pd.DataFrame) -> tuple[Columns, list[str]]:
 
 
 def _order(columns: Columns) -> np.ndarray:
-    """By CPU and start; by all else only where two begin at once, which is rare."""
+    """By CPU and start; by all else only where two begin together, which is rare."""
     order = np.lexsort([columns.start_ns, columns.cpu])
     cpu, start = columns.cpu[order], columns.start_ns[order]
     same = np.concatenate([[False], (cpu[1:] == cpu[:-1]) & (start[1:] == start[:-1])])[
@@ -150,7 +146,7 @@ def _places(values: pd.Series, names: tuple[str, ...], what: str) -> np.ndarray:
 
 
 def _injected_as(events: pd.DataFrame, kind: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Policy and priority of each event: of a thread its own where the trace tells, of an interrupt
+    """Policy and priority of each event: of a thread as the trace states, of an interrupt
     always real-time.
     """
     usual = [INJECTED_AS.get(name, INJECTED_AS["thread"]) for name in ALL_KINDS]
@@ -158,8 +154,8 @@ def _injected_as(events: pd.DataFrame, kind: np.ndarray) -> tuple[np.ndarray, np
     priority = np.array([number for _, number in usual], np.int64)[kind]
     if "policy" not in events.columns:
         return policy, priority
-    codes, told = pd.factorize(events["policy"])
-    for code, name in enumerate(map(str, told)):
+    codes, policies = pd.factorize(events["policy"])
+    for code, name in enumerate(map(str, policies)):
         rows = (codes == code) & (~_IS_INTERRUPT[kind] | (name in REAL_TIME))
         if name in POLICIES:
             policy[rows] = POLICY_NAMES.index(name)
@@ -224,7 +220,7 @@ def _refuse_excess(columns: Columns) -> None:
         raise InputError(f"there is no CPU {columns.cpu.max()}", where="events table, column cpu")
 
 
-def each_cpu(columns: Columns, combine: object) -> Columns:
+def each_cpu(columns: Columns, combine: Callable[[Columns], Columns]) -> Columns:
     """Combine the events of each CPU for itself; the result is again sorted by CPU and start."""
     bounds = np.flatnonzero(np.diff(columns.cpu)) + 1
     parts = [combine(columns.take(rows)) for rows in np.split(np.arange(len(columns)), bounds)]
@@ -233,7 +229,7 @@ def each_cpu(columns: Columns, combine: object) -> Columns:
 
 def combine(columns: Columns, merge: str) -> Columns:
     """Combine what occupies each CPU; what does more is left as it is, and comes after it where
-    both begin at once.
+    both begin together.
 
     Raises
     ------
@@ -251,14 +247,14 @@ def combine(columns: Columns, merge: str) -> Columns:
 
 
 def _refuse_overlap(stressors: Columns) -> None:
-    own = stressors.take(np.lexsort([stressors.start_ns, stressors.kind, stressors.cpu]))
-    same = (np.diff(own.cpu) == 0) & (np.diff(own.kind) == 0)
-    bad = same & (own.start_ns[1:] < (own.start_ns + own.duration_ns)[:-1])
+    ordered = stressors.take(np.lexsort([stressors.start_ns, stressors.kind, stressors.cpu]))
+    same = (np.diff(ordered.cpu) == 0) & (np.diff(ordered.kind) == 0)
+    bad = same & (ordered.start_ns[1:] < (ordered.start_ns + ordered.duration_ns)[:-1])
     if bad.any():
         at = int(np.argmax(bad)) + 1
         raise InputError(
-            f"two events of {ALL_KINDS[own.kind[at]]} noise overlap",
-            where=f"CPU {own.cpu[at]}, at {own.start_ns[at]} ns",
+            f"two events of {ALL_KINDS[ordered.kind[at]]} noise overlap",
+            where=f"CPU {ordered.cpu[at]}, at {ordered.start_ns[at]} ns",
             why="one process injects each kind on a CPU",
             fix="add up their intensities, or use another CPU",
         )
@@ -318,7 +314,7 @@ def _merged(columns: Columns, first: np.ndarray) -> Columns:
 
 
 def _urgency(columns: Columns) -> np.ndarray:
-    """Larger for what the scheduler runs first: real-time by priority, then the others by niceness."""
+    """Larger for what the scheduler runs first: real-time by priority, others by niceness."""
     return np.where(_IS_REAL_TIME[columns.policy], 1000 + columns.priority, -columns.priority)
 
 

@@ -1,4 +1,4 @@
-"""Noise configs from files: Noisebook's own format and the published injector's, checked so that
+"""Noise configs from files: Noisebook's format and the published injector's, checked so that
 they can be replayed.
 
 Owns what a file must be like, to the rules of `noise_config.schema.json` (tests hold the two in
@@ -54,7 +54,7 @@ def read_config(path: Path) -> Parts:
 
 @contextmanager
 def _no_collecting() -> Iterator[None]:
-    """No garbage collection: it would walk a million young lists again and again, and find nothing."""
+    """No garbage collection: it would walk a million young lists again and find nothing."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -113,7 +113,7 @@ def _without_doubles(pairs: list[tuple[str, object]]) -> dict:
     return value
 
 
-# Noisebook's own format
+# Noisebook's format
 # -------------------------------------------------------------------------------------------------
 
 
@@ -141,7 +141,7 @@ def _plain(provenance: dict, path: Path) -> dict:
 
 
 def _check_frame(document: dict, path: Path) -> None:
-    """The frame of the document. Only if it is wrong is the schema asked why: to import its checker
+    """The frame of the document. Only if it is wrong the schema says why: to import its checker
     takes a second.
     """
     if not _frame_is_right(document):

@@ -1,7 +1,7 @@
 """The words of the noise tables: kinds of noise, scheduling policies, and how each kind is
 injected.
 
-Owns the ranges of priorities, the choice of policy for noise whose policy the trace does not tell,
+Owns the ranges of priorities, the choice of policy for noise whose policy the trace does not state,
 and the kinds of noise that do more than occupy a CPU, with the unit of their intensity.
 """
 

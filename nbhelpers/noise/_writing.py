@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .config import NoiseConfig
 
 
-def own_text(config: "NoiseConfig") -> str:
+def noisebook_text(config: "NoiseConfig") -> str:
     """Noisebook's format."""
     table = config.events()
     columns = [*COLUMNS, INTENSITY] if INTENSITY in table.columns else list(COLUMNS)
@@ -39,14 +39,9 @@ def own_text(config: "NoiseConfig") -> str:
 
 
 def _tails(fields: pd.DataFrame) -> tuple[list[str], np.ndarray]:
-    """What follows start and duration, once for each combination that occurs, and which of them
-    each event has.
-    """
-    which = (
-        fields.groupby(list(fields.columns), observed=True, sort=False, dropna=False)
-        .ngroup()
-        .to_numpy()
-    )
+    """What follows start and duration: each combination that occurs, and that of each event."""
+    groups = fields.groupby(list(fields.columns), observed=True, sort=False, dropna=False)
+    which = groups.ngroup().to_numpy()
     unique = fields.iloc[np.unique(which, return_index=True)[1]].astype(
         {"policy": str, "kind": str, "source": str}
     )
@@ -81,9 +76,10 @@ def _by_cpu(
     config: "NoiseConfig", table: pd.DataFrame, events: list[str], last: str | None = None
 ) -> str:
     """`"cpu": [` and its events, a line each, for all CPUs."""
-    bounds = np.searchsorted(table["cpu"].to_numpy(), [config.cpus, np.array(config.cpus) + 1])
+    cpus = np.array(config.cpus)
+    begins, ends = np.searchsorted(table["cpu"].to_numpy(), np.stack([cpus, cpus + 1]))
     blocks = []
-    for cpu, begin, end in zip(config.cpus, *bounds.tolist()):
+    for cpu, begin, end in zip(config.cpus, begins.tolist(), ends.tolist()):
         lines = events[begin:end] + ([last] if last else [])
         blocks.append(f'  "{cpu}": [' + ("\n   " + ",\n   ".join(lines) if lines else "") + "]")
     return ",\n".join(blocks)

@@ -1,4 +1,4 @@
-"""The average system noise of a set of runs: how often each source strikes, and for how long.
+"""The average noise of a set of runs: how often each source strikes, and for how long.
 
 Owns section 4.1/4.2 of Persson et al. (2025), first half: frequency and duration per unique source.
 """
@@ -19,27 +19,22 @@ from ._tables import (
 
 
 def average_noise(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Average frequency and duration of an event, for each unique source over all finished runs.
+    """Compute the average frequency and duration of an event, source by source.
 
     Parameters
     ----------
     events
         Noise events of any number of runs (columns run, kind, source, duration_ns; the machine's
-        CPUs together). Events of runs that did not finish, or that are not in `runs`, are passed
-        over.
+        CPUs together). Events of runs that did not finish, or that are not in `runs`, are ignored.
     runs
         Runs table (run, seconds and, where there, status). Every finished run counts, one without
         any event as zero: pass traced runs only.
 
     Returns
     -------
-    One row a source, the largest share of time first:
-
-    - `kind`, `source`;
-    - `frequency_hz`: mean over the runs of (events in the run / its seconds), all CPUs together;
-    - `duration_ns`: mean duration *of an event*;
-    - `events`: how many these are means of; `runs`: in how many runs the source appeared.
-
+    One row a source, the largest share of time first: `kind`, `source`; `frequency_hz` (mean over
+    the runs of events in the run / its seconds, all CPUs together); `duration_ns` (mean duration of
+    an event); `events` (how many these are means of); `runs` (in how many the source appeared).
     `attrs["runs"]` is the number of finished runs.
 
     Raises
@@ -56,6 +51,7 @@ def average_noise(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     --------
     Two runs of half a second; the timer struck 3 and 1 times: (3 / 0.5 + 1 / 0.5) / 2 = 4 Hz.
 
+    >>> import pandas as pd
     >>> runs = pd.DataFrame({"run": [0, 1], "seconds": [0.5, 0.5], "status": "ok"})
     >>> events = pd.DataFrame(
     ...     {

@@ -10,7 +10,6 @@ import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +22,8 @@ from ._reading import read_config
 from ._table import INTENSITY, config_table, plain_provenance, without_needless
 from ._vocabulary import LARGEST_CPU, LARGEST_NS
 
-# What an events table says of itself and of its making that is worth keeping in the config.
-KEPT_ATTRS = (
+# Attributes of an events table that become part of the provenance of a config.
+PROVENANCE_ATTRS = (
     "run",
     "seconds",
     "region_seconds",
@@ -32,7 +31,7 @@ KEPT_ATTRS = (
     "tracer",
     "clock",
     "removed_ns",
-    "kept_ns",
+    "remaining_ns",
     "removed_events",
     "reduced_events",
 )
@@ -40,31 +39,44 @@ KEPT_ATTRS = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NoiseConfig:
-    """Noise to replay: for each CPU a sorted list of events that don't overlap (but for kinds that
-    do more than occupy it).
+    """Noise to replay: for each CPU a sorted list of events that do not overlap.
 
-        Made by `NoiseConfig.from_events` and `NoiseConfig.read`, never by hand.
+    Only kinds that do more than occupy a CPU may overlap with others. A config is made by
+    `NoiseConfig.from_events` and `NoiseConfig.read`, never by hand.
 
     Attributes
     ----------
-        cpus : the CPU numbers, ascending; one without events occurs here only.
-        window_ns : length of the replay. Every event begins inside; the last of a CPU may reach beyond.
-        provenance : where the noise comes from (plain JSON).
-        digest : 16 hexadecimal digits that name the noise: window, CPUs and events, not the provenance.
+    cpus
+        The CPU numbers, ascending; a CPU without events occurs here only.
+    window_ns
+        Length of the replay. Every event begins inside; the last of a CPU may reach beyond.
+    provenance
+        Where the noise comes from (plain JSON).
+    digest
+        16 hexadecimal digits that name the noise: window, CPUs and events, not the provenance.
 
     Examples
     --------
-        A thread of 100 µs into which a timer interrupt falls after 30 µs is cut there, and goes on after it:
+    A timer interrupt falls into a thread of 100 µs after 30 µs. The thread is cut there and goes on
+    after the interrupt:
 
-        >>> events = pd.DataFrame({"run": 0, "cpu": 0, "kind": ["thread", "irq"], "source": ["kworker/0:1", "local_timer"],
-        ...                        "start_ns": [10_000, 40_000], "duration_ns": [100_000, 5_000]})
-        >>> config = NoiseConfig.from_events(events, window_ns=1_000_000)
-        >>> config.events()[["start_ns", "duration_ns", "policy", "source"]].values.tolist()
-        [[10000, 30000, 'SCHED_OTHER', 'kworker/0:1'], [40000, 5000, 'SCHED_FIFO', 'local_timer'], \
-    [45000, 70000, 'SCHED_OTHER', 'kworker/0:1']]
-        >>> whole = NoiseConfig.from_events(events, merge="pessimistic", window_ns=1_000_000)
-        >>> whole.events()[["duration_ns", "policy"]].values.tolist()
-        [[105000, 'SCHED_FIFO']]
+    >>> import pandas as pd
+    >>> events = pd.DataFrame(
+    ...     {
+    ...         "run": 0,
+    ...         "cpu": 0,
+    ...         "kind": ["thread", "irq"],
+    ...         "source": ["kworker/0:1", "local_timer"],
+    ...         "start_ns": [10_000, 40_000],
+    ...         "duration_ns": [100_000, 5_000],
+    ...     }
+    ... )
+    >>> config = NoiseConfig.from_events(events, window_ns=1_000_000)
+    >>> config.events()[["start_ns", "duration_ns", "policy"]].values.tolist()
+    [[10000, 30000, 'SCHED_OTHER'], [40000, 5000, 'SCHED_FIFO'], [45000, 70000, 'SCHED_OTHER']]
+    >>> whole = NoiseConfig.from_events(events, merge="pessimistic", window_ns=1_000_000)
+    >>> whole.events()[["duration_ns", "policy"]].values.tolist()
+    [[105000, 'SCHED_FIFO']]
     """
 
     cpus: tuple[int, ...]
@@ -86,25 +98,28 @@ class NoiseConfig:
         ----------
         events
             Noise events of one run (`delta_noise`, `signature_noise`, or a trace as it is).
-            Interrupts are injected with SCHED_FIFO (nmi and hardware 51, irq 50, softirq 49),
-            threads with their own policy and priority where the trace tells them, else SCHED_OTHER.
-            Events of no length are left out.
+            Interrupts are injected with SCHED_FIFO (nmi and hardware 51, irq 50, softirq 49).
+            Threads are injected with the policy and priority that the trace states, else with
+            SCHED_OTHER. Events of no length are left out.
         merge
             What becomes of events of a CPU that overlap. Durations are net, so they always add up.
+            A merged event has the kind and source of its longest part, and the policy of its most
+            urgent one.
 
-            - "improved" (section 5.2 of the paper): interrupt noise is never merged with thread noise. Interrupts that
-              overlap become one. A thread event is cut where an interrupt falls into it and goes on after it, until its pieces
-              add up to its duration; a thread event that begins before the last one is over waits for it.
-            - "pessimistic" (the published one): overlapping or touching events become one, real-time if one of them is.
-            - "compat": the same by the published code: threads SCHED_OTHER 0, all else SCHED_FIFO 1, whatever the trace tells.
-
-            A merged event has the kind and source of its longest part, and the policy of its most urgent one.
+            - "improved" (section 5.2 of the paper): interrupt noise is never merged with thread
+              noise. Interrupts that overlap become one. A thread event is cut where an interrupt
+              falls into it and goes on after it, until its pieces add up to its duration. A thread
+              event that begins before the last one is over waits for it.
+            - "pessimistic" (the published one): overlapping or touching events become one,
+              real-time if one of them is.
+            - "compat": the same by the published code: threads SCHED_OTHER 0, all else SCHED_FIFO
+              1, whatever the trace states.
         window_ns
             Length of the replay. None = `events.attrs["region_seconds"]` or `["seconds"]`, or else
             the end of the last event. What begins later is left out;
             `provenance["beyond_window_ns"]` says how much that is.
         provenance
-            What else to keep: anything that JSON can hold.
+            Further facts for the provenance: anything that JSON can hold.
 
         Raises
         ------
@@ -137,30 +152,31 @@ class NoiseConfig:
                 "nothing to inject: all noise begins after the window",
                 where=f"window of {window_ns} ns",
             )
-        kept = {name: events.attrs[name] for name in KEPT_ATTRS if name in events.attrs}
+        whole = {name: events.attrs[name] for name in PROVENANCE_ATTRS if name in events.attrs}
         beyond_ns = int(lists.duration_ns.sum() - inside.duration_ns.sum())
-        story = {**kept, "merge": merge, "beyond_window_ns": beyond_ns, **(provenance or {})}
+        whole |= {"merge": merge, "beyond_window_ns": beyond_ns, **(provenance or {})}
         cpus = tuple(int(cpu) for cpu in np.unique(_merge.whole_numbers(events, "cpu", "events")))
-        return cls(cpus, window_ns, plain_provenance(story), config_table(inside, sources))
+        return cls(cpus, window_ns, plain_provenance(whole), config_table(inside, sources))
 
     @classmethod
     def read(cls, path: str | Path) -> "NoiseConfig":
-        """Read a config: Noisebook's own format or the published injector's, plain or compressed
+        """Read a config: Noisebook's format or the published injector's, plain or compressed
         (.gz).
 
         Raises
         ------
         InputError
-            Not such a file, or something in it can't be replayed; the error names CPU, event and
-            field.
+            Not a noise config, or something in it cannot be replayed; the error names CPU, event
+            and field.
         """
         return cls(*read_config(Path(path)))
 
     def write(self, path: str | Path) -> Path:
-        """Write Noisebook's own format, an event a line; the same config gives the same bytes. A
-        name in .gz is compressed.
+        """Write Noisebook's format, an event a line; the same config gives the same bytes.
+
+        A file whose name ends in .gz is compressed.
         """
-        return files.write_text(path, _writing.own_text(self))
+        return files.write_text(path, _writing.noisebook_text(self))
 
     def write_published(self, path: str | Path) -> Path:
         """Write the published injector's format: `[start, duration, priority]`, and at the end of
@@ -172,21 +188,24 @@ class NoiseConfig:
         return files.write_text(path, _writing.published_text(self))
 
     def events(self) -> pd.DataFrame:
-        """All events by CPU and start: cpu, event (place on the CPU), start_ns, duration_ns,
-        policy, priority, kind, source.
+        """All events by CPU and start.
 
-        And intensity (NaN of events that occupy a CPU), if the config has other kinds of noise too:
-        see `stressor_table`.
+        Returns
+        -------
+        `cpu`, `event` (place on the CPU), `start_ns`, `duration_ns`, `policy`, `priority`, `kind`,
+        `source`; and `intensity` (NaN for events that occupy a CPU), if the config has other kinds
+        of noise, too: see `stressor_table`.
         """
         return self._table.copy()
 
     def summary(self) -> pd.DataFrame:
-        """What will be injected, per CPU and class (kind and policy): `events`, `total_ms`,
-        `share`, `longest_block_ms`.
+        """What will be injected.
 
-        `share` is of the CPU's time in the window (noise that reaches beyond it not counted);
-        `longest_block_ms` is the longest stretch of events of the class that follow each other
-        without a gap.
+        Returns
+        -------
+        One row a CPU, kind and policy: `cpu`, `kind`, `policy`, `events`, `total_ms`, `share` (of
+        the CPU's time in the window; noise beyond it is not counted) and `longest_block_ms`, the
+        longest stretch of such events that follow each other without a gap.
         """
         keys = ["cpu", "kind", "policy"]
         inside_ns = np.minimum(self._table["duration_ns"], self.window_ns - self._table["start_ns"])
@@ -203,11 +222,11 @@ class NoiseConfig:
         return table.reset_index().astype({"kind": str, "policy": str})
 
     def _blocks(self, keys: list[str]) -> pd.DataFrame:
-        """Stretches without a gap of events that have the same keys."""
+        """Stretches of events that have the same keys and no gap between them."""
         table = self._table
         if INTENSITY in table.columns:  # kinds that may overlap, one after the other
-            voice = table["kind"].cat.codes.where(table[INTENSITY].notna(), -1)
-            table = table.iloc[np.lexsort([table["start_ns"], voice, table["cpu"]])]
+            stressor = table["kind"].cat.codes.where(table[INTENSITY].notna(), -1)
+            table = table.iloc[np.lexsort([table["start_ns"], stressor, table["cpu"]])]
         end = table["start_ns"] + table["duration_ns"]
         new = table["start_ns"] != end.shift(fill_value=-1)
         for key in keys:
@@ -233,10 +252,10 @@ class NoiseConfig:
         InputError
             The config has other CPUs; the message shows how to map them.
         """
-        count = isinstance(cpus_available, Integral)
-        available = sorted(
-            range(int(cpus_available)) if count else {int(cpu) for cpu in cpus_available}
-        )
+        if isinstance(cpus_available, int | np.integer):
+            available = list(range(int(cpus_available)))
+        else:
+            available = sorted({int(cpu) for cpu in cpus_available})
         missing = [cpu for cpu in self.cpus if cpu not in set(available)]
         if not missing:
             return self
@@ -257,13 +276,12 @@ class NoiseConfig:
         return [int(cpu) for cpu in total.sort_values(ascending=False, kind="stable").index]
 
     def mapped(self, cpus: Mapping[int, int]) -> "NoiseConfig":
-        """The noise of the CPUs named, moved: `{old: new}`. Noise of CPUs that aren't named is left
-        out.
+        """Move the noise of the named CPUs: `{old: new}`; noise of other CPUs is left out.
 
         Raises
         ------
         InputError
-            a CPU that the config doesn't have, or two that go to the same.
+            A CPU that the config does not have, or two that go to the same.
         """
         unknown = [old for old in cpus if old not in self.cpus]
         if unknown or not cpus:
@@ -280,22 +298,19 @@ class NoiseConfig:
                 where=f"mapping {dict(cpus)}",
                 fix=f"name a different CPU (0 … {LARGEST_CPU}) for each",
             )
-        kept = self._table[self._table["cpu"].isin(list(cpus))]
-        table = kept.assign(
-            cpu=kept["cpu"].map({old: int(new) for old, new in cpus.items()}).astype(np.int64)
-        )
+        new_cpus = {old: int(new) for old, new in cpus.items()}
+        table = self._table[self._table["cpu"].isin(list(cpus))]
+        table = table.assign(cpu=table["cpu"].map(new_cpus).astype(np.int64))
         table = table.sort_values(["cpu", "start_ns"], kind="stable", ignore_index=True)
         left_out = sorted(set(self.cpus) - set(cpus))
-        story = {
+        provenance = {
             **self.provenance,
-            "mapped": {str(old): int(new) for old, new in cpus.items()},
+            "mapped": {str(old): new for old, new in new_cpus.items()},
             "left_out_cpus": left_out,
         }
         table = without_needless(table)
         table["source"] = table["source"].cat.remove_unused_categories()
-        return NoiseConfig(
-            tuple(sorted(int(new) for new in cpus.values())), self.window_ns, story, table
-        )
+        return NoiseConfig(tuple(sorted(new_cpus.values())), self.window_ns, provenance, table)
 
     @cached_property
     def digest(self) -> str:
@@ -309,17 +324,10 @@ class NoiseConfig:
             table[name].cat.codes.to_numpy().astype("<i8").tobytes()
             for name in ("policy", "kind", "source")
         ]
-        numbers += (
-            [table[INTENSITY].to_numpy().astype("<f8").tobytes()]
-            if INTENSITY in table.columns
-            else []
-        )
-        words = files.to_json(
-            [
-                [str(name) for name in table[column].cat.categories]
-                for column in ("policy", "kind", "source")
-            ]
-        )
+        if INTENSITY in table.columns:
+            numbers.append(table[INTENSITY].to_numpy().astype("<f8").tobytes())
+        categories = [table[column].cat.categories for column in ("policy", "kind", "source")]
+        words = files.to_json([list(map(str, names)) for names in categories])
         return files.digest(
             str(self.window_ns),
             str(self.cpus),
@@ -340,18 +348,17 @@ class NoiseConfig:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        occupying = (
-            self._table[self._table[INTENSITY].isna()]
-            if INTENSITY in self._table.columns
-            else self._table
-        )
+        occupying = self._table
+        if INTENSITY in self._table.columns:
+            occupying = self._table[self._table[INTENSITY].isna()]
         total_ms = occupying["duration_ns"].to_numpy().sum(dtype=float) / 1e6
         share = total_ms / (len(self.cpus) * self.window_ns / 1e6)
         more = len(self._table) - len(occupying)
+        others = f", {more} events of other kinds" if more else ""
         return (
             f"NoiseConfig({len(self.cpus)} CPUs, {len(occupying)} events, {total_ms:.3f} ms ="
-            f" {share:.2%} of {len(self.cpus)} × {self.window_ns / 1e6:.3f}"
-            f" ms{f', {more} events of other kinds' if more else ''}, {self.digest})"
+            f" {share:.2%} of {len(self.cpus)} × {self.window_ns / 1e6:.3f} ms{others},"
+            f" {self.digest})"
         )
 
     def _repr_html_(self) -> str:
@@ -374,22 +381,18 @@ def _refuse_several_runs(events: pd.DataFrame) -> None:
 
 
 def _window(window_ns: int | None, seconds: float | None, lists: _merge.Columns) -> int:
-    if window_ns is None:
-        last_ns = int((lists.start_ns + lists.duration_ns).max())
-        window_ns = (
-            last_ns
-            if seconds is None
-            else round(seconds * 1e9)
-            if np.isfinite(seconds)
-            else seconds
-        )
-    if not isinstance(window_ns, Integral) or not 1 <= window_ns <= LARGEST_NS:
+    length: object = window_ns
+    if window_ns is None and seconds is None:
+        length = int((lists.start_ns + lists.duration_ns).max())
+    elif window_ns is None and seconds is not None:
+        length = round(seconds * 1e9) if np.isfinite(seconds) else seconds
+    if not isinstance(length, int | np.integer) or not 1 <= length <= LARGEST_NS:
         raise InputError(
-            f"the window is {window_ns!r}",
+            f"the window is {length!r}",
             where="window_ns",
             fix="pass a whole number of ns, 1 or more",
         )
-    return int(window_ns)
+    return int(length)
 
 
 def _ranges(cpus: Iterable[int]) -> str:

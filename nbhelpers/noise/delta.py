@@ -1,4 +1,4 @@
-"""What one run suffered beyond the average: the delta that is worth replaying.
+"""The delta noise of a run: what it had beyond the average noise, and what is worth replaying.
 
 Owns section 4.2 of Persson et al. (2025), second half, by its text (`paper`) and as its published
 code computes it (`compat`).
@@ -19,10 +19,10 @@ METHODS = ("paper", "compat")
 
 @dataclass(frozen=True)
 class Reduction:
-    """What is taken from each event of the run (ns), and whether anything of it is kept."""
+    """What is taken from each event of the run (ns), and whether anything of it remains."""
 
     taken_ns: np.ndarray
-    kept: np.ndarray
+    remains: np.ndarray
 
 
 def delta_noise(
@@ -32,13 +32,13 @@ def delta_noise(
     run: int | None = None,
     method: str = "paper",
 ) -> pd.DataFrame:
-    """Subtract the average system noise from one run, so that a replay does not inject it twice.
+    """Subtract the average noise from one run, so that a replay does not inject it twice.
 
-    For each source, k = frequency × seconds of the run, to the nearest whole number (half upwards),
-    is how many events were to be expected; the k events whose durations are closest to the average
-    duration are each shortened by it (to whole ns). An event with nothing left is removed, the
-    others keep their start. Of equally close events the earliest is shortened first (then: lowest
-    CPU, shortest, lowest pid), so that the order of the rows does not matter.
+    Of each source k = frequency × seconds of the run events are expected (rounded, half upwards).
+    The k events whose durations are closest to the average duration are shortened by it (to whole
+    ns). An event with nothing left is removed; the others keep their start. Of equally close events
+    the earliest is shortened first (then: lowest CPU, shortest, lowest pid), so that the order of
+    the rows does not matter.
 
     Parameters
     ----------
@@ -49,21 +49,21 @@ def delta_noise(
     runs
         Runs table (run, seconds and, where there, status).
     run
-        The run to take; None = the worst finished one by what the program is judged by, the longest
-        unless it says otherwise (of equals the lowest number).
+        The run to take; None: the worst finished run by what the program is judged by, its length
+        unless it reports another outcome (of equals the lowest number).
     method
-        "paper", the text; "compat", what the published code computes, for comparison with published
-        numbers: the average *sum per run* in place of the average duration of an event, which
-        removes recurring sources with all their outliers (see `nbhelpers/noise/_compat.py`). It
-        makes its own averages of `events` and `runs`; `average` is unused.
+        "paper": the text. "compat": what the published code computes, for comparison with published
+        numbers. It takes the average *sum per run* in place of the average duration of an event,
+        which removes recurring sources with all their outliers (`nbhelpers/noise/_compat.py`). It
+        computes averages of `events` and `runs`; `average` is unused.
 
     Returns
     -------
     The events of the run that are left, in the order given, with all their columns; `duration_ns`
     and `end_ns` are reduced. `attrs` has `run`, `seconds`, `region_seconds` (its window, where the
-    program reports another time), `method`, `removed_ns`, `kept_ns` (together the noise of the
-    run), `removed_events`, `kept` (events; together the events of the run) and `reduced_events`,
-    besides what `events.attrs` had.
+    program reports another time), `method`, `removed_ns`, `remaining_ns` (together the noise of the
+    run), `removed_events`, `remaining_events` (together the events of the run), `reduced_events`,
+    and what `events.attrs` had.
 
     Raises
     ------
@@ -73,8 +73,10 @@ def delta_noise(
 
     Examples
     --------
-    A timer that takes 2 µs strikes twice a second on average. In a run of one second it struck three times, once for 50 µs:
+    A timer that takes 2 µs strikes twice a second on average. In a run of one second it struck
+    three times, once for 50 µs:
 
+    >>> import pandas as pd
     >>> runs = pd.DataFrame({"run": [0], "seconds": [1.0], "status": "ok"})
     >>> events = pd.DataFrame(
     ...     {
@@ -97,7 +99,7 @@ def delta_noise(
     >>> delta = delta_noise(events, average, runs)
     >>> delta[["start_ns", "duration_ns"]].values.tolist()
     [[400000, 50000], [800000, 100]]
-    >>> delta.attrs["removed_ns"], delta.attrs["removed_events"], delta.attrs["kept"]
+    >>> delta.attrs["removed_ns"], delta.attrs["removed_events"], delta.attrs["remaining_events"]
     (4000, 1, 2)
     """
     if method not in METHODS:
@@ -106,14 +108,16 @@ def delta_noise(
     seconds = finished_seconds(runs)
     judged = finished_seconds(runs, "seconds")
     run = _chosen_run(runs, seconds, run)
-    own = _events_of(events, run)
+    run_events = _events_of(events, run)
     if method == "paper":
-        reduction = _paper_reduction(own, average, seconds[run])
+        reduction = _paper_reduction(run_events, average, seconds[run])
     else:
-        reduction = Reduction(*compat_reduction(events, own, seconds, run))
+        reduction = Reduction(*compat_reduction(events, run_events, seconds, run))
     window = {} if seconds[run] == judged[run] else {"region_seconds": float(seconds[run])}
     return _reduced(
-        own, reduction, {"run": int(run), "seconds": float(judged[run]), **window, "method": method}
+        run_events,
+        reduction,
+        {"run": int(run), "seconds": float(judged[run]), **window, "method": method},
     )
 
 
@@ -133,25 +137,27 @@ def _chosen_run(runs: pd.DataFrame, seconds: pd.Series, run: int | None) -> int:
 
 
 def _events_of(events: pd.DataFrame, run: int) -> pd.DataFrame:
-    own = events[whole_numbers(events, "run", "events", lowest=None) == run].reset_index(drop=True)
-    if own.empty:
+    run_events = events[whole_numbers(events, "run", "events", lowest=None) == run].reset_index(
+        drop=True
+    )
+    if run_events.empty:
         raise InputError(
             f"run {run} has no noise events",
             where="events table",
             why="there is nothing to subtract from",
             fix="trace the run, or choose a traced one: delta_noise(…, run=NUMBER)",
         )
-    return own
+    return run_events
 
 
-def _paper_reduction(own: pd.DataFrame, average: pd.DataFrame, seconds: float) -> Reduction:
-    groups = group_sources(own["kind"], own["source"])
+def _paper_reduction(run_events: pd.DataFrame, average: pd.DataFrame, seconds: float) -> Reduction:
+    groups = group_sources(run_events["kind"], run_events["source"])
     mean_ns, expected = _expectations(average, groups.names, seconds)
-    duration = whole_numbers(own, "duration_ns", "events")
-    taken = np.zeros(len(own), np.int64)
-    chosen = _closest(own, groups.code, np.abs(duration - mean_ns[groups.code]), expected)
-    taken[chosen] = np.minimum(mean_ns[groups.code[chosen]], duration[chosen])
-    return Reduction(taken, kept=taken < duration)
+    duration = whole_numbers(run_events, "duration_ns", "events")
+    taken = np.zeros(len(run_events), np.int64)
+    closest = _closest(run_events, groups.code, np.abs(duration - mean_ns[groups.code]), expected)
+    taken[closest] = np.minimum(mean_ns[groups.code[closest]], duration[closest])
+    return Reduction(taken, remains=taken < duration)
 
 
 def _expectations(
@@ -182,23 +188,23 @@ def _expectations(
 
 
 def _closest(
-    own: pd.DataFrame, code: np.ndarray, distance: np.ndarray, expected: np.ndarray
+    run_events: pd.DataFrame, code: np.ndarray, distance: np.ndarray, expected: np.ndarray
 ) -> np.ndarray:
     """Positions of the `expected[g]` events of each group g with the smallest distance, all in time
     linear in the events.
     """
     order = np.argsort(code, kind="stable")
     ends = np.cumsum(np.bincount(code, minlength=len(expected)))
-    chosen = [
-        _smallest(own, order[end - size : end], distance, wanted)
+    smallest = [
+        _smallest(run_events, order[end - size : end], distance, wanted)
         for end, size, wanted in zip(ends, np.diff(ends, prepend=0), expected)
         if wanted > 0
     ]
-    return np.concatenate(chosen) if chosen else np.array([], np.int64)
+    return np.concatenate(smallest) if smallest else np.array([], np.int64)
 
 
 def _smallest(
-    own: pd.DataFrame, members: np.ndarray, distance: np.ndarray, wanted: int
+    run_events: pd.DataFrame, members: np.ndarray, distance: np.ndarray, wanted: int
 ) -> np.ndarray:
     """The `wanted` members with the smallest distance; ties only are sorted."""
     if wanted >= len(members):
@@ -206,35 +212,35 @@ def _smallest(
     near = distance[members]
     limit = np.partition(near, wanted - 1)[wanted - 1]
     below, tied = members[near < limit], members[near == limit]
-    return np.concatenate([below, tied[_tie_order(own, tied)][: wanted - len(below)]])
+    return np.concatenate([below, tied[_tie_order(run_events, tied)][: wanted - len(below)]])
 
 
-def _tie_order(own: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
+def _tie_order(run_events: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
     keys = [
-        own[column].to_numpy()[rows]
+        run_events[column].to_numpy()[rows]
         for column in ("pid", "duration_ns", "cpu", "start_ns")
-        if column in own.columns
+        if column in run_events.columns
     ]
     return np.lexsort(keys)
 
 
-def _reduced(own: pd.DataFrame, reduction: Reduction, attrs: dict) -> pd.DataFrame:
-    """Apply the reduction and draw up the account."""
-    duration = whole_numbers(own, "duration_ns", "events")
-    left = (duration - reduction.taken_ns)[reduction.kept]
-    delta = own[reduction.kept].reset_index(drop=True)
+def _reduced(run_events: pd.DataFrame, reduction: Reduction, attrs: dict) -> pd.DataFrame:
+    """Apply the reduction, and state what was removed and what remains."""
+    duration = whole_numbers(run_events, "duration_ns", "events")
+    left = (duration - reduction.taken_ns)[reduction.remains]
+    delta = run_events[reduction.remains].reset_index(drop=True)
     delta["duration_ns"] = left
     if "end_ns" in delta.columns:
-        delta["end_ns"] = delta["end_ns"].to_numpy() - reduction.taken_ns[reduction.kept]
-    reduced = int((reduction.taken_ns[reduction.kept] > 0).sum())
-    kept_ns = int(left.sum())
+        delta["end_ns"] = delta["end_ns"].to_numpy() - reduction.taken_ns[reduction.remains]
+    reduced = int((reduction.taken_ns[reduction.remains] > 0).sum())
+    remaining_ns = int(left.sum())
     delta.attrs = {
-        **own.attrs,
+        **run_events.attrs,
         **attrs,
-        "removed_ns": int(duration.sum()) - kept_ns,
-        "kept_ns": kept_ns,
-        "removed_events": len(own) - len(delta),
-        "kept": len(delta),
+        "removed_ns": int(duration.sum()) - remaining_ns,
+        "remaining_ns": remaining_ns,
+        "removed_events": len(run_events) - len(delta),
+        "remaining_events": len(delta),
         "reduced_events": reduced,
     }
     return delta

@@ -157,7 +157,7 @@ def signature_noise(
 
 
 def _check_words(kind: str, distribution: str, durations: str, phase: object) -> None:
-    words = {
+    words: dict[str, tuple[object, tuple[str, ...]]] = {
         "kind": (kind, KINDS),
         "distribution": (distribution, DISTRIBUTIONS),
         "durations": (durations, DURATIONS),

@@ -7,6 +7,7 @@ is made in injector_c/kinds*.c.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,7 @@ COLUMNS = [
 
 
 def stressor_table() -> pd.DataFrame:
-    """The kinds of noise that do more than occupy a CPU.
+    """List the kinds of noise that do more than occupy a CPU.
 
     Returns
     -------
@@ -44,12 +45,18 @@ def stressor_table() -> pd.DataFrame:
     Notes
     -----
     HPAS: Ates et al., HPAS: An HPC performance anomaly suite for reproducing performance
-    variations, ICPP 2019. Its eight generators run for whole seconds at a pace that is asked for;
+    variations, ICPP 2019. Its eight generators run for whole seconds at a requested pace;
     here every event has a start and a duration in ns and its achieved intensity in the log.
     """
     rows = [
-        {"kind": kind, "unit": own.unit, "does": own.does, "hpas": own.hpas, "needs": own.needs}
-        for kind, own in STRESSORS.items()
+        {
+            "kind": kind,
+            "unit": stressor.unit,
+            "does": stressor.does,
+            "hpas": stressor.hpas,
+            "needs": stressor.needs,
+        }
+        for kind, stressor in STRESSORS.items()
     ]
     return pd.DataFrame(rows)
 
@@ -66,13 +73,12 @@ def stressor_noise(
     policy: str = "SCHED_OTHER",
     priority: int = 0,
 ) -> pd.DataFrame:
-    """Noise of one kind on each CPU, from a start on, for a time, slowly or at once (as HPAS's
-    start and duration).
+    """Make noise of one kind on each CPU, from a start on and for a time, as HPAS does.
 
     Parameters
     ----------
     kind
-        a name of `stressor_table`.
+        A name of `stressor_table`.
     intensity
         How much, in the unit of the kind, on each CPU. More than the machine can do gives what it
         can: `achieved` in the log.
@@ -131,14 +137,19 @@ def stressor_noise(
 
 
 def stressor_pattern(
-    kind: str, intensity: float, *, policy: str = "SCHED_OTHER", priority: int = 0, **pattern
+    kind: str, intensity: float, *, policy: str = "SCHED_OTHER", priority: int = 0, **pattern: Any
 ) -> pd.DataFrame:
-    """Noise of one kind that comes and goes with a frequency: `signature_noise` with something else
-    than the CPU's time.
+    """Make noise of one kind that comes and goes with a frequency, as `signature_noise` does.
 
     Parameters
     ----------
-    kind, intensity, policy, priority
+    kind
+        As of `stressor_noise`.
+    intensity
+        As of `stressor_noise`.
+    policy
+        As of `stressor_noise`.
+    priority
         As of `stressor_noise`.
     pattern
         Of `signature_noise`: frequency_hz, duration_us, seconds, cpus, distribution, phase, seed,
@@ -171,16 +182,17 @@ def stressor_pattern(
 
 
 def combined_noise(*parts: pd.DataFrame) -> pd.DataFrame:
-    """Several tables of noise events on one time line, sorted by CPU and start; the window is the
-    longest one.
+    """Put several tables of noise events on one time line, sorted by CPU and start.
+
+    The window is the longest one of them.
 
     Events of one kind that overlap on a CPU are refused when a config is made of them; different
-    kinds may overlap, and each is then made by a process of its own.
+    kinds may overlap, and each is then made by a separate process.
 
     Raises
     ------
     InputError
-        There is none, or they are of different runs.
+        No table, or tables of different runs.
     """
     if not parts or len({run for part in parts for run in part["run"].unique()}) > 1:
         raise InputError(

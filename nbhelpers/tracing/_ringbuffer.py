@@ -16,9 +16,8 @@ from ._table import LARGEST_NS
 _MISSED = 1 << 31  # of the commit word: events are missing before this page
 _LONG, _PADDING, _EXTEND, _STAMP = 0, 29, 30, 31  # type_len: 1..28 is the data's length in words
 _DELTA_BITS = 27
-_STAMP_TOP = np.int64(
-    0xF << 59
-)  # an absolute stamp has 59 bits; the rest (but the sign) comes from the time before it
+# an absolute stamp has 59 bits; the rest (but the sign) comes from the time before it
+_STAMP_TOP = np.int64(0xF << 59)
 _FIELD = re.compile(r"field:\s*[^;]*?(\w+);\s*offset:(\d+);\s*size:(\d+);")
 
 
@@ -38,7 +37,7 @@ class PageLayout:
         Raises
         ------
         InputError
-            a field is missing, or the sizes make no sense.
+            A field is missing, or the sizes make no sense.
         """
         fields = {
             name: (int(offset), int(size))
@@ -85,7 +84,7 @@ def decode_pages(data: np.ndarray, layout: PageLayout, where: object = None) -> 
     Raises
     ------
     LostEvents
-        a page says that events are missing before it.
+        A page says that events are missing before it.
     InputError
         Lengths that leave the page, or a part of a page.
     """
@@ -143,45 +142,49 @@ def _step(
     end: np.ndarray,
     time_ns: np.ndarray,
     where: object,
-) -> tuple:
-    """One event of every page that has one left: the next positions and times, and the events with
-    data.
+) -> tuple[np.ndarray, np.ndarray, tuple]:
+    """Walk one event of every page that has one left.
+
+    Returns the next positions and times, and (page, time, offset, size) of the events with data.
     """
     word = words[position >> 2].astype(np.int64)
     kind, delta = word & 31, word >> 5
     next_word = words[np.minimum((position >> 2) + 1, len(words) - 1)].astype(np.int64)
-    length = np.where(kind <= 28, kind * 4 + 4, 8)
-    length = np.where((kind == _LONG) | (kind == _PADDING), next_word + 4, length)
-    length = np.where(
-        (kind == _PADDING) & (delta == 0), end - position, length
-    )  # the rest of the page is empty
-    length = (length + 3) & ~3
-    if (
-        bad := (length < 8) & ~((kind == _PADDING) & (delta == 0)) | (length > end - position)
-    ).any():
-        raise InputError(
-            "an event that leaves its page",
-            where=f"{where}, page {page[np.flatnonzero(bad)[0]]}",
-            why="the trace is damaged",
-            fix="record the run again",
+    length, bad = _lengths(kind, delta, next_word, end - position)
+    if bad.any():
+        raise _damaged(
+            "an event that leaves its page", f"{where}, page {page[np.flatnonzero(bad)[0]]}"
         )
-    extended = (next_word << _DELTA_BITS) | delta
-    time_ns = np.where(
-        kind == _STAMP,
-        _absolute(extended, time_ns),
-        time_ns + np.where(kind == _EXTEND, extended, delta),
-    )
+    time_ns = _times(kind, delta, next_word, time_ns)
     if ((time_ns < 0) | (time_ns >= LARGEST_NS)).any():
-        raise InputError(
-            "an impossible time",
-            where=where,
-            why="the trace is damaged",
-            fix="record the run again",
-        )
+        raise _damaged("an impossible time", where)
     real = kind < _PADDING
     begin = position + np.where(kind == _LONG, 8, 4)
     record = (page[real], time_ns[real], begin[real], (position + length - begin)[real])
     return position + length, time_ns, record
+
+
+def _damaged(what: str, where: object) -> InputError:
+    return InputError(what, where=where, why="the trace is damaged", fix="record the run again")
+
+
+def _lengths(
+    kind: np.ndarray, delta: np.ndarray, next_word: np.ndarray, left: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes of each event with its header, and which of these lengths are impossible."""
+    rest_is_empty = (kind == _PADDING) & (delta == 0)
+    length = np.where(kind <= 28, kind * 4 + 4, 8)
+    length = np.where((kind == _LONG) | (kind == _PADDING), next_word + 4, length)
+    length = (np.where(rest_is_empty, left, length) + 3) & ~3
+    return length, (length < 8) & ~rest_is_empty | (length > left)
+
+
+def _times(
+    kind: np.ndarray, delta: np.ndarray, next_word: np.ndarray, before_ns: np.ndarray
+) -> np.ndarray:
+    extended = (next_word << _DELTA_BITS) | delta
+    later_ns = before_ns + np.where(kind == _EXTEND, extended, delta)
+    return np.where(kind == _STAMP, _absolute(extended, before_ns), later_ns)
 
 
 def _absolute(stamp: np.ndarray, before: np.ndarray) -> np.ndarray:

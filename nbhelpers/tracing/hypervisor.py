@@ -9,6 +9,7 @@ itself, which comes late when the CPU was away.
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from .netduration import with_children
 from .tracepoints import read_recording
 
 METHODS = ("account", "ticks")
+_Side = Literal["left", "right"]
 SHORTEST_US = 30.0  # 99 % of the intervals in which nothing was stolen close within 17 us
 TICK = "local_timer_entry"
 PERIODS_NS = (1_000_000, 10_000_000 / 3, 4_000_000, 10_000_000)  # HZ 1000, 300, 250, 100
@@ -103,7 +105,7 @@ def stolen_from_tracepoints(
     ticks = _late_ticks(records, window)
     if method == "account":
         lacking = _lacking(raw, records, shortest_us * 1e3)
-        gaps = _from_account(lacking[lacking["own"]], records, ticks)
+        gaps = _from_account(lacking[lacking["of_workload"]], records, ticks)
         all_ns = int(lacking.loc[_overlap(lacking, window), "lack_ns"].sum())
     else:
         gaps, all_ns = _from_ticks(ticks, shortest_us * 1e3), None
@@ -172,7 +174,7 @@ def stolen_times(
 
 
 def with_stolen_time(events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:
-    """Noise events together with what the hypervisor took, for a config that replays both.
+    """Add the time that the hypervisor took as noise events, for a config that replays both.
 
     Parameters
     ----------
@@ -180,6 +182,11 @@ def with_stolen_time(events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame
         Of `read_traces`.
     stolen
         Of `stolen_times`, of the same runs.
+
+    Returns
+    -------
+    `events` and the rows of `stolen`, by run and start; `attrs["hypervisor"]` is the method that
+    found the stolen time.
     """
     joined = join_events([events, stolen[list(events.columns)]]) if len(stolen) else events
     joined = joined.sort_values(
@@ -191,17 +198,18 @@ def with_stolen_time(events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame
 
 @dataclass(frozen=True)
 class _Records:
-    """All records by CPU and time: who ran after each, and which unbroken stretch of one thread
-    each lies in.
+    """All records by CPU and time.
+
+    `after`: who ran after each. `stretch`: in which unbroken stretch of one thread the time after
+    the record lies; a new one begins with a switch, and wherever records contradict each other.
     """
 
     cpu: np.ndarray
     time_ns: np.ndarray
     after: np.ndarray
-    # after the record; a new one begins with a switch, and wherever records contradict each other
     stretch: np.ndarray
     event: pd.api.extensions.ExtensionArray
-    own: np.ndarray
+    workload_pids: np.ndarray
     since_ns: int
 
     @classmethod
@@ -215,18 +223,17 @@ class _Records:
         )
         breaks = is_switch.astype(np.int64)
         breaks[1:] += (cpu[1:] != cpu[:-1]) | (before[1:] != after[:-1])
-        own = with_children(raw, workload_pids)
         return cls(
             cpu,
             time_ns,
             after,
             np.cumsum(breaks),
             sorted_["event"].array,
-            own,
+            with_children(raw, workload_pids),
             int(time_ns.min()) if len(time_ns) else 0,
         )
 
-    def last_before(self, cpu: np.ndarray, time_ns: np.ndarray, side: str = "left") -> np.ndarray:
+    def last_before(self, cpu: np.ndarray, time_ns: np.ndarray, side: _Side = "left") -> np.ndarray:
         """Place of the last record of a CPU before a time; −1 where there is none."""
         place = (
             np.searchsorted(self._keys(self.cpu, self.time_ns), self._keys(cpu, time_ns), side=side)
@@ -248,14 +255,12 @@ class _Records:
         steps = self._ends_with("_entry").astype(np.int64) - self._ends_with("_exit")
         result = np.zeros(len(steps), np.int64)
         for cpu in np.unique(self.cpu):
-            mine = self.cpu == cpu
-            depth = np.cumsum(steps[mine])
-            depth = depth - np.minimum.accumulate(
-                np.minimum(depth, 0)
-            )  # an exit whose entry was before the recording ends nothing
-            result[mine] = np.cumsum(
-                np.append(0, np.where(depth[:-1] > 0, np.diff(self.time_ns[mine]), 0))
-            )
+            here = self.cpu == cpu
+            depth = np.cumsum(steps[here])
+            # an exit whose entry was before the recording ends nothing
+            depth = depth - np.minimum.accumulate(np.minimum(depth, 0))
+            within_ns = np.where(depth[:-1] > 0, np.diff(self.time_ns[here]), 0)
+            result[here] = np.cumsum(np.append(0, within_ns))
         return result
 
     def _ends_with(self, ending: str) -> np.ndarray:
@@ -279,7 +284,9 @@ def _late_ticks(records: _Records, window: tuple[int, int]) -> pd.DataFrame:
     )
     last = records.last_before(due["cpu"].to_numpy(), due["due_ns"].to_numpy() - ON_TIME_NS)
     busy = (
-        (last >= 0) & np.isin(records.after[last], records.own) & ~records.is_entry()[last]
+        (last >= 0)
+        & np.isin(records.after[last], records.workload_pids)
+        & ~records.is_entry()[last]
         if len(due)
         else np.array([], bool)
     )
@@ -315,9 +322,8 @@ def _grid(came_ns: np.ndarray) -> tuple[float, float] | None:
     apart = np.diff(came_ns)
     period_ns = max(PERIODS_NS, key=lambda period: (np.abs(apart - period) < ON_TIME_NS).sum())
     place = (came_ns - came_ns[0]) % period_ns
-    angle = np.angle(
-        np.exp(2j * np.pi * place / period_ns).mean()
-    )  # a first guess that does not mind the ends of the period meeting
+    # a first guess that holds where the ends of the period meet
+    angle = np.angle(np.exp(2j * np.pi * place / period_ns).mean())
     near = (place - angle * period_ns / (2 * np.pi) + period_ns / 2) % period_ns - period_ns / 2
     return period_ns, float(came_ns[0] + angle * period_ns / (2 * np.pi) + np.median(near))
 
@@ -326,67 +332,81 @@ def _from_account(lacking: pd.DataFrame, records: _Records, ticks: pd.DataFrame)
     """Rows (cpu, start_ns, duration_ns, slack_ns) of what accounts lack, put into the stretches
     that no record interrupts.
     """
-    came = set(
-        zip(
-            *(
-                ticks.loc[ticks["late_ns"] > ON_TIME_NS, name].tolist()
-                for name in ("cpu", "came_ns")
-            )
-        )
-    )
+    late = ticks[ticks["late_ns"] > ON_TIME_NS]
+    came = set(zip(late["cpu"].tolist(), late["came_ns"].tolist()))
     entry = records.is_entry()
-    rows = [
-        row for interval in lacking.itertuples() for row in _placed(interval, records, entry, came)
-    ]
+    rows = []
+    for interval in lacking.to_dict("records"):
+        rows += _placed(interval, records, entry, came)
     return pd.DataFrame(rows, columns=["cpu", "start_ns", "duration_ns", "slack_ns"])
 
 
-def _lacking(raw: pd.DataFrame, records: _Records, shortest_ns: float) -> pd.DataFrame:
-    """Where something was stolen between two entries of a thread's account, without a switch:
-    `cpu`, `from_ns`, `to_ns`, `lack_ns` (wall time less CPU time), `own`.
+@dataclass(frozen=True)
+class _Accounts:
+    """Switches to each thread and entries of its account, by thread and time.
 
-    The first entry after a switch counts from the switch. An entry may be written by another CPU
-    (that wakes somebody there).
+    `cpu`: of the last record that the thread's CPU wrote; another CPU, which wakes somebody there,
+    may write an entry, too.
     """
-    event = raw["event"]
-    is_entry, is_switch = (event == RUNTIME).to_numpy(), (event == SWITCH).to_numpy()
-    kept = raw[is_entry | is_switch]
-    pid = kept["next_pid"].to_numpy()
-    time_ns = kept["time_ns"].to_numpy()
-    entry = is_entry[is_entry | is_switch]
-    local = ~entry | (kept["pid"].to_numpy() == pid)
-    order = np.lexsort((time_ns, pid))
-    pid = pid[order]
-    time_ns = time_ns[order]
-    entry = entry[order]
-    spent_ns = kept["delta_ns"].to_numpy()[order]
-    place = np.where(local[order], np.arange(len(order)), -1)
-    cpu = kept["cpu"].to_numpy()[order][
-        np.maximum.accumulate(place)
-    ]  # of the last entry that the thread's own CPU wrote
-    now = np.flatnonzero(entry[1:] & (pid[1:] == pid[:-1])) + 1
-    at, cpu, since_ns = time_ns[now], cpu[now], time_ns[now - 1]
-    begin, end = records.last_before(cpu, since_ns, side="right"), records.last_before(cpu, at)
-    whole = (
-        (begin >= 0)
-        & (end >= 0)
-        & (records.stretch[begin] == records.stretch[end])
-        & (records.after[begin] == pid[now])
+
+    pid: np.ndarray
+    time_ns: np.ndarray
+    is_entry: np.ndarray
+    spent_ns: np.ndarray
+    cpu: np.ndarray
+
+    @classmethod
+    def of(cls, raw: pd.DataFrame) -> "_Accounts":
+        event = raw["event"]
+        table = raw[((event == RUNTIME) | (event == SWITCH)).to_numpy()]
+        table = table.iloc[np.lexsort((table["time_ns"].to_numpy(), table["next_pid"].to_numpy()))]
+        pid, cpu = table["next_pid"].to_numpy(), table["cpu"].to_numpy()
+        is_entry = (table["event"] == RUNTIME).to_numpy()
+        local = ~is_entry | (table["pid"].to_numpy() == pid)
+        last_local = np.maximum.accumulate(np.where(local, np.arange(len(pid)), -1))
+        return cls(
+            pid,
+            table["time_ns"].to_numpy(),
+            is_entry,
+            table["delta_ns"].to_numpy(),
+            cpu[last_local],
+        )
+
+
+def _lacking(raw: pd.DataFrame, records: _Records, shortest_ns: float) -> pd.DataFrame:
+    """Where something was stolen between two entries of a thread's account, without a switch.
+
+    Columns `cpu`, `from_ns`, `to_ns`, `lack_ns` (wall time less CPU time), `of_workload`. The first
+    entry after a switch counts from the switch.
+    """
+    accounts = _Accounts.of(raw)
+    pid, is_entry = accounts.pid, accounts.is_entry
+    at = np.flatnonzero(is_entry[1:] & (pid[1:] == pid[:-1])) + 1
+    cpu, from_ns, to_ns = accounts.cpu[at], accounts.time_ns[at - 1], accounts.time_ns[at]
+    first = records.last_before(cpu, from_ns, side="right")
+    last = records.last_before(cpu, to_ns)
+    unbroken = (
+        (first >= 0)
+        & (last >= 0)
+        & (records.stretch[first] == records.stretch[last])
+        & (records.after[first] == pid[at])
     )
     interrupted_ns = records.interrupted_ns()
     lack_ns = _without_interrupts(
-        at - since_ns - spent_ns[now], interrupted_ns[end] - interrupted_ns[begin], whole
+        to_ns - from_ns - accounts.spent_ns[at],
+        interrupted_ns[last] - interrupted_ns[first],
+        unbroken,
     )
     table = pd.DataFrame(
         {
             "cpu": cpu,
-            "from_ns": since_ns,
-            "to_ns": at,
+            "from_ns": from_ns,
+            "to_ns": to_ns,
             "lack_ns": lack_ns,
-            "own": np.isin(pid[now], records.own),
+            "of_workload": np.isin(pid[at], records.workload_pids),
         }
     )
-    return table[whole & (lack_ns >= shortest_ns)]
+    return table[unbroken & (lack_ns >= shortest_ns)]
 
 
 def _without_interrupts(
@@ -400,26 +420,25 @@ def _without_interrupts(
     return lack_ns - interrupts_ns if are_out else lack_ns
 
 
-def _placed(interval: tuple, records: _Records, entry: np.ndarray, came: set) -> list[tuple]:
+def _placed(interval: dict, records: _Records, entry: np.ndarray, came: set) -> list[tuple]:
     """Where in an interval its stolen time was: in its longest stretch without a record, up to a
     late tick if one ends it.
 
     What does not fit goes into the next longest. A stretch that an interrupt's entry begins is that
     interrupt's.
     """
-    low, high = (
-        int(records.last_before(np.array([interval.cpu]), np.array([time]), side)[0])
-        for time, side in ((interval.from_ns, "right"), (interval.to_ns, "right"))
-    )
-    times, left, rows = records.time_ns[low : high + 1], int(interval.lack_ns), []
+    cpu = interval["cpu"]
+    ends_ns = np.array([interval["from_ns"], interval["to_ns"]])
+    low, high = records.last_before(np.array([cpu, cpu]), ends_ns, side="right").tolist()
+    times, left, rows = records.time_ns[low : high + 1], int(interval["lack_ns"]), []
     for at in np.argsort(-np.diff(times), kind="stable"):
         length = int(times[at + 1] - times[at])
         if left <= 0 or length == 0:
             break
         taken = min(left, length)
-        slack = 0 if (interval.cpu, int(times[at + 1])) in came else max(length - left, 0) // 2
+        slack = 0 if (cpu, int(times[at + 1])) in came else max(length - left, 0) // 2
         if not entry[low + at]:
-            rows.append((interval.cpu, int(times[at + 1]) - slack - taken, taken, slack))
+            rows.append((cpu, int(times[at + 1]) - slack - taken, taken, slack))
         left -= taken
     return rows
 

@@ -25,14 +25,31 @@ from ._table import unite_texts
 from .netduration import FORK, NMI, noise_from_tracepoints
 
 FORMAT = "noisebook tracepoints 1"
-_NUMBERS = {
-    "irq_handler_entry": "irq",
-    "irq_handler_exit": "irq",
-    "softirq_entry": "vec",
-    "softirq_exit": "vec",
+_TEXTS = ("event", "name", "prev_comm", "next_comm")
+_NUMBERS = (
+    "pid",
+    "number",
+    "prev_pid",
+    "prev_prio",
+    "prev_state",
+    "next_pid",
+    "next_prio",
+    "delta_ns",
+)
+# Event -> {column of the table: field of the event}; the interrupt vectors are all alike.
+_NUMBER_FIELDS = {
+    SWITCH: {name: name for name in _NUMBERS if name.startswith(("prev_", "next_"))},
+    FORK: {"prev_pid": "parent_pid", "next_pid": "child_pid"},
+    WAKE: {"next_pid": "pid", "number": "target_cpu"},
+    RUNTIME: {"next_pid": "pid", "delta_ns": "runtime"},
+    NMI: {"delta_ns": "delta_ns"},
+    "irq_handler_entry": {"number": "irq"},
+    "irq_handler_exit": {"number": "irq"},
+    "softirq_entry": {"number": "vec"},
+    "softirq_exit": {"number": "vec"},
 }
-_SWITCH_FIELDS = ("prev_pid", "prev_prio", "prev_state", "next_pid", "next_prio")
-_COLUMNS = ("pid", "number", *_SWITCH_FIELDS, "delta_ns")
+_VECTOR_FIELDS = {"number": "vector"}
+_TEXT_FIELDS = {SWITCH: ("prev_comm", "next_comm"), "irq_handler_entry": ("name",)}
 
 
 def write_tracepoints(path: str | Path, header: dict, pages: dict[int, bytes]) -> Path:
@@ -61,7 +78,7 @@ def read_tracepoints(
     Parameters
     ----------
     path
-        a file that `Tracer` wrote.
+        A file that `Tracer` wrote.
     window
         Timed region, ns on CLOCK_MONOTONIC; None: the one that the file states.
     run
@@ -76,7 +93,7 @@ def read_tracepoints(
     LostEvents
         The kernel dropped events of this run.
     InputError
-        a damaged or foreign file.
+        A damaged file, or one of another kind.
     """
     header, raw = read_recording(path)
     if window is None:
@@ -103,9 +120,7 @@ def read_tracepoints(
 
 
 def read_raw_tracepoints(path: str | Path) -> pd.DataFrame:
-    """The tracepoints of a recording themselves, one row each, in the form that
-    `noise_from_tracepoints` takes.
-    """
+    """Read the tracepoints of a recording, one row each, as `noise_from_tracepoints` takes them."""
     return read_recording(path)[1]
 
 
@@ -178,108 +193,73 @@ def _one_cpu(
 ) -> pd.DataFrame:
     records = decode_pages(data, layout, where)
     if (np.diff(records.time_ns) < 0).any():
-        raise InputError(
-            "time goes backwards",
-            where=where,
-            why="the trace is damaged",
-            fix="record the run again",
-        )
-    columns = {name: np.zeros(len(records.time_ns), np.int64) for name in _COLUMNS}
-    columns["number"] -= 1
-    names = {
-        name: np.zeros(len(records.time_ns), np.int64)
-        for name in ("event", "name", "prev_comm", "next_comm")
-    }
-    values = {name: [""] for name in names}
-    kinds = (
-        integers(
-            data,
-            records.offset,
-            records.size,
-            next(iter(formats.values())).field("common_type", where),
-            where,
-        )
-        if formats
-        else records.size
-    )
-    for number in np.unique(kinds):
+        raise _damaged("time goes backwards", where)
+    table = _CpuTable(data, records, where)
+    event_numbers = records.size
+    if formats:
+        any_format = next(iter(formats.values()))
+        event_numbers = table.integers(slice(None), any_format, "common_type")
+    for number in np.unique(event_numbers):
         if number not in formats:
-            raise InputError(
-                f"an event with number {number}, which has no format",
-                where=where,
-                why="the trace is damaged",
-                fix="record the run again",
-            )
+            raise _damaged(f"an event with number {number}, which has no format", where)
         if _is_noise(formats[number]):
-            _fill(
-                formats[number],
-                np.flatnonzero(kinds == number),
-                data,
-                records,
-                columns,
-                names,
-                values,
-                where,
-            )
-    texts_ = {
-        name: pd.Categorical.from_codes(codes, categories=values[name])
-        for name, codes in names.items()
-    }
-    table = pd.DataFrame(
-        {"cpu": np.full(len(kinds), cpu), "time_ns": records.time_ns, **columns, **texts_}
-    )
-    return table if names["event"].all() else table[names["event"] > 0]
+            table.fill(np.flatnonzero(event_numbers == number), formats[number])
+    return table.frame(cpu)
+
+
+def _damaged(what: str, where: str) -> InputError:
+    return InputError(what, where=where, why="the trace is damaged", fix="record the run again")
 
 
 def _is_noise(known: EventFormat) -> bool:
     """Whether an event takes part in the algorithm; a buffer may hold others."""
     vector = known.name.endswith(("_entry", "_exit")) and "vector" in known.fields
-    return vector or known.name in (SWITCH, WAKE, FORK, NMI, RUNTIME, *_NUMBERS)
+    return vector or known.name in _NUMBER_FIELDS
 
 
-def _fill(
-    known: EventFormat,
-    rows: np.ndarray,
-    data: np.ndarray,
-    records: Records,
-    columns: dict,
-    names: dict,
-    values: dict,
-    where: str,
-) -> None:
-    """Put the fields of all records of one event into the columns."""
-    at, size = records.offset[rows], records.size[rows]
+class _CpuTable:
+    """The tracepoints of one CPU while they are read, all records of an event together."""
 
-    def take(column: str, field: str) -> None:
-        columns[column][rows] = integers(data, at, size, known.field(field, where), where)
+    def __init__(self, data: np.ndarray, records: Records, where: str):
+        self.data, self.records, self.where = data, records, where
+        count = len(records.time_ns)
+        self.numbers = {name: np.zeros(count, np.int64) for name in _NUMBERS}
+        self.numbers["number"] -= 1
+        self.codes = {name: np.zeros(count, np.int64) for name in _TEXTS}
+        self.categories = {name: [""] for name in _TEXTS}
 
-    def take_text(column: str, text: pd.Categorical) -> None:
-        names[column][rows] = _codes_in(values[column], list(text.categories))[text.codes]
+    def fill(self, rows: np.ndarray, known: EventFormat) -> None:
+        """Put the fields of all records of one event into the columns."""
+        event = _codes_in(self.categories["event"], [known.name])
+        self.codes["event"][rows] = event[0]
+        self.numbers["pid"][rows] = self.integers(rows, known, "common_pid")
+        for column, field in _NUMBER_FIELDS.get(known.name, _VECTOR_FIELDS).items():
+            self.numbers[column][rows] = self.integers(rows, known, field)
+        for column in _TEXT_FIELDS.get(known.name, ()):
+            found = self.texts(rows, known, column)
+            codes = _codes_in(self.categories[column], list(found.categories))
+            self.codes[column][rows] = codes[found.codes]
 
-    take_text(
-        "event", pd.Categorical.from_codes(np.zeros(len(rows), np.int64), categories=[known.name])
-    )
-    take("pid", "common_pid")
-    if known.name == SWITCH:
-        for field in _SWITCH_FIELDS:
-            take(field, field)
-        for field in ("prev_comm", "next_comm"):
-            take_text(field, texts(data, at, size, known.field(field, where), where))
-    elif known.name == FORK:
-        take("prev_pid", "parent_pid")
-        take("next_pid", "child_pid")
-    elif known.name == WAKE:
-        take("next_pid", "pid")
-        take("number", "target_cpu")
-    elif known.name == RUNTIME:
-        take("next_pid", "pid")
-        take("delta_ns", "runtime")
-    elif known.name == NMI:
-        take("delta_ns", "delta_ns")
-    else:
-        take("number", _NUMBERS.get(known.name, "vector"))
-        if known.name == "irq_handler_entry":
-            take_text("name", texts(data, at, size, known.field("name", where), where))
+    def integers(self, rows: np.ndarray | slice, known: EventFormat, field: str) -> np.ndarray:
+        at, size = self.records.offset[rows], self.records.size[rows]
+        return integers(self.data, at, size, known.field(field, self.where), self.where)
+
+    def texts(self, rows: np.ndarray, known: EventFormat, field: str) -> pd.Categorical:
+        at, size = self.records.offset[rows], self.records.size[rows]
+        return texts(self.data, at, size, known.field(field, self.where), self.where)
+
+    def frame(self, cpu: int) -> pd.DataFrame:
+        """One row a record of an event that takes part in the algorithm."""
+        time_ns = self.records.time_ns
+        words = {
+            name: pd.Categorical.from_codes(codes, categories=self.categories[name])
+            for name, codes in self.codes.items()
+        }
+        table = pd.DataFrame(
+            {"cpu": np.full(len(time_ns), cpu), "time_ns": time_ns} | self.numbers | words
+        )
+        known = self.codes["event"] > 0
+        return table if known.all() else table[known]
 
 
 def _codes_in(values: list[str], texts_: list[str]) -> np.ndarray:
@@ -294,17 +274,9 @@ def _codes_in(values: list[str], texts_: list[str]) -> np.ndarray:
 
 def _concatenate(tables: list[pd.DataFrame]) -> pd.DataFrame:
     if not tables:
-        return pd.DataFrame(
-            {name: pd.Series(dtype=np.int64) for name in ("cpu", "time_ns", *_COLUMNS)}
-            | {
-                name: pd.Series(dtype="category")
-                for name in ("event", "name", "prev_comm", "next_comm")
-            }
-        )
-    categories = ("event", "name", "prev_comm", "next_comm")
-    joined = pd.concat(
-        [table.drop(columns=list(categories)) for table in tables], ignore_index=True
-    )
+        numbers = {name: pd.Series(dtype=np.int64) for name in ("cpu", "time_ns", *_NUMBERS)}
+        return pd.DataFrame(numbers | {name: pd.Series(dtype="category") for name in _TEXTS})
+    joined = pd.concat([table.drop(columns=list(_TEXTS)) for table in tables], ignore_index=True)
     return joined.assign(
-        **{name: unite_texts([table[name].array for table in tables]) for name in categories}
+        **{name: unite_texts([table[name].array for table in tables]) for name in _TEXTS}
     )
