@@ -134,7 +134,7 @@ def retrace(
         The noise cannot be injected here.
     """
     folder = Path(folder)
-    tracer = Tracer(folder / "traces", source="recorded" if recorded_only else source)
+    tracer = Tracer(folder / "traces", source, recorded_only=recorded_only)
     attachments = () if recorded_only else _watched(folder, config, tracer, options)
     cell = Cell("retraced", tracer.stand_in(workload), noise=config.digest, attachments=attachments)
     table = finished(

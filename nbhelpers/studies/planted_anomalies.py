@@ -116,7 +116,7 @@ def traced_configs(
     A config a case; its provenance names the case, the `run` and its `seconds`, and the
     `seconds_of_all` traced runs in order of size.
     """
-    tracer = Tracer(folder / "traces", source="recorded" if recorded_only else "auto")
+    tracer = Tracer(folder / "traces", recorded_only=recorded_only)
     program = tracer.stand_in(workload)
     cells = [
         Cell(f"case {case}", program, attachments=(real_time_hog(schedule), tracer))

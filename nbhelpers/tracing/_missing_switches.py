@@ -6,6 +6,7 @@ gap shows: one record says X runs, the next one says Y did.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,8 +21,14 @@ _SLEEPS = 1  # prev_state of who left: it was not preempted, so it kept nobody w
 class InferredSwitches:
     """The table with the missing switches put in and the wake-ups taken out.
 
-    `count`: switches put in; `ambiguous_ns`: CPU time of which it is not known whose it was
-    (counted as the later thread's).
+    Attributes
+    ----------
+    raw
+        The table.
+    count
+        Switches put in.
+    ambiguous_ns
+        CPU time that could be either thread's; it counts as the later thread's.
     """
 
     raw: pd.DataFrame
@@ -54,9 +61,12 @@ def infer_switches(raw: pd.DataFrame) -> InferredSwitches:
     began_ns = _accounted(
         raw[(raw["event"] == RUNTIME).to_numpy()], before[at + 1], time_ns[at], time_ns[at + 1]
     )
-    rows, ambiguous_ns = _rows(
+    gaps = zip(
         at, cpu[at], after[at], before[at + 1], time_ns[at], time_ns[at + 1], woken_ns, began_ns
     )
+    found = [_Gap(*gap).switches() for gap in gaps]
+    rows = [switch for switches, _ in found for switch in switches]
+    ambiguous_ns = sum(ambiguous for _, ambiguous in found)
     return InferredSwitches(_inserted(raw, is_wake, rows), len(rows), ambiguous_ns)
 
 
@@ -73,9 +83,9 @@ def _woken(
 ) -> list[int | None]:
     """For each gap, when its later thread was last woken for its CPU."""
     wakes = wakes[wakes["next_pid"].isin(pid)]
-    times = {
-        key: np.sort(own.to_numpy())
-        for key, own in wakes.groupby(["next_pid", "number"])["time_ns"]
+    times: dict[Any, np.ndarray] = {
+        key: np.sort(group.to_numpy())
+        for key, group in wakes.groupby(["next_pid", "number"])["time_ns"]
     }
     return [
         _last_within(times.get((int(who), int(where))), low, high)
@@ -84,7 +94,9 @@ def _woken(
 
 
 def _last_within(times: np.ndarray | None, low: int, high: int) -> int | None:
-    at = -1 if times is None else int(np.searchsorted(times, high, side="right")) - 1
+    if times is None:
+        return None
+    at = int(np.searchsorted(times, high, side="right")) - 1
     return int(times[at]) if at >= 0 and times[at] >= low else None
 
 
@@ -96,8 +108,8 @@ def _accounted(
     """
     entries = entries[entries["next_pid"].isin(pid)].sort_values("time_ns", kind="stable")
     accounts = {
-        who: (own["time_ns"].to_numpy(), own["delta_ns"].to_numpy())
-        for who, own in entries.groupby("next_pid")
+        who: (group["time_ns"].to_numpy(), group["delta_ns"].to_numpy())
+        for who, group in entries.groupby("next_pid")
     }
     return [
         _first_entry(*accounts[who], low, high) if who in accounts else None
@@ -111,29 +123,39 @@ def _first_entry(times: np.ndarray, spent_ns: np.ndarray, low: int, high: int) -
     return began if low <= began <= high else None
 
 
-def _rows(at, cpu, left, found, low_ns, high_ns, woken_ns, began_ns) -> tuple[list[tuple], int]:
-    """(position in the table, cpu, time, from, to) of each switch to put in, and the ambiguous
-    time.
+@dataclass(frozen=True)
+class _Gap:
+    """Between the last record of one thread (`left`) and the first of another (`found`) on a CPU.
+
+    `at`: row of the first record. `woken_ns`: when the later thread was woken for this CPU.
+    `began_ns`: since when it ran by its account. None: not known.
     """
-    rows, ambiguous_ns = [], 0
-    for position, where, x, y, low, high, woken, began in zip(
-        at, cpu, left, found, low_ns, high_ns, woken_ns, began_ns
-    ):
-        if woken is None and began is not None:
-            rows.append((position, where, began, x, y))
-        elif woken is None:
-            rows.append((position, where, low, x, y))
-            ambiguous_ns += int(high - low)
-        elif x == 0:
-            rows.append((position, where, max(woken, low), 0, y))
-        else:
-            rows += [(position, where, low, x, 0), (position, where, woken, 0, y)]
-            ambiguous_ns += int(woken - low)
-    return rows, ambiguous_ns
+
+    at: int
+    cpu: int
+    left: int
+    found: int
+    low_ns: int
+    high_ns: int
+    woken_ns: int | None
+    began_ns: int | None
+
+    def switches(self) -> tuple[list[tuple], int]:
+        """(row, cpu, time, from, to) of each missing switch, and the ambiguous time."""
+        if self.woken_ns is None and self.began_ns is not None:
+            return [(self.at, self.cpu, self.began_ns, self.left, self.found)], 0
+        if self.woken_ns is None:
+            switch = (self.at, self.cpu, self.low_ns, self.left, self.found)
+            return [switch], int(self.high_ns - self.low_ns)
+        if self.left == 0:
+            return [(self.at, self.cpu, max(self.woken_ns, self.low_ns), 0, self.found)], 0
+        to_idle = (self.at, self.cpu, self.low_ns, self.left, 0)
+        from_idle = (self.at, self.cpu, self.woken_ns, 0, self.found)
+        return [to_idle, from_idle], int(self.woken_ns - self.low_ns)
 
 
 def _inserted(raw: pd.DataFrame, is_wake: np.ndarray, rows: list[tuple]) -> pd.DataFrame:
-    """The table without wake-ups and with the new switches; each goes behind the row that it names."""
+    """The table without wake-ups and with the new switches, each behind the row that it names."""
     position, cpu, time_ns, left, found = (np.array(values) for values in zip(*rows))
     comms, prios = _last_known(raw, "comm"), _last_known(raw, "prio")
     new = {
@@ -149,17 +171,17 @@ def _inserted(raw: pd.DataFrame, is_wake: np.ndarray, rows: list[tuple]) -> pd.D
         "prev_prio": [prios.get(pid, _ORDINARY) for pid in left],
         "next_prio": [prios.get(pid, _ORDINARY) for pid in found],
     }
-    kept = np.flatnonzero(~is_wake)
-    order = np.argsort(np.concatenate([kept, position + 0.5]), kind="stable")
+    others = np.flatnonzero(~is_wake)
+    order = np.argsort(np.concatenate([others, position + 0.5]), kind="stable")
     return pd.DataFrame(
         {
-            name: _joined(raw[name].array[kept], new.get(name), len(rows))[order]
+            name: _joined(raw[name].array[others], new.get(name), len(rows))[order]
             for name in raw.columns
         }
     )
 
 
-def _joined(old: pd.api.extensions.ExtensionArray, new: object, count: int) -> object:
+def _joined(old: Any, new: Any, count: int) -> Any:
     """Two columns one behind the other; texts stay categories, since there are millions of them."""
     if (
         isinstance(old.dtype, pd.CategoricalDtype)
@@ -177,7 +199,7 @@ def _joined(old: pd.api.extensions.ExtensionArray, new: object, count: int) -> o
     )
 
 
-def _last_known(raw: pd.DataFrame, what: str) -> dict[int, object]:
+def _last_known(raw: pd.DataFrame, what: str) -> dict[int, Any]:
     """Name or priority of each thread, as its last switch says."""
     ends = [
         raw.loc[raw["event"] == SWITCH, [f"{end}_pid", f"{end}_{what}"]].set_axis(

@@ -68,20 +68,21 @@ class KernelRecorder(Attachment, ABC):
         # Threads are listed after recording began: one that is created meanwhile is in the list or
         # in the trace.
         self._on_ns = time.monotonic_ns()
-        self._instance.start()
-        self._pids, self._harness = threads_of(pid) | {pid}, _own_threads()
+        self._open_instance().start()
+        self._pids, self._harness = threads_of(pid) | {pid}, _harness_threads()
 
     def after(self, run: dict) -> dict:
         """Stop, save, detach: a run without tracing, measured in turn with this one, finds the
         kernel as it was.
         """
-        self._instance.stop()
+        instance = self._open_instance()
+        instance.stop()
         off_ns = time.monotonic_ns()
-        stats = self._instance.stats()
+        stats = instance.stats()
         lost = lost_events(stats)
         header = self._header(run, off_ns, stats, lost)
         path = self._save(self.folder / f"run-{run['run']:06d}.{self.suffix}.gz", header)
-        self._detach(self._instance)
+        self._detach(instance)
         columns = {
             "trace_events": sum(account.get("entries", 0) for account in stats.values()),
             "trace_lost": lost,
@@ -98,6 +99,11 @@ class KernelRecorder(Attachment, ABC):
             self._put_back()
             instance.close()
 
+    def _open_instance(self) -> Instance:
+        if self._instance is None:
+            raise RuntimeError("`before` opens the instance; it was not called")
+        return self._instance
+
     def _header(self, run: dict, off_ns: int, stats: dict, lost: int) -> dict:
         start_ns, end_ns = (
             run.get(name) or spare
@@ -113,7 +119,7 @@ class KernelRecorder(Attachment, ABC):
             "start_ns": int(start_ns),
             "end_ns": int(end_ns),
             "workload_pids": sorted(self._pids),
-            "excluded_pids": sorted(self._harness | _own_threads()),
+            "excluded_pids": sorted(self._harness | _harness_threads()),
             "lost": lost,
             "stats": {str(cpu): account for cpu, account in stats.items()},
             "kernel": " ".join(platform.uname()[i] for i in (0, 2, 3, 4)),
@@ -156,7 +162,7 @@ class TracepointRecorder(KernelRecorder):
         return write_tracepoints(
             path,
             header | {"formats": self._formats, "header_page": self._header_page},
-            self._instance.drain(),
+            self._open_instance().drain(),
         )
 
 
@@ -191,7 +197,7 @@ class OsnoiseRecorder(KernelRecorder):
 
     def _save(self, path: Path, header: dict) -> Path:
         line = OSNOISE_HEADER + header_line(header | {"format": OSNOISE_FORMAT})
-        return write_trace(path, line + (self._instance.path / "trace").read_bytes())
+        return write_trace(path, line + (self._open_instance().path / "trace").read_bytes())
 
     def _put_back(self) -> None:
         watching, self._watching = self._watching, None
@@ -209,6 +215,6 @@ def _failed(lost: int, path: Path) -> dict:
     }
 
 
-def _own_threads() -> set[int]:
+def _harness_threads() -> set[int]:
     """Of this process alone: its children are injectors, and those are noise."""
     return {int(name) for name in os.listdir("/proc/self/task")}

@@ -6,6 +6,7 @@ Owns a ping-pong of two threads on one CPU that is timed in turn with and withou
 import os
 import subprocess
 import sys
+from typing import IO, cast
 
 import numpy as np
 
@@ -37,8 +38,9 @@ for line in sys.stdin:
 
 
 def event_costs_ns(blocks: int = 20, cpu: int | None = None) -> np.ndarray:
-    """Direct cost of one recorded event in ns, once for each pair of blocks (with and without
-    recording, in random order).
+    """Measure the direct cost of one recorded event in ns, for each pair of blocks.
+
+    One block of a pair is recorded and the other is not, in random order.
 
     A block is 2000 round trips of a byte between two processes on one CPU, that is 4000 switches,
     each a `sched_switch` event. The cost holds all there is between two events: probe, clock,
@@ -75,14 +77,20 @@ def event_costs_ns(blocks: int = 20, cpu: int | None = None) -> np.ndarray:
                     [_pair_cost_ns(player, instance, events, pair) for pair in order.tolist()]
                 )
             finally:
-                player.stdin.close()
+                cast(IO[str], player.stdin).close()
     finally:
         instance.close()
 
 
 def event_cost_ns(blocks: int = 20) -> float:
-    """Direct cost of one recorded event in ns, the median of `event_costs_ns`; × events a second it
-    is the share of a CPU that recording takes.
+    """Measure the direct cost of one recorded event in ns: the median of `event_costs_ns`.
+
+    Times the events a second it is the share of a CPU that recording takes.
+
+    Parameters
+    ----------
+    blocks
+        Number of pairs.
     """
     return float(np.median(event_costs_ns(blocks)))
 
@@ -107,9 +115,11 @@ def _pair_cost_ns(
 
 
 def _block_ns(player: subprocess.Popen) -> int:
-    player.stdin.write("go\n")
-    player.stdin.flush()
-    answer = player.stdout.readline()
+    # both are pipes
+    asking, answering = cast(IO[str], player.stdin), cast(IO[str], player.stdout)
+    asking.write("go\n")
+    asking.flush()
+    answer = answering.readline()
     if not answer:
         raise RunError("the ping-pong that measures the cost of an event has died")
     return int(answer)

@@ -41,8 +41,8 @@ def attribute_detours(detours: pd.DataFrame, events: pd.DataFrame) -> pd.DataFra
     it) and `events` (how many). A detour's ends may miss an event's by 2 µs.
     """
     parts = [
-        _attributed(own, events[events["cpu"] == cpu])
-        for cpu, own in detours.groupby("cpu", sort=True)
+        _attributed(on_cpu, events[events["cpu"] == cpu])
+        for cpu, on_cpu in detours.groupby("cpu", sort=True)
     ]
     table = (
         pd.concat(parts) if parts else detours.assign(kind="", source="", explained_ns=0, events=0)
@@ -52,14 +52,14 @@ def attribute_detours(detours: pd.DataFrame, events: pd.DataFrame) -> pd.DataFra
     return table
 
 
-def _attributed(own: pd.DataFrame, events: pd.DataFrame) -> pd.DataFrame:
-    own = own.sort_values("start_ns")
-    start_ns, end_ns = own["start_ns"].to_numpy(), own["end_ns"].to_numpy()
+def _attributed(detours: pd.DataFrame, events: pd.DataFrame) -> pd.DataFrame:
+    detours = detours.sort_values("start_ns")
+    start_ns, end_ns = detours["start_ns"].to_numpy(), detours["end_ns"].to_numpy()
     middle_ns = (events["start_ns"] + events["end_ns"]).to_numpy() // 2
     place = np.searchsorted(start_ns - EDGE_NS, middle_ns, side="right") - 1
     inside = (
         (place >= 0) & (middle_ns <= end_ns[place] + EDGE_NS)
-        if len(own)
+        if len(detours)
         else np.zeros(len(events), bool)
     )
     hits = pd.DataFrame(
@@ -76,12 +76,12 @@ def _attributed(own: pd.DataFrame, events: pd.DataFrame) -> pd.DataFrame:
         .set_index("detour")
     )
     sums = hits.groupby("detour")["duration_ns"]
-    numbers = pd.RangeIndex(len(own))
-    return own.assign(
+    numbers = pd.RangeIndex(len(detours))
+    return detours.assign(
         kind=greatest["kind"].reindex(numbers).fillna("hardware").to_numpy(),
         source=greatest["source"].reindex(numbers).fillna(BEYOND_KERNEL).to_numpy(),
         explained_ns=np.minimum(
-            sums.sum().reindex(numbers).fillna(0).to_numpy(), own["duration_ns"].to_numpy()
+            sums.sum().reindex(numbers).fillna(0).to_numpy(), detours["duration_ns"].to_numpy()
         ).astype(np.int64),
         events=sums.count().reindex(numbers).fillna(0).astype(int).to_numpy(),
     )
@@ -115,7 +115,7 @@ def record_explained_detours(
         if tracer.source == "detours":
             raise RunError(
                 "no kernel tracer for this user",
-                why="without one nobody knows whose doing a detour was",
+                why="without one the cause of a detour is not known",
                 fix="run as root; make doctor says more",
             )
         workload = detour_workload(seconds, folder)
@@ -123,7 +123,8 @@ def record_explained_detours(
             workload
             if cpus is None
             else replace(
-                workload, command=(*workload.command, "--cpus", format_cpu_list(sorted(cpus)))
+                workload,
+                command=(*workload.command, "--cpus", format_cpu_list(tuple(sorted(cpus)))),
             )
         )
         try:

@@ -1,7 +1,7 @@
 """What a program in user space sees of noise: the detour loop `workloads/detours.c` and its
 records.
 
-Owns the loop's file format. It needs no privilege; it tells when and how long, not who.
+Owns the loop's file format. It needs no privilege; it shows when and for how long, not what.
 """
 
 import subprocess
@@ -63,42 +63,52 @@ def record_detours(
     threshold_ns: int | None = None,
     fixed: str = "work",
 ) -> pd.DataFrame:
-    """Watch for interruptions: a pinned loop a CPU reads the clock, and notes where two readings
-    lie too far apart.
+    """Record interruptions of a program in user space: detours.
 
-    Method: the "selfish detour" benchmark of Beckman et al. 2006 (Cluster), with a fixed amount of
-    work or a fixed time instead of a fixed number of detours. The length of a reading is the least
-    of 64 blocks' medians, so that neither a disturbed block nor the odd impossible step of a
-    virtual machine's clock moves it.
+    A loop on each CPU reads the clock and records where two readings lie too far apart. It needs no
+    privilege. It shows when and for how long something interrupted, but not what.
 
     Parameters
     ----------
     seconds
-        Undisturbed time a CPU, so it takes that and the noise; with `fixed="time"` simply how long
-        it takes.
+        Undisturbed time on each CPU; the loop takes this and the noise. With `fixed="time"`: how
+        long it takes.
     cpus
-        Where to look; None: all that this process may use.
+        CPUs to watch; None: all that this process may use.
     threshold_ns
         Two readings further apart are a detour; None: ten times the length of a reading, at least
-        200 ns, which keeps the loop's own jitter out on slow clocks of virtual machines too.
+        200 ns, which excludes the jitter of the loop on slow clocks of virtual machines, too.
     fixed
-        "work" or "time".
+        "work" or "time": which of the two is fixed.
 
     Returns
     -------
-    detours : `cpu`, `start_ns` (from the loop's start), `duration_ns`, `end_ns`; attrs
-    `resolution_ns` (length of a reading),
-        `threshold_ns`, `overhead` (share of time lost to detours), `seconds` (a CPU), `cpus`
-        (list), `clock` (tsc or monotonic).
+    One row a detour: `cpu`, `start_ns` (from the loop's start), `duration_ns`, `end_ns`. attrs:
+    `resolution_ns` (length of a reading), `threshold_ns`, `overhead` (share of time lost to
+    detours), `seconds` (a CPU), `cpus` (list), `clock` (tsc or monotonic).
 
     Raises
     ------
     RunError
         The program is not built, or failed.
     LostEvents
-        More detours than it has room for.
+        More detours than the loop has room for.
     InputError
-        `fixed` is neither.
+        `fixed` is neither "work" nor "time".
+
+    Notes
+    -----
+    The "selfish detour" benchmark of Beckman et al. (Cluster 2006), with a fixed amount of work or
+    a fixed time instead of a fixed number of detours. The length of a reading is the least of the
+    medians of 64 blocks: neither a disturbed block nor an impossible step of a virtual machine's
+    clock changes it.
+
+    Examples
+    --------
+    >>> from nbhelpers import record_detours
+    >>> detours = record_detours(seconds=0.05)
+    >>> list(detours.columns), detours.attrs["overhead"] < 1
+    (['cpu', 'start_ns', 'duration_ns', 'end_ns'], True)
     """
     if fixed not in ("work", "time"):
         raise InputError(
@@ -119,8 +129,8 @@ def record_detours(
 def run_loop(
     program: str, seconds: float, cpus: Collection[int] | None, options: Collection[str]
 ) -> tuple[bytes, dict[str, str]]:
-    """Run one of the loops that watch noise; what it wrote, and the words of the line that it
-    printed.
+    """Run one of the loops that watch noise; returns the bytes that it wrote, and the words of the
+    line that it printed.
 
     Raises
     ------
@@ -164,14 +174,14 @@ def _capacity(seconds: float) -> int:
 
 
 def detour_workload(seconds: float, folder: str | Path) -> Workload:
-    """The detour loop as a workload of a campaign, used where no kernel tracer can be.
+    """Describe the detour loop as a workload of a campaign, for users without a kernel tracer.
 
     Parameters
     ----------
     seconds
         Undisturbed time a CPU, that is the length of an undisturbed run.
     folder
-        Where `DetourTracer` of the same folder finds what the loop saw.
+        Where `DetourTracer` of the same folder finds the detours of the loop.
     """
     path = Path(folder).absolute() / _FILE
     return Workload(
@@ -183,7 +193,7 @@ def detour_workload(seconds: float, folder: str | Path) -> Workload:
 
 
 def read_loop(folder: str | Path) -> pd.DataFrame:
-    """What the loop of `detour_workload(seconds, folder)` saw in its last run; attrs as of
+    """Read the detours of the last run of `detour_workload(seconds, folder)`; attrs as of
     `record_detours`.
 
     Raises
@@ -191,7 +201,7 @@ def read_loop(folder: str | Path) -> pd.DataFrame:
     LostEvents
         There were more detours than room for them.
     InputError
-        a damaged file.
+        A damaged file.
     """
     path = Path(folder) / _FILE
     recording = _parse(read_trace(path), path)
@@ -200,12 +210,18 @@ def read_loop(folder: str | Path) -> pd.DataFrame:
 
 
 class DetourTracer(Attachment):
-    """Saves what the detour loop saw, one file a run; goes with `detour_workload` of the same
-    folder.
+    """Saves the detours of each run, one file a run; for `detour_workload` of the same folder.
 
-    Of any other workload nothing can be seen from user space: such a run is refused. Adds the
-    columns `trace_events`, `trace_lost` and `trace_bytes`, or with another prefix, where a trace is
-    recorded beside it.
+    Any other workload is refused, because from user space its noise cannot be seen. Adds the
+    columns `trace_events`, `trace_lost` and `trace_bytes` (or with another prefix, where a trace is
+    recorded in the same run).
+
+    Parameters
+    ----------
+    folder
+        That of `detour_workload`.
+    prefix
+        Of the columns.
     """
 
     def __init__(self, folder: str | Path, prefix: str = "trace"):
@@ -259,19 +275,29 @@ class DetourTracer(Attachment):
 
 
 def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
-    """Read what the detour loop saw in a run as noise events of kind hardware, source detour,
-    policy SCHED_OTHER.
+    """Read the detours of a run as noise events.
 
-    A detour may have been anything that took the CPU; the loop is itself the workload, so it
-    interrupted the workload. attrs also have `watched`: when each CPU's loop began and ended, cpu
-    -> (ns, ns).
+    A detour may be anything that took the CPU. The loop is the workload, so each interrupted the
+    workload.
+
+    Parameters
+    ----------
+    path
+        A file that `DetourTracer` wrote.
+    run
+        Number of the run; None: the one that the file states.
+
+    Returns
+    -------
+    The events table of CONTRIBUTING.md, of kind hardware, source detour, policy SCHED_OTHER. attrs
+    also have `watched`: when each CPU's loop began and ended, cpu -> (ns, ns).
 
     Raises
     ------
     LostEvents
         There were more detours than room for them.
     InputError
-        a damaged or foreign file.
+        A damaged file, or one of another kind.
     """
     content = read_trace(path)
     line, _, body = content.partition(b"\n")
@@ -304,14 +330,15 @@ def read_detours_run(path: str | Path, run: int | None = None) -> pd.DataFrame:
     return clip_to_window(events, 0, int(recording.header["end_ns"] - recording.header["start_ns"]))
 
 
+def _damaged(what: str, path: str | Path) -> InputError:
+    return InputError(
+        what, where=path, why="the file is damaged or truncated", fix="record the run again"
+    )
+
+
 def _parse(content: bytes, path: str | Path) -> _Recording:
-    damaged = {
-        "where": path,
-        "why": "the file is damaged or truncated",
-        "fix": "record the run again",
-    }
     if len(content) < _HEADER.itemsize or content[:8] != _MAGIC:
-        raise InputError("not a file of the detour loop", **damaged)
+        raise _damaged("not a file of the detour loop", path)
     header = np.frombuffer(content, _HEADER, 1)[0]
     begin = _HEADER.itemsize + int(header["threads"]) * _THREAD.itemsize
     if (
@@ -319,13 +346,13 @@ def _parse(content: bytes, path: str | Path) -> _Recording:
         or len(content) < begin
         or not 0 <= header["start_ns"] < header["end_ns"] < LARGEST_NS
     ):
-        raise InputError("a header that makes no sense", **damaged)
+        raise _damaged("a header that makes no sense", path)
     threads = np.frombuffer(content, _THREAD, int(header["threads"]), _HEADER.itemsize)
     counts = [int(count) for count in threads["count"]]
     if any(count < 0 for count in counts) or sum(counts) * _DETOUR.itemsize != len(content) - begin:
-        raise InputError(
+        raise _damaged(
             f"{len(content) - begin} bytes of detours, the threads claim {sum(counts)} detours",
-            **damaged,
+            path,
         )
     if lost := sum(int(value) for value in threads["lost"]):
         raise LostEvents(
@@ -335,25 +362,27 @@ def _parse(content: bytes, path: str | Path) -> _Recording:
             fix="give a higher threshold_ns",
         )
     detours = np.frombuffer(content, _DETOUR, -1, begin)
-    _check_detours(detours, threads, int(header["end_ns"] - header["start_ns"]), damaged)
+    _check_detours(detours, threads, int(header["end_ns"] - header["start_ns"]), path)
     return _Recording(header, threads, _as_table(detours, threads))
 
 
-def _check_detours(detours: np.ndarray, threads: np.ndarray, length_ns: int, damaged: dict) -> None:
+def _check_detours(
+    detours: np.ndarray, threads: np.ndarray, length_ns: int, path: str | Path
+) -> None:
     if (
         (threads["cpu"] < 0).any()
         or (threads["samples"] < 0).any()
         or (threads["begin_ns"] < 0).any()
         or (threads["end_ns"] > length_ns).any()
     ):
-        raise InputError("a thread that makes no sense", **damaged)
+        raise _damaged("a thread that makes no sense", path)
     if (
         (detours["start_ns"] < 0)
         | (detours["duration_ns"] <= 0)
         | (detours["start_ns"] > length_ns - detours["duration_ns"].clip(0, length_ns))
         | (detours["duration_ns"] > length_ns)
     ).any():
-        raise InputError("a detour outside of the timed region", **damaged)
+        raise _damaged("a detour outside of the timed region", path)
 
 
 def _as_table(detours: np.ndarray, threads: np.ndarray) -> pd.DataFrame:

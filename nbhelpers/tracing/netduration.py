@@ -80,9 +80,8 @@ def noise_from_tracepoints(
 
     Returns
     -------
-    events : the events table of CONTRIBUTING.md; attrs `inferred_switches`, how many switches the kernel did
-    not report and that were inferred, and
-        `ambiguous_ns`, CPU time of which it is not known whose it was.
+    The events table of CONTRIBUTING.md. attrs: `inferred_switches`, how many switches the kernel
+    did not report, and `ambiguous_ns`, CPU time that could be either thread's.
 
     Notes
     -----
@@ -94,9 +93,8 @@ def noise_from_tracepoints(
     inferred = infer_switches(raw)
     trace = _Trace.of(inferred.raw)
     own = with_children(raw, workload_pids)
-    net_ns = np.zeros(
-        len(trace.time_ns), dtype=np.int64
-    )  # what each event took from the thread beneath it
+    # what each event took from the thread beneath it
+    net_ns = np.zeros(len(trace.time_ns), dtype=np.int64)
     parts = [_nmis(trace, net_ns), _interrupts(trace, net_ns), _softirqs(trace, net_ns)]
     for part in parts:
         part["interrupted"] = _role(trace.pid[part.pop("last")], own)
@@ -138,12 +136,15 @@ class _Trace:
             for end in ("_entry", "_exit")
         )
         return cls(
-            *(raw[name].to_numpy() for name in ("cpu", "time_ns", "pid", "number")),
-            family,
-            families,
-            entry,
-            exit_,
-            raw,
+            cpu=raw["cpu"].to_numpy(),
+            time_ns=raw["time_ns"].to_numpy(),
+            pid=raw["pid"].to_numpy(),
+            number=raw["number"].to_numpy(),
+            family=family,
+            families=families,
+            entry=entry,
+            exit=exit_,
+            raw=raw,
         )
 
     def of_family(self, name: str) -> np.ndarray:

@@ -49,11 +49,11 @@ def write_netgauge(detours: pd.DataFrame, path: str | Path, cpu: int | None = No
     InputError
         Several CPUs and none chosen, or no detour of that CPU.
     """
-    own, attrs = one_cpu(detours, cpu), detours.attrs
+    chosen, attrs = one_cpu(detours, cpu), detours.attrs
     reading_ns = 0 if attrs.get("net") else int(round(attrs.get("resolution_ns", 0)))
-    durations_ns = np.maximum(own["duration_ns"] - reading_ns, 1)
+    durations_ns = np.maximum(chosen["duration_ns"] - reading_ns, 1)
     resolution_ns = attrs.get("resolution_ns")
-    seconds = attrs.get("seconds", float(own["end_ns"].max()) / 1e9)
+    seconds = attrs.get("seconds", float(chosen["end_ns"].max()) / 1e9)
     threshold = (
         attrs["threshold_ns"] / resolution_ns * 100
         if resolution_ns and "threshold_ns" in attrs
@@ -69,7 +69,7 @@ def write_netgauge(detours: pd.DataFrame, path: str | Path, cpu: int | None = No
         f"# CPU overhead due to noise: {durations_ns.sum() / seconds / 1e7:.4f}%",
         f"# Measurement period: {seconds:.6f} s",
     ]
-    body = [f"{start}\t{duration}" for start, duration in zip(own["start_ns"], durations_ns)]
+    body = [f"{start}\t{duration}" for start, duration in zip(chosen["start_ns"], durations_ns)]
     return write_atomically(
         path, "\n".join([*(line for line in head if line), *body, *tail]) + "\n"
     )
@@ -81,10 +81,10 @@ def read_netgauge(path: str | Path, cpu: int = 0) -> pd.DataFrame:
 
     Returns
     -------
-    detours : `cpu` (as given, the file has none), `start_ns`, `duration_ns` (beyond one reading of
-    the clock), `end_ns`; attrs `net` (True),
-        `seconds` (as the file says, else until the end of the last detour), `overhead`, and where
-        the file says so `resolution_ns`, `threshold_ns`.
+    One row a detour: `cpu` (the argument; the file has none), `start_ns`, `duration_ns` (beyond one
+    reading of the clock), `end_ns`. attrs: `net` (True), `seconds` (as the file states, else until
+    the end of the last detour), `overhead`, and where the file states them `resolution_ns` and
+    `threshold_ns`.
 
     Raises
     ------
@@ -139,28 +139,29 @@ def _row(line: str, path: str | Path, number: int) -> tuple[float, float]:
 
 
 def _attributes(table: pd.DataFrame, comments: list[str]) -> dict:
-    said = _said(comments)
+    stated = _stated_numbers(comments)
+    seconds = stated.get("seconds") or float(table["end_ns"].max()) / 1e9
     attrs = {
         "net": True,
-        "seconds": said.get("seconds") or float(table["end_ns"].max()) / 1e9,
+        "seconds": seconds,
         "cpus": sorted(table["cpu"].unique().tolist()),
+        "overhead": float(table["duration_ns"].sum()) / 1e9 / seconds,
     }
-    attrs["overhead"] = float(table["duration_ns"].sum()) / 1e9 / attrs["seconds"]
-    if "resolution_ns" in said:
-        attrs["resolution_ns"] = said["resolution_ns"]
-        if "threshold_percent" in said:
-            attrs["threshold_ns"] = said["resolution_ns"] * said["threshold_percent"] / 100
+    if "resolution_ns" in stated:
+        attrs["resolution_ns"] = stated["resolution_ns"]
+        if "threshold_percent" in stated:
+            attrs["threshold_ns"] = stated["resolution_ns"] * stated["threshold_percent"] / 100
     return attrs
 
 
-def _said(comments: list[str]) -> dict[str, float]:
-    said = {}
+def _stated_numbers(comments: list[str]) -> dict[str, float]:
+    stated: dict[str, float] = {}
     for line in comments:
         name = next((name for word, name in _COMMENTS.items() if word in line.lower()), None)
         numbers = re.findall(r"(?<![\w.])\d+(?:\.\d+)?", line)
         if name and numbers:
-            said.setdefault(name, float(numbers[-1]))
-    return said
+            stated.setdefault(name, float(numbers[-1]))
+    return stated
 
 
 def detour_summary(recordings: pd.DataFrame | Mapping[str, pd.DataFrame]) -> pd.DataFrame:

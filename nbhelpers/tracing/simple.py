@@ -19,7 +19,7 @@ from .tracer import Tracer, noise_summary, read_traces
 
 @dataclass(frozen=True, eq=False)
 class TracedRuns:
-    """Traced runs of a program.
+    """Traced runs of a program: what `trace` returns.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class TracedRuns:
     events
         Their noise events (CONTRIBUTING.md, "Tables").
     source
-        Osnoise, tracepoints or detours.
+        osnoise, tracepoints or detours.
     workload
         What was run; the detour loop where the kernel has no tracer.
     """
@@ -45,7 +45,7 @@ class TracedRuns:
         )
 
     def summary(self) -> pd.DataFrame:
-        """How much noise of which source; see `noise_summary`."""
+        """Summarise how much noise of which source there was; see `noise_summary`."""
         return noise_summary(self.events, self.runs)
 
 
@@ -61,29 +61,60 @@ def trace(
     progress: Callable[[int, int, float], object] | None = None,
     **described: object,
 ) -> TracedRuns:
-    """Run a program some times and record the noise of each run.
+    """Run a program several times and record the noise events of each run.
+
+    As root the kernel states what interrupted the program. Without root the detour loop runs in the
+    program's place: it shows when and for how long something interrupted, but not what.
 
     Parameters
     ----------
-    command, runs, metrics, config, timeout_s, progress, described
-        As in `measure.measure`.
+    command
+        A workload, a command line, or a list of words; None with `described`.
+    runs
+        How many.
+    metrics
+        Names of metric layers whose columns the runs table is to have.
     folder
-        Keeps runs and traces, so that the same call goes on after an interruption; None: in memory
-        only.
+        Where runs and traces are stored, so that the same call continues after an interruption;
+        None: nowhere.
     source
-        Of events; see `Tracer`.
+        Source of events: "auto", "osnoise", "tracepoints" or "detours"; see `Tracer`.
+    config
+        Placement of the threads, such as "Rm" or "TP"; see `nbhelpers.workloads`.
+    timeout_s
+        Longest time of a run.
+    progress
+        Called with (runs done, runs in all, seconds left).
+    described
+        Further arguments of `nbhelpers.program`.
+
+    Returns
+    -------
+    TracedRuns : `runs` (one row a run), `events` (one row a noise event), `source`, `workload`.
 
     Raises
     ------
-    InputError, RunError, LostEvents, SettingError
-        See `measure.measure`, `Tracer` and `read_traces`.
+    InputError
+        An unknown source, or a program that cannot be described so.
+    RunError
+        The program failed, or is not there.
+    LostEvents
+        A trace has losses.
+    SettingError
+        A setting of the machine could not be put back.
 
     Examples
     --------
-    >>> found = trace("sleep 0.05", runs=3)  # doctest: +SKIP
-    >>> delta = delta_noise(
-    ...     found.events, average_noise(found.events, found.runs), found.runs
-    ... )  # doctest: +SKIP
+    Noise of three runs of a program, and how much of it the worst run had beyond the average:
+
+    >>> from nbhelpers import average_noise, delta_noise, trace
+    >>> traced = trace("sleep 0.05", runs=3, source="detours")
+    >>> len(traced.runs), traced.source
+    (3, 'detours')
+    >>> if len(traced.events):
+    ...     average = average_noise(traced.events, traced.runs)
+    >>> list(traced.summary().columns)[:3]
+    ['events', 'events_per_s', 'cpu_share']
     """
     workload = as_workload(command, **described)
     workload = workload if timeout_s is None else replace(workload, timeout_s=timeout_s)
@@ -97,7 +128,10 @@ def trace(
         stack.callback(tracer.close)
         traced = tracer.stand_in(workload)
         campaign = Campaign(
-            place / "runs", [Cell("traced", traced, attachments=[tracer])], runs, attachments=layers
+            place / "runs",
+            [Cell("traced", traced, attachments=(tracer,))],
+            runs,
+            attachments=layers,
         )
         table = finished(campaign.run(progress))
         return TracedRuns(table, read_traces(place / "traces", table), tracer.source, traced)

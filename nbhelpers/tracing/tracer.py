@@ -4,6 +4,7 @@ this machine has.
 Owns the choice, and the reading of what was recorded in a campaign.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,11 @@ from .tracepoints import read_tracepoints
 
 SOURCES = ("osnoise", "tracepoints", "detours")
 STAND_IN = "stand-in.json"
-_READERS = {"osnoise": read_osnoise, "tracepoints": read_tracepoints, "detours": read_detours_run}
+_READERS: dict[str, Callable[..., pd.DataFrame]] = {
+    "osnoise": read_osnoise,
+    "tracepoints": read_tracepoints,
+    "detours": read_detours_run,
+}
 
 
 class Tracer(Attachment):
@@ -37,13 +42,14 @@ class Tracer(Attachment):
     folder
         Where the files `run-000123.osnoise.gz`, `.tracepoints.gz` or `.detours.gz` go.
     source
-        "osnoise" (the kernel's tracer), "tracepoints" (the same events from ordinary tracepoints,
-        with true policies), "detours" (a loop in user space, in place of the workload), "auto": the
-        first that this machine has, or "recorded": the one whose traces lie in the folder, to read
-        them again on any machine; nothing is measured then.
+        "osnoise": the kernel's tracer. "tracepoints": the same events from ordinary tracepoints,
+        with true policies. "detours": a loop in user space, in place of the workload. "auto": the
+        first of these that this machine has.
     buffer_kib
         Buffer of each CPU; 4 MiB hold some 90 s of a quiet CPU. A run that fills it gets the status
         "lost events".
+    recorded_only
+        True: use recorded data, measure nothing; the source is that of the traces in the folder.
 
     Notes
     -----
@@ -52,22 +58,25 @@ class Tracer(Attachment):
     measured in turn, find it as it was.
     """
 
-    def __init__(self, folder: str | Path, source: str = "auto", buffer_kib: int = 4096):
-        if source not in ("auto", "recorded", *SOURCES):
+    def __init__(
+        self,
+        folder: str | Path,
+        source: str = "auto",
+        buffer_kib: int = 4096,
+        *,
+        recorded_only: bool = False,
+    ):
+        if source not in ("auto", *SOURCES):
             raise InputError(
                 f"there is no source of traces '{source}'",
-                fix=f"choose auto, recorded, {', '.join(SOURCES)}",
+                fix=f"choose auto, {', '.join(SOURCES)}",
             )
-        self.folder, self._recorded_only = Path(folder), source == "recorded"
+        self.folder, self._recorded_only = Path(folder), recorded_only
         self._repaired: tuple[str, ...] = ()
-        found = {"auto": self._best_source, "recorded": lambda: _recorded_source(self.folder)}
-        self.source = found.get(source, lambda: source)()
-        makers = {
-            "osnoise": lambda: OsnoiseRecorder(folder, buffer_kib),
-            "tracepoints": lambda: TracepointRecorder(folder, buffer_kib),
-            "detours": lambda: DetourTracer(folder),
-        }
-        self._recorder = makers[self.source]()
+        if recorded_only:
+            source = _recorded_source(self.folder)
+        self.source = self._best_source() if source == "auto" else source
+        self._recorder = _recorder(self.source, self.folder, buffer_kib)
         self.identity = f"tracer {self.source}"
 
     def _best_source(self) -> str:
@@ -79,7 +88,7 @@ class Tracer(Attachment):
         return f"Tracer({self.source}, {self.folder})"
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]  # the recorder's may grow
         """What dead processes had left on the machine, and what became of it."""
         return (*self._repaired, *self._recorder.notes)
 
@@ -99,19 +108,22 @@ class Tracer(Attachment):
         self._recorder.close()
 
     def stand_in(self, workload: Workload, seconds: float | None = None) -> Workload:
-        """What to run in place of a workload when its noise is wanted: itself, or, at the level
-        detours, the detour loop.
+        """Return what to run when the noise of a workload is to be traced.
+
+        That is the workload itself, or, where the source is detours, the detour loop.
 
         Parameters
         ----------
+        workload
+            Whose noise is to be traced.
         seconds
-            Length of an undisturbed run of the workload; None: it is run to find out, once, and the
-            answer kept beside the traces.
+            Length of an undisturbed run of the workload; None: it is measured, and cached in the
+            folder of the traces.
 
         Raises
         ------
         RunError
-            The workload failed when it was run to find out.
+            The workload failed when its length was measured.
         """
         if self.source != "detours":
             return workload
@@ -124,44 +136,52 @@ class Tracer(Attachment):
         )
 
 
+def _recorder(source: str, folder: Path, buffer_kib: int) -> Attachment:
+    if source == "osnoise":
+        return OsnoiseRecorder(folder, buffer_kib)
+    if source == "tracepoints":
+        return TracepointRecorder(folder, buffer_kib)
+    return DetourTracer(folder)
+
+
 def tracing_sentences(
     events: pd.DataFrame, noise: pd.DataFrame, cost: pd.DataFrame, runs: int, verdict: str
 ) -> list[str]:
-    """What tracing showed and what it cost, in sentences.
+    """State in sentences what tracing showed and what it cost.
 
     Parameters
     ----------
     events
-        Of all traced runs (`read_traces`).
+        Noise events of all traced runs (`read_traces`).
     noise
         Their `noise_summary`.
     cost
-        Of recording (`recording_cost`).
+        Cost of recording (`recording_cost`).
     runs
-        How many were traced.
+        How many runs were traced.
     verdict
-        Of the comparison of traced with untraced runs.
+        Verdict of the comparison of traced with untraced runs.
     """
     took = f"{noise['cpu_share'].sum():.2%} of the CPU time of a run"
     if events.attrs.get("tracer") == "detours":
         return [
-            f"The detours take {took}; whose doing they were is not known.",
+            f"The detours take {took}; what caused them is not known.",
             (
                 "With and without saving the detours the same loop ran, so a difference would be"
                 f" chance, not the cost of a tracer. {verdict}"
             ),
         ]
-    told = [
+    inferred = events.attrs.get("inferred_switches", 0) / runs
+    ambiguous_ms = events.attrs.get("ambiguous_ns", 0) / 1e6 / runs
+    sentences = [
         f"The recorded noise takes {took}.",
         f"Tracing: {verdict}",
         (
-            f"{events.attrs.get('inferred_switches', 0) / runs:.1f} switches a run were not reported by the"
-            " kernel and were inferred from who ran next;"
-            f" {events.attrs.get('ambiguous_ns', 0) / 1e6 / runs:.1f} ms of CPU time a run could be"
-            " either thread's."
+            f"{inferred:.1f} switches a run were not reported by the kernel and were inferred from"
+            f" who ran next; {ambiguous_ms:.1f} ms of CPU time a run could be either thread's."
         ),
     ]
-    return told + [
+    return sentences + [
         f"Recording costs {row.cpu_share:.3%} of a CPU directly ({row.events_per_s:.0f} events a"
         f" second and CPU, {row.event_cost_ns:.0f} ns each)."
         for row in cost.itertuples()
@@ -178,7 +198,7 @@ def _recorded_source(folder: Path) -> str:
 
 
 def read_traces(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
-    """Read the traces of all finished runs as one events table.
+    """Read the traces of all finished runs into one table of noise events.
 
     Parameters
     ----------
@@ -189,16 +209,15 @@ def read_traces(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    events : the events table of CONTRIBUTING.md, times from each run's `start_ns`; attrs `cpus`,
-    the CPUs that were traced, and
-        `notes`, what must be said of regions that are not known.
+    The events table of CONTRIBUTING.md, times from each run's `start_ns`. `attrs["cpus"]` are the
+    CPUs that were traced; `attrs["notes"]` states which timed regions are not known.
 
     Raises
     ------
     LostEvents
-        a run's trace has losses; run and file are named.
+        The trace of a run has losses; run and file are named.
     InputError
-        a run without a trace, or a damaged one.
+        A run without a trace, or a damaged one.
     """
     finished = runs[runs["status"] == "ok"] if "status" in runs else runs
     tables = [
@@ -230,20 +249,27 @@ def _read_run(folder: Path, run: int) -> pd.DataFrame:
 def noise_summary(
     events: pd.DataFrame, runs: pd.DataFrame, cpus: int | None = None
 ) -> pd.DataFrame:
-    """How much noise of which source: one row a kind and source, the greatest share first.
+    """Summarise how much noise of which source there was.
 
     Parameters
     ----------
-    events, runs
-        Of the same campaign.
+    events
+        Noise events of traced runs.
+    runs
+        The runs table of the same campaign.
     cpus
-        How many CPUs were traced; None: as `events.attrs` says, or as many as have events.
+        How many CPUs were traced; None: as `events.attrs` states, or as many as have events.
 
     Returns
     -------
-    DataFrame, index (kind, source): `events`, `events_per_s` (a CPU), `cpu_share` (net noise of all
-    CPU time), `mean_us`, `p50_us`, `p99_us`, `max_us`; per time of the timed regions.
-    `attrs["notes"]` says where these are not known.
+    One row a kind and source (the index), the greatest share first: `events`, `events_per_s` (a
+    CPU), `cpu_share` (net noise of all CPU time), `mean_us`, `p50_us`, `p99_us`, `max_us`; per time
+    of the timed regions. `attrs["notes"]` states where these are not known.
+
+    Raises
+    ------
+    InputError
+        No finished run.
     """
     finished = runs[runs["status"] == "ok"] if "status" in runs else runs
     cpus = cpus or len(events.attrs.get("cpus", ())) or max(events["cpu"].nunique(), 1)

@@ -123,7 +123,7 @@ def test_a_campaign_without_the_kernels_tracers_goes_on_and_is_read_again(tmp_pa
     """
 
     def campaign(source, runs, recorded_only=False):
-        tracer = Tracer(tmp_path / "traces", source=source)
+        tracer = Tracer(tmp_path / "traces", source, recorded_only=recorded_only)
         stand_in = tracer.stand_in(nbody(1000, 5))
         return Campaign(
             tmp_path,
@@ -139,12 +139,12 @@ def test_a_campaign_without_the_kernels_tracers_goes_on_and_is_read_again(tmp_pa
         and set(again.status) == {"ok"}
         and again.run[:2].tolist() == first.run.tolist()
     )
-    assert len(campaign("recorded", 2, recorded_only=True)) == 4
+    assert len(campaign("auto", 2, recorded_only=True)) == 4
     assert sorted(
         path.name for path in (tmp_path / "traces").iterdir() if "detours.gz" not in path.name
     ) == ["stand-in.json"]
     with pytest.raises(InputError, match="no traces were recorded"):
-        Tracer(tmp_path / "elsewhere", source="recorded")
+        Tracer(tmp_path / "elsewhere", recorded_only=True)
 
 
 def test_no_room_for_the_detours(tmp_path):
