@@ -13,9 +13,7 @@ DROPPED = -1
 
 
 class Carried(NamedTuple):
-    """Of each event: where and how long it is injected with all that it carries, and the place of
-    the event that carries it.
-    """
+    """Start and length of each event with all that it carries, and the event that carries it."""
 
     start_ns: np.ndarray
     duration_ns: np.ndarray
@@ -27,16 +25,19 @@ def coalesce(
 ) -> Carried:
     """Let short events be carried by others of their class.
 
-    1. A short event is carried by the nearest long one that is no farther away than the window: that one gets longer.
-    2. Short events that are left are gathered in order of time: as soon as their sum reaches the shortest length, while all of them lie within
-       one window, they become one event about their centre of gravity. The first of them carries
-       it.
+    1. A short event is carried by the nearest long one that is no farther away than the window:
+       that one gets longer.
+    2. Short events that are left are gathered in order of time. As soon as their sum reaches the
+       shortest length, while all of them lie within one window, they become one event about their
+       centre of gravity. The first of them carries it.
     3. What is still left is carried by the nearest event of step 2 within the window, or dropped.
 
     Parameters
     ----------
-    start_ns, duration_ns
-        Events of one class on one CPU, by start, not overlapping.
+    start_ns
+        Starts of the events of one class on one CPU, ascending; the events do not overlap.
+    duration_ns
+        Their lengths.
     shortest_ns
         Shorter events are short.
     window_ns
@@ -92,9 +93,8 @@ def _groups(
     """First member and one past the last of each group, places in order of time; greedy."""
     count = len(start)
     sums = np.concatenate([[0], np.cumsum(length)])
-    end = np.searchsorted(
-        sums, sums[:-1] + shortest_ns
-    )  # the sum up to there reaches the shortest length
+    # the sum up to there reaches the shortest length
+    end = np.searchsorted(sums, sums[:-1] + shortest_ns)
     last = np.minimum(end, count) - 1
     full = (
         (end <= count) & (start[last] + length[last] - start <= window_ns)
@@ -102,15 +102,14 @@ def _groups(
         else np.zeros(0, bool)
     )
     places = np.where(full, np.arange(count), count)
-    following = np.append(
-        np.minimum.accumulate(places[::-1])[::-1], count
-    ).tolist()  # the next place where a group can begin
+    # the next place where a group can begin
+    following = np.append(np.minimum.accumulate(places[::-1])[::-1], count).tolist()
     ends, firsts, place = end.tolist(), [], 0
     while (place := following[place]) < count:
         firsts.append(place)
         place = ends[place]
-    firsts = np.array(firsts, dtype=np.int64)
-    return firsts, end[firsts]
+    begins = np.array(firsts, dtype=np.int64)
+    return begins, end[begins]
 
 
 def _members(firsts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -127,9 +126,8 @@ def _about_centre(
     gravity.
     """
     total = np.bincount(group, length[members], count).astype(np.int64)
-    origin = start[
-        members[np.searchsorted(group, np.arange(count))]
-    ]  # of each group's first member: exact where times are large
+    # counted from each group's first member: exact where times are large
+    origin = start[members[np.searchsorted(group, np.arange(count))]]
     middle = (start[members] - origin[group]) + length[members] / 2
     centre = np.bincount(group, middle * length[members], count) / np.maximum(total, 1)
     return np.maximum(origin + np.rint(centre - total / 2).astype(np.int64), 0), total

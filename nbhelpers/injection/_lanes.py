@@ -54,17 +54,17 @@ def places(
 
 def _mapped(cpu: np.ndarray, mapping: Mapping[int, int]) -> np.ndarray:
     recorded = np.unique(cpu).tolist()
-    missing = [own for own in recorded if own not in mapping]
+    missing = [old for old in recorded if old not in mapping]
     if missing:
         raise InputError(
             f"the placement does not say where the noise of CPU {missing[0]} goes",
             where=f"placement {dict(mapping)}",
             fix=(
                 "name it, or leave it out:"
-                f" config.mapped({ {own: own for own in recorded if own in mapping} })"
+                f" config.mapped({ {old: old for old in recorded if old in mapping} })"
             ),
         )
-    targets = [int(mapping[own]) for own in recorded]
+    targets = [int(mapping[old]) for old in recorded]
     if len(set(targets)) < len(targets):
         raise InputError(
             "the placement puts the noise of two CPUs on one",
@@ -109,18 +109,20 @@ def _stays(events: pd.DataFrame) -> np.ndarray:
     """
     source = events["source"].astype("category")
     found = [_OWN_CPU.match(str(name)) for name in source.cat.categories]
-    own = np.array([int(match[1]) if match else -1 for match in found] + [-1], dtype=np.int64)[
-        source.cat.codes
-    ]
-    return is_among(events["kind"], INTERRUPTS + ON_ONE_CPU) | (own == events["cpu"].to_numpy())
+    named_cpu = np.array(
+        [int(match[1]) if match else -1 for match in found] + [-1], dtype=np.int64
+    )[source.cat.codes]
+    return is_among(events["kind"], INTERRUPTS + ON_ONE_CPU) | (
+        named_cpu == events["cpu"].to_numpy()
+    )
 
 
 def parts(events: pd.DataFrame, lanes: int, codes: np.ndarray) -> np.ndarray:
     """Which of a CPU's processes injects an event: 0 all, or interrupts; 1 real-time threads; 2
     ordinary threads.
 
-    Noise that does more than occupy a CPU (`codes` above 0) may go on beside all other noise: each
-    kind of it has a process of its own.
+    Noise that does more than occupy a CPU (`codes` above 0) may run at the same time as all other
+    noise: each kind of it has a separate process.
     """
     realtime = is_among(events["policy"], REALTIME)
     part = np.zeros(len(events), dtype=np.int16)

@@ -1,5 +1,5 @@
-"""What a plan asks of the machine: how long real-time noise holds a CPU, all CPUs at once, and how
-much of a second.
+"""What a plan demands: how long real-time noise holds a CPU or all CPUs, and how much of a
+second.
 
 Owns the arithmetic of stretches of noise; pure.
 """
@@ -32,8 +32,8 @@ def realtime_spans(
     order = np.argsort(cpu, kind="stable")
     cpus, firsts = np.unique(cpu[order], return_index=True)
     return {
-        int(own): _merge(start[rows], end[rows], pause_ns)
-        for own, rows in zip(cpus, np.split(order, firsts[1:]))
+        int(cpu): _merge(start[rows], end[rows], pause_ns)
+        for cpu, rows in zip(cpus, np.split(order, firsts[1:]))
     }
 
 

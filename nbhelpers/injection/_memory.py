@@ -33,7 +33,7 @@ def _bytes(text: str) -> int:
 
 
 def available_memory() -> int:
-    """Bytes that can be taken before the machine, or this process's control group, has none left."""
+    """Bytes that are left to the machine, or to this process's control group if that is less."""
     found = re.search(r"^MemAvailable:\s*(\d+)", Path("/proc/meminfo").read_text(), re.M)
     return min([int(found[1]) * 1024 if found else 0, *_left_in_groups()])
 

@@ -1,5 +1,5 @@
-"""How far an injection was from what was asked: event by event, class by class, and by the run
-times that it led to.
+"""How far an injection was from its plan: event by event, class by class, and by the run times
+that it led to.
 
 Owns the three levels and their numbers. Vocabulary of metrology: bias, spread, and the 99th
 percentile of the error. Pure: tables in, tables out.
@@ -34,8 +34,8 @@ class Accuracy:
     floor left out, and its `floor_share` of all that was planned; `correlation` of planned and
     injected over the bins. `bins`: one row a kind and bin of 10 ms: `bin_ms` (its beginning),
     `planned_ms`, `injected_ms`, of all CPUs together, means over the runs. `kinds`: one row a kind
-    that does not occupy CPUs: events, and the achieved over the asked intensity (`median`, `p10`,
-    `p90`). `workload`: `workload_accuracy`; None where the anomaly's run time was not given.
+    that does not occupy CPUs: events, and the achieved over the planned intensity (`median`, `p10`,
+    `p90`). `workload`: `workload_accuracy`; None where the anomaly's run time is not known.
     """
 
     events: pd.DataFrame
@@ -61,12 +61,12 @@ class Accuracy:
         over = self.classes["injected_over_planned"].dropna()
         if not len(over):
             return ["No event was planned, so none was injected."]
-        asked_ms = self.classes[["planned_ms", "floor_ms"]].sum().sum()
-        below = self.classes["floor_ms"].sum() / max(asked_ms, 1e-9)
-        told = ", ".join(f"{kind} {ratio:.3f}" for kind, ratio in over.items())
+        planned_ms = self.classes[["planned_ms", "floor_ms"]].sum().sum()
+        below = self.classes["floor_ms"].sum() / max(planned_ms, 1e-9)
+        ratios = ", ".join(f"{kind} {ratio:.3f}" for kind, ratio in over.items())
         return [
-            f"Injected over planned: {told}. {below:.1%} of the planned time was below what this"
-            " machine can inject, and left out."
+            f"Injected over planned: {ratios}. {below:.1%} of the planned time was below what this"
+            " machine can inject, and excluded."
         ]
 
     def _repr_html_(self) -> str:
@@ -168,11 +168,11 @@ def _classes(log: pd.DataFrame, by_run: pd.DataFrame) -> pd.DataFrame:
     table = counts.join(
         took[whole].groupby(kinds[whole]).sum().reindex(counts.index, fill_value=0.0)
     )
-    asked = table["planned_ms"] + table["floor_ms"]
+    planned = table["planned_ms"] + table["floor_ms"]
     table["injected_over_planned"] = table["injected_ms"] / table["planned_ms"].where(
         table["planned_ms"] > 0
     )
-    table["floor_share"] = table["floor_ms"] / asked.where(asked > 0)
+    table["floor_share"] = table["floor_ms"] / planned.where(planned > 0)
     table["correlation"] = [_correlation(by_run[by_run["kind"] == kind]) for kind in table.index]
     return table.rename_axis(index="kind", columns=None)
 
@@ -206,23 +206,23 @@ def _binned(log: pd.DataFrame) -> pd.DataFrame:
     reached = log[log["outcome"].isin((*DONE, "dropped"))]
     runs = reached["run"] if "run" in reached else pd.Series(0, reached.index)
     parts = [
-        _bins_of(own).assign(run=run, kind=str(kind))
-        for (run, kind), own in reached.groupby([runs, reached["kind"].astype(str)])
+        _bins_of(group).assign(run=run, kind=str(kind))
+        for (run, kind), group in reached.groupby([runs, reached["kind"].astype(str)])
     ]
     columns = ["run", "kind", "bin_ms", "planned_ms", "injected_ms"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
-def _bins_of(own: pd.DataFrame) -> pd.DataFrame:
-    planned_ns = replayed_ns(own).to_numpy(float)
-    begin_ns = replay_start_ns(own).to_numpy(float)
+def _bins_of(log: pd.DataFrame) -> pd.DataFrame:
+    planned_ns = replayed_ns(log).to_numpy(float)
+    begin_ns = replay_start_ns(log).to_numpy(float)
     planned = _spread_out(begin_ns, begin_ns + planned_ns, planned_ns)
     took = _spread_out(
-        own["taken_ns"].to_numpy(float),
-        own["end_ns"].to_numpy(float),
-        noise_ns(own).to_numpy(float),
+        log["taken_ns"].to_numpy(float),
+        log["end_ns"].to_numpy(float),
+        noise_ns(log).to_numpy(float),
     )
-    last_ns = float(max((begin_ns + planned_ns).max(), own["end_ns"].max()))
+    last_ns = float(max((begin_ns + planned_ns).max(), log["end_ns"].max()))
     edges = np.arange(np.floor(last_ns / (BIN_MS * 1e6)) + 2) * BIN_MS * 1e6
     return pd.DataFrame(
         {
@@ -247,7 +247,7 @@ def _spread_out(start: np.ndarray, end: np.ndarray, amount: np.ndarray):
 
 
 def _intensities(log: pd.DataFrame) -> pd.DataFrame:
-    """Achieved over asked, of events that do not occupy a CPU."""
+    """Achieved over planned intensity, of events that do not occupy a CPU."""
     columns = ["events", "median", "p10", "p90"]
     if log.empty or "achieved" not in log:
         return pd.DataFrame(columns=columns)
@@ -282,14 +282,13 @@ def workload_accuracy(
 
     Returns
     -------
-    Rows "replayed" and, where there, "undisturbed": `runs`, `seconds` (mean), `ratio` to the
-    anomaly's mean with its 95 % bootstrap interval (`ratio_low`, `ratio_high`), `error` (abs(ratio −
-    1), the number of Table 7 of Persson et al. 2025); and between the two distributions of run
-    times `wasserstein_share` (mean distance between equal ranks, over the anomaly's mean),
-    `wasserstein_chance` (what two samples of one distribution exceed once in twenty times, by
-    permutation) and `ks` (largest distance between the distribution functions). A single anomaly is
-    a constant: only the runs' spread is in the interval, and there is no distribution to be near
-    to: those two are NaN.
+    Rows "replayed" and, if passed, "undisturbed": `runs`, `seconds` (mean), `ratio` to the
+    anomaly's mean with its 95 % bootstrap interval (`ratio_low`, `ratio_high`), `error` (distance
+    of the ratio from 1, the number of Table 7 of Persson et al. 2025). Between the two
+    distributions of run times: `wasserstein_share` (mean distance between equal ranks, over the
+    anomaly's mean), `wasserstein_chance` (what two samples of one distribution exceed in one of
+    twenty cases, by permutation) and `ks` (largest distance between the distribution functions). A
+    single anomaly is a constant: only the runs' spread is in the interval, and these are NaN.
 
     Raises
     ------

@@ -22,18 +22,22 @@ DEBUGFS = Path("/sys/kernel/debug")
 # ns of each period that ordinary tasks are given; 0: no server
 BUDGETS = "sched/fair_server/cpu*/runtime"
 SINCE = (6, 12)
-USUAL_NS = (
-    50_000_000,
-    1_000_000_000,
-)  # runtime and period of a kernel that was told nothing else (kernel/sched/deadline.c)
+# default runtime and period of the kernel (kernel/sched/deadline.c)
+USUAL_NS = (50_000_000, 1_000_000_000)
 
 
 @dataclass(frozen=True)
 class FairServer:
-    """What the kernel keeps for ordinary tasks.
+    """What the kernel reserves for ordinary tasks.
 
-    `exists`: whether this kernel has a fair server. `budgets`: CPU -> (runtime, period) in ns, as
-    debugfs tells; empty where it does not. `why`: why it does not; empty where it does.
+    Attributes
+    ----------
+    exists
+        Whether this kernel has a fair server.
+    budgets
+        CPU -> (runtime, period) in ns, as debugfs states; empty where it does not.
+    why
+        Why debugfs does not state it; empty where it does.
     """
 
     exists: bool
@@ -41,9 +45,7 @@ class FairServer:
     why: str = ""
 
     def budget_ns(self, cpu: int) -> tuple[int, int]:
-        """Runtime and period of a CPU's server: as told, else as the kernel usually has it; (0,
-        period) without one.
-        """
+        """Runtime and period of a CPU's server or the kernel's default; (0, period) without one."""
         if not self.exists:
             return 0, USUAL_NS[1]
         return self.budgets.get(cpu, USUAL_NS)
@@ -67,8 +69,9 @@ class FairServer:
 
 
 def fair_server(debugfs: str | Path = DEBUGFS) -> FairServer:
-    """What the kernel keeps for ordinary tasks now; debugfs is mounted to look, and unmounted
-    again.
+    """Read what the kernel reserves for ordinary tasks now.
+
+    Debugfs is mounted for it, and unmounted again.
 
     Parameters
     ----------
@@ -103,8 +106,9 @@ def _cpu(path: Path) -> int:
 
 @contextlib.contextmanager
 def fair_server_lifted(debugfs: str | Path = DEBUGFS) -> Iterator[tuple[str, ...]]:
-    """Take the fair server's budget away on every CPU, and give it back at the end of the last who
-    asked for it.
+    """Take the fair server's budget away on every CPU.
+
+    It is put back at the end of the last process that takes it away.
 
     Parameters
     ----------
@@ -129,8 +133,8 @@ def fair_server_lifted(debugfs: str | Path = DEBUGFS) -> Iterator[tuple[str, ...
 
 
 def cuts(log: pd.DataFrame, server: FairServer, pause_ns: int = 1_000_000) -> pd.DataFrame:
-    """The real-time events of an injection log in which ordinary tasks got the CPU for as long as
-    only the fair server lets them.
+    """Find the real-time events in which ordinary tasks got the CPU as only the fair server lets
+    them.
 
     Parameters
     ----------
@@ -139,8 +143,8 @@ def cuts(log: pd.DataFrame, server: FairServer, pause_ns: int = 1_000_000) -> pd
     server
         What the kernel had at the time.
     pause_ns
-        Shorter pauses between the real-time events of a CPU don't help ordinary tasks: they count
-        as none.
+        Shorter pauses between the real-time events of a CPU don't help ordinary tasks: they are
+        ignored.
 
     Returns
     -------

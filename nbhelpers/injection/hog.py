@@ -43,7 +43,7 @@ class Hog(Attachment):
     Raises
     ------
     InputError
-        a schedule that cannot, or should not, be followed.
+        A schedule that cannot, or should not, be followed.
     """
 
     follows_region = True
@@ -62,9 +62,8 @@ class Hog(Attachment):
         self._priority, self._roam = priority, roam
         self.identity = f"hog {digest(str(self.schedule), str(priority), str(roam))}"
         self._pids: list[int] = []
-        self._pipes: list[
-            int
-        ] = []  # our ends: of the ready pipes to read, of the go pipes to write
+        # our ends: of the ready pipes to read, of the go pipes to write
+        self._pipes: list[int] = []
         self._go: list[int] = []
 
     def __repr__(self) -> str:
@@ -87,7 +86,7 @@ class Hog(Attachment):
             raise
 
     def _start(self, cpu: int, blocks: tuple[tuple[int, int], ...]) -> int:
-        """Start one hog; returns the descriptor on which it says that it is ready."""
+        """Start one hog; returns the descriptor on which it reports that it is ready."""
         (ready, theirs_ready), (theirs_go, go) = os.pipe(), os.pipe()
         self._pipes += [ready, go]
         self._go.append(go)
@@ -129,13 +128,13 @@ class Hog(Attachment):
         ]
 
     def released(self, t0_ns: int) -> None:
-        """Tell every hog when the region begins; one that has died shows in `after`."""
+        """Send every hog the begin of the region; one that has died shows in `after`."""
         for go in self._go:
             with contextlib.suppress(BrokenPipeError):
                 os.write(go, np.int64(t0_ns).tobytes())
 
     def after(self, run: dict) -> dict:
-        """End the hogs; a run in which one failed is no data.
+        """End the hogs; a run in which one failed is excluded.
 
         Returns
         -------
@@ -143,7 +142,7 @@ class Hog(Attachment):
         began before the timed region's end).
         """
         ends = self._end()
-        columns = {
+        columns: dict[str, object] = {
             "hog_ns": sum(used_ns for _, used_ns in ends),
             "hog_planned_ns": self._planned_ns(run),
         }
@@ -164,7 +163,7 @@ class Hog(Attachment):
         )
 
     def _end(self) -> list[tuple[int, int]]:
-        """Kill and reap the hogs, close the pipes; for each hog its exit code and CPU time in ns."""
+        """Kill and reap the hogs, close the pipes; exit code and CPU time in ns of each hog."""
         ends = []
         while self._pids:
             ends.append(_end_process(self._pids.pop()))
@@ -204,7 +203,7 @@ def _await_ready(ready: list[int]) -> None:
             raise RunError(
                 "a hog did not become ready",
                 why="the run would not be disturbed",
-                fix="its own message stands above; SCHED_FIFO needs root or: ulimit -r 99",
+                fix="the hog's message stands above; SCHED_FIFO needs root or: ulimit -r 99",
             )
 
 

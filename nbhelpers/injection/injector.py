@@ -1,8 +1,7 @@
 """The injector as an attachment of a run: armed while the workload waits, released with it, ended
 with it.
 
-Owns what is set on the machine for an injection (real-time throttling) and what is said of it
-(`notes`).
+Owns what is set on the machine for an injection (real-time throttling), and the `notes` on it.
 """
 
 import contextlib
@@ -29,9 +28,8 @@ from .stressor_options import StressorOptions, stressor_notes
 THROTTLING = "/proc/sys/kernel/sched_rt_runtime_us"
 NOISE_START = "noise_start_ns"
 NO_SERVER = FairServer(False, {})
-FAIR_SERVER_SHARE = (
-    0.9  # of a second; it steps in after 0.95 s without ordinary tasks; the rest is for lateness
-)
+# of a second; it steps in after 0.95 s without ordinary tasks; the rest is for lateness
+FAIR_SERVER_SHARE = 0.9
 
 
 class Injector(Attachment):
@@ -56,24 +54,31 @@ class Injector(Attachment):
         Where file and network noise goes, and how much memory and disk noise may take; see
         `StressorOptions`.
     log_folder
-        Where each run's log is kept, as `injection-000123.parquet`; None: not kept.
+        Where the log of each run is written, as `injection-000123.parquet`; None: nowhere.
     keep_logs
-        Keep the logs in memory, in `logs` (run -> DataFrame).
+        Collect the logs in memory, in `logs` (run -> DataFrame).
 
     Attributes
     ----------
-    plan : what is replayed; `plan.summary()` tells what became of events that are too short for this machine.
+    plan
+        What is replayed; `plan.summary()` states what became of events that are too short for this
+        machine.
     overheads
-        What an injected event costs here, beyond its length. notes : what a reader of the results
-        must know: what was degraded, and what the kernel may cut.
+        What an injected event costs here, beyond its length.
+    notes
+        What a reader of the results must know: what was degraded, and what the kernel may cut.
 
     Raises
     ------
     InputError
-        a config that this machine cannot, or should not, be given.
+        A config that this machine cannot, or should not, be given.
 
-    Columns of the runs table: see `summarise`; `exit_cost_us` (as measured, or given), `wake_cost_us` and `floor_us` (as measured), `fair_server_cuts` (real-time events in which the
-    kernel seems to have let ordinary tasks run, see `fairserver.cuts`); a run whose injection failed gets another status.
+    Notes
+    -----
+    Columns of the runs table: those of `summarise`; `exit_cost_us` (measured, or by the rules),
+    `wake_cost_us` and `floor_us` (measured); `fair_server_cuts` (real-time events in which the
+    kernel seems to have let ordinary tasks run, see `fairserver.cuts`). A run whose injection
+    failed gets another status.
     """
 
     follows_region = True
@@ -96,7 +101,9 @@ class Injector(Attachment):
         self.logs: dict[int, pd.DataFrame] = {}
         self._log_folder, self._keep_logs = log_folder and Path(log_folder), keep_logs
         self._replay: Replay | None = None
-        self._armable, self._start_ns, self._armed_limit_s = True, None, ARMED_LIMIT_S
+        self._armable = True
+        self._start_ns: int | None = None
+        self._armed_limit_s = ARMED_LIMIT_S
         self._lifted: contextlib.ExitStack | None = None
         self._server = (
             fair_server() if self.plan.busiest_second_share > FAIR_SERVER_SHARE else NO_SERVER
@@ -121,32 +128,34 @@ class Injector(Attachment):
         """Lift real-time throttling, and the fair server if the noise would meet it, until the
         `close` of the last injector on the machine.
         """
-        self._armable = workload.region.begins_at_start
+        region = workload.region
+        self._armable = region is None or region.begins_at_start
         self._armed_limit_s = ARMED_LIMIT_S if self._armable else ARMED_LIMIT_S + workload.timeout_s
-        if not self._armable:
+        if region is not None and not self._armable:
             self._note(
-                f"nobody can wait where this region begins (kind '{workload.region.kind}'): the"
+                f"nobody can wait where this region begins (kind '{region.kind}'): the"
                 " noise is released when its begin was seen, some 0.1 ms later; what is planned"
                 " before that is late in the log"
             )
         if self._lifted is None and self.plan.longest_realtime_ns:
             self._lifted = contextlib.ExitStack()
-            try:
-                lifted = self._lifted.enter_context(settings.apply({THROTTLING: -1}, shared=True))
-                self.notes += lifted.repaired
-            except SettingError as error:
-                self._note(
-                    f"real-time throttling was not lifted ({error.what}): the kernel may cut long"
-                    " noise"
-                )
+            self._lift_throttling(self._lifted)
             if self._server.exists:
-                self._lift_fair_server()
+                self._lift_fair_server(self._lifted)
 
-    def _lift_fair_server(self) -> None:
+    def _lift_throttling(self, stack: contextlib.ExitStack) -> None:
         try:
-            self._cuts_by = (
-                NO_SERVER if self._lifted.enter_context(fair_server_lifted()) else self._server
+            lifted = stack.enter_context(settings.apply({THROTTLING: -1}, shared=True))
+            self.notes += lifted.repaired
+        except SettingError as error:
+            self._note(
+                f"real-time throttling was not lifted ({error.what}): the kernel may cut long noise"
             )
+
+    def _lift_fair_server(self, stack: contextlib.ExitStack) -> None:
+        try:
+            lifted = stack.enter_context(fair_server_lifted())
+            self._cuts_by = NO_SERVER if lifted else self._server
         except SettingError as error:
             self._note(
                 f"the fair server was not lifted ({error.what}): see the column fair_server_cuts"
@@ -166,7 +175,7 @@ class Injector(Attachment):
             self._replay.release(t0_ns)
 
     def after(self, run: dict) -> dict:
-        """Stop, and tell what was injected."""
+        """Stop, and return what was injected as columns of the runs table."""
         if self._replay is None:
             return {}
         replay, self._replay = self._replay, None
@@ -178,7 +187,7 @@ class Injector(Attachment):
                 f"the kernel refused {replay.refused} change(s) of scheduling policy: see the log's"
                 " column policy"
             )
-        columns = {
+        columns: dict[str, object] = {
             "exit_cost_us": replay.exit_cost_us,
             "wake_cost_us": self.overheads.wake_us,
             "floor_us": self.overheads.floor_us,
@@ -215,23 +224,19 @@ class Injector(Attachment):
 
 
 def _verdict(replay: Replay, run: dict) -> dict:
-    """A run whose noise was not what it should be is no data."""
+    """A run whose noise was not what it should be is excluded."""
     problem = replay.problem()
-    return (
-        {"status": "injection failed", "message": problem}
-        if problem and run.get("status") == "ok"
-        else {}
-    )
+    if problem and run.get("status") == "ok":
+        return {"status": "injection failed", "message": problem}
+    return {}
 
 
 def _notes(plan: Plan, server: FairServer) -> list[str]:
     events = plan.injected
     notes = stressor_notes(events)
-    priority = (
-        int(events.loc[is_among(events["policy"], REALTIME), "priority"].max())
-        if plan.longest_realtime_ns
-        else 0
-    )
+    priority = 0
+    if plan.longest_realtime_ns:
+        priority = int(events.loc[is_among(events["policy"], REALTIME), "priority"].max())
     if priority and not may_realtime(min(priority, HIGHEST_PRIORITY)):
         notes.append(
             "SCHED_FIFO is not permitted here: real-time events are injected as ordinary ones"

@@ -77,8 +77,8 @@ def make_log(replay: Replay) -> pd.DataFrame:
 
 
 def _outcomes(codes: np.ndarray, into: np.ndarray, itself: np.ndarray) -> pd.Categorical:
-    """An event that others carry shares the fate of its carrier only in the sums; its own outcome
-    says that it was carried.
+    """An event that is carried shares the outcome of its carrier only in the sums; its outcome
+    states that it was carried.
     """
     coalesced, below_floor = OUTCOMES.index("coalesced"), OUTCOMES.index("below floor")
     return pd.Categorical.from_codes(
@@ -95,24 +95,23 @@ def _lanes(lanes: pd.DataFrame, count: int) -> np.ndarray:
 
 
 def _exit_ns(log: pd.DataFrame, plan: Plan) -> np.ndarray:
-    """What the C core reckons with (`predict_exit` of lane.c): an event that woke slowly leaves
-    slowly.
+    """The exit cost as the C core predicts it (`predict_exit` of lane.c).
+
+    An event that woke slowly leaves slowly.
     """
-    known, given = plan.overheads, plan.rules.exit_cost_us
-    late_us = (log["start_ns"] - log["replay_start_ns"]) / 1e3
-    told = (late_us <= plan.rules.wake_allowance_us) & (given is None)
-    cost_us = (known.exit_us if given is None else given) + known.exit_per_wake * (
-        late_us - known.wake_us
-    ).where(told, 0)
-    cost_us += known.exit_per_doubling_us * doublings(log["replayed_ns"]) if given is None else 0
-    cost_us = cost_us.clip(0, known.exit_most_us if given is None else given)
-    return (
-        (cost_us * 1e3)
-        .where(log["policy"].isin(REALTIME) & log["outcome"].isin(DONE), 0)
-        .round()
-        .astype(np.int64)
-        .to_numpy()
-    )
+    measured, fixed_us = plan.overheads, plan.rules.exit_cost_us
+    if fixed_us is None:
+        late_us = (log["start_ns"] - log["replay_start_ns"]) / 1e3
+        on_time = late_us <= plan.rules.wake_allowance_us
+        cost_us = measured.exit_us + measured.exit_per_wake * (late_us - measured.wake_us).where(
+            on_time, 0
+        )
+        cost_us += measured.exit_per_doubling_us * doublings(log["replayed_ns"])
+        cost_us = cost_us.clip(0, measured.exit_most_us)
+    else:
+        cost_us = pd.Series(float(fixed_us), log.index)
+    realtime = log["policy"].isin(REALTIME) & log["outcome"].isin(DONE)
+    return (cost_us * 1e3).where(realtime, 0).round().astype(np.int64).to_numpy()
 
 
 def _policies(log: dict[str, np.ndarray]) -> pd.Categorical:
@@ -124,7 +123,7 @@ def _policies(log: dict[str, np.ndarray]) -> pd.Categorical:
 
 def occupies(log: pd.DataFrame) -> pd.Series:
     """Which events take CPU time from the workload; the others (memory bandwidth, cache, …) use
-    something else up beside it.
+    something else.
     """
     return log["kind"].isin(KINDS)
 
@@ -171,7 +170,7 @@ def shared_noise_ns(log: pd.DataFrame) -> pd.Series:
 
 
 def summarise(log: pd.DataFrame) -> dict[str, int | float]:
-    """What a run's row says of its injection.
+    """Summarise an injection as columns of the runs table.
 
     Returns
     -------
@@ -204,13 +203,23 @@ def summarise(log: pd.DataFrame) -> dict[str, int | float]:
 
 
 def log_path(folder: str | Path, run: int) -> Path:
-    """Where the log of a run is kept."""
+    """The file of the log of a run."""
     return Path(folder) / f"injection-{run:06d}.parquet"
 
 
 def read_logs(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
-    """The logs that an `Injector` kept of finished runs, one below the other, with the column
-    `run`.
+    """Read the logs that an `Injector` wrote of finished runs, one below the other.
+
+    Parameters
+    ----------
+    folder
+        The injector's `log_folder`.
+    runs
+        The runs table; only rows with status "ok" count.
+
+    Returns
+    -------
+    One row an event: `run` and the columns of `make_log`.
 
     Raises
     ------

@@ -161,11 +161,11 @@ def observe_loss(
         )
     folder = Path(folder) / config.digest
     workload = detour_workload(seconds or config.window_ns / 1e9, folder)
-    attachments: list[Attachment] = []
+    attachments: tuple[Attachment, ...] = ()
     if not recorded_only:
-        options = {"placement": "origin", "log_folder": folder / "logs"} | options
-        attachments = [Injector(config, **options), DetourTracer(folder)]
-        attachments += [_Shield()] if shielded else []
+        defaults: dict[str, Any] = {"placement": "origin", "log_folder": folder / "logs"}
+        attachments = (Injector(config, **(defaults | options)), DetourTracer(folder))
+        attachments += (_Shield(),) if shielded else ()
     cell = Cell(_CELL, workload, noise=config.digest, attachments=attachments)
     runs = finished(Campaign(folder, [cell], runs=1, recorded_only=recorded_only).run())
     run = runs.iloc[0]

@@ -1,13 +1,14 @@
 """What an injected event costs on this machine: measured with the real injector against a real
-shielded loop, once a boot, then kept.
+shielded loop, one time for each boot, then cached.
 
-Owns the measurement, its statistics and the file that it is kept in.
+Owns the measurement, its statistics and the file of the cache.
 """
 
 import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,42 +31,42 @@ LOOP_PRIORITY, PRIORITY = 10, 50
 ORDINARY_EVENTS, ORDINARY_SPACING_NS = 200, 500_000
 LEAD_NS = 20_000_000
 SMALLEST_GAP_NS = 1000
-FEWEST = 50  # usable events, or nothing is said
-OVER_SHARE = 0.01  # the shortest event takes on average at most so much more than it asks for
+FEWEST = 50  # usable events, or typical numbers are used
+OVER_SHARE = 0.01  # the shortest event takes on average at most so much more than its length
 # quantile at which single costs are cut off: the hypervisor's stops are not the injector's
 _HIGHEST = 0.98
 
 
 def measure_overheads(path: str | Path | None = None, again: bool = False) -> Overheads:
-    """The costs of an injected event on this machine, measured once for each boot and build of the
-    injector (2.5 s), then kept.
+    """Measure what an injected event costs on this machine beyond its length.
 
-    A SCHED_FIFO loop on one CPU notes when it is without it, while the injector injects events of
-    length 0, 100 us and 1 ms there. What the loop loses beyond an event's length is the exit cost,
-    what it loses to one of length 0 is the floor.
+    It takes 2.5 s, one time for each boot and build of the injector; then the result is cached. A
+    SCHED_FIFO loop on one CPU records when it is without it, while the injector injects events of
+    length 0, 100 µs and 1 ms there. What the loop loses beyond an event's length is the exit cost.
+    What it loses to an event of length 0 is the floor.
 
     Parameters
     ----------
     path
-        Where it is kept; None: with Noisebook's state, see `nbhelpers.machine.state_folder`.
+        File of the cache; None: with Noisebook's state, see `nbhelpers.machine.state_folder`.
     again
         Measure even if it was measured before.
 
     Returns
     -------
-    Overheads; of typical numbers, with `measured` False, where SCHED_FIFO is not permitted, or
-    where an analysis that holds the machine's lock shared must not measure.
+    Overheads : typical numbers, with `measured` False, where SCHED_FIFO is not permitted, or where
+    an analysis that holds the machine's lock shared must not measure.
     """
     try:
         path = Path(path) if path else state_folder() / "injector-overheads.json"
     except SettingError:
         path = None
-    kept = None if again or path is None else _read(path)
-    if kept or not may_realtime(PRIORITY):
-        return kept or Overheads()
+    cached = None if again or path is None else _read(path)
+    if cached or not may_realtime(PRIORITY):
+        return cached or Overheads()
     try:
         with measuring(doing="overheads of the injector"):
-            found = measure(max(online_cpus()))
+            found = measure_on(max(online_cpus()))
     except (Unavailable, RunError):
         return Overheads()
     if found.measured and path is not None:
@@ -80,19 +81,19 @@ def _identity() -> str:
 
 
 def _read(path: Path) -> Overheads | None:
-    """What was kept, unless it is of another boot or build, or damaged: then it is measured anew."""
+    """What the file caches; None where it is of another boot or build, or damaged."""
     try:
-        kept = read_json(path)
-        values = dict(kept["overheads"])
+        cached: Any = read_json(path)
+        values = dict(cached["overheads"])
         values["intervals"] = {
             name: tuple(interval) for name, interval in values["intervals"].items()
         }
-        return Overheads(**values) if kept["of"] == _identity() else None
+        return Overheads(**values) if cached["of"] == _identity() else None
     except (InputError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def measure(cpu: int) -> Overheads:
+def measure_on(cpu: int) -> Overheads:
     """Measure the costs on one CPU, now.
 
     Raises
@@ -122,7 +123,7 @@ def measure(cpu: int) -> Overheads:
         "floor_us": zero,
         "ordinary_floor_us": ordinary_us,
     }
-    medians = {name: round(float(np.median(own)), 3) for name, own in values.items()}
+    medians = {name: round(float(np.median(costs_us)), 3) for name, costs_us in values.items()}
     return Overheads(
         **medians,
         exit_per_wake=round(slope, 4),
@@ -133,7 +134,7 @@ def measure(cpu: int) -> Overheads:
         n=len(costs),
         cpu=cpu,
         measured=True,
-        intervals={name: _interval(own) for name, own in values.items()},
+        intervals={name: _interval(costs_us) for name, costs_us in values.items()},
     )
 
 
@@ -164,9 +165,7 @@ def _plan(
 
 
 def _costs(cpu: int, seed: int) -> pd.DataFrame:
-    """One round: `length_us`, `wake_us`, `lost_us`, `beyond_us` of events that the loop observed as one
-    gap each.
-    """
+    """One round: `length_us`, `wake_us`, `lost_us`, `beyond_us` of events that are a gap each."""
     random = np.random.default_rng(seed)
     start_ns = np.arange(EVENTS) * SPACING_NS + random.integers(
         100_000, SPACING_NS - LENGTHS_NS[-1] - 300_000, EVENTS
@@ -184,11 +183,13 @@ def _costs(cpu: int, seed: int) -> pd.DataFrame:
 
 
 def _observed_gaps(replay: Replay, cpu: int, length_ns: int) -> np.ndarray:
-    """Release a replay beside the loop; the loop's gaps (before, after) in ns from t0. The loop is
-    a thread: its policy ends with it.
+    """Release a replay while the loop runs; the loop's gaps (before, after) in ns from t0.
+
+    The loop is a thread: its policy ends with it.
     """
     t0_ns, capacity = time.monotonic_ns() + LEAD_NS, 20 * EVENTS
-    gaps, counts = np.zeros((capacity, 2), dtype=np.int64), []
+    gaps = np.zeros((capacity, 2), dtype=np.int64)
+    counts: list[int] = []
     loop = threading.Thread(
         target=lambda: counts.append(
             lib.nb_observe_losses(
@@ -245,15 +246,16 @@ def _ordinary_costs_us(cpu: int) -> np.ndarray:
 
 
 def _slope(x: np.ndarray, y: np.ndarray) -> float:
-    """Theil–Sen: the median slope of all pairs, 0 to 1; pairs closer than 1 us say nothing."""
-    dx, dy = (own[:, None] - own[None, :] for own in (x, y))
+    """Theil–Sen: the median slope of all pairs that are at least 1 µs apart, 0 to 1."""
+    dx, dy = x[:, None] - x[None, :], y[:, None] - y[None, :]
     far = dx > 1
     return float(np.clip(np.median(dy[far] / dx[far]), 0, 1)) if far.any() else 0.0
 
 
 def _shortest(costs_us: np.ndarray) -> float:
-    """The shortest event whose mean of max(length, cost) is at most OVER_SHARE above its length; to
-    0.5 us.
+    """The shortest event whose mean of max(length, cost) is at most OVER_SHARE above its length.
+
+    To 0.5 µs.
     """
     costs = np.minimum(costs_us, np.quantile(costs_us, _HIGHEST))
     lengths = np.arange(np.floor(2 * np.median(costs)) / 2, costs.max() + 1, 0.5)
@@ -263,4 +265,5 @@ def _shortest(costs_us: np.ndarray) -> float:
 
 def _interval(values: np.ndarray) -> tuple[float, float]:
     draws = np.median(np.random.default_rng(0).choice(values, (500, len(values))), axis=1)
-    return tuple(round(float(limit), 3) for limit in percentile_interval(draws))
+    low, high = percentile_interval(draws)
+    return round(float(low), 3), round(float(high), 3)

@@ -6,6 +6,7 @@ the first two again.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -56,14 +57,14 @@ def make_plan(
     overheads: Overheads | None = None,
     stressors: StressorOptions | None = None,
 ) -> Plan:
-    """The plan of a noise config on this machine.
+    """Plan how a noise config is replayed on this machine.
 
-    Events that are shorter than the machine can inject them are carried by others of the same CPU,
-    kind, policy and priority, so that the CPU time injected is the planned one: by a longer one
-    nearby, else several of them together become one event about their centre of gravity. What is
-    left finds its carrier among all real-time, or all ordinary, events of the CPU. No noise is
-    moved farther than `rules.coalesce_ms`; what nothing can carry is dropped. `Plan.summary` says
-    how much that is. The config, and its digest, stay as they are.
+    Events that are shorter than the machine can inject are carried by others of the same CPU, kind,
+    policy and priority, so that the injected CPU time is the planned one. A longer event nearby
+    carries them; else several of them become one event about their centre of gravity. What is left
+    is carried by any real-time, or any ordinary, event of the CPU. No noise is moved farther than
+    `rules.coalesce_ms`; what nothing can carry is dropped. `Plan.summary` states how much that is.
+    The config and its digest do not change.
 
     Parameters
     ----------
@@ -72,8 +73,8 @@ def make_plan(
     placement
         "roam": each process may run anywhere, as in the paper. "origin": on the CPU that its events
         were recorded on. "faithful": interrupts, the hypervisor's noise and the threads that the
-        kernel keeps on a CPU (kworker/3:1, ksoftirqd/3, migration/3) on their own, other threads
-        anywhere. A mapping {recorded CPU: CPU here}: where it says.
+        kernel keeps on a CPU (kworker/3:1, ksoftirqd/3, migration/3) on their CPU, other threads
+        anywhere. A mapping {recorded CPU: CPU here}: on the CPU here.
     lanes
         Processes a CPU of the config. 1: as in the paper. 2: one for its real-time and one for its
         ordinary events, so that an ordinary event that takes long does not delay the interrupts
@@ -82,9 +83,9 @@ def make_plan(
         See `Rules`.
     exclude_cpus
         Housekeeping CPUs that no noise may go to. Noise that belongs there is refused, unless a
-        mapping says where it goes.
+        mapping moves it.
     overheads
-        What the machine's costs are; None: measured once, then kept, see `measure_overheads`.
+        What an injected event costs here; None: those of `measure_overheads`.
     stressors
         Where file and network noise goes, and how much memory and disk noise may take; see
         `StressorOptions`.
@@ -168,63 +169,69 @@ def _carry(
     rules: Rules,
     overheads: Overheads,
 ) -> np.ndarray:
-    """Applies the floor rule to start and duration, first class by class, then to what is left;
-    returns the row that carries each event.
+    """Apply the floor rule to start and duration, first class by class, then to what is left.
+
+    Returns the row that carries each event.
     """
-    realtime, window_ns = is_among(events["policy"], REALTIME), round(rules.coalesce_ms * 1e6)
-    shortest_us = (
-        (overheads.shortest_us, overheads.shortest_ordinary_us)
-        if rules.shortest_us is None
-        else (rules.shortest_us,) * 2
-    )
-    shortest_ns = np.where(
-        codes > 0, 0, np.where(realtime, *(round(value * 1e3) for value in shortest_us))
-    )
-    start = events["start_ns"].to_numpy().copy()
-    duration = events["duration_ns"].to_numpy().copy()
-    into = np.arange(len(events))
-    if (duration >= shortest_ns).all():
-        return into
+    realtime = is_among(events["policy"], REALTIME)
+    floor = _Floor.of(events, _shortest_ns(codes, realtime, rules, overheads), rules)
+    if (floor.duration_ns >= floor.shortest_ns).all():
+        return floor.into
     cpu = events["cpu"].to_numpy()
-    kind = events["kind"].cat.codes
-    policy = events["policy"].cat.codes
-    _coalesce_each(
-        ranks(cpu, here, codes, kind, policy, events["priority"].to_numpy()),
-        start,
-        duration,
-        into,
-        shortest_ns,
-        window_ns,
-    )
-    if (into == DROPPED).any():
-        _coalesce_each(
-            ranks(cpu, here, codes, realtime), start, duration, into, shortest_ns, window_ns
+    kind, policy = events["kind"].cat.codes, events["policy"].cat.codes
+    floor.apply(ranks(cpu, here, codes, kind, policy, events["priority"].to_numpy()))
+    if (floor.into == DROPPED).any():
+        floor.apply(ranks(cpu, here, codes, realtime))
+    injected = floor.into == np.arange(len(events))
+    events["start_ns"] = np.where(injected, floor.start_ns, events["recorded_start_ns"])
+    events["duration_ns"] = np.where(injected, floor.duration_ns, events["recorded_duration_ns"])
+    return floor.into
+
+
+def _shortest_ns(
+    codes: np.ndarray, realtime: np.ndarray, rules: Rules, overheads: Overheads
+) -> np.ndarray:
+    """The shortest length that each event can have; 0 for what does not occupy a CPU."""
+    of_realtime, of_ordinary = overheads.shortest_us, overheads.shortest_ordinary_us
+    if rules.shortest_us is not None:
+        of_realtime = of_ordinary = rules.shortest_us
+    shortest = np.where(realtime, round(of_realtime * 1e3), round(of_ordinary * 1e3))
+    return np.where(codes > 0, 0, shortest)
+
+
+@dataclass(frozen=True)
+class _Floor:
+    """The floor rule while it is applied: its arrays change."""
+
+    start_ns: np.ndarray
+    duration_ns: np.ndarray
+    into: np.ndarray
+    shortest_ns: np.ndarray
+    window_ns: int
+
+    @classmethod
+    def of(cls, events: pd.DataFrame, shortest_ns: np.ndarray, rules: Rules) -> "_Floor":
+        return cls(
+            events["start_ns"].to_numpy().copy(),
+            events["duration_ns"].to_numpy().copy(),
+            np.arange(len(events)),
+            shortest_ns,
+            round(rules.coalesce_ms * 1e6),
         )
-    own = into == np.arange(len(events))
-    events["start_ns"] = np.where(own, start, events["recorded_start_ns"])
-    events["duration_ns"] = np.where(own, duration, events["recorded_duration_ns"])
-    return into
 
-
-def _coalesce_each(
-    classes: np.ndarray,
-    start: np.ndarray,
-    duration: np.ndarray,
-    into: np.ndarray,
-    shortest_ns: np.ndarray,
-    window_ns: int,
-) -> None:
-    """Apply the rule to each class, to what is not carried yet; changes `start`, `duration` and
-    `into`.
-    """
-    for rows in slices(classes):
-        rows = rows[(into[rows] == rows) | (into[rows] == DROPPED)]
-        rows = rows[np.argsort(start[rows], kind="stable")]
-        if (duration[rows] < shortest_ns[rows]).any():
-            carried = coalesce(start[rows], duration[rows], int(shortest_ns[rows[0]]), window_ns)
-            own = carried.into == np.arange(len(rows))
-            start[rows[own]], duration[rows[own]] = carried.start_ns[own], carried.duration_ns[own]
-            into[rows] = np.where(carried.into == DROPPED, DROPPED, rows[carried.into])
+    def apply(self, classes: np.ndarray) -> None:
+        """Apply the rule to each class, to what is not carried yet."""
+        for rows in slices(classes):
+            rows = rows[(self.into[rows] == rows) | (self.into[rows] == DROPPED)]
+            rows = rows[np.argsort(self.start_ns[rows], kind="stable")]
+            start_ns, duration_ns = self.start_ns[rows], self.duration_ns[rows]
+            if (duration_ns < self.shortest_ns[rows]).any():
+                shortest = int(self.shortest_ns[rows[0]])
+                carried = coalesce(start_ns, duration_ns, shortest, self.window_ns)
+                injected = carried.into == np.arange(len(rows))
+                self.start_ns[rows[injected]] = carried.start_ns[injected]
+                self.duration_ns[rows[injected]] = carried.duration_ns[injected]
+                self.into[rows] = np.where(carried.into == DROPPED, DROPPED, rows[carried.into])
 
 
 def _cut_into_lanes(
@@ -236,18 +243,16 @@ def _cut_into_lanes(
     into, start, duration = (
         events[name].to_numpy() for name in ("into", "start_ns", "duration_ns")
     )
-    own = into == np.arange(len(events))
-    injected = np.flatnonzero(own)
-    lane = [
-        injected[rows]
-        for rows in slices(ranks(events["cpu"].to_numpy()[own], here[own], part[own]))
-    ]
+    is_injected = into == np.arange(len(events))
+    injected = np.flatnonzero(is_injected)
+    cpu = events["cpu"].to_numpy()[injected]
+    lane = [injected[rows] for rows in slices(ranks(cpu, here[injected], part[injected]))]
     lane = [rows[np.argsort(start[rows], kind="stable")] for rows in lane]
-    if not own.all():  # what carries others is longer than it was
+    if not is_injected.all():  # what carries others is longer than it was
         start = start.copy()
         for rows in lane:
             start[rows] = queued(start[rows], duration[rows])
-    order = np.concatenate([*lane, np.flatnonzero(~own)]).astype(np.int64)
+    order = np.concatenate([*lane, np.flatnonzero(~is_injected)]).astype(np.int64)
     place = np.empty(len(events) + 1, dtype=np.int64)
     place[order], place[-1] = np.arange(len(events)), DROPPED
     counts = np.array([len(rows) for rows in lane], dtype=np.int64)

@@ -10,6 +10,8 @@ import mmap
 import os
 import signal
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +28,7 @@ ENDINGS = (
     "plan done",
     "workload ended",
     "owner ended",
-    "asked",
+    "stopped",
     "time limit",
     "failed",
 )
@@ -68,13 +70,20 @@ class Replay:
     armed_limit_s
         It ends when it was not released by then.
 
-    Every method may be called at any time; `close` leaves no process and no descriptor. `log`: the columns as written by the
-    processes, views without a copy.
+    Attributes
+    ----------
+    log
+        The columns as written by the processes, views without a copy.
+
+    Notes
+    -----
+    Every method may be called at any time; `close` leaves no process and no descriptor.
     """
 
     def __init__(self, plan: Plan, armed_limit_s: float = ARMED_LIMIT_S):
         self._armed_limit_ns = round(armed_limit_s * 1e9)
-        self.plan, self._owner, self._scratch = plan, os.getpid(), None
+        self.plan, self._owner = plan, os.getpid()
+        self._scratch: Path | None = None
         self._place_columns()
         self._fill_plan()
         self._fill_lanes()
@@ -118,32 +127,38 @@ class Replay:
     def _fill_lanes(self) -> None:
         self._run.lane_count = len(self.plan.lanes)
         for number, lane in enumerate(self.plan.lanes.itertuples(index=False)):
-            own = self._run.lanes[number]
-            own.cpu, own.first, own.count = int(lane.cpu), int(lane.first), int(lane.count)
+            target = self._run.lanes[number]
+            target.cpu, target.first, target.count = map(int, (lane.cpu, lane.first, lane.count))
         for cpu in self.plan.roam:
             self._run.roam[cpu // 64] |= 1 << cpu % 64
 
     def _fill_rules(self) -> None:
-        rules, own = self.plan.rules, self._run.rules
-        own.wake_allowance_ns = round(rules.wake_allowance_us * 1e3)
-        own.give_up_ns = round(rules.give_up_ms * 1e6)
-        own.lateness = LATENESS_CODES[rules.lateness]
-        own.longest_event_ns = 2 * round(
-            rules.longest_event_s * 1e9
-        )  # with what it carries of others
-        own.limit_ns = self.plan.end_ns + round(rules.overtime_s * 1e9)
-        own.armed_limit_ns = self._armed_limit_ns
-        own.realtime_limit_us = 2 * self.plan.longest_realtime_ns // 1000 + 500_000
+        rules, target = self.plan.rules, self._run.rules
+        target.wake_allowance_ns = round(rules.wake_allowance_us * 1e3)
+        target.give_up_ns = round(rules.give_up_ms * 1e6)
+        target.lateness = LATENESS_CODES[rules.lateness]
+        # with what it carries of others
+        target.longest_event_ns = 2 * round(rules.longest_event_s * 1e9)
+        target.limit_ns = self.plan.end_ns + round(rules.overtime_s * 1e9)
+        target.armed_limit_ns = self._armed_limit_ns
+        target.realtime_limit_us = 2 * self.plan.longest_realtime_ns // 1000 + 500_000
         self._fill_costs()
 
     def _fill_costs(self) -> None:
-        own, given, known = self._run.rules, self.plan.rules.exit_cost_us, self.plan.overheads
-        own.exit_cost_ns = round((known.exit_us if given is None else given) * 1e3)
-        own.exit_most_ns = round(known.exit_most_us * 1e3) if given is None else own.exit_cost_ns
-        own.exit_per_wake, own.exit_per_doubling = (
-            (known.exit_per_wake, known.exit_per_doubling_us * 1e3) if given is None else (0.0, 0.0)
+        target, fixed_us, measured = (
+            self._run.rules,
+            self.plan.rules.exit_cost_us,
+            self.plan.overheads,
         )
-        own.wake_cost_ns = round(known.wake_us * 1e3)
+        target.wake_cost_ns = round(measured.wake_us * 1e3)
+        if fixed_us is None:
+            target.exit_cost_ns = round(measured.exit_us * 1e3)
+            target.exit_most_ns = round(measured.exit_most_us * 1e3)
+            target.exit_per_wake = measured.exit_per_wake
+            target.exit_per_doubling = measured.exit_per_doubling_us * 1e3
+        else:
+            target.exit_cost_ns = target.exit_most_ns = round(fixed_us * 1e3)
+            target.exit_per_wake = target.exit_per_doubling = 0.0
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -158,7 +173,7 @@ class Replay:
 
     @property
     def exit_cost_us(self) -> float:
-        """What giving the CPU back is taken to cost after a wake-up of median length."""
+        """What it costs to give the CPU back after a wake-up of median length, as assumed."""
         return self._run.rules.exit_cost_ns / 1e3
 
     @property
@@ -212,7 +227,7 @@ class Replay:
         check(self._until_done(lib.nb_join, round(timeout_s * 1000)), "to end")
 
     def close(self) -> None:
-        """Ask for the end and wait until every process is gone; kill what does not end in time."""
+        """Request the end and wait until every process is gone; kill what does not end in time."""
         if self._run.supervisor_pid:
             lib.nb_stop(self._run)
             if self._until_done(lib.nb_join, JOIN_MS) < 0:
@@ -236,13 +251,12 @@ class Replay:
         return ""
 
     def __del__(self) -> None:
-        if (
-            getattr(self, "_run", None) and os.getpid() == self._owner
-        ):  # not in a child that was forked from us
+        # not in a child that was forked from us
+        if getattr(self, "_run", None) and os.getpid() == self._owner:
             lib.nb_kill(self._run)
             remove_scratch(self._scratch)
 
-    def _until_done(self, function, timeout_ms: int) -> int:
+    def _until_done(self, function: Any, timeout_ms: int) -> int:
         """Call again after a signal, whose Python handler runs in between."""
         limit = time.monotonic() + timeout_ms / 1000
         while True:

@@ -1,14 +1,16 @@
-"""The proof by our own tracer: a replayed run is traced, and what was seen is held against inherent
+"""Replays checked by our tracer: a replayed run is traced, and the trace is compared with average
 noise + planned noise.
 
-Owns the campaign of such runs, the matching of each event of the log with what the trace saw of it,
-and the sums. The log is the injector's own word; the trace is the kernel's, by the very method that
-the noise was recorded with. Where no kernel tracer can be used the detour loop runs in the
-program's place: what it was without is the trace then.
+Owns the campaign of such runs, the matching of each event of the log with the trace, and the sums.
+The log is what the injector states. The trace is what the kernel states, by the method that the
+noise was recorded with. Where no kernel tracer can be used the detour loop runs in the program's
+place, and its gaps are the trace.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,23 +27,43 @@ from .observed_loss import gaps_of_events, meets_an_event
 WAKES_NS = 100_000  # an interrupt that ends so shortly before a lane is switched in has woken it
 KERNEL, LOOP = "the kernel", "a loop in the program's place"
 _LANES = "injector_pids"
+_UNSEEN = {
+    "traced_from_ns": np.nan,
+    "traced_to_ns": np.nan,
+    "traced_cpu_ns": np.nan,
+    "woken": False,
+}
 
 
 @dataclass(frozen=True)
 class Retrace:
     """What the kernel, or a loop in the program's place, saw of replays.
 
-    `witness`: which of the two, in words. `runs`: the replayed runs, traced. `events`: one row an
-    event that was injected: `run`, `cpu`, `event`, `kind`, `realtime`, `replayed_ns` (what it was
-    to take), `logged_ns` (what it took by the log), `traced_ns` (by the trace: of a real-time event
-    from the interrupt that woke its injector to the injector's switch-out, of an ordinary one the
-    injector's CPU time; NaN: nothing was seen of it; by the loop: the gaps that overlap it) and
-    `start_error_us`, `duration_error_us` (traced less planned). `errors`: bias, spread and p99 of
-    these by class. `totals`: one row a class: `expected_ms` (planned of what was injected, or
-    inherent: average noise × time), `logged_ms`, `traced_ms`, `traced_over_expected`. `sources`:
-    the same for each source of noise that is not an injector. `mended`, `ambiguous_ms`: switches
-    that the kernel did not report and that were inferred, and the CPU time that could be either
-    thread's; an injector's switch among them hides where its event began or ended.
+    Attributes
+    ----------
+    runs
+        The replayed runs, traced.
+    events
+        One row an injected event: `run`, `cpu`, `event`, `kind`, `realtime`, `replayed_ns`
+        (planned), `logged_ns` (by the log), `traced_ns` (by the trace), `start_error_us` and
+        `duration_error_us` (traced less planned). `traced_ns` of a real-time event is the time from
+        the interrupt that woke its injector to the injector's switch-out; of an ordinary event it
+        is the injector's CPU time; by the loop it is the gaps that overlap the event; NaN: nothing
+        was seen of it.
+    errors
+        Bias, spread and 99th percentile of these errors by class.
+    totals
+        One row a class: `expected_ms` (planned, or average noise × time), `logged_ms`, `traced_ms`,
+        `traced_over_expected`.
+    sources
+        The same for each source of noise that is not an injector.
+    inferred_switches
+        Switches that the kernel did not report and that were inferred. An injector's switch among
+        them hides where its event began or ended.
+    ambiguous_ms
+        CPU time that could be either thread's.
+    witness
+        Who saw it, in words: the kernel, or the loop.
     """
 
     runs: pd.DataFrame
@@ -49,7 +71,7 @@ class Retrace:
     errors: pd.DataFrame
     totals: pd.DataFrame
     sources: pd.DataFrame
-    mended: int
+    inferred_switches: int
     ambiguous_ms: float
     witness: str = KERNEL
 
@@ -61,7 +83,7 @@ class Retrace:
         )
 
     def sentences(self) -> list[str]:
-        """What it shows, in sentences."""
+        """State what was seen of the replays."""
         runs, seen = len(self.runs), self.events["traced_ns"].notna()
         if not len(seen):
             return [
@@ -69,24 +91,26 @@ class Retrace:
             ]
         injected = self.totals.loc[self.totals.index.str.startswith("injected")]
         planned_ms, traced_ms = injected["expected_ms"].sum(), injected["traced_ms"].sum()
-        told = (
+        sentence = (
             f"Re-traced over {runs} runs: {self.witness} saw"
             f" **{traced_ms / max(planned_ms, 1e-9):.3f}** of the CPU time that was planned"
             f" ({traced_ms:.1f} of {planned_ms:.1f} ms), and {int(seen.sum())} of {len(seen)}"
             " injected events"
         )
-        inferred = (
-            f"; {self.mended / max(runs, 1):.1f} switches a run were not reported by the kernel and"
-            " were inferred"
-        )
-        return [told + (inferred if self.witness == KERNEL else "") + "."]
+        if self.witness == KERNEL:
+            sentence += (
+                f"; {self.inferred_switches / max(runs, 1):.1f} switches a run were not reported by"
+                " the kernel and were inferred"
+            )
+        return [sentence + "."]
 
 
 class _Lanes(Attachment):
-    """Notes the injector's processes, so that the trace's threads can be told from them."""
+    """Records the injector's processes, so that their threads are known in the trace."""
 
     def __init__(self, injector: Injector):
-        self._injector, self._pids = injector, ()
+        self._injector = injector
+        self._pids: tuple[int, ...] = ()
 
     def released(self, t0_ns: int) -> None:
         self._pids = self._injector.pids
@@ -104,29 +128,37 @@ def retrace(
     seed: int = 0,
     recorded_only: bool = False,
     source: str = "auto",
-    **options,
+    **options: Any,
 ) -> Retrace:
-    """Trace replays of a config, and compare the traced events with inherent noise + planned noise.
+    """Trace replays of a config, and compare the traced events with average noise + planned noise.
 
     Where this user has no kernel tracer the detour loop runs in place of the workload
-    (`Tracer.stand_in`), and the time that it was without its CPU takes the place of the kernel's
-    events.
+    (`Tracer.stand_in`), and its gaps take the place of the kernel's events.
 
     Parameters
     ----------
     folder
-        Of the campaign, with its traces in ``traces`` and its logs in ``logs``; kept and gone on
-        with like any campaign's.
-    workload, config
-        What is run and what is injected.
+        Of the campaign, with its traces in ``traces`` and its logs in ``logs``.
+    workload
+        What is run.
+    config
+        What is injected.
     average
         Noise that every run has (`average_noise` of undisturbed, traced runs).
-    runs, seed, recorded_only
-        Of the campaign.
+    runs
+        How many runs are traced.
+    seed
+        Of the random order of the campaign.
+    recorded_only
+        True: use recorded data, measure nothing.
     source
         Of `Tracer`: tracepoints, osnoise, detours or auto.
     options
         Of `Injector`.
+
+    Returns
+    -------
+    Retrace : events as planned, logged and traced, with errors and sums.
 
     Raises
     ------
@@ -156,26 +188,31 @@ def _watched(
 def compare_retraced(
     runs: pd.DataFrame, logs: pd.DataFrame, events: pd.DataFrame, average: pd.DataFrame
 ) -> Retrace:
-    """`retrace` of what was recorded.
+    """Compare traced replays with average noise + planned noise.
 
     Parameters
     ----------
     runs
         Finished runs with the column `injector_pids` (supervisor, then lanes).
     logs
-        Theirs, with `run` and `lane`.
+        Their injection logs, with `run` and `lane`.
     events
         Their noise events.
     average
-        See `retrace`.
+        Noise that every run has (`average_noise`).
+
+    Returns
+    -------
+    Retrace : events as planned, logged and traced, with errors and sums.
     """
     by_loop = events.attrs.get("tracer") == "detours"
-    found = [
-        _of_run(row, logs[logs["run"] == row.run], events[events["run"] == row.run], by_loop)
-        for row in runs.itertuples()
-    ]
-    matched = pd.concat([own for own, _ in found], ignore_index=True)
-    others = pd.concat([own for _, own in found])
+    matched_parts, other_parts = [], []
+    for _, run in runs.iterrows():
+        log, traced = logs[logs["run"] == run["run"]], events[events["run"] == run["run"]]
+        matched_of_run, others_of_run = _of_run(run, log, traced, by_loop)
+        matched_parts.append(matched_of_run)
+        other_parts.append(others_of_run)
+    matched, others = pd.concat(matched_parts, ignore_index=True), pd.concat(other_parts)
     seconds = float(region_seconds(runs).sum())
     return Retrace(
         runs,
@@ -183,48 +220,45 @@ def compare_retraced(
         _errors(matched),
         _totals(matched, others, average, seconds),
         _sources(others, average, seconds),
-        int(events.attrs.get("mended", 0)),
+        int(events.attrs.get("inferred_switches", 0)),
         events.attrs.get("ambiguous_ns", 0) / 1e6,
         LOOP if by_loop else KERNEL,
     )
 
 
 def _of_run(
-    run: tuple, log: pd.DataFrame, events: pd.DataFrame, by_loop: bool
+    run: pd.Series, log: pd.DataFrame, events: pd.DataFrame, by_loop: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Every injected event of a run beside what was seen of it, and the events that are not the
-    injector's.
-    """
+    """Every injected event of a run with what was seen of it, and the events of others."""
     done = _reached(run, log)
     if by_loop:
         return _matched(run, _match_gaps(done, events)), events[~meets_an_event(done, events)]
-    pids = [int(pid) for pid in str(getattr(run, _LANES)).split()]
+    pids = [int(pid) for pid in str(run[_LANES]).split()]
     seen = _match(done, events, pids)
     return _matched(run, seen), events[~(events["pid"].isin(pids) & (events["pid"] > 0))]
 
 
-def _noise_start_ns(run: tuple) -> int:
-    """From when the injected noise counts: the common start, unless the region's begin could not be
-    armed.
-    """
-    start_ns = getattr(run, NOISE_START, None)
-    return int(run.t0_ns if start_ns is None or pd.isna(start_ns) else start_ns)
+def _noise_start_ns(run: pd.Series) -> int:
+    """When the plan began: at the common start, unless nobody could wait for the region's begin."""
+    start_ns = run.get(NOISE_START)
+    return int(run["t0_ns"] if start_ns is None or pd.isna(start_ns) else start_ns)
 
 
-def _reached(run: tuple, log: pd.DataFrame) -> pd.DataFrame:
+def _reached(run: pd.Series, log: pd.DataFrame) -> pd.DataFrame:
     """What was injected within the timed region; times from its start."""
     done = log[log["outcome"].isin(DONE) & occupies(log)].copy()
     for name in ("replay_start_ns", "start_ns", "taken_ns", "end_ns"):
-        done[name] += int(_noise_start_ns(run) - run.start_ns)
-    return done[(replay_start_ns(done) >= 0) & (done["end_ns"] <= int(run.end_ns - run.start_ns))]
+        done[name] += int(_noise_start_ns(run) - run["start_ns"])
+    length_ns = int(run["end_ns"] - run["start_ns"])
+    return done[(replay_start_ns(done) >= 0) & (done["end_ns"] <= length_ns)]
 
 
-def _matched(run: tuple, seen: pd.DataFrame) -> pd.DataFrame:
+def _matched(run: pd.Series, seen: pd.DataFrame) -> pd.DataFrame:
     """The columns of `Retrace.events`, of events with `begin_ns` and `traced_ns`."""
     planned = replayed_ns(seen)
     return pd.DataFrame(
         {
-            "run": run.run,
+            "run": run["run"],
             "cpu": seen["cpu"],
             "event": seen["event"],
             "kind": seen["kind"].astype(str),
@@ -239,12 +273,10 @@ def _matched(run: tuple, seen: pd.DataFrame) -> pd.DataFrame:
 
 
 def _match_gaps(done: pd.DataFrame, gaps: pd.DataFrame) -> pd.DataFrame:
-    """By the loop: an event is seen in the gaps that overlap it; without any, nothing was seen of
-    it.
-    """
+    """By the loop: an event is seen in the gaps that overlap it."""
     begin, length = (pd.Series(np.nan, done.index) for _ in range(2))
-    for cpu, own in done.groupby("ran_on"):
-        begin[own.index], length[own.index] = gaps_of_events(own, gaps[gaps["cpu"] == cpu])
+    for cpu, on_cpu in done.groupby("ran_on"):
+        begin[on_cpu.index], length[on_cpu.index] = gaps_of_events(on_cpu, gaps[gaps["cpu"] == cpu])
     return done.assign(begin_ns=begin, traced_ns=length.where(length > 0))
 
 
@@ -252,19 +284,11 @@ def _match(done: pd.DataFrame, events: pd.DataFrame, pids: list[int]) -> pd.Data
     """By the kernel: an event is seen in its injector's stretches on the CPU, and in the interrupt
     that woke it.
     """
-    parts = [
-        _match_lane(
-            own.sort_values("start_ns", kind="stable"), events[events["pid"] == pids[1 + int(lane)]]
-        )
-        for lane, own in done.groupby("lane")
-    ]
-    seen = (
-        pd.concat(parts)
-        if parts
-        else done.assign(
-            traced_from_ns=np.nan, traced_to_ns=np.nan, traced_cpu_ns=np.nan, woken=False
-        )
-    )
+    parts = []
+    for lane, of_lane in done.groupby("lane"):
+        stretches = events[events["pid"] == pids[1 + int(lane)]]
+        parts.append(_match_lane(of_lane.sort_values("start_ns", kind="stable"), stretches))
+    seen = pd.concat(parts) if parts else done.assign(**_UNSEEN)
     realtime = seen["policy"].isin(REALTIME)
     begin = _interrupted_from(seen, events[events["kind"] == "irq"]).where(
         realtime & seen["woken"], seen["traced_from_ns"]
@@ -295,9 +319,7 @@ def _match_lane(log: pd.DataFrame, stretches: pd.DataFrame) -> pd.DataFrame:
     seen = (first <= last) & (len(stretches) > 0)
     first, last = np.where(seen, first, 0), np.where(seen, last, 0)
     if not len(stretches):
-        return log.assign(
-            traced_from_ns=np.nan, traced_to_ns=np.nan, traced_cpu_ns=np.nan, woken=False
-        )
+        return log.assign(**_UNSEEN)
     used = _used_by(start, end, net)
     columns = {
         "traced_from_ns": np.maximum(start[first], low),
@@ -310,7 +332,9 @@ def _match_lane(log: pd.DataFrame, stretches: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _used_by(start: np.ndarray, end: np.ndarray, net: np.ndarray):
+def _used_by(
+    start: np.ndarray, end: np.ndarray, net: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
     """CPU time up to a time, evenly spread over each stretch."""
     after = np.cumsum(net)
     points = np.column_stack([start, np.maximum(end, start + 1)]).ravel()
@@ -323,31 +347,30 @@ def _interrupted_from(seen: pd.DataFrame, interrupts: pd.DataFrame) -> pd.Series
     before its switch-in, on the same CPU.
     """
     begin = seen["traced_from_ns"].copy()
-    for cpu, own in seen.groupby("ran_on"):
+    for cpu, on_cpu in seen.groupby("ran_on"):
         here = interrupts[interrupts["cpu"] == cpu].sort_values("start_ns")
+        if not len(here):
+            continue
         start, end = here["start_ns"].to_numpy(float), here["end_ns"].to_numpy(float)
-        at = np.searchsorted(start, own["traced_from_ns"].to_numpy(float), side="right") - 1
-        woke = (
-            (at >= 0) & (own["traced_from_ns"].to_numpy(float) - end[at] < WAKES_NS)
-            if len(here)
-            else np.zeros(len(own), bool)
-        )
-        begin[own.index] = np.where(woke, start[at] if len(here) else 0.0, own["traced_from_ns"])
+        from_ns = on_cpu["traced_from_ns"].to_numpy(float)
+        at = np.searchsorted(start, from_ns, side="right") - 1
+        woke = (at >= 0) & (from_ns - end[at] < WAKES_NS)
+        begin[on_cpu.index] = np.where(woke, start[at], from_ns)
     return begin
 
 
 def _errors(matched: pd.DataFrame) -> pd.DataFrame:
     """Of the events that the kernel saw: `events`, `seen`, and bias, spread and p99 of start and
-    duration, us.
+    duration, µs.
     """
-    rows = {}
-    for name, own in (
+    rows: dict[str, dict[str, float]] = {}
+    for name, of_class in (
         ("real-time", matched[matched["realtime"]]),
         ("ordinary", matched[~matched["realtime"]]),
     ):
-        rows[name] = {"events": len(own), "seen": int(own["traced_ns"].notna().sum())}
+        rows[name] = {"events": len(of_class), "seen": int(of_class["traced_ns"].notna().sum())}
         for what in ("start", "duration"):
-            errors = own[f"{what}_error_us"]
+            errors = of_class[f"{what}_error_us"]
             low, middle, high = errors.quantile([0.1, 0.5, 0.9])
             rows[name] |= {
                 f"{what}_bias_us": middle,
@@ -362,11 +385,11 @@ def _totals(
 ) -> pd.DataFrame:
     rows = {
         f"injected {'real-time' if realtime else 'ordinary'}": {
-            "expected_ms": own["replayed_ns"].sum() / 1e6,
-            "logged_ms": own["logged_ns"].sum() / 1e6,
-            "traced_ms": own["traced_ns"].sum() / 1e6,
+            "expected_ms": of_class["replayed_ns"].sum() / 1e6,
+            "logged_ms": of_class["logged_ns"].sum() / 1e6,
+            "traced_ms": of_class["traced_ns"].sum() / 1e6,
         }
-        for realtime, own in matched.groupby("realtime", sort=True)
+        for realtime, of_class in matched.groupby("realtime", sort=True)
     }
     inherent = (
         (average["frequency_hz"] * average["duration_ns"])

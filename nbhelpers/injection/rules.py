@@ -20,9 +20,8 @@ from .stressor_options import StressorOptions
 
 POLICY_CODES = {"SCHED_OTHER": 0, "SCHED_FIFO": 1, "SCHED_RR": 2, "SCHED_BATCH": 3, "SCHED_IDLE": 5}
 POLICY_NAMES = {code: name for name, code in POLICY_CODES.items()}
-KIND_CODES = dict(
-    STRESSOR_CODES
-)  # of nb_plan.kind; kinds that are not listed keep the CPU busy (NB_OCCUPY, 0)
+# of nb_plan.kind; kinds that are not listed keep the CPU busy (NB_OCCUPY, 0)
+KIND_CODES = dict(STRESSOR_CODES)
 LATENESS_CODES = {"catch up": 0, "drop": 1, "truncate": 2}
 HIGHEST_PRIORITY = 98  # 99 is the supervisor's, which must be able to end every lane
 ROAM = -1
@@ -48,7 +47,7 @@ class Rules:
         An event that wakes later than this is dropped in any case: lateness never builds up beyond
         it.
     exit_cost_us
-        a real-time event stops so long before its planned end, because giving the CPU back costs
+        A real-time event stops so long before its planned end, because giving the CPU back costs
         the workload that much. None: as measured, and corrected by how long the event took to
         wake up.
     shortest_us
@@ -61,7 +60,7 @@ class Rules:
     longest_event_s
         An event longer than this is refused.
     full_stop_ms
-        a plan that takes every CPU of the machine with real-time priority for longer than this is
+        A plan that takes every CPU of the machine with real-time priority for longer than this is
         refused...
     allow_full_stop
         ...unless this is true.
@@ -85,7 +84,7 @@ class Rules:
     allow_full_stop: bool = False
     overtime_s: float = 10.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.lateness not in LATENESS_CODES:
             raise InputError(
                 f"unknown lateness {self.lateness!r}",
@@ -100,25 +99,25 @@ class Rules:
 
 @dataclass(frozen=True)
 class Overheads:
-    """What an injected event costs on this machine beyond its own length; medians in us.
+    """What an injected event costs on this machine beyond its length; medians in µs.
 
     Attributes
     ----------
     wake_us
         From the timer to the injector's first instruction; the workload is already stopped.
     exit_us
-        What a workload loses beyond the injector's last instruction, after an event of 100 us and a
+        What a workload loses beyond the injector's last instruction, after an event of 100 µs and a
         wake-up of median length...
     exit_per_wake
-        ...and so much more for each us that the wake-up took longer (slope of Theil and Sen)...
+        ...and so much more for each µs that the wake-up took longer (slope of Theil and Sen)...
     exit_per_doubling_us
-        ...and so much more for each doubling of the event's length from 100 us...
+        ...and so much more for each doubling of the event's length from 100 µs...
     exit_most_us
         ...but no more than this (95th percentile).
     floor_us
         What a real-time event of requested length 0 takes from a shielded workload.
     shortest_us
-        The shortest real-time event that takes on average at most 1 % more than it asks for.
+        The shortest real-time event that takes on average at most 1 % more than its length.
     ordinary_floor_us, shortest_ordinary_us
         The same of ordinary events, in CPU time.
     intervals
@@ -149,14 +148,15 @@ class Overheads:
     def __repr__(self) -> str:
         source = f"{self.n} events on CPU {self.cpu}" if self.measured else "not measured"
         return (
-            f"Overheads(wake {self.wake_us:.1f} us, exit {self.exit_us:.1f} us, floor"
-            f" {self.floor_us:.1f} us, shortest {self.shortest_us:.1f} us; {source})"
+            f"Overheads(wake {self.wake_us:.1f} µs, exit {self.exit_us:.1f} µs, floor"
+            f" {self.floor_us:.1f} µs, shortest {self.shortest_us:.1f} µs; {source})"
         )
 
 
 def doublings(duration_ns: ArrayLike) -> np.ndarray:
-    """How often each length is twice that of 100 us: log2, straight between powers of two, as
-    lane.c reckons; 0 for shorter ones.
+    """How often each length is twice 100 µs: log2, linear between powers of two, as in lane.c.
+
+    0 for shorter lengths.
     """
     fraction, exponent = np.frexp(np.maximum(np.asarray(duration_ns, float) / SHORT_NS, 1))
     return exponent + 2 * fraction - 2
@@ -173,12 +173,12 @@ class Plan:
         within a lane, then the others. Columns `cpu` (of the config), `event` (counted within that
         CPU), `start_ns`, `duration_ns` (as it is injected, with what it carries), `policy`,
         `priority`, `kind`, `intensity`, `recorded_start_ns`, `recorded_duration_ns` (of the
-        config), and `into`: the row of the event that carries this one; its own where it is
+        config), and `into`: the row of the event that carries this one; the same row where it is
         injected; −1 where it is too short and nothing could carry it.
     lanes
         One row a process: `cpu` (−1: may roam), `first` and `count` of its events.
     rules
-        As given.
+        By which the events are replayed.
     overheads
         What the rules that were left open are taken from.
     roam
@@ -237,14 +237,10 @@ class Plan:
             {"events": recorded.groupby(keys).size(), "total_us": recorded.groupby(keys).sum()}
         )
         for name in ("injected", "coalesced", "dropped"):
-            own = fate == name
-            table[f"{name}_events"] = pd.Series(own, events.index).groupby(keys).sum()
-            table[f"{name}_us"] = (
-                (events["duration_ns"] / 1e3 if name == "injected" else recorded)
-                .where(own, 0)
-                .groupby(keys)
-                .sum()
-            )
+            with_fate = pd.Series(fate == name, events.index)
+            length_us = events["duration_ns"] / 1e3 if name == "injected" else recorded
+            table[f"{name}_events"] = with_fate.groupby(keys).sum()
+            table[f"{name}_us"] = length_us.where(with_fate, 0).groupby(keys).sum()
         table["dropped_share"] = table["dropped_us"] / table["total_us"].where(
             table["total_us"] > 0
         )

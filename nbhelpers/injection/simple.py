@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -19,10 +20,16 @@ from .stressor_options import StressorOptions
 
 @dataclass(frozen=True)
 class Injection:
-    """What `inject` returns.
+    """Runs of a program under a noise config: what `inject` returns.
 
-    `runs`: the runs table, one row a run; `logs`: run -> its injection log; `notes`: what a reader
-    must know.
+    Attributes
+    ----------
+    runs
+        The runs table, one row a run.
+    logs
+        Run -> its injection log.
+    notes
+        What a reader of the runs must know, such as what was degraded.
     """
 
     runs: pd.DataFrame
@@ -36,9 +43,7 @@ class Injection:
 
     @property
     def log(self) -> pd.DataFrame:
-        """The log of the run, without a copy; of several runs the logs below each other, with a
-        column `run`.
-        """
+        """The log of the run; of several runs the logs one below the other, with a column `run`."""
         if len(self.logs) == 1:
             return next(iter(self.logs.values()))
         return join_logs(self.logs)
@@ -46,14 +51,13 @@ class Injection:
     def accuracy(
         self, anomaly_seconds: object = None, undisturbed_seconds: object = None, seed: int = 0
     ) -> Accuracy:
-        """How far it was from its plan, over all runs: each event, CPU time by class, and the run
-        times.
+        """Compare the injection with its plan: each event, CPU time by class, and the run times.
 
         Parameters
         ----------
         anomaly_seconds
-            Run time of the anomaly that was replayed, or of several runs of it; None: nothing is
-            said of run times.
+            Run time of the anomaly that was replayed, or of several runs of it; None: run times are
+            not compared.
         undisturbed_seconds
             Run times without noise, as a control.
         seed
@@ -83,29 +87,54 @@ def inject(
     log_folder: str | Path | None = None,
     **described: object,
 ) -> Injection:
-    """Run a program under a noise config, as often as wanted.
+    """Run a program several times under a noise config.
+
+    As root real-time noise takes the CPU as an interrupt does. Without root all events are injected
+    as ordinary processes, which share the CPU with the program; `notes` states it.
 
     Parameters
     ----------
     config
-        a noise config, or the path of one.
+        A noise config, or the path of one.
     command
-        a `Workload`, or what `workloads.program` makes one of, as in `measure`.
+        A workload, a command line, or a list of words; None with `described`.
     runs
-        How often; to compare with undisturbed runs use a `Campaign` that interleaves them, with an
-        `Injector` attached.
-    placement, lanes, rules, exclude_cpus, stressors, log_folder
-        See `Injector`.
+        How many. To compare with undisturbed runs use `injection_campaign`, which interleaves them.
+    placement
+        Where the noise goes: "roam", "origin", "faithful" or a mapping; see `Injector`.
+    lanes
+        Processes for each CPU of the config; see `Injector`.
+    rules
+        How late, how long and how short events may be.
+    exclude_cpus
+        CPUs that no noise may go to.
+    stressors
+        What noise of memory, files and the network may use.
+    log_folder
+        Where the log of each run is written; None: nowhere.
     described
-        Keywords of `workloads.program`, the same as in `measure`: region, seconds, reports,
-        outcome, ….
+        Further arguments of `nbhelpers.program`: region, seconds, reports, outcome, ….
+
+    Returns
+    -------
+    Injection : `runs` (one row a run), `logs` (run -> injection log), `notes`.
 
     Raises
     ------
     InputError
-        a config that this machine cannot, or should not, be given.
+        A config that this machine cannot, or should not, be given.
     RunError
         The program does not exist, or the injector could not be started.
+
+    Examples
+    --------
+    Two runs with ten interruptions of 1 ms a second on CPU 0:
+
+    >>> from nbhelpers import NoiseConfig, inject, signature_noise
+    >>> noise = signature_noise(10, 1000, seconds=0.3, cpus=[0])
+    >>> injection = inject(NoiseConfig.from_events(noise), "sleep 0.1", runs=2)
+    >>> injection.runs["status"].tolist(), len(injection.logs)
+    (['ok', 'ok'], 2)
     """
     config = config if isinstance(config, NoiseConfig) else NoiseConfig.read(config)
     workload = as_workload(command, **described)
@@ -137,23 +166,38 @@ def injection_campaign(
     seed: int = 0,
     recorded_only: bool = False,
     attachments: Sequence[Attachment] = (),
-    **options,
+    **options: Any,
 ) -> Campaign:
-    """The workload with and without a noise config, in random order: the cells "baseline" and
-    "injected".
+    """Plan a campaign of a workload with and without a noise config, in random order.
+
+    Its cells are "baseline" and "injected".
 
     Parameters
     ----------
     folder
         Of the campaign; logs go to ``logs`` in it.
-    runs, seed, recorded_only, attachments
-        Of the campaign; recorded_only: nothing is planned or measured.
+    workload
+        What is run.
+    config
+        What is injected.
+    runs
+        Runs of each cell.
+    seed
+        Of the random order.
+    recorded_only
+        True: use recorded data, measure nothing.
+    attachments
+        Of both cells.
     options
         Of `Injector`.
+
+    Returns
+    -------
+    Campaign : not yet run; its method `run` runs it.
     """
-    injector = (
-        [] if recorded_only else [Injector(config, log_folder=Path(folder) / "logs", **options)]
-    )
+    injector: tuple[Attachment, ...] = ()
+    if not recorded_only:
+        injector = (Injector(config, log_folder=Path(folder) / "logs", **options),)
     cells = [
         Cell("baseline", workload),
         Cell("injected", workload, noise=config.digest, attachments=injector),

@@ -52,6 +52,7 @@ def average_noise(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     Two runs of half a second; the timer struck 3 and 1 times: (3 / 0.5 + 1 / 0.5) / 2 = 4 Hz.
 
     >>> import pandas as pd
+    >>> from nbhelpers import average_noise
     >>> runs = pd.DataFrame({"run": [0, 1], "seconds": [0.5, 0.5], "status": "ok"})
     >>> events = pd.DataFrame(
     ...     {

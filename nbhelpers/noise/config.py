@@ -61,6 +61,7 @@ class NoiseConfig:
     after the interrupt:
 
     >>> import pandas as pd
+    >>> from nbhelpers import NoiseConfig
     >>> events = pd.DataFrame(
     ...     {
     ...         "run": 0,

@@ -77,6 +77,7 @@ def delta_noise(
     three times, once for 50 µs:
 
     >>> import pandas as pd
+    >>> from nbhelpers import delta_noise
     >>> runs = pd.DataFrame({"run": [0], "seconds": [1.0], "status": "ok"})
     >>> events = pd.DataFrame(
     ...     {

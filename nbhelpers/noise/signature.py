@@ -120,11 +120,13 @@ def signature_noise(
 
     Examples
     --------
+    >>> from nbhelpers import signature_noise
     >>> noise = signature_noise(10, 2500, seconds=1.0, cpus=[0])
     >>> noise["start_ns"].tolist()[:2], float(noise["duration_ns"].sum() / 1e9)
     ([50000000, 150000000], 0.025)
     >>> signature_noise(100, share=0.025, seconds=1.0, cpus=[0])["duration_ns"].unique().tolist()
     [250000]
+    >>> from nbhelpers.noise import SIGNATURES
     >>> len(signature_noise(**SIGNATURES["timer"], seconds=1.0, cpus=[0, 1]))
     2000
     """

@@ -109,6 +109,7 @@ def stressor_noise(
 
     Examples
     --------
+    >>> from nbhelpers.noise import stressor_noise
     >>> noise = stressor_noise(
     ...     "memory_read", 2e9, seconds=1.0, cpus=[0], start_s=0.2, duration_s=0.5
     ... )
@@ -157,6 +158,7 @@ def stressor_pattern(
 
     Examples
     --------
+    >>> from nbhelpers.noise import stressor_pattern
     >>> noise = stressor_pattern(
     ...     "ipi",
     ...     10_000,

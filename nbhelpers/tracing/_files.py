@@ -105,7 +105,7 @@ def header_integer(
 
 
 def header_integers(header: dict, key: str, path: str | Path) -> list[int]:
-    """A list of non-negative integers of a header (process ids), or an error that names the field."""
+    """A list of non-negative integers of a header, or an error that names the field."""
     values = header.get(key, [])
     if not isinstance(values, list) or any(
         isinstance(v, bool) or not isinstance(v, int) or not 0 <= v < 1 << 32 for v in values

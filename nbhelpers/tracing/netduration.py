@@ -376,7 +376,7 @@ def _displaced(trace: _Trace, spans: dict, own: np.ndarray) -> np.ndarray:
 
 
 def _next_run(trace: _Trace, switch: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """For each switch, when the thread switched out runs next, on any CPU (never: the end of time)."""
+    """For each switch, when the thread switched out runs next, on any CPU; else the end of time."""
     never = np.iinfo(np.int64).max
     result = np.full(len(switch), never)
     prev, following = (trace.raw[name].to_numpy()[switch] for name in ("prev_pid", "next_pid"))

@@ -75,20 +75,20 @@ def read_osnoise(
     run: int = 0,
     window_clock: str = "start",
 ) -> pd.DataFrame:
-    """Read a trace of the osnoise tracer (text of tracefs' `trace`, plain or gzip) as noise events.
+    """Read a trace of the kernel's osnoise tracer as noise events.
 
     Parameters
     ----------
     path
-        The trace. Our own files carry window, clock and the workload's process ids; for them the
-        other arguments are optional.
+        Text of tracefs' `trace`, plain or gzip. Files of `Tracer` hold window, clock and the
+        workload's process ids; for them the other arguments are optional.
     window
         Begin and end of the timed region, ns. None: times count from the first event and nothing is
         clipped.
     workload
-        Whose threads are not noise: process ids, or a name (comm) where no ids are known. A name
-        may be wrong: a program that starts others, or renames its threads, is better told by ids;
-        their children are added, as far as the trace holds the forks (ours does).
+        Whose threads are not noise: process ids, or a name (comm) where no ids are known. Ids are
+        better for a program that starts others or renames its threads. Children are added, as far
+        as the trace holds the forks (ours does).
     run
         Number of the run, for the column `run`.
     window_clock
@@ -98,11 +98,10 @@ def read_osnoise(
 
     Returns
     -------
-    events : the events table of CONTRIBUTING.md. Policies of threads are unknown ("") to osnoise,
-    and priorities 0.
-        A `sample_threshold` that no counted event explains is of kind hardware. `end_ns` is the
-        line's time stamp, because start + duration is not the end: the duration is net of nested
-        noise.
+    The events table of CONTRIBUTING.md. Policies of threads are unknown ("") to osnoise, and
+    priorities 0. A `sample_threshold` that no counted event explains is of kind hardware. `end_ns`
+    is the line's time stamp, because start + duration is not the end: the duration is net of nested
+    noise.
 
     Raises
     ------
@@ -113,11 +112,27 @@ def read_osnoise(
         Anything else that is wrong, with file and line: an unreadable or truncated line, a duration
         that wrapped to a negative value, a trace that the kernel itself calls tainted.
 
+    Examples
+    --------
+    >>> import tempfile
+    >>> from nbhelpers import read_osnoise
+    >>> lines = [
+    ...     "nbody-7 [000] d.h.. 10.000005: irq_noise: local_timer:236"
+    ...     " start 10.000001000 duration 2000 ns",
+    ...     "kworker/0:1-9 [000] d.... 10.000030: thread_noise: kworker/0:1:9"
+    ...     " start 10.000020000 duration 9000 ns",
+    ... ]
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".trace") as file:
+    ...     print(*lines, sep=chr(10), file=file, flush=True)
+    ...     events = read_osnoise(file.name)
+    >>> events[["kind", "source", "start_ns", "duration_ns"]].values.tolist()
+    [['irq', 'local_timer', 0, 2000], ['thread', 'kworker/0:1', 19000, 9000]]
+
     Notes
     -----
     Left out: the idle task (pid 0), and events with start 0, which the tracer prints once a CPU
-    when it is switched on, with the time since boot as duration. Lines of other events are passed
-    over.
+    when it is switched on, with the time since boot as duration. Lines of other events are
+    ignored.
     """
     if window_clock not in ("start", "timestamp"):
         raise InputError(f"window_clock must be 'start' or 'timestamp', not {window_clock!r}")

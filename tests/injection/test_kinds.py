@@ -438,7 +438,7 @@ def test_a_stop_ends_every_kind_at_once(tmp_path):
         time.sleep(0.05)
         replay.close()
         assert gone_within(pids, 0)
-    assert list(tmp_path.iterdir()) == [] and replay.ended_by == "asked"
+    assert list(tmp_path.iterdir()) == [] and replay.ended_by == "stopped"
     assert set(replay.log["outcome"]) == {3}
 
 
