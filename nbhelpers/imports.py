@@ -148,7 +148,7 @@ class CodeTree:
             if request in seen:
                 continue
             seen.add(request)
-            wanted += self._loaded_when_asked(*request)
+            wanted += self._loaded_lazily(*request)
             for module in self._defining(*request):
                 if module not in reached:
                     reached.add(module)
@@ -179,7 +179,7 @@ class CodeTree:
                         return self._defining(f"{package}.{where}", name)
         return set() if self._is_c_part(package, name) else {package}
 
-    def _loaded_when_asked(self, module: str, name: str | None) -> Iterator[Request]:
+    def _loaded_lazily(self, module: str, name: str | None) -> Iterator[Request]:
         """Of a package that is taken whole, the modules that its `__getattr__` may load."""
         if name is None and module in self.paths and self.is_package(module):
             for node in ast.walk(self.tree(module)):

@@ -1,7 +1,6 @@
-"""Who holds the measuring lock, and how one hears of the next holder without asking again and
-again.
+"""Who holds the measuring lock, and how a waiting process learns of the next.
 
-The holder signs the lock's file; the kernel's own list (/proc/locks) says whether that signature is
+The holder signs the lock's file; the kernel's list (/proc/locks) shows whether that signature is
 still the holder's.
 """
 
@@ -20,23 +19,16 @@ _LONGEST = 300  # bytes of a signature
 
 
 def sign(handle: int, doing: str, proc: str | Path = "/proc") -> None:
-    """Say who holds the lock; not possible, and not needed, where the file could only be opened for
-    reading.
-    """
-    text = (
-        f"{_described(os.getpid(), doing, Path(proc))} since {time.strftime('%H:%M')}\n".encode()[
-            -_LONGEST:
-        ]
-    )
+    """Write down who holds the lock; neither possible nor needed in a file opened for reading."""
+    line = f"{_described(os.getpid(), doing, Path(proc))} since {time.strftime('%H:%M')}\n"
+    text = line.encode()[-_LONGEST:]
     with contextlib.suppress(OSError):
         os.pwrite(handle, text, 0)  # whole before it is cut: who reads in between sees a name
         os.ftruncate(handle, len(text))
 
 
 def holder(handle: int, proc: str | Path = "/proc") -> str:
-    """Who holds the lock: process, what for, user, since when; of several, one and the number of
-    the others.
-    """
+    """Who holds the lock: process, purpose, user, since when; one of several, and their number."""
     signed = _signature(handle)
     pids = _pids(handle, Path(proc))
     by_signature = [pid for pid in pids if signed.startswith(f"process {pid} ")]
@@ -70,16 +62,13 @@ def _described(pid: int, doing: str, proc: Path) -> str:
 
 
 def _pids(handle: int, proc: Path) -> list[int]:
-    """Processes that hold the lock by the kernel's list; none where it does not say (another PID
-    namespace).
-    """
+    """Processes that hold the lock by the kernel's list; none in another PID namespace."""
     with contextlib.suppress(OSError, ValueError):
         file = os.fstat(handle)
         place = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
         rows = [line.split() for line in (proc / "locks").read_text().splitlines()]
-        found = [
-            int(row[4]) for row in rows if row[1] == "FLOCK" and row[5] == place
-        ]  # a waiter's second word is "->"
+        # a waiter's second word is "->"
+        found = [int(row[4]) for row in rows if row[1] == "FLOCK" and row[5] == place]
         return [pid for pid in found if pid > 0]
     return []
 

@@ -1,5 +1,4 @@
-"""Where a result comes from: machine, commit, library, packages, parameters and the contents of its
-inputs.
+"""Where a result comes from: machine, commit, library, packages, parameters and inputs.
 
 Owns the record that is stored with every result; it names no host, no user and no absolute path.
 """
@@ -51,14 +50,19 @@ def provenance(
     repository
         The checkout; by default the one that holds this library, if it is one.
     time
-        "now" (UTC, whole seconds), a text of your own, or None to leave the time out: then equal
+        "now" (UTC, whole seconds), another text, or None to leave the time out: then equal
         inputs on an equal machine give an equal record.
 
     Returns
     -------
-    dict with `machine` (its facts and `digest`), `commit` and `dirty` (None without git),
-    `noisebook` (version), `environment` (digest of requirements.lock or None), `packages`,
-    `parameters`, `inputs` (name -> first 16 digits of the SHA-256) and, if wanted, `time`.
+    dict with these keys:
+
+    * `machine`: its facts and their `digest`;
+    * `commit`, `dirty`: None without git;
+    * `noisebook`: the version; `packages`: name -> version;
+    * `environment`: digest of requirements.lock, or None;
+    * `parameters`; `inputs`: name -> first 16 digits of the SHA-256;
+    * `time`, if wanted.
 
     Raises
     ------
@@ -86,7 +90,7 @@ def provenance(
 
 
 def _commit(folder: Path) -> dict:
-    """Commit and whether the tree differs from it; None, None where git or a repository is missing."""
+    """The commit, and whether the tree differs from it; None without git or a repository."""
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
     status = _git(folder, "status", "--porcelain")
     if _git(folder, "rev-parse", "--show-cdup") != "":
@@ -95,8 +99,9 @@ def _commit(folder: Path) -> dict:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git says; None where it fails. A hook's GIT_DIR is not heeded, and nobody's commit is
-    held up by a lock of ours.
+    """What git prints; None where it fails.
+
+    A hook's GIT_DIR is ignored, and no lock of ours delays anybody's commit.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
@@ -140,18 +145,18 @@ def _plain_value(value: object) -> object:
 
 
 def _inputs(paths: Iterable[str | Path], folder: Path) -> dict[str, str]:
-    """Digests by name: relative to the repository; files elsewhere relative to the folder that they
-    have in common.
+    """Digests by name.
+
+    Names are relative to the repository; elsewhere, to the folder that the files have in common.
     """
     files = [Path(path).resolve() for path in paths]
     elsewhere = [str(path.parent) for path in files if not path.is_relative_to(folder)]
     common = os.path.commonpath(elsewhere) if elsewhere else folder
-    return {
-        path.relative_to(folder if path.is_relative_to(folder) else common).as_posix(): _sha256(
-            path
-        )
-        for path in sorted(files)
-    }
+    digests = {}
+    for path in sorted(files):
+        base = folder if path.is_relative_to(folder) else common
+        digests[path.relative_to(base).as_posix()] = _sha256(path)
+    return digests
 
 
 def _sha256(path: Path) -> str:

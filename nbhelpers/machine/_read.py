@@ -1,4 +1,4 @@
-"""Reading what the kernel says of the machine in sysfs and procfs.
+"""Reads what the kernel shows of the machine in sysfs and procfs.
 
 Every reading goes through `read`, whose `root` can point to a recorded tree; the rest are pure
 parsers of kernel text.
@@ -19,9 +19,7 @@ def located(path: str, root: str | Path = "/") -> Path:
 
 
 def read(path: str, root: str | Path = "/") -> str | None:
-    """The stripped text of a kernel file; None where it is missing, unreadable or refused by its
-    driver.
-    """
+    """The stripped text of a kernel file; None where it cannot be read."""
     try:
         return located(path, root).read_text(errors="replace").strip()
     except OSError:
@@ -47,9 +45,7 @@ def cpu_list(text: str | None) -> tuple[int, ...]:
 
 
 def fields(text: str | None) -> dict[str, str]:
-    """The lines "key : value" of /proc/cpuinfo, /proc/meminfo and their like; the first of a key
-    counts.
-    """
+    """The lines "key : value" of /proc/cpuinfo and /proc/meminfo; the first of a key counts."""
     found: dict[str, str] = {}
     for line in (text or "").splitlines():
         key, colon, value = line.partition(":")
@@ -59,9 +55,7 @@ def fields(text: str | None) -> dict[str, str]:
 
 
 def boot_words(root: str | Path = "/") -> dict[str, str]:
-    """The kernel's command line as name: value, up to the "--" after which init's own arguments
-    stand.
-    """
+    """The kernel's command line as name: value, up to the "--" before init's arguments."""
     words: dict[str, str] = {}
     for word in (read("/proc/cmdline", root) or "").split():
         if word == "--":

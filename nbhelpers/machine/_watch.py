@@ -1,7 +1,7 @@
-"""Where the journals of changed settings lie, and the guardian process that watches over ours.
+"""Where the journals of changed settings lie, and the guardian process that watches ours.
 
-Owns the state folders of root and of other users and how they know of each other, and how the
-guardian is started and dismissed; `guardian.py` owns what is in a journal.
+Owns the state folders of root and of other users, how they find each other, and the start and end
+of the guardian process. `guardian.py` owns what is in a journal.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def state_folder() -> Path:
         "there is no folder for the journal of changed settings",
         where=folder,
         why="without it nothing could be put back after a crash, so nothing is changed",
-        fix=f"have a folder of your own there: mkdir -p {folder}; ls -ld {folder}",
+        fix=f"make a folder of yours there: mkdir -p {folder}; ls -ld {folder}",
     )
 
 
@@ -62,12 +62,11 @@ def _state_candidates() -> list[Path]:
 
 
 class Watched:
-    """The journal of this process in a folder, and the guardian that runs as long as the journal
-    names a change.
-    """
+    """The journal of this process, and the guardian that runs while the journal names a change."""
 
     def __init__(self, folder: Path):
-        self.folder, self.process = folder, None
+        self.folder = folder
+        self.process: subprocess.Popen[bytes] | None = None
         owner = kernel.identity(os.getpid())
         self.journal = guardian.Journal(
             str(folder / f"{owner['pid']}-{owner['started']:020d}.journal"), owner
@@ -88,9 +87,7 @@ class Watched:
                 f"the journal of changed settings cannot be written: {error.strerror}",
                 where=self.folder,
                 why="without it nothing could be put back after a crash, so nothing was changed",
-                fix=_FIXES_OF_DISKS.get(error.errno, "see what is wrong there: ls -ld {0}").format(
-                    self.folder
-                ),
+                fix=_fix_of_disk(error.errno, self.folder),
             ) from None
         _give_notice(self.folder)
 
@@ -113,19 +110,25 @@ _FIXES_OF_DISKS = {
 }
 
 
+def _fix_of_disk(number: int | None, folder: Path) -> str:
+    return _FIXES_OF_DISKS.get(number or 0, "see what is wrong there: ls -ld {0}").format(folder)
+
+
 def watched(folder: Path) -> Watched:
-    """The journal of this process in a folder; a forked child has its own."""
+    """The journal of this process in a folder; a forked child has another."""
     return _watched(folder, os.getpid())
 
 
-_watched = functools.lru_cache(maxsize=None)(lambda folder, pid: Watched(folder))
+@functools.cache
+def _watched(folder: Path, pid: int) -> Watched:
+    return Watched(folder)
 
 
 # ---- the journals of other users -----------------------------------------------------------------
 
 
 def _give_notice(folder: Path) -> None:
-    """Tell root, beside the lock that all users share, where this user's journals lie."""
+    """Note for root, next to the lock that all users share, where this user's journals lie."""
     if os.geteuid() == 0:
         return
     with contextlib.suppress(OSError):
@@ -137,8 +140,9 @@ def _give_notice(folder: Path) -> None:
 
 
 def repair_others() -> list[str]:
-    """Sentences on what other users' dead processes left: root puts it back with their rights,
-    others say what root can do.
+    """Sentences on what other users' dead processes left.
+
+    Root puts it back with their rights; others get the command for root.
     """
     return _repair_users() if os.geteuid() == 0 else _left_to_root()
 
@@ -196,9 +200,10 @@ def _left_to_root() -> list[str]:
     )
 
 
-def start_guardian(journal: Path) -> subprocess.Popen:
-    """Start the guardian in a session of its own, where no signal to our group reaches it, and wait
-    until it watches.
+def start_guardian(journal: Path) -> subprocess.Popen[bytes]:
+    """Start the guardian in a new session and wait until it watches.
+
+    No signal to our process group reaches it there.
     """
     with explained(f"cannot start the guardian process, {sys.executable}", guardian.__file__):
         process = subprocess.Popen(
@@ -210,6 +215,7 @@ def start_guardian(journal: Path) -> subprocess.Popen:
             bufsize=0,
         )
     try:
+        assert process.stdout is not None  # it is a pipe
         with process.stdout:
             ready = process.stdout.read(1)
     except BaseException:
@@ -226,9 +232,10 @@ def start_guardian(journal: Path) -> subprocess.Popen:
     return process
 
 
-def dismiss(process: subprocess.Popen | None) -> None:
-    """Tell the guardian that all is undone, and wait until it has gone."""
+def dismiss(process: subprocess.Popen[bytes] | None) -> None:
+    """Report to the guardian that all is undone, and wait until it has ended."""
     if process is not None:
+        assert process.stdin is not None  # it is a pipe
         with contextlib.suppress(OSError), process.stdin:
             process.stdin.write(b"q")
         process.wait()
@@ -236,7 +243,7 @@ def dismiss(process: subprocess.Popen | None) -> None:
 
 @contextlib.contextmanager
 def explained(what: str, path: str) -> Iterator[None]:
-    """Turn an OSError into a SettingError that says what to do."""
+    """Turn an OSError into a SettingError with the command that fixes it."""
     try:
         yield
     except OSError as error:
@@ -262,4 +269,4 @@ def _fix(number: int | None, path: str) -> str:
         errno.EROFS: "it is mounted read-only here, as in a container; run outside of it",
         errno.ENODEV: "this kernel lacks the file system; see: cat /proc/filesystems",
         errno.EBUSY: "something else has it in use; end that first",
-    }.get(number, f"see which form the value has: cat {path}")
+    }.get(number or 0, f"see which form the value has: cat {path}")

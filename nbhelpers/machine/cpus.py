@@ -19,8 +19,20 @@ NODE_FOLDER = "/sys/devices/system/node"
 
 @dataclass(frozen=True)
 class Cpu:
-    """One CPU as the scheduler knows it: `core` counts from 0 over the machine, `siblings` are the
-    core's other CPUs.
+    """One CPU as the scheduler knows it.
+
+    Attributes
+    ----------
+    cpu
+        Its number.
+    core
+        Number of its core, from 0 over the machine.
+    package
+        Number of its socket.
+    numa
+        Number of its NUMA node.
+    siblings
+        The other CPUs of its core.
     """
 
     cpu: int
@@ -81,8 +93,7 @@ def topology(root: str | Path = "/") -> Topology:
 
     Returns
     -------
-    Topology; a kernel without topology files counts each CPU as a core of its own on package 0,
-    node 0.
+    Topology; without topology files each CPU is one core, on package 0 and node 0.
     """
     online = online_cpus(root)
     together = {cpu: _core_mates(cpu, online, root) for cpu in online}
@@ -103,8 +114,9 @@ def topology(root: str | Path = "/") -> Topology:
 
 
 def online_cpus(root: str | Path = "/") -> tuple[int, ...]:
-    """The numbers of the CPUs that are online (never empty: a machine without the list has its cpuN
-    folders, or CPU 0).
+    """The numbers of the CPUs that are online, at least one.
+
+    Where the kernel has no list, they are those of the cpuN folders, or CPU 0.
     """
     listed = cpu_list(read(f"{CPU_FOLDER}/online", root))
     folders = [int(name[3:]) for name in names(CPU_FOLDER, root) if re.fullmatch(r"cpu\d+", name)]
@@ -123,7 +135,7 @@ def smt_state(root: str | Path = "/") -> str:
 
 
 def _core_mates(cpu: int, online: tuple[int, ...], root: str | Path) -> tuple[int, ...]:
-    """The online CPUs of the same core; core_id alone won't do, it repeats on each package and die."""
+    """The online CPUs of the same core; core_id alone repeats on each package and die."""
     folder = f"{CPU_FOLDER}/cpu{cpu}/topology"
     text = read(f"{folder}/core_cpus_list", root) or read(f"{folder}/thread_siblings_list", root)
     return tuple(mate for mate in cpu_list(text) if mate in online) or (cpu,)

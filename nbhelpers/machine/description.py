@@ -122,8 +122,9 @@ class Machine:
 
     @property
     def digest(self) -> str:
-        """16 hexadecimal digits; memory is left out, since what the kernel keeps for itself differs
-        from boot to boot.
+        """16 hexadecimal digits of everything but the memory.
+
+        What the kernel reserves of the memory differs from boot to boot.
         """
         return digest(
             to_json(
@@ -192,30 +193,25 @@ def describe(root: str | Path = "/") -> Machine:
 
 
 def virtualisation(root: str | Path = "/") -> str:
-    """What the machine runs on: "none" (bare metal), "kvm", "xen", "vmware", …, or "unknown"
-    hypervisor.
-    """
+    """What the machine runs on: "none" (bare metal), "kvm", "xen", "vmware", … or "unknown"."""
     xen = read("/sys/hypervisor/type", root)
     tree = read("/proc/device-tree/hypervisor/compatible", root)
     flags = fields(read("/proc/cpuinfo", root)).get("flags", "").split()
     maker = _maker(root)
-    # Clouds also rent out bare metal under their own name in DMI, so on x86 the CPU's hypervisor
-    # flag decides.
+    # Clouds rent out bare metal with their name in DMI: on x86 the CPU's hypervisor flag decides.
     if xen or tree:
-        return xen or ("kvm" if "kvm" in tree else "unknown")
+        return xen or ("kvm" if "kvm" in (tree or "") else "unknown")
     if flags and "hypervisor" not in flags:
         return "none"
     return maker or _by_clock(root) or ("unknown" if flags else "none")
 
 
 def governor(root: str | Path = "/") -> str | None:
-    """The frequency governor, several joined by ", "; None where the kernel does not set the
-    frequency.
-    """
+    """The frequency governor, several joined by ", "; None: the kernel sets no frequency."""
     found = {
         read(f"{CPU_FOLDER}/cpu{cpu}/cpufreq/scaling_governor", root) for cpu in online_cpus(root)
-    } - {None}
-    return ", ".join(sorted(found)) or None
+    }
+    return ", ".join(sorted(filter(None, found))) or None
 
 
 def compiler() -> str | None:
@@ -228,27 +224,30 @@ def compiler() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     first = (shown.splitlines() or [""])[0]
-    name = (
-        "clang"
-        if "clang" in first
-        else "icx"
-        if "Intel" in first
-        else "gcc"
-        if "Free Software" in shown
-        else "cc"
-    )
+    name = _compiler_name(first, shown)
     version = re.search(r"\d+\.\d+(\.\d+)?", re.sub(r"\([^)]*\)", "", first))
     return f"{name} {version[0]}" if version else name
 
 
+def _compiler_name(first: str, shown: str) -> str:
+    """By the first line, and by all lines, of what the compiler shows as its version."""
+    if "clang" in first:
+        return "clang"
+    if "Intel" in first:
+        return "icx"
+    return "gcc" if "Free Software" in shown else "cc"
+
+
 def _cpu_model(root: str | Path) -> str:
-    """x86 says "model name", POWER "cpu", arm64 only numbers."""
-    said = fields(read("/proc/cpuinfo", root))
-    arm = (
-        "CPU part" in said
-        and f"arm implementer {said.get('CPU implementer')} part {said['CPU part']}"
+    """x86 has "model name", POWER "cpu", arm64 only numbers."""
+    found = fields(read("/proc/cpuinfo", root))
+    arm = f"arm implementer {found.get('CPU implementer')} part {found.get('CPU part')}"
+    return (
+        found.get("model name")
+        or found.get("cpu")
+        or (arm if "CPU part" in found else "")
+        or "unknown"
     )
-    return said.get("model name") or said.get("cpu") or arm or "unknown"
 
 
 def _memory_bytes(root: str | Path) -> int:
@@ -291,9 +290,7 @@ def _hz(root: str | Path) -> int | None:
 
 
 def _kernel_options(root: str | Path) -> dict[str, str]:
-    """The options that the kernel was built with, from /proc/config.gz or /boot; empty where
-    neither can be read.
-    """
+    """The options that the kernel was built with; empty where they cannot be read."""
     try:
         text = gzip.decompress(located("/proc/config.gz", root).read_bytes()).decode(
             errors="replace"
@@ -308,11 +305,11 @@ def _kernel_options(root: str | Path) -> dict[str, str]:
 
 
 def _maker(root: str | Path) -> str | None:
-    said = " ".join(
+    names = " ".join(
         read(f"/sys/class/dmi/id/{name}", root) or ""
         for name in ("sys_vendor", "product_name", "bios_vendor")
     )
-    return next((kind for word, kind in _MAKERS.items() if word in said.lower()), None)
+    return next((kind for word, kind in _MAKERS.items() if word in names.lower()), None)
 
 
 def _by_clock(root: str | Path) -> str | None:
@@ -323,9 +320,7 @@ def _by_clock(root: str | Path) -> str | None:
 
 
 def _boost(root: str | Path) -> str | None:
-    """Whether the CPUs may exceed their nominal frequency; Intel's driver asks the question the
-    other way round.
-    """
+    """Whether the CPUs may exceed their nominal frequency; Intel's file says the opposite."""
     general = read(f"{CPU_FOLDER}/cpufreq/boost", root)
     intel = read(f"{CPU_FOLDER}/intel_pstate/no_turbo", root)
     answers = {"1": "on", "0": "off"}
@@ -350,10 +345,6 @@ def _shown(value: object) -> str:
         return (
             " ".join(f"{name}={text}" if text else name for name, text in value.items()) or "none"
         )
-    return (
-        "not known"
-        if value is None
-        else ", ".join(map(str, value))
-        if isinstance(value, list)
-        else str(value)
-    )
+    if value is None:
+        return "not known"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,11 +1,10 @@
-"""Undoes what a dead process changed: run as `python -I -S guardian.py JOURNAL`, outlives its
-owner.
+"""Undoes what a dead process changed; runs as `python -I -S guardian.py JOURNAL`.
 
-Owns the journal. An owner has one, a JSON file that is on disk before the first change it names:
-the owner (pid, start time, boot, pid namespace) and its changes (write, flag, rmdir, umount) in
-the order made. They are undone in the reverse order; a change leaves the journal when its undoing
-was seen. What owners share, the last of them undoes. Standard library only, since it must work
-when nothing else does.
+Owns the journal, a JSON file that is on disk before the first change that it names. It holds the
+owner (pid, start time, boot, pid namespace) and its changes (write, flag, rmdir, umount) in the
+order made. They are undone in the reverse order; a change leaves the journal when its undoing was
+seen. What owners share, the last of them undoes. Standard library only, since it must work when
+nothing else does.
 """
 
 import contextlib
@@ -18,8 +17,10 @@ import signal
 import sys
 import tempfile
 from _thread import RLock
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-if __package__:
+if TYPE_CHECKING or __package__:
     from . import kernel
 else:  # a script, and with -I its folder is not searched
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
@@ -27,15 +28,18 @@ else:  # a script, and with -I its folder is not searched
 
 MOMENT_S = 0.1  # in which the children of a process that was killed close their files
 FORMAT = "noisebook journal 1"
-_inside, _holding = RLock(), []
+_inside = RLock()
+_holding: list[int] = []
+Place = str | os.PathLike[str]
 
 
 # ---- journals ------------------------------------------------------------------------------------
 
 
-def read_journal(path: str, user: int | None = None) -> dict:
-    """The journal in a file: owner and changes; one of another user than `user`, us by default, is
-    refused: it could name any path.
+def read_journal(path: Place, user: int | None = None) -> dict:
+    """The journal in a file: owner and changes.
+
+    One of another user than `user` (by default us) is refused: it could name any path.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with open(handle, encoding="utf-8", errors="surrogateescape") as file:
@@ -48,7 +52,7 @@ def read_journal(path: str, user: int | None = None) -> dict:
     return journal
 
 
-def journals(folder: str) -> list[str]:
+def journals(folder: Place) -> list[str]:
     """Paths of the journals in a folder."""
     with contextlib.suppress(OSError):
         return sorted(
@@ -58,12 +62,22 @@ def journals(folder: str) -> list[str]:
 
 
 class Account:
-    """What came of undoing: paths put back, sentences on what was left alone, pairs (errno,
-    sentence) of what failed.
+    """What came of undoing.
+
+    Attributes
+    ----------
+    undone
+        Paths that were put back.
+    left
+        Sentences on what was left alone.
+    failed
+        Pairs (errno, sentence).
     """
 
-    def __init__(self):
-        self.undone, self.left, self.failed = [], [], []
+    def __init__(self) -> None:
+        self.undone: list[str] = []
+        self.left: list[str] = []
+        self.failed: list[tuple[int | None, str]] = []
 
     def take(self, other: "Account") -> None:
         """Add another account to this one."""
@@ -71,7 +85,7 @@ class Account:
         self.left += other.left
         self.failed += other.failed
 
-    def sentences(self) -> list:
+    def sentences(self) -> list[str]:
         """One for each thing."""
         return [
             *(f"put back: {path}" for path in self.undone),
@@ -87,7 +101,7 @@ class Journal:
     any order; each is undone as soon as nothing that was made later stands on it.
     """
 
-    def __init__(self, path: str, owner: dict, changes: list | tuple = ()):
+    def __init__(self, path: Place, owner: dict, changes: Sequence[dict] = ()):
         self.path, self.owner, self.changes = str(path), owner, list(changes)
 
     @classmethod
@@ -101,7 +115,7 @@ class Journal:
             raise ValueError("names changes of an unknown kind")
         return cls(path, content, changes)
 
-    def add(self, changes: list) -> None:
+    def add(self, changes: list[dict]) -> None:
         """Take changes in, on disk before they are made; if that fails, they are not in it."""
         self.changes += changes
         try:
@@ -110,9 +124,10 @@ class Journal:
             self.drop(changes)
             raise
 
-    def drop(self, changes: list) -> None:
-        """Take changes out. A disk that is full keeps the longer journal: what it names too much
-        finds nothing to undo.
+    def drop(self, changes: list[dict]) -> None:
+        """Take changes out.
+
+        On a full disk the longer journal stays: what it names too much needs no undoing.
         """
         gone = set(map(id, changes))
         self.changes = [change for change in self.changes if id(change) not in gone]
@@ -125,11 +140,11 @@ class Journal:
             remove(self.path)
             return
         folder, name = os.path.split(self.path)
-        kept = [
+        changes = [
             {key: value for key, value in change.items() if key != "over"}
             for change in self.changes
         ]
-        content = json.dumps(self.owner | {"format": FORMAT, "changes": kept}, indent=2) + "\n"
+        content = json.dumps(self.owner | {"format": FORMAT, "changes": changes}, indent=2) + "\n"
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
         try:
             with open(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -142,27 +157,27 @@ class Journal:
             remove(temporary)
             raise
 
-    def holds(self, changes: list | tuple) -> bool:
+    def holds(self, changes: Sequence[dict]) -> bool:
         """Whether one of these changes is still to be undone."""
         return any(mine is change for mine in self.changes for change in changes)
 
-    def end(self, changes: list | tuple, patience_s: float = kernel.BUSY_FOR_S) -> "Account":
-        """Undo these changes, and what waited for them, the last one first; what fails stays in
-        the journal.
+    def end(self, changes: Sequence[dict], patience_s: float = kernel.BUSY_FOR_S) -> "Account":
+        """Undo these changes, and what waited for them, the last one first.
+
+        What fails stays in the journal.
         """
         for change in changes:
             change["over"] = True
         account = Account()
         for change in [change for change in reversed(self.changes) if change.get("over")]:
-            if self.holds([change]) and not self._carries(
-                change
-            ):  # the collector may have ended one meanwhile
+            # the collector may have ended one meanwhile
+            if self.holds([change]) and not self._carries(change):
                 self._undo(change, account, patience_s)
         return account
 
     def _undo(self, change: dict, account: "Account", patience_s: float) -> None:
         try:
-            shared_still = self._asked_again(change) or partners(
+            shared_still = self._requested_again(change) or partners(
                 os.path.dirname(self.path), change, self.path
             )
             acted, remark = (False, "") if shared_still else kernel.undo(change, patience_s)
@@ -184,19 +199,19 @@ class Journal:
             for later in self.changes[at + 1 :]
         )
 
-    def _asked_again(self, change: dict) -> bool:
+    def _requested_again(self, change: dict) -> bool:
         """Whether another part of the same process shares the change and has not ended it."""
         return any(mine is not change and is_shared(mine, change) for mine in self.changes)
 
 
 @contextlib.contextmanager
-def locked(folder: str):
-    """Hold the folder of journals for oneself, so that nobody reads a journal while it is acted on;
-    may be nested.
+def locked(folder: Place) -> Iterator[None]:
+    """Hold the folder of journals, so that nobody reads a journal while it is acted on.
+
+    May be nested.
     """
     with _inside:
-        # a change that the collector finds dropped is undone wherever its process is just now, here
-        # too
+        # A change that the collector finds dropped is undone wherever its process is, here too.
         if _holding:
             yield
             return
@@ -219,9 +234,10 @@ def is_shared(one: dict, other: dict) -> bool:
     return same_thing and bool(one.get("shared") and other.get("shared"))
 
 
-def partners(folder: str, change: dict, own: str | None = None) -> list:
-    """This change in the journals of the living, but for one's own: who shares a change undoes it
-    only as the last. Call it `locked`.
+def partners(folder: Place, change: dict, except_path: str | None = None) -> list[dict]:
+    """This change in the journals of live processes, but for the one at `except_path`.
+
+    Of those who share a change the last undoes it. Call it `locked`.
     """
     found = []
     for path in journals(folder) if change.get("shared") else []:
@@ -230,7 +246,7 @@ def partners(folder: str, change: dict, own: str | None = None) -> list:
             found += [
                 other
                 for other in journal["changes"]
-                if path != own and is_shared(change, other) and kernel.alive(journal)
+                if path != except_path and is_shared(change, other) and kernel.alive(journal)
             ]
     return found
 
@@ -263,9 +279,10 @@ def _for_root(change: dict, error: OSError) -> str:
 # ---- the process ---------------------------------------------------------------------------------
 
 
-def recover(folder: str, whose: tuple | None = None) -> Account:
-    """Undo the journals of dead owners, or of one owner (pid, started) whose last children may
-    still be ending.
+def recover(folder: Place, whose: tuple[int, int] | None = None) -> Account:
+    """Undo the journals of dead owners, or of one owner (pid, start time).
+
+    The last children of that one may still be ending.
     """
     account = Account()
     with locked(folder):
@@ -278,7 +295,7 @@ def recover(folder: str, whose: tuple | None = None) -> Account:
     return account
 
 
-def _of_the_dead(path: str, whose: tuple | None, account: Account) -> Journal | None:
+def _of_the_dead(path: str, whose: tuple[int, int] | None, account: Account) -> Journal | None:
     """The journal in a file if it is to be undone now; those of earlier boots are discarded."""
     try:
         journal = Journal.read(path)
@@ -305,17 +322,15 @@ def _of_the_dead(path: str, whose: tuple | None, account: Account) -> Journal | 
     return None
 
 
-def _made_at(journal: Journal) -> tuple:
+def _made_at(journal: Journal) -> tuple[int, str]:
     return (
         max((change.get("at", 0) for change in journal.changes), default=0),
         os.path.basename(journal.path).partition("-")[2],
     )
 
 
-def _sweep(folder: str) -> None:
-    """Remove what a writer killed in the middle has left; nobody writes while the folder is
-    locked.
-    """
+def _sweep(folder: Place) -> None:
+    """Remove what a killed writer has left; nobody writes while the folder is locked."""
     for name in os.listdir(folder):
         if name.startswith(".") and ".journal." in name:
             with contextlib.suppress(OSError):
@@ -323,12 +338,13 @@ def _sweep(folder: str) -> None:
 
 
 def wait_for_end(owner: dict) -> None:
-    """Return when the owner is dead, or has said through the pipe that all is undone. Uses no CPU.
+    """Return when the owner is dead, or has reported through the pipe that all is undone.
 
-    The pidfd, not the end of the pipe, tells of death: children that the owner forked hold the pipe
-    open and may outlive it, and a dying process closes its files a moment before it counts as dead.
+    It uses no CPU. The pidfd shows the death, not the end of the pipe: children of the owner hold
+    the pipe open and may outlive it, and a dying process closes its files before it counts as dead.
     """
-    watch, patience_ms = select.poll(), None
+    watch = select.poll()
+    patience_ms: int | None = None
     watch.register(0, select.POLLIN)
     try:
         watch.register(os.pidfd_open(owner["pid"]), select.POLLIN)
@@ -360,9 +376,7 @@ def stand_ready() -> None:
 
 
 def main(journal: str) -> None:
-    """Wait for the owner's end; if it was not a good one, undo all that the owner had changed, the
-    last first.
-    """
+    """Wait for the owner's end; if it left changes, undo them, the last first."""
     owner = read_journal(journal)
     stand_ready()
     wait_for_end(owner)
@@ -371,9 +385,7 @@ def main(journal: str) -> None:
 
 
 def recover_as(folder: str, user: int, group: int) -> None:
-    """Undo what a user's dead processes left, with that user's rights only: a user's journal may
-    name any path.
-    """
+    """Undo what a user's dead processes left, with that user's rights only."""
     os.setgroups([])
     os.setgid(group)
     os.setuid(user)

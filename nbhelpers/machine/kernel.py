@@ -1,8 +1,7 @@
-"""What the kernel holds for us: values of its files, its file systems, who made what, and how it
-is undone.
+"""What the kernel holds for us: values of its files, file systems, who made them, and undoing.
 
-Owns every way of undoing a change, and the names that tell whose an instance, a control group or a
-mount is. Standard library only: `guardian.py` works with this when nothing else does.
+Owns every way of undoing a change, and the names that identify the maker of an instance, a control
+group or a mount. Standard library only: `guardian.py` works with this when nothing else does.
 """
 
 import contextlib
@@ -11,6 +10,7 @@ import errno
 import os
 import re
 import time
+from collections.abc import Callable, Iterator
 
 BUSY_FOR_S = 2.0
 KERNEL_FOLDERS = ("tracefs", "debugfs")
@@ -23,16 +23,18 @@ _FSCONFIG_CMD_CREATE = 6
 
 
 def chosen(text: str) -> str:
-    """The selected word of "always [madvise] never" or "none (full)"; other text as it is, blanks
-    collapsed.
+    """The selected word of "always [madvise] never" or "none (full)".
+
+    Other text is returned as it is, with single blanks.
     """
     marked = re.findall(r"(?<!\S)(?:\[([^\[\]\s]+)\]|\(([^()\s]+)\))(?!\S)", text)
     return "".join(marked[0]) if len(marked) == 1 else " ".join(text.split())
 
 
 def same(one: str, other: str) -> bool:
-    """Whether the kernel means the same by two texts: 1 and Y, 0-2 and 0,1,2, mask f and
-    00000000,0000000f.
+    """Whether the kernel means the same by two texts.
+
+    1 and Y, 0-2 and 0,1,2, mask f and 00000000,0000000f are each the same.
     """
     return _plain(one) == _plain(other)
 
@@ -48,10 +50,10 @@ def _plain(text: str) -> object:
     return {"Y": "1", "y": "1", "N": "0", "n": "0"}.get(word, word)
 
 
-def _cpus(text: str) -> tuple:
+def _cpus(text: str) -> tuple[tuple[int, ...], ...]:
     ranges = (part.partition("-") for part in text.split(","))
     spans = tuple(sorted((int(first), int(last or first)) for first, _, last in ranges))
-    joined = []
+    joined: list[list[int]] = []
     for first, last in spans:
         if joined and first <= joined[-1][1] + 1:
             joined[-1][1] = max(joined[-1][1], last)
@@ -85,8 +87,9 @@ def boot_id() -> str:
 
 
 def start_time(pid: int) -> int | None:
-    """Start time of a live process in clock ticks since boot, which tells it from a later one of
-    the same pid; else None.
+    """Start time of a live process in clock ticks since boot; None: there is none.
+
+    It distinguishes the process from a later one with the same pid.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -97,14 +100,12 @@ def start_time(pid: int) -> int | None:
 
 
 def namespace() -> int:
-    """The number of the pid namespace that this process is in: pids mean something only inside it."""
+    """The number of this process's pid namespace: pids mean something only inside it."""
     return os.stat("/proc/self/ns/pid").st_ino
 
 
 def identity(pid: int) -> dict:
-    """Who owns a change: the pid, what tells it from later processes of that pid, and where it
-    counts.
-    """
+    """Who owns a change: pid and start time, with the boot, namespace and node where they count."""
     return {
         "pid": pid,
         "started": start_time(pid),
@@ -115,8 +116,9 @@ def identity(pid: int) -> dict:
 
 
 def alive(owner: dict) -> bool:
-    """Whether an owner still lives; one of another pid namespace cannot be looked at, and counts
-    as living.
+    """Whether an owner still lives.
+
+    One of another pid namespace cannot be seen from here, and counts as living.
     """
     if owner["boot"] != boot_id():
         return False
@@ -126,15 +128,16 @@ def alive(owner: dict) -> bool:
 
 
 def owned_name(suffix: str = "") -> str:
-    """A name that tells who made a thing, so that it is found when all else is lost: noisebook-
-    PID-START-NAMESPACE-SUFFIX.
+    """A name with its maker in it, noisebook-PID-START-NAMESPACE-SUFFIX.
+
+    So a thing is found when all else is lost.
     """
     pid = os.getpid()
     return f"{OURS}{pid}-{start_time(pid)}-{namespace()}{suffix and f'-{suffix}'}"
 
 
 def owner_of(name: str) -> dict | None:
-    """The owner that a name tells; None: it is no name of ours."""
+    """The owner in a name; None: the name is not one of ours."""
     match = re.fullmatch(rf"{OURS}(\d+)-(\d+)-(\d+)(-.*)?", name)
     if match is None:
         return None
@@ -142,10 +145,10 @@ def owner_of(name: str) -> dict | None:
     return {"pid": pid, "started": start, "boot": boot_id(), "namespace": inside}
 
 
-# ---- undoing; each tells whether there was something to undo, and remarks on what others had chang
+# ---- undoing; each returns whether something had to be undone, and a remark on changes by others
 
 
-def undo(change: dict, patience_s: float) -> tuple:
+def undo(change: dict, patience_s: float) -> tuple[bool, str]:
     """Undo a change, and see that it is undone.
 
     A file system of the kernel that it lies in and that is not mounted any more is looked into all
@@ -165,7 +168,7 @@ def undo(change: dict, patience_s: float) -> tuple:
         return acted, remark.replace(here["path"], change["path"])
 
 
-def undo_write(change: dict, patience_s: float) -> tuple:
+def undo_write(change: dict, patience_s: float) -> tuple[bool, str]:
     """Write the old value back, if the current one is ours."""
     path, old, new = change["path"], change["old"], change["new"]
     try:
@@ -186,9 +189,7 @@ def undo_write(change: dict, patience_s: float) -> tuple:
 
 
 def opposite(flag: str) -> str:
-    """What unsets a flag of a file of flags, as tracefs has them: OVERWRITE and NO_OVERWRITE,
-    overwrite and nooverwrite.
-    """
+    """What unsets a flag in tracefs: OVERWRITE and NO_OVERWRITE, overwrite and nooverwrite."""
     no = "NO_" if flag.isupper() else "no"
     return flag.removeprefix(no) if flag.startswith(no) else no + flag
 
@@ -199,7 +200,7 @@ def has_flag(path: str, flag: str) -> bool:
         return flag in file.read().split()
 
 
-def undo_flag(change: dict, patience_s: float) -> tuple:
+def undo_flag(change: dict, patience_s: float) -> tuple[bool, str]:
     """Unset the flag, if it is still set."""
     path, flag = change["path"], change["new"]
     try:
@@ -213,8 +214,8 @@ def undo_flag(change: dict, patience_s: float) -> tuple:
     return True, ""
 
 
-def undo_folder(change: dict, patience_s: float) -> tuple:
-    """Remove a folder; a tracefs instance stays busy for a moment after its last reader closed it."""
+def undo_folder(change: dict, patience_s: float) -> tuple[bool, str]:
+    """Remove a folder; a tracefs instance is busy for a moment after its last reader has ended."""
     path = change["path"]
     if not os.path.isdir(path):
         return False, ""
@@ -225,13 +226,13 @@ def undo_folder(change: dict, patience_s: float) -> tuple:
     except OSError as error:
         if error.errno != errno.ENOTEMPTY:
             raise
-        return False, f"{path} was kept: somebody put files into it"
+        return False, f"{path} stays: somebody put files into it"
     if os.path.lexists(path):
         raise OSError(errno.EBUSY, "it was removed and is there again")
     return True, ""
 
 
-def undo_mount(change: dict, patience_s: float) -> tuple:
+def undo_mount(change: dict, patience_s: float) -> tuple[bool, str]:
     """Unmount what we have mounted; whoever uses it holds it open, and the kernel says busy."""
     path, fstype = change["path"], change["fstype"]
     sources = [source for source, place, kind in mounts() if (place, kind) == (path, fstype)]
@@ -245,10 +246,8 @@ def undo_mount(change: dict, patience_s: float) -> tuple:
     return True, ""
 
 
-def instances(tracefs: str) -> list:
-    """Pairs (name, owner) of the tracefs instances of Noisebook, whoever's; empty where they may
-    not be listed.
-    """
+def instances(tracefs: str) -> list[tuple[str, dict]]:
+    """Pairs (name, owner) of all tracefs instances of Noisebook; empty where listing is refused."""
     try:
         names = os.listdir(os.path.join(tracefs, "instances"))
     except OSError:
@@ -256,7 +255,7 @@ def instances(tracefs: str) -> list:
     return [(name, owner) for name in sorted(names) if (owner := owner_of(name))]
 
 
-def _patiently(action, patience_s: float) -> None:
+def _patiently(action: Callable[[], object], patience_s: float) -> None:
     """Try again while the kernel says busy; after that it is somebody else who uses it."""
     deadline = time.monotonic() + patience_s
     while True:
@@ -272,7 +271,7 @@ def _patiently(action, patience_s: float) -> None:
 
 
 def mount(fstype: str, path: str) -> None:
-    """Mount a file system of the kernel; its source in /proc/mounts tells who did."""
+    """Mount a file system of the kernel; its source in /proc/mounts names the process."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(os.fsencode(owned_name()), os.fsencode(path), fstype.encode(), 0, None) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -284,14 +283,16 @@ def _unmount(path: str) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def mounts() -> list:
+def mounts() -> list[tuple[str, str, str]]:
     """What is mounted, as (source, place, type), the last on top."""
     with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
         rows = [line.split(" ")[:3] for line in file]
-    return [
-        tuple(re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word) for word in row)
-        for row in rows
-    ]
+    return [(_unescaped(source), _unescaped(place), kind) for source, place, kind in rows]
+
+
+def _unescaped(word: str) -> str:
+    """A blank in a name is \\040 in /proc/mounts."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
 
 
 def is_mounted(fstype: str, path: str) -> bool:
@@ -299,7 +300,7 @@ def is_mounted(fstype: str, path: str) -> bool:
     return any((place, kind) == (path, fstype) for _, place, kind in mounts())
 
 
-def mount_below(path: str) -> tuple | None:
+def mount_below(path: str) -> tuple[str, str] | None:
     """(type, place) of the tracefs or debugfs that a path lies in; None: in neither."""
     found = [
         (kind, place)
@@ -311,12 +312,12 @@ def mount_below(path: str) -> tuple | None:
 
 
 @contextlib.contextmanager
-def file_system(fstype: str, place: str):
-    """The folder of a file system of the kernel: where it is mounted or, where nobody has mounted
-    it, for this block only.
+def file_system(fstype: str, place: str) -> Iterator[str]:
+    """The folder of a file system of the kernel, within the block.
 
-    Then it is a mount that is attached nowhere: no process can see it, and it is gone with its
-    file descriptor (fsopen(2), Linux 5.2; before, it is mounted at its place and unmounted again).
+    Where nobody has mounted it, it is a mount that is attached nowhere: no process can see it, and
+    it is gone with its file descriptor (fsopen(2), Linux 5.2). Before 5.2 it is mounted at its
+    place and unmounted again.
     """
     if is_mounted(fstype, place):
         yield place
@@ -337,7 +338,7 @@ def file_system(fstype: str, place: str):
         _patiently(lambda: _unmount(place), BUSY_FOR_S)
 
 
-def detached(fstype: str) -> tuple:
+def detached(fstype: str) -> tuple[int, int]:
     """(file descriptor, 0) of a mount that is attached nowhere, or (-1, errno)."""
     libc = ctypes.CDLL(None, use_errno=True)
     context = libc.syscall(_FSOPEN, fstype.encode(), _CLOEXEC)

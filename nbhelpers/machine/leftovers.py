@@ -1,7 +1,7 @@
-"""What of ours stands on the machine without a living owner, found by its name, journal or not.
+"""What of ours stands on the machine without a live owner, found by its name.
 
 Owns how tracefs instances, control groups and mounts of dead processes are found, and the private
-folder for large files of a run, which are in use as long as somebody holds a lock on them.
+folder for large files of a run. Such a file is in use as long as somebody holds a lock on it.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ def remove(state: Path) -> list[str]:
     Parameters
     ----------
     state
-        Folder of journals; a mount that one of the living has in its journal is not left over.
+        Folder of journals; a mount in the journal of a live process is not left over.
 
     Returns
     -------
@@ -36,9 +36,7 @@ def remove(state: Path) -> list[str]:
 
 
 def _instances() -> Iterator[str]:
-    """Where nobody has mounted tracefs it is looked into all the same: an instance goes on
-    recording unseen.
-    """
+    """Unmounted tracefs is searched, too: an instance goes on recording unseen."""
     with contextlib.suppress(OSError), kernel.file_system("tracefs", TRACEFS) as tracefs:
         for name, owner in kernel.instances(tracefs):
             if not kernel.alive(owner):
@@ -57,7 +55,7 @@ def _groups() -> Iterator[str]:
 
 
 def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
-    """Remove a folder of the kernel, and say so."""
+    """Remove a folder of the kernel; a sentence on it."""
     try:
         acted, _ = kernel.undo_folder({"path": path}, 0)
     except OSError as error:
@@ -69,7 +67,7 @@ def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
 
 
 def _mounts(state: Path) -> Iterator[str]:
-    """A mount that is in use, by whomever, stays, and is looked at again at the next start."""
+    """A mount in use stays until a later start."""
     for source, place, kind in kernel.mounts():
         owner = kernel.owner_of(source)
         if not owner or kind not in kernel.KERNEL_FOLDERS or kernel.alive(owner):
@@ -85,9 +83,13 @@ def _mounts(state: Path) -> Iterator[str]:
 
 
 def scratch_folder() -> Path:
-    """A folder on a disk that only this user can look into, for files that a run reads or writes.
+    """A folder on a disk that only this user can read, for files that a run reads or writes.
 
-    Files in it belong to whoever holds a `flock` on them, and go when nobody does.
+    Files in it belong to whoever holds a `flock` on them, and are removed when nobody does.
+
+    Returns
+    -------
+    Path of the folder, which exists.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The measuring lock of the machine: two measuring stages never run at once, whoever started them.
+"""The measuring lock of the machine: two measuring stages never run at the same time.
 
-Measuring holds it exclusively, analysing holds it shared. It is a flock, so the kernel lets go of
-it when its holder dies.
+Measuring holds it exclusively, analysing holds it shared. It is a flock: the kernel releases it
+when its holder dies.
 """
 
 import contextlib
@@ -31,21 +31,20 @@ def measuring(
 ) -> Iterator[None]:
     """Hold the machine's measuring lock for the length of a `with` block.
 
-    Inside the block, this process and those it starts may ask for the lock again: they have it
-    already.
+    Inside the block this process and those it starts may request the lock again: they have it.
 
     Parameters
     ----------
     exclusive
-        True to measure, nobody else measures or analyses meanwhile; False to analyse, beside others
-        who do.
+        True to measure: nobody else measures or analyses meanwhile. False to analyse: others may
+        analyse, too.
     wait
         Wait until the lock is free (asleep, no polling), else raise.
     on_wait
-        Called once with a sentence that says who holds the lock, before the wait begins; None: the
-        wait is shown as progress, with each holder after the first.
+        Called before the wait begins, with a sentence on who holds the lock. None: the wait is
+        shown as progress, with each holder after the first.
     doing
-        What the lock is held for, told to those who wait.
+        What the lock is held for; shown to those who wait.
 
     Raises
     ------
@@ -71,7 +70,7 @@ def measuring(
 
 
 def lock_path() -> Path:
-    """The lock's file: in $NOISEBOOK_STATE if set, else where all users of the machine agree on it.
+    """The lock's file: in $NOISEBOOK_STATE if set, else in a folder that all users can write.
 
     Raises
     ------
@@ -85,21 +84,19 @@ def lock_path() -> Path:
         except OSError as error:
             raise _no_lock(folder, error) from None
         return folder / "measuring.lock"
-    for folder in COMMON:
-        if _for_everybody(folder):
-            return Path(folder) / "noisebook-measuring.lock"
+    for common in COMMON:
+        if _for_everybody(common):
+            return Path(common) / "noisebook-measuring.lock"
     raise Unavailable(
         "there is no folder where all users could find the measuring lock",
         where=", ".join(COMMON),
-        why="two measurements at once would disturb each other",
+        why="two measurements at the same time would disturb each other",
         fix="as root: mkdir -p /tmp; chmod 1777 /tmp",
     )
 
 
 def _for_everybody(folder: str) -> bool:
-    """Whether every user may make files there; a file system that is mounted read-only answers no
-    to all of them, root too.
-    """
+    """Whether every user may make files there; on a read-only file system nobody may."""
     with contextlib.suppress(OSError):
         return bool(os.stat(folder).st_mode & stat.S_IWOTH) and os.access(folder, os.W_OK | os.X_OK)
     return False
@@ -110,15 +107,14 @@ def _inherited(wanted: str) -> bool:
     if held == "shared" and wanted == "exclusive":
         raise Unavailable(
             "this analysis holds the lock of the machine shared, and cannot measure",
-            why="other analyses may run beside it and would disturb the runs",
+            why="other analyses may run at the same time and would disturb the runs",
             fix="measure in a measuring stage, or outside of the analysis",
         )
     return held is not None
 
 
 def _opened(path: Path) -> int:
-    """The lock file, open; made for all users to write whatever our umask, and good enough
-    read-only.
+    """The lock file, open; all users may write it, and reading it is enough.
 
     O_CREAT only where there is no file: fs.protected_regular refuses it, even to root, for another
     user's file in /tmp.
@@ -161,7 +157,7 @@ def _take(handle: int, kind: int, wait: bool, on_wait: Callable[[str], object] |
     if not wait:
         raise Unavailable(
             message,
-            why="two measurements at once would disturb each other",
+            why="two measurements at the same time would disturb each other",
             fix="wait until it has ended",
         )
     if on_wait is not None:

@@ -1,7 +1,7 @@
-"""Which optional parts this machine has just now, so that a study notices what came and what went
-since it was measured.
+"""Which optional parts this machine has now, so that a study notices what changed since it was
+measured.
 
-Owns where a shared library is found. Cheap: asked at every `make paper`.
+Owns where a shared library is found. Cheap: every `make paper` calls it.
 """
 
 import ctypes.util
@@ -44,18 +44,13 @@ def optional_parts(programs: str | Path) -> dict[str, list]:
 
 @cache
 def find_library(name: str) -> str | None:
-    """The file of a shared library for programs of this machine's kind, or None. A path stands for
-    itself.
+    """The file of a shared library for programs of this machine's kind, or None.
+
+    A path stands for itself.
     """
     if os.sep in name:
         return name if os.path.isfile(name) else None
-    machine = (
-        "x86-64"
-        if platform.machine() == "x86_64"
-        else "AArch64"
-        if platform.machine() == "aarch64"
-        else ""
-    )
+    machine = {"x86_64": "x86-64", "aarch64": "AArch64"}.get(platform.machine(), "")
     for line in _loader_list():
         file, _, path = line.strip().partition(" => ")
         if file.startswith(f"lib{name}.so") and machine in file and os.path.isfile(path):

@@ -1,9 +1,8 @@
 """Settings of the machine, changed for a while and always put back.
 
 Owns every change that Noisebook makes to a sysctl, to tracefs or to a mount. The old state is in
-the one journal of this process, on disk, before anything is changed; it is undone in the reverse
-order of its making: here, by `guardian.py`, a process of its own, when the owner dies, or by
-`repair` at the next start.
+the journal of this process, on disk, before anything is changed. Changes are undone in the reverse
+order: here; when the owner dies, by the process `guardian.py`; or by `repair` at the next start.
 """
 
 import contextlib
@@ -40,7 +39,7 @@ class Change:
     repaired: tuple[str, ...] = ()
     _watched: Watched | None = None
 
-    def __init__(self, wanted: list[dict]):
+    def __init__(self, wanted: list[dict]) -> None:
         self._owner = os.getpid()
         self.repaired = tuple(repair())
         folder = state_folder()
@@ -55,23 +54,21 @@ class Change:
         try:
             with _alone(folder):
                 mine.guard()
-            self._make(changes)
+            self._make(mine, changes)
         except BaseException:
             self.restore()
             raise
 
-    def _make(self, changes: list[dict]) -> None:
-        """Make the changes; one that fails is not ours to undo (the folder may just have been made
-        by somebody else).
-        """
+    def _make(self, mine: Watched, changes: list[dict]) -> None:
+        """Make the changes; one that fails is not ours to undo: somebody else may have made it."""
         for number, change in enumerate(changes):
             try:
                 with explained(f"cannot {_description(change)}", change["path"]):
                     _MAKE[change["kind"]](change)
             except SettingError:
-                with _alone(self._watched.folder):
-                    self._watched.journal.drop(changes[number:])
-                    self._watched.relax()
+                with _alone(mine.folder):
+                    mine.journal.drop(changes[number:])
+                    mine.relax()
                 self.changes = tuple(changes[:number])
                 raise
 
@@ -81,20 +78,22 @@ class Change:
         return self._watched is not None and self._watched.journal.holds(self.changes)
 
     def restore(self) -> None:
-        """Undo the change; a second call does nothing. What was made later on top of it, by others
-        of this process, is undone first.
+        """Undo the change; a second call does nothing.
+
+        What this process changed later on top of it is undone first.
 
         Raises
         ------
         SettingError
             Something could not be undone. It is tried again when this process ends, and at the next
-            start; so is what somebody else has in use, which is only warned of.
+            start. What somebody else has in use only causes a warning, and is tried again, too.
         """
-        if os.getpid() != self._owner or not self.in_force:
+        mine = self._watched
+        if mine is None or os.getpid() != self._owner or not self.in_force:
             return
-        with _undisturbed(), _alone(self._watched.folder):
-            account = self._watched.journal.end(self.changes)
-            self._watched.relax()
+        with _undisturbed(), _alone(mine.folder):
+            account = mine.journal.end(self.changes)
+            mine.relax()
         self.left += tuple(account.left)
         _report(account)
 
@@ -110,13 +109,15 @@ class Change:
 
     def __repr__(self) -> str:
         state = "in force" if self.in_force else "undone" if self.changes else "nothing to change"
-        return f"Change({', '.join(_description(change) for change in self.changes)}{': ' if self.changes else ''}{state})"
+        made = ", ".join(_description(change) for change in self.changes)
+        return f"Change({made}: {state})" if made else f"Change({state})"
 
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Nobody joins or leaves a shared change while it is undone; a folder of journals that is gone
-    holds no partners.
+    """Nobody joins or leaves a shared change while it is undone.
+
+    A folder of journals that has disappeared holds no partners.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
@@ -139,7 +140,7 @@ def _explained_lock(folder: Path) -> Iterator[None]:
 
 
 def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
-    """Give settings files new values, now; put the old ones back at the end.
+    """Write new values into settings files, now; put the old ones back at the end.
 
     Parameters
     ----------
@@ -148,8 +149,8 @@ def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
         1 and 0. A file that has the value already is left alone; of a selection ("always [madvise]
         never") the chosen word counts.
     shared
-        Others, in this process and in others, may ask for the same values meanwhile, shared too;
-        the old ones come back with the end of the last of them, whoever that is.
+        Others, in any process, may request the same values meanwhile, shared too. The old ones come
+        back with the end of the last of them.
 
     Returns
     -------
@@ -184,7 +185,7 @@ def set_flag(path: str | Path, flag: str) -> Change:
     Parameters
     ----------
     path
-        a file that lists flags, set or unset, as tracefs has them: ``osnoise/options`` with
+        A file that lists flags, set or unset, as tracefs has them: ``osnoise/options`` with
         "OSNOISE_WORKLOAD" or "NO_OSNOISE_WORKLOAD".
     flag
         The word as it is written when set as wanted.
@@ -198,8 +199,9 @@ def set_flag(path: str | Path, flag: str) -> Change:
 
 
 def make_folder(path: str | Path) -> Change:
-    """Make a folder, now, and remove it at the end: a tracefs instance (tracing is stopped first)
-    or an empty folder.
+    """Make a folder, now, and remove it at the end.
+
+    It is a tracefs instance (its tracing is stopped first) or an empty folder.
 
     Raises
     ------
@@ -210,8 +212,7 @@ def make_folder(path: str | Path) -> Change:
 
 
 def mount(fstype: str, path: str | Path) -> Change:
-    """Mount a kernel file system (tracefs, debugfs), now, and unmount it at the end of the last
-    who asked for it.
+    """Mount a kernel file system (tracefs, debugfs), now; the last who uses it unmounts it.
 
     It is left alone where somebody else has mounted it.
 
@@ -227,14 +228,12 @@ def repair() -> list[str]:
     """Undo what dead processes left changed since the last boot; journals of earlier boots are
     discarded.
 
-    Found by the journals of this user and, for root, of all users; and by the names of our tracefs
-    instances, control groups, mounts and scratch files, which tell their owner, where a journal is
-    lost.
+    They are found by the journals of this user and, for root, of all users. Where a journal is
+    lost, the names of our tracefs instances, control groups, mounts and files show their owner.
 
     Returns
     -------
-    list of str, a sentence for each thing put back, left alone or not undone; empty when all was in
-    order.
+    Sentences, one for each thing put back, left alone or not undone; empty when all was in order.
 
     Raises
     ------
@@ -272,7 +271,7 @@ def _refuse_held(wanted: list[dict], folder: Path) -> None:
 
 
 def _report(account: guardian.Account) -> None:
-    """Warn of what others have changed or use; raise for what should have been undone and was not."""
+    """Warn of what others have changed or use; raise for what could not be undone."""
     for remark in account.left:
         warnings.warn(f"left alone: {remark}", RuntimeWarning, stacklevel=4)
     for _, sentence in account.failed:
@@ -292,9 +291,7 @@ def _report(account: guardian.Account) -> None:
 
 
 def _prepared(change: dict) -> dict | None:
-    """The change with what undoes it: when it was made, and which file system of the kernel it
-    lies in.
-    """
+    """The change with its time and the kernel's file system around it: what undoing needs."""
     prepared = _PREPARE[change["kind"]](change)
     if prepared is None:
         return None
@@ -341,11 +338,9 @@ def _prepare_folder(change: dict) -> dict:
 
 
 def _prepare_mount(change: dict) -> dict | None:
-    """Nothing to do where somebody else has mounted it; what is ours is shared, or taken over from
-    one who is dead.
-    """
+    """Nothing to do where somebody else has mounted it; ours is shared or taken over."""
     wanted = change["path"], change["fstype"]
-    there = [source for source, *mounted in kernel.mounts() if tuple(mounted) == wanted]
+    there = [source for source, *mount in kernel.mounts() if tuple(mount) == wanted]
     maker = kernel.owner_of(there[-1]) if there else None
     orphaned = maker is not None and not kernel.alive(maker)
     return change if not there or orphaned or _sharers(change) else None
@@ -368,9 +363,7 @@ _PREPARE = {
 
 
 def _write(change: dict) -> None:
-    """Write and read back; a kernel that takes another value than asked for gets the old one again
-    at once.
-    """
+    """Write and read back; if the kernel took another value, write the old one again."""
     path, old, new = change["path"], change["old"], change["new"]
     kernel.write_value(path, new)
     taken = kernel.read_value(path)
@@ -420,16 +413,15 @@ def _undisturbed() -> Iterator[None]:
         yield
         return
     came: list[int] = []
-    caught = [
-        number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not None
-    ]
+    both = (signal.SIGINT, signal.SIGTERM)
+    caught = [number for number in both if signal.getsignal(number) is not None]
     handlers = {
         number: signal.signal(number, lambda number, _: came.append(number)) for number in caught
     }
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for caught_number, handler in handlers.items():
+            signal.signal(caught_number, handler)
         for number in came:
             signal.raise_signal(number)

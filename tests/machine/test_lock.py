@@ -101,7 +101,7 @@ def test_the_death_of_the_holder_frees_the_lock(holder):
 
 
 def test_forked_children_do_not_keep_it(holder):
-    """A worker that was forked inside the block and lives on must not hold up the next measurement."""
+    """A worker that was forked inside the block must not delay the next measurement."""
     process = holder(
         also="import os, time; os.fork() or (os.close(1), os.close(2), time.sleep(1000))"
     )

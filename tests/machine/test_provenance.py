@@ -65,7 +65,7 @@ def test_no_repository_no_commit_and_no_git_are_none(repository, tmp_path, monke
 
 
 def test_a_git_folder_of_the_environment_does_not_lead_astray(repository, tmp_path, monkeypatch):
-    """Inside a git hook GIT_DIR is set, and would make every commit that of the outer repository."""
+    """A git hook sets GIT_DIR, which would make every commit that of the outer repository."""
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert len(provenance(repository=repository)["commit"]) == 40
 

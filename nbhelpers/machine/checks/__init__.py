@@ -1,5 +1,4 @@
-"""The doctor: what this machine can and cannot do for a study, what follows from it, and the
-command that fixes it.
+"""The doctor: what this machine can and cannot do for a study, and the command that fixes it.
 
 `python -m nbhelpers.machine.checks` prints the report. Looking changes nothing on the machine, but
 what dead runs of Noisebook left changed is put back, and the report says so.
@@ -30,8 +29,9 @@ __all__ = ["Capabilities", "Check", "Doctor", "Trial", "Trials", "doctor"]
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What the other parts may count on; "liftable" and "tracepoints" include mounting debugfs and
-    tracefs first.
+    """What the other parts may count on.
+
+    "liftable" and "tracepoints" include mounting debugfs and tracefs first.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Capabilities:
     perf_hardware
         Hardware counters open and count, at least in user space.
     stolen_time
-        The host tells how much CPU time it took away.
+        The host reports how much CPU time it took away.
     """
 
     tracer: str
@@ -63,8 +63,16 @@ class Capabilities:
 
 @dataclass(frozen=True, repr=False)
 class Doctor:
-    """The findings: `checks` to read, `capabilities` to decide by, `repaired`: what dead runs had
-    left, see `settings.repair`.
+    """The findings.
+
+    Attributes
+    ----------
+    checks
+        For a person to read.
+    capabilities
+        For the other parts to decide by.
+    repaired
+        Sentences on what dead runs had left, see `settings.repair`.
     """
 
     checks: tuple[Check, ...]
@@ -72,8 +80,11 @@ class Doctor:
     repaired: tuple[str, ...] = ()
 
     def table(self) -> "pd.DataFrame":
-        """One row a check: `name`, `state` ("yes", "limited", "no"), `found`, `consequence`,
-        `fix`.
+        """One row a check.
+
+        Returns
+        -------
+        Columns `name`, `state` ("yes", "limited", "no"), `found`, `consequence`, `fix`.
         """
         import pandas as pd
 
@@ -82,8 +93,9 @@ class Doctor:
         )
 
     def text(self) -> str:
-        """The report for 100 columns; what is fine takes one line, the rest says what follows and
-        what fixes it.
+        """The report for 100 columns.
+
+        What is fine takes one line; the rest says what follows and what fixes it.
         """
         replaced = [line for sentence in self.replaced() for line in _wrapped("  * ", sentence)]
         end = (
@@ -98,9 +110,7 @@ class Doctor:
         return "\n".join(line for check in self.checks for line in _lines(check))
 
     def replaced(self) -> list[str]:
-        """Sentences on what of the full method is replaced by what on this machine; empty where
-        nothing is.
-        """
+        """Sentences on what replaces which part of the full method on this machine."""
         return [sentence for here, sentence in _replacements(self.capabilities) if here]
 
     def __repr__(self) -> str:
@@ -115,7 +125,9 @@ class Doctor:
 
 
 def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
-    """Find out what this machine, and this user on it, can do for a study.
+    """Find out what this user can do for a study on this machine.
+
+    It needs no privilege and changes nothing but what dead runs of Noisebook had left changed.
 
     Parameters
     ----------
@@ -127,8 +139,15 @@ def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
 
     Returns
     -------
-    Doctor; works without any privilege and changes nothing but what dead runs of Noisebook had
-    left changed.
+    Doctor, with `checks`, `capabilities` and a report for people: `print(doctor().text())`.
+
+    Examples
+    --------
+    >>> report = doctor()
+    >>> report.capabilities.tracer in ("osnoise", "tracepoints", "detours")
+    True
+    >>> sorted(set(report.table()["state"]) - {"yes", "limited", "no"})
+    []
     """
     here = Path(root) == Path("/")
     repaired, leftovers = _leftovers() if here else ((), ())
@@ -137,20 +156,18 @@ def doctor(root: str | Path = "/", trials: Trials | None = None) -> Doctor:
 
 
 def _leftovers() -> tuple[tuple[str, ...], tuple[Check, ...]]:
-    """What dead runs of Noisebook had left on this machine: sentences on what became of it, and
-    the check that says so.
-    """
+    """Sentences on what dead runs of Noisebook had left on this machine, and the check of it."""
     name, harm = "left by dead runs", "later measurements would run on a changed machine"
     try:
         found = tuple(settings.repair())
     except SettingError as error:
-        return (), (Check(name, "no", error.what, error.why, error.fix),)
+        return (), (Check(name, "no", error.what, error.why or "", error.fix or ""),)
     stays = [sentence for sentence in found if sentence.startswith(("not ", "left changed"))]
     if stays:
-        fix = "as said, then look again: make doctor"
+        fix = "do as these sentences say, then: make doctor"
         return found, (Check(name, "limited", "; ".join(stays), harm, fix),)
-    said = "; ".join(found) or "nothing"
-    return found, (Check(name, "yes", said, "the machine is as its owner set it"),)
+    sentences = "; ".join(found) or "nothing"
+    return found, (Check(name, "yes", sentences, "the machine is as its owner set it"),)
 
 
 def _capabilities(root: str | Path, trials: Trials) -> Capabilities:
@@ -165,49 +182,39 @@ def _capabilities(root: str | Path, trials: Trials) -> Capabilities:
     )
 
 
+# What replaces which part of the full method (Persson et al. 2025, sections 4.1 and 4.3).
+_TRACEPOINTS = (
+    "The osnoise tracer is replaced by ordinary tracepoints, turned into the same events by the"
+    " kernel's net-duration rule: this kernel has no osnoise tracer."
+)
+_DETOURS = (
+    "The osnoise tracer is replaced by a detour loop in user space, which runs in place of the"
+    " program: noise has a start and a length, but no name, kind or priority."
+)
+_ORDINARY = (
+    "All noise is injected, and planted, with SCHED_OTHER in place of SCHED_FIFO: the scheduler"
+    " shares the CPU between noise and workload, so the effect is smaller than the recorded one."
+)
+_THROTTLED = "Real-time throttling stays on: SCHED_FIFO noise beyond 0.95 s in a second is cut."
+_INTERRUPTED = (
+    "The kernel's fair server cannot be lifted here: SCHED_FIFO noise that fills a CPU for 0.95 s"
+    " is interrupted for up to 54 ms."
+)
+
+
 def _replacements(can: Capabilities) -> list[tuple[bool, str]]:
-    """What stands in for what, with the condition under which it does (Persson et al. 2025,
-    sections 4.1 and 4.3).
-    """
+    """Pairs (whether it applies here, what replaces which part of the full method)."""
     others = (
         "resource usage, the kernel's counters and software events"
         if can.perf_software
         else "resource usage and the kernel's counters; software events are missing too"
     )
     return [
-        (
-            can.tracer == "tracepoints",
-            (
-                "The osnoise tracer is replaced by ordinary tracepoints, turned into the same"
-                " events by the kernel's own net-duration rule: this kernel has no osnoise tracer."
-            ),
-        ),
-        (
-            can.tracer == "detours",
-            (
-                "The osnoise tracer is replaced by a detour loop in user space, which runs in place"
-                " of the program: noise has a start and a length, but no name, kind or priority."
-            ),
-        ),
-        (
-            not can.fifo,
-            (
-                "All noise is injected, and planted, with SCHED_OTHER in place of SCHED_FIFO: the"
-                " scheduler shares the CPU between noise and workload, so the effect is smaller"
-                " than the recorded one."
-            ),
-        ),
-        (
-            can.fifo and not can.rt_throttling_liftable,
-            "Real-time throttling stays on: SCHED_FIFO noise beyond 0.95 s in a second is cut.",
-        ),
-        (
-            can.fifo and can.fair_server == "locked",
-            (
-                "The kernel's fair server cannot be lifted here: SCHED_FIFO noise that fills a CPU"
-                " for 0.95 s is interrupted for up to 54 ms."
-            ),
-        ),
+        (can.tracer == "tracepoints", _TRACEPOINTS),
+        (can.tracer == "detours", _DETOURS),
+        (not can.fifo, _ORDINARY),
+        (can.fifo and not can.rt_throttling_liftable, _THROTTLED),
+        (can.fifo and can.fair_server == "locked", _INTERRUPTED),
         (not can.perf_hardware, f"Hardware counters are replaced by {others}."),
     ]
 

@@ -1,8 +1,7 @@
-"""The checks of the doctor: what this machine can do for a study, what follows from it, and what
-fixes it.
+"""The checks of the doctor: what this machine can do for a study, what follows, what fixes it.
 
-Each check reads one thing and returns one `Check`; nothing is changed. The method that is measured
-by: Persson et al. 2025, section 4; what real-time scheduling loses since Linux 6.12 was measured on
+Each check reads one thing and returns one `Check`; nothing is changed. The full method is that of
+Persson et al. 2025, section 4. What real-time scheduling loses since Linux 6.12 was measured on
 such a kernel.
 """
 
@@ -28,8 +27,9 @@ AS_ROOT = "run as root: sudo -E make paper"
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor's report: `state` is "yes", "limited" or "no"; `fix` is empty where
-    nothing is wrong.
+    """One line of the doctor's report.
+
+    `state` is "yes", "limited" or "no"; `fix` is empty where nothing is wrong.
     """
 
     name: str
@@ -41,9 +41,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Tracing:
-    """What tracefs offers: the best tracer, what was found, and what fixes it where tracefs itself
-    is out of reach.
-    """
+    """What tracefs offers: the best tracer, what was found, and how tracefs gets within reach."""
 
     tracer: str
     mounted: bool
@@ -65,9 +63,7 @@ def tracing(root: str | Path) -> Tracing:
 
 
 def _unmounted(root: str | Path) -> Tracing:
-    """What is known of a tracefs that can't be looked into: nothing but whether it could be
-    mounted.
-    """
+    """Of a tracefs that cannot be opened only this is known: whether it could be mounted."""
     if "tracefs" not in (read("/proc/filesystems", root) or ""):
         return Tracing(
             "detours", False, "the kernel has no tracefs", "boot a kernel with CONFIG_FTRACE=y"
@@ -82,7 +78,7 @@ def _unmounted(root: str | Path) -> Tracing:
 
 
 def fair_server(root: str | Path) -> str:
-    """ "absent", "liftable" (debugfs lets us write, mounted or after mounting it) or "locked".
+    """The fair server's state: "absent", "liftable" (debugfs lets us write it) or "locked".
 
     Linux 6.12 gives SCHED_OTHER 50 ms a second through a deadline server, which sched_rt_runtime_us
     no longer governs.
@@ -96,10 +92,11 @@ def fair_server(root: str | Path) -> str:
 
 
 def stolen_share(root: str | Path) -> float | None:
-    """Share of CPU time since boot that the host took away; None where it is not told."""
+    """Share of CPU time since boot that the host took away; None where the kernel does not say."""
     words = (read("/proc/stat", root) or "").partition("\n")[0].split()
     ticks = [int(word) for word in words[1:9]]
-    return ticks[7] / sum(ticks) if len(ticks) == 8 and sum(ticks) else None
+    total = sum(ticks)
+    return ticks[7] / total if len(ticks) == 8 and total else None
 
 
 def all_checks(root: str | Path, trials: Trials) -> list[Check]:
@@ -241,13 +238,13 @@ def _throttling(root: str | Path) -> Check:
         return Check(
             name,
             "yes",
-            f"{value} of each 1000000 us; may be lifted",
+            f"{value} of each 1 000 000 µs; may be lifted",
             "it is lifted while noise is injected, then put back",
         )
     return Check(
         name,
         "limited",
-        f"{value} of each 1000000 us; may not be changed" if value else "not visible",
+        f"{value} of each 1 000 000 µs; may not be changed" if value else "not visible",
         "SCHED_FIFO noise of more than 0.95 s in a second is cut",
         AS_ROOT,
     )
@@ -325,16 +322,18 @@ def _steal(root: str | Path) -> Check:
         return Check(
             name,
             "limited",
-            "the host does not tell it" if share is None else "0 since boot: none, or not told",
+            "the host does not report it"
+            if share is None
+            else "0 since boot: none or not reported",
             "runs slowed by other guests look slow without a cause",
-            "ask for dedicated CPUs",
+            "rent dedicated CPUs",
         )
     return Check(
         name,
         "yes" if share < 1e-4 else "limited",
         f"{share:.2%} of CPU time since boot",
         "it is recorded with each run, and can explain slow ones",
-        "" if share < 1e-4 else "ask for dedicated CPUs",
+        "" if share < 1e-4 else "rent dedicated CPUs",
     )
 
 
@@ -346,7 +345,7 @@ def _virtualisation(root: str | Path) -> Check:
         name,
         "limited",
         kind,
-        "the host disturbs runs and leaves no kernel event; wake-ups take 30 to 50 us",
+        "the host disturbs runs and leaves no kernel event; wake-ups take 30 to 50 µs",
         "use bare metal for figures to publish; here, more runs: PROFILE=full",
     )
 
@@ -359,7 +358,7 @@ def _cpus(root: str | Path) -> Check:
             name,
             "yes",
             found,
-            "housekeeping can be given 12.5 and 25 % of the cores, as in the paper",
+            "housekeeping can get 12.5 and 25 % of the cores, as in the paper",
         )
     if layout.cores >= 2:
         return Check(
@@ -393,7 +392,7 @@ def _compiler(trials: Trials) -> Check:
 
 
 def _python() -> Check:
-    if sys.version_info >= (3, 11):
+    if sys.version_info >= (3, 11):  # noqa: UP036 (who starts it with an older one reads the line)
         return Check("Python", "yes", platform.python_version(), "the library runs")
     return Check(
         "Python",

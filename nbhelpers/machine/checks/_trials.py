@@ -1,8 +1,7 @@
-"""What can only be known by trying: counters, real-time scheduling, the compiler, file systems that
-nobody has mounted.
+"""What only a trial can show: counters, real-time scheduling, the compiler, unmounted file systems.
 
-Each trial leaves the machine as it was: a counter that is closed again, a thread that ends at once,
-a temporary folder.
+Each trial leaves the machine as it was: a counter that is released again, a thread that ends, a
+temporary folder.
 """
 
 import contextlib
@@ -50,7 +49,7 @@ int main(void) {
 
 @dataclass(frozen=True)
 class Trial:
-    """How a trial went: "yes", "limited" or "no", and what was found in words."""
+    """How a trial went: `state` "yes", "limited" or "no", and a `message` on what was found."""
 
     state: str
     message: str
@@ -81,7 +80,7 @@ def try_out() -> Trials:
 
 
 def try_counter(kind: int, config: int) -> Trial:
-    """Open a counter on this process with perf_event_open(2) and, for hardware, see that it counts."""
+    """Open a counter on this process with perf_event_open(2); one of the hardware has to count."""
     handle, number = _perf_open(kind, config, 0)
     state, where = "yes", ""
     if number in (errno.EACCES, errno.EPERM):
@@ -103,7 +102,7 @@ def try_counter(kind: int, config: int) -> Trial:
 
 
 def _perf_open(kind: int, config: int, flags: int) -> tuple[int, int]:
-    """(file descriptor, 0) or (-1, errno) of a counter on the calling thread, enabled at once."""
+    """(file descriptor, 0) or (-1, errno) of an enabled counter on the calling thread."""
     call = PERF_EVENT_OPEN.get(platform.machine())
     if call is None:
         return -1, errno.ENOSYS
@@ -116,20 +115,20 @@ def _perf_open(kind: int, config: int, flags: int) -> tuple[int, int]:
 
 
 def try_fifo() -> Trial:
-    """Ask for SCHED_FIFO 50, the priority of an interrupt thread, in a thread that ends at once.
+    """Request SCHED_FIFO 50, the priority of an interrupt thread, in a thread that ends then.
 
     Linux schedules threads: the others are not touched, and no process is forked from a kernel that
     runs many of them.
     """
     refusals: list[OSError] = []
 
-    def ask() -> None:
+    def request() -> None:
         try:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
         except OSError as error:
             refusals.append(error)
 
-    thread = threading.Thread(target=ask)
+    thread = threading.Thread(target=request)
     thread.start()
     thread.join()
     number = refusals[0].errno if refusals else 0
@@ -150,7 +149,8 @@ def try_openmp() -> Trial:
         with tempfile.TemporaryDirectory() as folder:
             source, program = Path(folder, "try.c"), Path(folder, "try")
             source.write_text(OPENMP_PROGRAM)
-            for step in ([*command, "-fopenmp", "-o", program, source], [program]):
+            build = [*command, "-fopenmp", "-o", str(program), str(source)]
+            for step in (build, [str(program)]):
                 done = subprocess.run(step, capture_output=True, text=True, check=True, timeout=60)
             threads = done.stdout.strip()
     except subprocess.CalledProcessError as error:
