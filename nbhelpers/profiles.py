@@ -18,7 +18,7 @@ import yaml
 
 from .errors import InputError
 from .files import read_json, write_atomically
-from .study import NOTEBOOKS, PROFILES, Study, profile_file
+from .study import NOTEBOOKS, PROFILES, Study, adopted_profile_file, profile_file
 
 EVERYWHERE = "all"
 LIMITS = NOTEBOOKS / "parameters" / "limits.json"
@@ -54,7 +54,7 @@ def adopted(profile: str) -> str:
             ),
         )
     _sections(Path(profile))
-    write_atomically(profile_file(name, own=True), Path(profile).read_bytes())
+    write_atomically(adopted_profile_file(name), Path(profile).read_bytes())
     return name
 
 

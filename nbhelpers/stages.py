@@ -27,7 +27,7 @@ from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command, reporting, task
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening
-from .study import NOTEBOOKS, PAPER, STARTER, OwnStudy, Study
+from .study import NOTEBOOKS, PAPER, STARTER, FolderStudy, Study
 
 if TYPE_CHECKING:
     from .studies.program_study import ProgramStudy
@@ -191,7 +191,7 @@ def run_program_study(program_study: "ProgramStudy", parameters: dict) -> Path:
     InputError
         a name that the notebook does not declare.
     """
-    study = OwnStudy(STARTER, folder=program_study.folder)
+    study = FolderStudy(STARTER, folder=program_study.folder)
     check_parameters(STARTER, parameters, notebook_of(STARTER))
     study.build.mkdir(parents=True, exist_ok=True)
     executed = study.build / f"{STARTER}.ipynb"

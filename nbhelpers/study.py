@@ -36,15 +36,20 @@ STARTER = "01-your-program"  # for one's own program: no stage of the paper
 PROFILES = ("smoke", "quick", "full", "record", "recorded")
 
 
-def profile_file(profile: str, own: bool = False) -> Path:
-    """The YAML file of a profile: in notebooks/parameters, else the copy of one's own in
-    build/NAME.
+def profile_file(profile: str) -> Path:
+    """The YAML file of a profile: in notebooks/parameters, or the user's, in build/NAME.
 
-    With `own` always that copy. `record` measures what `recorded` later shows, so they share one.
+    `record` measures what `recorded` later shows, so they share one.
     """
-    known = NOTEBOOKS / "parameters" / f"{'recorded' if profile == 'record' else profile}.yml"
-    copy = results() / profile / "profile.yml"
-    return copy if own or (profile not in PROFILES and copy.exists()) else known
+    copy = adopted_profile_file(profile)
+    if profile not in PROFILES and copy.exists():
+        return copy
+    return NOTEBOOKS / "parameters" / f"{'recorded' if profile == 'record' else profile}.yml"
+
+
+def adopted_profile_file(profile: str) -> Path:
+    """Where the copy of a user's profile lies, once it was checked."""
+    return results() / profile / "profile.yml"
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Study:
 
     @property
     def label(self) -> str:
-        """What a page says of it."""
+        """How a page names it."""
         return f"profile {self.profile}"
 
     @property
@@ -185,9 +190,9 @@ class Study:
         """Sentences that were computed from the data, to stand beneath what they read."""
         return Text(sentences)
 
-    def grown(self) -> list[str]:
-        """How the data came about, where that took more than one go: what was added later, what was
-        put aside and why.
+    def history(self) -> list[str]:
+        """How the data came about, where they were not measured in one go: what was added later,
+        what was put aside and why.
         """
         files = [
             path
@@ -237,15 +242,15 @@ def captions(stage: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class OwnStudy(Study):
-    """The study of one's own program: everything lies in a folder of its own, and no profile
-    counts.
+class FolderStudy(Study):
+    """A study that lies in one folder, such as that of a user's program; no profile counts.
 
     Parameters
     ----------
-    stage : name of the notebook.
+    stage
+        Name of the notebook.
     folder
-        Of `studies.ProgramStudy`.
+        The folder of a `nbhelpers.ProgramStudy`.
     """
 
     folder: Path = Path("noisebook")
@@ -269,8 +274,8 @@ class OwnStudy(Study):
 
     @property
     def label(self) -> str:
-        """What the page says of it."""
-        return "own program"
+        """How the page names it."""
+        return "your program"
 
 
 def _readable(value: object) -> str:
@@ -349,10 +354,10 @@ class Findings:
 
         write_json(self.path, list(sentences))
         if self._place is not None:
-            self._place.update(HTML(found_html(sentences) + _grown_html(self._study.grown())))
+            self._place.update(HTML(found_html(sentences) + _history_html(self._study.history())))
 
 
-def _grown_html(notes: list[str]) -> str:
+def _history_html(notes: list[str]) -> str:
     if not notes:
         return ""
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
