@@ -46,14 +46,22 @@ def setup(app: Sphinx) -> None:
     REFERENCE.mkdir(exist_ok=True)
     for page in REFERENCE.glob("*.rst"):
         page.unlink()
-    packages = sorted(
-        path.parent.name
-        for path in (HERE.parent / "nbhelpers").glob("*/__init__.py")
-        if getattr(import_module(f"nbhelpers.{path.parent.name}"), "__all__", None)
-    )
+    packages = [
+        name
+        for name in _package_names()
+        if getattr(import_module(f"nbhelpers.{name}"), "__all__", None)
+    ]
     for package in packages:
         (REFERENCE / f"{package}.rst").write_text(_package_page(package))
     (REFERENCE / "index.rst").write_text(_face_page(packages))
+
+
+def _package_names() -> list[str]:
+    """Packages below nbhelpers, such as `studies.scale`, in order."""
+    library = HERE.parent / "nbhelpers"
+    folders = [path.parent for path in library.glob("*/**/__init__.py")]
+    names = [".".join(folder.relative_to(library).parts) for folder in folders]
+    return sorted(name for name in names if not name.startswith("_"))
 
 
 def _keep_bars(app: Sphinx, what: str, name: str, found: object, options: object, lines: list):

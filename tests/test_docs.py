@@ -126,10 +126,10 @@ def pages(tmp_path_factory) -> Path:
 @pytest.mark.long
 def test_the_reference_has_every_name_of_the_public_face(pages):
     text = (pages / "reference/index.html").read_text()
-    listed = set(re.findall(r">nb\.(\w+)<", text))
-    assert listed == set(nbhelpers.__all__) - {"__version__"}
-    for target in re.findall(r'href="(\w+\.html)#', text):
-        assert (pages / "reference" / target).exists()
+    links = re.findall(r'href="([\w.]+\.html)#([\w.]+)"[^>]*>(?:<[^>]*>)*nb\.(\w+)<', text)
+    assert {name for *_, name in links} == set(nbhelpers.__all__) - {"__version__"}
+    for page, anchor, name in links:
+        assert f'id="{anchor}"' in (pages / "reference" / page).read_text(), name
 
 
 @pytest.mark.long
