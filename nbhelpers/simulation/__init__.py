@@ -1,44 +1,35 @@
-"""Noise at scale: GOAL schedules, the LogGOPS engine, noise on ranks."""
+"""Noise at scale: GOAL schedules, the LogGOPS engine, noise on ranks.
+
+Patterns of communication are in `patterns`, skeletons of applications in `applications`.
+"""
 
 from .engine import Deadlock, simulate
 from .goal import read_goal, write_goal
-from .handshakes import with_handshakes
-from .implicit import Evaluation, evaluate
+from .implicit import evaluate
 from .loggops import LogGOPS, known_network, known_networks
-from .machines import at_scale, spread_over, traces_of
-from .noise import Detours, Noise, pareto, periodic, poisson, read_detours, signature
-from .replicates import Replicates, replicate
+from .machines import at_scale, spread_over
+from .noise import Detours, Noise, periodic, poisson, read_detours
+from .replicates import replicate
 from .result import Result
-from .schedule import ANY, CALC, RECV, SEND, Schedule, ScheduleError
+from .schedule import Schedule
 
 __all__ = [
-    "ANY",
-    "CALC",
     "Deadlock",
     "Detours",
-    "Evaluation",
     "LogGOPS",
     "Noise",
-    "RECV",
-    "Replicates",
     "Result",
-    "SEND",
     "Schedule",
-    "ScheduleError",
     "at_scale",
     "evaluate",
     "known_network",
     "known_networks",
-    "pareto",
     "periodic",
     "poisson",
     "read_detours",
     "read_goal",
     "replicate",
-    "signature",
     "simulate",
     "spread_over",
-    "traces_of",
-    "with_handshakes",
     "write_goal",
 ]

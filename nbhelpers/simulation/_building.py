@@ -6,6 +6,7 @@ Nothing here loops over ranks. Numbers of operations are counted within their ra
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -47,11 +48,11 @@ def rounds_of(ranks: int, radix: int = 2) -> int:
 
 
 def shares(bytes: int, parts: int) -> np.ndarray:
-    """`bytes` divided into parts that differ by at most one, the larger ones first: int64[parts]."""
+    """`bytes` in parts that differ by at most one, the larger ones first: int64[parts]."""
     return np.full(parts, bytes // parts, np.int64) + (np.arange(parts) < bytes % parts)
 
 
-def around(ranks: int, shifts: Sequence[int]) -> np.ndarray:
+def around(ranks: int, shifts: Sequence[int] | np.ndarray) -> np.ndarray:
     """(rank + shift) mod ranks for all ranks and shifts (−ranks < shift < ranks): int32[ranks,
     shifts].
     """
@@ -89,7 +90,7 @@ def uniform(
     edges = edges[np.argsort(edges[:, 1], kind="stable")]
     starts = np.searchsorted(edges[:, 1], np.arange(count))
     kind = np.broadcast_to(np.array(kinds, np.uint8), peer.shape).reshape(-1)
-    done = {}
+    done: dict[str, Any] = {}
     if len(edges):
         total = ranks * len(edges)
         done_start = np.empty(ranks * count + 1, np.int32 if total < 2**31 else np.int64)
@@ -122,17 +123,16 @@ class Building:
     """A schedule under construction: each call appends one operation to every one of some ranks,
     and returns their numbers.
 
-    Parameters of the calls
-    -----------------------
-    ranks : int[n], each at most once. to, source, size, ns, tag : [n] or one number for all. after
-    : numbers of operations (as returned before, [n]; −1: none) that have to be done first, or a
-    tuple of several such.
+    In all calls `ranks` is int[n], each rank at most once; `to`, `source`, `size`, `ns` and `tag`
+    are [n] or one number for all. `after` is the operations that have to be done first: numbers as
+    returned before, [n], −1 for none, or a tuple of several such.
     """
 
     def __init__(self, ranks: int, name: str):
         self.name, self.ranks = name, ranks
         self.counts = np.zeros(ranks, np.int64)
-        self._pieces, self._edges = [], []
+        self._pieces: list[tuple] = []
+        self._edges: list[tuple] = []
 
     def send(
         self,
@@ -181,7 +181,7 @@ class Building:
         self.counts[rank] += len(peers)
         return numbers
 
-    def need(self, ranks: np.ndarray, operations: Numbers, needed: Numbers) -> None:
+    def need(self, ranks: Numbers, operations: Numbers, needed: Numbers) -> None:
         """In every one of the ranks, an operation (−1: none) waits for the end of another (−1:
         none).
         """
@@ -195,7 +195,7 @@ class Building:
         self._edges.append(tuple(np.asarray(part, np.int32) for part in parts))
 
     def schedule(self) -> Schedule:
-        """All that was appended, as a schedule; what was kept to build it is given free meanwhile."""
+        """All that was appended, as a schedule; the pieces are freed meanwhile."""
         start = np.cumsum(self.counts) - self.counts
         count = int(self.counts.sum())
         kind, peer = np.empty(count, np.uint8), np.empty(count, np.int32)
@@ -221,12 +221,12 @@ class Building:
 
     def _empty(self, count: int, column: int, dtype: type) -> Numbers:
         """Room for a column, or the number that all its entries are."""
-        given = [piece[column] for piece in self._pieces]
+        values = [piece[column] for piece in self._pieces]
         if (
-            all(np.ndim(value) == 0 for value in given)
-            and len({int(value) for value in given}) <= 1
+            all(np.ndim(value) == 0 for value in values)
+            and len({int(value) for value in values}) <= 1
         ):
-            return int(given[0]) if given else 0
+            return int(values[0]) if values else 0
         return np.empty(count, dtype)
 
     def _requires(self, start: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray] | None:

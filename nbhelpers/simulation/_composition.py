@@ -15,7 +15,7 @@ from ..errors import InputError
 from ._building import Building, Numbers, at_least, checked
 from ._exchanges import dissemination
 from ._goal_arrays import ranges
-from .schedule import ANY, CALC, RECV, Schedule
+from .schedule import ANY, CALC, RECV, Edges, Schedule
 
 
 @dataclass(frozen=True)
@@ -78,22 +78,21 @@ def compose(
     """
     _check_parts(parts, compute_ns)
     known = {id(part): _Part.of(part) for part in parts}
-    parts = [known[id(part)] for part in parts]
-    begin = [
-        np.zeros(parts[0].schedule.ranks, np.int64)
-    ]  # where each part begins within each rank, its computation included
-    for part, ns in zip(parts, compute_ns, strict=True):
+    laid = [known[id(part)] for part in parts]
+    # where each part begins within each rank, its computation included
+    begin = [np.zeros(laid[0].schedule.ranks, np.int64)]
+    for part, ns in zip(laid, compute_ns, strict=True):
         begin.append(begin[-1] + part.counts + (ns is not None))
     counts = begin[-1] + (join or overlap)
     start = np.cumsum(counts) - counts
     weaving = _Weaving(
         start,
         int(counts.sum()),
-        any(len(part.schedule.begun_op) for part in parts) or early_receives,
+        any(len(part.schedule.begun_op) for part in laid) or early_receives,
         overlap,
         early_receives,
     )
-    for part, ns, offset in zip(parts, compute_ns, begin, strict=False):
+    for part, ns, offset in zip(laid, compute_ns, begin, strict=False):
         weaving.add(part, ns, offset)
     if join or overlap:
         weaving.calculate(0, begin[-1], everything=True)
@@ -137,9 +136,10 @@ class _Weaving:
         self.kind, self.peer = np.full(count, CALC, np.uint8), np.zeros(count, np.int32)
         self.size, self.tag = np.zeros(count, np.int64), np.zeros(count, np.int32)
         self.cpu, self.nic = np.zeros(count, np.uint8), np.zeros(count, np.uint8)
-        self.needs = {"requires": [], "irequires": []}
-        self.calc = None  # of each rank: the calculation before the part
-        self.open = []  # per part: (rank, operation) of those whose end is not waited for yet
+        self.needs: dict[str, list[Edges]] = {"requires": [], "irequires": []}
+        self.calc: np.ndarray | None = None  # of each rank: the calculation before the part
+        # per part: (rank, operation) of those whose end is not waited for yet
+        self.open: list[tuple[np.ndarray, np.ndarray]] = []
         self.tags = 0
 
     def add(self, part: _Part, ns: Numbers | None, offset: np.ndarray) -> None:
@@ -160,19 +160,18 @@ class _Weaving:
             operation, needed = part.schedule.edges(which)
             needs.append((at[operation], at[needed]))
         if self.calc is not None:
-            self._begin(part, at)
+            self._begin(part, at, self.calc)
         self.open.append((part.rank[part.last], at[part.last]))
 
-    def _begin(self, part: _Part, at: np.ndarray) -> None:
+    def _begin(self, part: _Part, at: np.ndarray, calc: np.ndarray) -> None:
         early = (
             (part.schedule.kind[part.first] == RECV)
             if self.early
             else np.zeros(len(part.first), bool)
         )
         for which, chosen in (("requires", ~early), ("irequires", early)):
-            self.needs[which].append(
-                (at[part.first[chosen]], self.calc[part.rank[part.first[chosen]]])
-            )
+            first = part.first[chosen]
+            self.needs[which].append((at[first], calc[part.rank[first]]))
 
     def calculate(self, ns: Numbers, offset: np.ndarray, everything: bool) -> None:
         """A calculation in every rank; it waits for everything that is open, and for the last one
@@ -193,17 +192,6 @@ class _Weaving:
     def schedule(self, counts: np.ndarray, name: str) -> Schedule:
         if self.tags >= 2**31:
             raise InputError("the parts need more than 2^31 tags")
-        edges = {}
-        dtype = np.int32 if len(self.kind) < 2**31 else np.int64
-        for which, needs in self.needs.items():
-            edges[which] = (
-                tuple(
-                    np.concatenate([side.astype(dtype) for side in sides])
-                    for sides in zip(*needs, strict=True)
-                )
-                if needs
-                else None
-            )
         return Schedule.from_arrays(
             counts,
             self.kind,
@@ -213,7 +201,19 @@ class _Weaving:
             cpu=self.cpu,
             nic=self.nic,
             name=name,
-            **edges,
+            requires=self._joined("requires"),
+            irequires=self._joined("irequires"),
+        )
+
+    def _joined(self, which: str) -> Edges | None:
+        """All dependencies of a sort, (operation, needed)."""
+        if not self.needs[which]:
+            return None
+        dtype = np.int32 if len(self.kind) < 2**31 else np.int64
+        operations, needed = zip(*self.needs[which], strict=True)
+        return (
+            np.concatenate([part.astype(dtype) for part in operations]),
+            np.concatenate([part.astype(dtype) for part in needed]),
         )
 
 
@@ -249,7 +249,8 @@ def loop(
     early_receives, join
         See `compose`.
     """
-    grain = list(compute_ns) if np.ndim(compute_ns) == 2 else [compute_ns] * iterations
+    each = np.asarray(compute_ns)
+    grain: list[Numbers] = list(each) if each.ndim == 2 else [compute_ns] * iterations
     return compose(
         [body] * iterations,
         grain,
@@ -262,8 +263,8 @@ def loop(
 def rotate_root(
     pattern: Callable[..., Schedule],
     ranks: int,
-    bytes: int,
-    times: int,
+    bytes: int = 1,
+    times: int = 1,
     gap_ns: Numbers = 0,
     **options: object,
 ) -> Schedule:
@@ -355,18 +356,27 @@ def embed(schedule: Schedule, members: np.ndarray, ranks: int) -> Schedule:
     peer = np.where(
         (schedule.kind == CALC) | (schedule.peer == ANY), schedule.peer, members[schedule.peer]
     )[moved].astype(np.int32)
-    columns = {
-        name: values[moved] if len(values := getattr(schedule, name)) > 1 else values
-        for name in ("size", "tag", "cpu", "nic")
-    }
     place = np.empty(len(schedule), np.int64)
     place[moved] = np.arange(len(moved))
-    edges = {
-        which: tuple(place[side] for side in schedule.edges(which))
-        for which in ("requires", "irequires")
-    }
+
+    def column(values: np.ndarray) -> np.ndarray:
+        return values[moved] if len(values) > 1 else values
+
+    def edges(which: str) -> Edges:
+        operation, needed = schedule.edges(which)
+        return place[operation], place[needed]
+
     return Schedule.from_arrays(
-        counts, schedule.kind[moved], peer, name=schedule.name, **columns, **edges
+        counts,
+        schedule.kind[moved],
+        peer,
+        column(schedule.size),
+        tag=column(schedule.tag),
+        cpu=column(schedule.cpu),
+        nic=column(schedule.nic),
+        requires=edges("requires"),
+        irequires=edges("irequires"),
+        name=schedule.name,
     )
 
 
@@ -379,20 +389,26 @@ def side_by_side(*schedules: Schedule) -> Schedule:
         for schedule, begin in zip(schedules, begins, strict=False)
     ]
     offsets = np.cumsum([0] + [len(schedule) for schedule in placed])
-    columns = {
-        name: np.concatenate([schedule.column(name) for schedule in placed])
-        for name in ("kind", "peer", "size", "tag", "cpu", "nic")
-    }
-    edges = {
-        which: tuple(
-            np.concatenate([side + offset for side, offset in zip(sides, offsets, strict=False)])
-            for sides in zip(*(schedule.edges(which) for schedule in placed), strict=True)
+
+    def column(name: str) -> np.ndarray:
+        return np.concatenate([schedule.column(name) for schedule in placed])
+
+    def edges(which: str) -> Edges:
+        found = [schedule.edges(which) for schedule in placed]
+        return (
+            np.concatenate([pair[0] + offset for pair, offset in zip(found, offsets)]),
+            np.concatenate([pair[1] + offset for pair, offset in zip(found, offsets)]),
         )
-        for which in ("requires", "irequires")
-    }
+
     return Schedule.from_arrays(
-        sum(np.diff(schedule.rank_start) for schedule in placed),
-        **columns,
-        **edges,
+        np.sum([np.diff(schedule.rank_start) for schedule in placed], axis=0),
+        column("kind"),
+        column("peer"),
+        column("size"),
+        tag=column("tag"),
+        cpu=column("cpu"),
+        nic=column("nic"),
+        requires=edges("requires"),
+        irequires=edges("irequires"),
         name=" and ".join(s.name for s in schedules),
     )

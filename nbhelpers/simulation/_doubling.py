@@ -69,7 +69,7 @@ def _hand_back(build: Building, core: _Core, bytes: np.ndarray | int, last: tupl
     build.recv(core.guests, core.hosts, bytes)
 
 
-def recursive_doubling_allreduce(ranks: int, bytes: int, ns_per_byte: float = 0.0) -> Schedule:
+def recursive_doubling_allreduce(ranks: int, bytes: int = 1, ns_per_byte: float = 0.0) -> Schedule:
     """All-reduce in which everybody exchanges all `bytes` with the rank 1, 2, 4, … places away.
 
     2^k k messages for 2^k ranks, ends at k h, h = 2o + L + (s − 1)G, if h ≥ g + (s − 1)G and O ≤ G;
@@ -84,7 +84,7 @@ def recursive_doubling_allreduce(ranks: int, bytes: int, ns_per_byte: float = 0.
 
 
 def rabenseifner_allreduce(
-    ranks: int, bytes: int, ordered: bool = True, ns_per_byte: float = 0.0
+    ranks: int, bytes: int = 1, ordered: bool = True, ns_per_byte: float = 0.0
 ) -> Schedule:
     """All-reduce after Rabenseifner: recursive halving reduces and scatters, recursive doubling
     gathers.
@@ -132,7 +132,9 @@ def _halve(
     return last, sizes
 
 
-def recursive_halving_reduce_scatter(ranks: int, bytes: int, ns_per_byte: float = 0.0) -> Schedule:
+def recursive_halving_reduce_scatter(
+    ranks: int, bytes: int = 1, ns_per_byte: float = 0.0
+) -> Schedule:
     """Reduce-scatter of `bytes` by recursive halving: afterwards each rank has its share of the
     result.
 
@@ -156,7 +158,7 @@ def recursive_halving_reduce_scatter(ranks: int, bytes: int, ns_per_byte: float 
     return build.schedule()
 
 
-def recursive_doubling_allgather(ranks: int, bytes: int) -> Schedule:
+def recursive_doubling_allgather(ranks: int, bytes: int = 1) -> Schedule:
     """All-gather of `bytes` from every rank: all that one has is exchanged with the rank 1, 2, 4, …
     places away.
 

@@ -58,7 +58,7 @@ def _rounds(
     )
 
 
-def dissemination(ranks: int, bytes: int, ordered: bool = False) -> Schedule:
+def dissemination(ranks: int, bytes: int = 1, ordered: bool = False) -> Schedule:
     """In round r every rank sends to rank + 2^r and receives from rank − 2^r (Schedgen's
     dissemination).
 
@@ -77,7 +77,9 @@ def barrier(ranks: int) -> Schedule:
     return dissemination(ranks, 1, ordered=True)
 
 
-def nway_dissemination(ranks: int, bytes: int, ways: int = 2, ns_per_byte: float = 1.0) -> Schedule:
+def nway_dissemination(
+    ranks: int, bytes: int = 1, ways: int = 2, ns_per_byte: float = 1.0
+) -> Schedule:
     """Dissemination to `ways` ranks a round, (ways + 1)^r apart (Schedgen's nwaydissemination);
     combining takes `ns_per_byte`.
 
@@ -85,7 +87,9 @@ def nway_dissemination(ranks: int, bytes: int, ways: int = 2, ns_per_byte: float
     """
     at_least(1, ways=ways)
     rounds = rounds_of(checked(ranks, bytes), ways + 1)
-    kinds, shifts, edges = [], [], []
+    kinds: list[int] = []
+    shifts: list[int] = []
+    edges: list[Edge] = []
     received = range(0)
     for r in range(rounds):
         hops = [way * (ways + 1) ** r for way in range(1, ways + 1)]
@@ -104,7 +108,7 @@ def nway_dissemination(ranks: int, bytes: int, ways: int = 2, ns_per_byte: float
     return uniform(f"{ways}-way dissemination", kinds, peers, sizes, edges)
 
 
-def ring_allreduce(ranks: int, bytes: int) -> Schedule:
+def ring_allreduce(ranks: int, bytes: int = 1) -> Schedule:
     """All-reduce of `bytes` over a ring (Schedgen's allreduce_ring): P − 1 rounds reduce and
     scatter, P − 1 rounds gather.
 
@@ -114,7 +118,7 @@ def ring_allreduce(ranks: int, bytes: int) -> Schedule:
     return _ring("ring all-reduce", ranks, bytes, 2 * (checked(ranks, bytes) - 1), 0)
 
 
-def ring_reduce_scatter(ranks: int, bytes: int) -> Schedule:
+def ring_reduce_scatter(ranks: int, bytes: int = 1) -> Schedule:
     """Reduce-scatter of `bytes` over a ring: P − 1 rounds; afterwards rank r has chunk r, reduced.
     P (P − 1) messages of bytes / P.
     """
@@ -132,14 +136,14 @@ def _ring(name: str, ranks: int, bytes: int, rounds: int, first: int) -> Schedul
     return _rounds(name, ranks, [1] * rounds, sizes, ordered=False)
 
 
-def ring_allgather(ranks: int, bytes: int) -> Schedule:
+def ring_allgather(ranks: int, bytes: int = 1) -> Schedule:
     """All-gather of `bytes` from every rank over a ring: P (P − 1) messages, P − 1 rounds."""
     return _rounds(
         "ring all-gather", checked(ranks, bytes), [1] * (ranks - 1), bytes, ordered=False
     )
 
 
-def bruck_allgather(ranks: int, bytes: int) -> Schedule:
+def bruck_allgather(ranks: int, bytes: int = 1) -> Schedule:
     """All-gather of `bytes` from every rank after Bruck: in round r min(2^r, P − 2^r) blocks go to
     rank − 2^r. P ceil(log2 P) messages, any P.
     """
@@ -153,7 +157,7 @@ def bruck_allgather(ranks: int, bytes: int) -> Schedule:
     )
 
 
-def linear_alltoall(ranks: int, bytes: int) -> Schedule:
+def linear_alltoall(ranks: int, bytes: int = 1) -> Schedule:
     """Every rank sends `bytes` to rank + 1, rank + 2, … all at once, and receives as it comes
     (Schedgen's linear_alltoall): P (P − 1) messages.
     """
@@ -190,7 +194,7 @@ def linear_alltoallv(sizes: np.ndarray) -> Schedule:
     )
 
 
-def pairwise_alltoall(ranks: int, bytes: int) -> Schedule:
+def pairwise_alltoall(ranks: int, bytes: int = 1) -> Schedule:
     """Every rank exchanges `bytes` with one rank after the other: rank XOR i for a power of two,
     else to rank + i and from rank − i.
 
@@ -216,7 +220,7 @@ def pairwise_alltoall(ranks: int, bytes: int) -> Schedule:
     )
 
 
-def bruck_alltoall(ranks: int, bytes: int) -> Schedule:
+def bruck_alltoall(ranks: int, bytes: int = 1) -> Schedule:
     """All-to-all of `bytes` to each rank after Bruck: in round r all blocks whose distance has bit
     r set go to rank + 2^r.
 
@@ -229,13 +233,13 @@ def bruck_alltoall(ranks: int, bytes: int) -> Schedule:
     )
 
 
-def scan(ranks: int, bytes: int) -> Schedule:
+def scan(ranks: int, bytes: int = 1) -> Schedule:
     """Inclusive prefix reduction: in round r rank sends what it has to rank + 2^r, where there is
     one. P ceil(log2 P) − 2^ceil(log2 P) + 1 messages.
     """
     build = Building(checked(ranks, bytes), "scan")
     rank = np.arange(ranks, dtype=np.int32)
-    received = []
+    received: list[np.ndarray] = []
     for hop in (1 << r for r in range(rounds_of(ranks))):
         build.send(
             rank[:-hop], rank[hop:], bytes, after=tuple(numbers[:-hop] for numbers in received)
@@ -245,7 +249,7 @@ def scan(ranks: int, bytes: int) -> Schedule:
     return build.schedule()
 
 
-def linear_scan(ranks: int, bytes: int) -> Schedule:
+def linear_scan(ranks: int, bytes: int = 1) -> Schedule:
     """Inclusive prefix reduction along the chain: P − 1 messages one after the other; ends at (P −
     1) h.
     """
@@ -256,7 +260,9 @@ def linear_scan(ranks: int, bytes: int) -> Schedule:
     return build.schedule()
 
 
-def random_bisection(ranks: int, bytes: int, seed: int, both_ways: bool = False) -> Schedule:
+def random_bisection(
+    ranks: int, bytes: int = 1, seed: int = 0, both_ways: bool = False
+) -> Schedule:
     """A random half of the ranks sends to the other half, each to a partner of its own (Schedgen's
     random_bisect; both_ways: random_bisect_fd_sym).
 

@@ -2,7 +2,8 @@
 string each, ranks in order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -14,7 +15,7 @@ _NONE = np.zeros(0, np.int32)
 
 
 class Labels(Sequence):
-    """The labels of all operations, kept as one text; without one they are l1, l2, … in every rank."""
+    """The labels of all operations, in one text; without one they are l1, l2, … in every rank."""
 
     def __init__(
         self,
@@ -27,14 +28,21 @@ class Labels(Sequence):
     def __len__(self) -> int:
         return int(self.rank_start[-1])
 
-    def __getitem__(self, operation: int) -> str:
+    @overload
+    def __getitem__(self, operation: int) -> str: ...
+
+    @overload
+    def __getitem__(self, operation: slice) -> list[str]: ...
+
+    def __getitem__(self, operation: int | slice) -> str | list[str]:
         if isinstance(operation, slice):
             return [self[at] for at in range(*operation.indices(len(self)))]
         if operation not in range(-len(self), len(self)):
             raise IndexError(operation)
         operation = int(operation) % len(self)
-        if self.start is None:
-            return f"l{operation + 1 - int(self.rank_start[np.searchsorted(self.rank_start, operation, side='right') - 1])}"
+        if self.start is None or self.text is None:
+            rank = np.searchsorted(self.rank_start, operation, side="right") - 1
+            return f"l{operation + 1 - int(self.rank_start[rank])}"
         return (
             self.text[self.start[operation] : self.start[operation + 1]].tobytes().decode("ascii")
         )
@@ -53,8 +61,8 @@ def ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.repeat(starts - (ends - counts), counts) + np.arange(ends[-1] if len(ends) else 0)
 
 
-def taken(column: object, unsigned: bool = False) -> np.ndarray:
-    """A column of the C reader as an array that owns its memory; one entry where all are the same."""
+def taken(column: Any, unsigned: bool = False) -> np.ndarray:
+    """A column of the C reader as an array that owns its memory; one entry if all are the same."""
     dtype = np.uint32 if unsigned and column.width == 4 else _DTYPES[column.width]
     if not column.varied:
         narrow = 0 <= column.value < 2**32 if unsigned else column.value < 2**31
@@ -67,7 +75,7 @@ def taken(column: object, unsigned: bool = False) -> np.ndarray:
     return np.frombuffer(ffi.buffer(memory, length), dtype)
 
 
-def schedule_of(columns: object, name: str) -> Schedule:
+def schedule_of(columns: Any, name: str) -> Schedule:
     """The schedule that the C reader has collected, ranks in order."""
     rank, counts = taken(columns.rank), taken(columns.operations).astype(np.int64)
     data = {
@@ -106,7 +114,7 @@ def _in_order(rank: np.ndarray, counts: np.ndarray, data: dict, names: tuple | N
             data[f"{field}_start"], data[f"{field}_op"], moved
         )
     if names and len(names[0]) > 1:
-        names = _lists(*names, moved)
+        names = _lists(names[0], names[1], moved)
     return counts[order], result, names
 
 
@@ -123,13 +131,13 @@ def _lists(
     )
 
 
-def view_of(schedule: Schedule) -> tuple[object, list]:
+def view_of(schedule: Schedule) -> tuple[Any, list]:
     """What the C writers read from, and what has to live as long as it."""
-    keep = []
+    alive: list[np.ndarray] = []
 
     def pointer(array: np.ndarray, ctype: str) -> object:
-        keep.append(np.ascontiguousarray(array))
-        return ffi.cast(ctype, ffi.from_buffer(keep[-1]))
+        alive.append(np.ascontiguousarray(array))
+        return ffi.cast(ctype, ffi.from_buffer(alive[-1]))
 
     view = ffi.new("struct goal_view *")
     view.ranks = schedule.ranks
@@ -156,11 +164,12 @@ def view_of(schedule: Schedule) -> tuple[object, list]:
             setattr(view, f"{field}_op", pointer(operations, "int32_t *"))
             setattr(view, f"{field}_width", start.itemsize)
     _add_labels(view, schedule, pointer)
-    return view, keep
+    return view, alive
 
 
-def _add_labels(view: object, schedule: Schedule, pointer: object) -> None:
+def _add_labels(view: Any, schedule: Schedule, pointer: Callable[[np.ndarray, str], Any]) -> None:
     labels = schedule.label
     if isinstance(labels, Labels) and labels.start is not None and labels.complete:
+        assert labels.text is not None
         view.label_start, view.label_width = pointer(labels.start, "void *"), labels.start.itemsize
         view.label_text = pointer(labels.text, "char *")

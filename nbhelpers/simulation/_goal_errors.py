@@ -1,4 +1,4 @@
-"""What is said about a GOAL file that cannot be read: the number of the C reader's problem ─► what,
+"""The errors of a GOAL file that cannot be read: the number of the C reader's problem ─► what,
 where, why, what to do.
 """
 
@@ -113,4 +113,4 @@ def refusal(
         for text in texts
     ]
     where = ", ".join([str(path)] + [f"line {line}"] * (line > 0) + [f"rank {rank}"] * (rank >= 0))
-    return ScheduleError(filled[0], where=where, why=filled[1], fix=filled[2])
+    return ScheduleError(str(filled[0]), where=where, why=filled[1], fix=filled[2])

@@ -2,7 +2,7 @@
 (y + ny z).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 
@@ -14,7 +14,7 @@ from .schedule import Schedule
 
 
 def grid(ranks: int, dimensions: int) -> tuple[int, ...]:
-    """A shape for `ranks` that is as close to a cube as its divisors allow, the largest side first."""
+    """The sides of a grid of ranks, as close to a cube as divisors allow, the largest first."""
     shape, left = [], checked(ranks)
     for dimension in range(dimensions, 0, -1):
         side = (
@@ -71,7 +71,7 @@ def _directions(dimensions: int, points: int | None) -> list[tuple[int, ...]]:
 
 def halo(
     shape: Sequence[int],
-    bytes: int | Sequence[int],
+    bytes: int | Sequence[int] = 1,
     points: int | None = None,
     periodic: bool = True,
     diagonal_bytes: int = 8,
@@ -93,7 +93,10 @@ def halo(
         The grid closes upon itself. Along an axis of one rank nothing is exchanged; across two,
         both messages are.
 
-    A periodic grid (all sides > 1) takes P (points − 1) messages; an open one 2 Σ_axes P (n − 1) / n along its axes.
+    Notes
+    -----
+    A periodic grid (all sides > 1) takes P (points − 1) messages; an open one
+    2 Σ_axes P (n − 1) / n along its axes.
     """
     if not 1 <= len(shape) <= 3:
         raise InputError(f"a grid of {len(shape)} dimensions", why="one to three are possible")
@@ -118,9 +121,9 @@ def halo(
 
 def sweep(
     shape: Sequence[int],
-    bytes: int | Sequence[int],
-    blocks: int,
-    compute_ns: np.ndarray | int,
+    bytes: int | Sequence[int] = 1,
+    blocks: int = 1,
+    compute_ns: np.ndarray | int = 0,
     corners: Sequence[tuple[int, ...]] | None = None,
 ) -> Schedule:
     """Wavefronts over a grid of ranks (Sweep3D, KBA): from each corner in turn, block after block,
@@ -141,7 +144,10 @@ def sweep(
         Where the wavefronts start, 0 or 1 an axis; default: every corner twice, as the eight
         octants of a three-dimensional problem divided among a two-dimensional grid.
 
-    corners · blocks · Σ_axes P (n − 1) / n messages. From one corner the last rank ends after (Σ (n − 1) + blocks) steps.
+    Notes
+    -----
+    corners · blocks · Σ_axes P (n − 1) / n messages. From one corner the last rank ends after
+    (Σ (n − 1) + blocks) steps.
     """
     build = Building(checked(prod(shape)), f"sweep over {' x '.join(map(str, shape))}")
     corners = (
@@ -172,7 +178,7 @@ def _step(
     compute_ns: np.ndarray | int,
     last: list,
 ) -> list:
-    def on(kind: object, places: tuple, size: int, after: list) -> np.ndarray:
+    def on(kind: Callable[..., np.ndarray], places: tuple, size: int, after: list) -> np.ndarray:
         there, real = places
         numbers = np.full(len(rank), -1, np.int32)
         numbers[real] = kind(

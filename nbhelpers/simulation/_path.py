@@ -4,14 +4,14 @@ engine's record.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
 from .detours import Detours
-from .noise import NOISELESS
+from .noise import NOISELESS, Noise
 from .schedule import CALC, KIND_NAMES, RECV, SEND
 
 if TYPE_CHECKING:
@@ -34,14 +34,13 @@ def follow(record: Record, result: Result, rank: int) -> pd.DataFrame:
         begins, clean = int(record.begin[node]), cost.clean(node, via)
         rows.append((node, begins, leaves, via, clean, leaves - begins - clean))
         via, node, leaves = int(record.via[node]), int(record.cause[node]), begins
-    nodes, begin, end, vias, clean, noise = (
-        np.array(part) for part in (zip(*rows[::-1]) if rows else [[]] * 6)
-    )
-    return _named(result, nodes.astype(np.int64), n).assign(
+    table = np.array(rows[::-1], np.int64).reshape(-1, 6)
+    nodes, begin, end, vias, clean_units, noise = table.T
+    return _named(result, nodes, n).assign(
         begin_ns=begin * result.unit_ns,
         end_ns=end * result.unit_ns,
         via=[VIA[v] for v in vias],
-        clean_ns=clean * result.unit_ns,
+        clean_ns=clean_units * result.unit_ns,
         noise_ns=noise * result.unit_ns,
     )
 
@@ -64,6 +63,8 @@ class _Costs:
     def __init__(self, result: Result):
         network = result.network
         self.schedule, self.exact = result.schedule, result.mode == "exact"
+        self.G: float
+        self.O: float  # noqa: E741
         self.L, self.o, self.g, self.G, self.O, _ = (
             network.picoseconds() if self.exact else network.nanoseconds()
         )
@@ -124,16 +125,21 @@ def struck(path: pd.DataFrame, result: Result) -> pd.DataFrame:
     )
 
 
-def _hits(result: Result, step: tuple) -> list[tuple]:
+def _noise_of(result: Result) -> Noise:
+    """The noise of a result in which something was struck."""
+    assert result.noise is not None
+    return result.noise
+
+
+def _hits(result: Result, step: Any) -> list[tuple]:
     """(source, start, duration, overlap) of the detours that a step of the path met."""
-    noise, o = result.noise, result.network.o
+    noise, o = _noise_of(result), result.network.o
     trace, phase_ns = noise.traces[noise.rank_trace[step.rank]], float(noise.phase_ns[step.rank])
     if result.mode == "compat":
         return _counted(trace, step.begin_ns, step.clean_ns if step.what == "calc" else o, phase_ns)
     found = []
-    if (
-        step.what != "calc"
-    ):  # mostly o alone is what noise put off: the rest is the network's time, or absorbed
+    # mostly o alone is what noise put off: the rest is the network's time, or absorbed
+    if step.what != "calc":
         found = _overlaps(trace, step.begin_ns, step.begin_ns + o + step.noise_ns, phase_ns)
     if sum(overlap for *_, overlap in found) < step.noise_ns - 1e-3:
         found = _overlaps(trace, step.begin_ns, step.end_ns, phase_ns)
@@ -259,7 +265,7 @@ def _messages(
 
 
 def _all_detours(result: Result, ranks: np.ndarray) -> pd.DataFrame:
-    noise, rows = result.noise, []
+    noise, rows = _noise_of(result), []
     for rank in ranks[noise.rank_trace[ranks] != NOISELESS]:
         trace = noise.traces[noise.rank_trace[rank]]
         for source, start, duration, _ in _overlaps(

@@ -18,7 +18,7 @@ def _places(ranks: int, root: int) -> np.ndarray:
     return real
 
 
-def knomial_bcast(ranks: int, bytes: int, radix: int = 2, root: int = 0) -> Schedule:
+def knomial_bcast(ranks: int, bytes: int = 1, radix: int = 2, root: int = 0) -> Schedule:
     """Broadcast over a k-nomial tree: in round j whoever has the data sends it to radix − 1 places,
     radix^j apart.
 
@@ -38,7 +38,7 @@ def knomial_bcast(ranks: int, bytes: int, radix: int = 2, root: int = 0) -> Sche
     return build.schedule()
 
 
-def binomial_bcast(ranks: int, bytes: int, root: int = 0) -> Schedule:
+def binomial_bcast(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """Broadcast over a binomial tree (Schedgen's binomialtreebcast): ends at log2(P) h for a power
     of two and h ≥ max(o + (s−1)O, g + (s−1)G).
     """
@@ -46,7 +46,7 @@ def binomial_bcast(ranks: int, bytes: int, root: int = 0) -> Schedule:
 
 
 def knomial_reduce(
-    ranks: int, bytes: int, radix: int = 2, root: int = 0, ns_per_byte: float = 0.0
+    ranks: int, bytes: int = 1, radix: int = 2, root: int = 0, ns_per_byte: float = 0.0
 ) -> Schedule:
     """Reduction over a k-nomial tree, the broadcast turned round; combining what was received takes
     `ns_per_byte`.
@@ -79,12 +79,14 @@ def _reduce_into(
     build.need(ranks, sent, build.combine(ranks, received, bytes, ns_per_byte))
 
 
-def binomial_reduce(ranks: int, bytes: int, root: int = 0, ns_per_byte: float = 0.0) -> Schedule:
+def binomial_reduce(
+    ranks: int, bytes: int = 1, root: int = 0, ns_per_byte: float = 0.0
+) -> Schedule:
     """Reduction over a binomial tree (Schedgen's binomialtreereduce)."""
     return knomial_reduce(ranks, bytes, 2, root, ns_per_byte)
 
 
-def kary_bcast(ranks: int, bytes: int, arity: int = 2, root: int = 0) -> Schedule:
+def kary_bcast(ranks: int, bytes: int = 1, arity: int = 2, root: int = 0) -> Schedule:
     """Broadcast over a complete k-ary tree: place v sends to places k v + 1 to k v + k. P − 1
     messages.
     """
@@ -100,13 +102,13 @@ def kary_bcast(ranks: int, bytes: int, arity: int = 2, root: int = 0) -> Schedul
     return build.schedule()
 
 
-def binary_bcast(ranks: int, bytes: int, root: int = 0) -> Schedule:
+def binary_bcast(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """Broadcast over a complete binary tree (Schedgen's binarytreebcast)."""
     return kary_bcast(ranks, bytes, 2, root)
 
 
 def kary_reduce(
-    ranks: int, bytes: int, arity: int = 2, root: int = 0, ns_per_byte: float = 0.0
+    ranks: int, bytes: int = 1, arity: int = 2, root: int = 0, ns_per_byte: float = 0.0
 ) -> Schedule:
     """Reduction over a complete k-ary tree."""
     ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
@@ -123,7 +125,7 @@ def kary_reduce(
     return build.schedule()
 
 
-def scatter(ranks: int, bytes: int, root: int = 0) -> Schedule:
+def scatter(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """The root sends to every other rank, in ascending order (Schedgen's scatter).
 
     Ends at (P − 2) max(o + (s−1)O, g + (s−1)G) + h.
@@ -131,7 +133,7 @@ def scatter(ranks: int, bytes: int, root: int = 0) -> Schedule:
     return _star(ranks, bytes, root, SEND, "scatter")
 
 
-def gather(ranks: int, bytes: int, root: int = 0) -> Schedule:
+def gather(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """Every rank sends to the root, which receives in ascending order (Schedgen's gather).
 
     Ends at o + L + (P − 2) max(o + (s−1) max(O, G), g + (s−1)G) + o + (s−1) max(O, G).
@@ -162,7 +164,7 @@ def linear_barrier(ranks: int) -> Schedule:
     return build.schedule()
 
 
-def binomial_scatter(ranks: int, bytes: int, root: int = 0) -> Schedule:
+def binomial_scatter(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """Scatter of `bytes` to each rank over a binomial tree: a subtree's blocks travel in one
     message; P − 1 messages, ceil(log2 P) rounds.
     """
@@ -177,11 +179,11 @@ def binomial_scatter(ranks: int, bytes: int, root: int = 0) -> Schedule:
     return build.schedule()
 
 
-def binomial_gather(ranks: int, bytes: int, root: int = 0) -> Schedule:
+def binomial_gather(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
     """Gather of `bytes` from each rank over a binomial tree, the scatter turned round."""
     ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
     build = Building(ranks, "binomial gather")
-    received = []
+    received: list[np.ndarray] = []
     for step in reversed(_descending(ranks)):
         parents = np.arange(0, ranks - step, 2 * step)
         sizes = np.minimum(step, ranks - (parents + step)) * bytes
@@ -200,7 +202,9 @@ def _descending(ranks: int) -> list[int]:
     return [1 << j for j in reversed(range(rounds_of(ranks)))]
 
 
-def pipelined_ring(ranks: int, bytes: int, segment: int, in_turn: bool = False) -> Schedule:
+def pipelined_ring(
+    ranks: int, bytes: int = 1, segment: int = 4096, in_turn: bool = False
+) -> Schedule:
     """Broadcast along the chain 0, 1, …, P − 1 in segments (Schedgen's pipelinedring; with
     `in_turn`, pipelinedringdep).
 
@@ -218,7 +222,7 @@ def pipelined_ring(ranks: int, bytes: int, segment: int, in_turn: bool = False) 
     return build.schedule()
 
 
-def double_ring(ranks: int, bytes: int) -> Schedule:
+def double_ring(ranks: int, bytes: int = 1) -> Schedule:
     """A message goes round the ring from rank 0 in each direction (Schedgen's doublering): 2 P
     messages.
     """

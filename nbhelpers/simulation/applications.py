@@ -6,7 +6,7 @@ Schneider, Lumsdaine, "Characterizing the Influence of System Noise on Large-Sca
 Simulation", SC 2010, slides on both); how often POP, SAGE and CTH reduce, relative to each other,
 and how many bytes (Ferreira, Bridges, Brightwell, "Characterizing Application Sensitivity to OS
 Interference Using Kernel-Level Noise Injection", SC 2008, section 6). Everything else (grids, sizes
-of halos, lengths of computations, order) is our choice, can be given, and decides how much noise is
+of halos, lengths of computations, order) is our choice, can be set, and decides how much noise is
 absorbed: compare shapes, not seconds.
 """
 
@@ -25,7 +25,7 @@ POP_ALLREDUCES_PER_SAGE = 20
 
 
 def spread(counts: dict[str, int]) -> list[str]:
-    """The names, each as often as its count, each spread evenly: {"a": 4, "b": 2} ─► a b a a b a."""
+    """The names, each as often as its count, spread evenly: {"a": 4, "b": 2} ─► a b a a b a."""
     places = sorted(
         ((i + 0.5) / count, name) for name, count in counts.items() for i in range(count)
     )
@@ -92,7 +92,8 @@ def pop(
         "barrier": [patterns.barrier(ranks)],
         "allreduce": [halo] * halos + [patterns.recursive_doubling_allreduce(ranks, 8)],
     }
-    parts, grains = [], []
+    parts: list[Schedule] = []
+    grains: list = []
     for name in spread(counts):
         parts += kinds[name]
         grains += [compute_ns if name == "allreduce" else 0] + [0] * (len(kinds[name]) - 1)
@@ -142,7 +143,8 @@ def cth(
     halo = patterns.halo(shape, halo_bytes)
     reduction = patterns.recursive_doubling_allreduce(ranks, 32)
     bcast = patterns.binomial_bcast(ranks, 1024)
-    parts, grains = [], []
+    parts: list[Schedule] = []
+    grains: list = []
     for i in range(iterations):
         parts += [halo, reduction] + [bcast] * (i % bcast_every == 0)
         grains += [compute_ns] + [0] * (len(parts) - len(grains) - 1)

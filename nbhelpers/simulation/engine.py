@@ -1,10 +1,11 @@
 """The simulator's front door: a schedule, a network and noise in, a result out.
 
-Owns `simulate` and what is said when a schedule can't be carried out; the engine itself is
+Owns `simulate` and the errors of a schedule that can't be carried out; the engine itself is
 simulator_c/engine.c.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,29 +52,19 @@ def simulate(
     phases_ns, cosched, seed
         For traces that are not yet on ranks; see `Noise.on_ranks`.
     mode
-        "exact" or "compat".
-
-        exact : whole picoseconds. A calculation, and the overhead o + (s − 1) O of a send or a reception, occupy the CPU until noise has left them
-        that much time: a detour counts wherever it strikes, also in time that another has added. A message leaves when the sender's o is
-        over, noise included. The receiver's CPU is busy until it has worked for o + (s − 1) O and the bytes are there, (s − 1) G
-        after o: noise during that wait is absorbed. An empty message costs nothing by the byte. A message occupies the CPU and NIC of the
-        receive that it matches, or CPU 0 and NIC 0 if none is posted; one that waits for them is taken at once by a receive that is posted
-        meanwhile elsewhere. An operation begins after the end of all that it requires, whatever CPU that ran on. A trace is a periodic
-        function: nothing is lost at its edges.
-
-        compat : whole nanoseconds, equal to the reference simulator (LogGOPSim; of more than 16 operations that become ready at once it
-        scrambles the order, here the file's order is kept): the sender's CPU and NIC numbers at the receiver, noise only from the beginning of
-        a send or a reception to its o, never on the message, nor on time that noise has added; empty messages cost −O and −G.
-
-        In both, a message is taken when it arrives, whether a receive is posted or not, a receive costs nothing of its own, and what waits for
-        a CPU or NIC goes in the order of its creation. A send of more than S bytes is done when the message is matched: the data
-        travel at once, and the acknowledgement costs nothing (unless `handshakes`).
+        "exact": whole picoseconds, no edges in a trace. "compat": whole nanoseconds, equal to the
+        reference simulator LogGOPSim. See the notes.
     critical_path
-        Keep what happened when, and because of what: `Result.path`, `Result.culprits` and
+        Record what happened when, and because of what: `Result.path`, `Result.culprits` and
         `Result.timeline` need it. 50 bytes an operation.
     handshakes
-        a message of more than S bytes is announced and called for, by messages of its own
+        A message of more than S bytes is announced and called for, by further messages
         (`with_handshakes`); the result's schedule has them.
+
+    Returns
+    -------
+    Result
+        When each rank ended, its noise, and what was simulated.
 
     Raises
     ------
@@ -86,6 +77,26 @@ def simulate(
     -----
     Hoefler, Schneider, Lumsdaine: LogGOPSim, LSAP 2010; Hoefler, Schneider, Lumsdaine:
     Characterizing the influence of system noise on large-scale applications by simulation, SC 2010.
+
+    In both modes a message is taken when it arrives, whether a receive is posted or not, and a
+    receive costs nothing. What waits for a CPU or NIC goes in the order of its creation. A send of
+    more than S bytes is done when the message is matched: the data travel at once, and the
+    acknowledgement costs nothing (unless `handshakes`).
+
+    exact: a calculation, and the overhead o + (s − 1) O of a send or a reception, occupy the CPU
+    until noise has left them that much time. A detour counts wherever it strikes, also in time that
+    another has added. A message leaves when the sender's o is over, noise included. The receiver's
+    CPU is busy until it has worked for o + (s − 1) O and the bytes are there, (s − 1) G after o:
+    noise during that wait is absorbed. An empty message costs nothing by the byte. A message
+    occupies the CPU and NIC of the receive that it matches, or CPU 0 and NIC 0 if none is posted. A
+    message that waits for them is taken at once by a receive that is posted meanwhile elsewhere. An
+    operation begins after the end of all that it requires, whatever CPU that ran on. A trace is a
+    periodic function: nothing is lost at its edges.
+
+    compat: the sender's CPU and NIC numbers count at the receiver. Noise counts only from the
+    beginning of a send or a reception to its o, never on the message, nor on time that noise has
+    added. Empty messages cost −O and −G. Of more than 16 operations that become ready at once the
+    reference scrambles the order; here they go in the order of the file.
 
     Examples
     --------
@@ -108,7 +119,11 @@ def simulate(
 
 
 def _on_ranks(
-    noise: object, ranks: int, phases_ns: np.ndarray | None, cosched: bool, seed: int
+    noise: Noise | Detours | Sequence[Detours] | None,
+    ranks: int,
+    phases_ns: np.ndarray | None,
+    cosched: bool,
+    seed: int,
 ) -> Noise | None:
     if noise is None:
         return None
@@ -146,7 +161,11 @@ def _run(
         bind_noise(noise, mode),
         ffi.NULL if record is None else record.bind(),
     ]
-    stop = lib.nb_simulate(*bound, outcome)
+    _raise_for(lib.nb_simulate(*bound, outcome), schedule, outcome, lib)
+
+
+def _raise_for(stop: int, schedule: Schedule, outcome: Any, lib: Any) -> None:
+    """The error for a result of nb_simulate; none for 0."""
     if stop == lib.NB_STOP_MEMORY:
         raise MemoryError(f"no memory for simulating {schedule!r}")
     if stop == lib.NB_STOP_TIME:
@@ -176,8 +195,8 @@ def _where(schedule: Schedule, operation: int) -> str:
 # --- why nothing can happen any more --------------------------------------------------------------
 
 
-def _deadlock(schedule: Schedule, outcome: object, lib: object) -> Deadlock:
-    """The error that names the root of it: a circle, else a message or a receive without a partner."""
+def _deadlock(schedule: Schedule, outcome: Any, lib: Any) -> Deadlock:
+    """The error that names the root: a circle, else a message or a receive without a partner."""
     left = {
         why: [outcome.stuck[i] for i in range(outcome.stuck_count) if outcome.stuck_why[i] == why]
         for why in (lib.NB_NEVER_RECEIVED, lib.NB_WAITS_FOR_MESSAGE, lib.NB_NEVER_STARTED)

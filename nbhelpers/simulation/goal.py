@@ -2,7 +2,7 @@
 packed or not, read and written.
 
 Owns what is done with files; the grammar is in simulator_c/goal_text.c, the messages in
-_goal_errors.py. A text is read as a stream: beside the schedule itself, only a piece of it and the
+_goal_errors.py. A text is read as a stream: next to the schedule itself, only a piece of it and the
 labels of one rank are in memory.
 """
 
@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -44,6 +44,16 @@ def read_goal(path: str | Path) -> Schedule:
     line of each operation, `schedule.label` its label. A 0 stands for the peer and the tag of a
     calculation.
 
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Schedule
+        Its operations, ranks in order.
+
     Raises
     ------
     ScheduleError
@@ -52,6 +62,13 @@ def read_goal(path: str | Path) -> Schedule:
         dependencies, anything unexpected, files that are cut off or damaged.
     InputError
         The file cannot be read.
+
+    Examples
+    --------
+    >>> from nbhelpers.simulation import patterns
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     read_goal(write_goal(patterns.barrier(8), Path(folder) / "barrier.goal.gz")).messages
+    24
     """
     path = Path(path)
     try:
@@ -70,7 +87,7 @@ def read_goal(path: str | Path) -> Schedule:
         ) from None
 
 
-def _read(content: BinaryIO, path: Path, packed: bool) -> Schedule:
+def _read(content: Any, path: Path, packed: bool) -> Schedule:
     reader = ffi.gc(lib.nb_goal_open(), lib.nb_goal_close)
     if reader == ffi.NULL:
         raise MemoryError(path)
@@ -97,7 +114,7 @@ def _read(content: BinaryIO, path: Path, packed: bool) -> Schedule:
     return schedule_of(columns, str(path))
 
 
-def _read_text(reader: object, head: bytes, content: BinaryIO) -> int:
+def _read_text(reader: Any, head: bytes, content: Any) -> int:
     piece = bytearray(_PIECE_BYTES)
     memory = ffi.from_buffer("char[]", piece)
     problem = lib.nb_goal_feed(reader, head, len(head))
@@ -106,7 +123,7 @@ def _read_text(reader: object, head: bytes, content: BinaryIO) -> int:
     return problem or lib.nb_goal_finish(reader)
 
 
-def _read_binary(reader: object, content: BinaryIO, packed: bool) -> int:
+def _read_binary(reader: Any, content: Any, packed: bool) -> int:
     """Binaries are mapped, since their ranks may lie anywhere; a packed one is unpacked to an
     unnamed file first.
     """
@@ -119,7 +136,7 @@ def _read_binary(reader: object, content: BinaryIO, packed: bool) -> int:
         return _read_mapped(reader, unpacked)
 
 
-def _read_mapped(reader: object, file: BinaryIO) -> int:
+def _read_mapped(reader: Any, file: BinaryIO) -> int:
     with (
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
         ffi.from_buffer("uint8_t[]", data) as memory,
@@ -133,24 +150,36 @@ def write_goal(schedule: Schedule, path: str | Path, *, binary: bool | None = No
 
     Parameters
     ----------
+    schedule
+        What to write.
+    path
+        The file.
     binary
         None: by the name, which ends in `.bin` or `.bin.gz` for a binary.
 
-    Labels that were read are written again if every operation has one, else they are l1, l2, … in each rank. A rank's dependencies follow its
-    operations, grouped by the operation that is needed: their order in that group is what decides which operation is released first.
+    Returns
+    -------
+    Path
+        The path, as given.
+
+    Notes
+    -----
+    Labels that were read are written again if every operation has one, else they are l1, l2, … in
+    each rank. A rank's dependencies follow its operations, grouped by the operation that is needed:
+    their order in that group decides which operation is released first.
     """
     path = Path(path)
     binary = path.name.removesuffix(".gz").endswith(".bin") if binary is None else binary
-    view, keep = view_of(schedule)
+    view, alive = view_of(schedule)
     with _packed(path) as file:
         for piece in _binary_pieces(schedule, view) if binary else _text_pieces(schedule, view):
             file.write(piece)
-    del keep
+    del alive  # C has read from it until here
     return path
 
 
 @contextmanager
-def _packed(path: Path) -> Iterator[BinaryIO]:
+def _packed(path: Path) -> Iterator[Any]:
     """A file as of `written`; what is written is compressed where its name ends in .gz."""
     with (
         written(path) as file,
@@ -163,7 +192,7 @@ def _packed(path: Path) -> Iterator[BinaryIO]:
         yield packer
 
 
-def _text_pieces(schedule: Schedule, view: object) -> Iterator[memoryview]:
+def _text_pieces(schedule: Schedule, view: Any) -> Iterator[bytes | memoryview]:
     yield f"num_ranks {schedule.ranks}\n\n".encode()
     text = bytearray(_WRITE_BYTES)
     memory = ffi.from_buffer("char[]", text)
@@ -172,7 +201,7 @@ def _text_pieces(schedule: Schedule, view: object) -> Iterator[memoryview]:
         yield memoryview(text)[: lib.nb_goal_print(view, place, memory, len(text))]
 
 
-def _binary_pieces(schedule: Schedule, view: object) -> Iterator[bytes | memoryview]:
+def _binary_pieces(schedule: Schedule, view: Any) -> Iterator[bytes | bytearray]:
     lengths = np.zeros(schedule.ranks, np.int64)
     _need_memory(lib.nb_goal_binary_lengths(view, ffi.from_buffer("int64_t[]", lengths)))
     ends = 6 + 16 * schedule.ranks + np.cumsum(lengths)

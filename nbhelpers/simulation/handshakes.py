@@ -25,7 +25,7 @@ def with_handshakes(schedule: Schedule, above: int) -> Schedule:
     Raises
     ------
     ScheduleError
-        Receives with ANY, beside large messages (whom to clear is not known before the run), or a
+        Receives with ANY next to large messages (whom to clear is not known before the run), or a
         tag of 2^29 or more.
     """
     large = (schedule.kind != CALC) & (schedule.column("size") > above)
@@ -53,7 +53,7 @@ def with_handshakes(schedule: Schedule, above: int) -> Schedule:
         requires=requires,
         irequires=irequires,
         line=schedule.line[of] if len(schedule.line) else None,
-        label=[schedule.label[i] for i in of] if len(schedule.label) else (),
+        label=[schedule.label[int(i)] for i in of] if len(schedule.label) else (),
         name=schedule.name,
     )
 
@@ -86,7 +86,7 @@ def _check(schedule: Schedule) -> None:
         wild = np.flatnonzero(receives & (schedule.column(name) == ANY))
         if len(wild):
             raise ScheduleError(
-                f"a receive from {what} beside large messages",
+                f"a receive from {what} next to large messages",
                 where=f"{schedule.name}: {schedule.where(int(wild[0]))}",
                 why="whom a handshake is with has to stand in the schedule",
                 fix="name the source and the tag, or simulate without handshakes",

@@ -6,6 +6,7 @@ Owns the face of simulator_c/implicit.c: the patterns' names and steps, the chec
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -68,12 +69,12 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class _Shape:
-    """A pattern with its numbers, as struct nb_implicit wants them; steps and bytes one a round."""
+    """A pattern with its numbers, as struct nb_implicit wants them: a step and a size a round."""
 
     pattern: int
     order: int = BLOCKING
     step: Sequence[int] = (0,)
-    bytes: Sequence[int] = (0,)
+    sizes: Sequence[int] = (0,)
     dims: Sequence[int] = (1, 1, 1)
     parts: int = 0
     total: int = 0
@@ -127,6 +128,11 @@ def evaluate(
     shape, periodic
         Of "halo": ranks along each of one to three axes, and whether the grid closes upon itself.
 
+    Returns
+    -------
+    Evaluation
+        When each rank ended, ns, and by how much noise lengthened what its CPU did.
+
     Raises
     ------
     InputError
@@ -152,13 +158,40 @@ def evaluate(
     >>> evaluate("dissemination", 1024).makespan_ns / 1000
     55.0
     """
-    _check(pattern, ranks, repetitions, root, rotate_root, radix, shape, periodic)
-    made = _PATTERNS[pattern](
-        int(ranks), _sizes(bytes, len(shape) if shape else 1), tuple(shape or ())
+    _check_whole(pattern, ranks=ranks, repetitions=repetitions, radix=radix, root=root)
+    _check_options(pattern, ranks, bool(root or rotate_root), radix, shape)
+    sizes = _sizes(bytes, len(shape) if shape else 1)
+    made = _PATTERNS[pattern](int(ranks), sizes, tuple(shape or ()))
+    _check_possible(pattern, made, ranks, repetitions, network, noise)
+    numbers = _expected(noise, network, len(made.step) * int(repetitions)) | {
+        "ranks": int(ranks),
+        "repetitions": int(repetitions),
+        "root": int(root),
+        "rotate": bool(rotate_root),
+        "radix": int(radix),
+        "periodic": bool(periodic),
+    }
+    compute = _compute(compute_ns, int(ranks), int(repetitions))
+    finish, lost, job = _run(made, numbers, compute, network, noise)
+    unit = UNIT_NS["exact"]
+    noise_ns = np.zeros(int(ranks)) if lost is None else lost * unit
+    return Evaluation(
+        pattern, finish * unit, noise_ns, int(job.messages), int(job.ties), network, noise
     )
-    if max(made.bytes, default=0) > network.S and ranks > 1:
+
+
+def _check_possible(
+    pattern: str,
+    made: _Shape,
+    ranks: int,
+    repetitions: int,
+    network: LogGOPS,
+    noise: Noise | None,
+) -> None:
+    """What the evaluation cannot do, though each argument makes sense."""
+    if max(made.sizes, default=0) > network.S and ranks > 1:
         raise InputError(
-            f"messages of {max(made.bytes)} bytes are above S = {network.S}",
+            f"messages of {max(made.sizes)} bytes are above S = {network.S}",
             why="a rendezvous reaches back to the sender at once",
             fix="let the engine do it, or send eagerly: network.with_(S=2**40)",
         )
@@ -175,27 +208,6 @@ def evaluate(
         )
     if noise is not None and noise.ranks != ranks:
         raise InputError(f"noise on {noise.ranks} ranks for a pattern on {ranks}")
-    numbers = _expected(noise, network, len(made.step) * int(repetitions)) | {
-        "ranks": int(ranks),
-        "repetitions": int(repetitions),
-        "root": int(root),
-        "rotate": bool(rotate_root),
-        "radix": int(radix),
-        "periodic": bool(periodic),
-    }
-    finish, lost, job = _run(
-        made, numbers, _compute(compute_ns, int(ranks), int(repetitions)), network, noise
-    )
-    unit = UNIT_NS["exact"]
-    return Evaluation(
-        pattern,
-        finish * unit,
-        np.zeros(int(ranks)) if lost is None else lost * unit,
-        int(job.messages),
-        int(job.ties),
-        network,
-        noise,
-    )
 
 
 def _expected(noise: Noise | None, network: LogGOPS, rounds: int) -> dict[str, bool]:
@@ -213,43 +225,46 @@ def _expected(noise: Noise | None, network: LogGOPS, rounds: int) -> dict[str, b
 
 
 def _run(
-    made: _Shape, numbers: dict, compute: np.ndarray | None, network: LogGOPS, noise: Noise | None
-) -> tuple:
+    made: _Shape,
+    numbers: dict[str, Any],
+    compute: np.ndarray | None,
+    network: LogGOPS,
+    noise: Noise | None,
+) -> tuple[np.ndarray, np.ndarray | None, Any]:
     from ._simulator import ffi, lib
 
     ranks = numbers["ranks"]
-    arrays = {
+    arrays: dict[str, np.ndarray] = {
         "step": np.array(made.step, np.uint32),
-        "bytes": np.array(made.bytes, np.int64),
+        "bytes": np.array(made.sizes, np.int64),
         "finish": np.empty(ranks, np.uint64),
     }
     if noise is not None:
         arrays["noise"] = np.empty(ranks, np.uint64)
     if compute is not None:
         arrays["compute_ns"] = compute
-        numbers |= {
-            "compute_ranks": int(compute.shape[1] > 1),
-            "compute_repetitions": compute.shape[1] if compute.shape[0] > 1 else 0,
-        }
-    pointers = {
-        name: ffi.from_buffer(f"{array.dtype}_t[]", array) for name, array in arrays.items()
+        numbers["compute_ranks"] = int(compute.shape[1] > 1)
+        numbers["compute_repetitions"] = compute.shape[1] if compute.shape[0] > 1 else 0
+    fields = numbers | {
+        "pattern": made.pattern,
+        "order": made.order,
+        "rounds": len(made.step),
+        "dims": list(made.dims),
+        "parts": made.parts,
+        "total": made.total,
+        "first": made.first,
     }
-    job = ffi.new(
-        "struct nb_implicit *",
-        {
-            "pattern": made.pattern,
-            "order": made.order,
-            "rounds": len(made.step),
-            "dims": list(made.dims),
-            "parts": made.parts,
-            "total": made.total,
-            "first": made.first,
-            **numbers,
-            **pointers,
-        },
-    )
+    for name, array in arrays.items():
+        fields[name] = ffi.from_buffer(f"{array.dtype}_t[]", array)
+    job = ffi.new("struct nb_implicit *", fields)
     net, struck = bind_network(network, "exact"), bind_noise(noise, "exact")
     stop = lib.nb_implicit_evaluate(job, net, struck)
+    _raise_for(stop, lib, ranks, f"{made} with {numbers}")
+    return arrays["finish"], arrays.get("noise"), job
+
+
+def _raise_for(stop: int, lib: Any, ranks: int, what: str) -> None:
+    """The error for a result of nb_implicit_evaluate; none for 0."""
     if stop == lib.NB_IMPLICIT_MEMORY:
         raise MemoryError(
             f"the messages on their way between {ranks} ranks did not fit into memory"
@@ -259,8 +274,7 @@ def _run(
             "simulated time has left 64 bits", why="picoseconds are counted up to 53 days"
         )
     if stop:
-        raise RuntimeError(f"{made} with {numbers} did not come to its end; please report it")
-    return arrays["finish"], arrays.get("noise"), job
+        raise RuntimeError(f"{what} did not come to its end; please report it")
 
 
 # --- the patterns: what is in a round -------------------------------------------------------------
@@ -290,7 +304,7 @@ def _ring(rounds: int, first: int) -> Callable[..., _Shape]:
             shape
             if sizes[0] % ranks == 0
             else _Shape(
-                SHIFT, FREELY, shape.step, shape.bytes, parts=ranks, total=sizes[0], first=first
+                SHIFT, FREELY, shape.step, shape.sizes, parts=ranks, total=sizes[0], first=first
             )
         )
 
@@ -310,7 +324,7 @@ def _pairwise(ranks: int, sizes: Sequence[int], _: tuple) -> _Shape:
 
 
 def _with_guests(
-    ranks: int, masks: Sequence[int], sizes: Sequence[int], size: int, **chunks: int
+    ranks: int, masks: Sequence[int], sizes: Sequence[int], size: int, **chunks: Any
 ) -> _Shape:
     guests = ranks & (ranks - 1) != 0
     edge, at_edge = ([0], [size]) if guests else ([], [])
@@ -381,16 +395,16 @@ PATTERNS = tuple(_PATTERNS)
 # --- from what a caller says to numbers that fit --------------------------------------------------
 
 
-def _check(
-    pattern: str,
-    ranks: int,
-    repetitions: int,
-    root: int,
-    rotate_root: bool,
-    radix: int,
-    shape: Sequence[int] | None,
-    periodic: bool,
-) -> None:
+_LIMITS = {
+    "ranks": (1, 2**30),
+    "repetitions": (1, 2**31 - 1),
+    "radix": (2, 2**16),
+    "root": (0, 2**30),
+}
+
+
+def _check_whole(pattern: str, **values: int) -> None:
+    """The pattern exists, and its numbers are whole and in their limits."""
     if pattern not in _PATTERNS:
         raise InputError(
             f"there is no implicit pattern '{pattern}'",
@@ -398,19 +412,22 @@ def _check(
             + ", ".join(PATTERNS)
             + "; or let the engine do it: simulate(patterns....)",
         )
-    for name, value, low, high in (
-        ("ranks", ranks, 1, 2**30),
-        ("repetitions", repetitions, 1, 2**31 - 1),
-        ("radix", radix, 2, 2**16),
-        ("root", root, 0, ranks - 1),
-    ):
+    for name, value in values.items():
+        low, high = _LIMITS[name]
+        high = values["ranks"] - 1 if name == "root" else high
         if isinstance(value, bool) or int(value) != value or not low <= value <= high:
             raise InputError(
                 f"{name} = {value!r}",
                 where=pattern,
                 why=f"it must be a whole number from {low} to {high}",
             )
-    if (root or rotate_root) and pattern not in _ROOTED:
+
+
+def _check_options(
+    pattern: str, ranks: int, rooted: bool, radix: int, shape: Sequence[int] | None
+) -> None:
+    """Options that the pattern does not have, or lacks."""
+    if rooted and pattern not in _ROOTED:
         raise InputError(f"'{pattern}' has no root", fix="one of: " + ", ".join(_ROOTED))
     if radix != 2 and not pattern.startswith("knomial"):
         raise InputError(f"'{pattern}' has no radix", fix="knomial_bcast or knomial_reduce")
@@ -447,21 +464,21 @@ def _compute(
     """[1 or repetitions, 1 or P] in whole ns, or None."""
     if compute_ns is None:
         return None
-    given = np.asarray(compute_ns)
-    if given.shape not in ((), (ranks,), (repetitions, ranks)):
+    grain = np.asarray(compute_ns)
+    if grain.shape not in ((), (ranks,), (repetitions, ranks)):
         raise InputError(
-            f"compute_ns of shape {given.shape}",
+            f"compute_ns of shape {grain.shape}",
             fix=f"one number, ({ranks},) or ({repetitions}, {ranks})",
         )
     if (
-        given.dtype.kind not in "iuf"
-        or not np.isfinite(given).all()
-        or (given < 0).any()
-        or (given > 1e15).any()
-        or (given != np.rint(given)).any()
+        grain.dtype.kind not in "iuf"
+        or not np.isfinite(grain).all()
+        or (grain < 0).any()
+        or (grain > 1e15).any()
+        or (grain != np.rint(grain)).any()
     ):
         raise InputError(
             "compute_ns must be whole ns, 0 or more, at most 11 days",
             fix="round it: np.rint(compute_ns)",
         )
-    return np.ascontiguousarray(np.atleast_2d(given), np.int64)
+    return np.ascontiguousarray(np.atleast_2d(grain), np.int64)

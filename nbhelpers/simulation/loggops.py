@@ -7,6 +7,7 @@ Owns the record, its checks, and the reading of data/knowledge/networks.yml.
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -38,7 +39,15 @@ class LogGOPS:
         Largest message sent eagerly, bytes; the send of a larger one is done only when it is
         received.
 
+    Notes
+    -----
     `exact` simulates whole picoseconds; `compat` needs whole nanoseconds.
+
+    Examples
+    --------
+    >>> network = LogGOPS(L=1900, o=230, G=0.079)
+    >>> network.with_(L=0).L, network.scaled(o=2).o
+    (0, 460)
     """
 
     L: float = 2500
@@ -64,7 +73,7 @@ class LogGOPS:
         if isinstance(self.S, bool) or int(self.S) != self.S or not 0 <= self.S < 2**63:
             raise InputError(f"S = {self.S!r} is no number of bytes", where="LogGOPS")
 
-    def with_(self, **changes: float) -> "LogGOPS":
+    def with_(self, **changes: Any) -> "LogGOPS":
         """The same network with some parameters replaced: `network.with_(L=0)`."""
         return replace(self, **changes)
 
@@ -109,11 +118,22 @@ class LogGOPS:
                     why="the reference simulator knows whole nanoseconds below 2^31 only",
                     fix="use mode='exact'",
                 )
-        return tuple(int(getattr(self, name)) for name in ("L", "o", "g", "G", "O", "S"))
+        L, o, g, G, O = (int(value) for value in (self.L, self.o, self.g, self.G, self.O))
+        return L, o, g, G, O, int(self.S)
 
 
 def known_network(name: str) -> LogGOPS:
     """The parameters of a machine that `known_networks()` lists.
+
+    Parameters
+    ----------
+    name
+        Its name there.
+
+    Returns
+    -------
+    LogGOPS
+        In ns, ns a byte and bytes.
 
     Raises
     ------
@@ -131,8 +151,13 @@ def known_network(name: str) -> LogGOPS:
 
 
 def known_networks() -> pd.DataFrame:
-    """All known networks: L, o, g (ns), G, O (ns a byte), S (bytes), system, status (published,
-    measured, unverified) and source; by name.
+    """All known networks.
+
+    Returns
+    -------
+    DataFrame
+        Index `network`; columns L, o, g (ns), G, O (ns a byte), S (bytes), system, status
+        (published, measured, unverified) and source.
     """
     return pd.DataFrame.from_dict(_known(), orient="index").rename_axis("network")
 

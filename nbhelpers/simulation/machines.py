@@ -8,19 +8,20 @@ call that answers the question.
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
 from ..tracing import cached_detours, read_netgauge, record_detours
-from .implicit import evaluate
+from .implicit import Evaluation, evaluate
 from .loggops import LogGOPS, known_network
 from .noise import Detours, Noise
-from .replicates import replicate
+from .replicates import Replicates, replicate
 
 SCALES = (16, 128, 1024, 8192, 65536)
-Recording = pd.DataFrame | Detours | Sequence[Detours] | str | Path | None
+Recording: TypeAlias = pd.DataFrame | Detours | Sequence[Detours] | str | Path | None
 
 
 def traces_of(recording: Recording = None, seconds: float = 10.0) -> list[Detours]:
@@ -44,20 +45,23 @@ def traces_of(recording: Recording = None, seconds: float = 10.0) -> list[Detour
     if isinstance(recording, Detours):
         return [recording]
     if isinstance(recording, (str, Path)):
-        recording = (
-            cached_detours(recording, 0, recorded_only=True)
-            if Path(recording).suffix == ".json"
-            else read_netgauge(recording)
-        )
+        return _of_table(_read(recording))
     if recording is None:
-        recording = record_detours(seconds, fixed="time")
+        return _of_table(record_detours(seconds, fixed="time"))
     if isinstance(recording, pd.DataFrame):
         return _of_table(recording)
-    if not len(recording) or not all(isinstance(trace, Detours) for trace in recording):
+    traces = list(recording)
+    if not traces or not all(isinstance(trace, Detours) for trace in traces):
         raise InputError(
             "not a recording of noise", fix="a table of detours or noise events, a file, or traces"
         )
-    return list(recording)
+    return traces
+
+
+def _read(path: str | Path) -> pd.DataFrame:
+    if Path(path).suffix == ".json":
+        return cached_detours(path, 0, recorded_only=True)
+    return read_netgauge(path)
 
 
 def _of_table(table: pd.DataFrame) -> list[Detours]:
@@ -85,21 +89,36 @@ def _of_table(table: pd.DataFrame) -> list[Detours]:
     period_ns = float(table.attrs["seconds"]) * 1e9
     by = ["run", "cpu"] if "run" in table else ["cpu"]
     return [
-        _trace(own, period_ns, " ".join(f"{name} {value}" for name, value in zip(by, key)))
-        for key, own in table.groupby(by)
+        _trace(events, period_ns, " ".join(f"{name} {value}" for name, value in zip(by, key)))
+        for key, events in table.groupby(by)
     ]
 
 
-def _trace(own: pd.DataFrame, period_ns: float, name: str) -> Detours:
-    last_ns = float(own["start_ns"].max())
-    return Detours.from_table(own.sort_values("start_ns"), max(period_ns, last_ns + 1), name)
+def _trace(events: pd.DataFrame, period_ns: float, name: str) -> Detours:
+    last_ns = float(events["start_ns"].max())
+    return Detours.from_table(events.sort_values("start_ns"), max(period_ns, last_ns + 1), name)
 
 
 def spread_over(
     traces: Sequence[Detours], ranks: int, seed: int = 0, cosched: bool = False
 ) -> Noise:
-    """Put traces on ranks: each rank draws which of them it has, and its phase; or all begin at the
-    same place of theirs (`cosched`).
+    """Put traces on ranks: each rank draws which of them it has, and its phase.
+
+    Parameters
+    ----------
+    traces
+        Of one machine, see `traces_of`.
+    ranks
+        P.
+    seed
+        Of both draws.
+    cosched
+        All ranks begin at the same place of their traces: noise strikes everywhere at once.
+
+    Returns
+    -------
+    Noise
+        On P ranks.
     """
     which = np.random.default_rng(seed).integers(0, len(traces), ranks)
     return Noise.on_ranks(list(traces), ranks, seed=seed, which=which, cosched=cosched)
@@ -116,8 +135,8 @@ def at_scale(
     seconds: float = 10.0,
     cosched: bool = False,
     workers: int | None = None,
-    client: object = None,
-    **options: object,
+    client: Any = None,
+    **options: Any,
 ) -> pd.DataFrame:
     """What a machine's noise would do to a collective on many such machines, one rank a CPU.
 
@@ -139,10 +158,11 @@ def at_scale(
 
     Returns
     -------
-    DataFrame, index `ranks`: `ideal_us`, `median_us` with its 95 % bootstrap interval `low_us`,
-    `high_us`, `p95_us`, `max_us`, `slowdown` (of the median), `slowdown_low`, `slowdown_high`,
-    `noise_us` (mean of the ranks), `n`; attrs `overhead` (share of the time that the traces take),
-    `pattern`.
+    DataFrame
+        Index `ranks`; columns `ideal_us`, `median_us` with its 95 % bootstrap interval `low_us`,
+        `high_us`, `p95_us`, `max_us`, `slowdown` (of the median), `slowdown_low`, `slowdown_high`,
+        `noise_us` (mean of the ranks), `n`; attrs `overhead` (share of the time that the traces
+        take), `pattern`, `traces`.
 
     Raises
     ------
@@ -153,22 +173,22 @@ def at_scale(
     --------
     >>> quiet = Detours(np.arange(10) * 4e6, np.full(10, 3000.0), 4e7)
     >>> at_scale(quiet, [2, 1024], n=5).slowdown.round(2).tolist()
-    [1.0, 1.0]
+    [1.0, 1.05]
     """
     traces = traces_of(recording, seconds)
     net = known_network(network) if isinstance(network, str) else network
     rows = {}
-    for count in [ranks] if np.ndim(ranks) == 0 else ranks:
-        call = partial(_call, pattern, int(count), net, options)
+    for count in map(int, np.atleast_1d(np.asarray(ranks))):
+        call = partial(_call, pattern, count, net, options)
         found = replicate(
             call,
-            spread_over(traces, int(count), seed, cosched),
+            spread_over(traces, count, seed, cosched),
             n,
             seed,
             workers=workers,
             client=client,
         )
-        rows[int(count)] = _row(found)
+        rows[count] = _row(found)
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("ranks").astype({"n": int})
     table.attrs = {
         "overhead": float(np.mean([trace.overhead for trace in traces])),
@@ -178,11 +198,13 @@ def at_scale(
     return table
 
 
-def _call(pattern: str, ranks: int, network: LogGOPS, options: dict, noise: Noise | None) -> object:
+def _call(
+    pattern: str, ranks: int, network: LogGOPS, options: dict[str, Any], noise: Noise | None
+) -> Evaluation:
     return evaluate(pattern, ranks, network, noise, **options)
 
 
-def _row(found: object) -> dict[str, float]:
+def _row(found: Replicates) -> dict[str, float]:
     took_us, ideal_us = found.table["makespan_ns"].to_numpy() / 1e3, found.ideal_ns / 1e3
     middle = found.intervals(["makespan_ns"]).loc["makespan_ns"] / 1e3
     return {

@@ -41,7 +41,7 @@ class Noise:
     phase_ns
         int64[P]; at simulated time t a rank is at t + phase of its trace (modulo the period).
     seed
-        Of the phases; None if they were given.
+        Of the phases; None if they were set.
     cosched
         Whether all ranks begin at the same place.
     """
@@ -59,7 +59,7 @@ class Noise:
         ranks: int,
         seed: int = 0,
         cosched: bool = False,
-        phases_ns: np.ndarray | None = None,
+        phases_ns: np.ndarray | float | None = None,
         noisy: Sequence[int] | np.ndarray | None = None,
         which: np.ndarray | None = None,
     ) -> "Noise":
@@ -93,21 +93,21 @@ class Noise:
         rank_trace = _assigned(traces, ranks, which, _noisy(noisy, ranks))
         if phases_ns is None:
             return cls(traces, rank_trace, _drawn(traces, rank_trace, seed, cosched), seed, cosched)
-        given = (
+        phases = (
             np.broadcast_to(np.asarray(phases_ns), (ranks,))
             if np.ndim(phases_ns) == 0
             else np.asarray(phases_ns)
         )
-        if given.shape != (ranks,):
-            raise InputError(f"{len(given)} phases for {ranks} ranks")
-        if not np.isfinite(given).all() or given.min() < 0:
-            raise InputError("a phase must be 0 ns or more", where=f"rank {int(np.argmin(given))}")
+        if phases.shape != (ranks,):
+            raise InputError(f"{len(phases)} phases for {ranks} ranks")
+        if not np.isfinite(phases).all() or phases.min() < 0:
+            raise InputError("a phase must be 0 ns or more", where=f"rank {int(np.argmin(phases))}")
         return cls(
             traces,
             rank_trace,
-            np.ascontiguousarray(given, np.int64),
+            np.ascontiguousarray(phases, np.int64),
             None,
-            bool((given == given[0]).all()),
+            bool((phases == phases[0]).all()),
         )
 
     @property
@@ -116,7 +116,7 @@ class Noise:
         return len(self.rank_trace)
 
     def with_seed(self, seed: int) -> "Noise":
-        """The same noise with phases drawn anew: another replicate. The traces' tables are shared."""
+        """The same noise with phases drawn anew, another replicate; the traces are shared."""
         return replace(
             self, seed=seed, phase_ns=_drawn(self.traces, self.rank_trace, seed, self.cosched)
         )
@@ -150,7 +150,7 @@ class Noise:
             if self.cosched
             else f"seed {self.seed}"
             if self.seed is not None
-            else "phases given"
+            else "phases set"
         )
         return (
             f"Noise({', '.join(trace.name for trace in self.traces[:3])} on {noisy} of {self.ranks}"

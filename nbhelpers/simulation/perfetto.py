@@ -6,6 +6,7 @@ Owns the format, both ways; the times come from `Result.timeline`.
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,7 @@ def write_perfetto(result: Result, path: str | Path, ranks: np.ndarray | None = 
     Raises
     ------
     InputError
-        What happened was not kept.
+        What happened was not recorded.
     """
     timeline = _in_lanes(result.timeline(ranks))
     shown = np.unique(timeline["rank"]) if len(timeline) else np.arange(0)
@@ -134,7 +135,7 @@ def _slices(timeline: pd.DataFrame) -> list[dict]:
     return events
 
 
-def _message_args(row: object) -> dict:
+def _message_args(row: Any) -> dict:
     if row.what == "calc":
         return {}
     return {"to" if row.what == "send" else "from": int(row.peer), "bytes": int(row.size)}
@@ -237,10 +238,10 @@ def read_perfetto(path: str | Path) -> pd.DataFrame:
     return table
 
 
-def _check_nesting(slices: pd.DataFrame, path: Path) -> None:
-    for (rank, thread), own in slices.groupby(["rank", "thread"]):
+def _check_nesting(slices: pd.DataFrame, path: str | Path) -> None:
+    for (rank, thread), track in slices.groupby(["rank", "thread"]):
         open_until: list[float] = []
-        for begin, end in own.sort_values(["start_ns", "end_ns"], ascending=[True, False])[
+        for begin, end in track.sort_values(["start_ns", "end_ns"], ascending=[True, False])[
             ["start_ns", "end_ns"]
         ].itertuples(index=False):
             while open_until and open_until[-1] <= begin + 1e-3:

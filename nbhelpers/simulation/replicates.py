@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -98,7 +98,7 @@ def replicate(
     *,
     workers: int | None = None,
     keep_finish: bool = False,
-    client: object = None,
+    client: Any = None,
 ) -> Replicates:
     """Repeat a simulation with phases drawn anew.
 
@@ -111,21 +111,34 @@ def replicate(
         Whose phases are drawn anew for each replicate (`Noise.with_seed`); its traces are shared by
         all.
     n
-        How many; each has a seed of its own that follows from `seed`, so that the results don't
-        depend on the workers.
+        How many. The seed of each follows from `seed`, so that the results don't depend on the
+        workers.
     workers
         Threads; None: one a core. They share all arrays, and the simulator runs without Python's
         lock.
     keep_finish
-        Keep each rank's end, n × P × 8 bytes.
+        Record each rank's end, n × P × 8 bytes.
     client
-        a dask.distributed Client of your own (`pip install distributed`): the replicates are
+        A dask.distributed Client (`pip install distributed`): the replicates are
         computed by its workers; `call` must then survive pickling.
+
+    Returns
+    -------
+    Replicates
+        A row a replicate, and the time without noise.
 
     Raises
     ------
     InputError
         n below 1, or noise without phases to draw.
+
+    Examples
+    --------
+    >>> from nbhelpers.simulation import evaluate, periodic
+    >>> noise = Noise.on_ranks(periodic(1000, 100), 64)
+    >>> found = replicate(lambda noise: evaluate("dissemination", 64, noise=noise), noise, n=5)
+    >>> found.ideal_ns, len(found.table)
+    (33000.0, 5)
     """
     if isinstance(n, bool) or int(n) != n or n < 1:
         raise InputError(
@@ -162,7 +175,7 @@ def _by_threads(
 
 
 def _by_dask(
-    client: object, call: Callable, noise: Noise, seeds: np.ndarray, finish: np.ndarray | None
+    client: Any, call: Callable, noise: Noise, seeds: np.ndarray, finish: np.ndarray | None
 ) -> list[tuple[float, float]]:
     """One task a handful of replicates; the noise travels to each worker once."""
     everywhere = client.scatter(noise, broadcast=True)

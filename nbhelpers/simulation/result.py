@@ -43,7 +43,7 @@ class Record:
         n = len(schedule)
         if n >= 2**31:
             raise InputError(
-                f"the critical path of {n} operations can't be kept",
+                f"the critical path of {n} operations can't be recorded",
                 where=schedule.name,
                 why="nodes are numbered with 32 bits",
             )
@@ -212,7 +212,9 @@ class Result:
 
     def _recorded(self) -> Record:
         if self.record is None:
-            raise InputError("what happened was not kept", fix="simulate(…, critical_path=True)")
+            raise InputError(
+                "what happened was not recorded", fix="simulate(…, critical_path=True)"
+            )
         return self.record
 
     @property

@@ -61,6 +61,16 @@ class Schedule:
         The label of each operation, or empty.
     name
         What it is, for errors and titles: a file, a pattern.
+
+    Examples
+    --------
+    Rank 0 sends 8 bytes to rank 1:
+
+    >>> pair = Schedule.from_arrays([1, 1], kind=[SEND, RECV], peer=[1, 0], size=8, name="a pair")
+    >>> pair
+    Schedule(a pair: 2 ranks, 2 operations, 1 messages)
+    >>> pair.where(1)
+    'rank 1, operation 0: recv 8b from 0 tag 0'
     """
 
     rank_start: np.ndarray
@@ -126,11 +136,7 @@ class Schedule:
             cpu=_compact(_integers("cpu", cpu, np.uint8)),
             nic=_compact(_integers("nic", nic, np.uint8)),
         )
-        for key, column in columns.items():
-            if column.shape != (n,) and not (column.shape == (1,) and key not in ("kind", "peer")):
-                raise ScheduleError(
-                    f"the column '{key}' has {len(column)} entries for {n} operations", where=name
-                )
+        _check_lengths(columns, n, name)
         done = _group(requires, rank_start, name)
         begun = _group(irequires, rank_start, name)
         schedule = cls(
@@ -301,7 +307,7 @@ class Schedule:
         if self.tag.min(initial=0) < 0:
             yield (
                 sends & (self.tag < 0),
-                "a send needs a tag of its own",
+                "a send needs a tag",
                 "only a receive can take any tag",
             )
         if self.size.dtype.kind == "i" and self.size.min(initial=0) < 0:
@@ -341,6 +347,16 @@ class Schedule:
 # --- from what a caller has to what the engine wants ----------------------------------------------
 
 
+def _check_lengths(columns: dict[str, np.ndarray], operations: int, name: str) -> None:
+    for key, column in columns.items():
+        may_be_one = key not in ("kind", "peer")
+        if column.shape != (operations,) and not (column.shape == (1,) and may_be_one):
+            raise ScheduleError(
+                f"the column '{key}' has {len(column)} entries for {operations} operations",
+                where=name,
+            )
+
+
 def _integers(name: str, values: np.ndarray | int, dtype: type) -> np.ndarray:
     """The values as an array of the type, checked to fit it; no copy when it is one already."""
     array = np.atleast_1d(np.asarray(values))
@@ -378,8 +394,8 @@ def _group(edges: Edges | None, rank_start: np.ndarray, name: str) -> Edges:
     if edges is None or not len(edges[0]):
         return _NONE, _NONE
     n = int(rank_start[-1])
-    wide = np.int32 if n < 2**31 else np.int64
-    operation, needed = (_integers("dependencies", part, wide) for part in edges)
+    number: type = np.int32 if n < 2**31 else np.int64
+    operation, needed = (_integers("dependencies", part, number) for part in edges)
     if len(operation) != len(needed):
         raise ScheduleError(
             f"{len(operation)} operations, but {len(needed)} that they need", where=name
@@ -399,7 +415,7 @@ def _group(edges: Edges | None, rank_start: np.ndarray, name: str) -> Edges:
         len(operation),
         ffi.from_buffer(operation),
         ffi.from_buffer(needed),
-        wide().itemsize,
+        number().itemsize,
         ffi.from_buffer(start),
         start.itemsize,
         _pointer(local, "int32_t"),

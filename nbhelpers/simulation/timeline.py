@@ -19,7 +19,7 @@ from .schedule import Schedule
 def delayed(
     schedule: Schedule, late: int, delay_us: float, at_us: float = 0.0, network: LogGOPS = LogGOPS()
 ) -> Result:
-    """A schedule in which one rank is struck by one detour, with what happened kept.
+    """A schedule in which one rank is struck by one detour, with a record of what happened.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def delayed(
         raise InputError(
             f"a detour of {delay_us} us at {at_us} us", why="it must last, and not begin before 0"
         )
-    once = Detours(
+    delay = Detours(
         np.array([at_us * 1e3]),
         np.array([delay_us * 1e3]),
         1e15,
@@ -52,7 +52,7 @@ def delayed(
     return simulate(
         schedule,
         network,
-        Noise.on_ranks(once, schedule.ranks, phases_ns=0, noisy=[late]),
+        Noise.on_ranks(delay, schedule.ranks, phases_ns=np.zeros(schedule.ranks), noisy=[late]),
         critical_path=True,
     )
 
@@ -87,7 +87,7 @@ def noisy_loop(
 
 def on_path(result: Result) -> pd.DataFrame:
     """The time line's detours, each with `path_ns`: what it added to the critical path (0: it was
-    absorbed, or struck beside the path).
+    absorbed, or struck off the path).
 
     Returns
     -------

@@ -90,7 +90,7 @@ def noise_compat(trace, phase, begin, length):
 
 
 def lost(trace, phase, t):
-    """Time lost in [−phase, t), by counting covered picoseconds of the periodic union; trace in ps."""
+    """Time lost in [−phase, t): covered picoseconds of the periodic union; the trace in ps."""
     starts, durations, period = trace
     intervals = sorted(
         (s + shift * period, s + d + shift * period)

@@ -183,6 +183,13 @@ def test_equal_to_the_engine_where_messages_overtake_each_other(case):
     assert_equal(*both(*case))
 
 
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_schedules_have_the_defaults_of_evaluate(pattern):
+    shape = (4, 3) if pattern == "halo" else None
+    build = getattr(patterns, pattern)
+    assert_equal(simulate(build(shape or 12)), evaluate(pattern, 12, shape=shape))
+
+
 def test_a_thousand_random_schedules_of_every_pattern():
     """The same with NumPy's generator instead of Hypothesis', which prefers small cases."""
     rng = np.random.default_rng(5)

@@ -727,7 +727,7 @@ def test_ranks_are_renumbered():
     assert Counter(messages(moved)) == Counter(
         (int(new[a]), int(new[b]), size) for a, b, size in messages(schedule)
     )
-    assert [known for known in knowledge(moved)] == [
+    assert list(knowledge(moved)) == [
         {int(new[x]) for x in knowledge(schedule)[int(np.flatnonzero(new == r)[0])]}
         for r in range(6)
     ]

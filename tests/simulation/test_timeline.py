@@ -120,7 +120,7 @@ class TestPerfetto:
         ) <= {0, 1}
 
     def test_needs_what_happened(self, tmp_path):
-        with pytest.raises(InputError, match="not kept"):
+        with pytest.raises(InputError, match="not recorded"):
             write_perfetto(
                 simulate(patterns.barrier(4), noise=Noise.on_ranks(periodic(10, 5), 4)),
                 tmp_path / "x.json",
