@@ -1,4 +1,4 @@
-"""Every test of the injector leaves the machine as it was: no process, no descriptor, no setting."""
+"""Every test of the injector leaves no process, no descriptor and no setting behind."""
 
 import pytest
 

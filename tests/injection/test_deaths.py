@@ -21,7 +21,8 @@ from .test_simple import Look
 LONG = [(cpu, "irq", 20 * i, 5) for cpu in range(CPU_COUNT) for i in range(400)]
 OWNER = """
 import json, signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background is started with Ctrl-C ignored
+# a shell starts a job in the background with Ctrl-C ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from nbhelpers.injection import Injector
 from nbhelpers.measurement import run_once
 from nbhelpers.workloads import program

@@ -169,18 +169,24 @@ if sys.argv[1:] == ["owner"]:
     with fair_server_lifted():
         print(json.dumps(fair_server().budgets), flush=True)
         time.sleep(600)
-told = {{"mounts": mounts(), "before": repr(fair_server()), "budgets": fair_server().budgets, "with": hog()}}
+told = {{"mounts": mounts(), "before": repr(fair_server()), "budgets": fair_server().budgets}}
+told["with"] = hog()
 with fair_server_lifted() as changed:
     told |= {{"changed": changed, "during": fair_server().budgets, "without": hog()}}
 told |= {{"after": fair_server().budgets, "mounts_after": mounts()}}
-owner = subprocess.Popen([sys.executable, "-B", __file__, "owner"], stdout=subprocess.PIPE, text=True)
+command = [sys.executable, "-B", __file__, "owner"]
+owner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 told["owner"] = json.loads(owner.stdout.readline())
 owner.send_signal(signal.SIGKILL)
 owner.wait()
 limit = time.monotonic() + 30
-while (os.listdir(os.environ["NOISEBOOK_STATE"]) != ["lock"] or mounts() != told["mounts"]) and time.monotonic() < limit:
+state = os.environ["NOISEBOOK_STATE"]
+while os.listdir(state) != ["lock"] or mounts() != told["mounts"]:
+    if time.monotonic() >= limit:
+        break
     time.sleep(0.1)
-told |= {{"after_kill": fair_server().budgets, "mounts_after_kill": mounts(), "state": os.listdir(os.environ["NOISEBOOK_STATE"])}}
+told |= {{"after_kill": fair_server().budgets, "mounts_after_kill": mounts()}}
+told["state"] = os.listdir(state)
 print(json.dumps(told))
 """
 

@@ -96,7 +96,7 @@ def fuzzed(folder: Path, program: Path, seeds: list[bytes], longest: int) -> int
 
 
 def plan_seed(config: NoiseConfig, **options) -> bytes:
-    """A plan as the harness takes it: how many events and lanes, the rules, the lanes, the columns."""
+    """A plan as the harness takes it: numbers of events and lanes, rules, lanes, columns."""
     replay = Replay(make_plan(config, **options))
     count, lanes = len(replay.plan.events), replay._run.lane_count
     assert count < 32 and lanes < 8

@@ -340,7 +340,7 @@ def test_the_kernel_counts_the_migrations():
 
 @two_cpus
 def test_without_privilege_a_helper_takes_the_calls():
-    """As nobody: no perf events of a CPU, and no other policy; barriers interrupt the helper's CPU."""
+    """As nobody: no perf events of a CPU, no other policy; barriers interrupt the helper's CPU."""
     if os.getuid():
         pytest.skip("only root can become nobody")
     if int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 1:
@@ -451,8 +451,10 @@ from nbhelpers.injection import make_plan
 from nbhelpers.injection import StressorOptions
 from nbhelpers.injection.replay import Replay
 from nbhelpers.noise import NoiseConfig, combined_noise, stressor_noise
-noise = [stressor_noise(kind, much, 30, [0]) for kind, much in (("io_metadata", 1e9), ("memory_hold", 1e7), ("io_write", 1e6))]
-replay = Replay(make_plan(NoiseConfig.from_events(combined_noise(*noise)), stressors=StressorOptions(folder=sys.argv[1], file_mib=1)))
+kinds = {"io_metadata": 1e9, "memory_hold": 1e7, "io_write": 1e6}
+noise = [stressor_noise(kind, intensity, 30, [0]) for kind, intensity in kinds.items()]
+config = NoiseConfig.from_events(combined_noise(*noise))
+replay = Replay(make_plan(config, stressors=StressorOptions(folder=sys.argv[1], file_mib=1)))
 replay.start()
 replay.release(time.monotonic_ns())
 print(json.dumps(replay.pids), flush=True)

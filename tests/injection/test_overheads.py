@@ -49,7 +49,7 @@ def test_the_costs_of_this_machine_make_sense(measured):
 @needs_realtime
 def test_they_are_measured_once(measured, monkeypatch):
     costs, path = measured
-    monkeypatch.setattr(module, "measure", lambda cpu: pytest.fail("measured again"))
+    monkeypatch.setattr(module, "measure_on", lambda cpu: pytest.fail("measured again"))
     assert measure_overheads(path) == costs
 
 
@@ -64,14 +64,15 @@ def test_what_was_kept_elsewhere_or_is_damaged_is_measured_anew(
     kept.write_text(
         content if content != "foreign" else json.dumps(read_json(path) | {"of": "0" * 16})
     )
-    monkeypatch.setattr(module, "measure", lambda cpu: fresh)
+    monkeypatch.setattr(module, "measure_on", lambda cpu: fresh)
     assert measure_overheads(kept) == fresh and measure_overheads(kept) == fresh
     assert read_json(kept)["overheads"]["wake_us"] == 7.0
 
 
 def test_without_permission_typical_numbers_are_used_and_nothing_is_kept(tmp_path):
     script = (
-        f"from nbhelpers.injection import measure_overheads; c = measure_overheads({str(tmp_path / 'overheads.json')!r});"
+        "from nbhelpers.injection import measure_overheads;"
+        f" c = measure_overheads({str(tmp_path / 'overheads.json')!r});"
         " assert not c.measured and c.exit_us > 0, c"
     )
     done = subprocess.run(

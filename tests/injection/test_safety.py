@@ -106,7 +106,7 @@ def test_a_child_that_was_forked_from_the_owner_does_not_end_the_injection():
 
 
 def test_a_workload_that_forks_away_ends_the_injection_and_is_ended_itself():
-    """What the run leaves running in the background is no longer the workload; the harness ends it."""
+    """What the run leaves in the background is no longer the workload; the harness ends it."""
     injector = Injector(make_config([(0, "thread", 1, 1), (0, "thread", 3000, 1)]))
     look = Look(lambda: injector.pids)
     row = run_once(program(["sh", "-c", "sleep 40 & exit 0"]), [injector, look])
@@ -187,9 +187,13 @@ import json, os
 from nbhelpers.injection import inject
 from nbhelpers.workloads import program
 from tests.injection.helpers import make_config
-injection = inject(make_config([(0, "irq", 5, 3), (0, "thread", 20, 3)]), program("sleep 0.06", start="exec"))
-print(json.dumps({"uid": os.getuid(), "status": injection.run["status"], "notes": injection.notes, "policies": sorted(set(injection.log["policy"].astype(str))),
-                  "outcomes": sorted(set(injection.log["outcome"].astype(str))), "cpu_time_ns": int(injection.log["cpu_time_ns"].sum())}))
+config = make_config([(0, "irq", 5, 3), (0, "thread", 20, 3)])
+injection = inject(config, program("sleep 0.06", start="exec"))
+log = injection.log
+seen = {name: sorted(set(log[name].astype(str))) for name in ("policy", "outcome")}
+print(json.dumps({"uid": os.getuid(), "status": injection.run["status"], "notes": injection.notes,
+                  "policies": seen["policy"], "outcomes": seen["outcome"],
+                  "cpu_time_ns": int(log["cpu_time_ns"].sum())}))
 """
 NOBODY = ["--reuid", "65534", "--regid", "65534", "--clear-groups"]
 WAYS = {  # setpriv's arguments -> may the injector use real-time priorities

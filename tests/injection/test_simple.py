@@ -1,4 +1,4 @@
-"""Real injections beside real programs: what was planned happens, where and as what it was planned."""
+"""Real injections into real programs: what was planned happens, where it was planned."""
 
 import os
 import resource
@@ -475,7 +475,7 @@ def test_two_cpus_of_noise_delay_a_busy_program():
     count = "import time\nbegin = time.monotonic()\nfor _ in range(3_000_000): pass"
     counting = program([sys.executable, "-S", "-c", count])
     quiet = [run_once(counting)["seconds"] for _ in range(3)]
-    noisy = [row for row in inject(config, counting, runs=3).runs["seconds"]]
+    noisy = list(inject(config, counting, runs=3).runs["seconds"])
     assert np.median(noisy) > np.median(quiet)
 
 
@@ -517,7 +517,8 @@ from tests.injection.helpers import make_config
 injection = inject(make_config([(0, "irq", 5, 3), (0, "thread", 20, 3)]), program("sleep 0.06"))
 assert any("SCHED_FIFO is not permitted" in note for note in injection.notes), injection.notes
 assert injection.run["status"] == "ok", injection.run
-assert set(injection.log["policy"]) == {"SCHED_OTHER"} and (injection.log["cpu_time_ns"] >= 3_000_000).all(), injection.log
+log = injection.log
+assert set(log["policy"]) == {"SCHED_OTHER"} and (log["cpu_time_ns"] >= 3_000_000).all(), log
 """
 
 

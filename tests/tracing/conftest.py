@@ -83,7 +83,7 @@ def account(rows):
     from before it was switched on.
     """
     slots, found = {}, []
-    for cpu, time, event, number, name, prev_pid, next_pid, delta in rows:
+    for cpu, time, event, number, name, prev_pid, _, delta in rows:
         slot = slots.setdefault(cpu, {"irq": None, "softirq": None, "thread": None})
         base = event.removesuffix("_entry").removesuffix("_exit")
         kind = {"softirq": "softirq", "sched_switch": "thread", "nmi_handler": "nmi"}.get(

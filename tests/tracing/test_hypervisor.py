@@ -132,10 +132,14 @@ def made_up(pauses, seconds=0.2, cpu=0, seed=0, with_account=True, without_inter
     """
     random, end_ns = np.random.default_rng(seed), round(seconds * 1e9)
     pauses = sorted(pauses)
-    after = lambda due: max(
-        [due] + [begin + length for begin, length in pauses if begin <= due < begin + length]
-    )  # noqa: E731
-    paused = lambda low, high: sum(max(0, min(high, b + n) - max(low, b)) for b, n in pauses)  # noqa: E731
+
+    def after(due):
+        ends = [begin + length for begin, length in pauses if begin <= due < begin + length]
+        return max([due, *ends])
+
+    def paused(low, high):
+        return sum(max(0, min(high, b + n) - max(low, b)) for b, n in pauses)
+
     rows = [(0, "sched_switch", 0, 0, WORKLOAD, 0)]
     account_from = interrupts = 0
 

@@ -92,7 +92,7 @@ class Hog(Attachment):
 
 
 def test_a_planted_hog_is_found(tracer, workload, can, tmp_path):
-    """Its pid, its CPU, its policy and priority, its share of 50 ms, and where it was in the run."""
+    """Its pid, CPU, policy and priority, its share of 50 ms, and where it was in the run."""
     if not can.fifo:
         pytest.skip("SCHED_FIFO is not granted to this user")
     row = run_once(workload, [Hog(), tracer], run=3)
@@ -215,7 +215,8 @@ def test_nothing_is_left_behind(tmp_path, workload, recording):
 
 def test_a_killed_harness_leaves_no_instance(tmp_path, recording):
     code = (
-        f"from nbhelpers.tracing import Tracer; t = Tracer({str(tmp_path)!r}, source='tracepoints');"
+        "from nbhelpers.tracing import Tracer;"
+        f" t = Tracer({str(tmp_path)!r}, source='tracepoints');"
         " t.before(None); t.armed(1); print('ready', flush=True); import time; time.sleep(60)"
     )
     with subprocess.Popen(

@@ -36,9 +36,27 @@ PROGRAM = """
 #include <pthread.h>
 #include <time.h>
 static volatile double sum;
-static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }
-static void *work(void *end) { while (now() < *(double *)end) for (int i = 0; i < 1000; i++) sum += i; return 0; }
-int main(void) { double end = now() + 1.0; pthread_t t; pthread_create(&t, 0, work, &end); work(&end); return pthread_join(t, 0); }
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+static void *work(void *end)
+{
+    while (now() < *(double *)end)
+        for (int i = 0; i < 1000; i++)
+            sum += i;
+    return 0;
+}
+int main(void)
+{
+    double end = now() + 1.0;
+    pthread_t t;
+    pthread_create(&t, 0, work, &end);
+    work(&end);
+    return pthread_join(t, 0);
+}
 """
 
 # The guest has no Python worth waiting for: it only records, and hands the kernel's own bytes over.
@@ -48,7 +66,9 @@ mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null || true
 cd /sys/kernel/tracing
 echo 0 > tracing_on; echo 8192 > buffer_size_kb; echo local > trace_clock
 echo NO_OSNOISE_WORKLOAD > osnoise/options; echo osnoise > current_tracer; echo 0 > tracing_on
-for e in osnoise irq_vectors irq/irq_handler_entry irq/irq_handler_exit irq/softirq_entry irq/softirq_exit sched/sched_switch nmi/nmi_handler; do
+events="osnoise irq_vectors irq/irq_handler_entry irq/irq_handler_exit"
+events="$events irq/softirq_entry irq/softirq_exit sched/sched_switch nmi/nmi_handler"
+for e in $events; do
   [ -e events/$e/enable ] && echo 1 > events/$e/enable
 done
 echo > trace; echo 1 > tracing_on; %s; sleep 0.2; echo 0 > tracing_on
@@ -60,7 +80,9 @@ for c in 0 1; do
   sleep 0.5; kill $reader
 done
 cat events/header_page > /tmp/job/header_page
-cat events/irq/*/format events/irq_vectors/*/format events/sched/sched_switch/format events/nmi/*/format events/osnoise/*/format > /tmp/job/formats
+for e in "irq/*" "irq_vectors/*" sched/sched_switch "nmi/*" "osnoise/*"; do
+  cat events/$e/format
+done > /tmp/job/formats
 """
 
 
@@ -82,7 +104,8 @@ try:
 finally:
     recorder.close()
 after = open("/sys/kernel/tracing/osnoise/options").read()
-print(json.dumps({{"row": row, "during": during, "after": after, "instances": os.listdir("/sys/kernel/tracing/instances")}}))
+instances = os.listdir("/sys/kernel/tracing/instances")
+print(json.dumps({{"row": row, "during": during, "after": after, "instances": instances}}))
 """
 
 
