@@ -85,12 +85,12 @@ def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
                 f"no column {column!r} to draw",
                 fix=f"the table has: {', '.join(map(str, runs.columns))}",
             )
-    kept = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
-    if kept.empty:
+    finished = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
+    if finished.empty:
         raise NothingToDraw(
             "no run to draw", fix="look at the column status: only runs that are 'ok' are drawn"
         )
-    return kept
+    return finished
 
 
 def empty_row(row: Sequence[Any], config: str, missing: str) -> None:

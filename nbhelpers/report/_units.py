@@ -29,7 +29,7 @@ WHOLE = {
 }
 _LEAST = 1e-4  # smaller ones are only said to be so
 _MOST_DECIMALS = 4
-_WIDE = (
+_SPREAD = (
     1000  # columns whose largest number is so many times the smallest have no decimals in common
 )
 
@@ -66,7 +66,7 @@ def _in_common(sizes: list[float]) -> str:
     if all(size == int(size) and size < 1e9 for size in sizes):
         return "{:.0f}"
     least, most = min(size for size in sizes if size), max(sizes)
-    if most > _WIDE * least:
+    if most > _SPREAD * least:
         return "{:.4g}"
     return f"{{:.{min(max(3 - math.floor(math.log10(least)), 0), _MOST_DECIMALS)}f}}"
 

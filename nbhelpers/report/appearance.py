@@ -93,8 +93,8 @@ def roles_of(names: Iterable[object]) -> dict[object, Role]:
     the names.
     """
     names = list(dict.fromkeys(names))
-    own = {name: _ALIASES.get(str(name), str(name)) for name in names}
-    fixed = {name: role for name, role in own.items() if role in ROLES}
+    by_role = {name: _ALIASES.get(str(name), str(name)) for name in names}
+    fixed = {name: role for name, role in by_role.items() if role in ROLES}
     free = [role for role in _OTHERS if role not in fixed.values()] or list(_OTHERS)
     others = [name for name in names if name not in fixed]
     chosen = {name: free[number % len(free)] for number, name in enumerate(others)} | fixed

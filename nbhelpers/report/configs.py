@@ -109,10 +109,10 @@ def _excerpt(config: NoiseConfig, events: int) -> list[tuple[str, str]]:
     ]
     cpus = sorted(table["cpu"].unique())
     for cpu in cpus[:2]:
-        own = table[table["cpu"] == cpu]
+        on_cpu = table[table["cpu"] == cpu]
         rows = [
             json.dumps([int(value) if isinstance(value, Integral) else str(value) for value in row])
-            for row in own[columns].head(events).itertuples(index=False, name=None)
+            for row in on_cpu[columns].head(events).itertuples(index=False, name=None)
         ]
         starts = [f'  "{cpu}": [', *["   " + " " * len(str(cpu)) + "    "] * (len(rows) - 1)]
         notes = [
@@ -120,13 +120,13 @@ def _excerpt(config: NoiseConfig, events: int) -> list[tuple[str, str]]:
             *["start, length, how it is scheduled, what it was"] * (len(rows) > 1),
             *[""] * max(len(rows) - 2, 0),
         ]
-        ends = [","] * (len(rows) - 1) + [", …]," if len(own) > events else "],"]
+        ends = [","] * (len(rows) - 1) + [", …]," if len(on_cpu) > events else "],"]
         lines += [
             (start + row + end, note if cpu == cpus[0] or number == 0 and note else "")
             for number, (start, row, end, note) in enumerate(zip(starts, rows, ends, notes))
         ]
-        if cpu == cpus[0] and len(own) > events:
-            lines[-1] = (lines[-1][0], f"… {len(own)} events in all")
+        if cpu == cpus[0] and len(on_cpu) > events:
+            lines[-1] = (lines[-1][0], f"… {len(on_cpu)} events in all")
     return lines + [("  … }}" if len(cpus) > 2 else " }}", f"{len(cpus)} CPUs")]
 
 
@@ -152,8 +152,8 @@ def figure_replay(config: NoiseConfig, width_in: float = PAGE_IN) -> "Figure":
     urgency = table["policy"].astype(str).map(_ACTIONS).fillna("ordinary")
     shown = sorted(table["cpu"].unique())[:MOST_CPUS]
     lanes = [
-        (f"CPU {cpu}, {what}", own)
-        for (cpu, what), own in table.groupby([table["cpu"], urgency])
+        (f"CPU {cpu}, {what}", on_cpu)
+        for (cpu, what), on_cpu in table.groupby([table["cpu"], urgency])
         if cpu in shown
     ]
     with style():
@@ -197,9 +197,9 @@ def _draw_schedule(axes: Any, config: NoiseConfig, lanes: list[Lane]) -> None:
     end_ms = config.window_ns / 1e6
     axes.barh(0, end_ms, height=0.5, color="#DDDDDD")
     axes.text(end_ms / 2, 0, "the program runs", ha="center", va="center", fontsize=SMALL_POINTS)
-    for row, (_, own) in enumerate(lanes, start=1):
+    for row, (_, on_cpu) in enumerate(lanes, start=1):
         axes.axhline(row, color="#DDDDDD", linewidth=0.4)
-        draw_lane(axes, own, row - 0.35, 0.7)
+        draw_lane(axes, on_cpu, row - 0.35, 0.7)
     axes.axvline(0, color=ROLES["injected"].colour, linestyle="--")
     axes.set_title(
         "one start for all, then each sleeps until its next event",

@@ -92,19 +92,24 @@ def _legend_of_curves(figure: Any, row: Sequence[Any]) -> None:
     figure.legend(handles.values(), handles.keys(), **place)
 
 
-def _curve(axes: Any, own: pd.DataFrame, x: str, y: str, role: Role, label: str) -> None:
-    if {"least", "most"} <= set(own) and y == "median":
+def _curve(axes: Any, points: pd.DataFrame, x: str, y: str, role: Role, label: str) -> None:
+    if {"least", "most"} <= set(points) and y == "median":
         axes.fill_between(
-            own[x], own["least"], own["most"], color=role.colour, alpha=0.12, linewidth=0
+            points[x], points["least"], points["most"], color=role.colour, alpha=0.12, linewidth=0
         )
     axes.plot(
-        own[x], own[y], color=role.colour, marker=role.marker, linestyle=role.dash, label=label
+        points[x],
+        points[y],
+        color=role.colour,
+        marker=role.marker,
+        linestyle=role.dash,
+        label=label,
     )
-    if {"low", "high"} <= set(own) and y == "median":
+    if {"low", "high"} <= set(points) and y == "median":
         axes.errorbar(
-            own[x],
-            own[y],
-            [own[y] - own["low"], own["high"] - own[y]],
+            points[x],
+            points[y],
+            [points[y] - points["low"], points["high"] - points[y]],
             fmt="none",
             ecolor=role.colour,
             capsize=2,
@@ -217,8 +222,8 @@ def figure_scaling(
             xscale="log", yscale="log", xlabel="threads", ylabel=f"time ({label}), mean of the runs"
         )
         ends = [
-            _draw_line(axes, own, role)
-            for (_, own), role in zip(table.groupby("benchmark", sort=False), endless_roles())
+            _draw_line(axes, points, role)
+            for (_, points), role in zip(table.groupby("benchmark", sort=False), endless_roles())
         ]
         threads = sorted(table["threads"].unique())
         axes.set_xticks(threads, threads)
@@ -229,9 +234,11 @@ def figure_scaling(
     return figure
 
 
-def _draw_line(axes: Any, own: pd.DataFrame, role: Role) -> tuple[float, str]:
-    axes.scatter(own["threads"], own["value"], s=6, color=role.colour, alpha=0.25, linewidth=0)
-    means = own.groupby("threads")["value"].mean()
+def _draw_line(axes: Any, points: pd.DataFrame, role: Role) -> tuple[float, str]:
+    axes.scatter(
+        points["threads"], points["value"], s=6, color=role.colour, alpha=0.25, linewidth=0
+    )
+    means = points.groupby("threads")["value"].mean()
     axes.plot(
         means.index,
         means,

@@ -48,22 +48,22 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure"
     return figure
 
 
-def _draw_cpu(axes: Any, own: pd.DataFrame, cpu: int) -> None:
+def _draw_cpu(axes: Any, shown: pd.DataFrame, cpu: int) -> None:
     role = ROLES["baseline"]
-    lengths_us = own["duration_ns"] / 1e3
+    lengths_us = shown["duration_ns"] / 1e3
     axes.scatter(
-        own["start_ns"] / 1e9,
+        shown["start_ns"] / 1e9,
         lengths_us,
         s=4,
         marker=role.marker,
         color=role.colour,
         alpha=0.4,
         edgecolor="none",
-        rasterized=len(own) > MANY,
+        rasterized=len(shown) > MANY,
     )
     axes.set_yscale("log")
     axes.set_title(
-        f"CPU {cpu}: {len(own)} detours, median {np.median(lengths_us):.1f} µs", loc="left"
+        f"CPU {cpu}: {len(shown)} detours, median {np.median(lengths_us):.1f} µs", loc="left"
     )
 
 
@@ -111,16 +111,16 @@ def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAG
 def _draw_system(axes: Any, name: str, detours: pd.DataFrame, role: Role) -> None:
     seconds = detours.attrs.get("seconds", float(detours["end_ns"].max()) / 1e9)
     cpu = detours.groupby("cpu")["duration_ns"].sum().idxmax()
-    own = detours[detours["cpu"] == cpu]
+    shown = detours[detours["cpu"] == cpu]
     axes.scatter(
-        own["start_ns"] / 1e9,
-        own["duration_ns"] / 1e3,
+        shown["start_ns"] / 1e9,
+        shown["duration_ns"] / 1e3,
         s=4,
         marker=role.marker,
         color=role.colour,
         alpha=0.4,
         edgecolor="none",
-        rasterized=len(own) > MANY,
+        rasterized=len(shown) > MANY,
     )
     axes.set_yscale("log")
     resolution = (
@@ -129,7 +129,7 @@ def _draw_system(axes: Any, name: str, detours: pd.DataFrame, role: Role) -> Non
         else ""
     )
     axes.set_title(
-        f"{name}\n{resolution}overhead {own['duration_ns'].sum() / seconds / 1e9:.2%}", loc="left"
+        f"{name}\n{resolution}overhead {shown['duration_ns'].sum() / seconds / 1e9:.2%}", loc="left"
     )
 
 

@@ -60,18 +60,18 @@ class Exploration:
     def view(self, cutoff: float) -> str:
         """HTML of a cutoff: the figure, the first factors, what is known of the first of them."""
         found = self.explanation(cutoff)
-        said = (
+        summary = (
             f"Cutoff {cutoff:.4g}: {int(found.labels.sum())} of {len(found.labels)} runs are slow."
         )
         if found.factors.empty:
-            return f"<p>{said} {html.escape(found.summary)}</p>"
+            return f"<p>{summary} {html.escape(found.summary)}</p>"
         table = (
             found.factors[_COLUMNS]
             .head(MOST_FACTORS)
             .to_html(float_format=lambda value: f"{value:.4g}", border=0)
         )
         return (
-            f"<p>{said} Balanced accuracy on unseen runs: {found.accuracy:.2f} (0.5 is"
+            f"<p>{summary} Balanced accuracy on unseen runs: {found.accuracy:.2f} (0.5 is"
             f" guessing).</p>{_picture(found, self.runs)}{table}{_known(found)}"
         )
 
@@ -157,18 +157,18 @@ def explore(
             f"no column {outcome!r} to explore",
             fix=f"the table has: {', '.join(map(str, runs.columns))}",
         )
-    kept = runs[runs["status"] == "ok"] if "status" in runs else runs
-    if len(kept) < 2:
+    finished = runs[runs["status"] == "ok"] if "status" in runs else runs
+    if len(finished) < 2:
         raise InputError(
-            f"{len(kept)} finished run(s)",
+            f"{len(finished)} finished run(s)",
             fix="at least two, so that some lie on either side of a cutoff",
         )
     start = (
-        float(kept[outcome].quantile(0.75))
+        float(finished[outcome].quantile(0.75))
         if start is None or not np.isfinite(start)
         else float(start)
     )
-    return Exploration(kept, outcome, tuple(exclude), seed, start)
+    return Exploration(finished, outcome, tuple(exclude), seed, start)
 
 
 def _picture(found: Explanation, runs: pd.DataFrame) -> str:

@@ -98,7 +98,7 @@ def published_results(
     rows = []
     for name in tables:
         for row in published_table(name).to_dict("records"):
-            own = ours.get(row["result"], {})
+            found = ours.get(row["result"], {})
             rows.append(
                 {
                     "source": _AUTHORS.get(name.split("-")[0], name),
@@ -106,11 +106,11 @@ def published_results(
                     "statement": row["statement"],
                     "published": _range(row["published_low"], row["published_high"]),
                     "reference": _range(row["reference_low"], row["reference_high"]),
-                    "ours": own.get("median", np.nan),
-                    "low": own.get("low", np.nan),
-                    "high": own.get("high", np.nan),
-                    "seeds": own.get("seeds", 0),
-                    "case": own.get("case", ""),
+                    "ours": found.get("median", np.nan),
+                    "low": found.get("low", np.nan),
+                    "high": found.get("high", np.nan),
+                    "seeds": found.get("seeds", 0),
+                    "case": found.get("case", ""),
                 }
             )
     unknown = set(ours) - {row["result"] for row in rows}

@@ -53,18 +53,18 @@ def figure_ranks(
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 0.9 + 0.22 * len(ranks)))
         for what, role in _WORK.items():
-            own = timeline[timeline["what"] == what]
+            spans = timeline[timeline["what"] == what]
             offset, height = (0.36, 0.16) if what == "detour" else (0.0, 0.5)
             axes.barh(
-                own["rank"].map(place) - offset,
-                (own["end_ns"] - own["start_ns"]) / 1e3,
-                left=own["start_ns"] / 1e3,
+                spans["rank"].map(place) - offset,
+                (spans["end_ns"] - spans["start_ns"]) / 1e3,
+                left=spans["start_ns"] / 1e3,
                 height=height,
                 color=role.colour,
                 hatch=role.hatch * 2,
                 edgecolor="white",
                 linewidth=0.3,
-                label=_WORK_NAMES[what] if len(own) else None,
+                label=_WORK_NAMES[what] if len(spans) else None,
             )
         _draw_messages(axes, timeline[timeline["what"] == "message"], place)
         if path is not None and len(path):

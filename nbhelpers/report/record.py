@@ -215,7 +215,7 @@ def save_table(
     frame = frame if len(frame.columns) else pd.DataFrame(columns=["result"])
     _check_formats(formats, frame)
     if published is not None:
-        frame = _beside(frame, published)
+        frame = _with_published(frame, published)
         caption = _citing(caption, published)
         formats = _doubled(formats)
     shown = _printed(frame, formats)
@@ -302,7 +302,7 @@ def _check_formats(formats: dict[str, str], frame: pd.DataFrame) -> None:
             )
 
 
-def _beside(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def _with_published(frame: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     shared = [column for column in frame.columns if column in published.columns]
     numbers = [column for column in shared if _is_number(frame[column], published[column])]
     keys = [column for column in shared if column not in numbers]

@@ -37,8 +37,8 @@ def _in_order(benchmarks: pd.Series) -> list[str]:
     return known + [name for name in present if name not in known]
 
 
-def suite_title(own: pd.DataFrame, suite: str) -> str:
-    names = own["benchmark"].unique()
+def suite_title(part: pd.DataFrame, suite: str) -> str:
+    names = part["benchmark"].unique()
     return f"{suite} ({names[0]})" if len(names) == 1 else suite
 
 
@@ -173,10 +173,10 @@ def figure_sides(
             if missing:
                 empty_row(row, config, missing)
                 continue
-            own = repeated[repeated["config"] == config]
+            part = repeated[repeated["config"] == config]
             runs = statistics[statistics["config"] == config]
             _draw_repetitions(
-                row[0], own[own["benchmark"] == "dynamic_1"], f"{config}: schedbench (dynamic_1)"
+                row[0], part[part["benchmark"] == "dynamic_1"], f"{config}: schedbench (dynamic_1)"
             )
             if middle == "cv":
                 _draw_cv(
@@ -186,7 +186,9 @@ def figure_sides(
                 )
             else:
                 _draw_repetitions(
-                    row[1], own[own["benchmark"] == "reduction"], f"{config}: syncbench (reduction)"
+                    row[1],
+                    part[part["benchmark"] == "reduction"],
+                    f"{config}: syncbench (reduction)",
                 )
             _draw_extremes(row[2], runs[runs["benchmark"].isin(KERNELS)], "benchmark")
             row[2].set_title(f"{config}: BabelStream")
@@ -194,20 +196,20 @@ def figure_sides(
     return figure
 
 
-def _draw_repetitions(axes: Any, own: pd.DataFrame, title: str, seed: int = 0) -> None:
+def _draw_repetitions(axes: Any, part: pd.DataFrame, title: str, seed: int = 0) -> None:
     """A strip a run, the run's mean as a dash."""
-    role, number = ROLES["baseline"], own["run"].rank(method="dense")
-    jitter = np.random.default_rng(seed).uniform(-0.28, 0.28, len(own))
+    role, number = ROLES["baseline"], part["run"].rank(method="dense")
+    jitter = np.random.default_rng(seed).uniform(-0.28, 0.28, len(part))
     axes.scatter(
         number + jitter,
-        own["value_us"],
+        part["value_us"],
         s=2.5,
         alpha=0.45,
         color=role.colour,
         linewidth=0,
-        rasterized=len(own) > MANY,
+        rasterized=len(part) > MANY,
     )
-    means = own["value_us"].groupby(number).mean()
+    means = part["value_us"].groupby(number).mean()
     axes.plot(
         means.index,
         means,
@@ -220,7 +222,7 @@ def _draw_repetitions(axes: Any, own: pd.DataFrame, title: str, seed: int = 0) -
     axes.set(title=title, ylabel="time (µs)", xlabel="run")
     axes.set_xticks(means.index, [f"{index:.0f}" for index in means.index])
     axes.grid(axis="x", visible=False)
-    log_if_spread(axes, own["value_us"].to_numpy())
+    log_if_spread(axes, part["value_us"].to_numpy())
 
 
 def _draw_cv(axes: Any, runs: pd.DataFrame, title: str) -> None:
@@ -283,12 +285,12 @@ def figure_clock(
             len(sides), 2, figsize=(width_in, 0.4 + 1.7 * len(sides)), sharey="col", squeeze=False
         )
         for row, (config, missing) in zip(panels, sides.items()):
-            own = repeated[repeated["config"] == config]
-            if missing or own.empty:
+            part = repeated[repeated["config"] == config]
+            if missing or part.empty:
                 empty_row(row, config, missing or "not measured")
                 continue
-            _draw_repetitions(row[0], own, f"{config}: {own['benchmark'].iloc[0]}")
-            chosen = runs[runs["run"].isin(own["run"])].sort_values("run")
+            _draw_repetitions(row[0], part, f"{config}: {part['benchmark'].iloc[0]}")
+            chosen = runs[runs["run"].isin(part["run"])].sort_values("run")
             if known:
                 _draw_frequency(row[1], chosen, config, known)
             else:
@@ -387,12 +389,12 @@ def reserved_role(reserved: bool) -> Role:
     return ROLES["baseline" if reserved else "injected"]
 
 
-def _draw_reserved(axes: Any, own: pd.DataFrame, label: str, ylabel: str) -> None:
-    places = sorted(own["place"].unique(), key=_place_order)
-    middle = own.groupby(["place", "config"])["value_us"].transform("median")
-    own = own.assign(value=own["value_us"] / middle)
-    top = own["value"].max()
-    for (place, reserved), rows in own.groupby(["place", "reserved"]):
+def _draw_reserved(axes: Any, part: pd.DataFrame, label: str, ylabel: str) -> None:
+    places = sorted(part["place"].unique(), key=_place_order)
+    middle = part.groupby(["place", "config"])["value_us"].transform("median")
+    part = part.assign(value=part["value_us"] / middle)
+    top = part["value"].max()
+    for (place, reserved), rows in part.groupby(["place", "reserved"]):
         role, at = reserved_role(reserved), places.index(place) + (0.2 if reserved else -0.2)
         jitter = np.random.default_rng(0).uniform(-0.15, 0.15, len(rows))
         axes.scatter(
@@ -420,7 +422,7 @@ def _draw_reserved(axes: Any, own: pd.DataFrame, label: str, ylabel: str) -> Non
     axes.set(xlabel=label, ylabel=ylabel, xlim=(-0.6, len(places) - 0.4))
     axes.grid(axis="x", visible=False)
     if np.isfinite(top):
-        log_if_spread(axes, own["value"].to_numpy())
+        log_if_spread(axes, part["value"].to_numpy())
 
 
 def _place_order(place: object) -> tuple:

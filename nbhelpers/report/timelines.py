@@ -66,8 +66,8 @@ def figure_timeline(
             figsize=(width_in, 0.75 + (0.34 if log is None else 0.5) * len(cpus))
         )
         for lane, cpu in enumerate(cpus):
-            own = planned[planned["cpu"] == cpu]
-            draw_lane(axes, own, lane - 0.4, 0.8 if log is None else 0.36)
+            on_cpu = planned[planned["cpu"] == cpu]
+            draw_lane(axes, on_cpu, lane - 0.4, 0.8 if log is None else 0.36)
             if log is not None:
                 draw_lane(axes, _achieved(log[log["cpu"] == cpu]), lane + 0.04, 0.36)
         axes.set_ylim(len(cpus) - 0.45, -0.55)
@@ -111,10 +111,12 @@ def draw_lane(axes: Any, events: pd.DataFrame, bottom: float, height: float) -> 
         if "kind" in events
         else pd.Series("hardware", index=events.index)
     )
-    for kind, own in events.groupby(kinds):
-        ends = own["end_ns"] if "end_ns" in own else own["start_ns"] + own["duration_ns"]
+    for kind, on_cpu in events.groupby(kinds):
+        ends = (
+            on_cpu["end_ns"] if "end_ns" in on_cpu else on_cpu["start_ns"] + on_cpu["duration_ns"]
+        )
         tall = height * LANE_SHARE.get(kind, 1)
-        starts = own["start_ns"].to_numpy(float) / 1e6
+        starts = on_cpu["start_ns"].to_numpy(float) / 1e6
         widths = ends.to_numpy(float) / 1e6 - starts
         axes.broken_barh(
             list(zip(starts, widths)),
@@ -122,7 +124,7 @@ def draw_lane(axes: Any, events: pd.DataFrame, bottom: float, height: float) -> 
             facecolor=kind_role(kind).colour,
             edgecolor=kind_role(kind).colour,
             linewidth=0.25,
-            rasterized=len(own) > MANY,
+            rasterized=len(on_cpu) > MANY,
         )
 
 
@@ -159,9 +161,9 @@ def figure_subtraction(
         if cpu is None
         else left[left["cpu"] == cpu].nlargest(1, "duration_ns").iloc[0]
     )
-    own = lanes[lanes["cpu"] == longest["cpu"]]
+    on_cpu = lanes[lanes["cpu"] == longest["cpu"]]
     names = list(dict.fromkeys(lanes["lane"]))
-    end_ms = float((own["start_ns"] + own["duration_ns"]).max()) / 1e6
+    end_ms = float((on_cpu["start_ns"] + on_cpu["duration_ns"]).max()) / 1e6
     middle = (longest["start_ns"] + longest["duration_ns"] / 2) / 1e6
     half = max(_PART_MS, 3 * longest["duration_ns"] / 1e6) / 2
     part = (max(0.0, middle - half), min(end_ms, middle + half))
@@ -169,7 +171,7 @@ def figure_subtraction(
         figure, panels = plt.subplots(2, 1, figsize=(width_in, 0.9 + 0.5 * len(names)))
         for axes, limits in zip(panels, ((0.0, end_ms), part)):
             for row, name in enumerate(names):
-                draw_lane(axes, own[own["lane"] == name], row - 0.4, 0.8)
+                draw_lane(axes, on_cpu[on_cpu["lane"] == name], row - 0.4, 0.8)
             axes.set_yticks(range(len(names)), names)
             axes.set(ylim=(len(names) - 0.5, -0.5), xlim=limits)
             axes.tick_params(axis="y", length=0)
@@ -179,7 +181,7 @@ def figure_subtraction(
             f"CPU {longest['cpu']}: the whole run; below, the grey part", loc="left"
         )
         panels[1].set_xlabel("time since the start of the timed region (ms)")
-        legend_of_kinds(figure, own["kind"], bars=False)
+        legend_of_kinds(figure, on_cpu["kind"], bars=False)
     return figure
 
 

@@ -200,8 +200,8 @@ def worst_table(runs: pd.DataFrame, cases: Sequence[WorstCase], seed: int = 0) -
     The anomaly is one run, a constant. A part can be negative: chance, or a replay that costs more
     than what it replays.
     """
-    cells = [own for _, own in runs.groupby("cell")]
-    samples = {own["cell"].iloc[0]: as_values(own["seconds"]) for own in same_epochs(*cells)}
+    cells = [part for _, part in runs.groupby("cell")]
+    samples = {part["cell"].iloc[0]: as_values(part["seconds"]) for part in same_epochs(*cells)}
     random = np.random.default_rng(seed)
     means = {
         cell: np.append(values.mean(), random.choice(values, (_REPEATS, values.size)).mean(axis=1))

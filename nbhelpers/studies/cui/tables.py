@@ -49,10 +49,10 @@ def repetitions(runs: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
     """
     parts = runs["cell"].str.split(" ")
     data = runs.assign(compiler=parts.str[1])[["run", "compiler", "config", "round", "threads"]]
-    own = series[series["name"] != REFERENCE].merge(data, on="run", validate="many_to_one")
-    return own.assign(value_us=own["value"] * own["unit"].map(_TO_US), benchmark=own["name"])[
-        ["benchmark", "compiler", "config", "round", "run", "threads", "index", "value_us"]
-    ]
+    measured = series[series["name"] != REFERENCE].merge(data, on="run", validate="many_to_one")
+    return measured.assign(
+        value_us=measured["value"] * measured["unit"].map(_TO_US), benchmark=measured["name"]
+    )[["benchmark", "compiler", "config", "round", "run", "threads", "index", "value_us"]]
 
 
 def run_statistics(repeated: pd.DataFrame) -> pd.DataFrame:
@@ -124,13 +124,14 @@ def runs_of_dynamic(
     Times of different iterations a thread are not to be compared with each other, only how much
     they vary.
     """
-    own = statistics[
+    measured = statistics[
         (statistics["benchmark"] == "dynamic_1")
         & (statistics["compiler"] == compiler)
         & statistics["config"].str.startswith("TP")
     ]
-    ours = own.assign(
-        platform="this machine, " + own["config"], run=own.groupby("config").cumcount() + 1
+    ours = measured.assign(
+        platform="this machine, " + measured["config"],
+        run=measured.groupby("config").cumcount() + 1,
     )
     columns = ["platform", "threads", "run", "mean_us"]
     return pd.concat(

@@ -129,7 +129,9 @@ def worst_traces(
     groups = [
         group for _, group in traced.groupby(["program", "model"] if each_model else ["program"])
     ]
-    found = [worst for own in groups for worst in _worst_of(Path(folder) / "traces", own, count)]
+    found = [
+        worst for group in groups for worst in _worst_of(Path(folder) / "traces", group, count)
+    ]
     found = [
         replace(worst, number=sum(other.program == worst.program for other in found[:place]) + 1)
         for place, worst in enumerate(found)
@@ -148,15 +150,17 @@ def worst_traces(
     return found + [_fallback(program, config) for program in missing]
 
 
-def _worst_of(folder: Path, own: pd.DataFrame, count: int) -> list[WorstTrace]:
-    if "trace_events" not in own:
+def _worst_of(folder: Path, traced: pd.DataFrame, count: int) -> list[WorstTrace]:
+    if "trace_events" not in traced:
         return []
-    excess = own["seconds"] / own.groupby(["model", "config"])["seconds"].transform("mean")
-    ordered = own.assign(excess=excess).sort_values(["excess", "run"], ascending=[False, True])
+    excess = traced["seconds"] / traced.groupby(["model", "config"])["seconds"].transform("mean")
+    ordered = traced.assign(excess=excess).sort_values(["excess", "run"], ascending=[False, True])
     worst: list[WorstTrace] = []
     for row in ordered.itertuples():
-        cell = own[(own["model"] == row.model) & (own["config"] == row.config)]
-        configs = trace_configs(folder, own[own["run"] == row.run], int(row.run), cell, folder)
+        cell = traced[(traced["model"] == row.model) & (traced["config"] == row.config)]
+        configs = trace_configs(
+            folder, traced[traced["run"] == row.run], int(row.run), cell, folder
+        )
         if configs:
             steal_ms = 1e3 * getattr(row, "steal_s", float("nan"))
             worst.append(

@@ -58,11 +58,11 @@ def trace_lanes(folder: str | Path, runs: pd.DataFrame, worst: WorstTrace | None
     events = read_traces(Path(folder) / "traces", cell)
     delta = delta_noise(events, average_noise(events, cell), cell, run=worst.run)
     usual = int(cell.loc[(cell["seconds"] - cell["seconds"].median()).abs().idxmin(), "run"])
-    own, other = (events[events["run"] == run] for run in (worst.run, usual))
+    traced, other = (events[events["run"] == run] for run in (worst.run, usual))
     left = delta[delta["duration_ns"] > 0]
     parts = {
-        f"worst run ({worst.run})": own,
-        "average noise in it": _taken(own, left),
+        f"worst run ({worst.run})": traced,
+        "average noise in it": _taken(traced, left),
         "left: injected": left,
         f"run {usual}, with the replay": pd.concat([other[_SHOWN], left[_SHOWN]]),
     }
@@ -77,10 +77,11 @@ def trace_lanes(folder: str | Path, runs: pd.DataFrame, worst: WorstTrace | None
     )
 
 
-def _taken(own: pd.DataFrame, left: pd.DataFrame) -> pd.DataFrame:
+def _taken(traced: pd.DataFrame, left: pd.DataFrame) -> pd.DataFrame:
     """What the subtraction took of each event, at the event's end."""
     before, after = (
-        table.assign(number=table.groupby(_KEY, observed=True).cumcount()) for table in (own, left)
+        table.assign(number=table.groupby(_KEY, observed=True).cumcount())
+        for table in (traced, left)
     )
     joined = before[[*_SHOWN, "number"]].merge(
         after[[*_KEY, "number", "duration_ns"]],
@@ -88,8 +89,8 @@ def _taken(own: pd.DataFrame, left: pd.DataFrame) -> pd.DataFrame:
         on=[*_KEY, "number"],
         suffixes=("", "_left"),
     )
-    kept = joined["duration_ns_left"].fillna(0).astype("int64")
+    remaining_ns = joined["duration_ns_left"].fillna(0).astype("int64")
     taken = joined.assign(
-        start_ns=joined["start_ns"] + kept, duration_ns=joined["duration_ns"] - kept
+        start_ns=joined["start_ns"] + remaining_ns, duration_ns=joined["duration_ns"] - remaining_ns
     )
     return taken[taken["duration_ns"] > 0]

@@ -40,19 +40,19 @@ def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
     """
     off = runs[runs["trace"] == UNTRACED]
     rows = []
-    for (program, model, config), own in off.groupby(KEYS):
-        on, own = same_epochs(_cell(runs, program, model, config, TRACED), own)
+    for (program, model, config), cell_runs in off.groupby(KEYS):
+        on, cell_runs = same_epochs(_cell(runs, program, model, config, TRACED), cell_runs)
         if "trace_events" in on and on["trace_events"].notna().all():
             rows.append(
                 {
                     "benchmark": BENCHMARKS[program],
                     "model": PRINTED_MODELS[model],
-                    "tracing_off_seconds": own["seconds"].mean(),
+                    "tracing_off_seconds": cell_runs["seconds"].mean(),
                     "tracing_on_seconds": on["seconds"].mean(),
-                    **_increase(on, own),
-                    "steal_off_ms": _steal_ms(own),
+                    **_increase(on, cell_runs),
+                    "steal_off_ms": _steal_ms(cell_runs),
                     "steal_on_ms": _steal_ms(on),
-                    "runs": len(own),
+                    "runs": len(cell_runs),
                 }
             )
     table = _typed(
@@ -110,18 +110,19 @@ def spread_table(runs: pd.DataFrame) -> pd.DataFrame:
     """
     baseline = runs[runs["trace"] == TRACED]
     baseline = pd.concat(
-        same_epochs(*(own for _, own in baseline.groupby(KEYS, sort=False))) or [baseline]
+        same_epochs(*(cell_runs for _, cell_runs in baseline.groupby(KEYS, sort=False)))
+        or [baseline]
     ).sort_index()
     return pd.DataFrame(
         [
-            _spread(model, config, own)
-            for (model, config), own in baseline.groupby(["model", "config"])
+            _spread(model, config, cell_runs)
+            for (model, config), cell_runs in baseline.groupby(["model", "config"])
         ]
     )
 
 
-def _spread(model: str, config: str, own: pd.DataFrame) -> dict:
-    samples = [group["seconds"].to_numpy() for _, group in own.groupby("program", sort=False)]
+def _spread(model: str, config: str, cell_runs: pd.DataFrame) -> dict:
+    samples = [group["seconds"].to_numpy() for _, group in cell_runs.groupby("program", sort=False)]
     random = np.random.default_rng(0)
     draws = np.mean(
         [random.choice(values, (_REPEATS, values.size)).std(axis=1, ddof=1) for values in samples],
@@ -139,14 +140,14 @@ def _spread(model: str, config: str, own: pd.DataFrame) -> dict:
             100
             * np.mean([deviation / values.mean() for deviation, values in zip(deviations, samples)])
         ),
-        "steal_ms": _steal_ms(own),
+        "steal_ms": _steal_ms(cell_runs),
         "programs": len(samples),
         "runs": min(map(len, samples)),
     }
 
 
-def _steal_ms(own: pd.DataFrame) -> float:
-    return 1e3 * own["steal_s"].mean() if "steal_s" in own else np.nan
+def _steal_ms(cell_runs: pd.DataFrame) -> float:
+    return 1e3 * cell_runs["steal_s"].mean() if "steal_s" in cell_runs else np.nan
 
 
 def slowdown_table(runs: pd.DataFrame, program: str | None = None) -> pd.DataFrame:
@@ -171,9 +172,14 @@ def slowdown_table(runs: pd.DataFrame, program: str | None = None) -> pd.DataFra
     chosen = runs[(runs["mode"] == MODE) & ((runs["program"] == program) if program else True)]
     rows = [
         _slowdown(
-            program, model, config, trace, own, _cell(runs, program, model, config, UNDISTURBED)
+            program,
+            model,
+            config,
+            trace,
+            cell_runs,
+            _cell(runs, program, model, config, UNDISTURBED),
         )
-        for (program, model, trace, config), own in chosen.groupby(
+        for (program, model, trace, config), cell_runs in chosen.groupby(
             ["program", "model", "trace", "config"], sort=False
         )
     ]
@@ -186,36 +192,36 @@ def slowdown_table(runs: pd.DataFrame, program: str | None = None) -> pd.DataFra
 
 
 def _slowdown(
-    program: str, model: str, config: str, trace: str, own: pd.DataFrame, calm: pd.DataFrame
+    program: str, model: str, config: str, trace: str, cell_runs: pd.DataFrame, calm: pd.DataFrame
 ) -> dict:
-    own, calm = same_epochs(own, calm)
-    deviation, mean = own["seconds"].std(ddof=1), own["seconds"].mean()
+    cell_runs, calm = same_epochs(cell_runs, calm)
+    deviation, mean = cell_runs["seconds"].std(ddof=1), cell_runs["seconds"].mean()
     return {
         "benchmark": BENCHMARKS[program],
         "model": PRINTED_MODELS[model],
         "trace": trace,
         "config": config,
         "seconds": mean,
-        **_increase(own, calm),
-        "adjusted_percent": _adjusted(own, calm),
+        **_increase(cell_runs, calm),
+        "adjusted_percent": _adjusted(cell_runs, calm),
         "sd_ms": 1e3 * deviation,
         "cv_percent": 100 * deviation / mean,
         "undisturbed_seconds": calm["seconds"].mean(),
         "undisturbed_cv_percent": 100 * calm["seconds"].std(ddof=1) / calm["seconds"].mean(),
-        "steal_ms": _steal_ms(own),
-        "runs": len(own),
+        "steal_ms": _steal_ms(cell_runs),
+        "runs": len(cell_runs),
     }
 
 
-def _adjusted(own: pd.DataFrame, calm: pd.DataFrame) -> float:
-    both = pd.concat([own, calm])
+def _adjusted(cell_runs: pd.DataFrame, calm: pd.DataFrame) -> float:
+    both = pd.concat([cell_runs, calm])
     if (
-        min(len(own), len(calm)) < FEWEST_TO_ADJUST
+        min(len(cell_runs), len(calm)) < FEWEST_TO_ADJUST
         or "steal_s" not in both
         or both["steal_s"].nunique() < 2
     ):
         return np.nan
-    effects = adjusted_effect(both, "trace", own["trace"].iloc[0], UNDISTURBED)
+    effects = adjusted_effect(both, "trace", cell_runs["trace"].iloc[0], UNDISTURBED)
     return float(effects["effect_percent"].iloc[-1])
 
 
@@ -264,7 +270,10 @@ def resilience_table(slowdowns: pd.DataFrame, runs: pd.DataFrame | None = None) 
     if "trace" in slowdowns:
         slowdowns, keys = slowdowns.assign(noise=_noise_of(slowdowns["trace"])), ["noise", *keys]
     return pd.DataFrame(
-        [dict(zip(keys, key)) | _resilience(own, runs) for key, own in slowdowns.groupby(keys)]
+        [
+            dict(zip(keys, key)) | _resilience(cell_runs, runs)
+            for key, cell_runs in slowdowns.groupby(keys)
+        ]
     )
 
 
@@ -272,15 +281,19 @@ def _noise_of(traces: pd.Series) -> pd.Series:
     return traces.str.startswith("planted").map({True: "planted", False: "natural"})
 
 
-def _resilience(own: pd.DataFrame, runs: pd.DataFrame | None) -> dict:
-    increase = own["increase_percent"]
+def _resilience(cell_runs: pd.DataFrame, runs: pd.DataFrame | None) -> dict:
+    increase = cell_runs["increase_percent"]
     interval = (
         {}
         if runs is None
-        else dict(zip(("low_percent", "high_percent"), percentile_interval(_mean_draws(own, runs))))
+        else dict(
+            zip(("low_percent", "high_percent"), percentile_interval(_mean_draws(cell_runs, runs)))
+        )
     )
     adjusted = (
-        {"adjusted_percent": own["adjusted_percent"].mean()} if "adjusted_percent" in own else {}
+        {"adjusted_percent": cell_runs["adjusted_percent"].mean()}
+        if "adjusted_percent" in cell_runs
+        else {}
     )
     return {
         "increase_percent": increase.mean(),
@@ -288,11 +301,11 @@ def _resilience(own: pd.DataFrame, runs: pd.DataFrame | None) -> dict:
         "lowest_percent": increase.min(),
         "highest_percent": increase.max(),
         **adjusted,
-        "rows": len(own),
+        "rows": len(cell_runs),
     }
 
 
-def _mean_draws(own: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
+def _mean_draws(cell_runs: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
     """Resampled means of the rows' increases; rows of one configuration share its resampled
     undisturbed runs.
     """
@@ -300,7 +313,7 @@ def _mean_draws(own: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
     programs = {name: key for key, name in BENCHMARKS.items()}
     models = {name: key for key, name in PRINTED_MODELS.items()}
     calm, ratios = {}, []
-    for row in own.itertuples():
+    for row in cell_runs.itertuples():
         cell = programs[row.benchmark], models[row.model], row.config
         noisy, quiet = same_epochs(
             _cell(runs, *cell, row.trace, MODE), _cell(runs, *cell, UNDISTURBED)
@@ -312,8 +325,8 @@ def _mean_draws(own: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
     return 100 * (np.mean(ratios, axis=0) - 1)
 
 
-def _resampled_means(own: pd.DataFrame, random: np.random.Generator) -> np.ndarray:
-    values = own["seconds"].to_numpy()
+def _resampled_means(cell_runs: pd.DataFrame, random: np.random.Generator) -> np.ndarray:
+    values = cell_runs["seconds"].to_numpy()
     return random.choice(values, (_REPEATS, values.size)).mean(axis=1)
 
 
@@ -366,9 +379,9 @@ def _replay(trace: WorstTrace, mode: str, runs: pd.DataFrame) -> dict:
     replayed, undisturbed = same_epochs(
         _cell(runs, *key, trace.label, mode), _cell(runs, *key, UNDISTURBED)
     )
-    own, calm = replayed["seconds"], undisturbed["seconds"]
-    low, high = (bound / trace.seconds for bound in bootstrap_interval(own, "mean"))
-    ratio = own.mean() / trace.seconds
+    cell_runs, calm = replayed["seconds"], undisturbed["seconds"]
+    low, high = (bound / trace.seconds for bound in bootstrap_interval(cell_runs, "mean"))
+    ratio = cell_runs.mean() / trace.seconds
     return {
         "benchmark": BENCHMARKS[trace.program],
         "model": PRINTED_MODELS[trace.model],
@@ -385,7 +398,7 @@ def _replay(trace: WorstTrace, mode: str, runs: pd.DataFrame) -> dict:
         **_unexplained(trace.seconds, replayed, undisturbed),
         "anomaly_steal_ms": trace.steal_ms,
         "steal_ms": _steal_ms(replayed),
-        "runs": len(own),
+        "runs": len(cell_runs),
     }
 
 
@@ -396,7 +409,7 @@ def _unexplained(anomaly: float, replayed: pd.DataFrame, calm: pd.DataFrame) -> 
     if excess <= 0:
         return dict.fromkeys(names, np.nan)
     random = np.random.default_rng(0)
-    above, below = (anomaly - _resampled_means(own, random) for own in (replayed, calm))
+    above, below = (anomaly - _resampled_means(cell_runs, random) for cell_runs in (replayed, calm))
     low, high = percentile_interval(above[below > 0] / below[below > 0])
     return dict(zip(names, ((anomaly - replayed["seconds"].mean()) / excess, low, high)))
 
@@ -435,11 +448,13 @@ def comparable_rows(table: pd.DataFrame, benchmark: str | None = None) -> pd.Dat
         rows &= (table["smt"] == "none") & (table["noise_config"].astype(str) == "1")
     elif "smt" in table:
         rows &= table["smt"] != "on"
-    kept = table[rows & ((table["benchmark"] == benchmark) if benchmark else True)]
-    kept = kept.drop(
+    comparable = table[rows & ((table["benchmark"] == benchmark) if benchmark else True)]
+    comparable = comparable.drop(
         columns=[
-            name for name in ("platform", "smt", "noise_config", "printed_minus") if name in kept
+            name
+            for name in ("platform", "smt", "noise_config", "printed_minus")
+            if name in comparable
         ]
     )
-    kept.attrs = dict(table.attrs)
-    return kept
+    comparable.attrs = dict(table.attrs)
+    return comparable
