@@ -49,7 +49,7 @@ def pairs(table: pd.DataFrame) -> list[tuple[int, str]]:
     return list(zip(table["round"], table["cell"]))
 
 
-def test_every_round_has_every_cell_in_an_order_of_its_own(tmp_path):
+def test_every_round_has_every_cell_in_another_order(tmp_path):
     campaign = quick(tmp_path / "c", runs=20)
     table = campaign.run()
     assert (

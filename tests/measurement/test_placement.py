@@ -35,7 +35,7 @@ def test_each_configuration_of_this_machine_takes_effect(configuration):
 
 
 @two_cpus
-def test_threads_that_roam_though_pinning_was_asked_for_are_no_data():
+def test_threads_that_roam_though_pinning_was_requested_are_excluded():
     row = run_once(replace(program(), config="TP"), [PlacementCheck()])
     assert (
         row["status"] == WRONG

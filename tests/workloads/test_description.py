@@ -329,7 +329,7 @@ def test_placements_hold_for_originals(prints):
     )
 
 
-def test_a_description_of_ones_own(tmp_path, prints):
+def test_a_description_of_a_user(tmp_path, prints):
     path = tmp_path / "mine.yml"
     path.write_text(
         "title: My solver\ncommand: [solver, -n, '{size}']\noptions: {size: 7}\nreports: [{name:"

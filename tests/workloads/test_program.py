@@ -427,7 +427,7 @@ def test_a_region_is_a_kind_or_a_pair_of_lines():
         program("true", region="somewhere")
 
 
-def test_a_description_of_ones_own_is_a_file(tmp_path):
+def test_a_description_of_a_user_is_a_file(tmp_path):
     description = tmp_path / "solver.yml"
     description.write_text(
         "shell: \"printf 'size {size}\\nrate 8\\n' | cat\"\noptions: {size: 3}\noutcome:"
@@ -442,7 +442,7 @@ def test_a_description_of_ones_own_is_a_file(tmp_path):
     )
     with pytest.raises(InputError, match="did you mean 'size'"):
         program(description=description, siz=1)
-    with pytest.raises(InputError, match="both"):
+    with pytest.raises(InputError, match="exclude each other"):
         program(["echo", "1"], description=_described(tmp_path), size=1)
 
 
@@ -468,7 +468,7 @@ esac; done
         ("--delay-length|--measureonly", None),
     ],
 )
-def test_a_program_is_asked_which_options_it_takes(tmp_path, refused, expected):
+def test_a_probe_shows_which_options_a_program_takes(tmp_path, refused, expected):
     """EPCC 4.0 lists --delay-length among its options and refuses it; 3.1 does not know
     --measureonly either.
     """
