@@ -8,7 +8,7 @@ it; CONTRIBUTING.md has the order and the agreements.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:
     from .attribution import classify as classify
