@@ -16,37 +16,42 @@ from nbhelpers.simulation import Detours, LogGOPS, Noise, patterns, periodic, po
 from nbhelpers.simulation.machines import at_scale
 from nbhelpers.simulation.replicates import seeds_of
 from nbhelpers.studies.scale import (
-    Cache,
-    application_results,
-    application_slowdown,
     applications_on,
     bottleneck,
     closed_forms,
-    collective_results,
-    communication_kinds,
-    extrapolated_sweep3d,
     extrapolation,
-    injected_codes,
-    injected_results,
     overhead_and_slowdown,
-    overlap_potential,
     pipelining,
     point_to_point,
-    published_noise,
-    published_signature,
-    rank_correlation,
     scaling,
     sensitivity,
     signatures,
-    system_networks,
-    system_noises,
     this_machine_at_scale,
-    this_machine_recordings,
     this_machine_sentence,
     traces_of_runs,
 )
-from nbhelpers.studies.scale.cache import cache_key
-from nbhelpers.studies.scale.signatures import QUANTILES
+from nbhelpers.studies.scale.applications import (
+    application_slowdown,
+    communication_kinds,
+    extrapolated_sweep3d,
+    injected_codes,
+    overlap_potential,
+)
+from nbhelpers.studies.scale.cache import Cache, cache_key
+from nbhelpers.studies.scale.collectives import rank_correlation
+from nbhelpers.studies.scale.results import (
+    application_results,
+    collective_results,
+    injected_results,
+)
+from nbhelpers.studies.scale.signatures import (
+    QUANTILES,
+    published_noise,
+    published_signature,
+    system_networks,
+    system_noises,
+)
+from nbhelpers.studies.scale.this_machine import this_machine_recordings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECORDED = REPOSITORY / "data" / "recorded" / "80-noise-at-scale"

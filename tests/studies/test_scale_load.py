@@ -11,7 +11,8 @@ import pytest
 
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.report import published_table
-from nbhelpers.studies.scale import detours_with_published, pop_alone, quiet_and_loaded
+from nbhelpers.studies.scale import detours_with_published, quiet_and_loaded
+from nbhelpers.studies.scale.applications import pop_alone
 from nbhelpers.studies.scale.load import THRESHOLD_NS, cpu_load
 from nbhelpers.workloads import binary_folder
 
@@ -93,7 +94,7 @@ def test_figures_beside_the_published_ones():
 
 def test_pop_alone_is_that_of_the_injected_codes():
     from nbhelpers.simulation import simulate
-    from nbhelpers.studies.scale import injected_codes
+    from nbhelpers.studies.scale.applications import injected_codes
 
     alone, among = pop_alone(36, 0.01), injected_codes(36, 0.01)
     assert list(alone) == ["POP"]
