@@ -15,7 +15,7 @@ import pytest
 
 from nbhelpers.attribution import explain
 from nbhelpers.errors import InputError
-from nbhelpers.files import pack
+from nbhelpers.files import pack, read_json, write_json
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.mitigation import autopilot, mitigations
 from nbhelpers.mitigation.__main__ import main
@@ -123,7 +123,7 @@ def test_goes_on_where_it_stopped_and_gives_the_same_answer(binaries, tmp_path):
     pd.testing.assert_frame_equal(first.tried, last.tried)
     assert last.seconds > first.seconds, "the budget is for all calls into the same folder together"
     assert first.answers["question"].is_unique and first.answers["answer"].iloc[-1] in first.summary
-    with pytest.raises(InputError, match="no round of the loop was recorded"):
+    with pytest.raises(InputError, match="step 'first' of the autopilot was not recorded"):
         autopilot(
             "sleep 0.005", 6, **arguments | {"folder": tmp_path / "elsewhere"}, recorded_only=True
         )
@@ -136,8 +136,9 @@ def test_goes_on_where_it_stopped_and_gives_the_same_answer(binaries, tmp_path):
     recorded = autopilot("sleep 0.005", 6, **arguments, recorded_only=True)
     pd.testing.assert_frame_equal(first.tried, recorded.tried)
     assert recorded.seconds == last.seconds and recorded.summary == last.summary
-    rounds = tmp_path / "trial-malloc-keeps-memory.json"
-    rounds.write_text('{"rounds": 1000}')
+    state = tmp_path / "autopilot.json"
+    decisions = read_json(state)
+    write_json(state, decisions | {"trial-malloc-keeps-memory": {"rounds": 1000}})
     short = autopilot("sleep 0.005", 6, **arguments, recorded_only=True)
     assert (
         short.tried.empty
