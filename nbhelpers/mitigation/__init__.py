@@ -1,14 +1,9 @@
-"""What to do about slow runs: knowledge of factors, mitigations that act and prove it, and the
-autopilot that goes round the loop.
-"""
+"""What to do about slow runs: factors, mitigations that act and prove it, and the autopilot."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from .action import Action, Possible
 from .knowledge import (
-    Factor,
-    Mitigation,
-    Reference,
     available_mitigations,
     explain_factor,
     factors,
@@ -16,43 +11,35 @@ from .knowledge import (
     references,
 )
 from .language_model import ask_model
-from .treatment import (
-    BASELINE,
-    NOT_IN_EFFECT,
-    Treatment,
-    mitigated,
-    treat_workload,
-    treatment_cells,
-)
+from .treatment import BASELINE, Treatment, mitigated, treat_workload, treatment_cells
+
+if TYPE_CHECKING:
+    from .loop import autopilot as autopilot
+    from .report import Report as Report
 
 # Loaded when asked for: they bring scikit-learn and statsmodels with them.
-_WHEN_ASKED = {"Report": "loop", "autopilot": "loop"}
+_LATER = {"Report": "report", "autopilot": "loop"}
 
 __all__ = [
     "BASELINE",
-    "NOT_IN_EFFECT",
-    "Action",
-    "Factor",
-    "Mitigation",
-    "Possible",
-    "Reference",
+    "Report",
     "Treatment",
-    "mitigated",
     "ask_model",
-    "treatment_cells",
+    "autopilot",
+    "available_mitigations",
     "explain_factor",
     "factors",
-    "available_mitigations",
+    "mitigated",
     "mitigations",
     "references",
     "treat_workload",
-    *_WHEN_ASKED,
+    "treatment_cells",
 ]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _WHEN_ASKED:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_WHEN_ASKED[name]}"), name)
+    found = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
     globals()[name] = found
     return found

@@ -13,14 +13,14 @@ from .scheduling import Confined, FewerThreads, IoPriority, Niced, PinnedThreads
 from .settings import FrequencyCap, InterruptsAway, Setting, TurboOff, WorkqueuesAway
 
 
-def _listed(value: object) -> object:
+def _cpus(value: str | list[int]) -> str | tuple[int, ...]:
     return tuple(value) if isinstance(value, list) else value
 
 
 KINDS: dict[str, Callable[..., Action]] = {
     "environment": Environment,
     "preload": Preload,
-    "confine": lambda cpus: Confined(_listed(cpus)),
+    "confine": lambda cpus: Confined(_cpus(cpus)),
     "pin-threads": PinnedThreads,
     "threads": FewerThreads,
     "nice": Niced,
@@ -39,7 +39,7 @@ KINDS: dict[str, Callable[..., Action]] = {
     "latency": Latency,
     "interrupts-away": InterruptsAway,
     "workqueues-away": WorkqueuesAway,
-    "cpuset": lambda cpus: CpuSet(_listed(cpus)),
+    "cpuset": lambda cpus: CpuSet(_cpus(cpus)),
     "cpu-weight": CpuWeight,
     "gpu": GpuSetting,
 }

@@ -73,43 +73,31 @@ class Gpus:
         return range(self._number("nvmlDeviceGetNumFans", handle))
 
     def _cap_mhz(self, handle: ctypes.c_void_p, share: float) -> int:
-        return round(
-            share
-            * self._number("nvmlDeviceGetMaxClockInfo", handle, ctypes.c_uint(_GRAPHICS_CLOCK))
-        )
+        clock = ctypes.c_uint(_GRAPHICS_CLOCK)
+        return round(share * self._number("nvmlDeviceGetMaxClockInfo", handle, clock))
 
     def set(self, what: str, share: float) -> None:
         """Set clocks, fan or persistence of all GPUs."""
         for handle in self._handles:
             if what == "clocks":
-                self._call(
-                    "nvmlDeviceSetGpuLockedClocks",
-                    handle,
-                    ctypes.c_uint(0),
-                    ctypes.c_uint(self._cap_mhz(handle, share)),
-                )
+                cap = ctypes.c_uint(self._cap_mhz(handle, share))
+                self._call("nvmlDeviceSetGpuLockedClocks", handle, ctypes.c_uint(0), cap)
             elif what == "fan":
                 if not self._fans(handle):
-                    raise NvmlError("a GPU has no fan of its own")
+                    raise NvmlError("a GPU has no fan")
+                speed = ctypes.c_uint(round(100 * share))
                 for fan in self._fans(handle):
-                    self._call(
-                        "nvmlDeviceSetFanSpeed_v2",
-                        handle,
-                        ctypes.c_uint(fan),
-                        ctypes.c_uint(round(100 * share)),
-                    )
+                    self._call("nvmlDeviceSetFanSpeed_v2", handle, ctypes.c_uint(fan), speed)
             else:
                 self._call("nvmlDeviceSetPersistenceMode", handle, ctypes.c_uint(1))
 
     def persistence(self) -> list[int]:
-        """Of each GPU, 1 if it is kept initialised."""
+        """1 for each GPU that stays initialised, else 0."""
         return [self._number("nvmlDeviceGetPersistenceMode", handle) for handle in self._handles]
 
     def reset(self, what: str, persistence: list[int]) -> None:
-        """Back to the driver's own control of clocks and fans, and to the persistence modes that
-        were.
-        """
-        for handle, mode in zip(self._handles, persistence):
+        """Clocks and fans under the driver's control again, and the earlier persistence modes."""
+        for handle, mode in zip(self._handles, persistence, strict=False):
             if what == "clocks":
                 self._call("nvmlDeviceResetGpuLockedClocks", handle)
             elif what == "fan":
@@ -119,8 +107,10 @@ class Gpus:
                 self._call("nvmlDeviceSetPersistenceMode", handle, ctypes.c_uint(mode))
 
     def wrong(self, what: str, share: float) -> str | None:
-        """What is not as set, in words. NVML tells the present clock and not the lock: one above
-        the cap proves that there is none.
+        """What is not as set, in words.
+
+        NVML reports the present clock and not the lock: a clock above the cap proves that there is
+        none.
         """
         for number, handle in enumerate(self._handles):
             if what == "clocks":
@@ -129,13 +119,13 @@ class Gpus:
                 if mhz > cap:
                     return f"GPU {number} runs at {mhz} MHz, above {cap} MHz"
             elif what == "fan":
-                has = [
+                speeds = [
                     self._number("nvmlDeviceGetTargetFanSpeed", handle, ctypes.c_uint(fan))
                     for fan in self._fans(handle)
                 ]
-                if has != [round(100 * share)] * len(has):
+                if speeds != [round(100 * share)] * len(speeds):
                     return (
-                        f"the fans of GPU {number} are to run at {has} %, not at"
+                        f"the fans of GPU {number} are to run at {speeds} %, not at"
                         f" {round(100 * share)} %"
                     )
             elif not self._number("nvmlDeviceGetPersistenceMode", handle):
@@ -144,7 +134,7 @@ class Gpus:
 
 
 def hold(what: str, share: float) -> None:
-    """Set, say so, wait until the input ends, reset."""
+    """Set, report it, wait until the input ends, reset."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -155,8 +145,11 @@ def hold(what: str, share: float) -> None:
                 os.write(1, b"ready\n")
                 os.read(0, 1)
             finally:
-                with contextlib.suppress(*([NvmlError] if what == "fan" else [])):
+                try:
                     gpus.reset(what, before)
+                except NvmlError:
+                    if what != "fan":
+                        raise
     except NvmlError as error:
         with contextlib.suppress(OSError):
             os.write(1, f"{error}\n".encode())

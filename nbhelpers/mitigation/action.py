@@ -1,9 +1,10 @@
-"""What a mitigation does: the interface of every action, and the answer to "can it be done here?".
+"""What a mitigation does: the interface of every action, and whether it can be done here.
 
 Owns `Action` and `Possible`; the actions themselves are in `program`, `scheduling`, `inherited`,
-`preparing`, `settings`, `groups` and `gpu`.
+`preparation`, `settings`, `groups` and `gpu`.
 """
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -28,9 +29,15 @@ class Possible:
 YES = Possible(True)
 
 
+def with_variables(workload: Workload, variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The environment of a workload with some variables set."""
+    return tuple((dict(workload.env) | dict(variables)).items())
+
+
 class NotYet(str):
-    """Why a check fails that may succeed later: threads, libraries or an environment that are not
-    there so soon. The last answer counts.
+    """Why a check fails that may succeed later, when threads or libraries are there.
+
+    The last answer counts.
     """
 
 
@@ -40,7 +47,7 @@ class Action:
 
     For each run, in this order: `held` is entered before anything is started; `inherited` is
     entered too, and left when the process waits at the barrier; `arm` acts on the waiting process;
-    `check` is asked then, and again while it runs. `held` is left when it has ended.
+    `check` is called then, and again while it runs. `held` is left when it has ended.
 
     Attributes
     ----------
@@ -52,7 +59,7 @@ class Action:
     needs_program: bool = False
 
     def possible(self, workload: Workload | None = None) -> Possible:
-        """Whether it can be done on this machine, by this user, to this workload. Changes nothing."""
+        """Whether it can be done here, by this user, to this workload. Changes nothing."""
         return YES
 
     def settled(self, workload: Workload) -> "Action":
@@ -70,12 +77,12 @@ class Action:
         return nullcontext()
 
     def inherited(self) -> AbstractContextManager:
-        """In force for the calling thread until the process waits: what a child inherits from it."""
+        """In force for the calling thread until the process waits; a child inherits it."""
         return nullcontext()
 
     def arm(self, pid: int) -> None:
         """The process waits at the barrier."""
 
     def check(self, pid: int) -> str | None:
-        """What is not as it should be, in words; None: it is in effect; `NotYet`: ask again later."""
+        """What is not as it should be; None: it is in effect; `NotYet`: check again later."""
         return None

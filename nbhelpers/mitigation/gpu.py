@@ -16,11 +16,17 @@ from .action import YES, Action, Possible
 
 @dataclass(frozen=True)
 class GpuSetting(Action):
-    """Of all GPUs: `what` is clocks (at most `share` of the highest), fan (`share` of full speed)
-    or persistence.
+    """A setting of all GPUs.
 
-    The driver's own control of clocks and fans is what it goes back to: a lock of the clocks that
-    was there before is gone, as NVML cannot tell it.
+    Afterwards the driver controls clocks and fans again. An earlier lock of the clocks is lost, as
+    NVML does not report it.
+
+    Parameters
+    ----------
+    what
+        "clocks", "fan" or "persistence".
+    share
+        Of the highest clock, at most; or of the fan's full speed.
     """
 
     what: str
@@ -44,25 +50,25 @@ class GpuSetting(Action):
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
-        holder = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-I", "-S", _nvml.__file__, self.what, str(self.share)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-        )
-        try:
-            said = holder.stdout.readline().decode().strip()
-            if said != "ready":
-                raise SettingError(
-                    f"the GPU's {self.what} cannot be set: {said or 'the holder ended'}",
-                    fix="run as root: sudo -E; see nvidia-smi -q",
-                )
-            yield
-        finally:
-            holder.stdin.close()
-            holder.wait()
-            holder.stdout.close()
+        ) as holder:
+            assert holder.stdin and holder.stdout  # both are pipes
+            try:
+                answer = holder.stdout.readline().decode().strip()
+                if answer != "ready":
+                    raise SettingError(
+                        f"the GPU's {self.what} cannot be set: {answer or 'the holder ended'}",
+                        fix="run as root: sudo -E; see nvidia-smi -q",
+                    )
+                yield
+            finally:
+                holder.stdin.close()
+                holder.wait()
 
     def check(self, pid: int) -> str | None:
         try:

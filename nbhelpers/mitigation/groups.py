@@ -83,20 +83,24 @@ class Group(Action, ABC):
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
-        found = hierarchy(self.controller)
-        if isinstance(found, Possible):
-            raise SettingError(found.reason, fix=found.fix)
+        found = self._hierarchy()
         folder = self._folder(found)
         with settings.make_folder(folder):
             for name, value in self.values(found.version, found.folder, workload).items():
                 _write(folder / name, value)
             yield
 
+    def _hierarchy(self) -> Hierarchy:
+        found = hierarchy(self.controller)
+        if isinstance(found, Possible):
+            raise SettingError(found.reason, fix=found.fix)
+        return found
+
     def arm(self, pid: int) -> None:
-        _write(self._folder(hierarchy(self.controller)) / "cgroup.procs", str(pid))
+        _write(self._folder(self._hierarchy()) / "cgroup.procs", str(pid))
 
     def check(self, pid: int) -> str | None:
-        found = hierarchy(self.controller)
+        found = self._hierarchy()
         has = _proc.groups(pid).get(self.controller if found.version == 1 else "", "")
         name = self._folder(found).name
         return (
@@ -170,7 +174,7 @@ class CpuWeight(Group):
     def check(self, pid: int) -> str | None:
         if wrong := super().check(pid):
             return wrong
-        found = hierarchy(self.controller)
+        found = self._hierarchy()
         for name, value in self.values(found.version, found.folder, None).items():
             has = (self._folder(found) / name).read_text().strip()
             if has != value:

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -76,28 +77,22 @@ class Factor:
         return f"Factor({self.id}: {self.name}; {len(self.mitigations)} mitigations)"
 
     def _repr_html_(self) -> str:
-        told = "".join(f"<p>{html.escape(text)}</p>" for text in (self.what, self.how, self.tell))
-        tried = "".join(
-            f"<li>{html.escape(mitigations()[name].name)}:"
-            f" {html.escape(mitigations()[name].what)}</li>"
-            for name in self.mitigations
-        )
+        texts = "".join(f"<p>{html.escape(text)}</p>" for text in (self.what, self.how, self.tell))
+        items = [
+            f"{mitigations()[name].name}: {mitigations()[name].what}" for name in self.mitigations
+        ]
+        listed = "".join(f"<li>{html.escape(item)}</li>" for item in items)
         cited = "; ".join(html.escape(str(references()[name])) for name in self.references)
-        return f"<p><b>{html.escape(self.name)}</b></p>{told}<ul>{tried}</ul><p><small>{cited}</small></p>"
+        return (
+            f"<p><b>{html.escape(self.name)}</b></p>{texts}<ul>{listed}</ul>"
+            f"<p><small>{cited}</small></p>"
+        )
 
     def __str__(self) -> str:
-        return "\n".join(
-            [
-                self.name,
-                self.what,
-                self.how,
-                self.tell,
-                "What may help: "
-                + "; ".join(mitigations()[name].name for name in self.mitigations)
-                + ".",
-                "Sources: " + "; ".join(str(references()[name]) for name in self.references) + ".",
-            ]
-        )
+        helps = "; ".join(mitigations()[name].name for name in self.mitigations)
+        sources = "; ".join(str(references()[name]) for name in self.references)
+        lines = [self.name, self.what, self.how, self.tell]
+        return "\n".join([*lines, f"What may help: {helps}.", f"Sources: {sources}."])
 
 
 @dataclass(frozen=True)
@@ -196,7 +191,7 @@ def factors() -> dict[str, Factor]:
     Raises
     ------
     InputError
-        a file is damaged, against its schema, or has an id twice.
+        A file is damaged, against its schema, or has an id twice.
     """
     return _read(folder())[0]
 
@@ -212,8 +207,17 @@ def references() -> dict[str, Reference]:
 
 
 def available_mitigations(workload: Workload | None = None) -> pd.DataFrame:
-    """What can be done on this machine: index mitigation; columns name, automated, possible,
-    reason, fix, risk.
+    """The mitigations, and whether each can be done on this machine.
+
+    Parameters
+    ----------
+    workload
+        What is to be mitigated; None: any program.
+
+    Returns
+    -------
+    DataFrame, index mitigation; columns name, automated, possible, reason and fix (if it is not),
+    risk.
     """
     rows = {}
     for name, mitigation in mitigations().items():
@@ -232,13 +236,26 @@ def available_mitigations(workload: Workload | None = None) -> pd.DataFrame:
 def explain_factor(name: str) -> Factor:
     """The factor of an id, or that a column of the runs table shows.
 
-    A column may be a rate (`page_faults_per_s`). Of the patterns of the metric layers and of the
-    factors the most exact one decides.
+    The most exact of the patterns of metric layers and factors decides.
+
+    Parameters
+    ----------
+    name
+        Id of a factor, or a column, which may be a rate (`page_faults_per_s`).
+
+    Returns
+    -------
+    Factor, which prints as a text.
 
     Raises
     ------
     InputError
         Nothing is known of it.
+
+    Examples
+    --------
+    >>> explain_factor("minor_faults_per_s").id
+    'page-faults'
     """
     found = factor_of(name)
     if found is None:
@@ -260,13 +277,14 @@ def factor_of(name: str) -> Factor | None:
     column = name.removesuffix("_per_s")
     if name in factors():
         return factors()[name]
-    own = ((pattern, factor) for factor in factors() for pattern in factors()[factor].metrics)
-    matches = [
-        (("*" not in pattern, len(pattern)), factor)
-        for pattern, factor in (*_of_metrics(folder()), *own)
-        if fnmatch.fnmatchcase(column, pattern)
-    ]
-    return factors().get(max(matches, key=lambda match: match[0])[1]) if matches else None
+    patterns = [*_metric_factors(folder())]
+    for factor in factors().values():
+        patterns += [(pattern, factor.id) for pattern in factor.metrics]
+    matches = [pair for pair in patterns if fnmatch.fnmatchcase(column, pair[0])]
+    if not matches:
+        return None
+    _, best = max(matches, key=lambda pair: ("*" not in pair[0], len(pair[0])))
+    return factors().get(best)
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -293,7 +311,8 @@ def _tupled(row: dict) -> dict:
 def _entries(place: Path, part: str) -> list[dict]:
     """The entries of all files of a part, checked."""
     schema = json.loads((place / f"{part}.schema.json").read_text())
-    rows, seen = [], {}
+    rows: list[dict] = []
+    seen: dict[str, Path] = {}
     for path in sorted((place / part).glob("*.yml")):
         for row in _load(path):
             if error := schema_error(schema, row):
@@ -310,7 +329,7 @@ def _entries(place: Path, part: str) -> list[dict]:
     return rows
 
 
-def _load(path: Path) -> object:
+def _load(path: Path) -> Any:
     try:
         return yaml.load(path.read_text(encoding="utf-8"), _LOADER)
     except (OSError, yaml.YAMLError) as error:
@@ -318,7 +337,7 @@ def _load(path: Path) -> object:
 
 
 @cache
-def _of_metrics(place: Path) -> tuple[tuple[str, str], ...]:
+def _metric_factors(place: Path) -> tuple[tuple[str, str], ...]:
     """Columns, or patterns of columns, and their factors, of the files that describe the metric
     layers.
     """

@@ -1,5 +1,4 @@
-"""A language model asked about a factor, where somebody configured one: off otherwise, and its text
-is marked as a machine's.
+"""A language model that explains a factor: off unless configured, and its text is marked.
 
 Owns the one request to an OpenAI-compatible address ($NOISEBOOK_MODEL_URL); nothing is sent unless
 that variable is set.
@@ -15,14 +14,18 @@ from .knowledge import explain_factor
 
 URL, MODEL, KEY = "NOISEBOOK_MODEL_URL", "NOISEBOOK_MODEL", "NOISEBOOK_MODEL_KEY"
 MARK = "[Written by a language model, not checked by anybody]"
+QUESTION = (
+    "Explain in a few sentences how this would show in a program's run times, and what to look at"
+    " next."
+)
 _LONGEST_BYTES = 1 << 20
 
 
 def ask_model(factor: str, question: str = "", timeout_s: float = 60.0) -> str:
-    """Ask a language model to explain a factor, with what is known of it here as the context.
+    """Ask a language model to explain a factor, with our knowledge of it as the context.
 
-    The address is $NOISEBOOK_MODEL_URL, such as http://127.0.0.1:8080/v1, the model's name
-    $NOISEBOOK_MODEL, and a key, if it wants one, $NOISEBOOK_MODEL_KEY.
+    $NOISEBOOK_MODEL_URL is the address, such as http://127.0.0.1:8080/v1, $NOISEBOOK_MODEL the
+    model's name, $NOISEBOOK_MODEL_KEY the key, if the server needs one.
 
     Parameters
     ----------
@@ -52,25 +55,23 @@ def ask_model(factor: str, question: str = "", timeout_s: float = 60.0) -> str:
             fix=f"export {URL}=http://127.0.0.1:PORT/v1 {MODEL}=NAME",
         )
     known = explain_factor(factor)
-    asked = (
-        question
-        or "Explain in a few sentences how this would show in a program's run times, and what to look at next."
-    )
-    content = _post(
-        address.rstrip("/") + "/chat/completions", _request(str(known), asked), timeout_s
-    )
+    request = _request(str(known), question or QUESTION)
+    content = _post(address.rstrip("/") + "/chat/completions", request, timeout_s)
     return f"{MARK}\n{content.strip()}"
 
 
 def _request(known: str, question: str) -> dict:
-    told = (
+    instructions = (
         "You explain performance variability to engineers. Say what you do not know. Base the"
         " answer on these facts:\n" + known
     )
     return {
         "model": os.environ.get(MODEL, "default"),
         "temperature": 0,
-        "messages": [{"role": "system", "content": told}, {"role": "user", "content": question}],
+        "messages": [
+            {"role": "system", "content": instructions},
+            {"role": "user", "content": question},
+        ],
     }
 
 

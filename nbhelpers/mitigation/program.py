@@ -16,9 +16,11 @@ from ..machine.parts import LIBRARIES, find_library
 from ..workloads import Workload
 from ..workloads.programs import elf_interpreter, takes_preload
 from . import _proc
-from .action import YES, Action, NotYet, Possible
+from .action import YES, Action, NotYet, Possible, with_variables
 
-_PACKAGES = dict(zip(LIBRARIES, ("libjemalloc2", "libtcmalloc-minimal4", "libmimalloc2.0")))
+_PACKAGES = dict(
+    zip(LIBRARIES, ("libjemalloc2", "libtcmalloc-minimal4", "libmimalloc2.0"), strict=True)
+)
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 _PRELOAD = "LD_PRELOAD"
 
@@ -73,7 +75,7 @@ class Environment(Action):
         return _READERS[self.needs](Path(workload.command[0])) if self.needs else YES
 
     def applied_to(self, workload: Workload) -> Workload:
-        return replace(workload, env=dict(workload.env) | dict(self.variables))
+        return replace(workload, env=with_variables(workload, self.variables))
 
     def check(self, pid: int) -> str | None:
         has = _proc.environment(pid)
@@ -188,11 +190,9 @@ class Preload(Action):
         return _takes_library(Path(workload.command[0])) if workload is not None else YES
 
     def applied_to(self, workload: Workload) -> Workload:
-        env = dict(workload.env)
-        others = env.get(_PRELOAD, os.environ.get(_PRELOAD, ""))
-        return replace(
-            workload, env=env | {_PRELOAD: ":".join(filter(None, (self._path(), others)))}
-        )
+        others = dict(workload.env).get(_PRELOAD, os.environ.get(_PRELOAD, ""))
+        libraries = ":".join(filter(None, (self._path(), others)))
+        return replace(workload, env=with_variables(workload, {_PRELOAD: libraries}))
 
     def check(self, pid: int) -> str | None:
         files = {os.path.realpath(name) for name in _proc.mapped_files(pid)}

@@ -1,7 +1,7 @@
 """What the autopilot found: what varied, why, what was tried, what helped and by how much; as
 objects, Markdown and CSV.
 
-Owns the report and its words; the loop that fills it is in `pilot`.
+Owns the report and its words; the loop that fills it is in `loop`.
 """
 
 import html
@@ -44,7 +44,7 @@ NOT_AGAIN = "not when measured again"
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """The autopilot's round of the loop.
+    """What the autopilot measured and found.
 
     Attributes
     ----------
@@ -57,14 +57,14 @@ class Report:
     stopped
         Why the first measurement ended where it did.
     factors
-        DataFrame, index factor; columns name, columns (of the runs table, that led to it), rank.
-        Empty where nothing was found.
+        DataFrame, index factor; columns name, columns (of the runs table, that show it), rank.
+        Empty if nothing was found.
     tried
-        DataFrame, index mitigation; columns name, factor, runs (of each side), mean_ratio,
-        sd_ratio, cv_ratio (treated over untreated) with 95 % intervals (…_low, …_high), p_value
-        (smallest of three tests, corrected for these three by Holm), p_corrected (for all
-        mitigations tried, by Holm again), verdict ("not when measured again": it seemed to help,
-        and the second measurement did not show it).
+        DataFrame, index mitigation. Columns: name; factor; runs (of each side); mean_ratio,
+        sd_ratio, cv_ratio (treated over untreated) with 95 % intervals (…_low, …_high); p_value
+        (smallest of three tests, corrected for them by Holm); p_corrected (for all mitigations
+        tried, by Holm again); verdict. The verdict "not when measured again" means that the second
+        measurement did not show the effect of the first.
     not_tried
         DataFrame, index mitigation; columns name, reason, fix.
     comparisons
@@ -106,17 +106,15 @@ class Report:
     @property
     def summary(self) -> str:
         """What varied, why and what helped, in a few sentences."""
-        return " ".join([_varied(self.baseline), self.explanation.summary, _helped(self)])
+        return " ".join([_variation(self.baseline), self.explanation.summary, _helped(self)])
 
     @property
     def answers(self) -> pd.DataFrame:
-        """The round in a table: question, answer, runs (that the answer rests on; empty: see the
-        answer).
-        """
+        """The report as a table: question, answer, runs (that the answer rests on; may be empty)."""
         first = len(self.baseline)
         again = f", and {2 * self.confirmed.rounds} measured again" if self.confirmed else ""
         rows = [
-            ("what varied?", _varied(self.baseline), str(first)),
+            ("what varied?", _variation(self.baseline), str(first)),
             ("why not more runs?", self.stopped, str(first)),
             ("do the counters change the run time?", self.layers or "There were none.", ""),
             ("why are some runs slow?", self.explanation.summary, str(first)),
@@ -168,7 +166,7 @@ class Report:
         return write_atomically(folder / "report.md", self.markdown())
 
 
-def _varied(runs: pd.DataFrame) -> str:
+def _variation(runs: pd.DataFrame) -> str:
     judged = outcome_of(runs)
     values = runs[judged.name]
     if judged.name != "seconds":
@@ -189,29 +187,30 @@ def _helped(report: Report) -> str:
     if report.tried.empty:
         return "No mitigation was tried."
     if not report.helped:
-        doubted = report.tried[report.tried["verdict"] == NOT_AGAIN]
-        again = (
-            f" “{doubted['name'].iloc[0]}” seemed to, but not when it was measured again:"
-            f" {report.confirmed.verdict}"
-            if len(doubted)
-            else ""
-        )
-        return f"None of the {len(report.tried)} mitigations tried is shown to help.{again}"
+        summary = f"None of the {len(report.tried)} mitigations tried is shown to help."
+        return summary + _failed_again(report)
     best = report.tried.loc[report.helped[0]]
-    told = (
+    summary = (
         f"{len(report.helped)} of {len(report.tried)} mitigations tried help; the best is"
         f" “{best['name']}” ({report.helped[0]}): {_ratio(best, 'mean')}, {_ratio(best, 'sd')} (p ="
         f" {best['p_corrected']:.2g}, corrected for {len(report.tried)} tried)."
     )
-    doubted = bool((report.tried["verdict"] == NOT_AGAIN).any())
-    return told + (
-        " It was not measured again: the time went to one that looked better and failed."
-        if doubted
-        else (
-            f" Measured again: {report.confirmed.verdict}"
-            if report.confirmed
-            else " No time was left to measure it again."
+    if (report.tried["verdict"] == NOT_AGAIN).any():
+        return summary + (
+            " It was not measured again: the time went to one that looked better and failed."
         )
+    if report.confirmed:
+        return f"{summary} Measured again: {report.confirmed.verdict}"
+    return f"{summary} No time was left to measure it again."
+
+
+def _failed_again(report: Report) -> str:
+    failed = report.tried[report.tried["verdict"] == NOT_AGAIN]
+    if failed.empty or report.confirmed is None:
+        return ""
+    return (
+        f" “{failed['name'].iloc[0]}” seemed to, but not when it was measured again:"
+        f" {report.confirmed.verdict}"
     )
 
 
@@ -227,8 +226,8 @@ def _why(report: Report) -> list[str]:
         return [
             "## Why",
             (
-                "No factor was found. That is an answer: nothing that was counted goes with the"
-                " slow runs."
+                "No factor was found. That is an answer: no counter is associated with the slow"
+                " runs."
             ),
         ]
     parts = ["## Why"]
@@ -254,12 +253,12 @@ def _tried(report: Report) -> list[str]:
         "| mitigation | against | runs | mean | SD | CV | p | verdict |\n| --- | --- | --- | --- |"
         " --- | --- | --- | --- |\n"
     )
-    said = (
+    method = (
         "Treated over untreated runs, measured in turn in random order, with 95 % intervals; p is"
-        " corrected for the number tried. Each was proved to be in effect in each run counted, and"
-        " undone after it."
+        " corrected for the number tried. Each mitigation was proved to be in effect in each run"
+        " counted, and undone after it."
     )
-    return ["## What was tried", said, head + "\n".join(rows)]
+    return ["## What was tried", method, head + "\n".join(rows)]
 
 
 def _interval(row: pd.Series, name: str) -> str:
@@ -304,8 +303,8 @@ def _fine_print(report: Report) -> list[str]:
         f" {report.seconds:.0f} s."
     ]
     lines += [
-        "What goes with slow runs need not cause them; a mitigation that helps is better evidence."
-        " The effect of the best of several is overestimated by the trial that chose it, hence the"
+        "What is associated with slow runs need not cause them; a mitigation that helps is better"
+        " evidence. The trial that chose the best of several overestimates its effect, hence the"
         " second measurement."
     ]
     lines += [report.layers] if report.layers else []
@@ -336,25 +335,38 @@ def _page(report: Report) -> str:
 
 
 def found_factors(explanation: Explanation) -> pd.DataFrame:
-    """The factors behind the columns that an explanation names, in its order; a column without a
-    factor is passed over.
+    """The factors behind the columns that an explanation names, in its order.
 
     Only groups of counters count that separate the slow runs on their own or rival for the first
-    split, or the first where none does.
+    split; if none does, the first group. Columns without a factor are excluded.
+
+    Parameters
+    ----------
+    explanation
+        Of `explain`.
+
+    Returns
+    -------
+    DataFrame, index factor; columns name, columns (of the runs table), rank.
     """
     columns: dict[str, list[str]] = {}
-    if explanation.found:
-        table = explanation.factors
-        chosen = table[(table["p_value"] <= LEVEL) | (table["root_share"] >= RIVAL)]
-        for row in (chosen if len(chosen) else table.head(1)).itertuples():
-            for column in row.members:
-                if factor := factor_of(column):
-                    columns.setdefault(factor.id, []).append(column)
+    for column in _decisive_columns(explanation):
+        if factor := factor_of(column):
+            columns.setdefault(factor.id, []).append(column)
     rows = [
         {"factor": name, "name": explain_factor(name).name, "columns": tuple(seen), "rank": rank}
         for rank, (name, seen) in enumerate(columns.items(), 1)
     ]
     return pd.DataFrame(rows, columns=["factor", "name", "columns", "rank"]).set_index("factor")
+
+
+def _decisive_columns(explanation: Explanation) -> list[str]:
+    if not explanation.found:
+        return []
+    table = explanation.factors
+    chosen = table[(table["p_value"] <= LEVEL) | (table["root_share"] >= RIVAL)]
+    groups = chosen if len(chosen) else table.head(1)
+    return [column for members in groups["members"] for column in members]
 
 
 def as_table(rows: list[dict], columns: list[str]) -> pd.DataFrame:
@@ -375,7 +387,8 @@ def tried_table(compared: dict[str, Comparison], wanted: Mapping[str, str]) -> p
     smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
     corrected = holm(smallest)
     rows = []
-    for (name, comparison), p_value, p_corrected in zip(compared.items(), smallest, corrected):
+    for name, p_value, p_corrected in zip(compared, smallest, corrected, strict=True):
+        comparison = compared[name]
         ratios = {
             f"{key}_{column}": comparison.table.loc[key, column]
             for key in ("mean", "sd", "cv")
@@ -397,8 +410,16 @@ def tried_table(compared: dict[str, Comparison], wanted: Mapping[str, str]) -> p
 
 
 def confirmed_table(tried: pd.DataFrame, name: str, again: Comparison) -> pd.DataFrame:
-    """The table with what the second measurement of a mitigation says: one that does not help then
-    is not said to help.
+    """The table of what was tried, corrected by a second measurement.
+
+    Parameters
+    ----------
+    tried
+        Of `tried_table`.
+    name
+        The mitigation measured again; if it does not help then, its verdict is `NOT_AGAIN`.
+    again
+        The comparison of the second measurement.
     """
     if verdict_of(again, float(again.tests["p_holm"].min())) == HELPS:
         return tried
@@ -406,11 +427,29 @@ def confirmed_table(tried: pd.DataFrame, name: str, again: Comparison) -> pd.Dat
 
 
 def verdict_of(comparison: Comparison, p_corrected: float, level: float = LEVEL) -> str:
-    """Whether it helps: significant after correction, and the mean or the spread is shown to be
-    smaller with the other not shown larger.
+    """Whether a mitigation helps.
+
+    It helps if the difference is significant after correction, and the mean or the standard
+    deviation is shown to be smaller with the other not shown to be larger.
+
+    Parameters
+    ----------
+    comparison
+        Treated against untreated runs.
+    p_corrected
+        For the number of mitigations tried.
+    level
+        The largest p-value that counts.
+
+    Returns
+    -------
+    `HELPS`, `HARMS` or `NOTHING`.
     """
     if p_corrected > level:
         return NOTHING
     rows = [comparison.table.loc[name] for name in ("mean", "sd")]
-    smaller, larger = any(row.high < 1 for row in rows), any(row.low > 1 for row in rows)
-    return NOTHING if smaller == larger else HELPS if smaller else HARMS
+    smaller = any(row.high < 1 for row in rows)
+    larger = any(row.low > 1 for row in rows)
+    if smaller == larger:
+        return NOTHING
+    return HELPS if smaller else HARMS

@@ -18,7 +18,7 @@ from ..machine import topology
 from ..workloads import Workload, format_cpu_list
 from . import _proc
 from ._calls import CALLS, allowed_here, system_call
-from .action import YES, Action, NotYet, Possible
+from .action import YES, Action, NotYet, Possible, with_variables
 
 _CLASSES = {"real-time": 1, "best-effort": 2, "idle": 3}  # linux/ioprio.h
 _POLICIES = {
@@ -147,9 +147,8 @@ class PinnedThreads(Action):
         return YES
 
     def applied_to(self, workload: Workload) -> Workload:
-        return replace(
-            workload, env=dict(workload.env) | {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
-        )
+        variables = {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
+        return replace(workload, env=with_variables(workload, variables))
 
     def check(self, pid: int) -> str | None:
         whole, tasks = len(os.sched_getaffinity(0)), _proc.tasks(pid)
@@ -181,19 +180,17 @@ class FewerThreads(Action):
         )
 
     def applied_to(self, workload: Workload) -> Workload:
-        return replace(
-            workload, env=dict(workload.env) | {"OMP_NUM_THREADS": str(self._threads(workload))}
-        )
+        variables = {"OMP_NUM_THREADS": str(self._threads(workload))}
+        return replace(workload, env=with_variables(workload, variables))
 
     def check(self, pid: int) -> str | None:
-        wanted, count = _proc.environment(pid).get("OMP_NUM_THREADS"), len(_proc.tasks(pid))
-        if not (wanted or "").isdigit():
+        wanted = _proc.environment(pid).get("OMP_NUM_THREADS", "")
+        if not wanted.isdigit():
             return "OMP_NUM_THREADS is not set in the process"
-        return (
-            f"the process has {count} threads, not at most {wanted}"
-            if count > int(wanted)
-            else None
-        )
+        count = len(_proc.tasks(pid))
+        if count <= int(wanted):
+            return None
+        return f"the process has {count} threads, not at most {wanted}"
 
     def _threads(self, workload: Workload | None) -> int:
         cpus = workload.cpus if workload is not None and workload.cpus else os.sched_getaffinity(0)
@@ -276,7 +273,7 @@ class Scheduled(Action):
 
 @dataclass(frozen=True)
 class IoPriority(Action):
-    """The I/O priority of the process: class real-time, best-effort or idle, level 0 (most) to 7."""
+    """The process's I/O priority: class real-time, best-effort or idle; level 0 (most) to 7."""
 
     name: str = "best-effort"
     level: int = 0

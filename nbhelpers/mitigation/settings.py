@@ -97,7 +97,7 @@ class MachineSetting(Action, ABC):
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
-        with settings.apply(self.values(workload)):
+        with settings.apply({Path(path): value for path, value in self.values(workload).items()}):
             yield
 
     def check(self, pid: int) -> str | None:
@@ -191,7 +191,7 @@ def _others(workload: Workload | None) -> tuple[int, ...]:
 
 
 class InterruptsAway(Action):
-    """The interrupts of devices go to the CPUs that the workload leaves free, or to the first one."""
+    """Device interrupts go to the CPUs that the workload leaves free, or to the first one."""
 
     def __init__(self) -> None:
         self._routed: dict[str, str] = {}
@@ -212,7 +212,7 @@ class InterruptsAway(Action):
                 "no interrupt can be routed here: the kernel manages all of them", where="/proc/irq"
             )
         wanted = dict.fromkeys(movable, format_cpu_list(_others(workload)))
-        with settings.apply(wanted):
+        with settings.apply({Path(path): value for path, value in wanted.items()}):
             self._routed = wanted
             yield
 

@@ -22,19 +22,19 @@ from .knowledge import Mitigation, mitigations
 
 BASELINE = "baseline"
 NOT_IN_EFFECT = "mitigation not in effect"
-_FIRST_LOOK_S = (
-    0.002  # after the start; then after twice the time each, so that a long run is hardly disturbed
-)
+# after the start; then after twice the time each, so that a long run is hardly disturbed
+_FIRST_LOOK_S = 0.002
 
 
 class Treatment(Attachment):
-    """Puts actions in force for each run and proves it; without actions it only looks, as often, so
-    that untreated runs are disturbed as much.
+    """Puts actions in force for each run and proves it.
+
+    Without actions it only looks, as often, so that untreated runs are disturbed as much.
 
     The proof is taken when the process waits at the barrier, and again 2, 4, 8, … ms after its
     start, so that what the program or somebody else changes in the first half of a run is noticed.
-    A run whose mitigation is not in effect has the status "mitigation not in effect": it is no
-    data.
+    A run whose mitigation is not in effect has the status "mitigation not in effect", and is
+    excluded.
 
     Parameters
     ----------
@@ -47,13 +47,16 @@ class Treatment(Attachment):
     """
 
     def __init__(self, name: str, actions: Sequence[Action] = (), workload: Workload | None = None):
-        self.name, self.actions = name, tuple(actions)
+        self.name = name
+        self.actions = tuple(actions)
         self.workload = workload
-        said = [repr(one) if is_dataclass(one) else type(one).__name__ for one in self.actions]
-        self.identity = f"mitigation {name}: {', '.join(said)}" if said else ""
-        self._held, self._inherited, self._watch = ExitStack(), ExitStack(), None
+        words = [repr(one) if is_dataclass(one) else type(one).__name__ for one in self.actions]
+        self.identity = f"mitigation {name}: {', '.join(words)}" if words else ""
+        self._held = ExitStack()
+        self._inherited = ExitStack()
+        self._watch: _Watch | None = None
         self._wrong: str | None = None
-        self._open: dict[int, str] = {}  # actions (by place) that were not proved yet, and why
+        self._unproved: dict[int, str] = {}  # actions (by place), and why
         self._launcher = False
 
     def __repr__(self) -> str:
@@ -65,7 +68,7 @@ class Treatment(Attachment):
     def before(self, workload: Workload) -> None:
         self.close()
         self._wrong, self._launcher = None, workload.start == "exec"
-        self._open = {
+        self._unproved = {
             place: f"the program ended before {type(action).__name__} could be looked at"
             for place, action in enumerate(self.actions)
         }
@@ -94,7 +97,7 @@ class Treatment(Attachment):
         self._stop()
         self.close()
         wrong = self._wrong or next(
-            (f"it could not be verified: {reason}" for reason in self._open.values()), None
+            (f"it could not be verified: {reason}" for reason in self._unproved.values()), None
         )
         columns = {"mitigation": self.name}
         if wrong and run.get("status") == "ok":
@@ -109,8 +112,8 @@ class Treatment(Attachment):
             self._held.close()
 
     def _look(self, pid: int, in_launcher: bool = False) -> None:
-        """Note what is proved, what is wrong, and what can't be told yet; nothing of it if the
-        process is about to end, as it is empty then.
+        """Note what is proved, what is wrong, and what can't be proved yet; nothing if the process
+        is about to end, as it is empty then.
         """
         answers = {
             place: action.check(pid)
@@ -121,12 +124,10 @@ class Treatment(Attachment):
             return
         for place, answer in answers.items():
             if answer is None:
-                self._open.pop(place, None)
+                self._unproved.pop(place, None)
             elif isinstance(answer, NotYet):
-                self._open[place] = (
-                    # what was proved before: the process may have executed another program since
-                    answer
-                )
+                # although proved before: the process may have executed another program since
+                self._unproved[place] = answer
             else:
                 self._wrong = self._wrong or answer
 
@@ -145,7 +146,7 @@ def _explained(action: Action) -> Iterator[None]:
         yield
     except PermissionError as error:
         raise SettingError(
-            f"{type(action).__name__}: {os.strerror(error.errno)}",
+            f"{type(action).__name__}: {error.strerror}",
             why="the run would be measured without its mitigation",
             fix="run as root",
         ) from None
@@ -154,12 +155,13 @@ def _explained(action: Action) -> Iterator[None]:
 
 
 class _Watch:
-    """A thread that looks at a process while it runs, at doubling intervals, until it is told to
-    end.
-    """
+    """A thread that looks at a process while it runs, at doubling intervals, until `end`."""
 
     def __init__(self, pid: int, look: Callable[[int], None]):
-        self._pid, self._look, self._stop, self._thread = pid, look, threading.Event(), None
+        self._pid = pid
+        self._look = look
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
         self._pidfd = os.pidfd_open(pid)
 
     def begin(self, t0_ns: int) -> None:
@@ -170,15 +172,15 @@ class _Watch:
 
     def _go(self, t0_ns: int) -> None:
         after_s = _FIRST_LOOK_S
-        while (
-            not self._stop.wait(max(0.0, (t0_ns - time.monotonic_ns()) * 1e-9 + after_s))
-            and self._exists()
-        ):
+        while True:
+            wait_s = (t0_ns - time.monotonic_ns()) * 1e-9 + after_s
+            if self._stop.wait(max(0.0, wait_s)) or not self._exists():
+                return
             self._look(self._pid)
             after_s = max(2 * after_s, (time.monotonic_ns() - t0_ns) * 1e-9 + _FIRST_LOOK_S)
 
     def _exists(self) -> bool:
-        """Asked of the pidfd, since a pid may be somebody else's by now."""
+        """By the pidfd, since a pid may be somebody else's by now."""
         with suppress(PermissionError):
             try:
                 signal.pidfd_send_signal(self._pidfd, 0)
@@ -195,9 +197,7 @@ class _Watch:
 
 @dataclass(frozen=True)
 class TreatedWorkload:
-    """What `mitigated` gives: the workload as it is started, and the attachments that go with its
-    runs.
-    """
+    """A workload with a mitigation: as it is started, and the attachments of its runs."""
 
     workload: Workload
     attachments: tuple[Attachment, ...] = field(default=())
@@ -211,15 +211,27 @@ def treat_workload(
 ) -> TreatedWorkload:
     """The workload with a mitigation, and the attachment that puts it in force for each run.
 
+    Parameters
+    ----------
+    mitigation
+        Its id, the mitigation, or actions.
+    workload
+        The untreated one.
+
+    Returns
+    -------
+    TreatedWorkload, which unpacks as (workload, attachments).
+
     Raises
     ------
     InputError
         No such mitigation.
     Unavailable
-        It can't be automated, or not done here; the message says why and what to do.
+        It can't be automated or not be done here; the message has the reason and the fix.
     """
     name, actions = _actions_of(mitigation)
-    changed, settled = workload, []
+    changed = workload
+    settled: list[Action] = []
     for action in actions:
         if not (answer := action.possible(changed)):
             raise Unavailable(
@@ -236,7 +248,7 @@ def _actions_of(mitigation: str | Mitigation | Iterable[Action]) -> tuple[str, t
         if mitigation not in mitigations():
             raise InputError(
                 f"there is no mitigation '{mitigation}'",
-                fix="see what there is: mitigation.available_mitigations()",
+                fix="list them: mitigation.available_mitigations()",
             )
         mitigation = mitigations()[mitigation]
     if not isinstance(mitigation, Mitigation):
@@ -254,10 +266,10 @@ def _actions_of(mitigation: str | Mitigation | Iterable[Action]) -> tuple[str, t
 def mitigated(
     mitigation: str | Mitigation | Iterable[Action], workload: Workload
 ) -> Iterator[TreatedWorkload]:
-    """A mitigation for the length of a block: gives (workload, attachments) to run; nothing of it
-    is left afterwards.
+    """A mitigation for the length of a block, as (workload, attachments); nothing is left
+    afterwards.
 
-    It is in force during each run, not between them, so that baseline runs may be made in the same
+    It is in force during each run, not between runs, so untreated runs may be made in the same
     block.
 
     Examples
@@ -268,32 +280,43 @@ def mitigated(
     ...     run_once(workload, attachments)["status"]
     'ok'
     """
-    gives = treat_workload(mitigation, workload)
+    treated = treat_workload(mitigation, workload)
     try:
-        yield gives
+        yield treated
     finally:
-        for attachment in gives.attachments:
+        for attachment in treated.attachments:
             attachment.close()
 
 
 def treatment_cells(workload: Workload, names: Iterable[str | Mitigation]) -> list[Cell]:
-    """The baseline and a cell for each mitigation, to be interleaved by a campaign.
+    """The untreated cell and a cell for each mitigation, to be interleaved by a campaign.
+
+    Parameters
+    ----------
+    workload
+        The untreated one.
+    names
+        Mitigations, or their ids.
+
+    Returns
+    -------
+    Cells; the first is `BASELINE`, the others are named by the mitigations.
 
     Raises
     ------
     InputError, Unavailable
         See `treat_workload`.
     """
-    treatments = [treat_workload(name, workload) for name in names]
-    return [
-        Cell(BASELINE, workload, attachments=(Treatment("none", (), workload),)),
-        *(
+    cells = [Cell(BASELINE, workload, attachments=(Treatment("none", (), workload),))]
+    for mitigation in names:
+        treated = treat_workload(mitigation, workload)
+        name, _ = _actions_of(mitigation)
+        cells.append(
             Cell(
-                item.attachments[0].name,
-                item.workload,
-                attachments=item.attachments,
+                name,
+                treated.workload,
+                attachments=treated.attachments,
                 compared_with=(BASELINE,),
             )
-            for item in treatments
-        ),
-    ]
+        )
+    return cells

@@ -1,5 +1,5 @@
-"""Mitigations tried on a program: which may help against a factor, their runs interleaved with
-untreated ones, and what came of it.
+"""Mitigations tried on a program: those known against a factor, their runs interleaved with
+untreated ones, and their effects.
 
 Owns the choice, the campaign and the table; the same by hand as the autopilot does within a budget.
 Also two examples: a large matrix product, and a program that takes a slow path in half of its runs.
@@ -16,7 +16,7 @@ import pandas as pd
 from ..attribution import Explanation
 from ..errors import InputError
 from ..files import write_atomically
-from ..measurement import Campaign, finished, metrics, recorded_runs
+from ..measurement import Attachment, Campaign, finished, metrics, recorded_runs
 from ..mitigation.knowledge import check_risk, explain_factor, factor_of, mitigations
 from ..mitigation.report import HELPS, verdict_of
 from ..mitigation.treatment import BASELINE, treatment_cells
@@ -44,9 +44,10 @@ matrix = numpy.random.default_rng(1).random((side, side))
 start = time.perf_counter()
 product = matrix @ matrix
 print("seconds=%.9f" % (time.perf_counter() - start))"""
+# mallopt(-3): M_MMAP_THRESHOLD. From then on large blocks go back to the kernel at once.
 _SLOW_PATH = """import ctypes, os, sys, time
 if os.urandom(1)[0] < 128:
-    ctypes.CDLL(None).mallopt(-3, 65536)  # M_MMAP_THRESHOLD: from now on large blocks are given back at once
+    ctypes.CDLL(None).mallopt(-3, 65536)
 start = time.perf_counter()
 for number in range(int(sys.argv[1])):
     block = b"x" * 262144
@@ -79,12 +80,11 @@ def matrix_product(elements: int, timeout_s: float = 120.0) -> Workload:
 
 
 def program_with_slow_path(blocks: int = 100, timeout_s: float = 60.0) -> Workload:
-    """A program with a slow path that it takes in half of its runs, at random, and tells nobody:
-    its allocator then gives memory back at once.
+    """A program that takes a slow path in half of its runs, at random, and does not report it.
 
-    Blocks of 256 KiB are filled and freed one after the other, with some computing between. Where
-    glibc's threshold was lowered (mallopt(3)), each comes from the kernel, and every page of it
-    faults anew.
+    Blocks of 256 KiB are filled and freed one after the other, with some computing between. On the
+    slow path glibc's threshold is lowered (mallopt(3)): each block comes from the kernel, and every
+    page of it faults anew.
 
     Parameters
     ----------
@@ -117,24 +117,16 @@ def mitigations_against(factor: str, workload: Workload, risk: str = "low") -> p
 
     Returns
     -------
-    One row a mitigation: mitigation, name, tried (whether it acts by itself, and can here), reason
-    (why not).
+    DataFrame, a row a mitigation; columns mitigation, name, tried (whether it acts by itself, and
+    can be done here), reason (why not).
     """
     check_risk(risk)
+    known = [mitigations()[name] for name in explain_factor(factor).mitigations]
     rows = []
-    for item in sorted(
-        (mitigations()[name] for name in explain_factor(factor).mitigations),
-        key=lambda item: item.cost,
-    ):
-        answer = item.possible(workload)
-        reason = (
-            answer.reason
-            or item.too_risky(risk)
-            or ("for programs with several threads" if item.parallel else "")
-        )
-        rows.append(
-            {"mitigation": item.id, "name": item.name, "tried": not reason, "reason": reason}
-        )
+    for item in sorted(known, key=lambda item: item.cost):
+        threads = "for programs with several threads" if item.parallel else ""
+        reason = item.possible(workload).reason or item.too_risky(risk) or threads
+        rows.append((item.id, item.name, not reason, reason))
     return pd.DataFrame(rows, columns=["mitigation", "name", "tried", "reason"])
 
 
@@ -146,16 +138,15 @@ def choose_mitigations(
     risk: str = "low",
     recorded_only: bool = False,
 ) -> pd.DataFrame:
-    """As `mitigations_against`, for the first factor of an explanation against which something can be done
-    here.
+    """The mitigations against the first factor of an explanation that can be mitigated here.
 
-    The factor is decided once and kept with the data; what can be tried against it is looked up at
-    each call, since a library may have been installed meanwhile, or be gone.
+    The factor is stored with the data by the first call. What can be tried against it is found out
+    at each call, since a library may have been installed or removed meanwhile.
 
     Parameters
     ----------
     path
-        Of the CSV file that keeps it.
+        Of the CSV file in which the choice is stored.
     explanation
         Of `explain`.
     cause
@@ -165,7 +156,7 @@ def choose_mitigations(
     risk
         As of `mitigations_against`.
     recorded_only
-        True: only what was kept.
+        True: use the stored choice.
 
     Returns
     -------
@@ -174,51 +165,56 @@ def choose_mitigations(
     Raises
     ------
     InputError
-        Nothing was kept.
+        Nothing is stored.
     """
     path = Path(path)
-    if not recorded_only:
-        table = _candidates_now(path, disturbed_victim(cause)[0], explanation, otherwise, risk)
-        if not path.exists() or path.read_text() != table.to_csv(index=False):
-            write_atomically(path, table.to_csv(index=False))
-    elif not path.exists():
+    if recorded_only and not path.exists():
         raise InputError(
             "no mitigations were chosen yet",
             where=path,
             fix="run the stage that measures: make paper",
         )
+    if not recorded_only:
+        workload, _ = disturbed_victim(cause)
+        text = _current_choice(path, workload, explanation, otherwise, risk).to_csv(index=False)
+        if not path.exists() or path.read_text() != text:
+            write_atomically(path, text)
     return pd.read_csv(path, keep_default_na=False)
 
 
-def _candidates_now(
+def _current_choice(
     path: Path, workload: Workload, explanation: Explanation, otherwise: str, risk: str
 ) -> pd.DataFrame:
     if not path.exists():
-        return _may_help_against(explanation, workload, otherwise, risk)
+        return _against_first_factor(explanation, workload, otherwise, risk)
     factor = str(pd.read_csv(path, keep_default_na=False)["factor"].iloc[0])
     table = mitigations_against(factor, workload, risk).assign(factor=factor)
     return table[["factor", "mitigation", "name", "tried", "reason"]]
 
 
-def _may_help_against(
+def _against_first_factor(
     explanation: Explanation, workload: Workload, otherwise: str, risk: str
 ) -> pd.DataFrame:
-    members = (
-        [member for group in explanation.factors["members"] for member in group]
-        if explanation.found
-        else []
-    )
-    known = dict.fromkeys(
-        [found.id for member in members if (found := factor_of(member))]
-        + [explain_factor(otherwise).id]
-    )
+    known: dict[str, None] = {}  # ordered, each factor only at its first place
+    for members in explanation.factors["members"] if explanation.found else ():
+        factors = [factor_of(member) for member in members]
+        known |= {factor.id: None for factor in factors if factor}
+    known |= {explain_factor(otherwise).id: None}
     tables = [mitigations_against(factor, workload, risk).assign(factor=factor) for factor in known]
     table = next((table for table in tables if table["tried"].any()), tables[0])
     return table[["factor", "mitigation", "name", "tried", "reason"]]
 
 
 def trial_sentence(table: pd.DataFrame, what: str) -> str:
-    """The table of `trial_table` in a sentence."""
+    """The table of `trial_table` in a sentence.
+
+    Parameters
+    ----------
+    table
+        Of `trial_table`.
+    what
+        Was run.
+    """
     helping = table[table["verdict"] == HELPS]
     if table.empty:
         return f"{what}: no mitigation was tried."
@@ -235,8 +231,7 @@ def trial_sentence(table: pd.DataFrame, what: str) -> str:
 def untried_sentence(
     names: Iterable[str], compared: Mapping[str, Comparison], workload: Workload | None = None
 ) -> str:
-    """Which of the mitigations were not tried, why, and the command that would change that; "" if
-    all were.
+    """Which mitigations were not tried, why, and the fix; "" if all were tried.
 
     Parameters
     ----------
@@ -253,7 +248,7 @@ def untried_sentence(
     ''
     """
     return "; ".join(
-        f"{name} was left out: {_objection(name, workload)}"
+        f"{name} was not tried: {_objection(name, workload)}"
         for name in names
         if name not in compared
     )
@@ -263,11 +258,9 @@ def _objection(name: str, workload: Workload | None) -> str:
     if name not in mitigations():
         return "there is no such mitigation"
     answer = mitigations()[name].possible(workload)
-    return (
-        f"{answer.reason} ({answer.fix})"
-        if answer.fix
-        else answer.reason or "it was not here when the runs were measured"
-    )
+    if answer.fix:
+        return f"{answer.reason} ({answer.fix})"
+    return answer.reason or "it was not available when the runs were measured"
 
 
 def trial_runs(
@@ -279,44 +272,39 @@ def trial_runs(
     recorded_only: bool = False,
     layers: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Runs without and with each mitigation, every one of them once in a round, in random order.
+    """Runs without and with each mitigation, one of each in a round, in random order.
 
     Parameters
     ----------
     folder
         Of the campaign.
     workload
-        What is run, or a known cause (its id): then its victim, always disturbed.
+        What is run; or the id of a known cause, whose victim is then always disturbed.
     names
-        Of mitigations; those that cannot be done here are left out. One that was not measured yet
-        is measured in further rounds, beside the untreated program.
+        Of mitigations; those that cannot be done here are excluded. One that was not measured yet
+        is measured in further rounds, in turn with the untreated program.
     rounds, seed
         Of the campaign.
     recorded_only
-        True: as they were recorded.
+        True: use recorded data, measure nothing.
     layers
         Metric layers that accompany every run.
 
     Returns
     -------
-    The finished runs, those of mitigations that cannot be done here any more too; column
+    The finished runs, also those of mitigations that cannot be done here any more; column
     `mitigation` ("none" or its id).
     """
     if recorded_only:
         return finished(recorded_runs(Path(folder)))
-    workload, attachments = (
-        (workload, ()) if isinstance(workload, Workload) else disturbed_victim(workload)
-    )
-    done = [
-        name for name in names if name in mitigations() and mitigations()[name].possible(workload)
-    ]
-    Campaign(
-        folder,
-        treatment_cells(workload, done),
-        rounds,
-        seed,
-        attachments=(*attachments, *metrics(*layers)),
-    ).run()
+    attachments: tuple[Attachment, ...] = ()
+    if isinstance(workload, str):
+        workload, attachments = disturbed_victim(workload)
+    known = [name for name in names if name in mitigations()]
+    possible = [name for name in known if mitigations()[name].possible(workload)]
+    cells = treatment_cells(workload, possible)
+    attached = (*attachments, *metrics(*layers))
+    Campaign(folder, cells, rounds, seed, attachments=attached).run()
     return finished(recorded_runs(Path(folder)))
 
 
@@ -329,6 +317,10 @@ def compare_trials(runs: pd.DataFrame, seed: int = 0) -> dict[str, Comparison]:
         Of `trial_runs`.
     seed
         Of the intervals.
+
+    Returns
+    -------
+    Mitigation id -> comparison, treated over untreated.
     """
     untreated = runs[runs["cell"] == BASELINE]
     return {
@@ -338,7 +330,7 @@ def compare_trials(runs: pd.DataFrame, seed: int = 0) -> dict[str, Comparison]:
 
 
 def trial_table(compared: dict[str, Comparison]) -> pd.DataFrame:
-    """What came of each mitigation, the best first.
+    """The effect of each mitigation, the best first.
 
     Parameters
     ----------
@@ -347,15 +339,16 @@ def trial_table(compared: dict[str, Comparison]) -> pd.DataFrame:
 
     Returns
     -------
-    One row a mitigation: mitigation, runs (of each side), rounds (of the campaign, that it rests
-    on), mean_ratio and cv_ratio (treated over untreated) with 95 % intervals, p_corrected (smallest
-    of three tests, corrected for them and for the number of mitigations by Holm), verdict.
+    DataFrame, a row a mitigation. Columns: mitigation; runs (of each side); rounds (of the campaign
+    that it rests on); mean_ratio and cv_ratio (treated over untreated) with 95 % intervals;
+    p_corrected (smallest of three tests, corrected for them and for the number of mitigations by
+    Holm); verdict.
     """
     smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
     corrected = holm(smallest)
     rows = [
         _row(name, comparison, float(p))
-        for (name, comparison), p in zip(compared.items(), corrected)
+        for (name, comparison), p in zip(compared.items(), corrected, strict=True)
     ]
     return pd.DataFrame(rows, columns=TRIAL_COLUMNS).sort_values("mean_ratio", ignore_index=True)
 
@@ -374,8 +367,8 @@ def trial_statistics(
 
     Returns
     -------
-    One row a mitigation and statistic: mitigation, statistic, runs (of each side), ratio (treated
-    over untreated) with its 95 % interval low and high.
+    DataFrame, a row a mitigation and statistic; columns mitigation, statistic, runs (of each side),
+    ratio (treated over untreated) with its 95 % interval low and high.
     """
     rows = [
         {
@@ -391,11 +384,12 @@ def trial_statistics(
 
 
 def published_product() -> pd.DataFrame:
-    """The matrix product with TC malloc over malloc, as Frachtenberg et al. 2026, section 1, have
-    it: mitigation, statistic, ratio.
+    """The matrix product with TC malloc over malloc, by Frachtenberg et al. 2026, section 1.
 
-    200 runs on 48 logical CPUs, 0.65 s each in the mean; there are no intervals. That the usual run
-    was barely changed has no number either.
+    Returns
+    -------
+    DataFrame; columns mitigation, statistic, ratio. They measured 200 runs on 48 logical CPUs, 0.65
+    s each in the mean, and give neither intervals nor a number for the usual run.
     """
     return pd.DataFrame(
         {"mitigation": ["tcmalloc"] * 2, "statistic": ["p95", "cv"], "ratio": [0.79, 0.53]}

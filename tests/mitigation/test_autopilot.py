@@ -32,7 +32,8 @@ from nbhelpers.mitigation.report import (
 from nbhelpers.statistics import compare, stopping
 
 STORM = r"""
-/* The planted cause: in half of the runs a block is given back to the kernel and taken again, and each time every page of it faults anew. */
+/* The planted cause: in half of the runs a block goes back to the kernel again and again,
+   and each time every page of it faults anew. */
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>

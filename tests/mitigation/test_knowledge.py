@@ -18,7 +18,7 @@ from nbhelpers.mitigation import (
     mitigations,
     references,
 )
-from nbhelpers.mitigation.knowledge import _of_metrics, factor_of, folder
+from nbhelpers.mitigation.knowledge import _metric_factors, factor_of, folder
 
 # Frachtenberg et al. 2026: (columns or factor, mitigations that must be among those offered)
 TABLE_1 = {
@@ -94,7 +94,7 @@ def test_nothing_is_unreachable():
 
 
 def test_each_metric_names_a_factor_that_exists():
-    named = _of_metrics(folder())
+    named = _metric_factors(folder())
     assert len(named) > 20
     assert {factor for _, factor in named} <= set(factors())
 

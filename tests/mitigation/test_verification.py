@@ -14,7 +14,6 @@ import pytest
 from nbhelpers.errors import RunError, Unavailable
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished, run_once
 from nbhelpers.mitigation import (
-    NOT_IN_EFFECT,
     Treatment,
     groups,
     mitigations,
@@ -27,6 +26,7 @@ from nbhelpers.mitigation.inherited import NoRandomisation
 from nbhelpers.mitigation.program import Environment, Preload, find_library
 from nbhelpers.mitigation.scheduling import Confined, Niced, PinnedThreads
 from nbhelpers.mitigation.settings import Setting
+from nbhelpers.mitigation.treatment import NOT_IN_EFFECT
 from nbhelpers.workloads import program
 
 needs_two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU only")

@@ -124,9 +124,9 @@ def test_nothing_tried_is_no_failure_and_says_what_is_missing(monkeypatch):
     assert trial_sentence(trial_table(compared), "Test") == "Test: no mitigation was tried."
     told = untried_sentence(["jemalloc", "tcmalloc"], compared, matrix_product(100))
     assert (
-        "jemalloc was left out: there is no library jemalloc here (apt-get install libjemalloc2)"
+        "jemalloc was not tried: there is no library jemalloc here (apt-get install libjemalloc2)"
         in told
-        and "tcmalloc was left out" in told
+        and "tcmalloc was not tried" in told
     )
     assert untried_sentence(["jemalloc", "useless"], compare_trials(runs)) == ""
 

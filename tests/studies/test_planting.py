@@ -18,7 +18,7 @@ from nbhelpers.studies.known_causes.planting import FILE_BYTES, VictimFile
 REPOSITORY = Path(__file__).parents[2]
 KILLED_WHILE_WRITING = """
 import os, pathlib, signal, sys
-from nbhelpers.mitigation import planting
+from nbhelpers.studies.known_causes import planting
 whole = planting._content()
 planting._content = lambda: whole[:100_000]
 os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)

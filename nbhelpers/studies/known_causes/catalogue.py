@@ -17,17 +17,17 @@ from ...injection import Hog, Injector
 from ...injection.rules import may_realtime
 from ...machine import leftovers
 from ...measurement import Attachment, Campaign, Cell, metrics, recorded_runs
-from ...mitigation.action import Action
+from ...mitigation.action import Action, with_variables
 from ...mitigation.inherited import NoHugePages
 from ...mitigation.treatment import treat_workload
 from ...noise import NoiseConfig, stressor_noise
 from ...workloads import Workload, binary_folder
-from .planting import CpuQuota, DroppedFile, Planted, ShakenAffinity, VictimFile
+from .planting import CpuQuota, DroppedFile, ShakenAffinity, Truth, VictimFile
 
 UNDISTURBED = "none"
 BLOCK = 4  # runs, one of which is disturbed
 WINDOW_S = 3.0  # of the noise: longer than any run
-_SHARED = (
+_COMPETING = (
     "runqueue_wait_ns",
     "process_runqueue_wait_ns",
     "others_busy_s",
@@ -37,13 +37,14 @@ _SHARED = (
     "process_timeslices",
     "pressure_cpu_*",
 )
+# columns that show a culprit's CPU time and its memory
 CULPRIT = (
     "others_busy_s",
     "machine_busy_s",
     "anon_huge_machine_kb",
     "memory_free_kb",
     "memory_available_kb",
-)  # of a culprit: its CPU time, its memory
+)
 
 
 @dataclass(frozen=True)
@@ -55,20 +56,19 @@ class Cause:
     id, what
         For tables; for people.
     work, steps
-        Of the program `victim`: its kind, and how much of it (about 0.1 s on the machine of the
+        Of the program `victim`: its kind, and how many steps (about 0.1 s on the machine of the
         recorded campaign).
     shown_by
-        Columns that show the cause itself, with * for any text: an attribution is right if its
+        Columns that show the cause itself, with * for any text. An attribution is right if its
         first factor has one of them.
+    plant
+        Plants the cause: makes the disturbed workload and its attachments.
     trail
-        Columns that show only that somebody else was at work; they count as right where this
-        machine has no counter of the cause itself, and never in the strict score.
-    disturbs
-        What is planted, given the workload and the CPU of the victim and the other CPU: a changed
-        workload, attachments, or both.
+        Columns that show only that another program was active. They count as right on a machine
+        without a counter of the cause itself, and never in the strict score.
     file
-        "map" (16 MiB to read) or "disk" (to be written): what the victim needs in the scratch
-        folder.
+        What the victim needs in the scratch folder: "map" (16 MiB to read) or "disk" (to be
+        written).
     """
 
     id: str
@@ -76,7 +76,7 @@ class Cause:
     work: str
     steps: int
     shown_by: tuple[str, ...]
-    disturbs: Callable[["Planting"], tuple[Workload, Sequence[Attachment]]]
+    plant: Callable[["Place"], "Planted"]
     trail: tuple[str, ...] = ()
     file: str = ""
 
@@ -84,28 +84,41 @@ class Cause:
         return f"Cause({self.id}: {self.what})"
 
     @property
-    def own(self) -> tuple[str, ...]:
-        """Columns that show what happened to the victim, and not merely what the culprit did
-        meanwhile: the strict score asks for them.
+    def on_victim(self) -> tuple[str, ...]:
+        """Columns that show what happened to the victim, and not what the culprit did meanwhile;
+        the strict score needs one of them.
         """
         return tuple(pattern for pattern in self.shown_by if pattern not in CULPRIT)
 
 
+Planted = tuple[Workload, Sequence[Attachment]]
+
+
 @dataclass(frozen=True)
-class Planting:
-    """Where a cause is planted: the workload, its CPU, another CPU, and its file; `asked`: it is
-    only asked whether it can be.
+class Place:
+    """Where a cause is planted.
+
+    Attributes
+    ----------
+    workload
+        The victim.
+    cpu, other_cpu
+        The victim's, and another one.
+    file
+        The victim's.
+    trial
+        True: only find out whether the cause can be planted.
     """
 
     workload: Workload
     cpu: int
-    other: int
+    other_cpu: int
     file: Path | None
-    asked: bool = False
+    trial: bool = False
 
 
-def _hog(priority: int) -> Callable[[Planting], tuple]:
-    def disturbs(at: Planting) -> tuple:
+def _hog(priority: int) -> Callable[[Place], Planted]:
+    def plant(at: Place) -> Planted:
         if priority and not may_realtime(priority):
             raise Unavailable(
                 "this user may not use SCHED_FIFO", fix="run as root, or: ulimit -r 99"
@@ -113,55 +126,66 @@ def _hog(priority: int) -> Callable[[Planting], tuple]:
         blocks = [(5_000_000 + 18_000_000 * number, 6_000_000) for number in range(60)]
         return at.workload, [Hog({at.cpu: blocks}, priority=priority)]
 
-    return disturbs
+    return plant
 
 
-def _noise(kind: str, intensity: float, beside: bool) -> Callable[[Planting], tuple]:
-    """Noise on the victim's CPU, or on the one beside it."""
+def _noise(kind: str, intensity: float, other_cpu: bool) -> Callable[[Place], Planted]:
+    """Noise on the victim's CPU, or on the other one."""
 
-    def disturbs(at: Planting) -> tuple:
-        events = stressor_noise(kind, intensity, WINDOW_S, [_beside(at) if beside else at.cpu])
-        if at.asked:  # an injector is calibrated, which takes the machine for a second
+    def plant(at: Place) -> Planted:
+        cpu = _second_cpu(at) if other_cpu else at.cpu
+        events = stressor_noise(kind, intensity, WINDOW_S, [cpu])
+        if at.trial:  # an injector is calibrated, which takes the machine for a second
             return at.workload, []
         return at.workload, [Injector(NoiseConfig.from_events(events), placement="origin")]
 
-    return disturbs
+    return plant
 
 
-def _beside(at: Planting) -> int:
-    if at.other == at.cpu:
+def _second_cpu(at: Place) -> int:
+    if at.other_cpu == at.cpu:
         raise Unavailable(
-            "this cause needs a second CPU", why="the culprit works beside the victim"
+            "this cause needs a second CPU", why="the culprit runs at the same time as the victim"
         )
-    return at.other
+    return at.other_cpu
 
 
-def _shaken(at: Planting) -> tuple:
-    return at.workload, [ShakenAffinity((at.cpu, _beside(at)), 0.0005)]
+def _move_between_cpus(at: Place) -> Planted:
+    return at.workload, [ShakenAffinity((at.cpu, _second_cpu(at)), 0.0005)]
 
 
-def _acts(*actions: Action) -> Callable[[Planting], tuple]:
-    return lambda at: tuple(treat_workload(actions, at.workload))
+def _act(*actions: Action) -> Callable[[Place], Planted]:
+    def plant(at: Place) -> Planted:
+        treated = treat_workload(actions, at.workload)
+        return treated.workload, treated.attachments
+
+    return plant
 
 
-def _returned_memory(at: Planting) -> tuple:
-    return replace(at.workload, env=dict(at.workload.env) | {"MALLOC_MMAP_THRESHOLD_": "65536"}), []
+def _return_memory(at: Place) -> Planted:
+    variables = {"MALLOC_MMAP_THRESHOLD_": "65536"}
+    return replace(at.workload, env=with_variables(at.workload, variables)), []
 
 
-def _slow_path(at: Planting) -> tuple:
+def _drop_file(at: Place) -> Planted:
+    assert at.file  # the cause has a file
+    return at.workload, [DroppedFile(at.file)]
+
+
+def _take_slow_path(at: Place) -> Planted:
     return replace(at.workload, command=(*at.workload.command[:3], "5000")), []
 
 
 _KNOWN = (
     Cause(
-        "cpu-hog", "an ordinary program competes for the CPU", "compute", 15000, _SHARED, _hog(0)
+        "cpu-hog", "an ordinary program competes for the CPU", "compute", 15000, _COMPETING, _hog(0)
     ),
     Cause(
         "fifo-bursts",
         "a real-time program takes the CPU in bursts",
         "compute",
         15000,
-        _SHARED,
+        _COMPETING,
         _hog(40),
     ),
     Cause(
@@ -170,16 +194,23 @@ _KNOWN = (
         "compute",
         15000,
         ("cgroup_*", "throttled_*"),
-        _acts(CpuQuota(0.7)),
+        _act(CpuQuota(0.7)),
     ),
-    Cause("slow-path", "the program takes a slow path", "compute", 15000, ("retries",), _slow_path),
+    Cause(
+        "slow-path",
+        "the program takes a slow path",
+        "compute",
+        15000,
+        ("retries",),
+        _take_slow_path,
+    ),
     Cause(
         "timer-storm",
         "30 000 timers a second expire on the CPU",
         "compute",
         15000,
         ("irq_LOC", "hit_local_timer", "softirq_TIMER", "softirq_HRTIMER"),
-        _noise("timer", 30_000, beside=False),
+        _noise("timer", 30_000, other_cpu=False),
     ),
     Cause(
         "interrupt-storm",
@@ -187,7 +218,7 @@ _KNOWN = (
         "compute",
         15000,
         ("irq_CAL", "hit_function_call*", "hit_reschedule", "irq_RES"),
-        _noise("ipi", 1e6, beside=True),
+        _noise("ipi", 1e6, other_cpu=True),
     ),
     Cause(
         "forced-migrations",
@@ -195,7 +226,7 @@ _KNOWN = (
         "cache",
         4000,
         ("cpu_migrations", "hit_reschedule", "irq_RES"),
-        _shaken,
+        _move_between_cpus,
     ),
     Cause(
         "cache-eviction",
@@ -203,7 +234,7 @@ _KNOWN = (
         "last_cache",
         200,
         ("cache_*", "llc_*", "l2_*", "l1d_*"),
-        _noise("cache_l3", 1e12, beside=True),
+        _noise("cache_l3", 1e12, other_cpu=True),
         trail=CULPRIT,
     ),
     Cause(
@@ -212,7 +243,7 @@ _KNOWN = (
         "stream",
         20,
         ("llc_*", "memory_bandwidth*", "mbm_*", "cache_misses"),
-        _noise("memory_stream", 1e12, beside=True),
+        _noise("memory_stream", 1e12, other_cpu=True),
         trail=CULPRIT,
     ),
     Cause(
@@ -229,7 +260,7 @@ _KNOWN = (
             "vm_pgfree",
             "own_pages_given",
         ),
-        _returned_memory,
+        _return_memory,
     ),
     Cause(
         "small-pages",
@@ -246,7 +277,7 @@ _KNOWN = (
             "vm_pgfree",
             "own_pages_given",
         ),
-        _acts(NoHugePages()),
+        _act(NoHugePages()),
     ),
     Cause(
         "dropped-cache",
@@ -264,7 +295,7 @@ _KNOWN = (
             "vm_workingset_*",
             "vm_filemap*",
         ),
-        lambda at: (at.workload, [DroppedFile(at.file)]),
+        _drop_file,
         file="map",
     ),
     Cause(
@@ -281,7 +312,7 @@ _KNOWN = (
             "vm_nr_written",
             "vm_nr_dirtied",
         ),
-        _noise("io_sync", 1e12, beside=True),
+        _noise("io_sync", 1e12, other_cpu=True),
         file="disk",
     ),
 )
@@ -299,7 +330,7 @@ def cause_campaign(
     seed: int = 1,
     layers: Sequence[str] = ("all",),
 ) -> Campaign:
-    """A campaign in which a random quarter of the runs has a cause: in each block of four, one.
+    """A campaign in which one random run of each block of four has a cause.
 
     Parameters
     ----------
@@ -317,7 +348,7 @@ def cause_campaign(
 
     Returns
     -------
-    Campaign, whose runs have the column `truth`: the cause's id, or "none".
+    Campaign; its runs have the column `truth`: the cause's id, or "none".
 
     Raises
     ------
@@ -326,48 +357,48 @@ def cause_campaign(
     Unavailable
         It can't be planted here.
     """
-    cause = cause if isinstance(cause, Cause) else _known(cause)
+    cause = cause if isinstance(cause, Cause) else known_cause(cause)
     if runs < BLOCK or runs % BLOCK:
         raise InputError(
             f"{runs} runs of '{cause.id}'",
             fix=f"a multiple of {BLOCK}: one run in {BLOCK} is disturbed",
         )
     at = _place(cause)
-    workload, attachments = cause.disturbs(at)
+    workload, attachments = cause.plant(at)
     undisturbed = [
-        Cell(f"undisturbed {number}", at.workload, attachments=(Planted(UNDISTURBED),))
+        Cell(f"undisturbed {number}", at.workload, attachments=(Truth(UNDISTURBED),))
         for number in range(1, BLOCK)
     ]
     cells = [
         *undisturbed,
-        Cell("disturbed", workload, attachments=(Planted(cause.id, attachments),)),
+        Cell("disturbed", workload, attachments=(Truth(cause.id, attachments),)),
     ]
-    files = [VictimFile(at.file, cause.file == "disk")] if at.file else []
-    return Campaign(folder, cells, runs // BLOCK, seed, attachments=(*files, *metrics(*layers)))
+    attached = (*_files(cause, at), *metrics(*layers))
+    return Campaign(folder, cells, runs // BLOCK, seed, attachments=attached)
 
 
-def _known(name: str) -> Cause:
+def known_cause(name: str) -> Cause:
+    """The cause of an id.
+
+    Raises
+    ------
+    InputError
+        There is no such cause.
+    """
     if name not in causes():
         raise InputError(f"there is no cause '{name}'", fix=f"one of {', '.join(causes())}")
     return causes()[name]
 
 
-def _place(cause: Cause) -> Planting:
+def _place(cause: Cause) -> Place:
     cpus = sorted(os.sched_getaffinity(0))
     file = leftovers.scratch_folder() / f"victim-{cause.file}" if cause.file else None
-    words = [
-        str(binary_folder() / "victim"),
-        cause.work,
-        str(cause.steps),
-        "0",
-        *([str(file)] if file else []),
-    ]
-    return Planting(
-        Workload(f"victim {cause.work}", "external", tuple(words), start="mark", cpus=(cpus[-1],)),
-        cpus[-1],
-        cpus[0],
-        file,
-    )
+    command = [str(binary_folder() / "victim"), cause.work, str(cause.steps), "0"]
+    if file:
+        command.append(str(file))
+    name, cpu = f"victim {cause.work}", cpus[-1]
+    workload = Workload(name, "external", tuple(command), start="mark", cpus=(cpu,))
+    return Place(workload, cpu, cpus[0], file)
 
 
 def cause_runs(
@@ -385,15 +416,15 @@ def cause_runs(
     folder
         Holds a campaign a cause.
     names
-        Ids; causes that cannot be planted here are left out of what is measured.
+        Ids; causes that cannot be planted here are not measured.
     runs, seed, layers
         Of each campaign.
     recorded_only
-        True: nothing is planted.
+        True: use recorded data, plant nothing.
 
     Returns
     -------
-    cause id -> runs table with the column `truth`.
+    Cause id -> runs table with the column `truth`.
 
     Raises
     ------
@@ -410,36 +441,50 @@ def cause_runs(
 
 
 def disturbed_victim(name: str) -> tuple[Workload, tuple[Attachment, ...]]:
-    """The victim of a cause and the attachments that disturb every run of it: something to try
-    mitigations on.
+    """The victim of a cause, and the attachments that disturb every run of it.
+
+    Mitigations are tried on it.
+
+    Parameters
+    ----------
+    name
+        Of the cause.
 
     Raises
     ------
     InputError
-        There is no such cause. Unavailable : it cannot be planted here.
+        There is no such cause.
+    Unavailable
+        It cannot be planted here.
     """
-    cause = _known(name)
+    cause = known_cause(name)
     at = _place(cause)
-    workload, attachments = cause.disturbs(at)
-    return workload, (
-        *([VictimFile(at.file, cause.file == "disk")] if at.file else []),
-        Planted(cause.id, attachments),
-    )
+    workload, attachments = cause.plant(at)
+    return workload, (*_files(cause, at), Truth(cause.id, attachments))
+
+
+def _files(cause: Cause, at: Place) -> list[VictimFile]:
+    return [VictimFile(at.file, cause.file == "disk")] if at.file else []
 
 
 def planting_error(name: str) -> NoisebookError | None:
-    """The error that planting a cause here would end in; None: it can be planted."""
-    cause = _known(name)
+    """The error that planting a cause here would end in; None: it can be planted.
+
+    Parameters
+    ----------
+    name
+        Of the cause.
+    """
+    cause = known_cause(name)
     try:
-        cause.disturbs(replace(_place(cause), asked=True))
+        cause.plant(replace(_place(cause), trial=True))
     except NoisebookError as error:
         return error
     return None
 
 
 def not_planted_sentences(names: Sequence[str], planted: Mapping[str, pd.DataFrame]) -> list[str]:
-    """A sentence on each cause of which there are no runs: why, and the command that would change
-    that.
+    """A sentence on each cause without runs: why, and the fix.
 
     Parameters
     ----------
@@ -449,18 +494,28 @@ def not_planted_sentences(names: Sequence[str], planted: Mapping[str, pd.DataFra
         What it returned.
     """
     missing = {name: planting_error(name) for name in names if name not in planted}
-    return [f"Not planted: {name}, {_told(refusal)}." for name, refusal in missing.items()]
+    return [f"Not planted: {name}, {_reason(error)}." for name, error in missing.items()]
 
 
-def _told(refusal: NoisebookError | None) -> str:
-    if refusal is None:
+def _reason(error: NoisebookError | None) -> str:
+    if error is None:
         return "which was not possible when the others were measured"
-    return refusal.what + (f" ({refusal.fix})" if refusal.fix else "")
+    return error.what + (f" ({error.fix})" if error.fix else "")
 
 
 def describe_causes(names: Sequence[str] | None = None) -> pd.DataFrame:
-    """What each cause is: cause, what, victim, shown_by (columns), trail."""
-    chosen = [_known(name) for name in names] if names is not None else list(_KNOWN)
+    """What each cause is.
+
+    Parameters
+    ----------
+    names
+        Ids; None: all causes.
+
+    Returns
+    -------
+    DataFrame, a row a cause; columns cause, what, victim, shown_by (columns), trail.
+    """
+    chosen = [known_cause(name) for name in names] if names is not None else list(_KNOWN)
     rows = [
         {
             "cause": cause.id,

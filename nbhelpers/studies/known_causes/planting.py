@@ -1,5 +1,7 @@
-"""How causes are planted that no other part makes: a dropped file, a shaken affinity, a quota; and
-the truth in the runs table.
+"""How causes are planted: a dropped file, a changing affinity, a CPU quota; and the truth in the
+runs table.
+
+Owns the causes that no other part can make; noise and hogs are of `injection`.
 """
 
 import contextlib
@@ -26,8 +28,8 @@ _PERIOD_US = 10_000
 FILE_BYTES = 16 * 2**20
 
 
-class Planted(Attachment):
-    """Writes the truth into the runs table, and keeps out of it what those tell who plant it.
+class Truth(Attachment):
+    """Writes the truth into the runs table, and nothing that the disturbance reports.
 
     Parameters
     ----------
@@ -43,14 +45,14 @@ class Planted(Attachment):
         self.truth, self.attachments = truth, tuple(attachments)
 
     def __repr__(self) -> str:
-        return f"Planted({self.truth})"
+        return f"Truth({self.truth})"
 
     @property
-    def identity(self) -> str:
+    def identity(self) -> str:  # type: ignore[override]  # that of its attachments
         return "; ".join(one.identity for one in self.attachments if one.identity)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]  # they grow
         return tuple(note for attachment in self.attachments for note in attachment.notes)
 
     def before(self, workload: Workload) -> None:
@@ -70,14 +72,14 @@ class Planted(Attachment):
             attachment.ended(pid)
 
     def after(self, run: dict) -> dict:
-        """`truth`; of what the attachments return only a status other than "ok", with its message."""
-        told = [attachment.after(run) for attachment in reversed(self.attachments)]
-        failed = [
-            {name: columns[name] for name in ("status", "message") if name in columns}
-            for columns in told
-            if columns.get("status", "ok") != "ok"
-        ]
-        return {"truth": self.truth, **(failed[0] if failed else {})}
+        """`truth`; of the attachments' columns only a status other than "ok", with its message."""
+        truth = {"truth": self.truth}
+        reports = [attachment.after(run) for attachment in reversed(self.attachments)]
+        for report in reports:
+            if report.get("status", "ok") != "ok":
+                failure = {name: report[name] for name in ("status", "message") if name in report}
+                return truth | failure
+        return truth
 
     def close(self) -> None:
         for attachment in self.attachments:
@@ -85,8 +87,9 @@ class Planted(Attachment):
 
 
 class VictimFile(Attachment):
-    """The file that a victim reads or writes: there for the length of a campaign, whole and on the
-    disk before each run.
+    """The file that a victim reads or writes; whole and on the disk before each run.
+
+    It exists for the length of a campaign.
 
     Parameters
     ----------
@@ -107,7 +110,7 @@ class VictimFile(Attachment):
         self._handle, self._made = -1, False
 
     def before(self, workload: Workload) -> None:
-        """A file that is not as it was made is made anew; the lock tells others that it is in use."""
+        """Make the file anew if somebody changed it; the lock shows others that it is in use."""
         if not self._whole():
             if self._made:
                 changed = f"{self.path} had been changed by somebody else"
@@ -116,8 +119,8 @@ class VictimFile(Attachment):
         self._made = True
 
     def _whole(self) -> bool:
-        """Whether the file at the path is the one that we hold, ours alone, as long as it was
-        made, and of the same content.
+        """Whether the file at the path is the open one, only ours, and of the same length and
+        content.
         """
         try:
             named = os.lstat(self.path)
@@ -179,8 +182,8 @@ class VictimFile(Attachment):
 
 
 def _new_file(folder: Path) -> tuple[int, str]:
-    """A file of a new name for us alone (O_EXCL, mode 0600), locked; one that was swept away
-    before it was locked is replaced.
+    """A locked file of a new name (O_EXCL, mode 0600); one that was removed before it was locked is
+    replaced.
     """
     while True:
         handle, path = tempfile.mkstemp(dir=folder, prefix=".victim-")
@@ -191,7 +194,7 @@ def _new_file(folder: Path) -> tuple[int, str]:
 
 
 def _content() -> bytes:
-    """The same bytes always, and none that a file system could pack."""
+    """Always the same bytes, which a file system cannot compress."""
     return random.Random(FILE_BYTES).randbytes(FILE_BYTES)
 
 
@@ -233,7 +236,9 @@ class ShakenAffinity(Attachment):
 
     def __init__(self, cpus: Sequence[int], pause_s: float):
         self.cpus, self.pause_s = tuple(cpus), pause_s
-        self._stop, self._thread, self._pidfd, self._pid = threading.Event(), None, -1, 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._pid = 0
 
     def armed(self, pid: int) -> None:
         self.close()

@@ -5,7 +5,8 @@ Owns the scores of the bench of known causes; pure, runs tables in, tables out.
 """
 
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from ...errors import InputError
 from ...measurement import consequences, finished, rates
 from ...progress import each
 from ...statistics import bootstrap_ratio
-from .catalogue import UNDISTURBED, Cause, causes
+from .catalogue import UNDISTURBED, Cause, known_cause
 
 ITSELF, TRAIL, OTHER, NOTHING = "the cause", "its trail", "something else", "nothing"
 SCORE_COLUMNS = [
@@ -41,8 +42,8 @@ SCORE_COLUMNS = [
 FALSE_COLUMNS = ["campaign", "kind", "runs", "p_value", "found", "first"]
 
 
-def explained_cause(runs: pd.DataFrame, seed: int = 0, **options: object) -> Explanation:
-    """The attribution of a runs table of a known cause, that is not told the truth.
+def explained_cause(runs: pd.DataFrame, seed: int = 0, **options: Any) -> Explanation:
+    """The attribution of runs with a known cause; it does not see the truth.
 
     Parameters
     ----------
@@ -50,6 +51,10 @@ def explained_cause(runs: pd.DataFrame, seed: int = 0, **options: object) -> Exp
         Of `cause_campaign`, or any other runs table.
     seed, options
         Of `explain`.
+
+    Returns
+    -------
+    Explanation
     """
     return explain(rates(finished(runs)), seed=seed, consequences=consequences(), **options)
 
@@ -66,14 +71,14 @@ def score_causes(runs: Mapping[str, pd.DataFrame], seed: int = 0) -> pd.DataFram
 
     Returns
     -------
-    One row a cause: cause, what, runs, planted (disturbed runs), effect (median run time disturbed
-    / not) with its 95 % bootstrap interval low and high, slow (runs that the cutoff calls slow),
-    slow_planted (of these, disturbed), p_value, named ("the cause", "its trail", "something else",
-    "nothing"), first (the leader of the first group), members (how many counters it has), rank (of
-    the first group that names the cause, 0: none), right (the cause, or its trail where the machine
-    has no counter of the cause), strict (a counter of the cause is in the first group, whatever the
-    machine has; CPU time and memory of the culprit are none), leader (the one counter named first
-    is such a counter), countable (the machine has such a counter at all).
+    DataFrame, a row a cause. Columns: cause; what; runs; planted (disturbed runs); effect (median
+    run time of disturbed over undisturbed runs) with its 95 % bootstrap interval low and high; slow
+    (runs beyond the cutoff); slow_planted (of these, disturbed); p_value; named ("the cause", "its
+    trail", "something else", "nothing"); first (leader of the first group); members (counters in
+    it); rank (of the first group that names the cause, 0: none); right (the cause, or its trail if
+    the machine has no counter of the cause); strict (the first group has a counter of what happened
+    to the victim, not of the culprit); leader (the first counter is such a counter); countable (the
+    machine has such a counter).
 
     Raises
     ------
@@ -88,13 +93,14 @@ def score_causes(runs: Mapping[str, pd.DataFrame], seed: int = 0) -> pd.DataFram
 
 
 def _score(name: str, table: pd.DataFrame, seed: int) -> dict:
-    cause, table = _cause(name), finished(table)
+    cause = known_cause(name)
+    table = finished(table)
     disturbed = _truth(table, name) == cause.id
     seconds = table["seconds"]
     low, high = bootstrap_ratio(seconds[disturbed], seconds[~disturbed], "median", seed)
     explanation = explained_cause(table, seed)
     slow = explanation.labels.to_numpy()
-    countable = any(shows(column, cause.own) for column in table.columns)
+    countable = _any_shows(table.columns, cause.on_victim)
     return {
         "cause": cause.id,
         "what": cause.what,
@@ -110,23 +116,16 @@ def _score(name: str, table: pd.DataFrame, seed: int) -> dict:
     } | _named(cause, explanation, table.columns)
 
 
-def _cause(name: str) -> Cause:
-    if name not in causes():
-        raise InputError(f"there is no cause '{name}'", fix=f"one of {', '.join(causes())}")
-    return causes()[name]
-
-
 def _truth(table: pd.DataFrame, name: str) -> pd.Series:
     if "truth" not in table or not {name, UNDISTURBED} == set(table["truth"]):
         raise InputError(
-            "runs with and without the cause are needed, and a column `truth` that tells them"
-            " apart",
+            "runs with and without the cause are needed, and the column `truth`",
             where=name,
         )
     return table["truth"]
 
 
-def _named(cause: Cause, explanation: Explanation, columns: Sequence[str]) -> dict:
+def _named(cause: Cause, explanation: Explanation, columns: Iterable[str]) -> dict:
     """What the ranked factors say of a cause."""
     if not explanation.found:
         return {
@@ -139,39 +138,38 @@ def _named(cause: Cause, explanation: Explanation, columns: Sequence[str]) -> di
             "leader": False,
         }
     groups = [list(members) for members in explanation.factors["members"]]
-    itself, trail = (
-        [any(shows(member, patterns) for member in group) for group in groups]
-        for patterns in (cause.shown_by, cause.trail)
-    )
-    has_counter = any(shows(column, cause.shown_by) for column in columns)
-    named = ITSELF if itself[0] else TRAIL if trail[0] else OTHER
-    right = itself if has_counter else trail
+    itself = [_any_shows(group, cause.shown_by) for group in groups]
+    trail = [_any_shows(group, cause.trail) for group in groups]
+    right = itself if _any_shows(columns, cause.shown_by) else trail
     first = explanation.factors["factor"].iloc[0]
     return {
-        "named": named,
+        "named": ITSELF if itself[0] else TRAIL if trail[0] else OTHER,
         "first": first,
         "members": len(groups[0]),
         "rank": right.index(True) + 1 if any(right) else 0,
         "right": right[0],
-        "strict": any(shows(member, cause.own) for member in groups[0]),
-        "leader": shows(first, cause.own),
+        "strict": _any_shows(groups[0], cause.on_victim),
+        "leader": shows(first, cause.on_victim),
     }
 
 
-def shows(column: str, patterns: Sequence[str]) -> bool:
-    """Whether a column, or the counter that it is the rate of, is one of those named."""
-    return any(
-        fnmatch.fnmatchcase(str(column).removesuffix("_per_s"), pattern) for pattern in patterns
-    )
+def shows(column: str, patterns: Iterable[str]) -> bool:
+    """Whether a column, or the counter that it is the rate of, matches one of the patterns."""
+    counter = str(column).removesuffix("_per_s")
+    return any(fnmatch.fnmatchcase(counter, pattern) for pattern in patterns)
+
+
+def _any_shows(columns: Iterable[str], patterns: Iterable[str]) -> bool:
+    return any(shows(column, patterns) for column in columns)
 
 
 def score_nothing(
     runs: Mapping[str, pd.DataFrame], shuffles: int = 2, seed: int = 0
 ) -> pd.DataFrame:
-    """What the attribution says where there is nothing: of the undisturbed runs of each campaign
-    alone, and of run times shuffled among all.
+    """What the attribution finds in runs without a planted cause.
 
-    Undisturbed runs may differ for a reason of the machine's own; shuffled run times have none,
+    Of each campaign these are the undisturbed runs alone, and all runs with shuffled run times.
+    Undisturbed runs may differ for a reason of the machine. Shuffled run times have no reason:
     whatever is found in them is false.
 
     Parameters
@@ -185,22 +183,18 @@ def score_nothing(
 
     Returns
     -------
-    One row a table: campaign, kind ("undisturbed" or "shuffled"), runs, p_value, found, first.
+    DataFrame, a row a table; columns campaign, kind ("undisturbed" or "shuffled"), runs, p_value,
+    found, first (leader of the first group).
     """
     rows = []
-    for name, table in each(runs.items(), "looking where nothing was planted", "causes"):
+    for name, table in each(runs.items(), "explaining runs without a planted cause", "causes"):
         table = finished(table)
-        rows.append(_nothing(name, "undisturbed", table[_truth(table, name) == UNDISTURBED], seed))
+        undisturbed = table[_truth(table, name) == UNDISTURBED]
+        rows.append(_nothing(name, "undisturbed", undisturbed, seed))
         for number in range(shuffles):
             random = np.random.default_rng([seed, number])
-            rows.append(
-                _nothing(
-                    name,
-                    "shuffled",
-                    table.assign(seconds=random.permutation(table["seconds"].to_numpy())),
-                    seed + number,
-                )
-            )
+            shuffled = table.assign(seconds=random.permutation(table["seconds"].to_numpy()))
+            rows.append(_nothing(name, "shuffled", shuffled, seed + number))
     return pd.DataFrame(rows, columns=FALSE_COLUMNS)
 
 
@@ -218,35 +212,55 @@ def _nothing(name: str, kind: str, table: pd.DataFrame, seed: int) -> dict:
 
 
 def score_sentences(scores: pd.DataFrame, nothing: pd.DataFrame) -> list[str]:
-    """The scores in words."""
+    """The scores in words.
+
+    Parameters
+    ----------
+    scores
+        Of `score_causes`.
+    nothing
+        Of `score_nothing`.
+    """
+    return [_named_first(scores), _strictly(scores), _false_finds(nothing)]
+
+
+def _named_first(scores: pd.DataFrame) -> str:
     wrong = scores[~scores["right"]]
     missed = "".join(
         f"; {row.cause}: {row.first or 'nothing was found'}" for row in wrong.itertuples()
     )
     by_trail = scores[scores["right"] & (scores["named"] == TRAIL)]["cause"]
-    trail = (
-        f" ({', '.join(by_trail)} by the culprit's CPU time or memory only: this machine has no"
-        " counter of the cause)"
-        if len(by_trail)
-        else ""
+    trail = ""
+    if len(by_trail):
+        trail = (
+            f" ({', '.join(by_trail)} by the culprit's CPU time or memory only: this machine has no"
+            " counter of the cause)"
+        )
+    right = int(scores["right"].sum())
+    return f"{right} of {len(scores)} planted causes were named first{trail}{missed}."
+
+
+def _strictly(scores: pd.DataFrame) -> str:
+    uncounted = scores[~scores["countable"] & ~scores["strict"]]["cause"]
+    none = ""
+    if len(uncounted):
+        none = f"; of {' and '.join(uncounted)} this machine has no such counter"
+    return (
+        f"Strictly, {int(scores['strict'].sum())} of {len(scores)}: with a counter of what"
+        " happened to the victim, not of what the culprit did, in the first group; in"
+        f" {int(scores['leader'].sum())} the one counter named first is such a counter{none}."
     )
-    without = scores[~scores["countable"] & ~scores["strict"]]["cause"]
-    none = f"; of {' and '.join(without)} this machine has no such counter" if len(without) else ""
+
+
+def _false_finds(nothing: pd.DataFrame) -> str:
     found = nothing.groupby("kind")["found"].agg(["sum", "count"])
-    return [
-        (
-            f"{int(scores['right'].sum())} of {len(scores)} planted causes were named"
-            f" first{trail}{missed}."
-        ),
-        (
-            f"Strictly, {int(scores['strict'].sum())} of {len(scores)}: with a counter of what"
-            " happened to the victim, not of what the culprit did, in the first group; in"
-            f" {int(scores['leader'].sum())} the one counter named first is such a counter{none}."
-        ),
-        " ".join(
-            f"{'Among' if kind == 'undisturbed' else 'And among'} {int(row['count'])} tables of"
-            f" {'undisturbed runs' if kind == 'undisturbed' else 'shuffled run times'} something"
-            f" was found in {int(row['sum'])}."
-            for kind, row in found[::-1].iterrows()
-        ),
-    ]
+    words = {
+        "undisturbed": ("Among", "undisturbed runs"),
+        "shuffled": ("And among", "shuffled run times"),
+    }
+    sentences = []
+    for kind, row in found[::-1].iterrows():
+        begin, what = words[str(kind)]
+        count, finds = int(row["count"]), int(row["sum"])
+        sentences.append(f"{begin} {count} tables of {what} something was found in {finds}.")
+    return " ".join(sentences)
