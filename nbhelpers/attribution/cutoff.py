@@ -285,7 +285,7 @@ def _one_mode_p_value(
 
 
 def _deepest_valley(density: np.ndarray, counts: np.ndarray, smallest: int) -> tuple[int, float]:
-    """Position and depth (density over the lower of the two peaks beside it) of the deepest valley."""
+    """Position and depth (density over that of the lower peak next to it) of the deepest valley."""
     valleys = _valleys(density, counts, smallest)
     depths = [density[at] / min(density[:at].max(), density[at:].max()) for at in valleys]
     best = int(np.argmin(depths))
