@@ -34,6 +34,8 @@ def trace_sample(events: pd.DataFrame, rows: int = 7) -> pd.DataFrame:
     ----------
     events
         Of one run: `cpu`, `kind`, `source`, `start_ns`, `duration_ns`.
+    rows
+        How many at most.
 
     Returns
     -------
@@ -67,6 +69,12 @@ def figure_config(config: NoiseConfig, events: int = 3, width_in: float = PAGE_I
         NoiseConfig.
     events
         Of each CPU that are shown.
+    width_in
+        Of the figure at print size, in inches.
+
+    Returns
+    -------
+    matplotlib Figure: the file as text, each line with what it is.
     """
     import matplotlib.pyplot as plt
 
@@ -139,6 +147,8 @@ def figure_replay(config: NoiseConfig, width_in: float = PAGE_IN) -> "Figure":
     ----------
     config
         NoiseConfig with at least one event.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------

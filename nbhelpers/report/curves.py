@@ -38,6 +38,10 @@ def figure_curves(
     table
         `x`, `y`, `by`; with `low` and `high` (of `y`) an interval is drawn at each point, with
         `least` and `most` a faint band behind it.
+    x, y
+        Columns of the two axes.
+    by
+        Column, or columns, of which each value is a line.
     panels
         a column; a panel for each of its values.
     labels
@@ -46,6 +50,8 @@ def figure_curves(
         Which axes are logarithmic: "", "x", "y", "xy".
     mark
         a thin line at this height; 1 is "not slowed down".
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -143,6 +149,8 @@ def figure_overheads(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure"
     ----------
     table
         Of `overhead_and_slowdown`: `noise`, `overhead_share`, `median`, `low`, `high`.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -206,6 +214,8 @@ def figure_scaling(
         number of threads.
     unit
         Us or ms.
+    width_in, height_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -267,6 +277,8 @@ def figure_stopping(
         Of `statistics.evaluate_rules`: rule, runs, stopped.
     label
         Of the statistic, with its unit.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -357,6 +369,8 @@ def figure_quantile_shift(
         Of `compare(before, after)`; None: nothing was compared, and the figure says so.
     label, unit
         Of the outcome.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -433,6 +447,8 @@ def figure_factor(
         colour.
     unit
         Of the factor.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------

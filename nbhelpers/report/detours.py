@@ -27,6 +27,8 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure"
     ----------
     detours
         `cpu`, `start_ns`, `duration_ns`; of at most four CPUs, those that lost most, a panel each.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -77,6 +79,8 @@ def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAG
     recordings
         By name, detours with attrs `seconds` and perhaps `resolution_ns` (`record_detours`,
         `read_netgauge`); of each the CPU that lost most.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -141,6 +145,8 @@ def figure_quanta(samples: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     ----------
     samples
         Of `record_ftq` (`count`) or `record_fwq` (`duration_ns`).
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------

@@ -49,6 +49,8 @@ def figure_distribution(
         Column that names the groups; None = all runs together.
     outcome
         Column to draw; None: what the program is judged by.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -188,6 +190,8 @@ def figure_compare(
         Column to draw; None: what the program is judged by.
     anomaly_seconds
         Run time of the worst run that is replayed.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -302,6 +306,8 @@ def figure_classes(
         Of `classify(values, …)`.
     label
         Of the outcome, with its unit.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------

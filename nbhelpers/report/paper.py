@@ -71,6 +71,15 @@ def collect(folder: str | Path) -> Paper:
 
     They come by subfolder (a stage's number begins its name) and, within one, in the order they
     were first saved in.
+
+    Parameters
+    ----------
+    folder
+        Results of the stages, a subfolder each.
+
+    Returns
+    -------
+    Paper: the numbered tables and figures, in order.
     """
     folder, counts, items = Path(folder), {"Table": 0, "Figure": 0}, []
     for record in records(folder):

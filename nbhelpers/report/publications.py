@@ -83,6 +83,8 @@ def published_results(
         By the name of the result (the column `result` of the published tables): a row of a study
         with `median`, `low`, `high`, `seeds`, and perhaps `case`: what was simulated where it is
         not what the statement says (fewer ranks).
+    tables
+        Names of published tables.
 
     Returns
     -------

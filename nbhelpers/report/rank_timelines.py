@@ -39,6 +39,8 @@ def figure_ranks(
         Of `Result.timeline`; small cases, up to some 32 ranks.
     path
         Of `Result.path`, outlined.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------

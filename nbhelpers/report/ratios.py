@@ -53,6 +53,8 @@ def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
         One row a case: case, and for each of baseline, disturbed and replayed the mean and the ends
         of its interval, s (``baseline``, ``baseline_low``, ``baseline_high``, …); where there,
         ``ratio_low`` and ``ratio_high`` of replayed / disturbed.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -158,6 +160,8 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     table
         Of `nbhelpers.injection.worst_table`: `case`, `excess_ms`, and `kernel_ms`, `hypervisor_ms`,
         `unexplained_ms` with `…_low` and `…_high`.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -227,6 +231,8 @@ def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     ----------
     scores
         Of `score_causes`.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -284,6 +290,8 @@ def figure_mitigations(
         The runs behind it: `benchmark`, `model`, `config`, `ratio`, drawn pale beneath.
     published
         `benchmark`, `model`, `config`, `increase_percent`, drawn as short grey lines.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -395,6 +403,8 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     table
         Of `nbhelpers.studies.findings_table`: `finding`, `verdict`, `effect_percent`,
         `low_percent`, `high_percent`.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -455,6 +465,16 @@ def figure_dots(
     table
         The columns `rows` (names at the left), `by` (colour and marker), `y`, `low` and `high` (or
         `y` with _low and _high), each of which may be missing in a row.
+    rows, by, y
+        Names of these columns.
+    label
+        Of the axis.
+    log
+        Whether the axis is logarithmic, where the values span enough.
+    mark
+        A thin line at this value; 1 is "not slowed down".
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------

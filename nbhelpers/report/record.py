@@ -138,6 +138,10 @@ def save_figure(
     folder
         Made if missing.
 
+    Returns
+    -------
+    Figure: the record, which shows itself in a notebook.
+
     Raises
     ------
     InputError
@@ -201,6 +205,10 @@ def save_table(
         with four significant digits of the column's smallest.
     why
         The reason why there may be no rows: what is missing, and the command that gets it.
+
+    Returns
+    -------
+    Table: the record, which shows itself in a notebook.
 
     Raises
     ------

@@ -54,6 +54,10 @@ def figure_extremes(
     statistics
         `benchmark`, `round`, `min_normalised`, `max_normalised` and the column `by`; of one
         compiler.
+    by
+        Column whose values are the clusters.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -157,6 +161,8 @@ def figure_sides(
     middle
         What is shown of syncbench: "repetitions" of the reduction (figure 4), or the "cv" of each
         construct's runs (figure 5).
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -263,6 +269,8 @@ def figure_clock(
         `busy_…`), and `steal_s`.
     sides
         As in `figure_sides`.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -339,6 +347,8 @@ def figure_reserved(repeated: pd.DataFrame, width_in: float = PAGE_IN) -> "Figur
     repeated
         `benchmark`, `config`, `threads`, `value_us`, `reserved`
         (`nbhelpers.studies.reserved_sides`); of one compiler.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------

@@ -30,6 +30,8 @@ def figure_noise(
         most expensive first.
     title
         A short heading, such as one that distinguishes two such figures.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------

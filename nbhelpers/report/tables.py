@@ -29,6 +29,11 @@ def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.Data
         Its name for the table.
     runs
         Of each.
+
+    Returns
+    -------
+    `benchmark`, `runs`, `off_seconds`, `on_seconds`, `increase_percent` with its 95 % bootstrap
+    interval `low_percent` to `high_percent`.
     """
     mean = comparison.table.loc["mean"]
     ours = {
@@ -57,6 +62,19 @@ def accuracy_table(
 
     The row of the baseline is the control: without any noise the program is so far from the anomaly
     already.
+
+    Parameters
+    ----------
+    anomaly_seconds
+        Run time of the run that is replayed.
+    injected, baseline
+        Finished runs with and without the replay.
+    label
+        Of the program and its configuration.
+
+    Returns ------- `configuration`, `accuracy_percent`, `runs`, `mean_seconds`, `ratio` (mean /
+    anomaly) with its 95 % bootstrap interval `low` to `high`; the published rows have the first
+    two.
     """
     rows = [
         _accuracy(f"this study: {label}, replayed", anomaly_seconds, injected),

@@ -50,6 +50,8 @@ def figure_timeline(
         A noise config, or an events table of one run.
     log
         Injection log of its replay.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -142,6 +144,8 @@ def figure_subtraction(
         `duration_ns`, `left` (bool: the lane of what is left).
     cpu
         Which; None: the one with the longest event that is left.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------
@@ -208,13 +212,13 @@ def figure_observed_loss(
     around_ms
         Begin and end of the part that the right half enlarges; None: around an event of the upper
         middle size.
+    width_in
+        Of the figure at print size, in inches.
 
-    Returns
-    -------
-    matplotlib Figure: above, when the CPU was taken (pale: interruptions that meet no injected
-    event, the machine's own); below, how much of it was lost so far, without the pale ones. Where
-    the three lines lie on each other, the replay took what was planned, when it was planned, and the
-    program lost just that.
+    Returns ------- matplotlib Figure: above, when the CPU was taken (pale: interruptions that meet
+    no injected event, the machine's own); below, how much of it was lost so far, without the pale
+    ones. Where the three lines lie on each other, the replay took what was planned, when it was
+    planned, and the program lost just that.
     """
     import matplotlib.pyplot as plt
 

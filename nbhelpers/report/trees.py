@@ -37,6 +37,8 @@ def figure_attribution(
         Of `explain(runs, …)`.
     runs
         The same runs table.
+    width_in
+        Of the figure at print size, in inches.
 
     Returns
     -------

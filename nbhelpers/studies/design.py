@@ -180,7 +180,13 @@ def _decided(
 
 
 def why_missing(model: str) -> str:
-    """Why the programs of a model, or compiler, cannot be run here; "" if they can."""
+    """Why the programs of a model, or compiler, cannot be run here; "" if they can.
+
+    Parameters
+    ----------
+    model
+        omp, sycl, gcc or clang.
+    """
     if model == "sycl" and not sycl_programs.available():
         return "the SYCL programs are not installed (an optional extra: make sycl)"
     if model in COMPILERS and model not in compilers():
@@ -223,6 +229,11 @@ def placement_table(runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns ------- One row a model and configuration: `model`, `config`, `runs`, `placed` (runs in
     which all threads were where the configuration puts them), `threads_on`.
+
+    Parameters
+    ----------
+    runs
+        Finished runs of a campaign with `PlacementCheck`.
     """
     grouped = runs.assign(_placed=runs["placement_ok"].eq(True)).groupby(["model", "config"])
     return grouped.agg(

@@ -62,6 +62,13 @@ def interval_verdict(direction: str, low: float, high: float) -> str:
     way round. No gain: contradicted if the whole interval is below 0, supported if it excludes a
     gain of 5 % or more, in this order. In all other cases the interval holds both answers, and
     nothing can be seen.
+
+    Parameters
+    ----------
+    direction
+        As of `Finding`.
+    low, high
+        Of the interval of log ratios.
     """
     if direction == "no gain":
         return CONTRADICTED if high < 0 else SUPPORTED if low > np.log(1 - MARGIN) else UNSEEN
@@ -76,6 +83,11 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     adjusted for the number of findings (Holm). Pairs of one round share what disturbed the machine
     in it, and pairs of several programs their programs: the interval holds for these programs, not
     for all.
+
+    Parameters
+    ----------
+    findings
+        As the study makes them.
 
     Returns
     -------

@@ -136,7 +136,15 @@ def _concentration(starts_ns: np.ndarray, period_ns: float) -> float:
 
 
 def loop_sentences(table: pd.DataFrame, seed: int = 0) -> list[str]:
-    """What `compare_loop_with_trace` found, in a sentence; the interval is a bootstrap of runs."""
+    """What `compare_loop_with_trace` found, in a sentence; the interval is a bootstrap of runs.
+
+    Parameters
+    ----------
+    table
+        Of `compare_loop_with_trace`.
+    seed
+        Of the bootstrap.
+    """
     if not len(table) or not table["gaps_ms"].sum():
         return [
             "No loop ran while tracepoints were recorded here: how much of a program's lost time"

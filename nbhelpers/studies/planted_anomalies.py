@@ -68,6 +68,13 @@ def _draw_cpus(random: np.random.Generator, cpus: int, share: float) -> list[int
 def describe_schedules(schedules: list[Schedule], seconds: float) -> pd.DataFrame:
     """One row a case: `case`, `cpus`, `blocks`, `total_ms`, `share` (of an undisturbed run),
     `longest_ms`.
+
+    Parameters
+    ----------
+    schedules
+        Of `planted_schedules`.
+    seconds
+        Of an undisturbed run.
     """
     return pd.DataFrame(
         [_describe(case, schedule, seconds) for case, schedule in enumerate(schedules, start=1)]
@@ -103,10 +110,16 @@ def traced_configs(
     ----------
     folder
         Of the campaign, with its traces in ``traces``.
+    workload
+        The program.
+    schedules
+        Of `planted_schedules`.
     average
         Average noise of undisturbed runs (`average_noise`).
     seed, recorded_only
         Of the campaign.
+    merge
+        As of `NoiseConfig.from_events`.
     traces
         Traced runs of each case, in rounds of random order; of recorded ones as many as there are,
         but no more.
@@ -166,6 +179,11 @@ def median_run(runs: pd.DataFrame) -> pd.DataFrame:
 def describe_configs(configs: list[NoiseConfig]) -> pd.DataFrame:
     """What the trace of each case's run says.
 
+    Parameters
+    ----------
+    configs
+        Of `traced_configs`.
+
     Returns
     -------
     One row a case: `traced` (runs), `seconds` of the one that was chosen, between those of the
@@ -211,6 +229,12 @@ def planted_campaign(
     ----------
     folder, runs, seed, recorded_only, attachments
         Of the campaign.
+    workload
+        The program.
+    schedules
+        Of `planted_schedules`.
+    configs
+        Of `traced_configs`, in the same order.
     options
         Of `Injector`.
     """
@@ -230,6 +254,11 @@ def planted_campaign(
 def narrow_means(runs: pd.DataFrame) -> bool:
     """Whether the mean run time of each disturbed case is known to ± 1.5 % (half of its 95 %
     interval): enough runs of `planted_campaign`.
+
+    Parameters
+    ----------
+    runs
+        Finished runs of `planted_campaign`.
     """
     samples = [
         cell_runs["seconds"]
@@ -246,6 +275,8 @@ def planted_table(runs: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     ----------
     runs
         Finished runs of `planted_campaign`.
+    seed
+        Of the bootstrap.
 
     Returns
     -------
@@ -305,7 +336,13 @@ def _case(case: int, runs: pd.DataFrame, seed: int) -> dict:
 
 
 def planted_sentences(table: pd.DataFrame) -> list[str]:
-    """What the table says, in sentences."""
+    """What the table says, in sentences.
+
+    Parameters
+    ----------
+    table
+        Of `planted_table`.
+    """
     error = (table["ratio"] - 1).abs()
     widths = (table["disturbed_high"] - table["disturbed_low"]) / 2 / table["disturbed"]
     holds = int(((table["ratio_low"] <= 1) & (table["ratio_high"] >= 1)).sum())

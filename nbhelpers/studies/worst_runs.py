@@ -125,6 +125,11 @@ def _config(
 def describe_worst(cases: Sequence[WorstCase]) -> pd.DataFrame:
     """One row a case: `case`, `run`, `seconds`; what is replayed: `kernel_events`, `kernel_ms`,
     `hypervisor_events`, `hypervisor_ms`.
+
+    Parameters
+    ----------
+    cases
+        Of `worst_cases`.
     """
     return pd.DataFrame([_describe(case) for case in cases])
 
@@ -157,6 +162,10 @@ def worst_campaign(
     ----------
     folder, runs, seed, recorded_only, attachments
         Of the campaign, which gets a folder of its own for these very configs.
+    workload
+        The program.
+    cases
+        Of `worst_cases`.
     options
         Of `Injector`.
     """

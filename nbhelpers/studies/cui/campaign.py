@@ -154,7 +154,15 @@ def runtime_campaign(
 
 
 def benchmark_names(chunks: Sequence[int], constructs: Sequence[str]) -> list[str]:
-    """Names of one compiler's benchmarks: schedules with their chunks, constructs, and stream."""
+    """Names of one compiler's benchmarks: schedules with their chunks, constructs, and stream.
+
+    Parameters
+    ----------
+    chunks
+        Sizes of the chunks.
+    constructs
+        Of syncbench.
+    """
     schedules = [
         f"{schedule}_{chunk}" for chunk in dict.fromkeys((1, *chunks)) for schedule in SCHEDULES
     ]
@@ -167,6 +175,13 @@ def runs_in(benchmark: str, configuration: Configuration) -> bool:
     dynamic_1, reduction and BabelStream: everywhere. Other schedules and chunks: roaming, with and
     without housekeeping (Persson et al. 2025, figure 1). Other constructs: pinned, for each number
     of threads (Cui et al. 2023, figures 1 and 5).
+
+    Parameters
+    ----------
+    benchmark
+        One of `benchmark_names`.
+    configuration
+        Where it might run.
     """
     if benchmark in THROUGHOUT:
         return True

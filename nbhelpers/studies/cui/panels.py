@@ -76,6 +76,11 @@ def smt_pair(design: Design) -> tuple[str, str] | None:
 def smt_sides(design: Design) -> dict[str, str]:
     """The two rows of figure 5, a thread a core and two: configuration -> why it is not there ("":
     it is).
+
+    Parameters
+    ----------
+    design
+        Of `runtime_design`.
     """
     pair = smt_pair(design)
     if pair:
@@ -92,7 +97,13 @@ def smt_sides(design: Design) -> dict[str, str]:
 
 
 def node_sides(design: Design) -> dict[str, str]:
-    """The two rows of figures 6 and 7: threads of one NUMA node and of two, as `smt_sides`."""
+    """The two rows of figures 6 and 7: threads of one NUMA node and of two, as `smt_sides`.
+
+    Parameters
+    ----------
+    design
+        Of `runtime_design`.
+    """
     names = ("TP-one-node", "TP-two-nodes")
     if set(names) <= set(design.chosen):
         return dict.fromkeys(names, "")
@@ -125,6 +136,11 @@ def reserved_sides(repeated: pd.DataFrame, cores: Mapping[str, int]) -> pd.DataF
 def cores_left(design: Design) -> dict[str, int]:
     """How many CPUs each measured configuration leaves to the system, on purpose or because it has
     fewer threads.
+
+    Parameters
+    ----------
+    design
+        Of `runtime_design`.
     """
     usable = max(
         (len(configuration.cpus) + len(configuration.house) for configuration in design.listed),

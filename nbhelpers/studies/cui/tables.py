@@ -16,7 +16,13 @@ _TO_US = {"s": 1e6, "us": 1.0}
 
 
 def parameter_table(design: Design) -> pd.DataFrame:
-    """Table 1: `parameter`, `schedbench`, `syncbench`: what they ran with here."""
+    """Table 1: `parameter`, `schedbench`, `syncbench`: what they ran with here.
+
+    Parameters
+    ----------
+    design
+        Of `runtime_design`.
+    """
     options = {
         name: _options(design.workloads[name, design.models[0]])
         for name in ("dynamic_1", "reduction")
@@ -58,6 +64,11 @@ def repetitions(runs: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
 def run_statistics(repeated: pd.DataFrame) -> pd.DataFrame:
     """One row a run and benchmark: `mean_us`, `min_normalised` and `max_normalised` (over the run's
     mean; figures 3 to 5), `cv` (within the run).
+
+    Parameters
+    ----------
+    repeated
+        Of `repetitions`.
     """
     grouped = repeated.groupby([*KEYS, "threads", "round", "run"], sort=False)["value_us"]
     table = grouped.agg(["mean", "min", "max", "std"]).reset_index()
@@ -75,6 +86,11 @@ def variability_table(statistics: pd.DataFrame) -> pd.DataFrame:
     `threads`, `runs`, `mean_us`; `between_cv_percent` (of the runs' means), `within_cv_percent`
     (mean over the runs); `min_normalised`, `max_normalised` (means over the runs) and
     `worst_normalised` (the largest).
+
+    Parameters
+    ----------
+    statistics
+        Of `run_statistics`.
     """
     grouped = statistics.groupby([*KEYS, "threads"], sort=False)
     table = grouped.agg(
@@ -99,6 +115,11 @@ def clock_table(runs: pd.DataFrame) -> pd.DataFrame:
     `config`, `runs`, `frequency_samples`, `frequency_mhz` (mean), `frequency_min_mhz`,
     `frequency_max_mhz`, `busy_mhz` (by APERF and MPERF), `temperature_c`, `steal_ms` (a run);
     missing where the machine tells nothing: a virtual machine has no frequency of its own.
+
+    Parameters
+    ----------
+    runs
+        Of `runtime_campaign`.
     """
     columns = {
         "frequency_samples": "sum",
@@ -123,6 +144,15 @@ def runs_of_dynamic(
 
     Times of different iterations a thread are not to be compared with each other, only how much
     they vary.
+
+    Parameters
+    ----------
+    statistics
+        Of `run_statistics`.
+    published
+        The published table 2.
+    compiler
+        Whose runs are shown.
     """
     measured = statistics[
         (statistics["benchmark"] == "dynamic_1")

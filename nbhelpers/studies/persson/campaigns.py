@@ -59,6 +59,15 @@ def baseline_campaign(
     program and model untraced in the first configuration.
 
     At the level without a kernel tracer nothing is traced: the runs show the baseline only.
+
+    Parameters
+    ----------
+    folder
+        Of the campaign's data.
+    design
+        Of the study (`cached_design`).
+    runs, seed, recorded_only
+        As of `Campaign`.
     """
     folder, cells = Path(folder), []
     traceable = not recorded_only and doctor().capabilities.tracer != "detours"
@@ -89,6 +98,11 @@ def campaign_attachments(recorded_only: bool) -> tuple[Attachment, ...]:
 def label_runs(runs: pd.DataFrame) -> pd.DataFrame:
     """Finished runs with `program`, `trace` (traced, untraced, undisturbed, #1, …) and `mode` from
     the cell's name.
+
+    Parameters
+    ----------
+    runs
+        Of `baseline_campaign` or `injected_campaign`.
     """
     data = finished(runs)
     parts = data["cell"].str.extract(r"^(?P<program>\S+) \S+ \S+ (?P<trace>\S+) ?(?P<mode>.*)$")
@@ -226,6 +240,17 @@ def injected_campaign(
     The configuration that a trace came from is injected under every mode: the pessimistic merge,
     the improved one, and the improved one with interrupts on their own CPUs (`MODES`). `worst`
     holds natural traces and planted ones alike.
+
+    Parameters
+    ----------
+    folder
+        Of the campaign's data; it has a subfolder for these very configs.
+    design
+        Of the study (`cached_design`).
+    worst
+        Of `worst_traces` and `planted_traces`.
+    runs, seed, recorded_only
+        As of `Campaign`.
     """
     injectors = _Injectors(recorded_only)
     cells = []
@@ -274,6 +299,11 @@ class _Injectors:
 def describe_traces(worst: list[WorstTrace]) -> pd.DataFrame:
     """One row a worst trace: `program`, `model`, `config`, `trace`, `run`, `anomaly_seconds`,
     `steal_ms` during it, and what the improved merge replays: `events`, `noise_ms`.
+
+    Parameters
+    ----------
+    worst
+        Of `worst_traces` and `planted_traces`.
     """
     rows = []
     for trace in worst:

@@ -281,6 +281,11 @@ def _length_cells(
 def label_length_runs(runs: pd.DataFrame) -> pd.DataFrame:
     """Finished runs of `length_campaign` with `program`, `length` (x1, x2) and `noise_kind`
     (undisturbed, fixed, scaled).
+
+    Parameters
+    ----------
+    runs
+        Of `length_campaign`.
     """
     data = finished(runs)
     parts = data["cell"].str.extract(r"^(?P<program>\S+) \S+ (?P<length>\S+) (?P<noise_kind>\S+)$")

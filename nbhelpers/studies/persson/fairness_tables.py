@@ -125,6 +125,11 @@ def _less(kinds: Mapping[str, Weights]) -> Weights:
 def length_cells(runs: pd.DataFrame | None) -> pd.DataFrame:
     """What each cell of `length_campaign` took.
 
+    Parameters
+    ----------
+    runs
+        Of `length_campaign`, through `label_length_runs`; None: there were none.
+
     Returns
     -------
     `benchmark`, `model`, `length`, `noise`, `seconds`, `sd_ms`, `noise_percent` (injected CPU time

@@ -37,6 +37,16 @@ def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
     intervals. Empty where nothing was traced.
 
     `steal_off_ms`, `steal_on_ms`: mean CPU time a run that the hypervisor gave to others.
+
+    Parameters
+    ----------
+    runs
+        Of `baseline_campaign`, through `label_runs`.
+
+    Returns
+    -------
+    `benchmark`, `model`, `tracing_off_seconds`, `tracing_on_seconds`, `increase_percent` with its
+    interval (`low_percent`, `high_percent`), `steal_off_ms`, `steal_on_ms`, `runs`.
     """
     off = runs[runs["trace"] == UNTRACED]
     rows = []
@@ -107,6 +117,11 @@ def spread_table(runs: pd.DataFrame) -> pd.DataFrame:
 
     `model`, `config`, `sd_ms`, `low_ms`, `high_ms`, `cv_percent`, `steal_ms` (mean CPU time a run
     that the hypervisor gave to others), `programs`, `runs` (of each).
+
+    Parameters
+    ----------
+    runs
+        Of `baseline_campaign`, through `label_runs`.
     """
     baseline = runs[runs["trace"] == TRACED]
     baseline = pd.concat(
@@ -228,6 +243,11 @@ def _adjusted(cell_runs: pd.DataFrame, calm: pd.DataFrame) -> float:
 def run_ratios(runs: pd.DataFrame) -> pd.DataFrame:
     """Each injected run over the mean of the undisturbed runs of its configuration and epoch:
     `benchmark`, `model`, `config`, `trace`, `run`, `ratio`.
+
+    Parameters
+    ----------
+    runs
+        Of `injected_campaign`, through `label_runs`.
     """
     keys = [*KEYS, "epoch"]
     runs = runs if "epoch" in runs else runs.assign(epoch=0)
@@ -417,6 +437,11 @@ def _unexplained(anomaly: float, replayed: pd.DataFrame, calm: pd.DataFrame) -> 
 def merge_table(replays: pd.DataFrame) -> pd.DataFrame:
     """The accuracies of `replay_table` with a column a mode: `benchmark`, `model`, `config`,
     `trace`, `pessimistic_percent`, `improved_percent`, `faithful_percent`.
+
+    Parameters
+    ----------
+    replays
+        Of `replay_table`.
     """
     columns = [f"{mode}_percent" for mode in ("pessimistic", "improved", "faithful")]
     named = replays.assign(mode=replays["mode"] + "_percent")
@@ -442,6 +467,10 @@ def comparable_rows(table: pd.DataFrame, benchmark: str | None = None) -> pd.Dat
         Of `published`.
     benchmark
         Only this one's.
+
+    Returns
+    -------
+    The rows that ours can stand next to, without the columns that ours lack.
     """
     rows = pd.Series(True, index=table.index)
     if "platform" in table:

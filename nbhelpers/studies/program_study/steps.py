@@ -31,6 +31,11 @@ from .plan import TimePlan, plan_study
 def study_folder(workload: Workload) -> Path:
     """The folder of a program's study where none is named: one for each command.
 
+    Parameters
+    ----------
+    workload
+        The program.
+
     Examples
     --------
     >>> from nbhelpers.studies.program_study import program_from_options

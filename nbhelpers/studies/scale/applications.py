@@ -28,6 +28,17 @@ def _made(schedules: Programs) -> Mapping[str, Schedule]:
 def applications_on(ranks: int, share: float = 0.1) -> dict[str, Schedule]:
     """Sweep3D, POP and AMG on so many ranks; `share` of the published numbers of collectives (AMG:
     of 60 cycles, which is our choice).
+
+    Parameters
+    ----------
+    ranks
+        How many.
+    share
+        Of the published numbers of collectives.
+
+    Returns
+    -------
+    Application -> schedule.
     """
     plane, space = patterns.grid(ranks, 2), patterns.grid(ranks, 3)
     return {
@@ -70,6 +81,12 @@ def application_slowdown(
     schedules
         By application; or a call that makes them (`partial(applications_on, 1024)`), when they are
         needed.
+    noises
+        By name.
+    seeds
+        Replicates of each simulation, at least 2.
+    network
+        Its parameters.
 
     Returns
     -------
@@ -157,6 +174,17 @@ def point_to_point(
 ) -> pd.DataFrame:
     """Does point-to-point communication absorb noise or pass it on? As `application_slowdown`, over
     `communication_kinds`.
+
+    Parameters
+    ----------
+    noises
+        By name.
+    ranks, steps, compute_ns
+        Of the programs: how many ranks, steps, and how long each computes in a step.
+    seeds
+        Replicates of each simulation, at least 2.
+    network
+        Its parameters.
     """
     return application_slowdown(
         communication_kinds(ranks, steps, compute_ns), noises, seeds=seeds, network=network
@@ -209,6 +237,17 @@ def sensitivity(
 ) -> pd.DataFrame:
     """Run time of applications with one network parameter multiplied, over that with the network as
     it is.
+
+    Parameters
+    ----------
+    schedules
+        By application; or a call that makes them.
+    factors
+        By which each parameter is multiplied.
+    network
+        Its parameters.
+    parameters
+        Which of them.
 
     Returns
     -------
@@ -277,8 +316,18 @@ def extrapolation(
 
     Parameters
     ----------
+    shape
+        Of the small grid.
     times
         Squares, so that the grid keeps its proportions.
+    noise
+        Of the slow-down; None: only how long each takes.
+    iterations
+        Of the application.
+    seeds
+        Replicates of each simulation, at least 2.
+    network
+        Its parameters.
     options
         Of `extrapolated_sweep3d`.
 

@@ -46,6 +46,10 @@ def scaling(
     noises
         By name; a trace for all ranks, or several of which each rank has one drawn at random. One
         alone needs no name.
+    ranks
+        How many; several are cases.
+    seeds, seed
+        How many replicates, at least 2, and what their seeds follow from.
     networks
         By name, or one for all. Noises and networks of the same names go together (a system has one
         of each).
@@ -53,8 +57,6 @@ def scaling(
         Of `evaluate`; bytes one number, or several of which each is a case.
     cosched
         Whether noise strikes all ranks at once; [False, True] for both.
-    seeds, seed
-        How many replicates, at least 2, and what their seeds follow from.
 
     Returns
     -------
@@ -155,6 +157,15 @@ def bottleneck(
     """What a faster network gains under noise: L, g and G divided by each speed, o as it is
     (Hoefler et al. 2010).
 
+    Parameters
+    ----------
+    noises, ranks, seeds, options
+        As of `scaling`.
+    speeds
+        By which the network is multiplied.
+    network
+        Its parameters.
+
     Returns
     -------
     as of `scaling`, with `speed` for `network`, `noisy_low_us`, `noisy_high_us`
@@ -192,6 +203,8 @@ def overhead_and_slowdown(
     ----------
     systems
         Noise by system.
+    ranks, seeds, options
+        As of `scaling`.
     networks
         By the same names; None: those of `nbhelpers.simulation.network`.
 
@@ -243,6 +256,19 @@ def pipelining(
 
     Hoefler, Schneider, Lumsdaine: LogGP in Theory and Practice, Simulation Modelling Practice and
     Theory 17(9), 2009.
+
+    Parameters
+    ----------
+    ranks
+        How many.
+    times
+        Calls in the loop.
+    bytes
+        Of each message.
+    patterns
+        Names of collectives.
+    network
+        Its parameters.
 
     Returns
     -------

@@ -33,6 +33,10 @@ def closed_forms(
         At least 2; powers of two for the binomial tree.
     bytes
         At least 1, at most S.
+    network
+        Its parameters.
+    patterns
+        Names of collectives.
 
     Returns
     -------

@@ -66,6 +66,11 @@ def quiet_and_loaded(
 def detours_with_published(recordings: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """The figures of each recording (`detour_summary`), and below them those published of other
     systems, as far as they were printed; `from` says whose they are.
+
+    Parameters
+    ----------
+    recordings
+        Of `quiet_and_loaded`.
     """
     ours = detour_summary(recordings).rename_axis("system").reset_index()
     parts = {

@@ -49,6 +49,17 @@ def published_noise() -> pd.DataFrame:
 def signatures(seconds: float = 100.0, seed: int = 0) -> dict[str, Detours]:
     """`published_signature` of every system of `published_noise`, by names that
     `nbhelpers.simulation.network` knows, too.
+
+    Parameters
+    ----------
+    seconds
+        Length of each trace, which then repeats.
+    seed
+        Equal seeds give equal traces.
+
+    Returns
+    -------
+    System -> trace.
     """
     made = {}
     for row in published_noise().to_dict("records"):

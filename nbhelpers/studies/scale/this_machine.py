@@ -24,6 +24,10 @@ def this_machine_at_scale(
     ----------
     recordings
         By name; detours, a file of them, or traces (`traces_of_runs`).
+    ranks
+        How many; several are cases.
+    seeds
+        Replicates of each simulation, at least 2.
     options
         Of `at_scale`.
 
