@@ -87,7 +87,11 @@ def run_line(line: str, folder: Path) -> None:
         capture_output=True,
         text=True,
         timeout=280,
-        env={**os.environ, "PYTHONPATH": str(folder)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(folder),
+            "NOISEBOOK_STATE": str(folder / "build/state"),
+        },
     )
     assert done.returncode == 0, f"{line}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
 
