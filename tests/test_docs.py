@@ -103,6 +103,13 @@ def test_a_walk_works_as_it_stands_there(walk, tmp_path, binaries):
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.stem)
+def test_a_walk_fits_the_files_that_it_changes(walk):
+    for step in STEP.finditer(walk.read_text()):
+        if step["verb"] == "In":
+            apply_diff((REPOSITORY / step["path"]).read_text(), step["block"])
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.stem)
 def test_a_walk_is_short_and_ends_in_a_command(walk):
     text = walk.read_text()
     verbs = [step["verb"] for step in STEP.finditer(text)]
