@@ -69,8 +69,8 @@ def endless_roles() -> Iterator[Role]:
 
 
 def label_ends(figure: Any, axes: Any, names: list[str], ends: list[tuple[float, str]]) -> None:
-    """Names beside the ends of their lines, moved apart so that all can be read, each joined to its
-    end.
+    """Names next to the ends of their lines, moved apart so that all can be read, each joined to
+    its end.
     """
     figure.draw_without_rendering()
     box = axes.get_window_extent()

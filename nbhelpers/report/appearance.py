@@ -55,7 +55,7 @@ RC: dict[Any, Any] = {
 @dataclass(frozen=True)
 class Role:
     """How one kind of data is drawn: a colour (Okabe and Ito 2008) and marker, dash and hatch
-    beside it.
+    next to it.
     """
 
     colour: str
@@ -89,9 +89,7 @@ _OTHERS = ("baseline", "injected", "traced", "disturbed", "slow", "fast")
 
 
 def roles_of(names: Iterable[object]) -> dict[object, Role]:
-    """A role for each name: its own if it has one, the first free one otherwise, in the order of
-    the names.
-    """
+    """A role for each name: the one of that name if there is one, else the first free one."""
     names = list(dict.fromkeys(names))
     by_role = {name: _ALIASES.get(str(name), str(name)) for name in names}
     fixed = {name: role for name, role in by_role.items() if role in ROLES}

@@ -43,13 +43,13 @@ def figure_curves(
     by
         Column, or columns, of which each value is a line.
     panels
-        a column; a panel for each of its values.
+        A column; a panel for each of its values.
     labels
         Of the two axes.
     log
         Which axes are logarithmic: "", "x", "y", "xy".
     mark
-        a thin line at this height; 1 is "not slowed down".
+        A thin line at this height; 1 is "not slowed down".
     width_in
         Of the figure at print size, in inches.
 
@@ -60,7 +60,7 @@ def figure_curves(
     Raises
     ------
     InputError
-        a column that the table lacks.
+        A column that the table lacks.
     """
     import matplotlib.pyplot as plt
 

@@ -44,7 +44,7 @@ def figure_distribution(
     runs
         Runs table; only rows of status "ok" are drawn.
     cutoff
-        a Cutoff or a value; runs above it are drawn as slow if `by` is None.
+        A Cutoff or a value; runs above it are drawn as slow if `by` is None.
     by
         Column that names the groups; None = all runs together.
     outcome
@@ -177,7 +177,7 @@ def figure_compare(
     anomaly_seconds: float | None = None,
     width_in: float | None = None,
 ) -> "Figure":
-    """Run times of several cells: each run as a point, the mean with its 95 % interval beside, the
+    """Run times of several cells: each run as a point, the mean with its 95 % interval, the
     anomaly as a line.
 
     Parameters

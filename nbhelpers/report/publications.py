@@ -95,7 +95,7 @@ def published_results(
     Raises
     ------
     InputError
-        a name that no published table has.
+        A name that no published table has.
     """
     rows = []
     for name in tables:

@@ -1,4 +1,4 @@
-"""Figures of ratios and effects: a mark a case with its 95 % interval, beside a line of no
+"""Figures of ratios and effects: a mark a case with its 95 % interval, next to a line of no
 effect.
 """
 
@@ -44,7 +44,7 @@ _MODELS = {"OMP": "baseline", "SYCL": "injected"}
 
 @or_blank
 def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
-    """Planted anomalies: the disturbed mean beside the replayed one, and the band of the
+    """Planted anomalies: the disturbed mean next to the replayed one, and the band of the
     undisturbed baseline.
 
     Parameters
@@ -63,7 +63,7 @@ def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     Raises
     ------
     InputError
-        a column is missing.
+        A column is missing.
     """
     import matplotlib.pyplot as plt
 
@@ -158,7 +158,7 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     Parameters
     ----------
     table
-        Of `nbhelpers.injection.worst_table`: `case`, `excess_ms`, and `kernel_ms`, `hypervisor_ms`,
+        Of `worst_runs.worst_table`: `case`, `excess_ms`, and `kernel_ms`, `hypervisor_ms`,
         `unexplained_ms` with `…_low` and `…_high`.
     width_in
         Of the figure at print size, in inches.
@@ -285,7 +285,7 @@ def figure_mitigations(
     Parameters
     ----------
     slowdowns
-        Of `nbhelpers.studies.slowdown_table`.
+        Of `nbhelpers.studies.persson.slowdown_table`.
     runs
         The runs behind it: `benchmark`, `model`, `config`, `ratio`, drawn pale beneath.
     published
@@ -401,7 +401,7 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     Parameters
     ----------
     table
-        Of `nbhelpers.studies.findings_table`: `finding`, `verdict`, `effect_percent`,
+        Of `nbhelpers.studies.findings.findings_table`: `finding`, `verdict`, `effect_percent`,
         `low_percent`, `high_percent`.
     width_in
         Of the figure at print size, in inches.
@@ -457,7 +457,7 @@ def figure_dots(
     mark: float | None = 1.0,
     width_in: float = PAGE_IN,
 ) -> "Figure":
-    """A line of dots a case, with 95 % intervals: applications under several noises, ours beside
+    """A line of dots a case, with 95 % intervals: applications under several noises, ours next to
     what was published.
 
     Parameters
@@ -483,7 +483,7 @@ def figure_dots(
     Raises
     ------
     InputError
-        a column that the table lacks.
+        A column that the table lacks.
     """
     import matplotlib.pyplot as plt
 

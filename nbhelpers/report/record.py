@@ -185,7 +185,7 @@ def save_table(
     formats: Mapping[str, str] | None = None,
     why: str = "",
 ) -> Table:
-    """Save a table as CSV (10 significant digits), LaTeX (booktabs) and HTML, ours beside the
+    """Save a table as CSV (10 significant digits), LaTeX (booktabs) and HTML, ours next to the
     published value.
 
     Parameters
@@ -197,8 +197,8 @@ def save_table(
         As in `save_figure`.
     published
         Table of `published_table(...)`: rows are matched by the text columns that both have, and
-        beside each number column that both have comes one named ``COLUMN (published)``. The caption
-        then names the paper and its table.
+        next to each number column that both have comes one named ``COLUMN (published)``. The
+        caption then names the paper and its table.
     formats
         For a column, how it is printed in LaTeX and HTML, such as ``{"seconds": "{:.3f}",
         "increase": "{:+.1%}"}``; other numbers are printed by the unit in the column's name, or

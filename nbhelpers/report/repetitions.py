@@ -1,6 +1,6 @@
 """Figures of runs with many repetitions, laid out as in Cui et al. 2023 (figures 3 to 7) and
-Persson et al. 2025 (figures 1 and 2): strips, extremes, coefficients of variation, the clock beside
-them.
+Persson et al. 2025 (figures 1 and 2): strips, extremes, coefficients of variation, the clock next
+to them.
 """
 
 from collections.abc import Mapping
@@ -257,7 +257,7 @@ def _draw_cv(axes: Any, runs: pd.DataFrame, title: str) -> None:
 def figure_clock(
     repeated: pd.DataFrame, runs: pd.DataFrame, sides: Mapping[str, str], width_in: float = PAGE_IN
 ) -> "Figure":
-    """Repetitions beside the clock of the same runs, a row a placement (Cui et al. 2023, figures 6
+    """Repetitions and the clock of the same runs, a row a placement (Cui et al. 2023, figures 6
     and 7).
 
     Parameters
@@ -346,7 +346,7 @@ def figure_reserved(repeated: pd.DataFrame, width_in: float = PAGE_IN) -> "Figur
     ----------
     repeated
         `benchmark`, `config`, `threads`, `value_us`, `reserved`
-        (`nbhelpers.studies.reserved_sides`); of one compiler.
+        (`nbhelpers.studies.cui.reserved_sides`); of one compiler.
     width_in
         Of the figure at print size, in inches.
 

@@ -140,8 +140,8 @@ def figure_subtraction(
     Parameters
     ----------
     lanes
-        Of `nbhelpers.studies.trace_lanes`: `lane` (its label, in order), `cpu`, `kind`, `start_ns`,
-        `duration_ns`, `left` (bool: the lane of what is left).
+        Of `nbhelpers.studies.persson.trace_lanes`: `lane` (its label, in order), `cpu`, `kind`,
+        `start_ns`, `duration_ns`, `left` (bool: the lane of what is left).
     cpu
         Which; None: the one with the longest event that is left.
     width_in

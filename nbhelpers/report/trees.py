@@ -1,4 +1,4 @@
-"""The figure of an explanation: the distribution with its cutoff, and beside it the tree.
+"""The figure of an explanation: the distribution with its cutoff, and next to it the tree.
 
 Owns the drawing of the tree; the words in its nodes are rewritten, because scikit-learn's say
 "class" and "value".

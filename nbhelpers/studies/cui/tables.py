@@ -110,7 +110,7 @@ def variability_table(statistics: pd.DataFrame) -> pd.DataFrame:
 
 def clock_table(runs: pd.DataFrame) -> pd.DataFrame:
     """Figures 6 and 7 in numbers: the clock during the runs of each configuration, and what else
-    moved beside it.
+    changed with it.
 
     `config`, `runs`, `frequency_samples`, `frequency_mhz` (mean), `frequency_min_mhz`,
     `frequency_max_mhz`, `busy_mhz` (by APERF and MPERF), `temperature_c`, `steal_ms` (a run);

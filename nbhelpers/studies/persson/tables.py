@@ -2,7 +2,7 @@
 row with its interval and count.
 
 Column names and row labels are those of data/published, so that `save_table(…, published=…)` sets
-the printed value beside ours.
+the printed value next to ours.
 """
 
 from collections.abc import Collection

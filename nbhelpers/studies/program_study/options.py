@@ -33,7 +33,7 @@ def program_from_options(
     command
         Words, or one string of them.
     shell
-        a line for /bin/sh in place of the command; or True: the command is one.
+        A line for /bin/sh in place of the command; or True: the command is one.
     description
         Name of a known program, or the path of a .yml file.
     region

@@ -168,7 +168,7 @@ def bottleneck(
 
     Returns
     -------
-    as of `scaling`, with `speed` for `network`, `noisy_low_us`, `noisy_high_us`
+    As of `scaling`, with `speed` for `network`, `noisy_low_us`, `noisy_high_us`
     (interval of `noisy_us`) and `gain_share`, `ideal_gain_share`:
         how much less time than at the speed before.
     """
@@ -210,7 +210,7 @@ def overhead_and_slowdown(
 
     Returns
     -------
-    as of `scaling`, sorted by overhead, with `overhead_rank` and `slowdown_rank`, 1 the
+    As of `scaling`, sorted by overhead, with `overhead_rank` and `slowdown_rank`, 1 the
     largest, and `detours`: recorded, or synthetic.
     """
     networks = {name: known_network(name) for name in systems} if networks is None else networks
