@@ -27,7 +27,7 @@ from .search import Null, Search, SearchResult, default_workers, null_distributi
 SIGNIFICANCE = 0.01
 PERMUTATIONS = 200
 FEWEST_SLOW = 4  # slow runs, and fast ones
-FACTOR_LEVEL = 0.05  # corrected p-value from which a group counts as a factor of its own
+FACTOR_LEVEL = 0.05  # corrected p-value from which a group counts as a separate factor
 MOST_SHARED = 4  # factors among which the variance is divided: it takes 2**n models
 DRIFTS = 0.5  # rank correlation with the position in the campaign from which a counter drifts
 FACTOR_COLUMNS = [
@@ -57,7 +57,7 @@ class Explanation:
         Whether anything does, at a p-value of at most 0.01.
     p_value
         Of the whole search, by shuffled outcomes; NaN if there was nothing to search, or no null
-        was asked for.
+        was computed.
     factors
         DataFrame, a row a group of counters that move together; empty if nothing was found. Index
         rank: first groups that separate on their own, then by importance. Rivals for the first
@@ -73,7 +73,7 @@ class Explanation:
         Fitted `DecisionTreeClassifier` of depth at most 3 on the leaders of all groups, None if
         nothing was found.
     features
-        Columns that the tree was given, in its order.
+        Columns of the tree, in its order.
     accuracy, accuracy_interval
         Balanced accuracy on runs the tree had not seen, and its 95 % interval; 0.5 is guessing.
     labels
@@ -431,7 +431,7 @@ def _group_table(
     seed: int,
     workers: int,
 ) -> pd.DataFrame:
-    """The groups before they are ranked; also counts (as a factor of its own) and strength."""
+    """The groups before they are ranked; also counts (as a separate factor) and strength."""
     leaders, slow = [group[0] for group in groups], seen.slow
     values, names = search.values[:, leaders].astype(float), search.screen.columns.columns
     number = {place: number for number, place in enumerate(seen.columns)}

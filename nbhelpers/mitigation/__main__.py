@@ -14,7 +14,7 @@ from .loop import METRICS, autopilot
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run the command line; 0, or 1 where a NoisebookError said why not, or 130 after Ctrl-C."""
+    """Run the command line; 0, or 1 after a NoisebookError, or 130 after Ctrl-C."""
     options = _parser().parse_args(words)
     try:
         return _do(options)
@@ -34,6 +34,21 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m nbhelpers.mitigation",
         description="Why do the runs of a command differ, and what helps?",
     )
+    _add_measuring(parser)
+    _add_mitigating(parser)
+    parser.add_argument(
+        "--here",
+        action="store_true",
+        help="list the mitigations and which of them can be done on this machine",
+    )
+    parser.add_argument(
+        "--explain", metavar="FACTOR", help="describe a factor, or a column that shows one"
+    )
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run")
+    return parser
+
+
+def _add_measuring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget",
         type=float,
@@ -42,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         help="time for measuring (default: 300)",
     )
     parser.add_argument(
-        "--folder", help="where measurements and report are kept (default: mitigate-TIME)"
+        "--folder", help="folder of measurements and report (default: mitigate-TIME)"
     )
     parser.add_argument(
         "--metrics",
@@ -53,6 +68,10 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds",
         help="regular expression with a group seconds, for a time that the command prints",
     )
+    parser.add_argument("--seed", type=int, default=1)
+
+
+def _add_mitigating(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--try",
         dest="candidates",
@@ -67,17 +86,6 @@ def _parser() -> argparse.ArgumentParser:
         default="low",
         help="the highest risk that is taken (default: low)",
     )
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--here",
-        action="store_true",
-        help="list the mitigations and which of them can be done on this machine",
-    )
-    parser.add_argument(
-        "--explain", metavar="FACTOR", help="say what is known of a factor, or of a column"
-    )
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run")
-    return parser
 
 
 def _do(options: argparse.Namespace) -> int:

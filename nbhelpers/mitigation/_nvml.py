@@ -1,4 +1,4 @@
-"""GPU settings by NVML, held by a process of its own: run as `python -I -S _nvml.py WHAT SHARE`, it
+"""GPU settings by NVML, held by a separate process: run as `python -I -S _nvml.py WHAT SHARE`, it
 undoes them when its input ends.
 
 Standard library only. The driver has no file to put a value back into, so the holder outlives
@@ -30,11 +30,11 @@ nvml = _binding()
 
 
 class NvmlError(Exception):
-    """What NVML answered, in its own words."""
+    """What NVML answered."""
 
 
 def _in_words(name: str, error: OSError) -> str:
-    """`call: what NVML said`; a missing call names itself."""
+    """`call: answer of NVML`; the text of a missing call has its name."""
     return str(error) if error.errno is None else f"{name}: {error.strerror}"
 
 

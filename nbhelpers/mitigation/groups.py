@@ -34,7 +34,7 @@ def hierarchy(controller: str, mounts: str = "/proc/self/mounts") -> Hierarchy |
     """The hierarchy of a controller, or why there is none.
 
     In version 2 groups are made at the top, since a group with processes can't hand controllers on;
-    in version 1 below our own.
+    in version 1 below the group of this process.
     """
     rows = [line.split()[:4] for line in Path(mounts).read_text().splitlines()]
     for _, place, kind, options in rows:

@@ -309,7 +309,7 @@ class _Loop:
     # ---- the confirmation ----
 
     def _confirmed(self, report: Report) -> Report:
-        """The best measured again, as the one that looks best of several looks better than it is."""
+        """The best measured again, since the best of several looks better than it is."""
         if not report.helped:
             return report
         decision = self.steps.decided("confirm") or self._confirmation(report)

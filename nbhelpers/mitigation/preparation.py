@@ -1,5 +1,5 @@
 """Actions before a run that leave nothing to undo: caches dropped or warmed, memory compacted, a
-pause; and a request that ends with us.
+pause; and a request that ends with our process.
 
 Each proves at once that it was done: by a counter of the kernel, by asking for the pages, by
 reading the request back.
@@ -120,7 +120,7 @@ class WarmFiles(Action):
                 fix="free --mega; it may be larger than the memory",
             ) from None
         except OSError as error:
-            if error.errno != errno.EOPNOTSUPP:  # a file system that cannot be asked
+            if error.errno != errno.EOPNOTSUPP:  # a file system without RWF_NOWAIT
                 raise SettingError(
                     f"the file cannot be read: {error.strerror}", where=path
                 ) from None
@@ -143,7 +143,7 @@ class CoolDown(Action):
 @dataclass(frozen=True)
 class Latency(Action):
     """No idle state with a longer wake-up than this, µs: a request that holds while its file is
-    open, and ends with us whatever happens.
+    open, and ends with our process whatever happens.
     """
 
     us: int = 0
@@ -175,5 +175,5 @@ class Latency(Action):
         return (
             None
             if has <= self.us
-            else f"the wake-up latency asked for is {has} µs, not {self.us} µs"
+            else f"the wake-up latency requested is {has} µs, not {self.us} µs"
         )

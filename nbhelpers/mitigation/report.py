@@ -110,7 +110,7 @@ class Report:
 
     @property
     def answers(self) -> pd.DataFrame:
-        """The report as a table: question, answer, runs (that the answer rests on; may be empty)."""
+        """The report as a table: question, answer, runs (that the answer rests on)."""
         first = len(self.baseline)
         again = f", and {2 * self.confirmed.rounds} measured again" if self.confirmed else ""
         rows = [

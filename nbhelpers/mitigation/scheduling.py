@@ -194,8 +194,10 @@ class FewerThreads(Action):
 
     def _threads(self, workload: Workload | None) -> int:
         cpus = workload.cpus if workload is not None and workload.cpus else os.sched_getaffinity(0)
-        asked = dict(workload.env).get("OMP_NUM_THREADS") if workload is not None else None
-        return min(int(asked) if asked and asked.isdigit() else len(cpus), len(cpus)) - self.leave
+        variables = dict(workload.env) if workload is not None else {}
+        wanted = variables.get("OMP_NUM_THREADS", "")
+        threads = int(wanted) if wanted.isdigit() else len(cpus)
+        return min(threads, len(cpus)) - self.leave
 
 
 # ---- priority and policy: set on the threads of the waiting process ------------------------------

@@ -54,8 +54,8 @@ def changeable(values: dict[str, str]) -> Possible:
 
 
 def _offered(path: str) -> list[str]:
-    """The words of a selection, or of the list that cpufreq keeps beside it."""
-    beside = {
+    """The words of a selection, or of the list that cpufreq has in another file."""
+    lists = {
         "scaling_governor": "scaling_available_governors",
         "energy_performance_preference": "energy_performance_available_preferences",
     }
@@ -63,7 +63,7 @@ def _offered(path: str) -> list[str]:
         text = Path(path).read_text()
         if "[" in text:
             return text.replace("[", "").replace("]", "").split()
-        if name := beside.get(os.path.basename(path)):
+        if name := lists.get(os.path.basename(path)):
             return Path(path).with_name(name).read_text().split()
         if path.endswith("smt/control"):
             return ["on", "off"] if text.strip() in ("on", "off") else [text.strip()]
@@ -127,9 +127,7 @@ class Setting(MachineSetting):
 
 @dataclass(frozen=True)
 class FrequencyCap(MachineSetting):
-    """The highest clock: the nominal one, or this share of the highest where the nominal one is not
-    told.
-    """
+    """A cap of the clock: the nominal one, or if that is unknown this share of the highest."""
 
     share: float = 0.8
 

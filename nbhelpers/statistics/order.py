@@ -2,7 +2,7 @@
 does it change?
 
 Owns the test of exchangeability and the shuffles that respect what it finds; without them a counter
-that drifts beside run times that drift is taken for their cause.
+that drifts together with the run times would be taken for their cause.
 """
 
 from collections.abc import Iterator

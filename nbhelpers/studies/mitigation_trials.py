@@ -236,7 +236,7 @@ def untried_sentence(
     Parameters
     ----------
     names
-        As given to `trial_runs`.
+        Of mitigations, as passed to `trial_runs`.
     compared
         Of `compare_trials`.
     workload

@@ -489,7 +489,7 @@ def not_planted_sentences(names: Sequence[str], planted: Mapping[str, pd.DataFra
     Parameters
     ----------
     names
-        As given to `cause_runs`.
+        Of causes, as passed to `cause_runs`.
     planted
         What it returned.
     """
