@@ -5,7 +5,6 @@ Owns the barrier's pipes and the poll loop (CONTRIBUTING.md, "How a run goes"); 
 what is measured.
 """
 
-import ctypes
 import fcntl
 import os
 import resource
@@ -21,16 +20,14 @@ from contextlib import contextmanager, suppress
 
 from ..errors import RunError
 from ..workloads import Workload, binary_folder, format_cpu_list, program_path
+from ._orphans import MARK, belongs_to_run, children, kill_and_reap, kill_marked
 from ._output import ROOM_FOR_SERIES, Capture
 from ._regions import watch
 from ._stamps import StampedCapture, WakeUps, stamped_pair
 
-_SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
-_MARK = "NOISEBOOK_RUN"
 _SIGNALS_TO_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 _in_another_folder = threading.Lock()
 _found: set[str] = set()
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Child:
@@ -113,7 +110,7 @@ class Child:
         variables = {
             **self.watch.env,
             **{name: str(fd) for name, fd in barrier.items()},
-            _MARK: self._mark,
+            MARK: self._mark,
         }
         streams = [
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
@@ -293,7 +290,7 @@ class Child:
         self._foreign_children |= {
             pid
             for pid in children() - self._foreign_children - {self.pid}
-            if not _belongs(pid, self.pid, self._mark)
+            if not belongs_to_run(pid, self.pid, self._mark)
         }
 
     def clear_leftovers(self) -> int:
@@ -311,7 +308,7 @@ class Child:
         return [
             pid
             for pid in children() - self._foreign_children
-            if _belongs(pid, self.pid, self._mark)
+            if belongs_to_run(pid, self.pid, self._mark)
         ]
 
     def _sweep(self) -> int:
@@ -322,7 +319,7 @@ class Child:
         while adopted := set(self._adopted()) - self._unkillable:
             for pid in adopted:
                 found.add(pid)
-                if not _kill_and_reap(pid):
+                if not kill_and_reap(pid):
                     self._unkillable.add(pid)
         return len(found)
 
@@ -382,124 +379,3 @@ def _file_of(name: str | os.PathLike) -> str:
     if file == name:
         _found.add(name)
     return file
-
-
-def children() -> frozenset[int]:
-    """The children of this process, zombies among them; none where the kernel does not list them
-    (CONFIG_PROC_CHILDREN).
-    """
-    found: set[int] = set()
-    for thread in os.listdir("/proc/self/task"):
-        with suppress(OSError):
-            found.update(map(int, _content(f"/proc/self/task/{thread}/children").split()))
-    return frozenset(found)
-
-
-def _content(path: str) -> bytes:
-    """A small file of the kernel, without the buffers and decoders of open(), which cost more than
-    the reading.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return b"".join(iter(lambda: os.read(fd, 1 << 16), b""))
-    finally:
-        os.close(fd)
-
-
-def _kill_and_reap(pid: int) -> bool:
-    """False: it belongs to another user (sudo) and cannot be killed, so it must not be waited for
-    either.
-    """
-    with suppress(ProcessLookupError, ChildProcessError):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except PermissionError:
-            return False
-        os.waitpid(pid, 0)
-    return True
-
-
-def _belongs(pid: int, leader: int, mark: str) -> bool:
-    """Whether an adopted child comes from a run: by its group, its mark, or, dead and with no mark
-    to read, its foreign session.
-    """
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            state, _, group, session = file.read().rpartition(")")[2].split()[:4]
-    except OSError:
-        return False
-    return (
-        int(group) == leader
-        or _is_marked(pid, mark, exact=True)
-        or (state == "Z" and int(session) != os.getsid(0))
-    )
-
-
-def _is_marked(pid: int | str, mark: str, exact: bool) -> bool:
-    wanted = f"\0{_MARK}={mark}".encode() + (b"\0" if exact else b"")
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return wanted in b"\0" + file.read() + b"\0"
-    except OSError:
-        return False
-
-
-def kill_marked(mark: str, exact: bool = False) -> set[int]:
-    """Kill every process that carries a run's mark in its environment (not exact: any run of a
-    campaign); returns their pids.
-    """
-    killed: set[int] = set()
-    for _ in range(20):
-        living = {
-            int(pid)
-            for pid in os.listdir("/proc")
-            if pid.isdigit() and _is_marked(pid, mark, exact)
-        } - killed
-        for pid in living:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        killed |= living
-        if not living:
-            break
-    return killed
-
-
-@contextmanager
-def as_subreaper() -> Iterator[None]:
-    """Orphans of a run become children of this process (prctl(2)), so that they can be found; what
-    was set before is put back.
-    """
-    before = ctypes.c_int(0)
-    _libc.prctl(_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
-    _libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    try:
-        yield
-    finally:
-        _libc.prctl(_SET_CHILD_SUBREAPER, before.value, 0, 0, 0)
-
-
-class _Terminated(BaseException):
-    """SIGTERM, on its way through the blocks that clean up."""
-
-
-@contextmanager
-def cleaned_up_on_sigterm() -> Iterator[None]:
-    """SIGTERM unwinds the stack, so that everything is cleaned up, and then ends this process as it
-    would have.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-
-    def unwind(*_):
-        raise _Terminated
-
-    signal.signal(signal.SIGTERM, unwind)
-    try:
-        yield
-    except _Terminated:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)

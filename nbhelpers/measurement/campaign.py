@@ -21,8 +21,8 @@ from ..machine import measuring, settings
 from ..progress import Task, task
 from ..workloads import Workload
 from ._identity import campaign_identity
+from ._orphans import cleaned_up_on_sigterm, kill_marked
 from ._plan import missing_runs
-from ._process import cleaned_up_on_sigterm, kill_marked
 from ._series import series_table
 from ._store import Store
 from .attachment import Attachment

@@ -12,8 +12,9 @@ from ..errors import InputError
 from ..outcomes import OUTCOME, REPORTS, as_label
 from ..workloads import Workload
 from ..workloads.reader import Reader
+from ._orphans import as_subreaper, cleaned_up_on_sigterm
 from ._output import count_values, parse_line, parse_series, shorten
-from ._process import Child, as_subreaper, cleaned_up_on_sigterm
+from ._process import Child
 from ._regions import NoRegion, Times
 from ._reports import NotReported, Sources, find_reports, snapshot, tables_and_series
 from .attachment import Attachment

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import InputError
 from ..machine.parts import LIBRARIES, find_library
 from ..workloads import Workload
-from ..workloads.programs import elf_interpreter, takes_preload
+from ..workloads.binaries import elf_interpreter, takes_preload
 from . import _proc
 from .action import YES, Action, NotYet, Possible, with_variables
 

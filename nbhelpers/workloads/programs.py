@@ -1,21 +1,18 @@
-"""Programs as workloads: where ours lie, and any other (`program`).
-
-Owns how a file shows in which way it can wait at the barrier, and what only a shell can do.
-"""
+"""Programs as workloads: where ours lie, and any other (`program`)."""
 
 import os
 import re
 import shlex
 import shutil
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from .. import places
 from ..errors import InputError, RunError
+from ._command_line import split_command
+from .binaries import runnable, takes_preload
 from .description import Description, find_description
 from .reader import Reader, Report
 from .region import Region, as_region
@@ -376,160 +373,3 @@ def _unknown_keyword(name: str) -> InputError:
         why="options are named by a description",
         fix=time if name == "pattern" else "see help(program)",
     )
-
-
-def runnable(path: Path) -> Path:
-    """The path of a program that this machine can execute.
-
-    Raises
-    ------
-    RunError
-        It was built for another architecture, or the interpreter of a script is not there.
-    """
-    try:
-        with open(path, "rb") as file:
-            head = file.read(256)
-    except OSError:  # one that may be executed and not be read
-        return path
-    if head[:4] == b"\x7fELF" and head[4:6] + head[18:20] != _this_machine():
-        raise RunError(
-            "the program was built for another kind of machine",
-            where=path,
-            why=f"this machine is {os.uname().machine}",
-            fix=f"file {shlex.quote(str(path))}; build it here",
-        )
-    if head[:2] == b"#!":
-        interpreter = head[2:].split(b"\n")[0].split()[:1]
-        if interpreter and not os.access(interpreter[0], os.X_OK):
-            raise RunError(
-                "the interpreter of the script is not here:"
-                f" {interpreter[0].decode(errors='replace')}",
-                where=path,
-                fix="correct its first line, or install the interpreter",
-            )
-    return path
-
-
-@cache
-def _this_machine() -> bytes:
-    """Class, byte order and machine of the ELF header of the Python that runs this."""
-    with open("/proc/self/exe", "rb") as file:  # its path may lie where this user cannot look
-        head = file.read(20)
-    return head[4:6] + head[18:20]
-
-
-def split_command(command: str) -> list[str]:
-    """The words of a command line, as a shell splits it.
-
-    Raises
-    ------
-    InputError
-        Quotes that do not close; or something that only a shell does, outside of quotes.
-    """
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise InputError(
-            f"the command cannot be split into words: {error}", where=command
-        ) from None
-    if operator := _shell_operator(command):
-        raise InputError(
-            f"only a shell knows what '{operator}' means",
-            where=command,
-            why="without one it would be an argument of the program",
-            fix=(
-                f"program({command!r}, shell=True), or noisebook run --shell"
-                f" {shlex.quote(command)}; if it is an argument, quote it: '{operator}'"
-            ),
-        )
-    if words and re.fullmatch(r"[A-Za-z_]\w*=.*", words[0]):
-        raise InputError(
-            "only a shell sets variables before a command",
-            where=command,
-            fix="env={…}, or shell=True",
-        )
-    return words
-
-
-def _shell_operator(command: str) -> str | None:
-    """The first character outside of quotes that a shell would act upon."""
-    quote, escaped = "", False
-    for character in command:
-        if escaped:
-            escaped = False
-        elif character == "\\" and quote != "'":
-            escaped = True
-        elif quote:
-            if character == quote:
-                quote = ""
-            elif quote == '"' and character in "$`":
-                return character
-        elif character in "'\"":
-            quote = character
-        elif character in "|><&;*?$`\n":
-            return character
-    return None
-
-
-def takes_preload(path: str | Path) -> bool:
-    """Return whether a program can wait before its main(): the dynamic loader of our preload
-    library loads it, too.
-
-    Parameters
-    ----------
-    path
-        Of the program.
-
-    Returns
-    -------
-    bool
-    """
-    try:
-        mode = os.stat(path).st_mode
-        interpreter = elf_interpreter(path)
-    except OSError:
-        return False
-    privileged = mode & 0o6000  # the loader of a set-user-ID program ignores LD_PRELOAD
-    return interpreter is not None and interpreter == _this_interpreter() and not privileged
-
-
-@cache
-def _this_interpreter() -> str | None:
-    return elf_interpreter("/proc/self/exe")
-
-
-def elf_interpreter(path: str | Path) -> str | None:
-    """Return the dynamic loader that a 64-bit ELF program names (PT_INTERP).
-
-    Parameters
-    ----------
-    path
-        Of the program.
-
-    Returns
-    -------
-    str or None
-        None: it is linked statically, or no 64-bit ELF program.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    """
-    with open(path, "rb") as file:
-        header = file.read(64)
-        if len(header) < 64 or header[:5] != b"\x7fELF\x02":
-            return None
-        order = "<" if header[5] == 1 else ">"
-        (table_at,) = struct.unpack_from(order + "Q", header, 32)
-        entry_size, entries = struct.unpack_from(order + "HH", header, 54)
-        file.seek(table_at)
-        table = file.read(entry_size * entries)
-        for at in range(0, len(table) - 55, entry_size or 56):
-            (kind,) = struct.unpack_from(order + "I", table, at)
-            offset = struct.unpack_from(order + "Q", table, at + 8)[0]
-            size = struct.unpack_from(order + "Q", table, at + 32)[0]
-            if kind == 3 and size <= 4096:
-                file.seek(offset)
-                return file.read(size).rstrip(b"\0").decode(errors="replace") or None
-    return None

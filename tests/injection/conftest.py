@@ -2,7 +2,7 @@
 
 import pytest
 
-from nbhelpers.measurement._process import children
+from nbhelpers.measurement._orphans import children
 
 from .helpers import descriptors, put_back
 

@@ -16,7 +16,7 @@ import pytest
 from nbhelpers.injection import Injector
 from nbhelpers.machine import online_cpus, settings
 from nbhelpers.measurement import run_once
-from nbhelpers.measurement._process import children
+from nbhelpers.measurement._orphans import children
 from nbhelpers.workloads import program
 
 from .helpers import descriptors, make_config, put_back

@@ -16,7 +16,7 @@ import pytest
 
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.measurement import Attachment, Campaign, Cell, calibrate, finished, measure
-from nbhelpers.measurement._process import kill_marked
+from nbhelpers.measurement._orphans import kill_marked
 from nbhelpers.workloads import nbody, program
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")

@@ -14,8 +14,8 @@ import pytest
 
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.measurement import Attachment, run_once
+from nbhelpers.measurement._orphans import kill_marked
 from nbhelpers.measurement._output import Capture, parse_line
-from nbhelpers.measurement._process import kill_marked
 from nbhelpers.workloads import nbody, program
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")

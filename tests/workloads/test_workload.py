@@ -12,7 +12,7 @@ from nbhelpers.errors import InputError, RunError
 from nbhelpers.machine import cpu_list
 from nbhelpers.workloads import Workload, binary_folder, nbody, program, workload
 from nbhelpers.workloads._cpus import cores, format_cpu_list, keep_house
-from nbhelpers.workloads.programs import elf_interpreter, takes_preload
+from nbhelpers.workloads.binaries import elf_interpreter, takes_preload
 
 
 def test_record_is_hashable_and_normalised():

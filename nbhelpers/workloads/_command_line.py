@@ -1,0 +1,59 @@
+"""A command line as words; what only a shell can do is an error."""
+
+import re
+import shlex
+
+from ..errors import InputError
+
+
+def split_command(command: str) -> list[str]:
+    """The words of a command line, as a shell splits it.
+
+    Raises
+    ------
+    InputError
+        Quotes that do not close; or something that only a shell does, outside of quotes.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(
+            f"the command cannot be split into words: {error}", where=command
+        ) from None
+    if operator := _shell_operator(command):
+        raise InputError(
+            f"only a shell knows what '{operator}' means",
+            where=command,
+            why="without one it would be an argument of the program",
+            fix=(
+                f"program({command!r}, shell=True), or noisebook run --shell"
+                f" {shlex.quote(command)}; if it is an argument, quote it: '{operator}'"
+            ),
+        )
+    if words and re.fullmatch(r"[A-Za-z_]\w*=.*", words[0]):
+        raise InputError(
+            "only a shell sets variables before a command",
+            where=command,
+            fix="env={…}, or shell=True",
+        )
+    return words
+
+
+def _shell_operator(command: str) -> str | None:
+    """The first character outside of quotes that a shell would act upon."""
+    quote, escaped = "", False
+    for character in command:
+        if escaped:
+            escaped = False
+        elif character == "\\" and quote != "'":
+            escaped = True
+        elif quote:
+            if character == quote:
+                quote = ""
+            elif quote == '"' and character in "$`":
+                return character
+        elif character in "'\"":
+            quote = character
+        elif character in "|><&;*?$`\n":
+            return character
+    return None
