@@ -126,7 +126,7 @@ def signature_noise(
     ([50000000, 150000000], 0.025)
     >>> signature_noise(100, share=0.025, seconds=1.0, cpus=[0])["duration_ns"].unique().tolist()
     [250000]
-    >>> from nbhelpers.noise import SIGNATURES
+    >>> from nbhelpers.noise.signature import SIGNATURES
     >>> len(signature_noise(**SIGNATURES["timer"], seconds=1.0, cpus=[0, 1]))
     2000
     """

@@ -158,7 +158,7 @@ def stressor_pattern(
 
     Examples
     --------
-    >>> from nbhelpers.noise import stressor_pattern
+    >>> from nbhelpers.noise.stressors import stressor_pattern
     >>> noise = stressor_pattern(
     ...     "ipi",
     ...     10_000,

@@ -204,7 +204,7 @@ def figure_observed_loss(
     ----------
     log
         Injection log of one run, with the column `took_ns`: what each event took
-        (`nbhelpers.injection.ObservedLoss.drawn`).
+        (`nbhelpers.injection.observe_loss(…).drawn`).
     gaps
         When the program was without its CPU: `cpu`, `start_ns`, `duration_ns`, from the same zero.
     cpu

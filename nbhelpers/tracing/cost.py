@@ -82,19 +82,6 @@ def event_costs_ns(blocks: int = 20, cpu: int | None = None) -> np.ndarray:
         instance.close()
 
 
-def event_cost_ns(blocks: int = 20) -> float:
-    """Measure the direct cost of one recorded event in ns: the median of `event_costs_ns`.
-
-    Times the events a second it is the share of a CPU that recording takes.
-
-    Parameters
-    ----------
-    blocks
-        Number of pairs.
-    """
-    return float(np.median(event_costs_ns(blocks)))
-
-
 def _pair_cost_ns(
     player: subprocess.Popen, instance: Instance, events: list[str], recorded_in: list[bool]
 ) -> float:

@@ -25,13 +25,8 @@ from nbhelpers.injection._scratch import disk_kind, make_scratch, remove_scratch
 from nbhelpers.injection.log import make_log
 from nbhelpers.injection.replay import Replay
 from nbhelpers.machine import online_cpus
-from nbhelpers.noise import (
-    NoiseConfig,
-    combined_noise,
-    signature_noise,
-    stressor_noise,
-    stressor_table,
-)
+from nbhelpers.noise import NoiseConfig, signature_noise, stressor_noise, stressor_table
+from nbhelpers.noise.stressors import combined_noise
 
 from .helpers import gone_within
 
@@ -450,7 +445,8 @@ import json, sys, time
 from nbhelpers.injection import make_plan
 from nbhelpers.injection import StressorOptions
 from nbhelpers.injection.replay import Replay
-from nbhelpers.noise import NoiseConfig, combined_noise, stressor_noise
+from nbhelpers.noise import NoiseConfig, stressor_noise
+from nbhelpers.noise.stressors import combined_noise
 kinds = {"io_metadata": 1e9, "memory_hold": 1e7, "io_write": 1e6}
 noise = [stressor_noise(kind, intensity, 30, [0]) for kind, intensity in kinds.items()]
 config = NoiseConfig.from_events(combined_noise(*noise))

@@ -7,15 +7,10 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.injection import (
-    ObservedLoss,
-    Rules,
-    compare_retraced,
-    demonstration_noise,
-    observe_loss,
-    retrace,
-)
+from nbhelpers.injection import Rules, demonstration_noise, observe_loss, retrace
 from nbhelpers.injection.log import OUTCOMES
+from nbhelpers.injection.observed_loss import ObservedLoss
+from nbhelpers.injection.retracing import compare_retraced
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Campaign, Cell, finished

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.noise import SIGNATURES, NoiseConfig, signature_noise
+from nbhelpers.noise import NoiseConfig, signature_noise
+from nbhelpers.noise.signature import SIGNATURES
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from nbhelpers.errors import InputError
-from nbhelpers.noise import (
-    NoiseConfig,
-    combined_noise,
-    signature_noise,
-    stressor_noise,
-    stressor_pattern,
-    stressor_table,
-)
+from nbhelpers.noise import NoiseConfig, signature_noise, stressor_noise, stressor_table
 from nbhelpers.noise._reading import SCHEMA
 from nbhelpers.noise._vocabulary import ALL_KINDS, KINDS, ON_ONE_CPU, STRESSOR_KINDS, STRESSORS
+from nbhelpers.noise.stressors import combined_noise, stressor_pattern
 
 HEADER = Path(__file__).parents[2] / "injector_c" / "kinds.h"
 HPAS = {

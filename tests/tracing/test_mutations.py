@@ -12,13 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.tracing import (
-    read_detours_run,
-    read_osnoise,
-    read_tracepoints,
-    window_from_workload,
-    write_tracepoints,
-)
+from nbhelpers.tracing import read_detours_run, read_osnoise, read_tracepoints, write_tracepoints
+from nbhelpers.tracing.osnoise import window_from_workload
 
 EXAMPLES = settings(
     max_examples=200,

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError, LostEvents
-from nbhelpers.tracing import read_osnoise, window_from_workload
+from nbhelpers.tracing import read_osnoise
+from nbhelpers.tracing.osnoise import window_from_workload
 
 HEADER = "# tracer: osnoise\n#\n"
 
