@@ -59,9 +59,9 @@ static void make_ring(size_t bytes)
     for (size_t i = count - 1; i > 0; i--) {
         random ^= random << 13, random ^= random >> 7, random ^= random << 17;
         void **const one = (void **)(buffer + i * LINE),
-                     **const other = (void **)(buffer + random % i * LINE), *const kept = *one;
+                     **const other = (void **)(buffer + random % i * LINE), *const saved = *one;
         *one = *other;
-        *other = kept;
+        *other = saved;
     }
     next = (void **)buffer;
 }

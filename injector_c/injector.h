@@ -38,7 +38,7 @@
 /* outcome of an event; a fresh log is all zero */
 #define NB_NOT_REACHED 0
 #define NB_INJECTED 1
-#define NB_LATE 2      /* woke after the allowance, kept its planned duration */
+#define NB_LATE 2      /* woke after the allowance, with its planned duration */
 #define NB_CUT 3       /* the end came in the middle of it */
 #define NB_DROPPED 4   /* woke too late: see lateness */
 #define NB_TRUNCATED 5 /* woke late, ended at its planned end */
@@ -62,7 +62,7 @@
 #define NB_PLAN_DONE 1
 #define NB_WORKLOAD_ENDED 2
 #define NB_OWNER_ENDED 3
-#define NB_ASKED 4
+#define NB_STOP_REQUESTED 4
 #define NB_TIME_LIMIT 5
 #define NB_FAILED 6
 
@@ -89,7 +89,7 @@ struct nb_log {        /* one value an event */
     int16_t *ran_on; /* CPU at the start */
     int8_t *policy;  /* it really had */
     int8_t *outcome;
-    /* in the unit of the intensity; left alone by events that occupy; NULL: nobody asks */
+    /* in the unit of the intensity; left alone by events that occupy; NULL: not wanted */
     double *achieved;
 };
 
@@ -98,7 +98,7 @@ struct nb_lane {
     int64_t count;
     int32_t cpu; /* or NB_ROAM */
     int32_t pid;
-    /* errno that kept the lane from becoming ready, or its noise from being made */
+    /* errno why the lane did not become ready, or its noise from being made */
     int32_t error;
     int32_t status;  /* as from waitpid, once reaped */
     int32_t refused; /* changes of policy that the kernel did not permit */

@@ -75,10 +75,10 @@ struct nb_actor { /* what an injector process is at the moment */
     struct nb_injection *run;
     struct nb_lane *lane;
     int64_t hard_end_ns;
-    int asked_policy, asked_priority; /* for the event before */
-    int policy, nice;                 /* really had */
+    int requested_policy, requested_priority; /* for the event before */
+    int policy, nice;                         /* really had */
     /* what the event in progress is to take: its duration, less what lateness has cost it */
-    int64_t owed_ns;
+    int64_t due_ns;
     int64_t exit_ns; /* what giving the CPU back after it will cost */
     /* CPU time of this process that events account for; -1: begin with the next event */
     int64_t counted_ns;

@@ -225,7 +225,7 @@ bool nb_kind_run(struct nb_actor *self, int64_t i)
     struct nb_span span = {
         .start_ns = now - planned > run->rules.wake_allowance_ns ? now : planned
     };
-    span.end_ns = span.start_ns + self->owed_ns;
+    span.end_ns = span.start_ns + self->due_ns;
     double units = 0;
     const bool whole = stressor->run ? stressor->run(self, run->plan.intensity[i], &span, &units)
                                      : run_paced(self, stressor, i, &span, &units);

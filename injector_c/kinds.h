@@ -3,7 +3,7 @@
  *
  * cffi reads this file too: nothing but declarations and numbers. Each kind has an intensity, in a
  * unit of its own; what was achieved is counted while it is done (bytes moved, operations that
- * succeeded, timers that expired) and logged beside it.
+ * succeeded, timers that expired) and logged with it.
  */
 #ifndef NB_KINDS_H
 #define NB_KINDS_H

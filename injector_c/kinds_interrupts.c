@@ -185,19 +185,19 @@ enum { ASLEEP, AWAKE, ENDING, MISSED_NS = 100000 };
 static struct {
     pthread_t thread;
     bool exists;
-    uint32_t asked; /* a futex */
-    uint32_t beats; /* counts while it runs */
+    uint32_t request; /* a futex */
+    uint32_t beats;   /* counts while it runs */
     unsigned char *page;
 } helper;
 
 static void *help(void *unused)
 {
     for (;;) {
-        const uint32_t asked = __atomic_load_n(&helper.asked, __ATOMIC_ACQUIRE);
-        if (asked == ENDING)
+        const uint32_t request = __atomic_load_n(&helper.request, __ATOMIC_ACQUIRE);
+        if (request == ENDING)
             return unused;
-        if (asked == ASLEEP)
-            syscall(SYS_futex, &helper.asked, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
+        if (request == ASLEEP)
+            syscall(SYS_futex, &helper.request, FUTEX_WAIT_PRIVATE, ASLEEP, NULL, NULL, 0);
         (void)__atomic_load_n(helper.page, __ATOMIC_RELAXED);
         __atomic_add_fetch(&helper.beats, 1, __ATOMIC_RELEASE);
     }
@@ -205,8 +205,8 @@ static void *help(void *unused)
 
 static void ask_helper(uint32_t what)
 {
-    if (__atomic_exchange_n(&helper.asked, what, __ATOMIC_ACQ_REL) != what)
-        syscall(SYS_futex, &helper.asked, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    if (__atomic_exchange_n(&helper.request, what, __ATOMIC_ACQ_REL) != what)
+        syscall(SYS_futex, &helper.request, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static int start_helper(void)
@@ -221,7 +221,7 @@ static int start_helper(void)
     if (page == MAP_FAILED)
         return -errno;
     helper.page = page;
-    helper.asked = ASLEEP;
+    helper.request = ASLEEP;
     *(volatile unsigned char *)page = 1;
     const int error = pthread_create(&helper.thread, NULL, help, NULL);
     helper.exists = error == 0;

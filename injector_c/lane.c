@@ -23,12 +23,12 @@ enum {
 /* Switches if it differs; what the kernel refuses is counted, and stays as it was. */
 void nb_become(struct nb_actor *self, int policy, int priority)
 {
-    if (policy == self->asked_policy && priority == self->asked_priority)
+    if (policy == self->requested_policy && priority == self->requested_priority)
         return;
     const bool realtime = nb_is_realtime(policy);
     const struct sched_param parameter = {.sched_priority = realtime ? priority : 0};
-    self->asked_policy = policy;
-    self->asked_priority = priority;
+    self->requested_policy = policy;
+    self->requested_priority = priority;
     bool done = true;
     if ((realtime || policy != self->policy) &&
         (done = sched_setscheduler(0, policy, &parameter) == 0))
@@ -132,9 +132,9 @@ static bool occupy(struct nb_actor *self, int64_t i, int64_t cpu_ns)
 {
     const struct nb_injection *run = self->run;
     if (!nb_is_realtime(self->policy))
-        return consume_until(self, cpu_ns + self->owed_ns, &run->log.gap_ns[i]);
+        return consume_until(self, cpu_ns + self->due_ns, &run->log.gap_ns[i]);
     return hold_until(self, i,
-                      run->control->t0_ns + run->log.taken_ns[i] + self->owed_ns - self->exit_ns);
+                      run->control->t0_ns + run->log.taken_ns[i] + self->due_ns - self->exit_ns);
 }
 
 /* Does what event i asks for, from now on; false if everything ends first. The one place that knows
@@ -183,9 +183,10 @@ static double doublings(int64_t duration_ns)
 static int64_t predict_exit(const struct nb_rules *rules, int64_t late_ns, bool slept,
                             int64_t duration_ns)
 {
-    const bool told = slept && late_ns <= rules->wake_allowance_ns;
-    const double more = (told ? rules->exit_per_wake * (double)(late_ns - rules->wake_cost_ns)
-                              : 0) +
+    const bool wake_is_known = slept && late_ns <= rules->wake_allowance_ns;
+    const double more = (wake_is_known
+                             ? rules->exit_per_wake * (double)(late_ns - rules->wake_cost_ns)
+                             : 0) +
                         rules->exit_per_doubling * doublings(duration_ns);
     const double cost = (double)rules->exit_cost_ns + more;
     return cost<0 ? 0 : cost>(double) rules->exit_most_ns ? rules->exit_most_ns : (int64_t)cost;
@@ -221,7 +222,7 @@ static void set_clock_early(const struct nb_actor *self, int64_t i)
         !nb_is_realtime(self->policy))
         return;
     const int64_t when = t0 + run->plan.start_ns[next];
-    if (when <= t0 + run->log.taken_ns[i] + self->owed_ns)
+    if (when <= t0 + run->log.taken_ns[i] + self->due_ns)
         return;
     const struct itimerspec timer = {
         .it_value = {.tv_sec = when / NB_SECOND_NS, .tv_nsec = when % NB_SECOND_NS}
@@ -241,7 +242,7 @@ void nb_replay_event(struct nb_actor *self, int64_t i)
         return;
     const int64_t wake = nb_now_ns(), cpu = begin_counting(self);
     const int outcome = judge(&run->rules, wake - start, duration);
-    self->owed_ns = outcome == NB_TRUNCATED ? duration - (wake - start) : duration;
+    self->due_ns = outcome == NB_TRUNCATED ? duration - (wake - start) : duration;
     self->exit_ns = predict_exit(&run->rules, wake - start, slept, duration);
     log->start_ns[i] = wake - t0;
     log->taken_ns[i] = taken_from(self, start, wake, slept) - t0;
@@ -274,7 +275,7 @@ int nb_lane_main(struct nb_injection *run, struct nb_lane *lane, int ready_fd)
         .run = run,
         .lane = lane,
         .hard_end_ns = INT64_MAX,
-        .asked_policy = -1,
+        .requested_policy = -1,
         .policy = NB_OTHER,
         .counted_ns = -1,
         .early_timer = -1

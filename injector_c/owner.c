@@ -1,4 +1,4 @@
-/* The owner's side: what Python calls. Checks the plan, forks the supervisor, tells it when to
+/* The owner's side: what Python calls. Checks the plan, forks the supervisor, signals when to
  * release and to stop, waits for its end. */
 #define _GNU_SOURCE
 #include "kinds_internal.h"

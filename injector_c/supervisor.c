@@ -18,13 +18,13 @@
 
 enum { GRACE_MS = 100 };
 
-static void close_all_but(const int *kept, int count)
+static void close_all_but(const int *open_fds, int count)
 {
     for (unsigned next = 0;;) {
         unsigned lowest = UINT_MAX;
         for (int i = 0; i < count; i++)
-            if (kept[i] >= 0 && (unsigned)kept[i] >= next && (unsigned)kept[i] < lowest)
-                lowest = (unsigned)kept[i];
+            if (open_fds[i] >= 0 && (unsigned)open_fds[i] >= next && (unsigned)open_fds[i] < lowest)
+                lowest = (unsigned)open_fds[i];
         if (lowest > next)
             syscall(SYS_close_range, next, lowest == UINT_MAX ? lowest : lowest - 1, 0);
         if (lowest == UINT_MAX)
@@ -107,7 +107,7 @@ static bool owner_goes_on(int control, int *ended_by)
 {
     char word;
     const ssize_t got = read(control, &word, 1);
-    *ended_by = got == 1 ? NB_ASKED : NB_OWNER_ENDED;
+    *ended_by = got == 1 ? NB_STOP_REQUESTED : NB_OWNER_ENDED;
     return got == 1 && word == 'g';
 }
 
@@ -171,14 +171,14 @@ static void end_lanes(struct nb_injection *run, int done)
 
 void nb_supervise(struct nb_injection *run, const struct nb_watch *watch)
 {
-    const int kept[] = {watch->control, watch->workload, watch->owner, watch->ready};
+    const int open_fds[] = {watch->control, watch->workload, watch->owner, watch->ready};
     int done = -1;
     /* Ctrl-C is for the owner; not a session of its own: autogroups would change who gets which
      * share of a CPU */
     setpgid(0, 0);
     default_signals();
     name_process("nb-supervisor");
-    close_all_but(kept, 4);
+    close_all_but(open_fds, 4);
     rise_above(run);
     const int error = fork_lanes(run, watch, &done);
     const int ended_by = error ? NB_FAILED : wait_for_end(run, watch, done);

@@ -175,10 +175,10 @@ static inline void message_taken(struct sim *sim, struct host *host, const struc
     release_all(sim, rank, sender, middle);
 }
 
-static inline void message_kept(struct sim *sim, struct host *host, const struct event *event,
-                                uint64_t end)
+static inline void message_stored(struct sim *sim, struct host *host, const struct event *event,
+                                  uint64_t end)
 {
-    uint32_t i = keep_message(sim, host, event->op, event->aux);
+    uint32_t i = store_message(sim, host, event->op, event->aux);
     sim->out->unreceived++;
     if (!sim->ready || i == NONE)
         return;
@@ -221,7 +221,7 @@ static inline void do_message(struct sim *sim, struct host *host, const struct e
     if (receive != NONE)
         message_taken(sim, host, event, receive, times.cpu, bytes);
     else
-        message_kept(sim, host, event, times.cpu);
+        message_stored(sim, host, event, times.cpu);
 }
 
 static inline void receive_posted(struct sim *sim, struct host *host, uint32_t rank, uint32_t op,

@@ -113,7 +113,8 @@ void goal_free_labels(struct goal_labels *labels)
     free(labels->text);
 }
 
-/* --- the labels that are kept: none, as long as all are l1, l2, ... --------------------------- */
+/* --- the labels that are stored: none, as long as all are l1, l2, ... ---------------------------
+ */
 
 /* "l7" is what the seventh operation of a rank is called anyway. */
 static int is_usual(const struct goal_word *label, int64_t number)
@@ -130,7 +131,7 @@ static int is_usual(const struct goal_word *label, int64_t number)
     return read == number;
 }
 
-static int keep_label(struct goal_reader *reader, const char *text, size_t length)
+static int store_label(struct goal_reader *reader, const char *text, size_t length)
 {
     struct goal_column *blob = &reader->columns.label_text;
 
@@ -156,9 +157,9 @@ static size_t usual_label(int64_t number, char *text)
     return used;
 }
 
-/* The first label that is not the usual one: from now on labels are kept, and those so far are
+/* The first label that is not the usual one: from now on labels are stored, and those so far are
  * written down. */
-static int begin_own_labels(struct goal_reader *reader)
+static int begin_labels(struct goal_reader *reader)
 {
     struct goal_columns *columns = &reader->columns;
     int64_t before = 0;
@@ -174,7 +175,7 @@ static int begin_own_labels(struct goal_reader *reader)
                             : last;
 
         for (int64_t i = 0; i < count && !problem; i++)
-            problem = keep_label(reader, text, usual_label(i + 1, text));
+            problem = store_label(reader, text, usual_label(i + 1, text));
         before += count;
     }
     return problem;
@@ -184,7 +185,7 @@ int goal_name_operation(struct goal_reader *reader, const struct goal_word *labe
 {
     int usual = is_usual(label, reader->columns.kind.count - reader->first);
 
-    if (!reader->own_labels && !usual && begin_own_labels(reader))
+    if (!reader->own_labels && !usual && begin_labels(reader))
         return reader->error.problem;
-    return reader->own_labels ? keep_label(reader, label->text, label->length) : GOAL_OK;
+    return reader->own_labels ? store_label(reader, label->text, label->length) : GOAL_OK;
 }

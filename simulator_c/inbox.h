@@ -45,7 +45,7 @@ static inline uint32_t meld(const struct world *w, uint32_t a, uint32_t b, int a
 }
 
 /* The heap without its root: children in pairs from the left, then all from the right. */
-static uint32_t without_root(const struct world *w, uint32_t root, int arrived)
+static inline uint32_t without_root(const struct world *w, uint32_t root, int arrived)
 {
     struct node *nodes = w->nodes;
     uint32_t left = nodes[root].child, pairs = 0, heap = 0;

@@ -250,7 +250,7 @@ static void index_arrived(struct sim *sim, struct host *host)
 }
 
 /* Keep a message that nobody waits for; returns its entry. */
-static inline uint32_t keep_message(struct sim *sim, struct host *host, uint32_t op, uint32_t from)
+static inline uint32_t store_message(struct sim *sim, struct host *host, uint32_t op, uint32_t from)
 {
     uint32_t i = pool_take(sim, &sim->entries, sizeof(struct entry));
     if (i == NONE)

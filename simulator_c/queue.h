@@ -3,7 +3,7 @@
  * An event lies in the bucket (level, digit): the highest hexadecimal digit in which its time
  * differs from `last`, and its value there. When the front is used up, the lowest bucket becomes
  * the front if it is small or of one time only; else it is spread over the levels below. What comes
- * in below `limit`, the front's upper end, goes to a small heap beside the front. Events of one
+ * in below `limit`, the front's upper end, goes to a small heap next to the front. Events of one
  * time stand in the order they came in, which is nearly always that of seq, so the large buckets of
  * regular patterns are never sorted. Memory comes in chunks of 4 KiB from one pool and goes back
  * there.

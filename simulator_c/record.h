@@ -1,5 +1,5 @@
-/* What the engine keeps for the critical path, when it is asked to: when each node began and ended,
- * and what it had to wait for last. */
+/* What the engine records for the critical path, where that is wanted: when each node began and
+ * ended, and what it had to wait for last. */
 #ifndef NB_RECORD_H
 #define NB_RECORD_H
 

@@ -5,7 +5,7 @@
  * reception ... in this order whatever its rounds wait for: the message of the next round arrives
  * after that round's send, which begins no sooner than this round's reception. So a round is two
  * passes over arrays of clocks, with no events to put in order. Where it is not so, or times leave
- * 64 bits, nothing has been said yet: the windows of windows.c begin anew.
+ * 64 bits, nothing is decided yet: the windows of windows.c begin anew.
  */
 #include "rounds.h"
 

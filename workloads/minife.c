@@ -4,7 +4,7 @@
  *     minife [--nx N] [--ny N] [--nz N] [--iterations MOST] [--tolerance T]
  *     threads: OMP_NUM_THREADS
  *
- * Unit cube, nx ny nz trilinear elements, 2x2x2 Gauss points, values given on all faces, CSR.
+ * Unit cube, nx ny nz trilinear elements, 2x2x2 Gauss points, values fixed on all faces, CSR.
  * Elements are assembled in eight colours, and sums are taken in blocks of fixed length, so any
  * number of threads does the same arithmetic and the same number of iterations. The exact solution
  * is a quadratic one that such elements reproduce at the nodes. Timed: assembly and solution.
@@ -215,15 +215,15 @@ static void constrain(struct system *s)
     const struct mesh *m = &s->mesh;
 #pragma omp parallel for schedule(static)
     for (long row = 0; row < m->rows; row++) {
-        int given = on_face(m, row);
-        s->b[row] = given ? exact_at(m, row) : s->b[row];
+        int fixed = on_face(m, row);
+        s->b[row] = fixed ? exact_at(m, row) : s->b[row];
         for (int64_t at = s->begin[row]; at < s->begin[row + 1]; at++) {
             long column = s->column[at];
-            if (!given && !on_face(m, column))
+            if (!fixed && !on_face(m, column))
                 continue;
-            if (!given)
+            if (!fixed)
                 s->b[row] -= s->value[at] * exact_at(m, column);
-            s->value[at] = given && column == row;
+            s->value[at] = fixed && column == row;
         }
     }
 }

@@ -25,8 +25,8 @@ struct nb_record {
 /* The folder of this run if its region is of this kind, else NULL. */
 static inline const char *nb_region_folder(const char *kind)
 {
-    const char *asked = getenv("NOISEBOOK_REGION"), *folder = getenv("NOISEBOOK_REGION_FOLDER");
-    return asked && folder && *folder && !strcmp(asked, kind) ? folder : NULL;
+    const char *wanted = getenv("NOISEBOOK_REGION"), *folder = getenv("NOISEBOOK_REGION_FOLDER");
+    return wanted && folder && *folder && !strcmp(wanted, kind) ? folder : NULL;
 }
 
 static inline int nb_open_in(const char *folder, const char *name, int flags)

@@ -7,7 +7,7 @@
  *
  * One time: a loop of iterations-per-thread x threads delays, `inner` times in one parallel region;
  * its reference: iterations-per-thread delays by one thread. chunk 0 is the schedule's own default.
- * Timed: `outer` repetitions, each kept. The references come before. Verified: as many delays as
+ * Timed: `outer` repetitions, each printed. The references come before. Verified: as many delays as
  * asked for, and in a pass after the timed region each iteration done once and in the chunks of the
  * schedule.
  */

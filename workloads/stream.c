@@ -1,5 +1,5 @@
 /* stream: the five kernels by which BabelStream (Deakin et al. 2018) measures memory bandwidth,
- * OpenMP; the time of each repetition is kept.
+ * OpenMP; the time of each repetition is printed.
  *
  *     stream [--elements N] [--repeats N]
  *     threads: OMP_NUM_THREADS; three arrays of N doubles
@@ -168,9 +168,9 @@ static int report(const struct arrays *s, const struct nb_region *region, const 
     double error = error_of(s, sum, repeats);
     int verified = nb_within(error, ERROR_BOUND);
     for (int which = 0; which < KERNELS; which++) {
-        const double *own = times + which * repeats;
-        struct nb_spread spread = nb_spread_of(own, repeats);
-        nb_series_print(names[which], "s", own, repeats);
+        const double *kernel_times = times + which * repeats;
+        struct nb_spread spread = nb_spread_of(kernel_times, repeats);
+        nb_series_print(names[which], "s", kernel_times, repeats);
         used += snprintf(spreads + used, sizeof spreads - (size_t)used,
                          "%s_min_s=%.9f %s_avg_s=%.9f %s_max_s=%.9f ", names[which], spread.min,
                          names[which], spread.mean, names[which], spread.max);

@@ -8,7 +8,7 @@
  * One time: `inner` executions of the construct around a delay, divided by their number; its
  * reference: the delay (atomic: the addition) by one thread. critical, lock and atomic share the
  * executions out among the threads, ordered as a loop of chunk 1. Timed: `outer` repetitions, each
- * kept. The references come before. Verified: as many delays (additions) as asked for, and in a
+ * printed. The references come before. Verified: as many delays (additions) as asked for, and in a
  * pass before the timed region that the construct does what it promises.
  */
 #include "overhead.h"

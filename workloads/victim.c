@@ -39,8 +39,8 @@ static int link_lines(void)
         order[i] = (uint32_t)i;
     for (size_t i = lines - 1; i > 0; i--) {
         size_t j = next_random() % i;
-        uint32_t kept = order[i];
-        order[i] = order[j], order[j] = kept;
+        uint32_t saved = order[i];
+        order[i] = order[j], order[j] = saved;
     }
     for (size_t i = 0; i < lines; i++)
         *(uint64_t *)(memory + (size_t)order[i] * LINE) = (uint64_t)order[(i + 1) % lines] * LINE;

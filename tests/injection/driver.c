@@ -60,7 +60,7 @@ static void stopped(struct shared *s)
     begin(&run, 0, 1000000);
     wait_ms(20);
     EXPECT(nb_stop(&run) == 0);
-    finish(&run, NB_ASKED);
+    finish(&run, NB_STOP_REQUESTED);
     EXPECT(run.log.outcome[2 * EACH - 1] == NB_NOT_REACHED);
 }
 
@@ -130,7 +130,7 @@ static void never_released(struct shared *s)
     struct nb_injection run = small_injection(s, 2, 1000000);
     EXPECT(nb_start(&run, 0) == 0 && nb_wait_ready(&run, 15000) == 0);
     EXPECT(nb_stop(&run) == 0);
-    finish(&run, NB_ASKED);
+    finish(&run, NB_STOP_REQUESTED);
     EXPECT(nb_start(&run, 0) == 0);
     EXPECT(nb_kill(&run) == 0);
 }

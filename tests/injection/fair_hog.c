@@ -23,14 +23,14 @@ static int64_t clock_ns(clockid_t clock)
 
 static pid_t start_burner(int cpu)
 {
-    cpu_set_t own;
+    cpu_set_t cpus;
     const pid_t pid = fork();
     if (pid)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    CPU_ZERO(&own);
-    CPU_SET(cpu, &own);
-    sched_setaffinity(0, sizeof own, &own);
+    CPU_ZERO(&cpus);
+    CPU_SET(cpu, &cpus);
+    sched_setaffinity(0, sizeof cpus, &cpus);
     for (;;)
         ;
 }

@@ -215,14 +215,14 @@ static void minife_constrain(long block, fe_system s)
 {
     const mesh &m = s.mesh;
     for (long row = block * BLOCK; row < block_end(m, block); row++) {
-        bool given = on_face(m, row);
-        double b = given ? exact_at(m, row) : s.b[row];
+        bool fixed = on_face(m, row);
+        double b = fixed ? exact_at(m, row) : s.b[row];
         for (std::int64_t at = s.begin[row]; at < s.begin[row + 1]; at++) {
             long column = s.column[at];
-            if (!given && !on_face(m, column))
+            if (!fixed && !on_face(m, column))
                 continue;
-            b -= given ? 0 : s.value[at] * exact_at(m, column);
-            s.value[at] = given && column == row;
+            b -= fixed ? 0 : s.value[at] * exact_at(m, column);
+            s.value[at] = fixed && column == row;
         }
         s.b[row] = b;
     }

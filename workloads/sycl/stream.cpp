@@ -1,5 +1,5 @@
 /* stream: the five kernels by which BabelStream (Deakin et al. 2018) measures memory bandwidth,
- * SYCL; the time of each repetition is kept.
+ * SYCL; the time of each repetition is printed.
  *
  *     stream [--elements N] [--repeats N]
  *     threads: DPCPP_CPU_NUM_CUS; three arrays of N doubles
@@ -109,10 +109,10 @@ static std::string print_series(const std::vector<double> &times, long repeats)
 {
     std::string spreads;
     for (int which = 0; which < KERNELS; which++) {
-        const double *own = times.data() + which * repeats;
-        struct nb_spread spread = nb_spread_of(own, repeats);
+        const double *kernel_times = times.data() + which * repeats;
+        struct nb_spread spread = nb_spread_of(kernel_times, repeats);
         char text[200];
-        nb_series_print(names[which], "s", own, repeats);
+        nb_series_print(names[which], "s", kernel_times, repeats);
         snprintf(text, sizeof text, "%s_min_s=%.9f %s_avg_s=%.9f %s_max_s=%.9f ", names[which],
                  spread.min, names[which], spread.mean, names[which], spread.max);
         spreads += text;
