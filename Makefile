@@ -85,7 +85,7 @@ help:
 #:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
 #:   make study          5 min        one's own program: make study COMMAND='./prog args' (noisebook why -- ./prog args)
-#:   make docs           1 min        reference, glossary, four first changes: build/docs/index.html (needs the extra docs)
+#:   make docs           1 min        reference, glossary, four first changes: build/docs/index.html
 #:   make lab            -            JupyterLab on the notebooks, with the project's kernel
 #:   make env            1-2 min      only the environment (.venv) and the C parts (done by the others when needed)
 #:   make measure-again  1 s          keeps this profile's data aside (never deletes them); the next `make paper` measures anew
@@ -170,7 +170,7 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 # Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
 # thousand measurements is disturbed by others: of these, what fails is run up to twice more, and the summary names it.
 TOGETHER := tests/statistics tests/attribution tests/noise tests/report tests/simulation tests/test_house.py tests/test_page.py tests/test_stages.py \
-  tests/test_make.py tests/test_profiles.py tests/test_imports.py tests/test_public_face.py tests/test_warnings.py tests/mitigation/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels scale tables) \
+  tests/test_make.py tests/test_profiles.py tests/test_imports.py tests/test_public_face.py tests/test_words.py tests/test_warnings.py tests/mitigation/test_knowledge.py $(patsubst %,tests/studies/test_%.py,findings persson_answers persson_panels scale tables) \
   $(patsubst %,tests/tracing/test_%.py,missing_switches mutations netduration osnoise ringbuffer)
 # One formatter for each language, one linter, one type checker (pyproject.toml, .clang-format): `format` writes, `check` only looks.
 OUR_C := $(shell find benchmarks injector_c simulator_c tests workloads -name '*.[ch]' ! -name '_*')
@@ -221,7 +221,7 @@ doctor: build/c-parts
 
 docs: build/c-parts
 	@$(python) -c "import sphinx, numpydoc, myst_parser" 2>/dev/null || { \
-	  echo "make docs needs Sphinx: $(PY) -m pip install -e '.[docs]', then make docs again"; exit 1; }
+	  echo "make docs needs Sphinx, numpydoc and myst-parser: make env installs them; or $(PY) -m pip install sphinx numpydoc myst-parser"; exit 1; }
 	@$(python) -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "See build/docs/index.html"
 
@@ -239,7 +239,7 @@ measure-again: build/c-parts
 	@$(RUN) measure-again --profile $(NAME)
 
 clean:
-	@rm -rf build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper.html build/lib build/lib.* build/temp.* build/bdist.*
+	@rm -rf docs/reference build/docs build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper.html build/lib build/lib.* build/temp.* build/bdist.*
 	@for d in build/*/data build/*/kept; do [ -d $$d ] && echo "kept: $$d (measured data; delete by hand if you must)"; done; true
 
 lock:
