@@ -56,12 +56,8 @@ PROSE = {
     r"(?<=[\d.…] )us\b(?![\w/])": "µs",
 }
 # Parts whose words are being changed.
-LATER_NAMES = """
-    injection mitigation noise places simulation studies study tracing
-    """.split()  # noqa: SIM905
-LATER_TEXTS = """
-    injection mitigation noise simulation studies tracing
-    """.split()  # noqa: SIM905
+LATER_NAMES = ["mitigation", "noise", "places", "tracing"]
+LATER_TEXTS = ["noise", "simulation", "studies", "tracing"]
 
 
 def but(names: list[str], later: list[str]) -> list:
