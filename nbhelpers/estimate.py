@@ -394,7 +394,7 @@ class Estimate:
     bytes: float
 
 
-def estimate(
+def stage_estimate(
     stage: str,
     all_parameters: Mapping[str, dict],
     machine: Machine,
@@ -539,7 +539,7 @@ def outlook(profile: str, parameters: Mapping[str, dict]) -> str:
         all_parameters["10-trace-collection"]["target_seconds"]  # in every time
         machine = this_machine()
         estimates = [
-            estimate(stage, all_parameters, machine, study, done[stage])
+            stage_estimate(stage, all_parameters, machine, study, done[stage])
             for stage, study in studies.items()
         ]
     except (KeyError, AttributeError, NoisebookError):

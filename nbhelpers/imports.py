@@ -106,7 +106,7 @@ class CodeTree:
             See `requests`.
         """
         found = set()
-        for source, name in self.requests(module, inside):
+        for source, name in self.requests(module, inside) - set(self._started(module)):
             full = f"{source}.{name}"
             if not self._is_c_part(source, name):
                 found.add(full if full in self.paths else source)

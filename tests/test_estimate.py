@@ -174,7 +174,8 @@ def test_every_profile_has_an_estimate_of_every_stage_here(profile, tmp_path, mo
     machine, parameters = this_machine(), asked(profile)
     monkeypatch.setattr(Study, "build", property(lambda self: tmp_path / self.profile))
     estimates = [
-        estimate.estimate(stage, parameters, machine, Study(stage, profile)) for stage in STAGES
+        estimate.stage_estimate(stage, parameters, machine, Study(stage, profile))
+        for stage in STAGES
     ]
     assert all(
         own.seconds >= estimate.STAGE_S
@@ -190,18 +191,21 @@ def test_a_study_that_was_begun_counts_what_is_left(tmp_path, monkeypatch):
     parameters = asked("quick")
     machine = recorded_machine()
     study = Study("10-trace-collection", "quick")
-    whole = estimate.estimate(study.stage, parameters, machine, study)
+    whole = estimate.stage_estimate(study.stage, parameters, machine, study)
     folder = study.data / "baseline"
     folder.mkdir(parents=True)
     (folder / "campaign.json").write_text("{}")
     rows = [{"run": run, "status": "ok" if run % 10 else "timeout"} for run in range(50)]
     (folder / "runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    begun = estimate.estimate(study.stage, parameters, machine, study)
+    begun = estimate.stage_estimate(study.stage, parameters, machine, study)
     assert (whole.runs_left, begun.runs, begun.runs_left) == (100, 100, 55)
     assert whole.seconds == begun.seconds and begun.seconds_left == pytest.approx(
         whole.seconds - 0.45 * campaigns(study.stage, parameters, machine)[0].seconds(2)
     )
-    assert estimate.estimate(study.stage, parameters, machine, study, done=True).seconds_left == 0
+    assert (
+        estimate.stage_estimate(study.stage, parameters, machine, study, done=True).seconds_left
+        == 0
+    )
 
 
 def test_the_sentence_names_time_range_end_runs_disk_and_what_is_done(tmp_path):
@@ -273,7 +277,7 @@ def test_a_smoke_run_takes_about_what_was_said(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    said = estimate.estimate(study.stage, parameters, machine, study)
+    said = estimate.stage_estimate(study.stage, parameters, machine, study)
     print(
         f"\n{study.stage}: {said.seconds:.0f} s were expected, {time.monotonic() - began_s:.0f} s"
         " it took"
