@@ -66,8 +66,8 @@ def lines(path):
 def peak_bytes(code):
     """Peak memory of a Python process that runs this, beyond that of one that only imports."""
     program = (
-        "import re; from nbhelpers.simulation import patterns; from nbhelpers.simulation.goal import"
-        " read_goal\n{}\nprint(int(re.search(r'VmHWM:\\s+(\\d+)',"
+        "import re; from nbhelpers.simulation import patterns, read_goal\n{}\n"
+        "print(int(re.search(r'VmHWM:\\s+(\\d+)',"
         " open('/proc/self/status').read())[1]) * 1024)"
     )
     peaks = [

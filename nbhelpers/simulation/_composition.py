@@ -20,7 +20,7 @@ from .schedule import ANY, CALC, RECV, Edges, Schedule
 
 @dataclass(frozen=True)
 class _Part:
-    """What the composition needs to know of a schedule, once, however often it is repeated."""
+    """What the composition needs to know of a schedule, however often that is repeated."""
 
     schedule: Schedule
     counts: np.ndarray  # operations of each rank

@@ -56,8 +56,8 @@ def _named(result: Result, nodes: np.ndarray, n: int) -> pd.DataFrame:
 
 
 class _Costs:
-    """What an operation costs without noise, in the engine's unit: simulator_c/model.h once more,
-    for the few on a path.
+    """What an operation costs without noise, in the engine's unit: as in simulator_c/model.h, for
+    the few on a path.
     """
 
     def __init__(self, result: Result):

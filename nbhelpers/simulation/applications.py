@@ -197,7 +197,7 @@ def amg(
 
 
 def _coarser(shape: Sequence[int]) -> list[tuple[tuple[int, ...], np.ndarray]]:
-    """The grids of a V-cycle and the ranks that keep a part of each, from fine to coarse, down to
+    """The grids of a V-cycle and the ranks that hold a part of each, from fine to coarse, down to
     one rank.
     """
     places = np.arange(prod(shape)).reshape(tuple(reversed(shape)))

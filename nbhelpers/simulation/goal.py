@@ -160,7 +160,7 @@ def write_goal(schedule: Schedule, path: str | Path, *, binary: bool | None = No
     Returns
     -------
     Path
-        The path, as given.
+        The path, as passed.
 
     Notes
     -----

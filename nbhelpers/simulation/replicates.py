@@ -105,7 +105,7 @@ def replicate(
     Parameters
     ----------
     call
-        What is simulated, given the noise: `lambda noise: evaluate("dissemination", 32768,
+        What is simulated, a function of the noise: `lambda noise: evaluate("dissemination", 32768,
         noise=noise)`, or `functools.partial`.
     noise
         Whose phases are drawn anew for each replicate (`Noise.with_seed`); its traces are shared by

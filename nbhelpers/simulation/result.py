@@ -226,5 +226,5 @@ class Result:
         noise = "no noise" if self.noise is None else repr(self.noise)
         return (
             f"Result({self.schedule.name}: {self.schedule.ranks} ranks end at"
-            f" {self.makespan_ns / 1e3:.6g} us or before, {noise}, {self.mode})"
+            f" {self.makespan_ns / 1e3:.6g} µs or before, {noise}, {self.mode})"
         )

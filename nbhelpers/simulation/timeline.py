@@ -39,7 +39,7 @@ def delayed(
         )
     if not (delay_us > 0 and at_us >= 0):
         raise InputError(
-            f"a detour of {delay_us} us at {at_us} us", why="it must last, and not begin before 0"
+            f"a detour of {delay_us} µs at {at_us} µs", why="it must last, and not begin before 0"
         )
     delay = Detours(
         np.array([at_us * 1e3]),
@@ -47,7 +47,7 @@ def delayed(
         1e15,
         np.zeros(1, np.int32),
         ("delay",),
-        f"a delay of {delay_us:g} us",
+        f"a delay of {delay_us:g} µs",
     )
     return simulate(
         schedule,
