@@ -326,7 +326,7 @@ def pareto(
     start = _moments(rate_hz, seconds, rng)
     beyond = 0.0 if longest_us is None else (shortest_us / longest_us) ** alpha
     duration_us = shortest_us * (1 - rng.random(len(start)) * (1 - beyond)) ** (-1 / alpha)
-    name = f"pareto {rate_hz:g} Hz, {shortest_us:g} us, alpha {alpha:g}"
+    name = f"pareto {rate_hz:g} Hz, {shortest_us:g} µs, alpha {alpha:g}"
     return Detours(
         start, duration_us * 1e3, seconds * 1e9, np.zeros(len(start), np.int32), (name,), name
     )
