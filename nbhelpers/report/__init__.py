@@ -5,10 +5,6 @@ on disk with its caption and data. The functions lie by kind of figure: distribu
 time lines, ratios with intervals, curves over a parameter, trees, sources, configs.
 """
 
-from .appearance import (
-    style,
-    use_style,
-)
 from .configs import (
     figure_config,
     figure_replay,
@@ -16,7 +12,6 @@ from .configs import (
 )
 from .curves import (
     figure_curves,
-    figure_factor,
     figure_overheads,
     figure_quantile_shift,
     figure_scaling,
@@ -24,13 +19,10 @@ from .curves import (
 )
 from .detours import (
     figure_detours,
-    figure_quanta,
     figure_systems,
 )
 from .distributions import (
-    figure_classes,
     figure_compare,
-    figure_distribution,
 )
 from .interactive import (
     explore,
@@ -94,24 +86,20 @@ __all__ = [
     "explore",
     "figure_attribution",
     "figure_causes",
-    "figure_classes",
     "figure_clock",
     "figure_compare",
     "figure_config",
     "figure_curves",
     "figure_detours",
-    "figure_distribution",
     "figure_dots",
     "figure_excess",
     "figure_extremes",
-    "figure_factor",
     "figure_observed_loss",
     "figure_findings",
     "figure_mitigations",
     "figure_noise",
     "figure_overheads",
     "figure_planted",
-    "figure_quanta",
     "figure_quantile_shift",
     "figure_ranks",
     "figure_replay",
@@ -128,7 +116,5 @@ __all__ = [
     "published_table",
     "save_figure",
     "save_table",
-    "style",
     "trace_sample",
-    "use_style",
 ]

@@ -7,14 +7,10 @@ import pytest
 
 from nbhelpers.attribution import classify, explain
 from nbhelpers.errors import InputError
-from nbhelpers.report import (
-    figure_attribution,
-    figure_classes,
-    figure_factor,
-    figure_quantile_shift,
-    figure_stopping,
-)
+from nbhelpers.report import figure_attribution, figure_quantile_shift, figure_stopping
 from nbhelpers.report.appearance import ROLES
+from nbhelpers.report.curves import figure_factor
+from nbhelpers.report.distributions import figure_classes
 from nbhelpers.statistics import compare, evaluate_rules, quantile_effect, running_statistic
 
 from .test_figures import check_inside, points, said_instead

@@ -10,15 +10,14 @@ from nbhelpers.errors import InputError
 from nbhelpers.report import (
     figure_attribution,
     figure_compare,
-    figure_distribution,
     figure_excess,
     figure_noise,
     figure_observed_loss,
     figure_planted,
     figure_timeline,
-    use_style,
 )
-from nbhelpers.report.appearance import ROLES, roles_of
+from nbhelpers.report.appearance import ROLES, roles_of, use_style
+from nbhelpers.report.distributions import figure_distribution
 from nbhelpers.tracing import noise_summary
 
 

@@ -20,10 +20,8 @@ from nbhelpers.studies.scale import (
     bottleneck,
     closed_forms,
     extrapolation,
-    overhead_and_slowdown,
     pipelining,
     point_to_point,
-    scaling,
     sensitivity,
     signatures,
     this_machine_at_scale,
@@ -38,7 +36,7 @@ from nbhelpers.studies.scale.applications import (
     overlap_potential,
 )
 from nbhelpers.studies.scale.cache import Cache, cache_key
-from nbhelpers.studies.scale.collectives import rank_correlation
+from nbhelpers.studies.scale.collectives import overhead_and_slowdown, rank_correlation, scaling
 from nbhelpers.studies.scale.results import (
     application_results,
     collective_results,

@@ -8,7 +8,7 @@ from .applications import (
     point_to_point,
     sensitivity,
 )
-from .collectives import bottleneck, overhead_and_slowdown, pipelining, scaling
+from .collectives import bottleneck, pipelining
 from .formulas import closed_forms
 from .load import detours_with_published, quiet_and_loaded
 from .signatures import (
@@ -42,13 +42,11 @@ __all__ = [
     "detours_with_published",
     "extrapolation",
     "extrapolation_table",
-    "overhead_and_slowdown",
     "path_sentence",
     "pipelining",
     "point_to_point",
     "quiet_and_loaded",
     "regular_sentence",
-    "scaling",
     "sensitivity",
     "signatures",
     "systems_table",
