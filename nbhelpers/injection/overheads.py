@@ -116,7 +116,7 @@ def measure_on(cpu: int) -> Overheads:
     slope = _slope(wake, beyond)
     longer_us = (
         long["beyond_us"] - slope * (long["wake_us"] - np.median(wake))
-    ).median() - np.median(beyond)  # an event of 1 ms beyond one of 100 us
+    ).median() - np.median(beyond)  # an event of 1 ms beyond one of 100 µs
     values = {
         "wake_us": wake,
         "exit_us": beyond - slope * (wake - np.median(wake)),

@@ -16,7 +16,7 @@ _CHUNK = 1 << 22
 
 
 def read_trace(path: str | Path) -> bytes:
-    """The content of a trace file, unpacked if it is gzip (told by its first bytes, not by its
+    """The content of a trace file, unpacked if it is gzip (known by its first bytes, not by its
     name).
 
     Raises
@@ -69,7 +69,7 @@ def header_line(header: dict) -> bytes:
 
 
 def parse_header(line: bytes, format_name: str, path: str | Path) -> dict:
-    """The header of one of our own files.
+    """The header of one of our files.
 
     Raises
     ------

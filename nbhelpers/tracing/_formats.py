@@ -1,4 +1,4 @@
-"""Event formats: where the fields of a tracepoint lie in its record, from the kernel's own
+"""Event formats: where the fields of a tracepoint lie in its record, from the kernel's
 description.
 
 Owns the reading of events/SYSTEM/NAME/format and the extraction of fields from many records at

@@ -14,7 +14,7 @@ from pandas.api.types import union_categoricals
 
 WAKE, SWITCH, RUNTIME = "sched_wakeup", "sched_switch", "sched_stat_runtime"
 _ORDINARY = 120  # the kernel's priority of a thread of nice 0
-_SLEEPS = 1  # prev_state of who left: it was not preempted, so it kept nobody waiting
+_SLEEPS = 1  # prev_state of who left: it was not preempted, so nobody waited for it
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ POLICIES = (
 INTERRUPTED = ("workload", "idle", "other")
 
 # Interrupts are replayed as SCHED_FIFO (Persson et al. 2025, section 4.2). The kernel's order of
-# preemption is kept:
+# preemption holds:
 # NMI (and hardware) over interrupt over softirq over ordinary real-time threads, whose priorities
 # are mostly below 49.
 REPLAY_PRIORITY = {"nmi": 51, "irq": 50, "softirq": 49, "hardware": 51}
@@ -97,7 +97,7 @@ def clip_to_window(events: pd.DataFrame, start_ns: int, end_ns: int) -> pd.DataF
     """Keep what overlaps [start, end) and count times from its start.
 
     An event that reaches over an edge keeps the part inside; its net duration shrinks in proportion
-    to its extent, because where in the event the nested noise lay is not kept.
+    to its extent, because where in the event the nested noise lay is not recorded.
     """
     inside = events[(events["end_ns"] > start_ns) & (events["start_ns"] < end_ns)].copy()
     begin, end = inside["start_ns"].clip(lower=start_ns), inside["end_ns"].clip(upper=end_ns)

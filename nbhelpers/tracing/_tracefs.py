@@ -1,4 +1,4 @@
-"""A tracefs instance of our own: private buffers and events, so that nobody's tracing is disturbed,
+"""A private tracefs instance: our buffers and events, so that nobody's tracing is disturbed,
 and it goes when we go.
 
 Owns the knobs of tracefs that a recording needs; the folder itself is made, and removed after a
@@ -31,7 +31,7 @@ def tracefs_root() -> Path:
     raise Unavailable(
         "tracefs cannot be used",
         where=MOUNT_POINTS[0],
-        why="the kernel's own noise cannot be recorded",
+        why="the noise of the kernel cannot be recorded",
         fix=(
             "run as root; if it is not mounted: mount -t tracefs nodev /sys/kernel/tracing;"
             ' without: Tracer(…, source="detours")'
@@ -40,12 +40,12 @@ def tracefs_root() -> Path:
 
 
 class Instance:
-    """A private instance; made at once, removed by `close`.
+    """A private instance; made by the constructor, removed by `close`.
 
     Parameters
     ----------
     purpose
-        Last word of the folder's name below tracefs' `instances`; the rest tells whose it is.
+        Last word of the folder's name below tracefs' `instances`; the rest states whose it is.
     clock
         `trace_clock`; mono is the clock that programs read as CLOCK_MONOTONIC.
     buffer_kib
@@ -134,7 +134,7 @@ class Instance:
         return {cpu: _drain(self.path / f"per_cpu/cpu{cpu}/trace_pipe_raw") for cpu in self.cpus()}
 
     def stats(self) -> dict[int, dict[str, int]]:
-        """The kernel's own account of each CPU's buffer: entries, overrun, dropped events, …"""
+        """The kernel's account of each CPU's buffer: entries, overrun, dropped events, …"""
         return {cpu: _stats(self.read(f"per_cpu/cpu{cpu}/stats")) for cpu in self.cpus()}
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""What is measured once and kept beside the runs: detours of the machine, length of a run, cost of
-recording an event.
+"""What is measured one time and cached with the runs: detours of the machine, length of a run, cost
+of recording an event.
 
 Owns the files; the measurements are next door.
 """
@@ -27,22 +27,22 @@ NO_KERNEL_EVENTS = (
 
 
 def cached_detours(path: str | Path, seconds: float, recorded_only: bool = False) -> pd.DataFrame:
-    """Detours of this machine, recorded once (`record_detours`) and kept as JSON.
+    """Record the detours of this machine (`record_detours`) one time, and cache them as JSON.
 
     Raises
     ------
     InputError
         They were not recorded yet and `recorded_only` is True.
     """
-    kept = cached_value(
+    cached = cached_value(
         path,
         lambda: _as_columns(record_detours(seconds)),
         "machine's detours",
         recorded_only,
         indent=None,
     )
-    table = pd.DataFrame(kept["detours"])
-    table.attrs = kept["attrs"]
+    table = pd.DataFrame(cached["detours"])
+    table.attrs = cached["attrs"]
     return table
 
 
@@ -54,7 +54,7 @@ def _as_columns(detours: pd.DataFrame) -> dict:
 
 
 def cached_seconds(workload: Workload, path: str | Path, recorded_only: bool = False) -> float:
-    """Length of an undisturbed run of a workload, the median of five, measured once: a campaign
+    """Length of an undisturbed run of a workload, the median of five, cached: a campaign
     that goes on must find the same.
 
     Raises
@@ -97,11 +97,11 @@ def recording_cost(
     runs
         Traced runs, with `trace_events` and `wall_seconds`.
     path
-        Where the measured costs of an event are kept.
+        File of the cache of the measured costs of an event.
     cpus
         How many CPUs were traced.
     recorded_only
-        True: never measure, the file must be there.
+        True: use recorded data, measure nothing.
     seed
         Of the bootstrap.
 

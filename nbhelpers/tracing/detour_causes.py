@@ -1,4 +1,4 @@
-"""Whose doing a detour was: the detour loop with the kernel's tracer beside it.
+"""Causes of detours: the detour loop while the kernel's tracer records.
 
 Owns the matching of gaps with kernel events; what no event explains was the hypervisor's or the
 hardware's.
@@ -90,7 +90,7 @@ def _attributed(detours: pd.DataFrame, events: pd.DataFrame) -> pd.DataFrame:
 def record_explained_detours(
     seconds: float, cpus: Collection[int] | None = None, source: str = "auto"
 ) -> pd.DataFrame:
-    """Record detours with the kernel's tracer beside them, and name each (`attribute_detours`).
+    """Record detours while the kernel's tracer records, and name each (`attribute_detours`).
 
     The tracer lengthens each interruption a little; for lengths take `record_detours`.
 

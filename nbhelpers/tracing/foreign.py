@@ -1,7 +1,7 @@
 """A folder of osnoise traces that somebody else recorded, as runs and noise events.
 
 Owns the layout in which Persson et al. 2025 publish theirs: a trace a run, and a line ``Total
-Duration: X seconds`` beside or within it.
+Duration: X seconds`` in a file next to it or within it.
 """
 
 import re
@@ -21,7 +21,7 @@ _NO_TRACES = (*_BESIDE, ".json", ".md", ".stats")
 
 
 def read_foreign_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Runs and noise events of a folder of osnoise traces, for `average_noise` and `delta_noise`.
+    """Read a folder of osnoise traces, for `average_noise` and `delta_noise`.
 
     Parameters
     ----------
@@ -30,19 +30,23 @@ def read_foreign_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame
         Duration: X seconds`` that the program printed stands in a file NAME.benchout or NAME.out,
         or at the end of the trace.
     workload
-        Name (comm) of the program, whose own threads are not noise; the run begins with its first
+        Name (comm) of the program, whose threads are not noise; the run begins with its first
         event (`window_from_workload`).
 
     Returns
     -------
-    runs : `run` (from 0, by name), `cell` ("traced"), `seconds`, `status` ("ok"), `trace` (the
-    file). events : as of `read_traces`.
+    runs
+        One row a trace: `run` (from 0, by name), `cell` ("traced"), `seconds`, `status` ("ok"),
+        `trace` (the file).
+    events
+        As of `read_traces`.
 
     Raises
     ------
     InputError
-        No trace, no name, or one that cannot be read; the file is named. LostEvents : the kernel
-        lost some.
+        No trace, no name, or a trace that cannot be read; the file is named.
+    LostEvents
+        The kernel lost events.
     """
     paths = [
         path
@@ -53,7 +57,7 @@ def read_foreign_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame
         raise InputError(
             "no trace is here" if not paths else "the name of the program is missing",
             where=folder,
-            why="its own threads must be told from noise",
+            why="its threads must not count as noise",
             fix="give the folder with the files of tracefs' `trace`, and the program's name",
         )
     rows, tables = [], []
@@ -73,6 +77,6 @@ def read_foreign_traces(folder: str | Path, workload: str) -> tuple[pd.DataFrame
 
 
 def _seconds_within(path: Path) -> float | None:
-    """What the trace itself says; None: a file beside it must."""
+    """What the trace states; None: another file must."""
     found = _DURATION.search(read_trace(path))
     return float(found[1]) if found else None

@@ -1,7 +1,7 @@
 """Work in a fixed time (FTQ) and time of a fixed work (FWQ): the loop `workloads/ftq.c` and
 Netgauge's files of them.
 
-Owns the loop's file format. Where the detour loop tells each interruption, these tell what is left
+Owns the loop's file format. The detour loop records each interruption; these record what is left
 for a program.
 """
 
@@ -166,7 +166,7 @@ def _table(
 
 
 def _overhead(table: pd.DataFrame, name: str) -> float:
-    """Mean over the CPUs, each against its own undisturbed samples, for CPUs differ in speed.
+    """Mean over the CPUs, each against its undisturbed samples, for CPUs differ in speed.
 
     A count may exceed what fits into a quantum, for the unit that reaches over its end counts in
     it: so not the greatest but the best tenth.
@@ -197,12 +197,15 @@ def write_quanta(samples: pd.DataFrame, path: str | Path, cpu: int | None = None
     InputError
         Several CPUs and none chosen, or no sample of that CPU.
     """
-    own = one_cpu(samples, cpu)
-    kind, noun = ("fwq", "us") if "duration_ns" in own else ("ftq", "count")
-    values = np.rint(own["duration_ns"] / 1e3).astype(np.int64) if kind == "fwq" else own["count"]
+    chosen = one_cpu(samples, cpu)
+    kind, noun = ("fwq", "us") if "duration_ns" in chosen else ("ftq", "count")
+    values = (
+        np.rint(chosen["duration_ns"] / 1e3).astype(np.int64) if kind == "fwq" else chosen["count"]
+    )
     head = f"# {kind}: sample, {noun}\n# quantum: {samples.attrs.get('quantum_ns', 0) / 1e3:g} us\n"
     return write_atomically(
-        path, head + "".join(f"{sample}\t{value}\n" for sample, value in zip(own["sample"], values))
+        path,
+        head + "".join(f"{sample}\t{value}\n" for sample, value in zip(chosen["sample"], values)),
     )
 
 

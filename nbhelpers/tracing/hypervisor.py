@@ -23,10 +23,10 @@ from .tracepoints import read_recording
 
 METHODS = ("account", "ticks")
 _Side = Literal["left", "right"]
-SHORTEST_US = 30.0  # 99 % of the intervals in which nothing was stolen close within 17 us
+SHORTEST_US = 30.0  # 99 % of the intervals in which nothing was stolen close within 17 µs
 TICK = "local_timer_entry"
 PERIODS_NS = (1_000_000, 10_000_000 / 3, 4_000_000, 10_000_000)  # HZ 1000, 300, 250, 100
-ON_TIME_NS = 20_000  # a tick comes within 10 us of its grid, if nothing keeps it
+ON_TIME_NS = 20_000  # a tick comes within 10 µs of its grid, if nothing keeps it
 _TIME_BITS = 44  # of a key of CPU and time: recordings of at most 4.8 hours
 
 
@@ -60,14 +60,14 @@ def stolen_time(
         Each tick being a look at the CPU at a time that the hypervisor does not know, that share
         estimates the share of time away, short gaps included. `all_ns`: what the accounts of all
         threads lack, the workload's or not (None for "ticks"): that is what /proc/stat calls steal.
-        Only what kept the *workload* waiting is in the table: what interrupted other threads, or
+        Only what made the *workload* wait is in the table: what interrupted other threads, or
         lay within an interrupt, is part of their events already. Time stolen while the CPU was
         idle, or within `shortest_us`, is in neither.
 
     Raises
     ------
     InputError
-        Not a recording of tracepoints, or one without the account where it was asked for.
+        Not a recording of tracepoints, or one without the account where it was requested.
     LostEvents
         The kernel dropped events of this run.
     """

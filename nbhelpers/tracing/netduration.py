@@ -1,4 +1,4 @@
-"""Noise events from ordinary tracepoints by the kernel's own net-duration algorithm.
+"""Noise events from ordinary tracepoints by the kernel's net-duration algorithm.
 
 Owns the algorithm of kernel/trace/trace_osnoise.c (irq, softirq and thread each know when they
 arrived and how much of their time others took), and who was interrupted. Pure: a table in, a table
@@ -92,13 +92,13 @@ def noise_from_tracepoints(
     """
     inferred = infer_switches(raw)
     trace = _Trace.of(inferred.raw)
-    own = with_children(raw, workload_pids)
+    of_workload = with_children(raw, workload_pids)
     # what each event took from the thread beneath it
     net_ns = np.zeros(len(trace.time_ns), dtype=np.int64)
     parts = [_nmis(trace, net_ns), _interrupts(trace, net_ns), _softirqs(trace, net_ns)]
     for part in parts:
-        part["interrupted"] = _role(trace.pid[part.pop("last")], own)
-    parts.append(_threads(trace, net_ns, own, excluded_pids, recorded))
+        part["interrupted"] = _role(trace.pid[part.pop("last")], of_workload)
+    parts.append(_threads(trace, net_ns, of_workload, excluded_pids, recorded))
     events = _table(parts, run)
     events = clip_to_window(events, *window) if window else events
     events.attrs |= {"inferred_switches": inferred.count, "ambiguous_ns": inferred.ambiguous_ns}
@@ -156,7 +156,7 @@ class _Trace:
 
     def pairs(self, member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions of entries and of the exits that follow them directly; there is one slot, so
-        nothing nests in its own kind.
+        nothing nests in its kind.
         """
         position = np.flatnonzero(member & (self.entry | self.exit))
         first, last = position[:-1], position[1:]
@@ -168,22 +168,22 @@ class _Trace:
 
 def with_children(raw: pd.DataFrame, pids: Collection[int]) -> np.ndarray:
     """The pids and those of all that they forked, as far as `raw` holds the forks; sorted."""
-    own = set(pids)
+    found = set(pids)
     forks = raw.loc[raw["event"] == FORK, ["time_ns", "prev_pid", "next_pid"]].sort_values(
         "time_ns", kind="stable"
     )
     for parent, child in zip(forks["prev_pid"], forks["next_pid"]):
-        if parent in own:
-            own.add(child)
-    return np.array(sorted(own), dtype=np.int64)
+        if parent in found:
+            found.add(child)
+    return np.array(sorted(found), dtype=np.int64)
 
 
-def _role(pid: np.ndarray, own: np.ndarray) -> np.ndarray:
-    return np.select([pid == 0, np.isin(pid, own)], [_IDLE, _WORKLOAD], _OTHER)
+def _role(pid: np.ndarray, workload_pids: np.ndarray) -> np.ndarray:
+    return np.select([pid == 0, np.isin(pid, workload_pids)], [_IDLE, _WORKLOAD], _OTHER)
 
 
 def _nmis(trace: _Trace, net_ns: np.ndarray) -> dict:
-    """An NMI is reported once, at its end, with its length."""
+    """An NMI has one report, at its end, with its length."""
     last = np.flatnonzero(trace.of_family(NMI))
     duration_ns = np.maximum(trace.raw["delta_ns"].to_numpy()[last], 0)
     net_ns[last] = duration_ns
@@ -230,7 +230,7 @@ def _softirqs(trace: _Trace, net_ns: np.ndarray) -> dict:
 
 
 def _net(trace: _Trace, net_ns: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Time from first to last, less what events that ended in between took (their own net times, so
+    """Time from first to last, less what events that ended in between took (their net times, so
     nothing counts twice).
     """
     taken = np.cumsum(net_ns)
@@ -263,13 +263,13 @@ def _part(
 def _threads(
     trace: _Trace,
     net_ns: np.ndarray,
-    own: np.ndarray,
+    workload_pids: np.ndarray,
     excluded: Collection[int],
     recorded: tuple[int, int] | None,
 ) -> dict:
     spans = _spans(trace, net_ns, recorded)
-    role = _displaced(trace, spans, own)
-    noise = ~np.isin(spans["pid"], [0, *own, *excluded])
+    role = _displaced(trace, spans, workload_pids)
+    noise = ~np.isin(spans["pid"], [0, *workload_pids, *excluded])
     part = {name: values[noise] for name, values in spans.items() if name not in ("switch", "prio")}
     policy, priority = policy_of(spans["prio"][noise])
     count = int(noise.sum())
@@ -349,15 +349,15 @@ def _open_end(trace: _Trace, net_ns: np.ndarray, switch: np.ndarray, ended_ns: i
     }
 
 
-def _displaced(trace: _Trace, spans: dict, own: np.ndarray) -> np.ndarray:
-    """Whom each stretch kept waiting, see Notes of `noise_from_tracepoints`."""
+def _displaced(trace: _Trace, spans: dict, workload_pids: np.ndarray) -> np.ndarray:
+    """Who waited during each stretch, see Notes of `noise_from_tracepoints`."""
     switch = np.flatnonzero(trace.of_family(SWITCH))
     prev = trace.raw["prev_pid"].to_numpy()[switch]
     cpu = trace.cpu[switch]
     time_ns = trace.time_ns[switch]
-    role = _role(prev, own)
+    role = _role(prev, workload_pids)
     preempted = (trace.raw["prev_state"].to_numpy()[switch] & _STATE_MASK) == 0
-    back_ns = _next_run(trace, switch, own)
+    back_ns = _next_run(trace, switch, workload_pids)
     begin_of_cpu = np.searchsorted(cpu, cpu)
     anchor = (
         np.maximum.accumulate(np.where(role != _OTHER, np.arange(len(switch)), -1))
@@ -375,13 +375,13 @@ def _displaced(trace: _Trace, spans: dict, own: np.ndarray) -> np.ndarray:
     )
 
 
-def _next_run(trace: _Trace, switch: np.ndarray, own: np.ndarray) -> np.ndarray:
+def _next_run(trace: _Trace, switch: np.ndarray, workload_pids: np.ndarray) -> np.ndarray:
     """For each switch, when the thread switched out runs next, on any CPU; else the end of time."""
     never = np.iinfo(np.int64).max
     result = np.full(len(switch), never)
     prev, following = (trace.raw[name].to_numpy()[switch] for name in ("prev_pid", "next_pid"))
     time_ns = trace.time_ns[switch]
-    for pid in np.intersect1d(own, prev):
+    for pid in np.intersect1d(workload_pids, prev):
         out = prev == pid
         runs_ns = np.append(np.sort(time_ns[following == pid]), never)
         result[out] = runs_ns[

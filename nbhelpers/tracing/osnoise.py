@@ -161,12 +161,12 @@ def window_from_workload(
 
     It begins at the earliest start of a `thread_noise` that carries the workload's name and lasts
     what the program printed. So it includes the start of the process: the window lies early by that
-    time. With process ids and a marked region (our own traces) nothing of this is needed.
+    time. With process ids and a marked region (our traces) nothing of this is needed.
 
     Parameters
     ----------
     path
-        The trace; beside it may lie `NAME.benchout` or `NAME.out` with a line `Total Duration: 2.17
+        The trace; next to it may be `NAME.benchout` or `NAME.out` with a line `Total Duration: 2.17
         seconds`.
     workload
         Name (comm) of the workload, at most 15 characters of it are in a trace.
@@ -180,8 +180,8 @@ def window_from_workload(
     """
     _, text, first_line = _split_header(read_trace(path), path)
     columns = _columns(_parse(text, path, first_line))
-    own = (columns["kind"] == KINDS.index("thread")) & (columns["source"] == workload[:15])
-    if not own.any():
+    of_workload = (columns["kind"] == KINDS.index("thread")) & (columns["source"] == workload[:15])
+    if not of_workload.any():
         names = sorted(
             {
                 name
@@ -192,10 +192,10 @@ def window_from_workload(
         raise InputError(
             f"no thread named '{workload[:15]}' in the trace",
             where=path,
-            why="its first event tells when the workload began",
+            why="its first event shows when the workload began",
             fix=f"threads seen: {', '.join(names[:20])}",
         )
-    start_ns = int(columns["start_ns"][own].min())
+    start_ns = int(columns["start_ns"][of_workload].min())
     return start_ns, start_ns + round(
         1e9 * (_printed_seconds(Path(path)) if seconds is None else seconds)
     )
@@ -423,7 +423,7 @@ def _checked_window(window: tuple[int, int] | None, path: str | Path) -> tuple[i
 
 
 def _one_clock(columns: dict, window_clock: str, path: str | Path) -> dict:
-    """Add `end_ns`, and bring start and end to the clock that is asked for.
+    """Add `end_ns`, and bring start and end to the wanted clock.
 
     The end is the line's time stamp, rounded to 1 µs and a probe late, hence never before start +
     net duration.
@@ -491,7 +491,7 @@ def _events(
 
 
 def _interrupted(columns: dict, thread: np.ndarray, own_pids: np.ndarray) -> np.ndarray:
-    """Code of who was running. Interrupts: the line's own context. Threads: the workload or the
+    """Code of who was running. Interrupts: the line's context. Threads: the workload or the
     idle task, whichever left the CPU last; osnoise does not say whether the workload gave the CPU
     up by itself.
     """
@@ -513,7 +513,7 @@ def _own_pids(
     columns: dict, thread: np.ndarray, workload: str | Collection[int] | None
 ) -> np.ndarray:
     """Process ids of the workload; by its name (the first 15 characters: the kernel keeps no more)
-    only if no ids are given.
+    only if there are no ids.
     """
     if isinstance(workload, str):
         return np.unique(columns["pid"][thread & (columns["source"] == workload[:15])])

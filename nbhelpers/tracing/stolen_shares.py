@@ -1,5 +1,5 @@
-"""How much of what a hypervisor took was found: beside the kernel's own sum, and beside what a loop
-saw.
+"""How much of what a hypervisor took was found: compared with the kernel's sum, and with what a
+loop saw.
 
 Owns these two accounts; `hypervisor.py` finds the gaps. Pure: tables in, tables out.
 """
@@ -17,14 +17,14 @@ LONG_NS = round(SHORTEST_US * 1e3)  # shorter gaps are not looked for in a trace
 def stolen_time_sentence(table: pd.DataFrame, method: str) -> str:
     """What `stolen_time_table` says, in a sentence; `method`: of `stolen_times`."""
     row = table.iloc[0]
-    told = (
+    sentence = (
         f"In {row.runs:.0f} traced runs the hypervisor took {row.steal_ms:.0f} ms by the"
         " kernel's sum"
     )
     if method == NOT_RECORDED:
         return (
-            f"{told}; how much of it interrupted the program only a recording of tracepoints tells,"
-            " and there is none here."
+            f"{sentence}; how much of it interrupted the program only a recording of tracepoints"
+            " shows, and there is none here."
         )
     account = (
         "the threads' accounts were not recorded"
@@ -32,7 +32,7 @@ def stolen_time_sentence(table: pd.DataFrame, method: str) -> str:
         else f"the accounts of all threads lack {row.account_ms:.1f} ms"
     )
     return (
-        f"{told}; {account}, and {row.gaps_ms:.1f} ms in {row.gaps:.0f} gaps interrupted the"
+        f"{sentence}; {account}, and {row.gaps_ms:.1f} ms in {row.gaps:.0f} gaps interrupted the"
         f" program (method: {method})."
     )
 
@@ -105,13 +105,13 @@ def explained_gaps(
     took; 0 of both: nothing that was recorded explains the gap.
     """
     parts = [
-        own.assign(
+        on_cpu.assign(
             **{
-                name: _within(own, table[table["cpu"] == cpu])
+                name: _within(on_cpu, table[table["cpu"] == cpu])
                 for name, table in (("kernel_ns", events), ("stolen_ns", stolen))
             }
         )
-        for cpu, own in detours.groupby("cpu")
+        for cpu, on_cpu in detours.groupby("cpu")
     ]
     return pd.concat(parts) if parts else detours.assign(kernel_ns=0.0, stolen_ns=0.0)
 
@@ -131,7 +131,7 @@ def gap_causes(gaps: pd.DataFrame) -> pd.DataFrame:
     it), `unexplained_ms` (gaps that hold neither) and `unexplained_long_ms` (of these, in gaps of
     30 µs and longer).
     """
-    return pd.DataFrame([_gap_sums(cpu, own) for cpu, own in gaps.groupby("cpu")])
+    return pd.DataFrame([_gap_sums(cpu, on_cpu) for cpu, on_cpu in gaps.groupby("cpu")])
 
 
 def _gap_sums(cpu: int, gaps: pd.DataFrame) -> dict:
@@ -155,7 +155,7 @@ def _gap_sums(cpu: int, gaps: pd.DataFrame) -> dict:
 
 def _within(gaps: pd.DataFrame, events: pd.DataFrame) -> np.ndarray:
     """How much of the events' net time lies in each gap, ns; an event may have been placed a little
-    beside its gap (slack).
+    outside its gap (slack).
     """
     result = np.zeros(len(gaps))
     starts, ends = gaps["start_ns"].to_numpy(), (gaps["start_ns"] + gaps["duration_ns"]).to_numpy()

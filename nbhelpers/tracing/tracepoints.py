@@ -1,6 +1,6 @@
 """Recorded tracepoints: the file of a run, and its way back into a table.
 
-A file is gzip: one line of JSON (formats, clock, process ids, the timed region, the kernel's own
+A file is gzip: one line of JSON (formats, clock, process ids, the timed region, the kernel's
 account of each buffer), then the pages of every CPU's ring buffer as the kernel gave them.
 """
 
