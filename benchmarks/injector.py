@@ -5,9 +5,11 @@ A SCHED_FIFO 10 loop on one CPU notes every gap, and noise is injected at SCHED_
 it. The BASELINE (sleep for a relative time, then spin on the wall clock for the whole duration) is
 written for this comparison in injector_rival.c from its description. Four tables:
 
-1. events of 50, 100, 200 and 1000 us: what the loop lost between an event's planned start and end (whole gaps) less the event's length, with
+1. events of 50, 100, 200 and 1000 us: what the loop lost between an event's planned start and end
+   (whole gaps) less the event's length, with
    95 % intervals;
-2. the interrupts and softirqs of a recorded trace, as they are: CPU time that the loop lost to them over what was to be injected;
+2. the interrupts and softirqs of a recorded trace, as they are: CPU time that the loop lost to
+   them over what was to be injected;
 3. CPU time of the injector's own processes while they wait, armed and between events;
 4. CPU time to plan a config of 10^6 events and to lay it out for the C core.
 """

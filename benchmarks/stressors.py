@@ -92,7 +92,7 @@ def armed(folder: Path, kind: str, intensity: float, cpus: tuple[int, ...]) -> R
 
 
 def wanted_cache() -> int:
-    """Half of the L3 cache: it stays there as long as nobody else wants more than the other half."""
+    """Half of the L3 cache: it stays there as long as others want at most the other half."""
     return min(max(cache_bytes()[2] // 2, 2**20), 64 * 2**20)
 
 

@@ -109,7 +109,7 @@ def pages_of(events: int) -> bytes:
 
 
 def loop(data: bytes) -> int:
-    """The rival: unpack the same records one by one with `struct` into tuples, and compute nothing."""
+    """The rival: unpack the same records one by one with `struct` into tuples, no computation."""
     switch, timer, found = struct.Struct("<HHi16siiq16sii"), struct.Struct("<HHii"), []
     for begin in range(0, len(data), 4096):
         time_ns, commit = struct.unpack_from("<QQ", data, begin)

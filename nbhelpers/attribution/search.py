@@ -105,7 +105,7 @@ class Search:
 
 
 def _strengths(labels: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Rank-sum statistics in standard errors, of each row of labels and column of standard ranks."""
+    """Rank-sum statistics in standard errors, of each row of labels and column of ranks."""
     size, count = labels.shape[1], labels.sum(axis=1)
     variances = np.maximum(count * (size - count) / max(size - 1, 1), 1e-12)
     return np.abs(labels @ ranks) / np.sqrt(variances)[:, None]

@@ -24,8 +24,10 @@ def bare(*words: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize("user", ["root", "somebody"])
 def test_only_what_the_readme_names_is_there(user, monkeypatch):
     monkeypatch.setenv("NOISEBOOK_BIN", "/elsewhere")
-    script = """id -un; pwd; ls Makefile; which gcc make python3; which git clang uv curl numactl; ls -d .venv build
-        echo "[$NOISEBOOK_BIN$PYTHONPATH$VIRTUAL_ENV$LANG]"; python3 -c 'import numpy'; touch /etc/mark; exit 3"""
+    script = """id -un; pwd; ls Makefile; which gcc make python3
+        which git clang uv curl numactl; ls -d .venv build
+        echo "[$NOISEBOOK_BIN$PYTHONPATH$VIRTUAL_ENV$LANG]"
+        python3 -c 'import numpy'; touch /etc/mark; exit 3"""
     done = bare(*([] if user == "root" else ["--user"]), "bash", "-c", script)
     lines = done.stdout.splitlines()
     home = "/root" if user == "root" else str(Path("/home") / user)
