@@ -1,9 +1,8 @@
 """An emulated PC whose kernel has the osnoise tracer and a readable fair server.
 
-It is a kernel and a file system for qemu, and no part of this repository. NOISEBOOK_OSNOISE_VM names
-the program that runs a command in it: `PROGRAM -s SECONDS -- COMMAND`; the guest sees this
-machine's
-files, and the folder $JOB as /tmp/job.
+It is a kernel and a file system for qemu, and no part of this repository. NOISEBOOK_OSNOISE_VM
+names the program that runs a command in it: `PROGRAM -s SECONDS -- COMMAND`; the guest sees this
+machine's files, and the folder $JOB as /tmp/job.
 """
 
 import os
