@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -188,3 +189,29 @@ def test_each_term_of_the_glossary_is_used():
         if not re.search(rf"\b{term.replace(' ', '[ _-]').lower()}", text)
     ]
     assert not unused
+
+
+def test_names_of_the_library_in_the_pages_exist():
+    pages = [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
+    names = {
+        name
+        for page in pages
+        for name in re.findall(r"`(?:nb|nbhelpers)\.([A-Za-z_.]+)(?:\([^`]*)?`", page.read_text())
+    }
+    assert len(names) > 20
+    missing = [name for name in sorted(names) if not exists(name)]
+    assert not missing
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name leads somewhere from `nbhelpers`."""
+    found: object = nbhelpers
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = import_module(f"{found.__name__}.{part}")
+            except (ImportError, AttributeError):
+                return False
+    return True
