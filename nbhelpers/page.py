@@ -137,7 +137,8 @@ def _frame(title: str, body: str) -> str:
         f' charset="utf-8">\n<title>{html.escape(title)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon"'
         ' href="data:,">\n'
-        f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}</style>\n</head>\n"
+        f"<body>\n{body}\n</body>\n</html>\n"
     )
 
 

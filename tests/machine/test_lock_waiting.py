@@ -37,7 +37,7 @@ OUTSIDE = {name: text for name, text in os.environ.items() if name != lock.INHER
 }
 
 
-def test_the_wait_names_the_holder_at_once_and_the_next_one_when_it_changes(holder, python):  # noqa: F811
+def test_the_wait_names_the_holder_at_once_and_then_the_next(holder, python):  # noqa: F811
     """Three processes: the second gets the lock from the first while the third waits."""
     first = holder()
     second = python(HOLDER % "pass", "shared")

@@ -200,7 +200,8 @@ def test_a_small_real_campaign_goes_through_and_is_read_again(tmp_path):
     design = runtime_design(tmp_path, ["TP-ST1"], 0.02, **chosen)
     campaign = runtime_campaign(tmp_path / "runs", design, runs=1)
     runs = finished(campaign.run())
-    assert len(runs) == 4 and (runs["placement_ok"] == True).all()  # noqa: E712  (the column may be of objects)
+    # the column may be of objects
+    assert len(runs) == 4 and (runs["placement_ok"] == True).all()  # noqa: E712
     assert clock_table(runs).set_index("config")["runs"].to_dict() == {"TP-ST1": 4}
     repeated = repetitions(runs, campaign.series())
     assert set(repeated["benchmark"]) == {
