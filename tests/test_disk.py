@@ -12,11 +12,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_make import OUTSIDE, PRIVATE, REPOSITORY, needs_mounts
-from test_stages import PARAMETERS, environment, house, notebook  # noqa: F401
 
 from nbhelpers.errors import DiskError, NoisebookError
 from nbhelpers.files import disk_error
+
+from .test_make import OUTSIDE, PRIVATE, REPOSITORY, needs_mounts
+from .test_stages import PARAMETERS, environment, house, notebook  # noqa: F401
 
 
 def on_a_small_disk(
