@@ -13,9 +13,9 @@ import time
 from nbhelpers.simulation import LogGOPS, Noise, patterns, periodic, simulate
 from nbhelpers.simulation.implicit import evaluate
 from nbhelpers.simulation.replicates import replicate
-from nbhelpers.studies.scale import applications_on, signatures
+from nbhelpers.studies.scale import applications_on, published_signatures
 
-NOISES = {"1000 Hz x 100 us": periodic(1000, 100), "alps": signatures()["alps"]}
+NOISES = {"1000 Hz x 100 us": periodic(1000, 100), "alps": published_signatures()["alps"]}
 
 
 def seconds(call: object) -> tuple[float, object]:

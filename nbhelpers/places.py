@@ -57,7 +57,7 @@ def results() -> Path:
     return Path(os.environ.get(HOME) or "noisebook").absolute()
 
 
-def own_notebooks() -> Path:
+def working_notebooks() -> Path:
     """The notebooks to work with: those of the checkout; installed, copies in the folder of
     the results.
 

@@ -60,14 +60,6 @@ RIGHT_TEXTS = {
     r"\d Hz x [\d.]+ us\b": "the name of a noise in recorded tables",
     r"# quantum: \S+ us\b": "the file format of Netgauge",
 }
-# Parts whose words are being changed.
-LATER_NAMES = ["mitigation", "noise", "places", "tracing"]
-
-
-def but(names: list[str], later: list[str]) -> list:
-    """The names; those that come later may fail."""
-    mark = pytest.mark.xfail(strict=False, reason="its words are being changed")
-    return [pytest.param(name, marks=mark) if name in later else name for name in names]
 
 
 def parts_of_name(name: str) -> set[str]:
@@ -143,7 +135,7 @@ def phrases_in(texts: list[str]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("part", but(PARTS, LATER_NAMES))
+@pytest.mark.parametrize("part", PARTS)
 def test_names_say_what_they_are(part):
     bad = {
         f"{path.relative_to(REPOSITORY)}: {name}"

@@ -172,7 +172,7 @@ def simulate(arguments: argparse.Namespace) -> Answer:
 
 def lab(arguments: argparse.Namespace) -> None:
     """Replaces this process by JupyterLab."""
-    folder = places.own_notebooks()
+    folder = places.working_notebooks()
     os.environ[places.HOME] = str(places.results())
     os.chdir(folder)
     root = ["--allow-root"] if os.geteuid() == 0 else []

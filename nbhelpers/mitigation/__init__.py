@@ -10,7 +10,6 @@ from .knowledge import (
     mitigations,
     references,
 )
-from .language_model import ask_model
 from .treatment import BASELINE, Treatment, mitigated, treat_workload, treatment_cells
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ __all__ = [
     "BASELINE",
     "Report",
     "Treatment",
-    "ask_model",
     "autopilot",
     "available_mitigations",
     "explain_factor",

@@ -1,4 +1,4 @@
-"""Factors and mitigations as data: what makes runs slow, how to tell, what may help, with
+"""Factors and mitigations as data: what makes runs slow, its signs, what may help, with
 references.
 
 Owns reading and checking of data/knowledge; the folder lies in the repository, or where
@@ -52,8 +52,8 @@ class Factor:
     ----------
     id, name
         For tables; for people.
-    what, how, tell
-        What it is, how it makes runs slow, how to tell it from its neighbours.
+    what, how, signs
+        What it is, how it makes runs slow, the signs that distinguish it from its neighbours.
     programs
         The kinds that it concerns: cpu, memory, io, gpu, mpi, openmp.
     metrics
@@ -66,7 +66,7 @@ class Factor:
     name: str
     what: str
     how: str
-    tell: str
+    signs: str
     programs: tuple[str, ...]
     metrics: tuple[str, ...]
     neighbours: tuple[str, ...]
@@ -77,7 +77,7 @@ class Factor:
         return f"Factor({self.id}: {self.name}; {len(self.mitigations)} mitigations)"
 
     def _repr_html_(self) -> str:
-        texts = "".join(f"<p>{html.escape(text)}</p>" for text in (self.what, self.how, self.tell))
+        texts = "".join(f"<p>{html.escape(text)}</p>" for text in (self.what, self.how, self.signs))
         items = [
             f"{mitigations()[name].name}: {mitigations()[name].what}" for name in self.mitigations
         ]
@@ -91,7 +91,7 @@ class Factor:
     def __str__(self) -> str:
         helps = "; ".join(mitigations()[name].name for name in self.mitigations)
         sources = "; ".join(str(references()[name]) for name in self.references)
-        lines = [self.name, self.what, self.how, self.tell]
+        lines = [self.name, self.what, self.how, self.signs]
         return "\n".join([*lines, f"What may help: {helps}.", f"Sources: {sources}."])
 
 

@@ -21,7 +21,7 @@ QUESTION = (
 _LONGEST_BYTES = 1 << 20
 
 
-def ask_model(factor: str, question: str = "", timeout_s: float = 60.0) -> str:
+def request_explanation(factor: str, question: str = "", timeout_s: float = 60.0) -> str:
     """Ask a language model to explain a factor, with our knowledge of it as the context.
 
     $NOISEBOOK_MODEL_URL is the address, such as http://127.0.0.1:8080/v1, $NOISEBOOK_MODEL the

@@ -235,7 +235,7 @@ def _why(report: Report) -> list[str]:
         factor = explain_factor(name)
         parts.append(
             f"**{factor.name}** (seen in {', '.join(row['columns'])}). {factor.what} {factor.how}"
-            f" {factor.tell}"
+            f" {factor.signs}"
         )
     return parts
 

@@ -159,7 +159,7 @@ def _injected_as(events: pd.DataFrame, kind: np.ndarray) -> tuple[np.ndarray, np
         rows = (codes == code) & (~_IS_INTERRUPT[kind] | (name in REAL_TIME))
         if name in POLICIES:
             policy[rows] = POLICY_NAMES.index(name)
-            priority[rows] = _told_priority(events, rows, name)
+            priority[rows] = _known_priority(events, rows, name)
         elif name in NEAREST:
             policy[rows], priority[rows] = POLICY_NAMES.index(NEAREST[name][0]), NEAREST[name][1]
         elif name:
@@ -171,7 +171,7 @@ def _injected_as(events: pd.DataFrame, kind: np.ndarray) -> tuple[np.ndarray, np
     return policy, priority
 
 
-def _told_priority(events: pd.DataFrame, rows: np.ndarray, policy: str) -> np.ndarray:
+def _known_priority(events: pd.DataFrame, rows: np.ndarray, policy: str) -> np.ndarray:
     require_columns(events, ("priority",), "events")
     lowest, highest = POLICIES[policy]
     values = whole_numbers(events[rows], "priority", f"events ({policy})", lowest=None)

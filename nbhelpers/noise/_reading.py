@@ -35,7 +35,7 @@ def read_config(path: Path) -> Parts:
     with _no_collecting():
         document = _parse(_text(_content(path), path), path)
         if isinstance(document, dict) and ("format" in document or "cpus" in document):
-            return _own(document, path)
+            return _noisebook_config(document, path)
         if (
             isinstance(document, dict)
             and document
@@ -117,7 +117,7 @@ def _without_doubles(pairs: list[tuple[str, object]]) -> dict:
 # -------------------------------------------------------------------------------------------------
 
 
-def _own(document: dict, path: Path) -> Parts:
+def _noisebook_config(document: dict, path: Path) -> Parts:
     _check_frame(document, path)
     window_ns = document["window_ns"]
     cpus = sorted(document["cpus"], key=int)

@@ -3,10 +3,10 @@
 Patterns of communication are in `patterns`, skeletons of applications in `applications`.
 """
 
-from .engine import Deadlock, simulate
+from .engine import simulate
 from .goal import read_goal, write_goal
 from .implicit import evaluate
-from .loggops import LogGOPS, known_network, known_networks
+from .loggops import LogGOPS, known_network
 from .machines import at_scale, spread_over
 from .noise import Detours, Noise, periodic, poisson, read_detours
 from .replicates import replicate
@@ -14,7 +14,6 @@ from .result import Result
 from .schedule import Schedule
 
 __all__ = [
-    "Deadlock",
     "Detours",
     "LogGOPS",
     "Noise",
@@ -23,7 +22,6 @@ __all__ = [
     "at_scale",
     "evaluate",
     "known_network",
-    "known_networks",
     "periodic",
     "poisson",
     "read_detours",

@@ -461,10 +461,10 @@ def _events(
 ) -> pd.DataFrame:
     kind, pid = columns["kind"], columns["pid"]
     thread = kind == KINDS.index("thread")
-    own_pids = _own_pids(columns, thread, workload)
+    workload_pids = _workload_pids(columns, thread, workload)
     priority = np.array([REPLAY_PRIORITY.get(name, 0) for name in KINDS])
     policy = np.where(thread, POLICIES.index(""), POLICIES.index("SCHED_FIFO"))
-    noise = ~(thread & np.isin(pid, [0, *own_pids, *excluded]))
+    noise = ~(thread & np.isin(pid, [0, *workload_pids, *excluded]))
     events = noise_events(
         {
             "cpu": columns["cpu"][noise],
@@ -477,7 +477,7 @@ def _events(
             "priority": priority[kind[noise]],
             "pid": pid[noise],
             "interrupted": pd.Categorical.from_codes(
-                _interrupted(columns, thread, own_pids)[noise], categories=INTERRUPTED
+                _interrupted(columns, thread, workload_pids)[noise], categories=INTERRUPTED
             ),
             "run": run,
         },
@@ -490,16 +490,16 @@ def _events(
     return clip_to_window(events, *window) if window else events
 
 
-def _interrupted(columns: dict, thread: np.ndarray, own_pids: np.ndarray) -> np.ndarray:
+def _interrupted(columns: dict, thread: np.ndarray, workload_pids: np.ndarray) -> np.ndarray:
     """Code of who was running. Interrupts: the line's context. Threads: the workload or the
     idle task, whichever left the CPU last; osnoise does not say whether the workload gave the CPU
     up by itself.
     """
     role = np.select(
-        [np.isin(columns["context_pid"], own_pids), columns["context_pid"] == 0], [0, 1], 2
+        [np.isin(columns["context_pid"], workload_pids), columns["context_pid"] == 0], [0, 1], 2
     )
     role[thread] = np.select(
-        [np.isin(columns["pid"][thread], own_pids), columns["pid"][thread] == 0], [0, 1], 2
+        [np.isin(columns["pid"][thread], workload_pids), columns["pid"][thread] == 0], [0, 1], 2
     )
     for cpu in np.unique(columns["cpu"]):
         mine = np.flatnonzero(thread & (columns["cpu"] == cpu))
@@ -509,7 +509,7 @@ def _interrupted(columns: dict, thread: np.ndarray, own_pids: np.ndarray) -> np.
     return role
 
 
-def _own_pids(
+def _workload_pids(
     columns: dict, thread: np.ndarray, workload: str | Collection[int] | None
 ) -> np.ndarray:
     """Process ids of the workload; by its name (the first 15 characters: the kernel keeps no more)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.machine import doctor
-from nbhelpers.machine.checks import Trial, Trials
+from nbhelpers.machine.checks._trials import Trial, Trials
 from nbhelpers.machine.kernel import is_mounted
 
 from .conftest import REPOSITORY, as_root, write_tree

@@ -131,7 +131,7 @@ def test_the_most_exact_pattern_decides():
 def test_each_text_is_a_sentence_of_its_own():
     seen: dict[str, str] = {}
     for factor in factors().values():
-        for text in (factor.what, factor.how, factor.tell):
+        for text in (factor.what, factor.how, factor.signs):
             assert text.endswith(".") and len(text) > 25, factor
             assert seen.setdefault(text, factor.id) == factor.id, "said twice"
 

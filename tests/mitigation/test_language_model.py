@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from nbhelpers.errors import InputError, Unavailable
-from nbhelpers.mitigation import ask_model
+from nbhelpers.mitigation.language_model import request_explanation
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def answer(text: str) -> bytes:
 def test_is_off_unless_configured(monkeypatch):
     monkeypatch.delenv("NOISEBOOK_MODEL_URL", raising=False)
     with pytest.raises(Unavailable, match="no language model is configured"):
-        ask_model("page-faults")
+        request_explanation("page-faults")
 
 
 def test_sends_what_is_known_and_marks_what_comes_back(monkeypatch):
@@ -53,7 +53,7 @@ def test_sends_what_is_known_and_marks_what_comes_back(monkeypatch):
         monkeypatch.setenv("NOISEBOOK_MODEL_URL", address)
         monkeypatch.setenv("NOISEBOOK_MODEL", "small")
         monkeypatch.setenv("NOISEBOOK_MODEL_KEY", "word")
-        text = ask_model("minor_faults", "Why?")
+        text = request_explanation("minor_faults", "Why?")
     path, headers, sent = received[0]
     assert text.startswith("[Written by a language model") and text.endswith("Look at malloc.")
     assert (path, headers["Authorization"], sent["model"]) == (
@@ -75,7 +75,7 @@ def test_a_server_that_fails_is_told(monkeypatch, status, body, error):
     with serving(status, body, []) as address:
         monkeypatch.setenv("NOISEBOOK_MODEL_URL", address)
         with pytest.raises(error):
-            ask_model("page-faults")
+            request_explanation("page-faults")
 
 
 def test_nobody_there_and_no_address_of_the_web(monkeypatch):
@@ -83,7 +83,7 @@ def test_nobody_there_and_no_address_of_the_web(monkeypatch):
         pass
     monkeypatch.setenv("NOISEBOOK_MODEL_URL", address)
     with pytest.raises(Unavailable, match="does not answer"):
-        ask_model("page-faults", timeout_s=5)
+        request_explanation("page-faults", timeout_s=5)
     monkeypatch.setenv("NOISEBOOK_MODEL_URL", "file:///etc")
     with pytest.raises(InputError, match="not one of the web"):
-        ask_model("page-faults")
+        request_explanation("page-faults")

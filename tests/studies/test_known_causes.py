@@ -9,7 +9,6 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import describe_columns, finished
 from nbhelpers.studies.known_causes import (
-    cause_campaign,
     causes,
     describe_causes,
     not_planted_sentences,
@@ -17,7 +16,7 @@ from nbhelpers.studies.known_causes import (
     score_nothing,
     score_sentences,
 )
-from nbhelpers.studies.known_causes.catalogue import planting_error
+from nbhelpers.studies.known_causes.catalogue import cause_campaign, planting_error
 from nbhelpers.studies.known_causes.scores import shows
 from nbhelpers.studies.mitigation_trials import choose_mitigations
 

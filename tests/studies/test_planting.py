@@ -11,8 +11,8 @@ import pytest
 from nbhelpers.errors import RunError, Unavailable
 from nbhelpers.machine import leftovers, settings
 from nbhelpers.measurement import finished
-from nbhelpers.studies.known_causes import cause_campaign, planting
-from nbhelpers.studies.known_causes.catalogue import planting_error
+from nbhelpers.studies.known_causes import planting
+from nbhelpers.studies.known_causes.catalogue import cause_campaign, planting_error
 from nbhelpers.studies.known_causes.planting import FILE_BYTES, VictimFile
 
 REPOSITORY = Path(__file__).parents[2]

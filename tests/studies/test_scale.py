@@ -22,8 +22,8 @@ from nbhelpers.studies.scale import (
     extrapolation,
     pipelining,
     point_to_point,
+    published_signatures,
     sensitivity,
-    signatures,
     this_machine_at_scale,
     this_machine_sentence,
     traces_of_runs,
@@ -155,7 +155,7 @@ class TestClosedForms:
 
 class TestSignatures:
     def test_have_the_published_figures(self):
-        made = signatures(seconds=100)
+        made = published_signatures(seconds=100)
         for row in published_noise().to_dict("records"):
             trace = made[row["system"]]
             assert len(trace) == pytest.approx(row["detours_per_s"] * 100, rel=0.001)
@@ -307,7 +307,9 @@ def test_every_result_finds_its_place_beside_the_published_ones():
         for hz in (1000, 100, 10)
         for us in (16, 50, 100, 200)
     }
-    systems = overhead_and_slowdown(signatures(20), 1024, seeds=2, networks=system_networks())
+    systems = overhead_and_slowdown(
+        published_signatures(20), 1024, seeds=2, networks=system_networks()
+    )
     messages = scaling(
         {"poisson": poisson(1000, 50, 1)}, [8], bytes=[1, 2**20], networks=LogGOPS(S=2**40), seeds=2
     )
@@ -402,7 +404,7 @@ class TestCache:
 def test_systems_have_their_recorded_detours_where_these_are(tmp_path):
     with gzip.open(tmp_path / "trace_deep_est.txt.gz", "wt") as file:
         file.write("# start_ns\tduration_ns\n0\t500\n1000000\t700\n")
-    made, figures = system_noises(tmp_path), signatures()
+    made, figures = system_noises(tmp_path), published_signatures()
     assert list(made) == list(figures) and made["deep-est"].duration_ns.tolist() == [500, 700]
     assert all(
         np.array_equal(made[name].start_ns, figures[name].start_ns)

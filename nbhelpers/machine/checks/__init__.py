@@ -15,7 +15,7 @@ from ...errors import SettingError
 from .. import settings
 from .._read import read, writable
 from ._checks import RT_RUNTIME, Check, all_checks, fair_server, stolen_share, tracing
-from ._trials import Trial, Trials, try_out
+from ._trials import Trials, try_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 WIDTH = 100
 _NAME_WIDTH = 22
 _SIGNS = {"yes": "yes", "limited": "limited", "no": "NO"}
-
-__all__ = ["Capabilities", "Check", "Doctor", "Trial", "Trials", "doctor"]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 """Known causes: planted in runs on purpose, with the truth recorded, to score an attribution."""
 
 from .catalogue import (
-    Cause,
-    cause_campaign,
     cause_runs,
     causes,
     describe_causes,
@@ -13,9 +11,7 @@ from .catalogue import (
 from .scores import explained_cause, score_causes, score_nothing, score_sentences
 
 __all__ = [
-    "Cause",
     "disturbed_victim",
-    "cause_campaign",
     "cause_runs",
     "causes",
     "describe_causes",

@@ -12,7 +12,7 @@ from .collectives import bottleneck, pipelining
 from .formulas import closed_forms
 from .load import detours_with_published, quiet_and_loaded
 from .signatures import (
-    signatures,
+    published_signatures,
 )
 from .simulations import Simulations, Sizes
 from .tables import (
@@ -48,7 +48,7 @@ __all__ = [
     "quiet_and_loaded",
     "regular_sentence",
     "sensitivity",
-    "signatures",
+    "published_signatures",
     "systems_table",
     "this_machine_at_scale",
     "this_machine_sentence",

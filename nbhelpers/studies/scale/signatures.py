@@ -46,7 +46,7 @@ def published_noise() -> pd.DataFrame:
     return pd.read_csv(PUBLISHED, comment="#")
 
 
-def signatures(seconds: float = 100.0, seed: int = 0) -> dict[str, Detours]:
+def published_signatures(seconds: float = 100.0, seed: int = 0) -> dict[str, Detours]:
     """`published_signature` of every system of `published_noise`, by names that
     `nbhelpers.simulation.network` knows, too.
 
@@ -88,7 +88,7 @@ def system_noises(folder: str | Path = "") -> dict[str, Detours]:
         2022 (github.com/DanieleDeSensi/cloud_noise_data, MIT); relative to the repository; empty or
         missing: no recordings.
     """
-    made = signatures()
+    made = published_signatures()
     for system, name in RECORDED.items():
         path = shipped() / folder / f"trace_{name}.txt.gz"
         if folder and path.exists():

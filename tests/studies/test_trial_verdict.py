@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from nbhelpers.empty import why_empty
-from nbhelpers.studies.best_trial import best_trial
 from nbhelpers.studies.mitigation_trials import compare_trials, trial_table
 from nbhelpers.studies.sentences import absent_sentences, as_sentences, mode_sentences
+from nbhelpers.studies.trial_verdict import best_trial
 
 
 def runs(**means: float) -> pd.DataFrame:
