@@ -54,7 +54,6 @@ def test_each_name_shows_an_example(name):
     assert "\nExamples\n--------\n" in (inspect.getdoc(getattr(nbhelpers, name)) or "")
 
 
-@pytest.mark.xfail(strict=False, reason="being met")
 @pytest.mark.parametrize("name", sorted(nbhelpers._FACE))
 def test_the_example_of_each_name_runs(name, binaries, tmp_path, monkeypatch):
     found = getattr(nbhelpers, name)
