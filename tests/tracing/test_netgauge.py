@@ -292,7 +292,7 @@ class TestFigures:
         import matplotlib
 
         matplotlib.use("Agg")
-        from nbhelpers.report import figure_quanta
+        from nbhelpers.report.detours import figure_quanta
 
         samples = pd.DataFrame(
             {
