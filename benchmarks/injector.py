@@ -14,7 +14,6 @@ written for this comparison in injector_rival.c from its description. Four table
 4. CPU time to plan a config of 10^6 events and to lay it out for the C core.
 """
 
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from _c_programs import build
 
 from nbhelpers.injection import Overheads, Plan, Rules, make_plan, measure_overheads
 from nbhelpers.injection.accuracy import quantile_interval
@@ -38,26 +38,6 @@ EVENTS, SPACING_US, ROUNDS, TRACE_ROUNDS = 60, 4000, 5, 7
 LEAD_NS = 300_000_000  # time to fork and to get ready
 RECORDED = Path(__file__).parents[1] / "data/recorded/10-trace-collection/baseline/traces"
 WAIT_S, MANY = 5.0, 1_000_000
-
-
-def build(folder: Path) -> Path:
-    program = folder / "injector_rival"
-    source = Path(__file__).with_name("injector_rival.c")
-    subprocess.run(
-        [
-            shutil.which("cc") or "gcc",
-            "-std=c11",
-            "-O2",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-o",
-            program,
-            source,
-        ],
-        check=True,
-    )
-    return program
 
 
 def make_config(cpu: int, length_us: int, seed: int) -> NoiseConfig:
@@ -349,7 +329,7 @@ def main() -> None:
     costs, as_it_is = measure_overheads(again=True), Rules(exit_cost_us=0, shortest_us=0)
     print(costs)
     with tempfile.TemporaryDirectory() as folder:
-        program, cpu = build(Path(folder)), online_cpus()[-1]
+        program, cpu = build(Path(folder), "injector_rival"), online_cpus()[-1]
         rivals = {
             "published (BASELINE)": published(program, cpu),
             "ours, exit cost 0, no floor": ours(as_it_is, costs),

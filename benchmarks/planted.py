@@ -12,14 +12,13 @@ bench` takes four cases, a minute and a half; --cases 10 --runs 7 takes four.
 import argparse
 import contextlib
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from _c_programs import build
 
 from nbhelpers.injection.hog import Hog
 from nbhelpers.injection.rules import may_realtime
@@ -66,25 +65,6 @@ class Published(Hog):
                 for name, value in super().after(run).items()
                 if name in ("status", "message")
             }
-
-
-def build(folder: Path) -> Path:
-    program, source = folder / "injector_rival", Path(__file__).with_name("injector_rival.c")
-    subprocess.run(
-        [
-            shutil.which("cc") or "gcc",
-            "-std=c11",
-            "-O2",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-o",
-            program,
-            source,
-        ],
-        check=True,
-    )
-    return program
 
 
 def prepare(folder: Path, arguments: argparse.Namespace):
@@ -211,7 +191,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         workload, schedules, configs = prepare(folder, arguments)
-        runs = measure(folder, workload, schedules, configs, arguments, build(folder))
+        runs = measure(
+            folder, workload, schedules, configs, arguments, build(folder, "injector_rival")
+        )
     report(runs, configs, arguments)
 
 

@@ -10,7 +10,6 @@ ratio for half a duty is 1 - 0.5. An effect is shown where the interval of the r
 """
 
 import argparse
-import shutil
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from _c_programs import build
 
 from nbhelpers.injection import Rules, StressorOptions, make_plan, measure_capacity
 from nbhelpers.injection._interrupts import interrupt_counts
@@ -53,25 +53,6 @@ SECONDS, LEAD_NS = 0.12, 10_000_000
 SHARES = (0.0, 0.5, 1.0)  # of what a kind can do
 MOST_HELD = 128 * 2**20  # bytes of memory_hold: what can be taken in the time of a run
 COUNTED = {"timer": "LOC", "ipi": "CAL", "tlb": "TLB", "migrate": "RES"}
-
-
-def build(folder: Path) -> Path:
-    program, source = folder / "victim", Path(__file__).with_name("stressors_victim.c")
-    subprocess.run(
-        [
-            shutil.which("cc") or "gcc",
-            "-std=c11",
-            "-O2",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-o",
-            program,
-            source,
-        ],
-        check=True,
-    )
-    return program
 
 
 def armed(folder: Path, kind: str, intensity: float, cpus: tuple[int, ...]) -> Replay:
@@ -178,7 +159,7 @@ def measure(
     rows, random = [], np.random.default_rng(1)
     with tempfile.TemporaryDirectory(dir=scratch_base()) as name:
         folder = Path(name)
-        program = build(folder)
+        program = build(folder, "stressors_victim")
         for number in range(rounds):
             for kind in map(str, random.permutation(kinds)):
                 for share in map(float, random.permutation(SHARES)):

@@ -15,6 +15,21 @@ from ._vocabulary import KINDS, LARGEST_NS
 
 EVENT_COLUMNS = ("run", "cpu", "kind", "source", "start_ns", "duration_ns")
 
+# The columns of an events table that is made here; data/README.md says what they mean.
+MADE_COLUMNS = (
+    "run",
+    "cpu",
+    "kind",
+    "source",
+    "start_ns",
+    "duration_ns",
+    "end_ns",
+    "policy",
+    "priority",
+    "pid",
+    "interrupted",
+)
+
 
 def require_columns(table: pd.DataFrame, columns: tuple[str, ...], name: str) -> None:
     """Refuse a table that lacks one of the columns."""

@@ -13,25 +13,13 @@ import pandas as pd
 
 from ..errors import InputError
 from ._merge import completion
+from ._tables import MADE_COLUMNS
 from ._vocabulary import INJECTED_AS, INTERRUPT_KINDS, KINDS, POLICIES, REAL_TIME
 
 DISTRIBUTIONS = ("periodic", "poisson", "ferreira")
 DURATIONS = ("fixed", "exponential", "ferreira")
 PHASES = ("aligned", "random")
 LARGEST_COUNT = 10**8
-_COLUMNS = [
-    "run",
-    "cpu",
-    "kind",
-    "source",
-    "start_ns",
-    "duration_ns",
-    "end_ns",
-    "policy",
-    "priority",
-    "pid",
-    "interrupted",
-]
 
 # The paper's three that take 2.5 % of a CPU (section 5.2, figure 2): a loaded timer interrupt, a
 # daemon, and between the two.
@@ -153,7 +141,7 @@ def signature_noise(
         priority=priority,
         pid=0,
         interrupted="workload",
-    )[_COLUMNS]
+    )[list(MADE_COLUMNS)]
     events.attrs = {"clock": "none", "tracer": "signature", "lost": 0, "seconds": seconds}
     return events
 

@@ -13,25 +13,13 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ._tables import MADE_COLUMNS
 from ._vocabulary import LARGEST_NS, POLICIES, STRESSOR_KINDS, STRESSORS
 from .signature import _cpu_numbers, signature_noise
 
 STEPS = 20  # of a ramp
 SHORTEST_STEP_S = 0.005
-COLUMNS = [
-    "run",
-    "cpu",
-    "kind",
-    "source",
-    "start_ns",
-    "duration_ns",
-    "end_ns",
-    "policy",
-    "priority",
-    "pid",
-    "interrupted",
-    "intensity",
-]
+COLUMNS = [*MADE_COLUMNS, "intensity"]
 
 
 def stressor_table() -> pd.DataFrame:
