@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(REPOSITORY / "tests" / "measure"))
+sys.path.insert(0, str(REPOSITORY / "tests" / "measurement"))
 
 import truth  # noqa: E402
 
