@@ -6,7 +6,6 @@ import gzip
 import os
 import random
 import re
-import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -21,33 +20,16 @@ from nbhelpers.simulation import goal, patterns
 from nbhelpers.simulation.goal import read_goal, write_goal
 from nbhelpers.simulation.schedule import ANY, CALC, RECV, SEND, Schedule, ScheduleError
 
+from ..sanitizers import build_checked
 from .cases import reference_cases, reference_folder
+from .comparison import same
 
 REPOSITORY = Path(__file__).parents[2]
-COLUMNS = (
-    "rank_start",
-    "kind",
-    "peer",
-    "size",
-    "tag",
-    "cpu",
-    "nic",
-    "done_start",
-    "done_op",
-    "begun_start",
-    "begun_op",
-)
 EXAMPLES = settings(
     max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-
-
-def same(one: Schedule, other: Schedule) -> None:
-    for column in COLUMNS:
-        a, b = getattr(one, column), getattr(other, column)
-        assert a.dtype == b.dtype and np.array_equal(a, b), column
 
 
 @pytest.fixture(autouse=True)
@@ -587,30 +569,13 @@ def test_the_reader_is_clean_under_the_sanitizers(tmp_path):
     """Twenty thousand mutations of a text and of a binary, in C, under the address and
     undefined-behaviour sanitizers.
     """
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if not compiler:
-        pytest.skip("no C compiler")
-    flags = [
-        "-std=c11",
-        "-O1",
-        "-g",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all",
-        f"-I{REPOSITORY / 'simulator_c'}",
-    ]
-    (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
-    if subprocess.run(
-        [compiler, *flags, "-o", tmp_path / "empty", tmp_path / "empty.c"], capture_output=True
-    ).returncode:
-        pytest.skip("the compiler has no address sanitizer")
-    sources = [
-        *sorted((REPOSITORY / "simulator_c").glob("goal*.c")),
+    source = REPOSITORY / "simulator_c"
+    driver = build_checked(
+        tmp_path,
+        f"-I{source}",
+        *sorted(source.glob("goal*.c")),
         REPOSITORY / "tests/simulation/goal_driver.c",
-    ]
-    subprocess.run([compiler, *flags, "-o", tmp_path / "driver", *sources], check=True)
+    )
     schedule = patterns.loop(
         patterns.sequence(patterns.halo((2, 2), 100), patterns.binomial_bcast(4, 9)),
         2,
@@ -633,9 +598,7 @@ def test_the_reader_is_clean_under_the_sanitizers(tmp_path):
             5,
         )[0]
     )
-    done = subprocess.run(
-        [tmp_path / "driver", "20000", *seeds], capture_output=True, text=True, timeout=120
-    )
+    done = subprocess.run([driver, "20000", *seeds], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and not done.stderr, done.stderr[-2000:]
     refused, read = (int(number) for number in done.stdout.split())
     assert refused > 1000 and read > 100

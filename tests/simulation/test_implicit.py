@@ -3,6 +3,7 @@ forms up to 2^20 ranks.
 """
 
 import math
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -14,14 +15,7 @@ from nbhelpers.simulation import Detours, LogGOPS, Noise, patterns, periodic, po
 from nbhelpers.simulation import implicit as implicit_module
 from nbhelpers.simulation.implicit import PATTERNS, evaluate
 
-ROOTED = (
-    "binomial_bcast",
-    "knomial_bcast",
-    "binomial_reduce",
-    "knomial_reduce",
-    "scatter",
-    "gather",
-)
+ROOTED = [name for name in PATTERNS if "root" in signature(getattr(patterns, name)).parameters]
 EAGER = 2**40
 
 

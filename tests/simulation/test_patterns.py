@@ -17,22 +17,10 @@ from nbhelpers.simulation.loggops import LogGOPS
 from nbhelpers.simulation.schedule import CALC, RECV, SEND, Schedule
 
 from .cases import reference_folder
+from .comparison import same
 from .dataflow import Flow, knowledge
 
 RANKS = range(1, 34)
-COLUMNS = (
-    "rank_start",
-    "kind",
-    "peer",
-    "size",
-    "tag",
-    "cpu",
-    "nic",
-    "done_start",
-    "done_op",
-    "begun_start",
-    "begun_op",
-)
 
 
 def messages(schedule):
@@ -108,8 +96,7 @@ REFERENCE = {
 @pytest.mark.parametrize("name", REFERENCE)
 def test_the_reference_generates_the_same(name):
     ours, theirs = REFERENCE[name](), read_goal(reference_folder() / "goal" / f"{name}.goal")
-    for column in COLUMNS:
-        assert np.array_equal(getattr(ours, column), getattr(theirs, column)), column
+    same(ours, theirs)
 
 
 # --- one root -------------------------------------------------------------------------------------
@@ -349,18 +336,7 @@ def test_rabenseifner_allreduce(total):
         core, guests, rounds = halving(ranks, ascending)
         part = chunks(total, len(core))
 
-        def outgoing(
-            rank,
-            state,
-            number,
-            to,
-            size,
-            ranks=ranks,
-            core=core,
-            guests=guests,
-            rounds=rounds,
-            part=part,
-        ):
+        def outgoing(rank, state, number, to, size):
             if rank in guests:
                 assert (to, size) == (rank + 1, total)
                 return state.some(range(len(core)), replace=False)
@@ -395,18 +371,7 @@ def test_recursive_halving_reduce_scatter(total):
             for place, rank in enumerate(core)
         }
 
-        def outgoing(
-            rank,
-            state,
-            number,
-            to,
-            size,
-            ranks=ranks,
-            guests=guests,
-            rounds=rounds,
-            part=part,
-            shared=shared,
-        ):
+        def outgoing(rank, state, number, to, size):
             if rank in guests:
                 assert (to, size) == (rank + 1, total)
                 return state.some(range(ranks), replace=False)
@@ -685,7 +650,7 @@ def test_loops_take_the_computations_they_are_given():
 def test_repeating_is_a_sequence():
     one = patterns.repeat(patterns.barrier(5), 3, gap_ns=7)
     two = patterns.sequence(*[patterns.barrier(5)] * 3, gap_ns=7)
-    assert all(np.array_equal(getattr(one, column), getattr(two, column)) for column in COLUMNS)
+    same(one, two)
 
 
 def test_roots_rotate():
@@ -732,9 +697,7 @@ def test_ranks_are_renumbered():
         for r in range(6)
     ]
     back = patterns.renumber(moved, np.argsort(new))
-    assert all(
-        np.array_equal(getattr(back, column), getattr(schedule, column)) for column in COLUMNS
-    )
+    same(back, schedule)
     assert Counter(messages(patterns.shift_ranks(schedule, 2))) == Counter(
         ((a + 2) % 6, (b + 2) % 6, size) for a, b, size in messages(schedule)
     )

@@ -2,41 +2,21 @@
 bursts, one time for all, the distant future.
 """
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from ..sanitizers import REPOSITORY, build_checked
 
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory) -> Path:
-    program = tmp_path_factory.mktemp("queue") / "driver"
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
-    subprocess.run(
-        [
-            compiler,
-            "-std=c11",
-            "-O1",
-            "-g",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-fsanitize=address,undefined",
-            "-fno-sanitize-recover",
-            "-I",
-            REPOSITORY / "simulator_c",
-            Path(__file__).with_name("queue_driver.c"),
-            "-o",
-            program,
-        ],
-        check=True,
+    return build_checked(
+        tmp_path_factory.mktemp("queue"),
+        f"-I{REPOSITORY / 'simulator_c'}",
+        Path(__file__).with_name("queue_driver.c"),
     )
-    return program
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
