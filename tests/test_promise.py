@@ -11,24 +11,9 @@ from nbhelpers.machine.checks import Capabilities, Doctor
 from nbhelpers.promise import FULL, LEFT_OUT, REPLACED, promises, replaced_or_left_out, text
 from nbhelpers.study import Header, Study
 
-ALL = Capabilities(
-    tracer="osnoise",
-    fifo=True,
-    rt_throttling_liftable=True,
-    fair_server="absent",
-    perf_software=True,
-    perf_hardware=True,
-    stolen_time=True,
-)
-NOTHING = Capabilities(
-    tracer="detours",
-    fifo=False,
-    rt_throttling_liftable=False,
-    fair_server="locked",
-    perf_software=False,
-    perf_hardware=False,
-    stolen_time=False,
-)
+MAY = ("fifo", "rt_throttling_liftable", "perf_software", "perf_hardware", "stolen_time")
+ALL = Capabilities(tracer="osnoise", fair_server="absent", **dict.fromkeys(MAY, True))
+NOTHING = Capabilities(tracer="detours", fair_server="locked", **dict.fromkeys(MAY, False))
 
 
 @pytest.fixture(scope="module")

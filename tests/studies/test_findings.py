@@ -18,14 +18,17 @@ from nbhelpers.studies.persson import persson_findings
 
 from .helpers import made_runs
 
-HEAVY = {
-    ("omp", "Rm"): 1.5,
-    ("omp", "TP"): 1.5,
-    ("omp", "RmHK"): 1.2,
-    ("sycl", "Rm"): 1.2,
-    ("sycl", "TP"): 1.2,
-    ("sycl", "RmHK"): 1.1,
-}
+
+def slowdowns(**models: tuple) -> dict:
+    """{(model, config): ratio} from each model's ratios in the configs Rm, TP and RmHK."""
+    return {
+        (model, config): ratio
+        for model, ratios in models.items()
+        for config, ratio in zip(("Rm", "TP", "RmHK"), ratios, strict=True)
+    }
+
+
+HEAVY = slowdowns(omp=(1.5, 1.5, 1.2), sycl=(1.2, 1.2, 1.1))
 
 
 def verdicts(runs, absent=None) -> dict:
@@ -70,16 +73,8 @@ def test_the_papers_world_supports_the_papers_findings():
 
 
 def test_the_opposite_world_contradicts_them():
-    turned = {
-        ("omp", "Rm"): 1.2,
-        ("omp", "TP"): 1.05,
-        ("omp", "RmHK"): 1.4,
-        ("sycl", "Rm"): 1.4,
-        ("sycl", "TP"): 1.2,
-        ("sycl", "RmHK"): 1.7,
-    }
     runs = made_runs(
-        turned,
+        slowdowns(omp=(1.2, 1.05, 1.4), sycl=(1.4, 1.2, 1.7)),
         seconds={("stream", model, "RmHK"): 1.4 for model in ("omp", "sycl")}
         | {("nbody", model, "RmHK"): 0.8 for model in ("omp", "sycl")}
         | {("nbody", model, "TP"): 1.2 for model in ("omp", "sycl")},

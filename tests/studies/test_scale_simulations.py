@@ -17,16 +17,8 @@ RECORDED = shipped() / "data" / "recorded"
 
 
 def sizes(ranks: int = 64) -> Sizes:
-    return Sizes(
-        ranks=ranks,
-        seeds=2,
-        large_ranks=32,
-        large_seeds=2,
-        machine_ranks=16,
-        code_ranks=8,
-        pop_ranks=8,
-        program_ranks=8,
-    )
+    programs = dict.fromkeys(("code_ranks", "pop_ranks", "program_ranks"), 8)
+    return Sizes(ranks, 2, large_ranks=32, large_seeds=2, machine_ranks=16, **programs)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ durations.
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -19,18 +20,17 @@ from nbhelpers.tracing._formats import EventFormat
 from nbhelpers.tracing._ringbuffer import PageLayout, decode_pages
 
 DATA = Path(__file__).parent / "data"
-SOFTIRQS = [
-    "HI",
-    "TIMER",
-    "NET_TX",
-    "NET_RX",
-    "BLOCK",
-    "IRQ_POLL",
-    "TASKLET",
-    "SCHED",
-    "HRTIMER",
-    "RCU",
-]
+# the header of a recording that lacks nothing, has no workload and counts from beginning to end
+WHOLE = {
+    "run": 0,
+    "on_ns": 0,
+    "off_ns": 1 << 61,
+    "start_ns": 0,
+    "end_ns": 1 << 61,
+    "workload_pids": [],
+    "excluded_pids": [],
+    "lost": 0,
+}
 
 
 @pytest.fixture(scope="session")
@@ -46,21 +46,16 @@ def recorded(tmp_path_factory):
 
     def make(name, path=None, **header):
         known, pages = pages_of(name)
-        default = {
-            "run": 0,
-            "clock": "mono",
-            "on_ns": 0,
-            "off_ns": 1 << 61,
-            "start_ns": 0,
-            "end_ns": 1 << 61,
-            "workload_pids": [],
-            "excluded_pids": [],
-            "lost": 0,
-        }
         path = path or tmp_path_factory.mktemp("recorded") / "run-000000.tracepoints.gz"
-        return write_tracepoints(path, default | known | header, pages)
+        return write_tracepoints(path, WHOLE | {"clock": "mono"} | known | header, pages)
 
     return make
+
+
+def osnoise_file(text, **header):
+    """The kernel's text behind a header with window and pids: osnoise in our own layout."""
+    known = {"format": "noisebook osnoise 1", "run": 1, "excluded_pids": [], "lost": 0} | header
+    return b"# noisebook: " + json.dumps(known).encode() + b"\n" + text
 
 
 def pages_of(name):
@@ -68,6 +63,15 @@ def pages_of(name):
     return known, {
         cpu: gzip.decompress((DATA / f"{name}.cpu{cpu}.raw.gz").read_bytes()) for cpu in (0, 1)
     }
+
+
+def softirqs():
+    """Names of softirqs by number, as a kernel's description of its event has them."""
+    text = pages_of("vm-both")[0]["formats"]["softirq_entry"]
+    return {int(number): name for number, name in re.findall(r'{ (\d+), "(\w+)" }', text)}
+
+
+SOFTIRQS = softirqs()
 
 
 @pytest.fixture(scope="session")

@@ -139,14 +139,19 @@ def account(time_ns, pid, spent_ns, cpu=0):
     return row(time_ns, "sched_stat_runtime", pid, cpu, next_pid=pid, delta_ns=spent_ns)
 
 
-def test_the_account_of_who_came_next_tells_when_an_unseen_switch_was():
-    raw = table(
-        switch(0, 1, 7),
+def unseen_switch_to(pid, spent_ns):
+    """Nothing from 110 to 5000, where a tick finds `pid` with so much time on its account."""
+    return table(
+        switch(0, pid, 7),
         tick(100, 7),
-        row(5000, "local_timer_entry", 1, number=236),
-        account(5003, 1, 4003),
-        row(5010, "local_timer_exit", 1, number=236),
+        row(5000, "local_timer_entry", pid, number=236),
+        account(5003, pid, spent_ns),
+        row(5010, "local_timer_exit", pid, number=236),
     )
+
+
+def test_the_account_of_who_came_next_tells_when_an_unseen_switch_was():
+    raw = unseen_switch_to(1, 4003)
     inferred = infer_switches(raw)
     assert (inferred.count, inferred.ambiguous_ns) == (1, 0)
     assert threads(raw) == [[7, 0, 990, "t7"]], (
@@ -155,14 +160,7 @@ def test_the_account_of_who_came_next_tells_when_an_unseen_switch_was():
 
 
 def test_an_account_that_began_before_the_gap_tells_nothing():
-    raw = table(
-        switch(0, 1, 7),
-        tick(100, 7),
-        row(5000, "local_timer_entry", 1, number=236),
-        account(5003, 1, 9000),
-        row(5010, "local_timer_exit", 1, number=236),
-    )
-    inferred = infer_switches(raw)
+    inferred = infer_switches(unseen_switch_to(1, 9000))
     assert (inferred.count, inferred.ambiguous_ns) == (1, 5000 - 110)
 
 

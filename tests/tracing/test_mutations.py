@@ -15,6 +15,8 @@ from nbhelpers.errors import InputError
 from nbhelpers.tracing import read_detours_run, read_osnoise, read_tracepoints, write_tracepoints
 from nbhelpers.tracing.osnoise import window_from_workload
 
+from .conftest import WHOLE, osnoise_file
+
 EXAMPLES = settings(
     max_examples=200,
     deadline=None,
@@ -101,37 +103,24 @@ def originals(data, recorded, tmp_path_factory):
         cpu: gzip.decompress((data / f"contended.cpu{cpu}.raw.gz").read_bytes())[:8192]
         for cpu in (0, 1)
     }
-    header = {
-        "run": 0,
-        "on_ns": 0,
+    header = WHOLE | {
         "off_ns": 2335 * 10**9,
         "start_ns": 2334600000000,
         "end_ns": 2334900000000,
         "workload_pids": [21737],
         "excluded_pids": [5],
-        "lost": 0,
     }
     small = write_tracepoints(tmp_path_factory.mktemp("small") / "x.gz", header | known, pages)
-    ours = {
-        "format": "noisebook osnoise 1",
-        "run": 1,
-        "clock": "mono",
-        "start_ns": 24 * 10**9,
-        "end_ns": 26 * 10**9,
-        "workload_pids": [103],
-        "excluded_pids": [],
-        "lost": 0,
-    }
     return Originals(
         {
             "osnoise": b"\n".join(text[:150]) + b"\n",
             "samples": b"\n".join(samples[:60] + samples[1640:1660]) + b"\n",
-            "our osnoise": (
-                b"# noisebook: "
-                + json.dumps(ours).encode()
-                + b"\n"
-                + b"\n".join(text[:100])
-                + b"\n"
+            "our osnoise": osnoise_file(
+                b"\n".join(text[:100]) + b"\n",
+                clock="mono",
+                start_ns=24 * 10**9,
+                end_ns=26 * 10**9,
+                workload_pids=[103],
             ),
             "tracepoints": gzip.decompress(small.read_bytes()),
             "detours": _detours(),

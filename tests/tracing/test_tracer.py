@@ -29,6 +29,8 @@ from nbhelpers.tracing import (
 )
 from nbhelpers.workloads import binary_folder, nbody, program
 
+from .conftest import osnoise_file
+
 INSTANCES = Path("/sys/kernel/tracing/instances")
 HOG = """
 import os, sys, time
@@ -267,18 +269,10 @@ def test_traces_of_any_source_are_read(tmp_path, recorded, data):
     a recording of tracepoints.
     """
     text = gzip.decompress((data / "osnoise-run-003.trace.gz").read_bytes())
-    header = {
-        "format": "noisebook osnoise 1",
-        "run": 1,
-        "clock": "local",
-        "start_ns": 25 * 10**9,
-        "end_ns": 26 * 10**9,
-        "workload_pids": [103],
-        "excluded_pids": [],
-        "lost": 0,
-    }
+    window = (25 * 10**9, 26 * 10**9)
+    header = dict(clock="local", start_ns=window[0], end_ns=window[1], workload_pids=[103])
     ours = tmp_path / "run-000001.osnoise.gz"
-    ours.write_bytes(gzip.compress(b"# noisebook: " + json.dumps(header).encode() + b"\n" + text))
+    ours.write_bytes(gzip.compress(osnoise_file(text, **header)))
     recorded(
         "contended",
         path=tmp_path / "run-000002.tracepoints.gz",
@@ -286,16 +280,12 @@ def test_traces_of_any_source_are_read(tmp_path, recorded, data):
         end_ns=2335632154563,
     )
     events = read_traces(tmp_path, pd.DataFrame({"run": [1, 2], "status": "ok", "seconds": 1.0}))
-    plain = read_osnoise(
-        data / "osnoise-run-003.trace.gz", window=(25 * 10**9, 26 * 10**9), workload=[103], run=1
-    )
+    plain = read_osnoise(data / "osnoise-run-003.trace.gz", window=window, workload=[103], run=1)
     pd.testing.assert_frame_equal(
         events[events.run == 1].astype({"source": str}), plain.astype({"source": str})
     )
     assert (events.run == 2).sum() == len(read_tracepoints(tmp_path / "run-000002.tracepoints.gz"))
-    ours.write_bytes(
-        gzip.compress(b"# noisebook: " + json.dumps(header | {"lost": 7}).encode() + b"\n" + text)
-    )
+    ours.write_bytes(gzip.compress(osnoise_file(text, **header, lost=7)))
     with pytest.raises(LostEvents, match="run 1: the kernel lost 7"):
         read_traces(tmp_path, pd.DataFrame({"run": [1], "status": "ok", "seconds": 1.0}))
 

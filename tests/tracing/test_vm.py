@@ -17,6 +17,8 @@ from nbhelpers.tracing import read_osnoise, write_tracepoints
 from nbhelpers.workloads import binary_folder
 from tests.emulated import emulated_pc
 
+from .conftest import WHOLE
+
 RUN = emulated_pc()
 pytestmark = [
     pytest.mark.vm,
@@ -141,18 +143,8 @@ def test_osnoise_and_tracepoints_agree_event_by_event(tmp_path, program, guest, 
     job = tmp_path / "job"
     assert not re.search(r"(overrun|dropped events): [1-9]", (job / "stats").read_text())
     known, pages = _recording(job)
-    header = {
-        "run": 0,
-        "clock": "local",
-        "on_ns": 0,
-        "off_ns": 1 << 61,
-        "start_ns": 0,
-        "end_ns": 1 << 61,
-        "lost": 0,
-        "workload_pids": [],
-        "excluded_pids": [],
-    }
-    recording = write_tracepoints(tmp_path / "run-000000.tracepoints.gz", header | known, pages)
+    header = WHOLE | {"clock": "local"} | known
+    recording = write_tracepoints(tmp_path / "run-000000.tracepoints.gz", header, pages)
     assert check_agreement(job / "trace", recording, known, pages) > 300
 
 
