@@ -17,6 +17,8 @@ import pytest
 
 import nbhelpers
 
+from .trees import tracked
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
 WALKS = sorted((DOCS / "walks").glob("*.md"))
@@ -32,25 +34,11 @@ STEP = re.compile(
 
 def copy_of_the_repository(folder: Path) -> Path:
     """What git tracks, and the built parts, so that nothing has to be built again."""
-    names = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "-z"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split("\0")
-    built = [
-        str(path.relative_to(REPOSITORY))
-        for path in (
-            *(REPOSITORY / "nbhelpers").rglob("*.so"),
-            *(REPOSITORY / "build/bin").glob("*"),
-        )
-        if path.is_file()
-    ]
-    for name in filter(None, [*names, *built]):
-        if (REPOSITORY / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, folder / name)
+    built = [*(REPOSITORY / "nbhelpers").rglob("*.so"), *(REPOSITORY / "build/bin").glob("*")]
+    for path in [*tracked(), *filter(Path.is_file, built)]:
+        copy = folder / path.relative_to(REPOSITORY)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
     return folder
 
 

@@ -7,7 +7,6 @@ import importlib
 import inspect
 import json
 import re
-import subprocess
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,8 @@ import pytest
 import yaml
 
 from nbhelpers.imports import CodeTree
+
+from .trees import tracked
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
@@ -41,22 +42,6 @@ def locked() -> dict[str, str]:
         normal(name): version
         for name, version in re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)", LOCK, re.M)
     }
-
-
-def tracked() -> list[Path]:
-    try:
-        names = subprocess.run(
-            ["git", "ls-files", "-co", "--exclude-standard", "-z"],
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("not a git checkout")
-    return [
-        REPOSITORY / name for name in names.split("\0") if name and (REPOSITORY / name).is_file()
-    ]
 
 
 def test_the_top_level_of_the_design_card_is_there():

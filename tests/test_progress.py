@@ -18,6 +18,8 @@ from nbhelpers.estimate import Place
 from nbhelpers.progress import Plain, Terminal, each, for_command, readable, reporting, task
 from nbhelpers.stage_line import StageLine, headings, listening
 
+from .processes import run_python
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 SLOW = """
 import time
@@ -88,12 +90,8 @@ def test_what_is_over_before_two_seconds_shows_nothing():
 
 
 def test_without_a_terminal_nothing_is_written():
-    done = subprocess.run(
-        [sys.executable, "-c", SLOW.format(pause=0.5)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-    )
+    code = "from nbhelpers.progress import task\nwith task('x', urgent=True): print('done')"
+    done = run_python(code)
     assert (done.stdout, done.stderr) == ("done\n", "")
 
 
@@ -164,9 +162,11 @@ def test_an_error_ends_the_line_and_a_closed_terminal_ends_nothing():
 
 def test_a_log_has_a_plain_line_now_and_then(monkeypatch):
     log = io.StringIO()
-    with reporting(Plain(log, every_s=1.2, after_s=0.0)):
+    monkeypatch.setattr(progress, "EVERY_S", 0.1)
+    monkeypatch.setattr(progress, "LONG_S", 0.5)
+    with reporting(Plain(log, every_s=0.3, after_s=0.0)):
         for _ in each(range(5), "step", "steps"):
-            time.sleep(0.6)
+            time.sleep(0.15)
     lines = log.getvalue().splitlines()
     assert (
         2 <= len(lines) <= 5
@@ -204,11 +204,7 @@ def test_a_kernel_reports_through_the_pipe_to_the_stages_line(tmp_path):
         " 'runs', urgent=True): assert 'NOISEBOOK_PROGRESS' not in os.environ"
     )
     with listening(line, tmp_path):
-        subprocess.run(
-            [sys.executable, "-c", code],
-            check=True,
-            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        )
+        run_python(code, check=True)
         while len(noted.lines) < 3:
             time.sleep(0.01)
     head = "[2/13] 10-trace-collection 0 s of about 90 s, 120 s left in all:  "

@@ -18,6 +18,8 @@ from nbhelpers.errors import InputError
 from nbhelpers.studies.program_study.options import parse_report, program_from_options
 from nbhelpers.studies.program_study.plan import plan_study
 
+from ..processes import run_python
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -201,12 +203,7 @@ HEAVY = (
 )
 def test_what_an_import_does_not_load(module, without):
     code = f"import sys, {module}; print([name for name in {without!r} if name in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-    )
+    done = run_python(code)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
@@ -215,12 +212,7 @@ def test_a_part_is_loaded_when_it_is_asked_for():
         "import nbhelpers; print(nbhelpers.measurement.__name__, 'measure' in dir(nbhelpers));"
         " nbhelpers.meesure"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-    )
+    done = run_python(code)
     assert (
         done.stdout.split() == ["nbhelpers.measurement", "True"]
         and "has no attribute 'meesure'" in done.stderr

@@ -3,8 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,8 @@ from nbhelpers.studies.known_causes import planting
 from nbhelpers.studies.known_causes.catalogue import cause_campaign, planting_error
 from nbhelpers.studies.known_causes.planting import FILE_BYTES, VictimFile
 
-REPOSITORY = Path(__file__).parents[2]
+from ..processes import run_python
+
 KILLED_WHILE_WRITING = """
 import os, pathlib, signal, sys
 from nbhelpers.studies.known_causes import planting
@@ -97,10 +96,7 @@ def test_what_lies_there_before_is_not_trusted(path, victim, left):
 
 
 def test_a_harness_killed_while_it_writes_leaves_no_file_of_that_name(path, victim):
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED_WHILE_WRITING, path],
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-    )
+    done = run_python(KILLED_WHILE_WRITING, path)
     assert done.returncode == -signal.SIGKILL and not path.exists()
     [torn] = path.parent.iterdir()
     assert torn.stat().st_size == 100_000
