@@ -6,6 +6,7 @@ about a second.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,19 +17,19 @@ from ._vocabulary import KINDS, LARGEST_NS
 EVENT_COLUMNS = ("run", "cpu", "kind", "source", "start_ns", "duration_ns")
 
 # The columns of an events table that is made here; data/README.md says what they mean.
-MADE_COLUMNS = (
-    "run",
-    "cpu",
-    "kind",
-    "source",
-    "start_ns",
-    "duration_ns",
-    "end_ns",
-    "policy",
-    "priority",
-    "pid",
-    "interrupted",
-)
+MADE_COLUMNS = (*EVENT_COLUMNS, "end_ns", "policy", "priority", "pid", "interrupted")
+
+
+def made_events(
+    times: pd.DataFrame, tracer: str, seconds: float, *, with_intensity: bool = False, **what: Any
+) -> pd.DataFrame:
+    """Complete times on CPUs to the events of one run: `what` is their kind, source, policy and
+    priority.
+    """
+    columns = [*MADE_COLUMNS, *(["intensity"] if with_intensity else [])]
+    events = times.assign(run=0, pid=0, interrupted="workload", **what)[columns]
+    events.attrs = {"clock": "none", "tracer": tracer, "lost": 0, "seconds": seconds}
+    return events
 
 
 def require_columns(table: pd.DataFrame, columns: tuple[str, ...], name: str) -> None:

@@ -42,27 +42,16 @@ STRESSORS: Mapping[str, Stressor] = MappingProxyType(
         "memory_stream": Stressor(
             4, "bytes/s", "writes memory in a row, past the caches", "membw", "memory"
         ),
-        "cache_l1": Stressor(
-            5,
-            "bytes/s",
-            "makes lines of a working set of the L1 cache's size dirty",
-            "cachecopy",
-            "memory",
-        ),
-        "cache_l2": Stressor(
-            6,
-            "bytes/s",
-            "makes lines of a working set of the L2 cache's size dirty",
-            "cachecopy",
-            "memory",
-        ),
-        "cache_l3": Stressor(
-            7,
-            "bytes/s",
-            "makes lines of a working set of the L3 cache's size dirty",
-            "cachecopy",
-            "memory",
-        ),
+        **{
+            f"cache_l{level}": Stressor(
+                4 + level,
+                "bytes/s",
+                f"makes lines of a working set of the L{level} cache's size dirty",
+                "cachecopy",
+                "memory",
+            )
+            for level in (1, 2, 3)
+        },
         "memory_hold": Stressor(
             8, "bytes", "takes memory at once, holds it, frees it at the end", "memeater", "memory"
         ),

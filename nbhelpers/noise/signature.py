@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ._merge import completion
-from ._tables import MADE_COLUMNS
+from ._tables import made_events
 from ._vocabulary import INJECTED_AS, INTERRUPT_KINDS, KINDS, POLICIES, REAL_TIME
 
 DISTRIBUTIONS = ("periodic", "poisson", "ferreira")
@@ -133,17 +133,15 @@ def signature_noise(
         seed=seed,
         coscheduled=phase != "random" if coscheduled is None else bool(coscheduled),
     )
-    events = pd.concat([draw.table(cpu) for cpu in numbers], ignore_index=True).assign(
-        run=0,
+    return made_events(
+        pd.concat([draw.table(cpu) for cpu in numbers], ignore_index=True),
+        "signature",
+        seconds,
         kind=kind,
         source=f"{frequency_hz:g} Hz x {duration_us:g} us",
         policy=policy,
         priority=priority,
-        pid=0,
-        interrupted="workload",
-    )[list(MADE_COLUMNS)]
-    events.attrs = {"clock": "none", "tracer": "signature", "lost": 0, "seconds": seconds}
-    return events
+    )
 
 
 def _check_words(kind: str, distribution: str, durations: str, phase: object) -> None:

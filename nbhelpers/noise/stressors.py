@@ -13,13 +13,12 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ._tables import MADE_COLUMNS
+from ._tables import made_events
 from ._vocabulary import LARGEST_NS, POLICIES, STRESSOR_KINDS, STRESSORS
 from .signature import _cpu_numbers, signature_noise
 
 STEPS = 20  # of a ramp
 SHORTEST_STEP_S = 0.005
-COLUMNS = [*MADE_COLUMNS, "intensity"]
 
 
 def stressor_table() -> pd.DataFrame:
@@ -207,17 +206,9 @@ def combined_noise(*parts: pd.DataFrame) -> pd.DataFrame:
 def _events(
     times: pd.DataFrame, kind: str, intensity: float, policy: str, priority: int, seconds: float
 ) -> pd.DataFrame:
-    events = times.assign(
-        run=0,
-        kind=kind,
-        source=f"{kind} {intensity:g} {STRESSORS[kind].unit}",
-        policy=policy,
-        priority=priority,
-        pid=0,
-        interrupted="workload",
-    )[COLUMNS]
-    events.attrs = {"clock": "none", "tracer": "stressor", "lost": 0, "seconds": float(seconds)}
-    return events
+    source = f"{kind} {intensity:g} {STRESSORS[kind].unit}"
+    what = {"kind": kind, "source": source, "policy": policy, "priority": priority}
+    return made_events(times, "stressor", float(seconds), with_intensity=True, **what)
 
 
 def _check(kind: str, intensity: float, policy: str, priority: int) -> None:
