@@ -8,7 +8,7 @@ import json
 import zlib
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import InputError, LostEvents
 from ..files import write_atomically
 
 LARGEST_BYTES = 4 << 30  # after unpacking; a damaged or malicious archive must not fill the memory
@@ -102,6 +102,17 @@ def header_integer(
             where=f"{path}, header",
         )
     return value
+
+
+def refuse_recorded_loss(header: dict, path: str | Path) -> None:
+    """An error where the kernel lost events of a recorded run."""
+    if lost := header_integer(header, "lost", path):
+        raise LostEvents(
+            f"the kernel lost {lost} events",
+            where=path,
+            why="durations around each gap would be wrong",
+            fix="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
+        )
 
 
 def header_integers(header: dict, key: str, path: str | Path) -> list[int]:

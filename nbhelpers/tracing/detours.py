@@ -23,18 +23,15 @@ FORMAT = "noisebook detours 1"
 _FILE = "detours.bin"
 _DETOURS_A_SECOND = 20_000  # room for; the noisiest systems measured have some 2000
 _MAGIC = b"nbdetour"
-_HEADER = np.dtype(
-    [
-        ("magic", "S8"),
-        ("version", "u4"),
-        ("threads", "u4"),
-        ("start_ns", "i8"),
-        ("end_ns", "i8"),
-        ("quantum_ns", "i8"),
-        ("resolution_ns", "i8"),
-        ("threshold_ns", "i8"),
-    ]
+LOOP_HEADER = (  # how the files of both loops begin (workloads/detours.c, workloads/ftq.c)
+    ("magic", "S8"),
+    ("version", "u4"),
+    ("threads", "u4"),
+    ("start_ns", "i8"),
+    ("end_ns", "i8"),
+    ("quantum_ns", "i8"),
 )
+_HEADER = np.dtype([*LOOP_HEADER, ("resolution_ns", "i8"), ("threshold_ns", "i8")])
 _THREAD = np.dtype(
     [
         ("cpu", "i4"),

@@ -14,20 +14,10 @@ import pandas as pd
 from ..errors import InputError
 from ..files import write_atomically
 from ._files import read_trace
-from .detours import run_loop
+from .detours import LOOP_HEADER, run_loop
 
 _MAGIC = b"nbquanta"
-_HEADER = np.dtype(
-    [
-        ("magic", "S8"),
-        ("version", "u4"),
-        ("threads", "u4"),
-        ("start_ns", "i8"),
-        ("end_ns", "i8"),
-        ("quantum_ns", "i8"),
-        ("fixed_work", "i8"),
-    ]
-)
+_HEADER = np.dtype([*LOOP_HEADER, ("fixed_work", "i8")])
 _THREAD = np.dtype(
     [
         ("cpu", "i4"),
@@ -86,17 +76,12 @@ def record_fwq(
     quantum_us
         How long a portion takes undisturbed.
     cpus
-        As in `record_ftq`.
+        As in `record_ftq`, which raises the same errors.
 
     Returns
     -------
     samples : `cpu`, `sample`, `start_ns`, `duration_ns`; attrs as in `record_ftq`, but `overhead`
     is the share of the time beyond the fastest portion.
-
-    Raises
-    ------
-    RunError
-        The program is not built, or failed.
     """
     return _record("fwq", seconds, quantum_us, cpus)
 
@@ -110,28 +95,20 @@ def _record(
     return _parse(content)
 
 
+def _damaged(what: str) -> InputError:
+    return InputError(what, why="the file is damaged or truncated", fix="record it again")
+
+
 def _parse(content: bytes) -> pd.DataFrame:
     if len(content) < _HEADER.itemsize or content[:8] != _MAGIC:
-        raise InputError(
-            "not a file of the loop ftq",
-            why="the file is damaged or truncated",
-            fix="record it again",
-        )
+        raise _damaged("not a file of the loop ftq")
     header = np.frombuffer(content, _HEADER, 1)[0]
     begin = _HEADER.itemsize + int(header["threads"]) * _THREAD.itemsize
     if header["version"] != 1 or len(content) < begin:
-        raise InputError(
-            "a header that makes no sense",
-            why="the file is damaged or truncated",
-            fix="record it again",
-        )
+        raise _damaged("a header that makes no sense")
     threads = np.frombuffer(content, _THREAD, int(header["threads"]), _HEADER.itemsize)
     if len(content) - begin != int(threads["count"].sum()) * _SAMPLE.itemsize:
-        raise InputError(
-            "the samples are not as many as the header says",
-            why="the file is damaged or truncated",
-            fix="record it again",
-        )
+        raise _damaged("the samples are not as many as the header says")
     samples = np.frombuffer(content, _SAMPLE, -1, begin)
     kind = "fwq" if header["fixed_work"] else "ftq"
     table = _table(

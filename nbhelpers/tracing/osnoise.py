@@ -14,7 +14,13 @@ import pandas as pd
 
 from ..errors import InputError, LostEvents
 from ._clock import StartClock
-from ._files import header_integer, header_integers, parse_header, read_trace
+from ._files import (
+    header_integer,
+    header_integers,
+    parse_header,
+    read_trace,
+    refuse_recorded_loss,
+)
 from ._table import (
     INTERRUPTED,
     KINDS,
@@ -146,7 +152,7 @@ def read_osnoise(
             workload if workload is not None else header_integers(header, "workload_pids", path)
         )
         window_clock = "timestamp" if header.get("clock") == "mono" else "start"
-        _refuse_recorded_loss(header, path)
+        refuse_recorded_loss(header, path)
     columns = _columns(_parse(text, path, first_line))
     columns = _one_clock(columns, window_clock, path)
     excluded = header_integers(header, "excluded_pids", path) if header else []
@@ -232,16 +238,6 @@ def _split_header(text: bytes, path: str | Path) -> tuple[dict, bytes, int]:
         return {}, text, 1
     line, _, rest = text.partition(b"\n")
     return parse_header(line[len(HEADER) :], FORMAT, path), rest, 2
-
-
-def _refuse_recorded_loss(header: dict, path: str | Path) -> None:
-    if lost := header_integer(header, "lost", path):
-        raise LostEvents(
-            f"the kernel lost {lost} events",
-            where=path,
-            why="durations around each gap would be wrong",
-            fix="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
-        )
 
 
 def _parse(text: bytes, path: str | Path, first_line: int) -> _Lines:

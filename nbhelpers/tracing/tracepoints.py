@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, LostEvents
+from ..errors import InputError
 from ._files import (
     header_integer,
     header_integers,
     header_line,
     parse_header,
     read_trace,
+    refuse_recorded_loss,
     write_trace,
 )
 from ._formats import EventFormat, integers, texts
@@ -129,13 +130,7 @@ def read_recording(path: str | Path) -> tuple[dict, pd.DataFrame]:
     content = read_trace(path)
     line, _, body = content.partition(b"\n")
     header = parse_header(line, FORMAT, path)
-    if lost := header_integer(header, "lost", path):
-        raise LostEvents(
-            f"the kernel lost {lost} events",
-            where=path,
-            why="durations around each gap would be wrong",
-            fix="record again with a larger buffer: Tracer(…, buffer_kib=16384)",
-        )
+    refuse_recorded_loss(header, path)
     formats = _formats(header, path)
     layout = PageLayout.parse(_text(header, "header_page", path), path)
     tables = [
