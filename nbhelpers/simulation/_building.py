@@ -14,6 +14,7 @@ from ..errors import InputError
 from .schedule import CALC, RECV, SEND, Schedule
 
 Numbers = np.ndarray | int
+After = tuple | Numbers
 
 
 def checked(ranks: int, *sizes: int, root: int = 0, least: int = 1) -> int:
@@ -135,28 +136,18 @@ class Building:
         self._edges: list[tuple] = []
 
     def send(
-        self,
-        ranks: np.ndarray,
-        to: Numbers,
-        size: Numbers,
-        after: tuple | Numbers = -1,
-        tag: Numbers = 0,
+        self, ranks: np.ndarray, to: Numbers, size: Numbers, after: After = -1, tag: Numbers = 0
     ) -> np.ndarray:
         """Append a send to every one of the ranks."""
         return self._append(SEND, ranks, to, size, after, tag)
 
     def recv(
-        self,
-        ranks: np.ndarray,
-        source: Numbers,
-        size: Numbers,
-        after: tuple | Numbers = -1,
-        tag: Numbers = 0,
+        self, ranks: np.ndarray, source: Numbers, size: Numbers, after: After = -1, tag: Numbers = 0
     ) -> np.ndarray:
         """Append a receive to every one of the ranks."""
         return self._append(RECV, ranks, source, size, after, tag)
 
-    def calc(self, ranks: np.ndarray, ns: Numbers, after: tuple | Numbers = -1) -> np.ndarray:
+    def calc(self, ranks: np.ndarray, ns: Numbers, after: After = -1) -> np.ndarray:
         """Append a computation of some ns to every one of the ranks."""
         return self._append(CALC, ranks, 0, ns, after, 0)
 
@@ -246,7 +237,7 @@ class Building:
         ranks: np.ndarray,
         peers: Numbers,
         size: Numbers,
-        after: tuple | Numbers,
+        after: After,
         tag: Numbers,
     ) -> np.ndarray:
         numbers = self.counts[ranks].astype(np.int32)

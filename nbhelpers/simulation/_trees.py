@@ -5,10 +5,15 @@ A root other than 0 changes places with rank 0, as in the reference's generator.
 closed forms: LogGOPS, s bytes, P ranks, h = 2o + L + (s − 1) max(G, O), eager messages.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ._building import RECV, SEND, Building, at_least, checked, rounds_of
 from .schedule import Schedule
+
+_Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
+_Tree = tuple[_Pairs, _Pairs]
 
 
 def _places(ranks: int, root: int) -> np.ndarray:
@@ -18,24 +23,71 @@ def _places(ranks: int, root: int) -> np.ndarray:
     return real
 
 
+def _knomial(ranks: int, radix: int) -> _Tree:
+    """(places, their parents) from the root down, and (places, a child of each), in the order of
+    the messages.
+    """
+    steps = [radix**j for j in range(rounds_of(ranks, radix))]
+    below = ((np.arange(step, min(step * radix, ranks)), step) for step in steps)
+    above = (
+        (np.arange(max(0, min(step, ranks - digit * step))), digit * step)
+        for step in steps
+        for digit in range(1, radix)
+    )
+    return (
+        ((places, places % step) for places, step in below),
+        ((places, places + apart) for places, apart in above),
+    )
+
+
+def _kary(ranks: int, arity: int) -> _Tree:
+    """As of `_knomial`."""
+    at_least(1, arity=arity)
+    below = np.arange(1, ranks)
+    above = (
+        (np.arange(max(0, -(-(ranks - child) // arity))), child) for child in range(1, arity + 1)
+    )
+    return (
+        iter([(below, (below - 1) // arity)]),
+        ((places, places * arity + child) for places, child in above),
+    )
+
+
+def _bcast(ranks: int, bytes: int, root: int, tree: _Tree, name: str) -> Schedule:
+    build, real = Building(ranks, name), _places(ranks, root)
+    to_parents, to_children = tree
+    got = np.full(ranks, -1, np.int32)
+    for places, parents in to_parents:
+        got[places] = build.recv(real[places], real[parents], bytes)
+    for places, children in to_children:
+        build.send(real[places], real[children], bytes, after=got[places])
+    return build.schedule()
+
+
+def _reduce(
+    ranks: int, bytes: int, root: int, tree: _Tree, ns_per_byte: float, name: str
+) -> Schedule:
+    build, real = Building(ranks, name), _places(ranks, root)
+    to_parents, to_children = tree
+    sent = np.full(ranks, -1, np.int32)
+    for places, parents in to_parents:
+        sent[places] = build.send(real[places], real[parents], bytes)
+    for places, children in to_children:
+        received = build.recv(real[places], real[children], bytes)
+        combined = build.combine(real[places], received, bytes, ns_per_byte)
+        build.need(real[places], sent[places], combined)
+    return build.schedule()
+
+
 def knomial_bcast(ranks: int, bytes: int = 1, radix: int = 2, root: int = 0) -> Schedule:
     """Broadcast over a k-nomial tree: in round j whoever has the data sends it to radix − 1 places,
     radix^j apart.
 
     P − 1 messages, ceil(log_radix P) rounds.
     """
-    ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
-    build = Building(ranks, "binomial broadcast" if radix == 2 else f"{radix}-nomial broadcast")
-    got = np.full(ranks, -1, np.int32)
-    steps = [radix**j for j in range(rounds_of(ranks, radix))]
-    for step in steps:
-        places = np.arange(step, min(step * radix, ranks))
-        got[places] = build.recv(real[places], real[places % step], bytes)
-    for step in steps:
-        for digit in range(1, radix):
-            places = np.arange(max(0, min(step, ranks - digit * step)))
-            build.send(real[places], real[places + digit * step], bytes, after=got[places])
-    return build.schedule()
+    ranks = checked(ranks, bytes, root=root)
+    name = "binomial broadcast" if radix == 2 else f"{radix}-nomial broadcast"
+    return _bcast(ranks, bytes, root, _knomial(ranks, radix), name)
 
 
 def binomial_bcast(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
@@ -51,32 +103,9 @@ def knomial_reduce(
     """Reduction over a k-nomial tree, the broadcast turned round; combining what was received takes
     `ns_per_byte`.
     """
-    ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
-    build = Building(ranks, "binomial reduction" if radix == 2 else f"{radix}-nomial reduction")
-    sent = np.full(ranks, -1, np.int32)
-    steps = [radix**j for j in range(rounds_of(ranks, radix))]
-    for step in steps:
-        places = np.arange(step, min(step * radix, ranks))
-        sent[places] = build.send(real[places], real[places % step], bytes)
-    for step in steps:
-        for digit in range(1, radix):
-            places = np.arange(max(0, min(step, ranks - digit * step)))
-            _reduce_into(
-                build, real[places], real[places + digit * step], bytes, sent[places], ns_per_byte
-            )
-    return build.schedule()
-
-
-def _reduce_into(
-    build: Building,
-    ranks: np.ndarray,
-    sources: np.ndarray,
-    bytes: int,
-    sent: np.ndarray,
-    ns_per_byte: float,
-) -> None:
-    received = build.recv(ranks, sources, bytes)
-    build.need(ranks, sent, build.combine(ranks, received, bytes, ns_per_byte))
+    ranks = checked(ranks, bytes, root=root)
+    name = "binomial reduction" if radix == 2 else f"{radix}-nomial reduction"
+    return _reduce(ranks, bytes, root, _knomial(ranks, radix), ns_per_byte, name)
 
 
 def binomial_reduce(
@@ -90,16 +119,8 @@ def kary_bcast(ranks: int, bytes: int = 1, arity: int = 2, root: int = 0) -> Sch
     """Broadcast over a complete k-ary tree: place v sends to places k v + 1 to k v + k. P − 1
     messages.
     """
-    ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
-    at_least(1, arity=arity)
-    build = Building(ranks, f"{arity}-ary broadcast")
-    places = np.arange(1, ranks)
-    got = np.full(ranks, -1, np.int32)
-    got[places] = build.recv(real[places], real[(places - 1) // arity], bytes)
-    for child in range(1, arity + 1):
-        places = np.arange(max(0, -(-(ranks - child) // arity)))
-        build.send(real[places], real[places * arity + child], bytes, after=got[places])
-    return build.schedule()
+    ranks = checked(ranks, bytes, root=root)
+    return _bcast(ranks, bytes, root, _kary(ranks, arity), f"{arity}-ary broadcast")
 
 
 def binary_bcast(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
@@ -111,18 +132,8 @@ def kary_reduce(
     ranks: int, bytes: int = 1, arity: int = 2, root: int = 0, ns_per_byte: float = 0.0
 ) -> Schedule:
     """Reduction over a complete k-ary tree."""
-    ranks, real = checked(ranks, bytes, root=root), _places(ranks, root)
-    at_least(1, arity=arity)
-    build = Building(ranks, f"{arity}-ary reduction")
-    places = np.arange(1, ranks)
-    sent = np.full(ranks, -1, np.int32)
-    sent[places] = build.send(real[places], real[(places - 1) // arity], bytes)
-    for child in range(1, arity + 1):
-        places = np.arange(max(0, -(-(ranks - child) // arity)))
-        _reduce_into(
-            build, real[places], real[places * arity + child], bytes, sent[places], ns_per_byte
-        )
-    return build.schedule()
+    ranks = checked(ranks, bytes, root=root)
+    return _reduce(ranks, bytes, root, _kary(ranks, arity), ns_per_byte, f"{arity}-ary reduction")
 
 
 def scatter(ranks: int, bytes: int = 1, root: int = 0) -> Schedule:
