@@ -57,10 +57,6 @@ def takes_preload(path: str | Path) -> bool:
     ----------
     path
         Of the program.
-
-    Returns
-    -------
-    bool
     """
     try:
         mode = os.stat(path).st_mode

@@ -57,12 +57,7 @@ def _program(name: str, compiler: str | None) -> tuple[str, str]:
     """
     if compiler is None:
         return name, str(binary_folder() / name)
-    if compiler not in COMPILERS:
-        raise InputError(
-            f"there is no compiler '{compiler}'",
-            where=name,
-            fix=f"choose one of {', '.join(COMPILERS)}",
-        )
+    _known(name, "compiler", compiler, COMPILERS)
     return f"{name}-{compiler}", str(compilers().get(compiler, binary_folder() / compiler) / name)
 
 
@@ -84,6 +79,13 @@ def _workload(
     ]
     env = _UNBOUND | ({} if threads is None else {"OMP_NUM_THREADS": str(int(threads))})
     return Workload(label, "omp", (program, *words), env=tuple(env.items()), timeout_s=timeout_s)
+
+
+def _known(name: str, what: str, value: str, values: tuple[str, ...]) -> None:
+    if value not in values:
+        raise InputError(
+            f"there is no {what} '{value}'", where=name, fix=f"choose one of {', '.join(values)}"
+        )
 
 
 def _whole(name: str, low: int, high: int, **values: int | None) -> None:
@@ -134,10 +136,6 @@ def nbody(
     model
         "omp" or "sycl".
 
-    Returns
-    -------
-    Workload
-
     Raises
     ------
     InputError
@@ -174,23 +172,8 @@ def stream(
         Of the five kernels, 1 to 10,000; run time grows in proportion.
     elements
         Of an array; 2**25 in Cui et al. 2023, sec. 4.2, 805 MB in all.
-    threads
-        Threads of the program; None: one a CPU.
-    timeout_s
-        See `Workload`.
-    compiler
-        See `nbody`.
-    model
-        "omp" or "sycl".
-
-    Returns
-    -------
-    Workload
-
-    Raises
-    ------
-    InputError
-        A size, a number of threads or a compiler that is not possible.
+    threads, timeout_s, compiler, model
+        See `nbody`, which raises the same errors.
     """
     _whole("stream", 1, 10_000, repeats=repeats)
     _whole("stream", 1, 2**31, elements=elements)
@@ -219,25 +202,10 @@ def minife(
     ----------
     nx
         Elements in the first direction, 2 to 400; run time grows as nx⁴.
-    threads
-        Threads of the program; None: one a CPU.
-    timeout_s
-        See `Workload`.
     ny, nz
         Elements in the other directions; None: as nx.
-    compiler
-        See `nbody`.
-    model
-        "omp" or "sycl".
-
-    Returns
-    -------
-    Workload
-
-    Raises
-    ------
-    InputError
-        A size, a number of threads or a compiler that is not possible.
+    threads, timeout_s, compiler, model
+        See `nbody`, which raises the same errors.
     """
     _whole("minife", 2, 400, nx=nx, ny=ny, nz=nz)
     if _model("minife", model, compiler):
@@ -271,10 +239,6 @@ def schedbench(
         "static", "dynamic" or "guided".
     chunk
         Iterations that a thread takes together; 0: the default of the schedule.
-    threads
-        Threads of the program; None: one a CPU.
-    timeout_s
-        See `Workload`.
     delay
         The work of an iteration, in steps: a count, so that all runs do the same; see
         `delay_steps`.
@@ -284,36 +248,17 @@ def schedbench(
         Repetitions.
     references
         Repetitions of one thread alone, before the timed region.
-    compiler
-        See `nbody`.
-
-    Returns
-    -------
-    Workload
-
-    Raises
-    ------
-    InputError
-        A size, a number of threads or a compiler that is not possible.
+    threads, timeout_s, compiler
+        See `nbody`, which raises the same errors.
     """
-    if schedule not in SCHEDULES:
-        raise InputError(
-            f"there is no schedule '{schedule}'",
-            where="schedbench",
-            fix=f"choose one of {', '.join(SCHEDULES)}",
-        )
+    _known("schedbench", "schedule", schedule, SCHEDULES)
     _whole("schedbench", 0, 1_000_000, chunk=chunk)
     _whole("schedbench", 1, 1_000_000, iterations_per_thread=iterations_per_thread, inner=inner)
-    _check_repetitions("schedbench", delay, outer, references)
     options = {
         "schedule": schedule,
         "chunk": int(chunk),
         "iterations-per-thread": int(iterations_per_thread),
-        "delay": int(delay),
-        "inner": int(inner),
-        "outer": int(outer),
-        "references": int(references),
-    }
+    } | _repetitions("schedbench", delay, inner, outer, references)
     return _workload("schedbench", options, threads, timeout_s, compiler)
 
 
@@ -339,46 +284,24 @@ def syncbench(
         repetition takes 1000 µs (its "test time").
     construct
         One of `CONSTRUCTS`, for example "barrier" or "reduction".
-    threads
-        Threads of the program; None: one a CPU.
-    timeout_s
-        See `Workload`.
     delay
         Work within the construct, in steps; see `delay_steps`. 0.1 µs in Cui et al. 2023, Table 1.
-    outer
-        Repetitions.
-    references
-        Repetitions of one thread alone, before the timed region.
-    compiler
-        See `nbody`.
-
-    Returns
-    -------
-    Workload
-
-    Raises
-    ------
-    InputError
-        A size, a number of threads or a compiler that is not possible.
+    outer, references
+        See `schedbench`.
+    threads, timeout_s, compiler
+        See `nbody`, which raises the same errors.
     """
-    if construct not in CONSTRUCTS:
-        raise InputError(
-            f"there is no construct '{construct}'",
-            where="syncbench",
-            fix=f"choose one of {', '.join(CONSTRUCTS)}",
-        )
+    _known("syncbench", "construct", construct, CONSTRUCTS)
     _whole("syncbench", 1, 10_000_000, inner=inner)
-    _check_repetitions("syncbench", delay, outer, references)
-    options = {
-        "construct": construct,
-        "delay": int(delay),
-        "inner": int(inner),
-        "outer": int(outer),
-        "references": int(references),
-    }
+    options = {"construct": construct} | _repetitions("syncbench", delay, inner, outer, references)
     return _workload("syncbench", options, threads, timeout_s, compiler)
 
 
-def _check_repetitions(name: str, delay: int, outer: int, references: int) -> None:
+def _repetitions(
+    name: str, delay: int, inner: int, outer: int, references: int
+) -> dict[str, object]:
+    """The options that both programs of EPCC have."""
     _whole(name, 1, 100_000_000, delay=delay)
     _whole(name, 1, 100_000, outer=outer, references=references)
+    options = {"delay": delay, "inner": inner, "outer": outer, "references": references}
+    return {option: int(value) for option, value in options.items()}
