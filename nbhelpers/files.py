@@ -132,19 +132,45 @@ def read_json(path: str | Path) -> Any:
     path = Path(path)
     try:
         content = _unpacked(path) if path.suffix == ".gz" else path.read_bytes()
-        return json.loads(content.decode("utf-8"))
+        return json.loads(decoded(content, path))
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "the file is not UTF-8 text", where=f"{path}, byte {error.start}"
-        ) from None
     except json.JSONDecodeError as error:
         raise InputError(
             f"not JSON: {error.msg}", where=f"{path}, line {error.lineno}, column {error.colno}"
         ) from None
     except (RecursionError, ValueError) as error:
         raise InputError(f"not usable JSON: {error}", where=path) from None
+
+
+def decoded(content: bytes, path: str | Path, what: str = "file", encoding: str = "utf-8") -> str:
+    """The text of a file; an error names the byte that is no UTF-8."""
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the {what} is not UTF-8 text", where=f"{path}, byte {error.start}"
+        ) from None
+
+
+def read_yaml(path: str | Path, what: str, fast: bool = False) -> Any:
+    """Read YAML; `fast`: by the parser in C, if it is here, which says less of where an error is.
+
+    Raises
+    ------
+    InputError
+        The file is missing, unreadable or not YAML; `what` is its name in the message.
+    """
+    import yaml
+
+    path = Path(path)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if fast else yaml.SafeLoader
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), loader)
+    except OSError as error:
+        raise InputError(f"cannot read the {what}: {error.strerror}", where=path) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"the {what} is not YAML: {error}", where=path) from None
 
 
 def digest(*parts: str | bytes) -> str:

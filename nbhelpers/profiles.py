@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from .errors import InputError
-from .files import read_json, write_atomically
+from .files import decoded, read_json, write_atomically
 from .study import NOTEBOOKS, PROFILES, Study, adopted_profile_file, profile_file
 
 EVERYWHERE = "all"
@@ -304,12 +304,7 @@ def _text(path: Path) -> str:
         raise InputError(
             f"the file has {len(content):,} bytes; a profile has at most {MOST_BYTES:,}", where=path
         )
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "the profile is not UTF-8 text", where=f"{path}, byte {error.start}"
-        ) from None
+    return decoded(content, path, "profile", "utf-8-sig")
 
 
 def _loaded(text: str, path: Path) -> object:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import InputError
-from ..files import read_json
+from ..files import read_json, read_yaml
 from ..places import knowledge
 from ..schemas import place_of, schema_error
 
@@ -132,17 +132,8 @@ def read_layer(path: str | os.PathLike) -> Layer:
         No such file, not YAML, or not as data/knowledge/metrics/layer.schema.json has it; the
         message names the field.
     """
-    import yaml
-
     path = Path(path)
-    try:
-        content = yaml.load(
-            path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        )
-    except OSError as error:
-        raise InputError(f"cannot read the metric layer: {error.strerror}", where=path) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"the metric layer is not YAML: {error}", where=path) from None
+    content = read_yaml(path, "metric layer", fast=True)
     _check(content, path)
     layer = _layer(content)
     _check_ids(layer, path)

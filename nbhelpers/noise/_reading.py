@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..files import decoded
 from ..schemas import schema_error
 from ._events import Events, PublishedEvents, shortened
 from ._merge import POLICY_NAMES, Columns
@@ -33,7 +34,7 @@ Parts = tuple[tuple[int, ...], int, dict, pd.DataFrame]
 def read_config(path: Path) -> Parts:
     """CPUs, window, provenance and table of a config in either format."""
     with _no_collecting():
-        document = _parse(_text(_content(path), path), path)
+        document = _parse(decoded(_content(path), path), path)
         if isinstance(document, dict) and ("format" in document or "cpus" in document):
             return _noisebook_config(document, path)
         if (
@@ -77,15 +78,6 @@ def _content(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         raise InputError(
             f"cannot read the file: {getattr(error, 'strerror', None) or error}", where=path
-        ) from None
-
-
-def _text(data: bytes, path: Path) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "the file is not UTF-8 text", where=f"{path}, byte {error.start}"
         ) from None
 
 

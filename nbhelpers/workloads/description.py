@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import read_json
+from ..files import read_json, read_yaml
 from ..places import knowledge
 from ..schemas import place_of, schema_error
 from .reader import Reader, Report, Table
@@ -29,22 +29,12 @@ _PROBE_LIMIT_S = 20
 
 @dataclass(frozen=True)
 class Variant:
-    """A version of a program that is started in another way.
+    """A version of a program that is started in another way."""
 
-    Parameters
-    ----------
-    probe
-        Arguments with which the program is tried.
-    found, absent
-        Patterns that its output must have, and must not have; None: whichever.
-    command
-        Words, or the shell line as the only word, of this variant.
-    """
-
-    probe: tuple[str, ...]
-    found: str | None
-    absent: str | None
-    command: tuple[str, ...]
+    probe: tuple[str, ...]  # arguments with which the program is tried
+    found: str | None  # a pattern that its output must have; None: any output
+    absent: str | None  # a pattern that its output must not have
+    command: tuple[str, ...]  # words, or the shell line as the only word
 
 
 @dataclass(frozen=True)
@@ -145,10 +135,6 @@ def find_description(name: str | os.PathLike) -> Description:
     name
         Of a file of data/knowledge/programs without ending, or the path of a .yml file.
 
-    Returns
-    -------
-    Description
-
     Raises
     ------
     InputError
@@ -175,27 +161,13 @@ def read_description(path: str | os.PathLike) -> Description:
     path
         Of a YAML file as data/knowledge/programs/program.schema.json has it.
 
-    Returns
-    -------
-    Description
-
     Raises
     ------
     InputError
-        No such file, not YAML, or not as data/knowledge/programs/program.schema.json has it; the
-        message names the field.
+        No such file; the message names the field that is wrong.
     """
-    import yaml
-
     path = Path(path)
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            f"cannot read the description of a program: {error.strerror}", where=path
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"the description of a program is not YAML: {error}", where=path) from None
+    content = read_yaml(path, "description of a program")
     _check(content, path)
     return _description(path.stem, content)
 
