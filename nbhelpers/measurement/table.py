@@ -8,82 +8,74 @@ from ..outcomes import Outcome, reported
 from ._knowledge import every_metric, metric_of
 
 _TIME, _TOTAL, _LEVEL, _LABEL = "time", "total", "level", "label"
+
+
+def _label(meaning: str) -> tuple[str, str, str]:
+    return _LABEL, "", meaning
+
+
+def _time(unit: str, meaning: str) -> tuple[str, str, str]:
+    return _TIME, unit, meaning
+
+
+def _total(unit: str, meaning: str) -> tuple[str, str, str]:
+    return _TOTAL, unit, meaning
+
+
 # column: (kind, unit, meaning); kinds: label, time, total (grows with the run), level (does not)
 COLUMNS = {
-    "run": (_LABEL, "", "number of the run, unique in a campaign"),
-    "cell": (_LABEL, "", "the configuration that the campaign interleaves with others"),
-    "round": (
-        _LABEL,
-        "",
-        "the block of the random order; cells are compared by the rounds that hold both",
+    "run": _label("number of the run, unique in a campaign"),
+    "cell": _label("the configuration that the campaign interleaves with others"),
+    "round": _label(
+        "the block of the random order; cells are compared by the rounds that hold both"
     ),
-    "epoch": (
-        _LABEL,
-        "",
-        "from 0; counts up when the cells of the campaign change after something was measured",
+    "epoch": _label(
+        "from 0; counts up when the cells of the campaign change after something was measured"
     ),
-    "workload": (_LABEL, "", "name of the program"),
-    "model": (_LABEL, "", "omp, sycl, mpi or external"),
-    "config": (_LABEL, "", "placement: Rm, RmHK, RmHK2, TP, TPHK, TPHK2"),
-    "noise": (_LABEL, "", "none, or the digest of the injected noise config"),
-    "seconds": (
-        _TIME,
-        "s",
-        "what is judged: the time that the program reports, or else its timed region",
+    "workload": _label("name of the program"),
+    "model": _label("omp, sycl, mpi or external"),
+    "config": _label("placement: Rm, RmHK, RmHK2, TP, TPHK, TPHK2"),
+    "noise": _label("none, or the digest of the injected noise config"),
+    "seconds": _time(
+        "s", "what is judged: the time that the program reports, or else its timed region"
     ),
-    "region_seconds": (
-        _TIME,
-        "s",
-        "length of the timed region: noise is counted in it and divided by it",
+    "region_seconds": _time(
+        "s", "length of the timed region: noise is counted in it and divided by it"
     ),
-    "reports": (
-        _LABEL,
-        "",
-        "numbers that the program reports, in JSON: {column: [unit, which is better]}",
+    "reports": _label(
+        "numbers that the program reports, in JSON: {column: [unit, which is better]}"
     ),
-    "outcome": (_LABEL, "", "the column by which runs are judged; missing: seconds"),
-    "wall_seconds": (_TIME, "s", "from the common start to the end of the process"),
-    "start_ns": (_TIME, "ns", "start of the timed region, CLOCK_MONOTONIC"),
-    "end_ns": (_TIME, "ns", "end of the timed region, CLOCK_MONOTONIC"),
-    "status": (
-        _LABEL,
-        "",
-        "ok; or exit N, signal N, timeout, unverified, unreadable output: then the run is excluded",
+    "outcome": _label("the column by which runs are judged; missing: seconds"),
+    "wall_seconds": _time("s", "from the common start to the end of the process"),
+    "start_ns": _time("ns", "start of the timed region, CLOCK_MONOTONIC"),
+    "end_ns": _time("ns", "end of the timed region, CLOCK_MONOTONIC"),
+    "status": _label(
+        "ok; or exit N, signal N, timeout, unverified, unreadable output: then the run is excluded"
     ),
-    "message": (_LABEL, "", "why a run failed, and what it printed"),
-    "paused_seconds": (
-        _TIME,
-        "s",
-        "time within the timed region that lies between an end and the next begin",
+    "message": _label("why a run failed, and what it printed"),
+    "paused_seconds": _time(
+        "s", "time within the timed region that lies between an end and the next begin"
     ),
-    "region_slack_us": (_TIME, "µs", "how much later the region may have begun or ended"),
-    "t0_ns": (_TIME, "ns", "the common start that was agreed, CLOCK_MONOTONIC"),
-    "began_unix_s": (_TIME, "s", "time of day when the run was begun, since 1970"),
-    "elapsed_seconds": (_TIME, "s", "the run as a whole, with start-up and the reading of metrics"),
-    "runqueue_wait_ns": (
-        _TOTAL,
-        "ns",
-        "time in which threads could run and no CPU was free for them, summed over threads",
+    "region_slack_us": _time("µs", "how much later the region may have begun or ended"),
+    "t0_ns": _time("ns", "the common start that was agreed, CLOCK_MONOTONIC"),
+    "began_unix_s": _time("s", "time of day when the run was begun, since 1970"),
+    "elapsed_seconds": _time("s", "the run as a whole, with start-up and the reading of metrics"),
+    "runqueue_wait_ns": _total(
+        "ns", "time in which threads could run and no CPU was free for them, summed over threads"
     ),
-    "cpu_ns": (_TOTAL, "ns", "CPU time of all threads in the timed region"),
-    "timeslices": (_TOTAL, "", "times that a thread was put on a CPU in the timed region"),
-    "threads": (_LABEL, "", "threads that the program used"),
-    "verified": (_LABEL, "", "whether the program found its result right"),
-    "placement_ok": (
-        _LABEL,
-        "",
-        (
-            "whether all threads were on the CPUs of their configuration when the timed region"
-            " began; missing: they did not exist yet"
-        ),
+    "cpu_ns": _total("ns", "CPU time of all threads in the timed region"),
+    "timeslices": _total("", "times that a thread was put on a CPU in the timed region"),
+    "threads": _label("threads that the program used"),
+    "verified": _label("whether the program found its result right"),
+    "placement_ok": _label(
+        "whether all threads were on the CPUs of their configuration when the timed region began;"
+        " missing: they did not exist yet"
     ),
-    "placement": (
-        _LABEL,
-        "",
-        "the CPUs that the threads were allowed: 0+1: one thread on each; 0,1*2: two on either",
+    "placement": _label(
+        "the CPUs that the threads were allowed: 0+1: one thread on each; 0,1*2: two on either"
     ),
-    "last_cpus": (_LABEL, "", "CPUs on which the threads had run last when the timed region began"),
-    "frequency_samples": (_LABEL, "", "readings of the clock frequency that its mean is of"),
+    "last_cpus": _label("CPUs on which the threads had run last when the timed region began"),
+    "frequency_samples": _label("readings of the clock frequency that its mean is of"),
 }
 _FIRST = list(COLUMNS)[: list(COLUMNS).index("elapsed_seconds") + 1]
 _NOT_ALWAYS = {"paused_seconds", "region_slack_us"}
