@@ -8,14 +8,13 @@ the doctor, the pages and the measurements cannot disagree.
 
 import argparse
 import os
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from .machine import Doctor, doctor, topology
-from .machine.checks import WIDTH
+from .machine.checks import wrapped
 from .profiles import default_parameters, parameters_of
 from .studies.design import why_missing
 from .study import NOTEBOOKS, PAPER, STARTER
@@ -27,27 +26,13 @@ _NAME_WIDTH = 24
 
 @dataclass(frozen=True)
 class Promise:
-    """One line about one stage.
+    """One line about one stage."""
 
-    Attributes
-    ----------
-    stage
-        Name of the notebook.
-    part
-        What it is about, such as "kernel tracer"; "" for the full method.
-    state
-        "full method", "replaced" or "left out".
-    sentence
-        What takes its place, or what is left out and why.
-    fix
-        The command that gets the rest; "" where there is none.
-    """
-
-    stage: str
-    part: str
-    state: str
-    sentence: str
-    fix: str = ""
+    stage: str  # name of the notebook
+    part: str  # what it is about, such as "kernel tracer"; "" for the full method
+    state: str  # "full method", "replaced" or "left out"
+    sentence: str  # what takes its place, or what is left out and why
+    fix: str = ""  # the command that gets the rest; "" where there is none
 
     def __str__(self) -> str:
         return self.sentence + (f" To change that: {self.fix}." if self.fix else "")
@@ -372,14 +357,14 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
             numbers.setdefault((promise.sentence, promise.fix), len(numbers) + 1)
     lines = [f"What make paper PROFILE={profile} will do here:"]
     for stage in dict.fromkeys(promise.stage for promise in made):
-        lines += _wrapped(
+        lines += wrapped(
             f"  {stage:<{_NAME_WIDTH}}",
             _in_a_line([one for one in made if one.stage == stage], numbers),
         )
     lines += [""] if numbers else []
     for (sentence, fix), number in numbers.items():
-        lines += _wrapped(f"  [{number}]".ljust(7), sentence)
-        lines += _wrapped(" " * 7, f"fix: {fix}") if fix else []
+        lines += wrapped(f"  [{number}]".ljust(7), sentence)
+        lines += wrapped(" " * 7, f"fix: {fix}") if fix else []
     return "\n".join(lines)
 
 
@@ -391,17 +376,6 @@ def _in_a_line(made: list[Promise], numbers: Mapping[tuple[str, str], int]) -> s
         ]
         parts += [f"{state}: {', '.join(named)}"] if named else []
     return "; ".join(parts) or FULL
-
-
-def _wrapped(first: str, sentence: str) -> list[str]:
-    return textwrap.wrap(
-        sentence,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_on_hyphens=False,
-        break_long_words=False,
-    ) or [first.rstrip()]
 
 
 def main() -> None:

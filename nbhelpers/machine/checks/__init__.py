@@ -95,7 +95,7 @@ class Doctor:
 
         What is fine takes one line; the rest says what follows and what fixes it.
         """
-        replaced = [line for sentence in self.replaced() for line in _wrapped("  * ", sentence)]
+        replaced = [line for sentence in self.replaced() for line in wrapped("  * ", sentence)]
         end = (
             ["On this machine:", *replaced]
             if replaced
@@ -226,14 +226,15 @@ def _html_row(tag: str, texts: Iterable[str]) -> str:
 
 
 def _lines(check: Check) -> list[str]:
-    lines = _wrapped(f"{check.name:<{_NAME_WIDTH}}{_SIGNS[check.state]:<9}", check.found)
+    lines = wrapped(f"{check.name:<{_NAME_WIDTH}}{_SIGNS[check.state]:<9}", check.found)
     if check.state != "yes":
-        lines += _wrapped(" " * (_NAME_WIDTH + 2), check.consequence)
-        lines += _wrapped(" " * (_NAME_WIDTH + 2), f"fix: {check.fix}")
+        lines += wrapped(" " * (_NAME_WIDTH + 2), check.consequence)
+        lines += wrapped(" " * (_NAME_WIDTH + 2), f"fix: {check.fix}")
     return lines
 
 
-def _wrapped(first: str, text: str) -> list[str]:
+def wrapped(first: str, text: str) -> list[str]:
+    """The lines of a text behind its first words, `WIDTH` columns wide."""
     return textwrap.wrap(
         text,
         WIDTH,
