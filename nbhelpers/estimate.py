@@ -48,30 +48,14 @@ ENVIRONMENT_S = 75.0
 
 @dataclass(frozen=True)
 class Machine:
-    """What the estimate has to know of a machine.
+    """What the estimate has to know of a machine."""
 
-    Parameters
-    ----------
-    cpus
-        That may be used.
-    configurations
-        All placements of the studies, also those that this machine lacks.
-    models
-        Of the OpenMP and SYCL programs.
-    compilers
-        That the OpenMP programs are built by.
-    allocators
-        That can be put in place of malloc.
-    causes
-        That are known.
-    """
-
-    cpus: int
-    configurations: "Collection[Configuration]"
-    models: Collection[str] = ("omp",)
-    compilers: Collection[str] = ("gcc",)
-    allocators: Collection[str] = ()
-    causes: Collection[str] = ()
+    cpus: int  # that may be used
+    configurations: "Collection[Configuration]"  # of the studies, also those that it lacks
+    models: Collection[str] = ("omp",)  # of the OpenMP and SYCL programs
+    compilers: Collection[str] = ("gcc",)  # that the OpenMP programs are built by
+    allocators: Collection[str] = ()  # that can be put in place of malloc
+    causes: Collection[str] = ()  # that are known
 
 
 @dataclass(frozen=True)

@@ -28,21 +28,11 @@ USUAL_NS = (50_000_000, 1_000_000_000)
 
 @dataclass(frozen=True)
 class FairServer:
-    """What the kernel reserves for ordinary tasks.
+    """What the kernel reserves for ordinary tasks."""
 
-    Attributes
-    ----------
-    exists
-        Whether this kernel has a fair server.
-    budgets
-        CPU -> (runtime, period) in ns, as debugfs states; empty where it does not.
-    why
-        Why debugfs does not state it; empty where it does.
-    """
-
-    exists: bool
-    budgets: dict[int, tuple[int, int]]
-    why: str = ""
+    exists: bool  # whether this kernel has a fair server
+    budgets: dict[int, tuple[int, int]]  # CPU -> (runtime, period) in ns; empty: debugfs lacks it
+    why: str = ""  # why debugfs does not state it; empty where it does
 
     def budget_ns(self, cpu: int) -> tuple[int, int]:
         """Runtime and period of a CPU's server or the kernel's default; (0, period) without one."""

@@ -27,20 +27,10 @@ class NotReported(Exception):
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a run's numbers may stand: what it printed, and the files that it wrote.
+    """Where a run's numbers may stand: what it printed, and the files that it wrote."""
 
-    Parameters
-    ----------
-    folder
-        In which it ran.
-    before
-        Files as they were before the run (`snapshot`).
-    output, errors
-        What it printed.
-    """
-
-    folder: Path
-    before: dict[Path, tuple]
+    folder: Path  # in which it ran
+    before: dict[Path, tuple]  # files as they were before the run (`snapshot`)
     output: str
     errors: str
 

@@ -19,21 +19,11 @@ _SLEEPS = 1  # prev_state of who left: it was not preempted, so nobody waited fo
 
 @dataclass(frozen=True)
 class InferredSwitches:
-    """The table with the missing switches put in and the wake-ups taken out.
+    """The table with the missing switches put in and the wake-ups taken out."""
 
-    Attributes
-    ----------
-    raw
-        The table.
-    count
-        Switches put in.
-    ambiguous_ns
-        CPU time that could be either thread's; it counts as the later thread's.
-    """
-
-    raw: pd.DataFrame
-    count: int
-    ambiguous_ns: int
+    raw: pd.DataFrame  # the table
+    count: int  # switches put in
+    ambiguous_ns: int  # CPU time that could be either thread's; it counts as the later thread's
 
 
 def infer_switches(raw: pd.DataFrame) -> InferredSwitches:
