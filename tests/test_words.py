@@ -1,7 +1,8 @@
 """The words that we do not use (docs/glossary.md has those that we use).
 
 A word of `NAMES` may not be part of a name in the code. A phrase of `PROSE` may not stand where a
-reader reads it: docstrings, error texts, README, CONTRIBUTING, data/README, docs, notebooks.
+reader reads it: docstrings, error texts, README, CONTRIBUTING, data/README, docs, notebooks. Pages,
+and the first paragraphs of docstrings, have short sentences.
 """
 
 import ast
@@ -27,6 +28,12 @@ PAGES = [
         for path in (REPOSITORY / folder).glob(pattern)
     ),
 ]
+WRITTEN = [
+    *PAGES,
+    "CHANGELOG.md",
+    *sorted(str(path.relative_to(REPOSITORY)) for path in REPOSITORY.glob("tests/**/README.md")),
+]
+LONGEST_SENTENCE = 25  # words
 
 # Words that say nothing of the subject; as a part of a name (snake_case or CamelCase).
 NAMES = frozenset(
@@ -110,15 +117,51 @@ def texts_of(tree: ast.AST) -> list[str]:
     return [text for text in [*texts, *formatted] if " " in text]
 
 
+def text_of(page: str) -> str:
+    """The Markdown of a page; of a notebook that of its cells."""
+    text = (REPOSITORY / page).read_text()
+    if not page.endswith(".ipynb"):
+        return text
+    cells = json.loads(text)["cells"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
 def prose_of(page: str) -> str:
     """The text of a page without its code."""
-    text = (REPOSITORY / page).read_text()
-    if page.endswith(".ipynb"):
-        cells = json.loads(text)["cells"]
-        text = "\n".join(
-            "".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"
-        )
-    return re.sub(r"```.*?```|`[^`\n]*`|^    .*$", " ", text, flags=re.S | re.M)
+    return re.sub(r"```.*?```|`[^`\n]*`|^    .*$", " ", text_of(page), flags=re.S | re.M)
+
+
+def sentences_in(text: str) -> list[str]:
+    """What stands between full stops, colons and semicolons in the paragraphs of a page.
+
+    Blocks of code, tables and quotations are left out; a code span is one word.
+    """
+    text = re.sub(r"^```\{glossary\}$(.*?)^```$", r"\1", text, flags=re.S | re.M)
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.S | re.M)
+    text = re.sub(r"^(?:    |\||>).*$", "", text, flags=re.M)
+    text = re.sub(r"(`+).+?\1", "code", text, flags=re.S)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"\b(e\.g|i\.e|et al|sec|vs)\.", r"\1", text)
+    paragraphs = re.split(r"\n\s*\n|^ *(?:[-*#]+|\d+\.) ", text, flags=re.M)
+    return [
+        sentence
+        for paragraph in paragraphs
+        for sentence in re.split(r"(?<=[.!?:;])[*)”]*\s+", " ".join(paragraph.split()))
+        if sentence
+    ]
+
+
+def words_in(sentence: str) -> int:
+    return len(re.findall(r"[A-Za-z0-9µ][\w.,%'/-]*", sentence))
+
+
+def long_sentences(text: str) -> list[str]:
+    """The sentences of a page that have too many words, with their number."""
+    return [
+        f"{words_in(sentence)} words: {sentence}"
+        for sentence in sentences_in(text)
+        if words_in(sentence) > LONGEST_SENTENCE
+    ]
 
 
 def phrases_in(texts: list[str]) -> list[str]:
@@ -153,10 +196,44 @@ def test_docstrings_and_messages_are_plain(part):
     assert not bad, "\n".join(bad)
 
 
+@pytest.mark.parametrize("part", PARTS)
+def test_docstrings_begin_with_short_sentences(part):
+    defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+    docstrings = [
+        ast.get_docstring(node) or ""
+        for path in files_of(part)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, defined)
+    ]
+    long = long_sentences("\n\n".join(text.split("\n\n")[0] for text in docstrings))
+    assert not long, "\n".join(long)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_are_plain(page):
     bad = phrases_in([prose_of(page)])
     assert not bad, "\n".join(bad)
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_sentences_are_short(page):
+    long = long_sentences(text_of(page))
+    assert not long, "\n".join(long)
+
+
+def test_a_sentence_ends_at_a_stop_a_colon_or_a_semicolon():
+    text = (
+        "It takes 3.5 s, e.g. on `a b.\nc` (see [this page](a.md)): read\n  on; **done.** Then:\n"
+    )
+    table, code = "| one | two |\n| --- | --- |\n", "    make test\n"
+    assert sentences_in(text + table + code) == [
+        "It takes 3.5 s, e.g on code (see this page):",
+        "read on;",
+        "**done.",
+        "Then:",
+    ]
+    assert words_in("It takes 3.5 µs, i.e. **no more** than `x` – at 4 % of 2/3.") == 13
+    assert sentences_in("- one\n- two\n\n## Title\n") == ["one", "two", "Title"]
 
 
 def test_the_rules_find_what_they_are_for():

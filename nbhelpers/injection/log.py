@@ -129,9 +129,9 @@ def occupies(log: pd.DataFrame) -> pd.Series:
 
 
 def noise_ns(log: pd.DataFrame) -> pd.Series:
-    """What each event took from the workload. Real-time ones: from `taken_ns` (the workload loses
-    the CPU when the timer fires, so waking up is part of it) until the workload has it back
-    (`exit_ns` after their end), less what others had of it. Ordinary ones: the CPU time that they
+    """What each event took from the workload. Real-time ones: from `taken_ns` until the workload
+    has the CPU back (`exit_ns` after their end), less what others had of it. The workload loses the
+    CPU when the timer fires, so waking up is part of it. Ordinary ones: the CPU time that they
     consumed. Dropped ones, and those that do not occupy a CPU: nothing.
     """
     held = log["end_ns"] - log["taken_ns"]

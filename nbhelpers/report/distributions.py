@@ -257,8 +257,8 @@ def draw_marked(
     classes: dict[str, np.ndarray],
     roles: dict[str, Role] | None = None,
 ) -> None:
-    """A box of the quartiles (whiskers from the 5th to the 95th percentile) and each run below it,
-    in the colour and with the marker of its class.
+    """A box of the quartiles with whiskers from the 5th to the 95th percentile, and each run
+    below it: in the colour and with the marker of its class.
     """
     draw_box(axes, -0.24, values)
     height = 0.16 + jitter(values.size, 0.17)

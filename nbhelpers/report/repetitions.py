@@ -1,6 +1,7 @@
-"""Figures of runs with many repetitions, laid out as in Cui et al. 2023 (figures 3 to 7) and
-Persson et al. 2025 (figures 1 and 2): strips, extremes, coefficients of variation, the clock next
-to them.
+"""Figures of runs with many repetitions: strips, extremes, coefficients of variation, the clock
+next to them.
+
+Laid out as in Cui et al. 2023 (figures 3 to 7) and Persson et al. 2025 (figures 1 and 2).
 """
 
 from collections.abc import Mapping
@@ -339,7 +340,7 @@ def _draw_stolen(axes: Any, runs: pd.DataFrame, config: str) -> None:
 
 @or_blank
 def figure_reserved(repeated: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
-    """Schedules and chunks, and the dot product over the number of threads, with and without cores
+    """Schedules and chunks, and the dot product over the number of threads: with and without cores
     left to the system (Persson et al. 2025, figures 1 and 2).
 
     Parameters

@@ -134,7 +134,7 @@ def draw_lane(axes: Any, events: pd.DataFrame, bottom: float, height: float) -> 
 def figure_subtraction(
     lanes: pd.DataFrame, cpu: int | None = None, width_in: float = PAGE_IN
 ) -> "Figure":
-    """The worst trace, what of it is average noise, what is left to be injected, and an ordinary
+    """The worst trace, what of it is average noise, what is left to be injected; and an ordinary
     run with it (Persson et al. 2025, figure 4).
 
     Parameters

@@ -362,9 +362,9 @@ def planted_sentences(table: pd.DataFrame) -> list[str]:
             "The distribution of replayed run times is as near to that of the disturbed ones"
             " as chance allows in"
             f" {int((table['wasserstein_share'] <= table['wasserstein_chance']).sum())} of"
-            f" {len(table)} cases (Wasserstein distance, on average"
-            f" {table['wasserstein_share'].mean():.1%} of the run time; of the undisturbed program"
-            f" {table['baseline_wasserstein_share'].mean():.1%})."
+            f" {len(table)} cases. The Wasserstein distance is"
+            f" {table['wasserstein_share'].mean():.1%} of the run time on average; of the"
+            f" undisturbed program it is {table['baseline_wasserstein_share'].mean():.1%}."
         ),
         (
             "The undisturbed program lies outside of the disturbed interval in"

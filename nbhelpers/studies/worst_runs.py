@@ -273,8 +273,9 @@ def worst_sentences(table: pd.DataFrame, tracer: str = "") -> list[str]:
     return [
         (
             f"Of the {len(table)} slowest run{'s' if len(table) > 1 else ''} the replay's mean was"
-            f" off by **{error.mean():.1%}** on average and {error.max():.1%} at most ({recorded}"
-            f" alone {kernel.mean():.1%}, no replay at all {control.mean():.1%})."
+            f" off by **{error.mean():.1%}** on average and {error.max():.1%} at most; with"
+            f" {recorded} alone by {kernel.mean():.1%}, with no replay at all by"
+            f" {control.mean():.1%}."
         ),
         (
             f"Together they took {sums['excess_ms']:.1f} ms longer than the undisturbed mean,"

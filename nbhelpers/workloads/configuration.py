@@ -329,7 +329,7 @@ def _powers(most: int) -> list[int]:
 
 
 def _nodes(cores: list[list[Cpu]]) -> Iterator[Configuration]:
-    """As many pinned threads, one a core, close and spread over the cores, and on one NUMA node and
+    """As many pinned threads, one a core: close and spread over the cores, and on one NUMA node and
     on two (Cui et al. 2023, figures 6 and 7).
     """
     yield from _apart([core[0].cpu for core in cores])
