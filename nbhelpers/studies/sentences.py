@@ -4,12 +4,19 @@ Owns words only; what the larger studies found is said beside their tables.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from ..noise import NoiseConfig
 
+if TYPE_CHECKING:
+    from ..attribution import Explanation
+
 MERGES = ("improved", "pessimistic", "compat")
+# of the time that a run lost; noise that sums to less cannot be what made it slow
+LEAST_SHARE = 0.5
 
 
 def detour_sentence(detours: pd.DataFrame) -> str:
@@ -25,6 +32,42 @@ def detour_sentence(detours: pd.DataFrame) -> str:
         f"A loop lost **{lost['overhead']:.2%}** of its time to {len(detours)} detours in"
         f" {lost['seconds']:.1f} s on each of {lost['cpus']} CPUs; the longest took"
         f" **{detours['duration_ns'].max() / 1e3:.0f} µs**."
+    )
+
+
+def delta_answer(delta: pd.DataFrame, traced: pd.DataFrame, config: NoiseConfig) -> str:
+    """What made the chosen run slow, and in how many events that is written down.
+
+    An event takes no more of a run than it lasts. So where the delta sums to less than half of the
+    time lost, the trace cannot tell.
+
+    Parameters
+    ----------
+    delta
+        Of `delta_noise`.
+    traced
+        Runs table that it was made of.
+    config
+        Made of the delta.
+    """
+    lost_ms = 1e3 * (delta.attrs["seconds"] - traced["seconds"].mean())
+    noise_ms = delta["duration_ns"].sum() / 1e6
+    run = f"run **{delta.attrs['run']}**"
+    mean = f"the mean of {len(traced)} traced runs"
+    if lost_ms <= 0:
+        return f"Nothing: {run} took {-lost_ms:.1f} ms less than {mean}."
+    if noise_ms < LEAST_SHARE * lost_ms:
+        return (
+            f"Cannot tell here: {run} took **{lost_ms:.1f} ms** longer than {mean}, and its noise"
+            f" above average sums to **{noise_ms:.1f} ms** only."
+        )
+    by_source = delta.groupby(["kind", "source"], observed=True)["duration_ns"].sum() / 1e6
+    kind, source = by_source.idxmax()
+    return (
+        f"Above all **{source or 'an unnamed source'}** ({kind}):"
+        f" **{by_source.max():.1f} of {noise_ms:.1f} ms** of noise above average in {run},"
+        f" {lost_ms:.1f} ms slower than {mean}; written down as"
+        f" **{len(config.events())} events** of a noise config."
     )
 
 
@@ -79,6 +122,32 @@ def mode_sentences(replays: pd.DataFrame) -> list[str]:
         " 8.57 % in the paper)."
         for mode, rows in replays.groupby("mode")
     ]
+
+
+def counters_answer(searches: "Mapping[str, Explanation]") -> str:
+    """Which counters are associated with the slow runs.
+
+    Parameters
+    ----------
+    searches
+        The explanation by what the runs are, such as ``"undisturbed runs"``.
+    """
+    found = "; ".join(f"in {runs} {_first_group(search)}" for runs, search in searches.items())
+    return f"{found[0].upper()}{found[1:]}."
+
+
+def _first_group(search: "Explanation") -> str:
+    """The group of counters that an explanation names first, with its p-value and runs."""
+    count = f"n = {len(search.labels)}"
+    if np.isnan(search.p_value):
+        return f"cannot tell here ({count})"
+    certainty = f"(p = {search.p_value:.3f}, {count})"
+    if not search.found:
+        return f"none {certainty}"
+    first = search.factors.iloc[0]
+    others = len(first["members"]) - 1
+    named = f"**{first['factor']}**" + (f" and {others} that move with it" if others else "")
+    return f"{named}, {first['direction']} in slow runs {certainty}"
 
 
 def absent_sentences(absent: Mapping[str, str], what: str) -> list[str]:

@@ -1,5 +1,8 @@
 """The study of Cui et al. 2023: how much the operations of the OpenMP runtime vary."""
 
+from .answer import (
+    variability_answer,
+)
 from .campaign import (
     FAMILIES,
     benchmark_names,
@@ -55,5 +58,6 @@ __all__ = [
     "smt_sides",
     "stream_rows",
     "thread_scaling",
+    "variability_answer",
     "variability_table",
 ]
