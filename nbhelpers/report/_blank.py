@@ -52,6 +52,12 @@ def blank_figure(why: str, width_in: float = COLUMN_IN) -> "Figure":
     return figure
 
 
+def need_rows(table: pd.DataFrame, what: str, **details: Any) -> None:
+    """Raise `NothingToDraw` of a table without rows; the details are those of every error."""
+    if table.empty:
+        raise NothingToDraw(what, **details)
+
+
 def need_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
     missing = [name for name in columns if name not in table]
     if missing:
@@ -59,8 +65,7 @@ def need_columns(table: pd.DataFrame, columns: Sequence[str]) -> None:
             f"a table without {', '.join(map(repr, missing))}",
             where=f"columns: {', '.join(map(str, table.columns))}",
         )
-    if table.empty:
-        raise NothingToDraw("nothing to draw")
+    need_rows(table, "nothing to draw")
 
 
 def need_events(events: pd.DataFrame, columns: tuple[str, ...]) -> None:
@@ -70,11 +75,11 @@ def need_events(events: pd.DataFrame, columns: tuple[str, ...]) -> None:
                 f"no column {column!r} in the events",
                 fix=f"the table has: {', '.join(map(str, events.columns))}",
             )
-    if events.empty:
-        raise NothingToDraw(
-            "no noise event to draw",
-            fix="look at the trace: it has no event within the timed region",
-        )
+    need_rows(
+        events,
+        "no noise event to draw",
+        fix="look at the trace: it has no event within the timed region",
+    )
 
 
 def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
@@ -86,10 +91,11 @@ def finished_rows(runs: pd.DataFrame, columns: tuple) -> pd.DataFrame:
                 fix=f"the table has: {', '.join(map(str, runs.columns))}",
             )
     finished = runs[runs["status"] == "ok"] if "status" in runs.columns else runs
-    if finished.empty:
-        raise NothingToDraw(
-            "no run to draw", fix="look at the column status: only runs that are 'ok' are drawn"
-        )
+    need_rows(
+        finished,
+        "no run to draw",
+        fix="look at the column status: only runs that are 'ok' are drawn",
+    )
     return finished
 
 
@@ -112,5 +118,4 @@ def empty_row(row: Sequence[Any], config: str, missing: str) -> None:
 
 
 def need_repetitions(table: pd.DataFrame) -> None:
-    if table.empty:
-        raise NothingToDraw("no repetitions to draw", fix="measure at least one run: make paper")
+    need_rows(table, "no repetitions to draw", fix="measure at least one run: make paper")

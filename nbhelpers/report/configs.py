@@ -11,7 +11,7 @@ import pandas as pd
 from ..empty import because, why_empty
 from ..noise import NoiseConfig
 from ._axes import legend_of_kinds
-from ._blank import NothingToDraw, or_blank
+from ._blank import need_rows, or_blank
 from .appearance import PAGE_IN, ROLES, SMALL_POINTS, style
 from .timelines import draw_lane
 
@@ -157,8 +157,7 @@ def figure_replay(config: NoiseConfig, width_in: float = PAGE_IN) -> "Figure":
     import matplotlib.pyplot as plt
 
     table = config.events()
-    if table.empty:
-        raise NothingToDraw("no event to be injected", where="noise config")
+    need_rows(table, "no event to be injected", where="noise config")
     urgency = table["policy"].astype(str).map(_ACTIONS).fillna("ordinary")
     shown = sorted(table["cpu"].unique())[:MOST_CPUS]
     lanes = [

@@ -55,7 +55,7 @@ def figure_curves(
 
     Returns
     -------
-    matplotlib Figure.
+    matplotlib Figure: a panel for each value of `panels`, with a line for each value of `by`.
 
     Raises
     ------

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ._axes import MANY
-from ._blank import NothingToDraw, or_blank
+from ._blank import NothingToDraw, need_rows, or_blank
 from .appearance import PAGE_IN, ROLES, Role, style
 
 if TYPE_CHECKING:
@@ -32,12 +32,11 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure"
 
     Returns
     -------
-    matplotlib Figure.
+    matplotlib Figure; above each panel the number of detours and their median length.
     """
     import matplotlib.pyplot as plt
 
-    if detours.empty:
-        raise NothingToDraw("no detour to draw", fix="record for longer: seconds=…")
+    need_rows(detours, "no detour to draw", fix="record for longer: seconds=…")
     cpus = detours.groupby("cpu")["duration_ns"].sum().nlargest(SHOWN_CPUS).index.sort_values()
     with style():
         figure, panels = plt.subplots(
@@ -51,21 +50,25 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure"
 
 
 def _draw_cpu(axes: Any, shown: pd.DataFrame, cpu: int) -> None:
-    role = ROLES["baseline"]
     lengths_us = shown["duration_ns"] / 1e3
+    _draw_over_time(axes, shown["start_ns"], lengths_us, ROLES["baseline"])
+    axes.set_yscale("log")
+    axes.set_title(
+        f"CPU {cpu}: {len(shown)} detours, median {np.median(lengths_us):.1f} µs", loc="left"
+    )
+
+
+def _draw_over_time(axes: Any, start_ns: pd.Series, values: pd.Series, role: Role) -> None:
+    """A small mark at the time of each value."""
     axes.scatter(
-        shown["start_ns"] / 1e9,
-        lengths_us,
+        start_ns / 1e9,
+        values,
         s=4,
         marker=role.marker,
         color=role.colour,
         alpha=0.4,
         edgecolor="none",
-        rasterized=len(shown) > MANY,
-    )
-    axes.set_yscale("log")
-    axes.set_title(
-        f"CPU {cpu}: {len(shown)} detours, median {np.median(lengths_us):.1f} µs", loc="left"
+        rasterized=len(values) > MANY,
     )
 
 
@@ -116,16 +119,7 @@ def _draw_system(axes: Any, name: str, detours: pd.DataFrame, role: Role) -> Non
     seconds = detours.attrs.get("seconds", float(detours["end_ns"].max()) / 1e9)
     cpu = detours.groupby("cpu")["duration_ns"].sum().idxmax()
     shown = detours[detours["cpu"] == cpu]
-    axes.scatter(
-        shown["start_ns"] / 1e9,
-        shown["duration_ns"] / 1e3,
-        s=4,
-        marker=role.marker,
-        color=role.colour,
-        alpha=0.4,
-        edgecolor="none",
-        rasterized=len(shown) > MANY,
-    )
+    _draw_over_time(axes, shown["start_ns"], shown["duration_ns"] / 1e3, role)
     axes.set_yscale("log")
     resolution = (
         f"resolution {detours.attrs['resolution_ns']:.3g} ns, "
@@ -155,24 +149,14 @@ def figure_quanta(samples: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """
     import matplotlib.pyplot as plt
 
-    if samples.empty:
-        raise NothingToDraw("no sample to draw", fix="record for longer: seconds=…")
+    need_rows(samples, "no sample to draw", fix="record for longer: seconds=…")
     values, label = _quanta(samples)
     role = ROLES["baseline"]
     with style():
         figure, (course, distribution) = plt.subplots(
             1, 2, figsize=(width_in, 2.2), sharey=True, width_ratios=[3, 1], layout="constrained"
         )
-        course.scatter(
-            samples["start_ns"] / 1e9,
-            values,
-            s=4,
-            marker=role.marker,
-            color=role.colour,
-            alpha=0.4,
-            edgecolor="none",
-            rasterized=len(samples) > MANY,
-        )
+        _draw_over_time(course, samples["start_ns"], values, role)
         course.set(xlabel="time since the loop began (s)", ylabel=label)
         distribution.hist(values, bins=60, orientation="horizontal", color=role.colour)
         distribution.set(xscale="log", xlabel="samples")

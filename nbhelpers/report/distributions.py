@@ -117,21 +117,36 @@ def _draw_strips(
     roles = roles_of(groups) if len(groups) > 1 else dict.fromkeys(groups, ROLES["baseline"])
     for row, (name, values) in enumerate(groups.items()):
         draw_box(axes, row - 0.24, values)
+        heights = row + 0.16 + jitter(values.size, 0.17)
         for role, chosen in _coloured(roles[name], values, cutoff if coloured_by_cutoff else None):
-            axes.scatter(
-                values[chosen],
-                row + 0.16 + jitter(values.size, 0.17)[chosen],
-                s=point_size(values.size),
-                marker=role.marker,
-                facecolor=role.colour,
-                edgecolor="none",
-                alpha=0.75,
-                rasterized=values.size > MOST_POINTS,
-            )
+            _draw_runs(axes, values[chosen], heights[chosen], role, values.size)
     axes.set_yticks(range(len(groups)), list(groups))
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
+
+
+def _draw_runs(
+    axes: Any,
+    x: np.ndarray,
+    y: np.ndarray,
+    role: Role,
+    count: int,
+    alpha: float = 0.75,
+    **options: Any,
+) -> None:
+    """A point a run; the more runs there are in all (`count`), the smaller."""
+    axes.scatter(
+        x,
+        y,
+        s=point_size(count),
+        marker=role.marker,
+        facecolor=role.colour,
+        edgecolor="none",
+        alpha=alpha,
+        rasterized=count > MOST_POINTS,
+        **options,
+    )
 
 
 def _coloured(
@@ -227,16 +242,7 @@ def figure_compare(
 
 
 def _draw_cell(axes: Any, place: int, values: np.ndarray, role: Role) -> None:
-    axes.scatter(
-        place - 0.08 + jitter(values.size, 0.2),
-        values,
-        s=point_size(values.size),
-        marker=role.marker,
-        facecolor=role.colour,
-        edgecolor="none",
-        alpha=0.6,
-        rasterized=values.size > MOST_POINTS,
-    )
+    _draw_runs(axes, place - 0.08 + jitter(values.size, 0.2), values, role, values.size, alpha=0.6)
     mean = values.mean()
     low, high = bootstrap_interval(values, "mean") if values.size > 1 else (mean, mean)
     axes.errorbar(
@@ -263,18 +269,8 @@ def draw_marked(
     draw_box(axes, -0.24, values)
     height = 0.16 + jitter(values.size, 0.17)
     for name, chosen in classes.items():
-        role = (roles or ROLES)[name]
-        axes.scatter(
-            values[chosen],
-            height[chosen],
-            s=point_size(values.size),
-            marker=role.marker,
-            facecolor=role.colour,
-            edgecolor="none",
-            alpha=0.75,
-            rasterized=values.size > MOST_POINTS,
-            label=f"{name} (n = {int(chosen.sum())})",
-        )
+        role, label = (roles or ROLES)[name], f"{name} (n = {int(chosen.sum())})"
+        _draw_runs(axes, values[chosen], height[chosen], role, values.size, label=label)
     axes.set_yticks([])
     axes.set_ylim(0.5, -0.5)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ._axes import CYCLE, interval_reach, log_axis, value_text
-from ._blank import NothingToDraw, finished_rows, need_columns, or_blank
+from ._blank import finished_rows, need_columns, need_rows, or_blank
 from .appearance import KINDS, PAGE_IN, ROLES, Role, style
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _VERDICTS = {
     "can't be seen on this machine": ("fast", "s"),
 }
 _MODELS = {"OMP": "baseline", "SYCL": "injected"}
+_Reach = tuple[pd.Series, pd.Series]  # of an interval below and above its value
 
 
 @or_blank
@@ -170,8 +171,7 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """
     import matplotlib.pyplot as plt
 
-    if table.empty:
-        raise NothingToDraw("no slow run to draw", fix="replay at least one: cases=1")
+    need_rows(table, "no slow run to draw", fix="replay at least one: cases=1")
     places = np.arange(len(table))
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 2.4))
@@ -240,8 +240,7 @@ def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """
     import matplotlib.pyplot as plt
 
-    if scores.empty:
-        raise NothingToDraw("no cause was scored", fix="plant at least one: cause_runs(…)")
+    need_rows(scores, "no cause was scored", fix="plant at least one: cause_runs(…)")
     scores = scores.sort_values("effect", ascending=False).reset_index(drop=True)
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 1.0 + 0.24 * len(scores)))
@@ -249,18 +248,8 @@ def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
         for named, (role, marker, label) in _MARKS.items():
             rows = scores[scores["named"] == named]
             if len(rows):
-                axes.errorbar(
-                    rows["effect"],
-                    rows.index,
-                    xerr=interval_reach(rows["effect"], rows["low"], rows["high"]),
-                    linestyle="none",
-                    marker=marker,
-                    markersize=5,
-                    color=ROLES[role].colour,
-                    capsize=2,
-                    linewidth=0.9,
-                    label=f"{label} ({len(rows)})",
-                )
+                reach = interval_reach(rows["effect"], rows["low"], rows["high"])
+                _draw_effects(axes, rows["effect"], reach, role, marker, label)
         axes.set_yticks(scores.index, scores["cause"])
         axes.set_ylim(len(scores) - 0.5, -0.5)
         named_first = axes.secondary_yaxis("right")
@@ -270,6 +259,24 @@ def figure_causes(scores: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
         axes.set_xlabel("median run time, disturbed over undisturbed")
         figure.legend(loc="outside upper left", ncols=2)
     return figure
+
+
+def _draw_effects(
+    axes: Any, effects: pd.Series, reach: _Reach, role: str, marker: str, label: str
+) -> None:
+    """Each effect in the row of its index, with its interval."""
+    axes.errorbar(
+        effects,
+        effects.index,
+        xerr=reach,
+        linestyle="none",
+        marker=marker,
+        markersize=5,
+        color=ROLES[role].colour,
+        capsize=2,
+        linewidth=0.9,
+        label=f"{label} ({len(effects)})",
+    )
 
 
 @or_blank
@@ -299,8 +306,7 @@ def figure_mitigations(
     """
     import matplotlib.pyplot as plt
 
-    if slowdowns.empty:
-        raise NothingToDraw("no injected runs to draw", fix="inject at least twice: runs=2")
+    need_rows(slowdowns, "no injected runs to draw", fix="inject at least twice: runs=2")
     benchmarks = list(dict.fromkeys(slowdowns["benchmark"]))
     configs = list(dict.fromkeys(slowdowns["config"]))
     with style():
@@ -412,8 +418,7 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     """
     import matplotlib.pyplot as plt
 
-    if table.empty:
-        raise NothingToDraw("no findings to draw")
+    need_rows(table, "no findings to draw")
     table = table.reset_index(drop=True)
     with style():
         figure, axes = plt.subplots(figsize=(width_in, 0.9 + 0.26 * len(table)))
@@ -423,18 +428,7 @@ def figure_findings(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
             reach = interval_reach(
                 rows["effect_percent"], rows["low_percent"], rows["high_percent"]
             )
-            axes.errorbar(
-                rows["effect_percent"],
-                rows.index,
-                xerr=reach,
-                linestyle="none",
-                marker=marker,
-                markersize=5,
-                capsize=2,
-                linewidth=0.9,
-                color=ROLES[role].colour,
-                label=f"{verdict} ({len(rows)})",
-            )
+            _draw_effects(axes, rows["effect_percent"], reach, role, marker, verdict)
         axes.set_yticks(table.index, [_claim(text) for text in table["finding"]])
         axes.set_ylim(len(table) - 0.5, -0.5)
         axes.set_xlabel("effect (%)")
@@ -478,7 +472,7 @@ def figure_dots(
 
     Returns
     -------
-    matplotlib Figure.
+    matplotlib Figure: a row for each value of `rows`, with a dot for each value of `by`.
 
     Raises
     ------
@@ -519,7 +513,7 @@ def _draw_dots(
     axes: Any,
     values: pd.Series,
     at: pd.Series,
-    reach: tuple[pd.Series, pd.Series],
+    reach: _Reach,
     role: Role,
     label: str,
 ) -> None:

@@ -4,7 +4,7 @@ next to them.
 Laid out as in Cui et al. 2023 (figures 3 to 7) and Persson et al. 2025 (figures 1 and 2).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -217,19 +217,24 @@ def _draw_repetitions(axes: Any, part: pd.DataFrame, title: str, seed: int = 0) 
         rasterized=len(part) > MANY,
     )
     means = part["value_us"].groupby(number).mean()
-    axes.plot(
-        means.index,
-        means,
-        linestyle="none",
-        marker="_",
-        markersize=8,
-        color="black",
-        markeredgewidth=1.3,
-    )
+    _draw_dashes(axes, means.index, means, 8)
     axes.set(title=title, ylabel="time (µs)", xlabel="run")
     axes.set_xticks(means.index, [f"{index:.0f}" for index in means.index])
     axes.grid(axis="x", visible=False)
     log_if_spread(axes, part["value_us"].to_numpy())
+
+
+def _draw_dashes(axes: Any, places: Iterable[int], values: pd.Series, points: float) -> None:
+    """Means or medians, each a black dash of this width."""
+    axes.plot(
+        places,
+        values,
+        linestyle="none",
+        marker="_",
+        markersize=points,
+        color="black",
+        markeredgewidth=1.3,
+    )
 
 
 def _draw_cv(axes: Any, runs: pd.DataFrame, title: str) -> None:
@@ -239,15 +244,7 @@ def _draw_cv(axes: Any, runs: pd.DataFrame, title: str) -> None:
     jitter = np.random.default_rng(0).uniform(-0.2, 0.2, len(runs))
     axes.scatter(at + jitter, 100 * runs["cv"], s=7, alpha=0.6, color=role.colour, linewidth=0)
     middle = runs.groupby("benchmark")["cv"].median().reindex(names)
-    axes.plot(
-        range(len(names)),
-        100 * middle,
-        linestyle="none",
-        marker="_",
-        markersize=9,
-        color="black",
-        markeredgewidth=1.3,
-    )
+    _draw_dashes(axes, range(len(names)), 100 * middle, 9)
     axes.set(title=title, ylabel="CV of a run (%)")
     axes.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor")
     axes.grid(axis="x", visible=False)

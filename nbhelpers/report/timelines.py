@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..noise import NoiseConfig
 from ._axes import MANY, kind_role, legend_of_kinds
-from ._blank import NothingToDraw, need_events, or_blank
+from ._blank import need_events, need_rows, or_blank
 from .appearance import PAGE_IN, ROLES, style
 
 if TYPE_CHECKING:
@@ -154,12 +154,12 @@ def figure_subtraction(
     import matplotlib.pyplot as plt
 
     left = lanes[lanes["left"]]
-    if left.empty:
-        raise NothingToDraw(
-            "nothing is left of the trace",
-            why="all of its noise is average noise",
-            fix="take another run",
-        )
+    need_rows(
+        left,
+        "nothing is left of the trace",
+        why="all of its noise is average noise",
+        fix="take another run",
+    )
     longest = (
         left.loc[left["duration_ns"].idxmax()]
         if cpu is None
@@ -259,10 +259,9 @@ def _loss_spans(
     """
     need_events(log, LOG_COLUMNS)
     done = log[log["outcome"].isin(REACHED)]
-    if done.empty:
-        raise NothingToDraw(
-            "no event was injected", where="injection log", fix="look at the column outcome"
-        )
+    need_rows(
+        done, "no event was injected", where="injection log", fix="look at the column outcome"
+    )
     cpu = int(done.groupby("ran_on")["replayed_ns"].sum().idxmax()) if cpu is None else cpu
     done = done[done["ran_on"] == cpu].sort_values("taken_ns")
     lost = gaps[gaps["cpu"] == cpu].assign(end_ns=lambda gap: gap["start_ns"] + gap["duration_ns"])
