@@ -10,15 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ..trees import write_tree
+
 REPOSITORY = Path(__file__).parents[2]
-
-
-def write_tree(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name.lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
-    return root
 
 
 def cpu_files(

@@ -13,7 +13,9 @@ from nbhelpers.machine import doctor
 from nbhelpers.machine.checks._trials import Trial, Trials
 from nbhelpers.machine.kernel import is_mounted
 
-from .conftest import REPOSITORY, as_root, write_tree
+from ..processes import run_python
+from ..trees import write_tree
+from .conftest import REPOSITORY, as_root
 
 ALL_WELL = Trials(*[Trial("yes", "as it should be")] * 4)
 EVENTS = ("irq/irq_handler_entry", "irq/softirq_entry", "sched/sched_switch")
@@ -171,14 +173,7 @@ def test_it_works_for_nobody():
         " print(json.dumps([dataclasses.asdict(report.capabilities), report.text(),"
         " describe().digest, len(report.replaced())]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd="/",
-        check=True,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-    )
+    done = run_python(code, cwd="/", check=True)
     can, text, digest, replaced = json.loads(done.stdout)
     assert (can["tracer"], can["fifo"]) == ("detours", False) and digest
     if can["rt_throttling_liftable"]:

@@ -11,7 +11,8 @@ from nbhelpers.machine import topology
 from nbhelpers.machine._read import boot_words, chosen, cpu_list, kernel_version, read
 from nbhelpers.machine.cpus import smt_state
 
-from .conftest import cpu_files, write_tree
+from ..trees import write_tree
+from .conftest import cpu_files
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))

@@ -14,7 +14,7 @@ import pytest
 from nbhelpers.machine import describe
 from nbhelpers.machine.description import Machine, virtualisation
 
-from .conftest import write_tree
+from ..trees import write_tree
 
 
 def test_the_server_is_read_whole(server):

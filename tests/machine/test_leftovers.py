@@ -353,31 +353,34 @@ def test_an_owner_in_another_pid_namespace_cannot_be_judged():
     ] == [None] * 4
 
 
-@as_root
-def test_a_mount_without_owner_and_journal_is_undone_unless_it_is_used(place, state, python):
+@pytest.fixture
+def dead_mount(place, python):
+    """A tracefs that a process mounted which is dead now."""
     process = python(
         "import sys; from nbhelpers.machine import kernel; kernel.mount('tracefs', sys.argv[1])",
         place,
     )
     process.communicate(timeout=60)
-    with open(place / "available_tracers"):
-        assert settings.repair() == [] and kernel.is_mounted("tracefs", str(place))
+    return place
+
+
+@as_root
+def test_a_mount_without_owner_and_journal_is_undone_unless_it_is_used(dead_mount):
+    with open(dead_mount / "available_tracers"):
+        assert settings.repair() == [] and kernel.is_mounted("tracefs", str(dead_mount))
     [told] = settings.repair()
-    assert told.startswith(f"unmounted: {place} (tracefs)") and list(place.iterdir()) == []
+    assert (
+        told.startswith(f"unmounted: {dead_mount} (tracefs)") and list(dead_mount.iterdir()) == []
+    )
 
 
 @as_root
-def test_the_mount_of_a_dead_process_is_taken_over_by_who_needs_it(place, state, python):
-    process = python(
-        "import sys; from nbhelpers.machine import kernel; kernel.mount('tracefs', sys.argv[1])",
-        place,
-    )
-    process.communicate(timeout=60)
-    with open(place / "available_tracers"):
-        change = settings.mount("tracefs", place)
+def test_the_mount_of_a_dead_process_is_taken_over_by_who_needs_it(dead_mount):
+    with open(dead_mount / "available_tracers"):
+        change = settings.mount("tracefs", dead_mount)
     assert change.changes
     change.restore()
-    assert list(place.iterdir()) == []
+    assert list(dead_mount.iterdir()) == []
 
 
 @as_root

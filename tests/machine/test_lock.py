@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import threading
 
 import pytest
@@ -11,7 +10,8 @@ import pytest
 from nbhelpers.errors import Unavailable
 from nbhelpers.machine import lock, measuring
 
-from .conftest import REPOSITORY, as_root
+from ..processes import run_python
+from .conftest import as_root
 
 HOLDER = """
 import sys
@@ -34,6 +34,11 @@ def holder(python, state):
         return process
 
     return start
+
+
+def outside() -> dict[str, str]:
+    """The environment of a process that does not have the lock from us."""
+    return {name: text for name, text in os.environ.items() if name != lock.INHERITED}
 
 
 def free_for(exclusive: bool) -> bool:
@@ -121,22 +126,8 @@ def test_inside_the_block_we_and_our_children_have_it(state):
     code = "from nbhelpers.machine import measuring\nwith measuring(wait=False): print('inside')"
     with measuring():
         assert free_for(True) and free_for(False)
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        )
-        assert done.stdout == "inside\n"
-        stranger = {name: text for name, text in os.environ.items() if name != lock.INHERITED} | {
-            "PYTHONPATH": str(REPOSITORY)
-        }
-        assert (
-            "Unavailable"
-            in subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, env=stranger
-            ).stderr
-        )
+        assert run_python(code).stdout == "inside\n"
+        assert "Unavailable" in run_python(code, env=outside()).stderr
     with measuring(exclusive=False), pytest.raises(Unavailable, match="shared"), measuring():
         pass
 
@@ -188,15 +179,7 @@ def test_users_share_one_lock(tmp_path, monkeypatch, first):
     )
 
     def as_nobody() -> str:
-        return subprocess.run(
-            [sys.executable, "-c", code, lock.lock_path()],
-            capture_output=True,
-            text=True,
-            cwd="/",
-            check=True,
-            env={name: text for name, text in os.environ.items() if name != lock.INHERITED}
-            | {"PYTHONPATH": str(REPOSITORY)},
-        ).stdout
+        return run_python(code, lock.lock_path(), env=outside(), cwd="/", check=True).stdout
 
     if first == "nobody":
         assert as_nobody() == "locked\n"

@@ -16,7 +16,7 @@ from nbhelpers.machine import _holders, lock
 from nbhelpers.progress import reporting
 
 from .conftest import REPOSITORY, as_root
-from .test_lock import HOLDER, holder  # noqa: F401  (a fixture)
+from .test_lock import HOLDER, holder, outside  # noqa: F401  (a fixture)
 
 WAITER = """
 import os, sys, time
@@ -32,9 +32,6 @@ class Said:
     def end(self, line): print("over", flush=True)
 with reporting(Said()), lock.measuring(doing="the waiter"): pass
 """
-OUTSIDE = {name: text for name, text in os.environ.items() if name != lock.INHERITED} | {
-    "PYTHONPATH": str(REPOSITORY)
-}
 
 
 def test_the_wait_names_the_holder_at_once_and_then_the_next(holder, python):  # noqa: F811
@@ -108,7 +105,7 @@ def test_another_user_is_told_who_holds_it_even_where_nobody_could_sign(tmp_path
             [sys.executable, "-c", WAITER, str(path)],
             stdout=subprocess.PIPE,
             text=True,
-            env=OUTSIDE,
+            env=outside() | {"PYTHONPATH": str(REPOSITORY)},
             cwd="/",
         )
         line = waiting.stdout.readline()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from nbhelpers.errors import SettingError
 from nbhelpers.machine import _watch, guardian, kernel, settings
 
+from ..processes import run_python
 from .conftest import REPOSITORY, as_root, eventually
 
 STACK = Path("/proc/sys/kernel/perf_event_max_stack")
@@ -577,19 +578,8 @@ def test_for_nobody_a_sysctl_is_refused_and_nothing_is_left(tmp_path):
     for parent in tmp_path.parents[:2]:
         if parent != Path("/tmp"):
             parent.chmod(parent.stat().st_mode | 0o011)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd="/",
-        check=True,
-        env=os.environ
-        | {
-            "PYTHONPATH": str(REPOSITORY),
-            "XDG_STATE_HOME": str(folder),
-            "NOISEBOOK_STATE": "",
-        },
-    )
+    states = {"XDG_STATE_HOME": str(folder), "NOISEBOOK_STATE": ""}
+    done = run_python(code, env=os.environ | states, cwd="/", check=True)
     assert "Permission denied" in done.stdout and "run as root" in done.stdout
     assert (
         done.stdout.splitlines()[-1] == str(folder / "noisebook")

@@ -19,14 +19,7 @@ from nbhelpers.measurement.frequency import (
 )
 from nbhelpers.workloads import nbody
 
-
-def write_tree(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = root / name.lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
-    return root
-
+from ..trees import write_tree
 
 FREQUENT = {
     f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq": str(2_000_000 + 100_000 * cpu)

@@ -40,6 +40,8 @@ from nbhelpers.measurement._readers_program import by_pattern, from_csv, from_js
 from nbhelpers.measurement.layers import MetricLayer, profile_with_nsys, reading
 from nbhelpers.workloads import program
 
+from ..trees import write_tree
+
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 
 
@@ -176,19 +178,11 @@ def test_a_column_that_two_layers_have_is_refused(tmp_path):
 # --------------------------------------------------------------------------------------------------
 
 
-def tree(root: Path, files: dict[str, str]) -> Path:
-    for path, text in files.items():
-        file = root / path.lstrip("/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text + "\n")
-    return root
-
-
 def of_tree(name: str, root: Path, before: dict[str, str], later: dict[str, str]) -> dict:
     """Columns of a layer when the files change from `before` to `later` during the run."""
-    layer = MetricLayer(find_layer(name), tree(root, before))
+    layer = MetricLayer(find_layer(name), write_tree(root, before))
     layer.armed(os.getpid())
-    tree(root, later)
+    write_tree(root, later)
     layer.ended(os.getpid())
     columns = layer.after({"user_s": 0.0, "system_s": 0.0})
     layer.close()
@@ -265,7 +259,7 @@ def test_a_sensor_that_goes_away_leaves_a_gap_and_no_error(tmp_path):
         "/sys/class/hwmon/hwmon0/name": "k10temp",
         "/sys/class/hwmon/hwmon0/temp1_input": "40000",
     }
-    layer = MetricLayer(find_layer("thermal"), tree(tmp_path, files))
+    layer = MetricLayer(find_layer("thermal"), write_tree(tmp_path, files))
     layer.armed(os.getpid())
     layer.close()
     (tmp_path / "sys/class/hwmon/hwmon0/temp1_input").unlink()

@@ -3,7 +3,6 @@
 import os
 import select
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from nbhelpers.tracing import Tracer, noise_summary, read_traces
 from nbhelpers.workloads import Region, Workload, program
 from nbhelpers.workloads.region import as_region
 
+from ..sanitizers import build_checked
 from . import truth
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
@@ -406,46 +406,17 @@ def test_what_a_region_may_be_written_as():
 
 def test_the_libraries_are_clean_under_the_sanitizer(tmp_path):
     """ASan and UBSan in the library and in the program that calls it."""
-    if not shutil.which("gcc"):
-        pytest.skip("no gcc here")
     sources = REPOSITORY / "workloads"
-    flags = [
-        "-std=c11",
+    program = build_checked(
+        tmp_path,
         "-D_GNU_SOURCE",
-        "-g",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all",
-    ]
-    program = tmp_path / "checked"
-    subprocess.run(
-        [
-            "gcc",
-            *flags,
-            f"-I{sources}",
-            truth.SOURCES / "symbols.c",
-            sources / "nbpreload.c",
-            "-o",
-            program,
-            "-ldl",
-        ],
-        check=True,
+        f"-I{sources}",
+        truth.SOURCES / "symbols.c",
+        sources / "nbpreload.c",
+        "-ldl",
     )
-    subprocess.run(
-        [
-            "gcc",
-            *flags,
-            "-shared",
-            "-fPIC",
-            sources / "nbmpi.c",
-            "-o",
-            tmp_path / "libnbmpi.so",
-            "-ldl",
-        ],
-        check=True,
-    )
+    library = ("-D_GNU_SOURCE", "-shared", "-fPIC", sources / "nbmpi.c", "-ldl")
+    build_checked(tmp_path, *library, name="libnbmpi.so")
     watch = SymbolsWatch(Region("symbols"))
     try:
         with subprocess.Popen(

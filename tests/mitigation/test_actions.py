@@ -110,36 +110,29 @@ def seen_by_the_program(name: str, code: str) -> str:
     return f"{row['seconds']:g}"
 
 
-def test_the_program_itself_sees_its_priority(binaries):
-    if not mitigations()["nice-raised"].possible():
-        pytest.skip("this user may not raise a priority")
-    assert (
-        seen_by_the_program(
-            "nice-raised", "import os; print(f'seen={os.getpriority(os.PRIO_PROCESS, 0) + 20}')"
-        )
-        == "10"
-    )
-
-
-def test_the_program_itself_sees_one_cpu(binaries):
-    if not mitigations()["pin-process"].possible():
-        pytest.skip("one CPU only")
-    assert (
-        seen_by_the_program(
-            "pin-process", "import os; print(f'seen={len(os.sched_getaffinity(0))}')"
-        )
-        == "1"
-    )
-
-
-def test_an_allocator_replaces_malloc(binaries):
-    if not mitigations()["jemalloc"].possible():
-        pytest.skip("jemalloc is not installed")
-    # mallctl: jemalloc alone has it
-    code = (
-        "import ctypes; print(f'seen={int(hasattr(ctypes.CDLL(None), chr(109) + \"allctl\")) + 1}')"
-    )
-    assert seen_by_the_program("jemalloc", code) == "2"
+@pytest.mark.parametrize(
+    "name, lacking, expression, seen",
+    [
+        (
+            "nice-raised",
+            "this user may not raise a priority",
+            "os.getpriority(os.PRIO_PROCESS, 0) + 20",
+            "10",
+        ),
+        ("pin-process", "one CPU only", "len(os.sched_getaffinity(0))", "1"),
+        (
+            "jemalloc",
+            "jemalloc is not installed",
+            "int(hasattr(ctypes.CDLL(None), 'mallctl')) + 1",  # jemalloc alone has it
+            "2",
+        ),
+    ],
+)
+def test_the_program_itself_sees_the_mitigation(binaries, name, lacking, expression, seen):
+    if not mitigations()[name].possible():
+        pytest.skip(lacking)
+    code = f"import ctypes, os; print('seen=' + str({expression}))"
+    assert seen_by_the_program(name, code) == seen
 
 
 def test_the_layout_is_the_same_in_each_run(binaries):

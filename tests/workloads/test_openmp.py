@@ -107,23 +107,6 @@ def test_stream_keeps_every_repetition(binaries):
     assert sum(map(sum, printed.values())) <= float(line["seconds"])
 
 
-@pytest.mark.parametrize(
-    "right, wrong",
-    [
-        ("a[i] = b[i] + SCALAR * c[i]", "a[i] = b[i] + 0.41 * c[i]"),
-        ("c[i] = a[i] + b[i]", "c[i] = a[i] - b[i]"),
-        ("sum += a[i] * b[i]", "sum += a[i] * a[i]"),
-        ("done < repeats; done++)\n        sum", "done < repeats - 1; done++)\n        sum"),
-        ("b[i] = SCALAR * c[i]", "b[i] = 0.0 / 0.0 * c[i]"),
-    ],
-)
-def test_stream_finds_a_wrong_result(tmp_path, right, wrong):
-    done = run(mutated(tmp_path, "stream", right, wrong), "--elements", 100, "--repeats", 3)
-    assert (
-        done.returncode == 1 and values(done)["verified"] == "no" and "not verified" in done.stderr
-    )
-
-
 def line_matrices(n):
     """Stiffness and mass of linear elements on [0, 1]."""
     stiffness, mass = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
@@ -188,9 +171,20 @@ def test_minife_does_the_same_arithmetic_on_any_number_of_threads(folder):
     )
 
 
-@pytest.mark.parametrize(
-    "right, wrong",
-    [
+def each_of(faults: dict[str, list[tuple]]) -> list[tuple]:
+    """(program, *fault) of each fault that is planted in each program."""
+    return [(name, *fault) for name, planted in faults.items() for fault in planted]
+
+
+FAULTS = {
+    "stream": [
+        ("a[i] = b[i] + SCALAR * c[i]", "a[i] = b[i] + 0.41 * c[i]"),
+        ("c[i] = a[i] + b[i]", "c[i] = a[i] - b[i]"),
+        ("sum += a[i] * b[i]", "sum += a[i] * a[i]"),
+        ("done < repeats; done++)\n        sum", "done < repeats - 1; done++)\n        sum"),
+        ("b[i] = SCALAR * c[i]", "b[i] = 0.0 / 0.0 * c[i]"),
+    ],
+    "minife": [
         ("s->b[rows[row]] += load[row];", "s->b[rows[row]] += 1.01 * load[row];"),
         (
             "volume * (gradients[row][0] * gradients[column][0]",
@@ -199,9 +193,13 @@ def test_minife_does_the_same_arithmetic_on_any_number_of_threads(folder):
         ("double step = square / dot(s, s->p, s->q);", "double step = 0.0 / 0.0;"),
         ("+ 3 * z * z", "+ 4 * z * z"),
     ],
-)
-def test_minife_finds_a_wrong_result(tmp_path, right, wrong):
-    done = run(mutated(tmp_path, "minife", right, wrong), "--nx", 4, "--iterations", 50)
+}
+SMALL = {"stream": ("--elements", 100, "--repeats", 3), "minife": ("--nx", 4, "--iterations", 50)}
+
+
+@pytest.mark.parametrize("name, right, wrong", each_of(FAULTS))
+def test_a_program_finds_a_wrong_result(tmp_path, name, right, wrong):
+    done = run(mutated(tmp_path, name, right, wrong), *SMALL[name])
     assert (
         done.returncode == 1 and values(done)["verified"] == "no" and "not verified" in done.stderr
     )
@@ -270,9 +268,8 @@ def test_schedbench_measures_each_schedule(folder, schedule, chunk, threads):
     )
 
 
-@pytest.mark.parametrize(
-    "construct, right, wrong",
-    [
+UNSOUND = {
+    "syncbench": [
         ("single", "#pragma omp single\n        nb_delay", "        nb_delay"),
         ("barrier", "#pragma omp barrier\n#pragma omp atomic read", "#pragma omp atomic read"),
         ("critical", "#pragma omp critical\n        {", "        {"),
@@ -289,44 +286,24 @@ def test_schedbench_measures_each_schedule(folder, schedule, chunk, threads):
             "for (int i = 1; i < job.threads; i++)\n            loop[i]++",
         ),
     ],
-)
-def test_syncbench_finds_a_construct_that_does_not_hold(tmp_path, construct, right, wrong):
-    program = mutated(tmp_path, "syncbench", right, wrong)
-    attempts = (
-        run(program, "--construct", construct, "--inner", 20, "--outer", 2, threads=4)
-        for _ in range(20)
-    )  # two threads that do not meet prove nothing
-    assert any(done.returncode == 1 and "not verified" in done.stderr for done in attempts)
-
-
-@pytest.mark.parametrize(
-    "schedule, right, wrong",
-    [
+    "schedbench": [
         ("dynamic", "schedule(dynamic, chunk)", "schedule(dynamic, chunk + 1)"),
         ("static", "schedule(static, chunk)", "schedule(static, chunk + 1)"),
         ("guided", '"omp for schedule(guided, chunk)"', '"GCC ivdep"'),
         ("dynamic", "nb_delay(job->delay);\n    if", "if"),
     ],
-)
-def test_schedbench_finds_a_schedule_that_does_not_hold(tmp_path, schedule, right, wrong):
-    program = mutated(tmp_path, "schedbench", right, wrong)
-    attempts = (
-        run(
-            program,
-            "--schedule",
-            schedule,
-            "--chunk",
-            4,
-            "--iterations-per-thread",
-            99,
-            "--delay",
-            10,
-            "--outer",
-            2,
-            threads=4,
-        )
-        for _ in range(20)
-    )
+}
+FEW = {
+    "syncbench": "--inner 20 --outer 2 --construct",
+    "schedbench": "--chunk 4 --iterations-per-thread 99 --delay 10 --outer 2 --schedule",
+}
+
+
+@pytest.mark.parametrize("name, kind, right, wrong", each_of(UNSOUND))
+def test_a_construct_or_schedule_that_does_not_hold_is_found(tmp_path, name, kind, right, wrong):
+    program = mutated(tmp_path, name, right, wrong)
+    # two threads that do not meet prove nothing
+    attempts = (run(program, *FEW[name].split(), kind, threads=4) for _ in range(20))
     assert any(done.returncode == 1 and "not verified" in done.stderr for done in attempts)
 
 
