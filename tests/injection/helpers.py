@@ -1,7 +1,9 @@
-"""Configs for the tests, and what is left of processes."""
+"""Configs and tables for the tests, what runs without privilege, and what is left of processes."""
 
 import contextlib
 import os
+import resource
+import subprocess
 import time
 
 import numpy as np
@@ -11,7 +13,17 @@ from nbhelpers.injection.injector import THROTTLING
 from nbhelpers.machine import guardian, kernel, state_folder
 from nbhelpers.noise import NoiseConfig
 
+from ..processes import REPOSITORY, run_python
+
 CPU_COUNT = os.cpu_count()
+
+
+def table_of(names: str, rows: list[tuple], unit_ns: float) -> pd.DataFrame:
+    """Rows as a table with columns of these names; those that end in _ns are given in `unit_ns`."""
+    table = pd.DataFrame(rows, columns=names.split())
+    times = [name for name in table if name.endswith("_ns")]
+    table[times] = (table[times] * unit_ns).round().astype(np.int64)
+    return table
 
 
 def make_config(rows: list[tuple]) -> NoiseConfig:
@@ -58,6 +70,24 @@ def gone_within(pids, seconds: float) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def run_unprivileged(code: str) -> subprocess.CompletedProcess:
+    """Python on a program text that may not use real-time priorities.
+
+    PR_CAPBSET_DROP of CAP_SYS_NICE, where this is root; another user has it not.
+    """
+    drop = (
+        "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 23); os.execv(sys.executable,"
+        " [sys.executable, *sys.argv[1:]])"
+    )
+    return run_python(
+        drop,
+        "-c",
+        code,
+        cwd=REPOSITORY,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
+    )
 
 
 def descriptors() -> dict[str, str]:

@@ -10,28 +10,18 @@ from nbhelpers.injection import accuracy_of, workload_accuracy
 from nbhelpers.injection.accuracy import quantile_interval
 from nbhelpers.injection.log import OUTCOMES, join_logs, shared_noise_ns, summarise
 
+from .helpers import table_of
+
 MS = 1_000_000
 
 
 def log_of(rows):
-    """Rows (kind, policy, planned_start, planned, replayed, taken, end, cpu_time, outcome,
-    carrier), times in ms.
-    """
-    names = [
-        "kind",
-        "policy",
-        "planned_start_ns",
-        "planned_duration_ns",
-        "replayed_ns",
-        "taken_ns",
-        "end_ns",
-        "cpu_time_ns",
-        "outcome",
-        "carrier",
-    ]
-    log = pd.DataFrame(rows, columns=names)
-    times = [name for name in names if name.endswith("_ns")]
-    log[times] = (log[times] * MS).round().astype(np.int64)
+    """A log of rows with the times in ms."""
+    names = (
+        "kind policy planned_start_ns planned_duration_ns replayed_ns taken_ns end_ns cpu_time_ns"
+        " outcome carrier"
+    )
+    log = table_of(names, rows, MS)
     return log.assign(
         start_ns=log["taken_ns"],
         replay_start_ns=log["planned_start_ns"],

@@ -86,26 +86,20 @@ def test_handlers_of_fork_that_libraries_register_do_no_harm(tmp_path):
     )
 
 
-def test_death_of_the_supervisor_ends_the_injectors_and_fails_the_run():
+@pytest.mark.parametrize(
+    "which, seconds, message",
+    [(0, 1, "supervisor died"), (1, 0, "SIGKILL")],
+    ids=["supervisor", "injector"],
+)
+def test_a_death_among_those_who_inject_ends_all_and_fails_the_run(which, seconds, message):
     injector = Injector(make_config(LONG))
     look = Look(
-        lambda: (os.kill(injector._replay.pids[0], signal.SIGKILL), injector._replay.pids)[1]
+        lambda: (os.kill(injector._replay.pids[which], signal.SIGKILL), injector._replay.pids)[1]
     )
     row = run_once(program("sleep 0.2"), [injector, look])
     injector.close()
-    assert gone_within(look.seen, 1)
-    assert row["status"] == "injection failed" and "supervisor died" in row["message"]
-
-
-def test_death_of_an_injector_fails_the_run():
-    injector = Injector(make_config(LONG))
-    look = Look(
-        lambda: (os.kill(injector._replay.pids[1], signal.SIGKILL), injector._replay.pids)[1]
-    )
-    row = run_once(program("sleep 0.2"), [injector, look])
-    injector.close()
-    assert gone_within(look.seen, 0)
-    assert row["status"] == "injection failed" and "SIGKILL" in row["message"]
+    assert gone_within(look.seen, seconds)
+    assert row["status"] == "injection failed" and message in row["message"]
 
 
 def test_death_of_the_workload_ends_all_before_anybody_reaps_it():

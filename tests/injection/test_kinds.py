@@ -28,6 +28,7 @@ from nbhelpers.machine import online_cpus
 from nbhelpers.noise import NoiseConfig, signature_noise, stressor_noise, stressor_table
 from nbhelpers.noise.stressors import combined_noise
 
+from ..sanitizers import assert_clean, build_checked_injector
 from .helpers import gone_within
 
 REPOSITORY = Path(__file__).parents[2]
@@ -566,48 +567,7 @@ def test_capacity_is_measured_in_the_units_of_the_table():
 @pytest.mark.long
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_every_kind_is_clean(tmp_path, sanitizer):
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if not compiler:
-        pytest.skip("no C compiler")
-    (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
-    flags = [
-        "-std=c11",
-        "-O1",
-        "-g",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        f"-I{REPOSITORY / 'injector_c'}",
-        "-fno-sanitize-recover=all",
-        "-pthread",
-        f"-fsanitize={sanitizer}",
-        "-o",
-        str(tmp_path / "driver"),
-    ]
-    if subprocess.run(
-        [compiler, *flags, str(tmp_path / "empty.c")], capture_output=True
-    ).returncode:
-        pytest.skip(f"the compiler has no sanitizer '{sanitizer}'")
     if len(online_cpus()) < 2 or disk_kind(tmp_path) == "tmpfs":
         pytest.skip("the driver makes every kind: it needs two CPUs and a disk")
-    sources = [str(path) for path in sorted((REPOSITORY / "injector_c").glob("[!_]*.c"))]
-    subprocess.run(
-        [compiler, *flags, *sources, str(REPOSITORY / "tests/injection/kinds_driver.c")], check=True
-    )
-    reports = {
-        f"{name}_OPTIONS": (
-            f"log_path={tmp_path}/report:die_after_fork=0"
-            if name == "TSAN"
-            else f"log_path={tmp_path}/report"
-        )
-        for name in ("ASAN", "UBSAN", "TSAN")
-    }
-    done = subprocess.run(
-        [tmp_path / "driver", tmp_path / "scratch"],
-        env=os.environ | reports,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    found = "".join(path.read_text() for path in tmp_path.glob("report*"))
-    assert (done.returncode, done.stderr, found) == (0, "", "")
+    driver = build_checked_injector(tmp_path, sanitizer, "kinds_driver.c")
+    assert_clean(tmp_path, driver, tmp_path / "scratch", seconds=120, thread=":die_after_fork=0")

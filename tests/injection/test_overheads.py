@@ -1,10 +1,7 @@
 """The machine's costs: measured for real, kept, and estimated as other code would."""
 
 import json
-import resource
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ from nbhelpers.files import read_json
 from nbhelpers.injection import Overheads, measure_overheads
 from nbhelpers.injection.rules import may_realtime
 
-from .test_simple import WITHOUT_SYS_NICE
+from .helpers import run_unprivileged
 
 pytestmark = pytest.mark.flaky(reruns=2)
 
@@ -75,13 +72,7 @@ def test_without_permission_typical_numbers_are_used_and_nothing_is_kept(tmp_pat
         f" c = measure_overheads({str(tmp_path / 'overheads.json')!r});"
         " assert not c.measured and c.exit_us > 0, c"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_SYS_NICE, "-c", script],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
-    )
+    done = run_unprivileged(script)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "overheads.json").exists()
 

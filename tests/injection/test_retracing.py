@@ -19,7 +19,7 @@ from nbhelpers.tracing import Tracer, read_traces
 from nbhelpers.tracing._table import noise_events
 from nbhelpers.workloads import nbody
 
-from .helpers import CPU_COUNT, make_config
+from .helpers import CPU_COUNT, make_config, table_of
 
 pytestmark = pytest.mark.flaky(reruns=2)
 
@@ -28,19 +28,9 @@ LANE, ORDINARY = 501, 502
 
 
 def logged(rows):
-    """Rows (lane, policy, start_us, replayed_us, wake_us, end_us, cpu_us)."""
-    names = [
-        "lane",
-        "policy",
-        "replay_start_ns",
-        "replayed_ns",
-        "start_ns",
-        "end_ns",
-        "cpu_time_ns",
-    ]
-    log = pd.DataFrame(rows, columns=names)
-    times = [name for name in names if name.endswith("_ns")]
-    log[times] = (log[times] * US).astype(np.int64)
+    """A log of rows with the times in µs."""
+    names = "lane policy replay_start_ns replayed_ns start_ns end_ns cpu_time_ns"
+    log = table_of(names, rows, US)
     return log.assign(
         run=0,
         cpu=0,

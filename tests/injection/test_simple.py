@@ -1,7 +1,6 @@
 """Real injections into real programs: what was planned happens, where it was planned."""
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -21,7 +20,16 @@ from nbhelpers.injection.rules import SHORT_NS, doublings
 from nbhelpers.measurement import Attachment, run_once
 from nbhelpers.workloads import program
 
-from .helpers import CPU_COUNT, gone_within, lifted, make_config, mixed_config, put_back, state
+from .helpers import (
+    CPU_COUNT,
+    gone_within,
+    lifted,
+    make_config,
+    mixed_config,
+    put_back,
+    run_unprivileged,
+    state,
+)
 
 pytestmark = pytest.mark.flaky(reruns=2)
 
@@ -506,10 +514,6 @@ def test_injectors_sleep_after_their_last_event_until_the_workload_has_ended():
     assert look.seen == ["S", "S"] and row["injected_events"] == 1
 
 
-WITHOUT_SYS_NICE = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 23); os.execv(sys.executable,"
-    " [sys.executable, *sys.argv[1:]])"
-)
 UNPRIVILEGED = """
 from nbhelpers.injection import inject
 from nbhelpers.workloads import program
@@ -523,14 +527,7 @@ assert set(log["policy"]) == {"SCHED_OTHER"} and (log["cpu_time_ns"] >= 3_000_00
 
 
 def test_without_permission_everything_is_ordinary_and_the_notes_say_so():
-    """PR_CAPBSET_DROP of CAP_SYS_NICE, where this is root; another user has it not."""
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_SYS_NICE, "-c", UNPRIVILEGED],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
-    )
+    done = run_unprivileged(UNPRIVILEGED)
     assert done.returncode == 0, done.stderr
 
 

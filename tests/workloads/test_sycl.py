@@ -41,6 +41,11 @@ def values(output: str) -> dict[str, str]:
     return dict(word.split("=") for word in line.split()[2:])
 
 
+def assert_not_verified(done):
+    assert done.returncode == 1
+    assert values(done.stdout)["verified"] == "no" and "not verified" in done.stderr
+
+
 def series(output: str) -> dict[str, list[float]]:
     found = {}
     for line in output.splitlines():
@@ -91,11 +96,7 @@ class TestAnswers:
 
     def test_nbody_refuses_a_result_that_drifts(self):
         done = program("nbody", "--bodies", 100, "--time-step", 0.5)
-        assert (
-            done.returncode == 1
-            and values(done.stdout)["verified"] == "no"
-            and "not verified" in done.stderr
-        )
+        assert_not_verified(done)
 
     @pytest.mark.parametrize("elements", [1, 1000, 16384, 100_003])
     def test_stream_agrees_with_the_recursion(self, elements):
@@ -159,11 +160,7 @@ class TestAnswers:
 
     def test_minife_refuses_a_result_that_did_not_converge(self):
         done = program("minife", "--nx", 10, "--iterations", 3)
-        assert (
-            done.returncode == 1
-            and values(done.stdout)["verified"] == "no"
-            and "not verified" in done.stderr
-        )
+        assert_not_verified(done)
 
     @pytest.mark.parametrize(
         "name, words",
