@@ -20,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np  # noqa: E402
+from _timing import timed
 
 from nbhelpers.simulation import applications, patterns
 from nbhelpers.simulation.goal import read_goal, write_goal
@@ -37,16 +38,6 @@ PATTERNS = {
     ),
     "a tenth of POP, 256 ranks": lambda p: applications.pop((16, 16), 0.1),
 }
-
-
-def timed(function, *arguments):
-    """CPU seconds of the best of two, since the machine may be shared, and the result."""
-    spent = []
-    for _ in range(2):
-        begin = time.process_time()
-        result = function(*arguments)
-        spent.append(time.process_time() - begin)
-    return min(spent), result
 
 
 def copy(schedule):
@@ -122,7 +113,7 @@ def main() -> None:
     options = parser.parse_args()
     ranks = options.ranks
     schedule = patterns.dissemination(ranks, 8)
-    copy_s, _ = timed(copy, schedule)
+    copy_s, _ = timed(2, copy, schedule)
     print(
         f"{schedule}, {schedule.nbytes / 1e6:.0f} MB; a copy of its arrays: {copy_s:.3f} s of CPU"
         " time"
@@ -130,8 +121,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in FILES:
             path = Path(folder) / name
-            write_s, _ = timed(write_goal, schedule, path)
-            read_s, again = timed(read_goal, path)
+            write_s, _ = timed(2, write_goal, schedule, path)
+            read_s, again = timed(2, read_goal, path)
             size, bound = path.stat().st_size, lines(path)
             if name != "x.goal.gz":  # the packed one: MB/s of its text
                 text = size
@@ -146,8 +137,8 @@ def main() -> None:
                 beside(text / 1e6, write_s, read_s)
             path.unlink()
     for name, build in PATTERNS.items():
-        build_s, made = timed(build, ranks)
-        copy_s, _ = timed(copy, made)
+        build_s, made = timed(2, build, ranks)
+        copy_s, _ = timed(2, copy, made)
         print(
             f"{name:<26} {len(made) / 1e6:6.2f} M op   {build_s:6.2f} s "
             f" {len(made) / 1e6 / build_s:6.1f} M op/s   {build_s / copy_s:6.1f} x a copy of its"

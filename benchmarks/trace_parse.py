@@ -8,12 +8,12 @@ import argparse
 import struct
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np  # noqa: E402
+from _timing import timed
 
 from nbhelpers.tracing import (
     noise_from_tracepoints,
@@ -130,16 +130,6 @@ def osnoise_text(events: int) -> bytes:
     return ("# tracer: osnoise\n" + "".join(line.format(1 + i) for i in range(events))).encode()
 
 
-def timed(function, *arguments):
-    """CPU time of the best of three, since the machine may be shared."""
-    spent = []
-    for _ in range(3):
-        begin = time.process_time()
-        result = function(*arguments)
-        spent.append(time.process_time() - begin)
-    return min(spent), result
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
@@ -155,16 +145,16 @@ def main() -> None:
             {"lost": 0, "formats": formats, "header_page": HEADER_PAGE},
             {0: data},
         )
-        read_s, raw = timed(read_raw_tracepoints, path)
-        noise_s, noise = timed(noise_from_tracepoints, raw, [3])
-        loop_s, count = timed(loop, data)
+        read_s, raw = timed(3, read_raw_tracepoints, path)
+        noise_s, noise = timed(3, noise_from_tracepoints, raw, [3])
+        loop_s, count = timed(3, loop, data)
         report("raw tracepoints: unpack and decode", count, read_s, loop_s)
         report("raw tracepoints: net durations", count, noise_s, loop_s)
         report("raw tracepoints: both", count, read_s + noise_s, loop_s)
         text = Path(folder) / "trace"
         text.write_bytes(osnoise_text(events // 5))
-        read_s, table = timed(read_osnoise, text)
-        loop_s, _ = timed(lambda: [line.split() for line in text.read_text().splitlines()])
+        read_s, table = timed(3, read_osnoise, text)
+        loop_s, _ = timed(3, lambda: [line.split() for line in text.read_text().splitlines()])
         report("osnoise text", len(table), read_s, loop_s)
 
 

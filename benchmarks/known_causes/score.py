@@ -74,27 +74,11 @@ def main() -> None:
         )
         nothing = score_nothing(runs, 1, options.seed)
         strictly = sum(
-            shows(root, causes()[name].own)
+            shows(root, causes()[name].on_victim)
             for name, root in zip(scores["cause"], scores["plain_tree"])
         )
-    columns = [
-        "cause",
-        "planted",
-        "effect",
-        "low",
-        "high",
-        "slow",
-        "slow_planted",
-        "p_value",
-        "named",
-        "strict",
-        "leader",
-        "first",
-        "members",
-        "rank",
-        "plain_tree",
-    ]
-    print(scores[columns].to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+    shown = scores.drop(columns=["what", "runs", "right", "countable"])
+    print(shown.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
     print("\n".join(score_sentences(scores, nothing)))
     print(
         f"A plain tree splits first on a counter of the cause or its trail in {plain} of"
