@@ -18,16 +18,12 @@ from ..outcomes import outcome_of
 from ..statistics import Comparison, holm
 from .knowledge import Mitigation, explain_factor, factor_of, mitigations, references
 
+RATIO_COLUMNS = ["mean_ratio", "mean_low", "mean_high", "sd_ratio", "sd_low", "sd_high"]
 TRIED_COLUMNS = [
     "name",
     "factor",
     "runs",
-    "mean_ratio",
-    "mean_low",
-    "mean_high",
-    "sd_ratio",
-    "sd_low",
-    "sd_high",
+    *RATIO_COLUMNS,
     "cv_ratio",
     "cv_low",
     "cv_high",
@@ -48,10 +44,8 @@ class Report:
 
     Attributes
     ----------
-    command
-        What was run.
-    baseline
-        Runs table of the first measurement, without mitigations.
+    command, baseline
+        What was run; runs table of the first measurement, without mitigations.
     explanation
         What separates its slow runs.
     stopped

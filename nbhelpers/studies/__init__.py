@@ -3,6 +3,6 @@
 `persson` and `cui` repeat the two papers on one node, `scale` brings noise to many ranks.
 `planted_anomalies`, `worst_runs` and `loop_and_trace` test the replay, `known_causes` the
 attribution, `mitigation_trials` the mitigations; `program_study` studies a program of the user's.
-`design` and `findings` are shared. A notebook imports from its own study, so that a change in one
-study runs no other notebook again.
+`design`, `findings` and `replays` are shared. A notebook imports from its own study, so that a
+change in one study runs no other notebook again.
 """

@@ -31,10 +31,8 @@ class Finding:
 
     Parameters
     ----------
-    claim
-        In a few words.
-    source
-        Paper and section.
+    claim, source
+        In a few words; paper and section.
     direction
         "below" (the first is less than the second), "above", or "no gain" (not less by 5 % or
         more).

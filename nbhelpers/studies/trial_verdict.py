@@ -6,21 +6,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..empty import because
-from ..mitigation.report import Report
+from ..mitigation.report import RATIO_COLUMNS, Report
 from ..statistics import Comparison
 
-_AUTOPILOT_COLUMNS = [
-    "factor",
-    "runs",
-    "mean_ratio",
-    "mean_low",
-    "mean_high",
-    "sd_ratio",
-    "sd_low",
-    "sd_high",
-    "p_corrected",
-    "verdict",
-]
+_AUTOPILOT_COLUMNS = ["factor", "runs", *RATIO_COLUMNS, "p_corrected", "verdict"]
 
 
 @dataclass(frozen=True)

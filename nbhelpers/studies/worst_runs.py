@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..files import digest
 from ..injection.injector import Injector
 from ..measurement import Campaign, Cell
 from ..noise import NoiseConfig, average_noise, delta_noise
@@ -23,6 +22,7 @@ from ..outcomes import worst_first
 from ..statistics import as_values, percentile_interval, same_epochs
 from ..tracing import with_stolen_time
 from ..workloads import Workload
+from .replays import replay_campaign
 
 UNDISTURBED, KERNEL, BOTH = "undisturbed", "kernel", "kernel and hypervisor"
 _REPEATS = 4000
@@ -34,10 +34,8 @@ class WorstCase:
 
     Parameters
     ----------
-    case
-        From 1, the slowest run first.
-    run, seconds
-        Of that run.
+    case, run, seconds
+        Number of the case, from 1, the slowest run first; its run, and the time of that.
     kernel
         The config of its kernel events; None where nothing is left to replay.
     both
@@ -177,14 +175,7 @@ def worst_campaign(
                 cells.append(
                     Cell(f"{name} {case.case}", workload, noise=config.digest, attachments=injector)
                 )
-    return Campaign(
-        Path(folder) / digest(*(cell.noise for cell in cells)),
-        cells,
-        runs=runs,
-        seed=seed,
-        recorded_only=recorded_only,
-        attachments=attachments,
-    )
+    return replay_campaign(folder, cells, runs, seed, recorded_only, attachments)
 
 
 def worst_table(runs: pd.DataFrame, cases: Sequence[WorstCase], seed: int = 0) -> pd.DataFrame:

@@ -143,14 +143,7 @@ def runtime_campaign(
         if runs_in(key[0], design.configuration(key[2]))
     ]
     attachments = () if recorded_only else (PlacementCheck(), FrequencyLogger(), *metrics("kernel"))
-    return Campaign(
-        folder,
-        cells,
-        runs=runs,
-        seed=seed,
-        recorded_only=recorded_only,
-        attachments=attachments,
-    )
+    return Campaign(folder, cells, runs, seed, recorded_only, attachments)
 
 
 def benchmark_names(chunks: Sequence[int], constructs: Sequence[str]) -> list[str]:

@@ -100,12 +100,10 @@ class Place:
 
     Attributes
     ----------
-    workload
-        The victim.
+    workload, file
+        The victim, and what it reads or writes.
     cpu, other_cpu
         The victim's, and another one.
-    file
-        The victim's.
     trial
         True: only find out whether the cause can be planted.
     """

@@ -12,7 +12,6 @@ from pathlib import Path
 import pandas as pd
 
 from ...errors import InputError
-from ...files import digest
 from ...injection import Injector
 from ...machine import doctor
 from ...measurement import Attachment, Campaign, Cell, PlacementCheck, finished, metrics
@@ -20,6 +19,7 @@ from ...noise import NoiseConfig, average_noise, delta_noise
 from ...tracing import Tracer, read_traces
 from ...workloads import Workload
 from ..design import Design
+from ..replays import replay_campaign
 
 TRACED, UNTRACED, UNDISTURBED = "traced", "untraced", "undisturbed"
 MODES = {
@@ -76,14 +76,7 @@ def baseline_campaign(
         cells.append(Cell(_cell(*key, TRACED), workload, attachments=tracer))
         if key[2] == design.chosen[0]:
             cells.append(Cell(_cell(*key, UNTRACED), workload))
-    return Campaign(
-        folder,
-        cells,
-        runs=runs,
-        seed=seed,
-        recorded_only=recorded_only,
-        attachments=campaign_attachments(recorded_only),
-    )
+    return Campaign(folder, cells, runs, seed, recorded_only, campaign_attachments(recorded_only))
 
 
 def _cell(program: str, model: str, config: str, noise: str, mode: str = "") -> str:
@@ -263,13 +256,8 @@ def injected_campaign(
             is_source = (trace.model, trace.config) == (model, config)
             for mode in MODES if is_source else (MODE,):
                 cells.append(injectors.cell(trace, mode, key, workload))
-    return Campaign(
-        Path(folder) / digest(*(cell.noise for cell in cells)),
-        cells,
-        runs=runs,
-        seed=seed,
-        recorded_only=recorded_only,
-        attachments=campaign_attachments(recorded_only),
+    return replay_campaign(
+        folder, cells, runs, seed, recorded_only, campaign_attachments(recorded_only)
     )
 
 

@@ -22,6 +22,7 @@ from ...workloads import Workload
 from ...workloads.sizes import size_model
 from ..design import Design
 from ..planted_anomalies import real_time_hog
+from ..replays import replay_campaign
 from .campaigns import TRACED, UNDISTURBED, WorstTrace, campaign_attachments, trace_configs
 
 PLANTED_SHARE = 0.25  # of each disturbed CPU's time in a run of the target length
@@ -240,13 +241,8 @@ def length_campaign(
     if not configs or not runs:
         return None
     cells = _length_cells(sizes, design, configs, recorded_only)
-    return Campaign(
-        Path(folder) / digest(*(cell.noise for cell in cells)),
-        cells,
-        runs=runs,
-        seed=seed,
-        recorded_only=recorded_only,
-        attachments=campaign_attachments(recorded_only),
+    return replay_campaign(
+        folder, cells, runs, seed, recorded_only, campaign_attachments(recorded_only)
     )
 
 

@@ -34,10 +34,8 @@ def trace_lanes(folder: str | Path, runs: pd.DataFrame, worst: WorstTrace | None
 
     Parameters
     ----------
-    folder
-        Of the baseline campaign.
-    runs
-        Its runs (`label_runs`).
+    folder, runs
+        Of the baseline campaign; its runs through `label_runs`.
     worst
         One of `worst_traces` that was traced there; None: nothing was, and the table has no row but
         the reason.

@@ -82,18 +82,8 @@ class Steps:
 
     Parameters
     ----------
-    workload
-        The program.
-    folder
-        Where everything is cached; None: see `study_folder`.
-    seconds
-        That measuring may take; 0: five minutes, or more where runs are long.
-    runs
-        Rounds of the first two steps; 0: what the time allows.
-    risk
-        The highest of a mitigation that is tried: none, low or high.
-    seed
-        Of random orders and of resampling.
+    workload, folder, seconds, runs, risk, seed
+        As of `ProgramStudy`.
     """
 
     def __init__(
