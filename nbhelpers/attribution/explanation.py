@@ -378,7 +378,8 @@ def _search(
         result = replace(result, p_value=null.p_value, found=found)
         if not found:
             return result
-    factors = _rank(search, seen, groups, null, seed, workers)
+    table = _group_table(search, seen, groups, null, seed, workers)
+    factors = _rank(table, search, groups, null, seed)
     return replace(result, tree=trees.fit(values, seen.slow), factors=factors)
 
 
@@ -404,14 +405,9 @@ def _with_searched_cutoff(
 
 
 def _rank(
-    search: Search,
-    seen: SearchResult,
-    groups: list[np.ndarray],
-    null: Null | None,
-    seed: int,
-    workers: int,
+    table: pd.DataFrame, search: Search, groups: list[np.ndarray], null: Null | None, seed: int
 ) -> pd.DataFrame:
-    table = _group_table(search, seen, groups, null, seed, workers)
+    """The table of `_group_table` in the order of the groups' ranks."""
     ranked = table.sort_values(["counts", "importance", "strength"], ascending=False, kind="stable")
     chosen = ranked.index[ranked["counts"]][:MOST_SHARED] if null else ranked.index[:0]
     if len(chosen):

@@ -12,10 +12,9 @@ class LayerEffect:
 
     Attributes
     ----------
-    changes
-        One of the three tests says so.
-    sentence
-        The same in words, with the changes that are ruled out.
+    changes, sentence
+        Whether one of the three tests says so; the same in words, with the changes that are ruled
+        out.
     comparison
         Without the layer against with it.
     """

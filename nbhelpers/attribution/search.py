@@ -33,12 +33,10 @@ class SearchResult:
 
     Attributes
     ----------
-    columns
-        Places of the columns searched.
+    columns, strength
+        Places of the columns searched; how clearly each separates the runs, in standard errors.
     slow
         Labels of the runs.
-    strength
-        How clearly each column separates them, in standard errors.
     """
 
     columns: np.ndarray

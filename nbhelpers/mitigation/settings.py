@@ -104,6 +104,10 @@ class MachineSetting(Action, ABC):
         return not_as_wanted(self.values(None))
 
 
+def _not_here(path: str, fix: str) -> Possible:
+    return Possible(False, f"there is no {path} here, as in most virtual machines", fix)
+
+
 @dataclass(frozen=True)
 class Setting(MachineSetting):
     """One value in a file, or in all files that a pattern with * finds."""
@@ -117,11 +121,7 @@ class Setting(MachineSetting):
 
     def possible(self, workload: Workload | None = None) -> Possible:
         if not self.values(workload):
-            return Possible(
-                False,
-                f"there is no {self.path} here, as in most virtual machines",
-                "a machine whose kernel controls it",
-            )
+            return _not_here(self.path, "a machine whose kernel controls it")
         return super().possible(workload)
 
 
@@ -140,11 +140,7 @@ class FrequencyCap(MachineSetting):
 
     def possible(self, workload: Workload | None = None) -> Possible:
         if not self.values(workload):
-            return Possible(
-                False,
-                f"there is no {_CPUFREQ}/policy* here, as in most virtual machines",
-                "a machine whose kernel controls the frequency",
-            )
+            return _not_here(f"{_CPUFREQ}/policy*", "a machine whose kernel controls the frequency")
         return super().possible(workload)
 
     def _cap_khz(self, folder: Path) -> int | None:
