@@ -199,7 +199,7 @@ def test_is_reset_after_a_sigkill(gpu, binaries):
     "name, variable, complaint",
     [
         ("gpu-clock-cap", "FAKE_REFUSES", "Insufficient Permissions"),
-        ("gpu-fan", "FAKE_PASSIVE", "no fan of its own"),
+        ("gpu-fan", "FAKE_PASSIVE", "has no fan"),
     ],
 )
 def test_what_the_driver_refuses_is_told(name, variable, complaint, gpu, binaries):
