@@ -29,6 +29,9 @@ struct nb_stressor {
     bool is_level;      /* the intensity is to be reached and held; otherwise it is a rate */
 };
 
+/* Of a stressor: its least and its largest step; paced by the millisecond. */
+#define NB_PACED(least, largest) .granule = least, .most = largest, .quantum_ns = 1000000
+
 extern const struct nb_stressor nb_memory_read, nb_memory_write, nb_memory_stream, nb_cache,
     nb_memory_hold, nb_memory_leak;
 extern const struct nb_stressor nb_io_read, nb_io_write, nb_io_sync, nb_io_metadata, nb_network;

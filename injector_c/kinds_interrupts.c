@@ -370,28 +370,16 @@ static int64_t migrate(int64_t wanted)
     return error ? error : 2;
 }
 
-enum { PACED_NS = 1000000 };
+/* So many interrupts a step; where a helper makes them possible, it has the event's policy. */
+#define CALLS(arms, steps, disarms, interrupts) \
+    {.arm = arms,                               \
+     .begin = match_policy,                     \
+     .step = steps,                             \
+     .rest = rest_helper,                       \
+     .disarm = disarms,                         \
+     NB_PACED(interrupts, interrupts)}
+
 const struct nb_stressor nb_timer = {.arm = arm_timers, .run = run_timers, .disarm = disarm_timers};
-const struct nb_stressor nb_ipi = {
-    .arm = arm_calls,
-    .begin = match_policy,
-    .step = call_cpu,
-    .rest = rest_helper,
-    .disarm = close_counters,
-    .granule = 1,
-    .most = 1,
-    .quantum_ns = PACED_NS
-};
-const struct nb_stressor nb_tlb = {
-    .arm = arm_shootdown,
-    .begin = match_policy,
-    .step = shoot_down,
-    .rest = rest_helper,
-    .disarm = end_helper,
-    .granule = 2,
-    .most = 2,
-    .quantum_ns = PACED_NS
-};
-const struct nb_stressor nb_migrate = {
-    .arm = arm_migration, .step = migrate, .granule = 2, .most = 2, .quantum_ns = PACED_NS
-};
+const struct nb_stressor nb_ipi = CALLS(arm_calls, call_cpu, close_counters, 1);
+const struct nb_stressor nb_tlb = CALLS(arm_shootdown, shoot_down, end_helper, 2);
+const struct nb_stressor nb_migrate = {.arm = arm_migration, .step = migrate, NB_PACED(2, 2)};

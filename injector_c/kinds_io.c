@@ -280,44 +280,16 @@ static int64_t send_datagram(int64_t wanted)
     return got < 0 ? 0 : got;
 }
 
-enum { PACED_NS = 1000000, LEAST_DATAGRAM = 512 };
-const struct nb_stressor nb_io_read = {
-    .arm = arm_direct,
-    .step = read_block,
-    .disarm = disarm,
-    .granule = NB_PAGE_BYTES,
-    .most = OPERATION_BYTES,
-    .quantum_ns = PACED_NS
-};
-const struct nb_stressor nb_io_write = {
-    .arm = arm_direct,
-    .step = write_block,
-    .disarm = disarm,
-    .granule = NB_PAGE_BYTES,
-    .most = OPERATION_BYTES,
-    .quantum_ns = PACED_NS
-};
-const struct nb_stressor nb_io_sync = {
-    .arm = arm_buffered,
-    .step = write_and_sync,
-    .disarm = disarm,
-    .granule = NB_PAGE_BYTES,
-    .most = SYNC_BYTES,
-    .quantum_ns = PACED_NS
-};
-const struct nb_stressor nb_io_metadata = {
-    .arm = arm_metadata,
-    .step = create_stat_unlink,
-    .disarm = disarm,
-    .granule = 3,
-    .most = 3,
-    .quantum_ns = PACED_NS
-};
-const struct nb_stressor nb_network = {
-    .arm = arm_network,
-    .step = send_datagram,
-    .disarm = disarm,
-    .granule = LEAST_DATAGRAM,
-    .most = LOCAL_DATAGRAM,
-    .quantum_ns = PACED_NS
-};
+enum { LEAST_DATAGRAM = 512 };
+
+#define STEPS(arms, steps, least, largest) \
+    {.arm = arms, .step = steps, .disarm = disarm, NB_PACED(least, largest)}
+
+const struct nb_stressor nb_io_read = STEPS(arm_direct, read_block, NB_PAGE_BYTES, OPERATION_BYTES);
+const struct nb_stressor nb_io_write = STEPS(arm_direct, write_block, NB_PAGE_BYTES,
+                                             OPERATION_BYTES);
+const struct nb_stressor nb_io_sync = STEPS(arm_buffered, write_and_sync, NB_PAGE_BYTES,
+                                            SYNC_BYTES);
+const struct nb_stressor nb_io_metadata = STEPS(arm_metadata, create_stat_unlink, 3, 3);
+const struct nb_stressor nb_network = STEPS(arm_network, send_datagram, LEAST_DATAGRAM,
+                                            LOCAL_DATAGRAM);

@@ -217,55 +217,26 @@ static void shrink(void)
     memory.looked_at = -LOOK_BYTES;
 }
 
-enum { PACED_NS = 1000000 };
-const struct nb_stressor nb_memory_read = {
-    .arm = arm_stream,
-    .step = read_lines,
-    .disarm = disarm,
-    .granule = NB_LINE_BYTES,
-    .most = WALK_BYTES,
-    .quantum_ns = PACED_NS
-};
-const struct nb_stressor nb_memory_write = {
-    .arm = arm_stream,
-    .step = write_lines,
-    .disarm = disarm,
-    .granule = NB_LINE_BYTES,
-    .most = WALK_BYTES,
-    .quantum_ns = PACED_NS
-};
-const struct nb_stressor nb_memory_stream = {
-    .arm = arm_stream,
-    .step = stream_lines,
-    .disarm = disarm,
-    .granule = NB_LINE_BYTES,
-    .most = WALK_BYTES,
-    .quantum_ns = PACED_NS
-};
-const struct nb_stressor nb_cache = {
-    .arm = arm_cache,
-    .step = change_lines,
-    .disarm = disarm,
-    .granule = NB_LINE_BYTES,
-    .most = WALK_BYTES,
-    .quantum_ns = PACED_NS
-};
+/* Walks over its buffer, a line or more a step. */
+#define WALK(arms, steps) \
+    {.arm = arms, .step = steps, .disarm = disarm, NB_PACED(NB_LINE_BYTES, WALK_BYTES)}
+
+const struct nb_stressor nb_memory_read = WALK(arm_stream, read_lines);
+const struct nb_stressor nb_memory_write = WALK(arm_stream, write_lines);
+const struct nb_stressor nb_memory_stream = WALK(arm_stream, stream_lines);
+const struct nb_stressor nb_cache = WALK(arm_cache, change_lines);
 const struct nb_stressor nb_memory_hold = {
     .arm = arm_growth,
     .step = grow,
+    .is_level = true,
     .finish = shrink,
     .disarm = disarm,
-    .is_level = true,
-    .granule = NB_PAGE_BYTES,
-    .most = GROW_BYTES,
-    .quantum_ns = PACED_NS
+    NB_PACED(NB_PAGE_BYTES, GROW_BYTES)
 };
 const struct nb_stressor nb_memory_leak = {
     .arm = arm_growth,
     .step = grow,
     .finish = shrink,
     .disarm = disarm,
-    .granule = NB_PAGE_BYTES,
-    .most = GROW_BYTES,
-    .quantum_ns = PACED_NS
+    NB_PACED(NB_PAGE_BYTES, GROW_BYTES)
 };

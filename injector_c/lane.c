@@ -53,18 +53,25 @@ static bool sleep_until(const struct nb_actor *self, int64_t when_ns)
     }
 }
 
+/* One turn of a loop that keeps the CPU busy; false if everything ends. */
+static inline bool spin_once(const struct nb_actor *self, int64_t *now_ns, int64_t *gap_ns)
+{
+    const int64_t before = *now_ns;
+    if (!nb_goes_on(self, before))
+        return false;
+    *now_ns = nb_now_ns();
+    if (*now_ns - before > *gap_ns)
+        *gap_ns = *now_ns - before;
+    return true;
+}
+
 /* Keeps the CPU busy until end_ns; false if everything ends first. */
 static bool spin_until(const struct nb_actor *self, int64_t end_ns, int64_t *gap_ns)
 {
     int64_t now = nb_now_ns();
-    while (now < end_ns) {
-        const int64_t before = now;
-        if (!nb_goes_on(self, now))
+    while (now < end_ns)
+        if (!spin_once(self, &now, gap_ns))
             return false;
-        now = nb_now_ns();
-        if (now - before > *gap_ns)
-            *gap_ns = now - before;
-    }
     return true;
 }
 
@@ -97,12 +104,9 @@ static bool hold_until(struct nb_actor *self, int64_t i, int64_t end_ns)
     int64_t now = nb_now_ns();
     while (now < end_ns) {
         const int64_t before = now;
-        if (!nb_goes_on(self, now))
+        if (!spin_once(self, &now, &log->gap_ns[i]))
             return false;
-        now = nb_now_ns();
         const int64_t gap = now - before;
-        if (gap > log->gap_ns[i])
-            log->gap_ns[i] = gap;
         if (gap < SWITCH_NS)
             continue;
         const long preemptions = count_preemptions();
