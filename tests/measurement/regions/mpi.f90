@@ -2,20 +2,7 @@ program ranks
   use iso_c_binding, only: c_int64_t, c_int
   use mpi
   implicit none
-  interface
-    function now_ns() bind(c)
-      import :: c_int64_t
-      integer(c_int64_t) :: now_ns
-    end function
-    subroutine work_ms(milliseconds) bind(c)
-      import :: c_int
-      integer(c_int), value :: milliseconds
-    end subroutine
-    subroutine tell_truth(begin_ns, end_ns) bind(c)
-      import :: c_int64_t
-      integer(c_int64_t), value :: begin_ns, end_ns
-    end subroutine
-  end interface
+  include 'truth.inc'
   integer :: error
   integer(c_int64_t) :: begin_ns, end_ns
   call work_ms(5)
