@@ -12,6 +12,7 @@
 
 enum {
     LANES = 4,
+    MOST_LANES = 5,
     EVENTS = 80,
     EACH = EVENTS / LANES,
     LOG_COLUMNS = sizeof(struct nb_log) / sizeof(void *)
@@ -19,7 +20,7 @@ enum {
 
 struct shared {
     struct nb_control control;
-    struct nb_lane lanes[LANES];
+    struct nb_lane lanes[MOST_LANES];
     int64_t start[EVENTS], duration[EVENTS];
     double intensity[EVENTS];
     int8_t policy[EVENTS], priority[EVENTS], kind[EVENTS];
