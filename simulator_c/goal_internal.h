@@ -16,16 +16,9 @@ enum {
     GOAL_PAIR = 16,
     GOAL_RECORD = 39
 };
-enum {
-    AT_TYPE = 4,
-    AT_PEER = 5,
-    AT_SIZE = 9,
-    AT_TAG = 17,
-    AT_CPU = 21,
-    AT_NIC = 22,
-    AT_DONE = 23,
-    AT_BEGUN = 31
-};
+/* In a record: an operation's columns, and its lists of dependents (length, first entry). */
+enum { AT_TYPE = 4, AT_PEER = 5, AT_SIZE = 9, AT_TAG = 17, AT_CPU = 21, AT_NIC = 22 };
+enum { AT_DONE = 23, AT_BEGUN = 31 };
 
 struct goal_word {
     const char *text;
