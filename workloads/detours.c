@@ -23,9 +23,8 @@ struct detour {
 };
 
 struct file_header {
-    char magic[8];
-    uint32_t version, threads;
-    int64_t start_ns, end_ns, quantum_ns, resolution_ns, threshold_ns;
+    struct nb_file_start start;
+    int64_t quantum_ns, resolution_ns, threshold_ns;
 };
 
 struct file_thread {
@@ -132,14 +131,8 @@ static void calibrate(struct nb_watcher *self)
 static int save(void)
 {
     struct file_header header = {
-        {'n', 'b', 'd', 'e', 't', 'o', 'u', 'r'},
-        1,
-        (uint32_t)team.threads,
-        team.region.start_ns,
-        team.region.end_ns,
-        team.length_ns,
-        job.resolution_ns < 1 ? 1 : llround(job.resolution_ns),
-        job.threshold_ns
+        nb_team_file_start(&team, "nbdetour"), team.length_ns,
+        job.resolution_ns < 1 ? 1 : llround(job.resolution_ns), job.threshold_ns
     };
     return nb_team_save(&team, &header, sizeof header, job.results, sizeof *job.results,
                         sizeof(struct detour));
@@ -165,38 +158,34 @@ static int report(int error)
     return finished && !error ? 0 : 1;
 }
 
-static int parse(int count, char **words)
+static int take_option(const char *option, const char *value)
 {
-    if (nb_team_begin(&team))
-        return -EINVAL;
-    for (int i = 1; i < count; i += 2) {
-        const char *value = i + 1 < count ? words[i + 1] : "";
-        double number = nb_positive(value);
-        if (!strcmp(words[i], "--threshold") && number > 0)
-            job.threshold_ns = (int64_t)number, job.threshold_given = 1;
-        else if (!strcmp(words[i], "--capacity") && number > 0 && number <= 1 << 26)
-            job.capacity = (int64_t)number;
-        else if (!strcmp(words[i], "--for") && (!strcmp(value, "work") || !strcmp(value, "time")))
-            job.fixed_time = *value == 't';
-        else if (!strcmp(words[i], "--clock") &&
-                 (!strcmp(value, "monotonic") || (!strcmp(value, "tsc") && nb_tsc_trusted())))
-            team.tsc = *value == 't';
-        else if (nb_team_option(&team, words[i], value))
-            return -EINVAL;
-    }
-    return 0;
+    double number = nb_positive(value);
+    if (!strcmp(option, "--threshold") && number > 0)
+        job.threshold_ns = (int64_t)number, job.threshold_given = 1;
+    else if (!strcmp(option, "--capacity") && number > 0 && number <= 1 << 26)
+        job.capacity = (int64_t)number;
+    else if (!strcmp(option, "--for") && (!strcmp(value, "work") || !strcmp(value, "time")))
+        job.fixed_time = *value == 't';
+    else if (!strcmp(option, "--clock") &&
+             (!strcmp(value, "monotonic") || (!strcmp(value, "tsc") && nb_tsc_trusted())))
+        team.tsc = *value == 't';
+    else
+        return 0;
+    return 1;
 }
 
 int main(int count, char **words)
 {
     team = (struct nb_team){
         .name = "detours",
+        .option = take_option,
         .calibrate = calibrate,
         .agree = choose_threshold,
         .watch = watch,
         .length_ns = 100000000
     };
-    if (parse(count, words)) {
+    if (nb_team_parse(&team, count, words)) {
         fprintf(stderr, "usage: detours [--seconds S] [--cpus LIST, such as 0,2-3, of CPUs that it "
                         "may use] [--threshold NS]\n"
                         "               [--for work (so long undisturbed) or time] [--clock tsc or "

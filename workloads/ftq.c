@@ -21,9 +21,8 @@ struct sample {
 };
 
 struct file_header {
-    char magic[8];
-    uint32_t version, threads;
-    int64_t start_ns, end_ns, quantum_ns, fixed_work;
+    struct nb_file_start start;
+    int64_t quantum_ns, fixed_work;
 };
 
 struct file_thread {
@@ -153,13 +152,7 @@ static void calibrate(struct nb_watcher *self)
 static int save(void)
 {
     struct file_header header = {
-        {'n', 'b', 'q', 'u', 'a', 'n', 't', 'a'},
-        1,
-        (uint32_t)team.threads,
-        team.region.start_ns,
-        team.region.end_ns,
-        job.quantum_ns,
-        job.fixed_work
+        nb_team_file_start(&team, "nbquanta"), job.quantum_ns, job.fixed_work
     };
     return nb_team_save(&team, &header, sizeof header, job.results, sizeof *job.results,
                         sizeof(struct sample));
@@ -181,29 +174,28 @@ static int report(int error)
     return finished && !error ? 0 : 1;
 }
 
-static int parse(int count, char **words)
+static int take_option(const char *option, const char *value)
 {
-    if (nb_team_begin(&team))
-        return -EINVAL;
-    for (int i = 1; i < count; i += 2) {
-        const char *value = i + 1 < count ? words[i + 1] : "";
-        double number = nb_positive(value);
-        if (!strcmp(words[i], "--quantum") && number >= 10 && number <= 1e6)
-            job.quantum_ns = (int64_t)(number * 1e3);
-        else if (!strcmp(words[i], "--mode") && (!strcmp(value, "ftq") || !strcmp(value, "fwq")))
-            job.fixed_work = value[1] == 'w';
-        else if (nb_team_option(&team, words[i], value))
-            return -EINVAL;
-    }
-    return 0;
+    double number = nb_positive(value);
+    if (!strcmp(option, "--quantum") && number >= 10 && number <= 1e6)
+        job.quantum_ns = (int64_t)(number * 1e3);
+    else if (!strcmp(option, "--mode") && (!strcmp(value, "ftq") || !strcmp(value, "fwq")))
+        job.fixed_work = value[1] == 'w';
+    else
+        return 0;
+    return 1;
 }
 
 int main(int count, char **words)
 {
     team = (struct nb_team){
-        .name = "ftq", .calibrate = calibrate, .watch = watch, .length_ns = 1000000000
+        .name = "ftq",
+        .option = take_option,
+        .calibrate = calibrate,
+        .watch = watch,
+        .length_ns = 1000000000
     };
-    if (parse(count, words)) {
+    if (nb_team_parse(&team, count, words)) {
         fprintf(stderr, "usage: ftq [--mode ftq|fwq] [--seconds S] [--quantum US, 10 to 1000000] "
                         "[--cpus LIST, such as 0,2-3, of CPUs that it may use]\n"
                         "           [--out FILE]\n");

@@ -9,11 +9,10 @@
  * Exit status as a shell's: 127 not found, 126 not executable; 125 for what nbstart itself could
  * not do.
  */
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include "noisebook.h"
+#include "cpus.h"
 
 #define OPEN_FILE "/proc/self/fd/"
 
@@ -68,32 +67,10 @@ static int parse_request(char **words, struct request *request)
     return *request->command ? 0 : -EINVAL;
 }
 
-static int parse_cpus(const char *list, cpu_set_t *cpus)
-{
-    CPU_ZERO(cpus);
-    while (*list) {
-        char *end;
-        long first = strtol(list, &end, 10), last = first;
-        if (end == list)
-            return -EINVAL;
-        if (*end == '-') {
-            list = end + 1;
-            last = strtol(list, &end, 10);
-        }
-        if (end == list || first < 0 || last < first || last >= CPU_SETSIZE ||
-            (*end && *end != ','))
-            return -EINVAL;
-        for (long cpu = first; cpu <= last; cpu++)
-            CPU_SET((size_t)cpu, cpus);
-        list = *end ? end + 1 : end;
-    }
-    return CPU_COUNT(cpus) ? 0 : -EINVAL;
-}
-
 static int set_cpus(const char *list)
 {
     cpu_set_t cpus, got;
-    int error = parse_cpus(list, &cpus);
+    int error = nb_parse_cpus(list, NULL, &cpus);
     if (!error && sched_setaffinity(0, sizeof cpus, &cpus) < 0)
         error = -errno;
     if (!error && (sched_getaffinity(0, sizeof got, &got) < 0 || !CPU_EQUAL(&cpus, &got)))

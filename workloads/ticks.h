@@ -1,5 +1,5 @@
-/* ticks.h: the cheapest clock that the kernel itself trusts, pinned threads, and lists of CPUs; for
- * the programs that watch noise.
+/* ticks.h: the cheapest clock that the kernel itself trusts, and pinned threads; for the programs
+ * that watch noise.
  *
  * Where the kernel's clock source is the TSC its ticks are read directly, which takes a third of a
  * clock_gettime(); anywhere else a tick is a nanosecond of CLOCK_MONOTONIC. Two anchors (the same
@@ -128,32 +128,6 @@ static inline int nb_pin(int cpu)
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
     return sched_setaffinity(0, sizeof one, &one) ? -errno : 0;
-}
-
-/* A list such as 0,2-5, of CPUs that we may use. */
-static inline int nb_parse_cpus(const char *text, const cpu_set_t *allowed, cpu_set_t *cpus)
-{
-    CPU_ZERO(cpus);
-    while (*text) {
-        char *end;
-        long first = strtol(text, &end, 10), last = first;
-        if (end == text)
-            return -EINVAL;
-        if (*end == '-') {
-            text = end + 1;
-            last = strtol(text, &end, 10);
-        }
-        if (end == text || (*end && *end != ',') || first < 0 || last < first ||
-            last >= CPU_SETSIZE)
-            return -EINVAL;
-        for (long cpu = first; cpu <= last; cpu++) {
-            if (!CPU_ISSET(cpu, allowed))
-                return -EINVAL;
-            CPU_SET(cpu, cpus);
-        }
-        text = *end ? end + 1 : end;
-    }
-    return CPU_COUNT(cpus) ? 0 : -EINVAL;
 }
 
 #endif

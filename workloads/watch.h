@@ -1,13 +1,14 @@
 /* watch.h: one pinned thread a CPU, all watching within one timed region, and the file of what they
  * saw; for detours and ftq.
  *
- * A program fills a struct nb_team (what each thread does, by index), parses its options
- * (nb_team_option knows the shared ones), and calls nb_team_watch and nb_team_save. FILE (native
- * byte order): the program's header, its result of each thread, then each thread's records.
+ * A program fills a struct nb_team (what each thread does, by index), and calls nb_team_parse,
+ * nb_team_watch and nb_team_save. FILE (native byte order): the program's header, which begins with
+ * struct nb_file_start, its result of each thread, then each thread's records.
  */
 #ifndef NB_WATCH_H
 #define NB_WATCH_H
 
+#include "cpus.h"
 #include "ticks.h"
 
 #include <pthread.h>
@@ -23,8 +24,16 @@ struct nb_watcher {
     int index, cpu;
 };
 
+struct nb_file_start {
+    char magic[8];
+    uint32_t version, threads;
+    int64_t start_ns, end_ns; /* of the region */
+};
+
 struct nb_team {
     const char *name, *out;
+    /* takes an option of the program's own; false: it is none, or does not fit */
+    int (*option)(const char *option, const char *value);
     void (*calibrate)(struct nb_watcher *self); /* on its own CPU, before the region */
     void (*agree)(void);                        /* once all have calibrated; or NULL */
     void (*watch)(struct nb_watcher *self);     /* the region */
@@ -66,6 +75,19 @@ static inline int nb_team_option(struct nb_team *team, const char *option, const
         team->out = value;
     else if (strcmp(option, "--cpus") || nb_parse_cpus(value, &team->allowed, &team->cpus))
         return -EINVAL;
+    return 0;
+}
+
+/* The command line; 0, or -errno. */
+static inline int nb_team_parse(struct nb_team *team, int count, char **words)
+{
+    if (nb_team_begin(team))
+        return -EINVAL;
+    for (int i = 1; i < count; i += 2) {
+        const char *value = i + 1 < count ? words[i + 1] : "";
+        if (!team->option(words[i], value) && nb_team_option(team, words[i], value))
+            return -EINVAL;
+    }
     return 0;
 }
 
@@ -144,6 +166,19 @@ static inline int nb_team_watch(struct nb_team *team, size_t records_size)
     for (int i = 1; i < team->threads; i++)
         pthread_join(team->watchers[i].thread, NULL);
     return 0;
+}
+
+static inline struct nb_file_start nb_team_file_start(const struct nb_team *team,
+                                                      const char magic[8])
+{
+    struct nb_file_start start = {
+        .version = 1,
+        .threads = (uint32_t)team->threads,
+        .start_ns = team->region.start_ns,
+        .end_ns = team->region.end_ns
+    };
+    memcpy(start.magic, magic, sizeof start.magic);
+    return start;
 }
 
 /* `results` holds one of `result_size` bytes a thread. 0, also where no file was asked for; or a
