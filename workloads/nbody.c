@@ -13,9 +13,11 @@
 
 #include "noisebook.h"
 
+#include "options.h"
+
+#include "nbody.h"
+
 #define SOFTENING 0.05
-#define ENERGY_BOUND 1e-5   /* relative; a sound run stays below 1e-7 */
-#define MOMENTUM_BOUND 1e-9 /* relative to the sum of the momenta's sizes */
 
 struct bodies {
     long count;
@@ -27,39 +29,6 @@ struct options {
     unsigned long seed;
     double time_step;
 };
-
-/* splitmix64 as a function of a counter, so that the initial state needs no order. */
-static double uniform(uint64_t seed, uint64_t counter)
-{
-    uint64_t bits = (seed << 40) + (counter + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (double)((bits ^ (bits >> 31)) >> 11) * 0x1p-53;
-}
-
-/* A vector of the given length in a direction drawn from two uniform numbers. */
-static void direction(double length, double u, double v, double *x, double *y, double *z)
-{
-    double up = 2 * u - 1, flat = sqrt(fmax(0, 1 - up * up)), angle = 2 * M_PI * v;
-    *x = length * flat * cos(angle);
-    *y = length * flat * sin(angle);
-    *z = length * up;
-}
-
-static double sum(const double *values, long count)
-{
-    double total = 0;
-    for (long i = 0; i < count; i++)
-        total += values[i];
-    return total;
-}
-
-static void remove_mean(double *values, long count)
-{
-    double mean = sum(values, count) / (double)count;
-    for (long i = 0; i < count; i++)
-        values[i] -= mean;
-}
 
 /* One block for all arrays, each on cache lines of its own; bodies.x is its address. */
 static int allocate(struct bodies *b)
@@ -163,41 +132,11 @@ static double energy(const struct bodies *b)
     return sum(b->scratch, b->count);
 }
 
-/* Size of the total momentum, which began as 0, relative to the sum of the bodies' momenta. */
-static double momentum_drift(const struct bodies *b)
-{
-    double px = sum(b->vx, b->count), py = sum(b->vy, b->count), pz = sum(b->vz, b->count),
-           sizes = 0;
-    for (long i = 0; i < b->count; i++)
-        sizes += sqrt(b->vx[i] * b->vx[i] + b->vy[i] * b->vy[i] + b->vz[i] * b->vz[i]);
-    return sqrt(px * px + py * py + pz * pz) / sizes;
-}
-
-static uint64_t hash(uint64_t state, const double *values, long count)
-{
-    for (long i = 0; i < count; i++) {
-        uint64_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        state = (state ^ bits) * UINT64_C(0x100000001b3);
-        state ^= state >> 29;
-    }
-    return state;
-}
-
-/* By bits: with -ffast-math the compiler may take NaN and infinity for impossible, and any
- * comparison with them for true. */
-static int within(double value, double bound)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return ((bits >> 52) & 0x7ff) != 0x7ff && fabs(value) <= bound;
-}
-
 static int number(const char *text, double low, double high, double *value)
 {
     char *end = NULL;
     *value = strtod(text, &end);
-    return end == text || *end || !within(*value, high) || *value < low ? -EINVAL : 0;
+    return end == text || *end || !nb_within(*value, high) || *value < low ? -EINVAL : 0;
 }
 
 static int usage(const char *option, const char *value)
@@ -236,15 +175,10 @@ static int parse_options(int count, char **words, struct options *options)
 static int report(const struct bodies *b, const struct options *options,
                   const struct nb_region *region, double before, double after)
 {
-    double energy_drift = fabs((after - before) / before), momentum = momentum_drift(b);
-    int verified = within(energy_drift, ENERGY_BOUND) && within(momentum, MOMENTUM_BOUND);
-    uint64_t checksum = hash(
-        hash(hash(UINT64_C(0xcbf29ce484222325), b->x, b->count), b->y, b->count), b->z, b->count);
-    if (!verified)
-        fprintf(stderr,
-                "nbody: not verified: relative drift of energy %.3g (bound %.3g), of momentum %.3g "
-                "(bound %.3g)\n",
-                energy_drift, ENERGY_BOUND, momentum, MOMENTUM_BOUND);
+    double energy_drift = fabs((after - before) / before),
+           momentum = momentum_drift(b->vx, b->vy, b->vz, b->count);
+    int verified = is_conserved(energy_drift, momentum);
+    uint64_t checksum = checksum_of(b->x, b->y, b->z, b->count);
     nb_region_print(
         region, "nbody",
         "threads=%d bodies=%ld steps=%ld energy=%.15g energy_drift=%.3e checksum=0x%016" PRIx64

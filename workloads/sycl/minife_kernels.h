@@ -1,12 +1,10 @@
 /* minife_kernels.h: assembly and conjugate gradients of the finite-element system. A work-item has
  * a block of rows, or a line of elements: a row a work-item would be vectorised across rows, by
- * gathers, and take several times as long on a CPU device. */
+ * gathers, and take several times as long on a CPU device. After element.h. */
 #include "kernel.h"
 
-#define SOURCE (-12.0) /* minus the Laplacian of exact() */
-
 /* rows of a block: the same on any number of threads, and so is each sum */
-enum { CORNERS = 8, BLOCK = 1024 };
+enum { BLOCK = 1024 };
 
 struct mesh {
     long nx, ny, nz, rows, nonzeros; /* a node a row */
@@ -31,11 +29,6 @@ struct minife_vectors {
     const double *left, *right;
     double factor;
 };
-
-static inline double exact(double x, double y, double z)
-{
-    return x * x + 2 * y * y + 3 * z * z + x * y * z + x - y + 2 * z;
-}
 
 struct node {
     long i, j, k;
@@ -93,67 +86,10 @@ static void minife_lay(long block, fe_system s)
 }
 NB_KERNEL(minife_lay, fe_system)
 
-/* Corner c of the reference cube [-1, 1]^3: bits 0, 1, 2 are x, y, z. */
-static inline double side(int corner, int direction)
-{
-    return corner >> direction & 1 ? 1 : -1;
-}
-
-/* Values and gradients of the trilinear shape functions at a point of the reference cube. */
-static inline void shape(const double at[3], double values[CORNERS], double gradients[CORNERS][3])
-{
-    for (int c = 0; c < CORNERS; c++) {
-        double f[3];
-        for (int d = 0; d < 3; d++)
-            f[d] = 0.5 * (1 + side(c, d) * at[d]);
-        values[c] = f[0] * f[1] * f[2];
-        gradients[c][0] = 0.5 * side(c, 0) * f[1] * f[2];
-        gradients[c][1] = 0.5 * side(c, 1) * f[0] * f[2];
-        gradients[c][2] = 0.5 * side(c, 2) * f[0] * f[1];
-    }
-}
-
-/* Inverts the Jacobian; returns its determinant. */
-static inline double invert(const double j[3][3], double inverse[3][3])
-{
-    for (int row = 0; row < 3; row++)
-        for (int column = 0; column < 3; column++) {
-            int a = (column + 1) % 3, b = (column + 2) % 3, c = (row + 1) % 3, d = (row + 2) % 3;
-            inverse[row][column] = j[a][c] * j[b][d] - j[a][d] * j[b][c];
-        }
-    double determinant = j[0][0] * inverse[0][0] + j[0][1] * inverse[1][0] +
-                         j[0][2] * inverse[2][0];
-    for (int entry = 0; entry < 9; entry++)
-        inverse[entry / 3][entry % 3] /= determinant;
-    return determinant;
-}
-
 struct element {
     long rows[CORNERS];
     double nodes[CORNERS][3], stiffness[CORNERS][CORNERS], load[CORNERS];
 };
-
-/* Adds a Gauss point's part of the element's stiffness and load. */
-static inline void add_point(element &e, const double at[3])
-{
-    double values[CORNERS], reference[CORNERS][3], gradients[CORNERS][3] = {{0}},
-                                                   jacobian[3][3] = {{0}}, inverse[3][3];
-    shape(at, values, reference);
-    for (int c = 0; c < CORNERS; c++)
-        for (int entry = 0; entry < 9; entry++)
-            jacobian[entry / 3][entry % 3] += reference[c][entry / 3] * e.nodes[c][entry % 3];
-    double volume = invert(jacobian, inverse);
-    for (int c = 0; c < CORNERS; c++)
-        for (int entry = 0; entry < 9; entry++)
-            gradients[c][entry / 3] += inverse[entry / 3][entry % 3] * reference[c][entry % 3];
-    for (int row = 0; row < CORNERS; row++) {
-        e.load[row] += volume * SOURCE * values[row];
-        for (int column = 0; column < CORNERS; column++)
-            e.stiffness[row][column] += volume * (gradients[row][0] * gradients[column][0] +
-                                                  gradients[row][1] * gradients[column][1] +
-                                                  gradients[row][2] * gradients[column][2]);
-    }
-}
 
 static inline std::int64_t find(const fe_system &s, long row, long column)
 {
@@ -182,7 +118,7 @@ static inline void add_element(const fe_system &s, long i, long j, long k)
     }
     for (int g = 0; g < 8; g++) {
         const double at[3] = {point * side(g, 0), point * side(g, 1), point * side(g, 2)};
-        add_point(e, at);
+        add_point(e.nodes, at, e.stiffness, e.load);
     }
     for (int row = 0; row < CORNERS; row++) {
         s.b[e.rows[row]] += e.load[row];
