@@ -54,10 +54,11 @@ def folder(request, binaries) -> Path:
 
 
 def mutated(tmp_path, program: str, right: str, wrong: str) -> Path:
-    """The program built from its source with one expression replaced."""
-    source = (SOURCES / f"{program}.c").read_text()
-    assert source.count(right) == 1
-    (tmp_path / "broken.c").write_text(source.replace(right, wrong))
+    """The program built from its source, or minife's element, with one expression replaced."""
+    sources = {name: (SOURCES / name).read_text() for name in (f"{program}.c", "element.h")}
+    assert sum(source.count(right) for source in sources.values()) == 1
+    for name, source in sources.items():
+        (tmp_path / name).write_text(source.replace(right, wrong))
     subprocess.run(
         [
             "cc",
@@ -68,7 +69,7 @@ def mutated(tmp_path, program: str, right: str, wrong: str) -> Path:
             f"-I{SOURCES}",
             "-o",
             tmp_path / "broken",
-            tmp_path / "broken.c",
+            tmp_path / f"{program}.c",
             "-lm",
         ],
         check=True,
