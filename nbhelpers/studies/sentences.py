@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..noise import NoiseConfig
+from ..statistics import bootstrap_interval
+from .findings import MARGIN
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
@@ -97,6 +99,45 @@ def delta_sentences(delta: pd.DataFrame, events: pd.DataFrame, traced: pd.DataFr
         f" {delta['duration_ns'].sum() / 1e6:.2f} ms in {len(delta)} events.",
         f"To be injected: {totals}.",
     ]
+
+
+def replay_answer(anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame) -> str:
+    """Whether the replays are as slow as the anomaly.
+
+    They are where the whole interval of replayed / anomaly lies within 5 % of 1, unless the
+    undisturbed program may be as slow as they are.
+
+    Parameters
+    ----------
+    anomaly_seconds
+        Run time of the run that is replayed.
+    injected, baseline
+        Finished runs with and without the replay.
+    """
+    replayed, undisturbed = (
+        tuple(bound / anomaly_seconds for bound in bootstrap_interval(runs["seconds"], "mean"))
+        for runs in (injected, baseline)
+    )
+    return (
+        f"{_replay_verdict(replayed, undisturbed)}: the replay took"
+        f" **{injected['seconds'].mean() / anomaly_seconds:.3f}** of the anomaly's"
+        f" {anomaly_seconds:.4f} s (95 % interval {_range(replayed)}, n = {len(injected)}), the"
+        f" undisturbed program **{baseline['seconds'].mean() / anomaly_seconds:.3f}**"
+        f" ({_range(undisturbed)}, n = {len(baseline)})."
+    )
+
+
+def _replay_verdict(replayed: tuple, undisturbed: tuple) -> str:
+    """By the intervals of both, as shares of the anomaly's run time."""
+    low, high = replayed
+    is_near = low > 1 - MARGIN and high < 1 + MARGIN
+    if is_near and low > undisturbed[1]:
+        return f"Yes, to within {100 * MARGIN:.0f} %"
+    return "Cannot tell here" if is_near or low <= 1 <= high else "No"
+
+
+def _range(interval: tuple) -> str:
+    return "{:.3f} to {:.3f}".format(*interval)
 
 
 def anomaly_sentence(anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame) -> str:

@@ -251,17 +251,9 @@ def worst_sentences(table: pd.DataFrame, tracer: str = "") -> list[str]:
     error, kernel, control = (
         (table[name] - 1).abs() for name in ("ratio", "ratio_kernel", "ratio_undisturbed")
     )
-    sums = table[["excess_ms", "kernel_ms", "hypervisor_ms", "unexplained_ms"]].sum()
-    parts = ", ".join(
-        f"{sums[f'{name}_ms']:.1f} ms ({sums[f'{name}_ms'] / sums['excess_ms']:.0%}) {words}"
-        for name, words in (
-            ("kernel", f"by replayed {recorded}"),
-            ("hypervisor", "by replayed hypervisor gaps"),
-            ("unexplained", "by nothing that was replayed"),
-        )
-    )
     holds = int(((table["ratio_low"] <= 1) & (table["ratio_high"] >= 1)).sum())
     return [
+        _explanation(table, recorded),
         (
             f"Of the {len(table)} slowest run{'s' if len(table) > 1 else ''} the replay's mean was"
             f" off by **{error.mean():.1%}** on average and {error.max():.1%} at most; with"
@@ -269,12 +261,37 @@ def worst_sentences(table: pd.DataFrame, tracer: str = "") -> list[str]:
             f" {control.mean():.1%}."
         ),
         (
-            f"Together they took {sums['excess_ms']:.1f} ms longer than the undisturbed mean,"
-            f" explained {parts}."
-        ),
-        (
             f"In {holds} of {len(table)} cases the 95 % interval of replayed / anomaly contains 1."
             " Each anomaly is a single run: the undisturbed program's own spread is in it, and no"
             " replay of events can bring that back."
         ),
     ]
+
+
+def _explanation(table: pd.DataFrame, recorded: str) -> str:
+    """What most of the excess of all cases is explained by, and the parts of it.
+
+    A part is shown in a case where its interval and the one of the excess lie above 0.
+    """
+    words = {
+        "kernel": f"replayed {recorded}",
+        "hypervisor": "replayed hypervisor gaps",
+        "unexplained": "nothing that was replayed",
+    }
+    excess_ms = table["excess_ms"].sum()
+    runs = f"the {len(table)} slowest runs together" if len(table) > 1 else "the slowest run"
+    if excess_ms <= 0:
+        return f"Cannot tell here: {runs} took {-excess_ms:.1f} ms less than the undisturbed mean."
+    parts_ms = {name: table[f"{name}_ms"].sum() for name in words}
+    most = max(parts_ms, key=parts_ms.__getitem__)
+    shown = int(((table[f"{most}_ms_low"] > 0) & (table["excess_ms_low"] > 0)).sum())
+    of_cases = f"shown by the 95 % intervals in {shown} of {len(table)} cases"
+    verdict = f"Mostly **{words[most]}**, {of_cases}" if shown else "Cannot tell here"
+    parts = ", ".join(
+        f"{part_ms:.1f} ms ({part_ms / excess_ms:.0%}) by {words[name]}"
+        for name, part_ms in parts_ms.items()
+    )
+    return (
+        f"{verdict}: {runs} took **{excess_ms:.1f} ms** longer than the undisturbed mean, explained"
+        f" {parts} (n = {table['runs'].min()} replays of each)."
+    )

@@ -8,7 +8,9 @@ from nbhelpers.attribution import explain
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.studies.cui import variability_answer
 from nbhelpers.studies.findings import CONTRADICTED, SUPPORTED, UNSEEN
-from nbhelpers.studies.sentences import counters_answer, delta_answer
+from nbhelpers.studies.persson import mitigation_answer
+from nbhelpers.studies.sentences import counters_answer, delta_answer, replay_answer
+from nbhelpers.studies.worst_runs import worst_sentences
 
 TRACED = pd.DataFrame({"run": range(4), "seconds": [0.09, 0.09, 0.09, 0.13]})  # mean 0.1
 
@@ -125,3 +127,106 @@ def test_what_the_runs_do_not_decide_they_cannot_tell():
     assert "within a run and cannot tell here how much from run to run (" in said
     only_kernels = VARIABILITY.tail(1)
     assert variability_answer(only_kernels, judged(UNSEEN, UNSEEN)).startswith("Cannot tell here")
+
+
+def seconds(mean: float, spread: float = 0.001, runs: int = 20) -> pd.DataFrame:
+    """Runs whose mean is exactly this."""
+    return pd.DataFrame({"seconds": mean + spread * np.linspace(-1, 1, runs)})
+
+
+def test_replays_near_the_anomaly_and_slower_than_undisturbed_runs_are_as_slow():
+    said = replay_answer(0.5, seconds(0.495), seconds(0.4, runs=30))
+    assert said.startswith(
+        "Yes, to within 5 %: the replay took **0.990** of the anomaly's 0.5000 s"
+    )
+    assert "(95 % interval 0.98" in said and "n = 20), the undisturbed program **0.800** (" in said
+    assert said.endswith(", n = 30).")
+
+
+@pytest.mark.parametrize(
+    ("replayed", "undisturbed", "verdict"),
+    [
+        (seconds(0.45), seconds(0.4), "No: "),
+        (seconds(0.55), seconds(0.4), "No: "),
+        (seconds(0.51, spread=0.2), seconds(0.4), "Cannot tell here: "),
+        (seconds(0.5), seconds(0.5), "Cannot tell here: "),
+    ],
+)
+def test_replays_that_differ_are_not_as_slow_and_others_cannot_tell(replayed, undisturbed, verdict):
+    assert replay_answer(0.5, replayed, undisturbed).startswith(verdict)
+
+
+def split(*parts: tuple[float, float, float]) -> pd.DataFrame:
+    """Cases by what kernel, hypervisor and nothing explain (ms), each to within 5 ms."""
+    table = pd.DataFrame(parts, columns=["kernel_ms", "hypervisor_ms", "unexplained_ms"])
+    table["excess_ms"] = table.sum(axis=1)
+    lows = (table - 5).add_suffix("_low")
+    shares = dict.fromkeys(["ratio", "ratio_kernel", "ratio_undisturbed", "ratio_low"], 1.0)
+    return table.join(lows).assign(**shares, ratio_high=1.0, runs=15)
+
+
+def test_what_most_of_the_excess_is_explained_by_comes_first():
+    assert worst_sentences(split((60, 4, 6), (4, 0, 6)))[0] == (
+        "Mostly **replayed kernel events**, shown by the 95 % intervals in 1 of 2 cases: the 2"
+        " slowest runs together took **80.0 ms** longer than the undisturbed mean, explained 64.0"
+        " ms (80%) by replayed kernel events, 4.0 ms (5%) by replayed hypervisor gaps, 12.0 ms"
+        " (15%) by nothing that was replayed (n = 15 replays of each)."
+    )
+    assert worst_sentences(split((0, 4, 60)))[0].startswith("Mostly **nothing that was replayed**")
+
+
+def test_parts_that_may_be_chance_explain_nothing():
+    said = worst_sentences(split((4, 1, 2)))[0]
+    assert said.startswith("Cannot tell here: the slowest run took **7.0 ms** longer")
+    overshot = worst_sentences(split((30, 0, -28)))[0]
+    assert overshot.startswith("Cannot tell here: the slowest run took **2.0 ms** longer")
+    assert worst_sentences(split((-4, 0, 1), (0, 0, -3)))[0] == (
+        "Cannot tell here: the 2 slowest runs together took 6.0 ms less than the undisturbed mean."
+    )
+
+
+def weighed(*rows: tuple) -> pd.DataFrame:
+    """Effects of housekeeping, pinning and SYCL (half as wide as they are large), p and why."""
+    pairs = ("(slowdown RmHK / Rm)", "(slowdown TP / Rm)", "(slowdown SYCL / OpenMP)")
+    numbers = pd.DataFrame(rows, columns=["effect_percent", "p_holm", "why"])
+    width = numbers["effect_percent"].abs() / 2
+    return numbers.assign(
+        finding=[f"it helps {pair}" for pair in pairs],
+        low_percent=numbers["effect_percent"] - width,
+        high_percent=numbers["effect_percent"] + width,
+        pairs=96,
+    )
+
+
+UNMEASURED = (np.nan, np.nan, "no SYCL runs")
+
+
+def test_a_mitigation_helps_by_its_interval_and_its_corrected_p():
+    said = mitigation_answer(weighed((-20, 0.0001, ""), (8, 0.01, ""), (-4, 0.15, "")))
+    assert said == (
+        "Under heavy replayed noise **housekeeping** helps (slow-down -20.0 %, -30.0 to -10.0,"
+        " p < 0.001, n = 96 pairs); not shown to help: pinning (slow-down +8.0 %, +4.0 to +12.0,"
+        " p = 0.010, n = 96 pairs), SYCL in place of OpenMP (slow-down -4.0 %, -6.0 to -2.0,"
+        " p = 0.150, n = 96 pairs)."
+    )
+    all_three = mitigation_answer(weighed(*3 * [(-20, 0.01, "")]))
+    assert "**pinning** helps" in all_three and "not shown" not in all_three
+
+
+def test_where_no_mitigation_is_shown_to_help_the_page_says_so():
+    none = mitigation_answer(weighed((-20, 0.06, ""), (8, 0.01, ""), UNMEASURED))
+    assert none.startswith("None is shown to help under heavy replayed noise: housekeeping (slow-")
+    assert none.endswith("SYCL in place of OpenMP (no SYCL runs).")
+    assert mitigation_answer(weighed(*3 * [UNMEASURED])).startswith("Cannot tell here: housekeep")
+
+
+def test_what_a_helping_mitigation_costs_in_average_noise_stands_beside_it():
+    price = pd.DataFrame(
+        [("slower in average noise (N-body, RmHK / Rm)", 84.0, 16)],
+        columns=["finding", "effect_percent", "pairs"],
+    )
+    helping = weighed((-20, 0.0001, ""), (8, 0.01, ""), UNMEASURED)
+    said = mitigation_answer(pd.concat([helping, price], ignore_index=True))
+    assert said.endswith(
+        " In average noise housekeeping changes the run time of N-body by +84.0 % (n = 16 pairs)."
+    )

@@ -2,6 +2,9 @@
 worst cases, and the questions of fairness.
 """
 
+from .answer import (
+    mitigation_answer,
+)
 from .campaigns import (
     baseline_campaign,
     describe_traces,
@@ -52,6 +55,7 @@ __all__ = [
     "length_cells",
     "length_table",
     "merge_table",
+    "mitigation_answer",
     "natural_rows",
     "persson_findings",
     "planted_rows",
