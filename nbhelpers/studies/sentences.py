@@ -3,7 +3,7 @@
 Owns words only; what the larger studies found is said beside their tables.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +15,45 @@ from .findings import MARGIN
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
+    from ..statistics import Comparison
 
 MERGES = ("improved", "pessimistic", "compat")
 # of the time that a run lost; noise that sums to less cannot be what made it slow
 LEAST_SHARE = 0.5
+# parts of the full method, by how the sentences on what replaces them begin
+_PARTS = {
+    "The osnoise tracer": "tracing",
+    "All noise": "injection",
+    "Real-time throttling": "injection",
+    "The kernel's fair server": "injection",
+    "Hardware counters": "hardware counters",
+}
+
+
+def machine_answer(replaced: Sequence[str], detours: pd.DataFrame) -> str:
+    """What a machine can measure, and how noisy it was.
+
+    Parameters
+    ----------
+    replaced
+        Of `Doctor.replaced`.
+    detours
+        Of `record_detours`.
+    """
+    parts = dict.fromkeys(
+        part
+        for sentence in replaced
+        for begin, part in _PARTS.items()
+        if sentence.startswith(begin)
+    )
+    limits = (
+        f"with **{len(parts)} of {len(set(_PARTS.values()))} parts** replaced or limited"
+        f" ({', '.join(parts)})"
+        if parts
+        else "with **no part** replaced or limited"
+    )
+    lost = detour_sentence(detours)
+    return f"It can measure by the full method, {limits}; {lost[0].lower()}{lost[1:]}"
 
 
 def detour_sentence(detours: pd.DataFrame) -> str:
@@ -35,6 +70,49 @@ def detour_sentence(detours: pd.DataFrame) -> str:
         f" {lost['seconds']:.1f} s on each of {lost['cpus']} CPUs; the longest took"
         f" **{detours['duration_ns'].max() / 1e3:.0f} µs**."
     )
+
+
+def tracing_answer(
+    events: pd.DataFrame, noise: pd.DataFrame, overhead: "Comparison", traced: pd.DataFrame
+) -> str:
+    """How much of a run the system takes, and whether tracing disturbs it.
+
+    It does where the interval of the change excludes 0. It does not where all of the interval lies
+    within 5 %.
+
+    Parameters
+    ----------
+    events
+        Of all traced runs (`read_traces`).
+    noise
+        Their `noise_summary`.
+    overhead
+        Of untraced (before) with traced runs (after).
+    traced
+        Finished traced runs.
+    """
+    share = (
+        f"**{noise['cpu_share'].sum():.2%}** of the CPU time of a run (n = {len(traced)} traced)"
+    )
+    if events.attrs.get("tracer") == "detours":
+        return (
+            f"Detours take {share}, and what caused them is not known; whether a tracer disturbs"
+            " cannot be told here, as there is none."
+        )
+    return f"Recorded noise takes {share}; {_disturbance(overhead.table.loc['mean'])}."
+
+
+def _disturbance(mean: pd.Series) -> str:
+    """Whether tracing changes the mean run time, with its interval."""
+    numbers = (
+        f"the mean changes by **{mean['ratio'] - 1:+.1%}** (95 % interval {mean['low'] - 1:+.1%}"
+        f" to {mean['high'] - 1:+.1%})"
+    )
+    if not mean["low"] <= 1 <= mean["high"]:
+        return f"tracing disturbs it: {numbers}"
+    if mean["low"] > 1 - MARGIN and mean["high"] < 1 + MARGIN:
+        return f"tracing does not disturb it, to within {100 * MARGIN:.0f} %: {numbers}"
+    return f"whether tracing disturbs it cannot be told here: {numbers}"
 
 
 def delta_answer(delta: pd.DataFrame, traced: pd.DataFrame, config: NoiseConfig) -> str:

@@ -4,12 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbhelpers import compare
 from nbhelpers.attribution import explain
+from nbhelpers.machine.checks import Capabilities, Doctor
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.studies.cui import variability_answer
 from nbhelpers.studies.findings import CONTRADICTED, SUPPORTED, UNSEEN
 from nbhelpers.studies.persson import mitigation_answer
-from nbhelpers.studies.sentences import counters_answer, delta_answer, replay_answer
+from nbhelpers.studies.sentences import (
+    counters_answer,
+    delta_answer,
+    machine_answer,
+    replay_answer,
+    tracing_answer,
+)
 from nbhelpers.studies.worst_runs import worst_sentences
 
 TRACED = pd.DataFrame({"run": range(4), "seconds": [0.09, 0.09, 0.09, 0.13]})  # mean 0.1
@@ -204,10 +212,10 @@ UNMEASURED = (np.nan, np.nan, "no SYCL runs")
 def test_a_mitigation_helps_by_its_interval_and_its_corrected_p():
     said = mitigation_answer(weighed((-20, 0.0001, ""), (8, 0.01, ""), (-4, 0.15, "")))
     assert said == (
-        "Under heavy replayed noise **housekeeping** helps (slow-down -20.0 %, -30.0 to -10.0,"
-        " p < 0.001, n = 96 pairs); not shown to help: pinning (slow-down +8.0 %, +4.0 to +12.0,"
-        " p = 0.010, n = 96 pairs), SYCL in place of OpenMP (slow-down -4.0 %, -6.0 to -2.0,"
-        " p = 0.150, n = 96 pairs)."
+        "Under heavy replayed noise **housekeeping** helps (slow-down -20.0 %, 95 % interval -30.0"
+        " to -10.0, p < 0.001 by Holm, n = 96 pairs); not shown to help: pinning (slow-down +8.0 %,"
+        " 95 % interval +4.0 to +12.0, p = 0.010 by Holm, n = 96 pairs), SYCL in place of OpenMP"
+        " (slow-down -4.0 %, 95 % interval -6.0 to -2.0, p = 0.150 by Holm, n = 96 pairs)."
     )
     all_three = mitigation_answer(weighed(*3 * [(-20, 0.01, "")]))
     assert "**pinning** helps" in all_three and "not shown" not in all_three
@@ -230,3 +238,76 @@ def test_what_a_helping_mitigation_costs_in_average_noise_stands_beside_it():
     assert said.endswith(
         " In average noise housekeeping changes the run time of N-body by +84.0 % (n = 16 pairs)."
     )
+
+
+def limits(
+    tracer: str = "osnoise", fifo: bool = True, server: str = "absent", counters: bool = True
+) -> list[str]:
+    """What the doctor says is replaced; without FIFO, throttling matters to nothing."""
+    can = Capabilities(
+        tracer=tracer,
+        fifo=fifo,
+        rt_throttling_liftable=server == "absent",
+        fair_server=server,
+        perf_software=True,
+        perf_hardware=counters,
+        stolen_time=True,
+    )
+    return Doctor((), can).replaced()
+
+
+def lost() -> pd.DataFrame:
+    """Two detours on two CPUs."""
+    detours = pd.DataFrame({"duration_ns": [2_000, 1_930_000]})
+    detours.attrs |= {"overhead": 0.0187, "seconds": 1.0, "cpus": 2}
+    return detours
+
+
+def test_a_machine_is_described_by_what_is_replaced_and_by_its_detours():
+    assert machine_answer(limits(), lost()) == (
+        "It can measure by the full method, with **no part** replaced or limited; a loop lost"
+        " **1.87%** of its time to 2 detours in 1.0 s on each of 2 CPUs; the longest took"
+        " **1930 µs**."
+    )
+    said = machine_answer(limits("tracepoints", server="locked", counters=False), lost())
+    assert "**3 of 3 parts** replaced or limited (tracing, injection, hardware counters);" in said
+    assert "**1 of 3 parts** replaced or limited (injection);" in machine_answer(
+        limits(fifo=False), lost()
+    )
+
+
+@pytest.mark.parametrize(
+    "replaced",
+    [limits("tracepoints"), limits("detours"), limits(fifo=False), limits(server="locked")]
+    + [limits(counters=False)],
+)
+def test_every_replacement_is_of_a_part(replaced):
+    assert replaced and "of 3 parts" in machine_answer(replaced, lost())
+
+
+def tracing_said(before: pd.DataFrame, after: pd.DataFrame, tracer: str = "osnoise") -> str:
+    events = pd.DataFrame()
+    events.attrs["tracer"] = tracer
+    noise = pd.DataFrame({"cpu_share": [0.005, 0.003]})
+    return tracing_answer(events, noise, compare(before, after), after)
+
+
+def test_a_run_loses_what_was_recorded_and_tracing_disturbs_by_its_interval():
+    undisturbed = tracing_said(seconds(0.4), seconds(0.4))
+    assert undisturbed.startswith(
+        "Recorded noise takes **0.80%** of the CPU time of a run (n = 20 traced); tracing does not"
+        " disturb it, to within 5 %: the mean changes by **+0.0%** (95 % interval -0."
+    )
+    assert "; tracing disturbs it: the mean changes by **+2.5%** (95 % interval +2." in (
+        tracing_said(seconds(0.4), seconds(0.41))
+    )
+    wide = tracing_said(seconds(0.4, spread=0.2), seconds(0.4, spread=0.2))
+    assert "; whether tracing disturbs it cannot be told here: the mean changes by" in wide
+
+
+def test_detours_name_nobody_and_are_no_tracer():
+    said = tracing_said(seconds(0.4), seconds(0.5), tracer="detours")
+    assert said.startswith(
+        "Detours take **0.80%** of the CPU time of a run (n = 20 traced), and what"
+    )
+    assert said.endswith("cannot be told here, as there is none.")

@@ -38,10 +38,10 @@ def mitigation_answer(judged: pd.DataFrame) -> str:
     ...     columns=["finding", *numbers],
     ... )
     >>> print(mitigation_answer(judged))  # doctest: +NORMALIZE_WHITESPACE
-    Under heavy replayed noise **housekeeping** helps (slow-down -15.0 %, -19.0 to -11.0, p < 0.001,
-    n = 96 pairs); not shown to help: pinning (slow-down +2.0 %, -3.0 to +7.0, p = 1.000, n = 96
-    pairs), SYCL in place of OpenMP (no SYCL). In average noise housekeeping changes the run time of
-    N-body by +84.0 % (n = 16 pairs).
+    Under heavy replayed noise **housekeeping** helps (slow-down -15.0 %, 95 % interval -19.0 to
+    -11.0, p < 0.001 by Holm, n = 96 pairs); not shown to help: pinning (slow-down +2.0 %, 95 %
+    interval -3.0 to +7.0, p = 1.000 by Holm, n = 96 pairs), SYCL in place of OpenMP (no
+    SYCL). In average noise housekeeping changes the run time of N-body by +84.0 % (n = 16 pairs).
     """
     rows = {
         name: judged[judged["finding"].str.endswith(f"(slowdown {pair})")].iloc[0]
@@ -73,8 +73,8 @@ def _change(row: pd.Series) -> str:
         return str(row["why"])
     p_value = f"p = {row['p_holm']:.3f}" if row["p_holm"] >= 0.001 else "p < 0.001"
     return (
-        f"slow-down {row['effect_percent']:+.1f} %, {row['low_percent']:+.1f} to"
-        f" {row['high_percent']:+.1f}, {p_value}, n = {row['pairs']} pairs"
+        f"slow-down {row['effect_percent']:+.1f} %, 95 % interval {row['low_percent']:+.1f} to"
+        f" {row['high_percent']:+.1f}, {p_value} by Holm, n = {row['pairs']} pairs"
     )
 
 
