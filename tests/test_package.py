@@ -181,7 +181,7 @@ def test_what_it_holds_is_found_and_the_recorded_campaign_says_where_it_is(insta
 from nbhelpers import places
 from nbhelpers.mitigation import factors
 from nbhelpers.report.publications import published_table_names
-from nbhelpers.simulation import known_networks
+from nbhelpers.simulation.loggops import known_networks
 from nbhelpers.stages import stage_code_digest
 from nbhelpers.workloads import descriptions
 found = published_table_names, known_networks, factors, descriptions
