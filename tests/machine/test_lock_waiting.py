@@ -15,7 +15,7 @@ import pytest
 from nbhelpers.machine import _holders, lock
 from nbhelpers.progress import reporting
 
-from .conftest import REPOSITORY, as_root
+from .conftest import REPOSITORY, as_root, eventually
 from .test_lock import HOLDER, holder, outside  # noqa: F401  (a fixture)
 
 WAITER = """
@@ -45,7 +45,10 @@ def test_the_wait_names_the_holder_at_once_and_then_the_next(holder, python):  #
         and " since " in line
     )
     assert time.monotonic() - float(line.split()[0]) < 2
+    assert eventually(lambda: _waits(third.pid))
     third.send_signal(signal.SIGSTOP)  # of two that wait the kernel lets any go first
+    # a signal that is only sent would let it take the lock first, and stop with it
+    os.waitid(os.P_PID, third.pid, os.WSTOPPED)
     first.stdin.close()
     assert second.stdout.readline() == "held\n"
     third.send_signal(signal.SIGCONT)
@@ -66,6 +69,12 @@ def test_a_wait_sleeps(holder, python):  # noqa: F811
     before = _switches(waiting.pid)
     time.sleep(1.5)
     assert _switches(waiting.pid) == before
+
+
+def _waits(pid: int) -> bool:
+    """Whether the kernel's list of locks has a process among those who wait."""
+    rows = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return any(row[1] == "->" and row[5] == str(pid) for row in rows)
 
 
 def _switches(pid: int) -> int:
