@@ -23,7 +23,8 @@ _REMOTE_CSS = re.compile(
     r"""(?:@import\s+|url\(\s*)['"]?\s*((?:https?:)?//[^'")\s;]+)""", re.IGNORECASE
 )
 _REMOTE_SCRIPT = re.compile(
-    r"""['"`]((?:https?:)?//[^'"`\s]+\.m?js[^'"`\s]*)['"`]|\b(?:import|from)\b\s*\(?\s*['"]((?:https?:)?//[^'"]+)""",
+    r"""['"`]((?:https?:)?//[^'"`\s]+\.m?js[^'"`\s]*)['"`]"""
+    r"""|\b(?:import|from)\b\s*\(?\s*['"]((?:https?:)?//[^'"]+)""",
     re.IGNORECASE,
 )
 _NOTEBOOK_LINK = re.compile(

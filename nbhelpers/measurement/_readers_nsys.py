@@ -22,7 +22,8 @@ from ._knowledge import Source
 # and _ptsz for per-thread streams.
 KINDS = {
     "initialisation": (
-        r"cuInit|cuCtxCreate|cuDevicePrimaryCtxRetain|cudaSetDevice|cudaFree|cuModuleLoad\w*|cuLibraryLoad\w*|cudaDeviceReset"
+        r"cuInit|cuCtxCreate|cuDevicePrimaryCtxRetain|cudaSetDevice|cudaFree"
+        r"|cuModuleLoad\w*|cuLibraryLoad\w*|cudaDeviceReset"
     ),
     "launch": r"cudaLaunch\w*|cuLaunch\w*|cudaGraphLaunch|cuGraphLaunch",
     "copy": r"cudaMemcpy\w*|cuMemcpy\w*",

@@ -39,7 +39,8 @@ HEADER = b"# noisebook: "
 # CPU field is at least
 # three digits wide; TGID and flags are there or not, by trace options.
 _PREFIX = re.compile(
-    rb"\s*(.{1,16}?)-(\d+)\s+(?:\(\s*[-\d]+\)\s+)?\[(\d{1,9})\]\s+(?:([^\s:]{4,8})\s+)?(\d+)\.(\d{6}):"
+    rb"\s*(.{1,16}?)-(\d+)\s+(?:\(\s*[-\d]+\)\s+)?"
+    rb"\[(\d{1,9})\]\s+(?:([^\s:]{4,8})\s+)?(\d+)\.(\d{6}):"
     rb" (.*)",
     re.DOTALL,
 )
