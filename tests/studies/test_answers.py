@@ -212,10 +212,10 @@ UNMEASURED = (np.nan, np.nan, "no SYCL runs")
 def test_a_mitigation_helps_by_its_interval_and_its_corrected_p():
     said = mitigation_answer(weighed((-20, 0.0001, ""), (8, 0.01, ""), (-4, 0.15, "")))
     assert said == (
-        "Under heavy replayed noise **housekeeping** helps (slow-down -20.0 %, 95 % interval -30.0"
-        " to -10.0, p < 0.001 by Holm, n = 96 pairs); not shown to help: pinning (slow-down +8.0 %,"
+        "Under heavy replayed noise **housekeeping** helps (slowdown -20.0 %, 95 % interval -30.0"
+        " to -10.0, p < 0.001 by Holm, n = 96 pairs); not shown to help: pinning (slowdown +8.0 %,"
         " 95 % interval +4.0 to +12.0, p = 0.010 by Holm, n = 96 pairs), SYCL in place of OpenMP"
-        " (slow-down -4.0 %, 95 % interval -6.0 to -2.0, p = 0.150 by Holm, n = 96 pairs)."
+        " (slowdown -4.0 %, 95 % interval -6.0 to -2.0, p = 0.150 by Holm, n = 96 pairs)."
     )
     all_three = mitigation_answer(weighed(*3 * [(-20, 0.01, "")]))
     assert "**pinning** helps" in all_three and "not shown" not in all_three
@@ -223,7 +223,7 @@ def test_a_mitigation_helps_by_its_interval_and_its_corrected_p():
 
 def test_where_no_mitigation_is_shown_to_help_the_page_says_so():
     none = mitigation_answer(weighed((-20, 0.06, ""), (8, 0.01, ""), UNMEASURED))
-    assert none.startswith("None is shown to help under heavy replayed noise: housekeeping (slow-")
+    assert none.startswith("None is shown to help under heavy replayed noise: housekeeping (slow")
     assert none.endswith("SYCL in place of OpenMP (no SYCL runs).")
     assert mitigation_answer(weighed(*3 * [UNMEASURED])).startswith("Cannot tell here: housekeep")
 

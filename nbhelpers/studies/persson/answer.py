@@ -15,7 +15,7 @@ _SIGNIFICANT = 0.05
 
 
 def mitigation_answer(judged: pd.DataFrame) -> str:
-    """Which mitigation is shown to make the slow-down under heavy replayed noise smaller.
+    """Which mitigation is shown to make the slowdown under heavy replayed noise smaller.
 
     It is shown where the whole interval lies below 0 and the corrected p below 0.05.
 
@@ -38,8 +38,8 @@ def mitigation_answer(judged: pd.DataFrame) -> str:
     ...     columns=["finding", *numbers],
     ... )
     >>> print(mitigation_answer(judged))  # doctest: +NORMALIZE_WHITESPACE
-    Under heavy replayed noise **housekeeping** helps (slow-down -15.0 %, 95 % interval -19.0 to
-    -11.0, p < 0.001 by Holm, n = 96 pairs); not shown to help: pinning (slow-down +2.0 %, 95 %
+    Under heavy replayed noise **housekeeping** helps (slowdown -15.0 %, 95 % interval -19.0 to
+    -11.0, p < 0.001 by Holm, n = 96 pairs); not shown to help: pinning (slowdown +2.0 %, 95 %
     interval -3.0 to +7.0, p = 1.000 by Holm, n = 96 pairs), SYCL in place of OpenMP (no
     SYCL). In average noise housekeeping changes the run time of N-body by +84.0 % (n = 16 pairs).
     """
@@ -68,12 +68,12 @@ def _helps(row: pd.Series) -> bool:
 
 
 def _change(row: pd.Series) -> str:
-    """The change of the slow-down with its 95 % interval, corrected p and count; or why none."""
+    """The change of the slowdown with its 95 % interval, corrected p and count; or why none."""
     if pd.isna(row["effect_percent"]):
         return str(row["why"])
     p_value = f"p = {row['p_holm']:.3f}" if row["p_holm"] >= 0.001 else "p < 0.001"
     return (
-        f"slow-down {row['effect_percent']:+.1f} %, 95 % interval {row['low_percent']:+.1f} to"
+        f"slowdown {row['effect_percent']:+.1f} %, 95 % interval {row['low_percent']:+.1f} to"
         f" {row['high_percent']:+.1f}, {p_value} by Holm, n = {row['pairs']} pairs"
     )
 
