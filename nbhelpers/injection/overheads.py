@@ -17,7 +17,7 @@ from ..errors import InputError, RunError, SettingError, Unavailable
 from ..files import digest, read_json, write_json
 from ..machine import measuring, online_cpus, state_folder
 from ..progress import each
-from ..statistics import percentile_interval
+from ..statistics import bootstrap_interval
 from ._native import ffi, lib, library
 from .replay import Replay
 from .rules import SHORT_NS, Overheads, Plan, Rules, doublings, may_realtime
@@ -264,6 +264,5 @@ def _shortest(costs_us: np.ndarray) -> float:
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:
-    draws = np.median(np.random.default_rng(0).choice(values, (500, len(values))), axis=1)
-    low, high = percentile_interval(draws)
-    return round(float(low), 3), round(float(high), 3)
+    low, high = bootstrap_interval(values, "median", repeats=500)
+    return round(low, 3), round(high, 3)

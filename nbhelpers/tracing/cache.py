@@ -14,7 +14,7 @@ from ..empty import because
 from ..errors import RunError
 from ..measurement import run_once
 from ..measurement.cache import cached_value
-from ..statistics import percentile_interval
+from ..statistics import bootstrap_interval
 from ..workloads import Workload
 from .cost import event_costs_ns
 from .detours import record_detours
@@ -118,9 +118,8 @@ def recording_cost(
             path, lambda: {"costs_ns": event_costs_ns().tolist()}, "cost of an event", recorded_only
         )["costs_ns"]
     )
-    draws = np.median(np.random.default_rng(seed).choice(costs, (2000, costs.size)), axis=1)
     rate = float(runs["trace_events"].sum() / runs["wall_seconds"].sum() / cpus)
-    low, high = percentile_interval(draws)
+    low, high = bootstrap_interval(costs, "median", seed)
     return pd.DataFrame(
         [
             {
