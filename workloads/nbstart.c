@@ -1,6 +1,6 @@
 /* nbstart: starts a program for Noisebook, then is that program.
  *
- *     nbstart [--parent PID] [--cpus LIST] [--fifo PRIORITY] [--preload LIBRARY] [--wait]
+ *     nbstart [--parent PID] [--cpus LIST] [--fifo PRIORITY] [--preload LIBRARY]... [--wait]
  *         -- command [argument ...]
  *
  * A process group of its own; killed when its parent dies; the CPUs and the policy it was given.
@@ -16,10 +16,11 @@
 
 #define OPEN_FILE "/proc/self/fd/"
 
-enum { BAD_START = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+enum { BAD_START = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127, MOST_PRELOADS = 4 };
 
 struct request {
-    const char *cpus, *preload;
+    const char *cpus, *preloads[MOST_PRELOADS];
+    int preload_count;
     long parent, fifo;
     int wait;
     char **command;
@@ -51,8 +52,8 @@ static int parse_request(char **words, struct request *request)
         }
         if (!strcmp(option, "--cpus"))
             request->cpus = value;
-        else if (!strcmp(option, "--preload"))
-            request->preload = value;
+        else if (!strcmp(option, "--preload") && request->preload_count < MOST_PRELOADS)
+            request->preloads[request->preload_count++] = value;
         else if (!strcmp(option, "--parent"))
             error = parse_number(value, 1, INT_MAX, &request->parent);
         else if (!strcmp(option, "--fifo"))
@@ -132,8 +133,8 @@ static int prepare(const struct request *request)
     int failed = leave_home(request->parent);
     if (!failed && request->cpus)
         failed = set_cpus(request->cpus);
-    if (!failed && request->preload)
-        failed = set_preload(request->preload);
+    for (int i = 0; !failed && i < request->preload_count; i++)
+        failed = set_preload(request->preloads[i]);
     if (!failed && request->fifo)
         failed = set_fifo(request->fifo);
     return failed;

@@ -15,8 +15,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from types import MappingProxyType
 
 from ..errors import RunError
 from ..workloads import Workload, binary_folder, format_cpu_list, program_path
@@ -56,7 +57,13 @@ class Child:
     output: Capture
     errors: Capture
 
-    def __init__(self, workload: Workload, mark: str):
+    def __init__(
+        self,
+        workload: Workload,
+        mark: str,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        libraries: Collection[str] = (),
+    ):
         self.pid = 0
         self.end_ns: int | None = None
         self.wait_status = 0
@@ -65,6 +72,7 @@ class Child:
         self.folder: str | None = None
         self.harness_peak_kb = 0
         self._mark = mark
+        self._variables, self._libraries = variables, libraries
         self._fds: list[int] = []
         self._captures: list[Capture] = []
         self._wakeups: WakeUps | None = None
@@ -106,8 +114,9 @@ class Child:
         """Start the launcher with the program; its process id."""
         launcher = _file_of(binary_folder() / "nbstart")
         program = _file_of(workload.command[0])
-        options = _launcher_options(workload, self.watch.library)
+        options = _launcher_options(workload, self.watch.library, self._libraries)
         variables = {
+            **self._variables,
             **self.watch.env,
             **{name: str(fd) for name, fd in barrier.items()},
             MARK: self._mark,
@@ -359,12 +368,13 @@ def _working_in(folder: str | None) -> Iterator[None]:
             os.close(before)
 
 
-def _launcher_options(workload: Workload, library: str) -> list[str]:
+def _launcher_options(workload: Workload, library: str, others: Collection[str]) -> list[str]:
     options = ["--parent", str(os.getpid())]
     if workload.cpus is not None:
         options += ["--cpus", format_cpu_list(workload.cpus)]
-    if library or workload.start == "main":
-        options += ["--preload", _file_of(binary_folder() / (library or "libnbstart.so"))]
+    waits = library or ("libnbstart.so" if workload.start == "main" else "")
+    for name in (*others, waits):
+        options += ["--preload", _file_of(binary_folder() / name)] if name else []
     return options + (["--wait"] if workload.start == "exec" else [])
 
 

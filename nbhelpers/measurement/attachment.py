@@ -1,5 +1,7 @@
 """What accompanies a run: the interface that tracers, counters and the injector implement."""
 
+from collections.abc import Mapping
+
 from ..workloads import Workload
 
 
@@ -17,6 +19,10 @@ class Attachment:
     notes
         What a reader of the runs should know of this attachment, such as counters that do not exist
         here.
+    variables
+        Environment variables that the run gets besides the workload's; read after `before`.
+    libraries
+        Preload libraries of ours (names in the folder of the programs) that the run gets.
     follows_region
         Its `released` is called with the begin of the timed region: the common start where the
         program waits there or is timed from there; else (regions of kind "lines" and "roi") that
@@ -28,6 +34,8 @@ class Attachment:
     """
 
     notes: tuple[str, ...] = ()
+    variables: Mapping[str, str] = {}
+    libraries: tuple[str, ...] = ()
     follows_region = False
     identity: str = ""
 

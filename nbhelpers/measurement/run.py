@@ -88,12 +88,21 @@ def run_once(
         for attachment in attachments:
             attachment.before(workload)
         before = snapshot(".", workload.reader)
-        with Child(workload, mark or f"{os.getpid()}.{next(_counter)}.{began_ns}") as child:
+        mark = mark or f"{os.getpid()}.{next(_counter)}.{began_ns}"
+        with Child(workload, mark, *_additions(attachments)) as child:
             armed = _await(child, workload, attachments, lead_ms, row, before)
         if armed:
             _collect(attachments, row)
     row["elapsed_seconds"] = (time.monotonic_ns() - began_ns) * 1e-9
     return row
+
+
+def _additions(attachments: Sequence[Attachment]) -> tuple[dict[str, str], list[str]]:
+    """Variables and preload libraries that the attachments give the run."""
+    variables: dict[str, str] = {}
+    for attachment in attachments:
+        variables |= attachment.variables
+    return variables, [name for attachment in attachments for name in attachment.libraries]
 
 
 def _outcome_columns(workload: Workload) -> dict:

@@ -1,0 +1,102 @@
+"""The samples of a run: how long known work took, and the shares of full speed that follow.
+
+Owns the format of the file of a run.
+"""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ..files import write_atomically
+
+FORMAT = "noisebook speed 1"
+KINDS = ("latency", "throughput", "memory")
+PLACES = ("program", "openmp", "mpi")
+SAMPLE = np.dtype(
+    [
+        ("wall_ns", "i8"),
+        ("cpu_ns", "i8"),
+        ("thread", "i4"),
+        ("cpu", "i4"),
+        *((f"{kind}_ns", "i4") for kind in KINDS),
+        ("place", "i4"),
+    ]
+)
+# of the samples of all runs, the share that is faster than what counts as full speed: the fastest
+# ones are luck of the clock's reading
+FULL_SPEED_QUANTILE = 0.05
+
+
+def write_samples(folder: Path, run: dict, samples: np.ndarray) -> Path:
+    """Write the samples of a run, whole or not at all; the clock is CLOCK_MONOTONIC."""
+    header = {"format": FORMAT, "run": int(run["run"])}
+    header |= {name: run.get(name) for name in ("start_ns", "end_ns")}
+    content = json.dumps(header, sort_keys=True).encode() + b"\n" + samples.tobytes()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"run-{int(run['run']):06d}.speed.gz"
+    return write_atomically(path, gzip.compress(content, compresslevel=6, mtime=0))
+
+
+def read_speed(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
+    """How fast the CPUs were during the timed regions of runs.
+
+    Parameters
+    ----------
+    folder
+        Of `SpeedProbe`.
+    runs
+        Finished runs.
+
+    Returns
+    -------
+    One row a sample: `run`, `thread`, `cpu`, `start_ns` (from the begin of the timed region),
+    `wall_ns` and `cpu_ns` (time since the thread's sample before, all of it and on a CPU),
+    `latency`, `throughput`, `memory` (share of full speed, at most 1), `place` (what the sample
+    interrupted: program, openmp or mpi).
+
+    Raises
+    ------
+    InputError
+        A file is missing or damaged.
+    """
+    tables = [_read(Path(folder) / f"run-{int(run):06d}.speed.gz") for run in runs["run"]]
+    table = pd.concat(tables, ignore_index=True)
+    for kind in KINDS:
+        full_ns = table[f"{kind}_ns"].quantile(FULL_SPEED_QUANTILE)
+        table[kind] = np.minimum(1.0, full_ns / table.pop(f"{kind}_ns"))
+    return table
+
+
+def _read(path: Path) -> pd.DataFrame:
+    header, samples = _content(path)
+    start_ns, end_ns = header["start_ns"], header["end_ns"]
+    table = pd.DataFrame({name: samples[name] for name in SAMPLE.names or ()})
+    table = table.sort_values(["thread", "wall_ns"], kind="stable", ignore_index=True)
+    before = table.groupby("thread")[["wall_ns", "cpu_ns"]].shift()
+    inside = (table["wall_ns"] >= start_ns) & (table["wall_ns"] < end_ns)
+    first_ns = before["wall_ns"].fillna(start_ns).clip(lower=start_ns)
+    table["since_ns"] = table["wall_ns"] - first_ns
+    table["cpu_ns"] = (table["cpu_ns"] - before["cpu_ns"]).fillna(table["since_ns"])
+    table.insert(0, "run", header["run"])
+    table["place"] = pd.Categorical.from_codes(table["place"].to_numpy(), list(PLACES))
+    table["start_ns"] = table.pop("wall_ns") - start_ns
+    return table[inside].rename(columns={"since_ns": "wall_ns"}).reset_index(drop=True)
+
+
+def _content(path: Path) -> tuple[dict, np.ndarray]:
+    try:
+        line, _, body = gzip.decompress(path.read_bytes()).partition(b"\n")
+        header = json.loads(line)
+        if header["format"] != FORMAT:
+            raise ValueError(f"format {header['format']!r}")
+        return header, np.frombuffer(body, SAMPLE)
+    except OSError as error:
+        raise InputError(f"cannot read the samples of speed: {error}", where=path) from None
+    except (ValueError, KeyError, TypeError, EOFError) as error:
+        raise InputError(
+            f"damaged samples of speed: {error}", where=path, fix="measure the run again"
+        ) from None

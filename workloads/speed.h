@@ -1,0 +1,84 @@
+/* speed.h: how fast a CPU is right now, from a few hundred nanoseconds of known work.
+ *
+ * Three kinds of work, since a program may be slowed down in any of them alone: a chain of
+ * dependent multiplications and additions (bound by latency: the clock), eight independent ones
+ * (bound by throughput: a neighbour on the same physical core), and loads that miss the caches
+ * (memory). The samples of a run stand in one file, which Noisebook makes and every process of the
+ * run maps: what is in it outlives any kind of death.
+ */
+#ifndef NB_SPEED_H
+#define NB_SPEED_H
+
+#include "noisebook.h"
+
+#define NB_SPEED_MAGIC "noisebook speed 1"
+enum {
+    NB_SPEED_HEADER = 4096, /* bytes; then the samples, then the pool */
+    NB_SPEED_LINE = 64,
+    NB_SPEED_LOADS = 3,
+    NB_SPEED_CHAIN = 512,  /* steps of the chain bound by latency */
+    NB_SPEED_ROUNDS = 288, /* steps of the eight chains bound by throughput */
+};
+
+/* Read by nbhelpers/speed. */
+struct nb_speed_sample {
+    int64_t wall_ns; /* CLOCK_MONOTONIC */
+    int64_t cpu_ns;  /* of the thread: CLOCK_THREAD_CPUTIME_ID */
+    int32_t thread, cpu;
+    int32_t latency_ns, throughput_ns, memory_ns; /* of the three kinds of work */
+    int32_t place;                                /* what the sample interrupted: enum nb_place */
+};
+
+enum nb_place { NB_IN_PROGRAM, NB_IN_OPENMP, NB_IN_MPI };
+
+struct nb_speed_header {
+    char magic[24];
+    int64_t capacity, pool_lines; /* of samples; of lines of the pool */
+    int64_t interval_ns;          /* of a thread's CPU time */
+    int64_t count;                /* of all samples, also of those that found no room */
+};
+
+/* The value stays near 1: neither denormal numbers nor overflow change the speed. */
+static inline __attribute__((always_inline)) double nb_step(double value)
+{
+    return value * 0.999 + 0.001;
+}
+
+static inline double nb_latency_work(double value)
+{
+    for (int step = 0; step < NB_SPEED_CHAIN; step += 8) {
+        value = nb_step(nb_step(nb_step(nb_step(value))));
+        value = nb_step(nb_step(nb_step(nb_step(value))));
+    }
+    return value;
+}
+
+typedef double nb_pair __attribute__((vector_size(16)));
+
+static inline double nb_throughput_work(double value)
+{
+    nb_pair chains[8], factor = {0.999, 0.999}, term = {0.001, 0.001};
+    for (int chain = 0; chain < 8; chain++)
+        chains[chain] = (nb_pair){value, value};
+    for (int step = 0; step < NB_SPEED_ROUNDS; step++)
+#pragma GCC unroll 8
+        for (int chain = 0; chain < 8; chain++)
+            chains[chain] = chains[chain] * factor + term;
+    nb_pair sum = {0, 0};
+    for (int chain = 0; chain < 8; chain++)
+        sum += chains[chain];
+    return (sum[0] + sum[1]) / 16;
+}
+
+/* Loads from lines that nothing predicts, each address known when the load before has ended. */
+static inline uint64_t nb_memory_work(const char *pool, int64_t lines, uint64_t state)
+{
+    for (int load = 0; load < NB_SPEED_LOADS; load++) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        uint64_t line = (state >> 33) % (uint64_t)lines;
+        state += *(const volatile uint64_t *)(pool + line * NB_SPEED_LINE);
+    }
+    return state;
+}
+
+#endif
