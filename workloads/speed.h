@@ -16,8 +16,7 @@ enum {
     NB_SPEED_HEADER = 4096, /* bytes; then the samples, then the pool */
     NB_SPEED_LINE = 64,
     NB_SPEED_LOADS = 3,
-    NB_SPEED_CHAIN = 512, /* steps of the chain bound by latency */
-    NB_SPEED_TURN_NS = 4000000,
+    NB_SPEED_CHAIN = 384,  /* steps of the chain bound by latency */
     NB_SPEED_ROUNDS = 450, /* steps of the eight chains bound by throughput */
 };
 

@@ -46,7 +46,7 @@ class SpeedProbe(Attachment):
     libraries = ("libnbspeed.so",)
     identity = "speed probe"
 
-    def __init__(self, folder: str | Path, interval_us: float = 1000, capacity: int = 1 << 18):
+    def __init__(self, folder: str | Path, interval_us: float = 16_000, capacity: int = 1 << 18):
         if interval_us <= 0 or capacity <= 0:
             raise InputError(
                 f"interval_us={interval_us}, capacity={capacity}", fix="both must be above 0"
