@@ -15,7 +15,7 @@
 enum {
     NB_SPEED_HEADER = 4096, /* bytes; then the samples, then the pool */
     NB_SPEED_LINE = 64,
-    NB_SPEED_LOADS = 3,
+    NB_SPEED_BLOCK = 512,  /* lines: 32 KiB */
     NB_SPEED_CHAIN = 384,  /* steps of the chain bound by latency */
     NB_SPEED_ROUNDS = 450, /* steps of the eight chains bound by throughput */
 };
@@ -70,15 +70,17 @@ static inline double nb_throughput_work(double value)
     return (sum[0] + sum[1]) / 16;
 }
 
-/* Loads from lines that nothing predicts, each address known when the load before has ended. */
+/* Reads a block that nothing predicts and the caches do not hold: as fast as the memory delivers.
+ */
 static inline uint64_t nb_memory_work(const char *pool, int64_t lines, uint64_t state)
 {
-    for (int load = 0; load < NB_SPEED_LOADS; load++) {
-        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-        uint64_t line = (state >> 33) % (uint64_t)lines;
-        state += *(const volatile uint64_t *)(pool + line * NB_SPEED_LINE);
-    }
-    return state;
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    const char *block = pool + (state >> 33) % (uint64_t)(lines / NB_SPEED_BLOCK) * NB_SPEED_BLOCK *
+                                   NB_SPEED_LINE;
+    uint64_t sum = 0;
+    for (int line = 0; line < NB_SPEED_BLOCK; line++)
+        sum += *(const volatile uint64_t *)(block + line * NB_SPEED_LINE);
+    return state + (sum & 1);
 }
 
 #endif
