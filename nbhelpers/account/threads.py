@@ -1,0 +1,184 @@
+"""Where the time of each thread went: without its CPU, waiting for others, or computing.
+
+Owns the joining of the tables of what was recorded, thread by thread.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from scipy.stats import trim_mean
+
+from ..measurement import region_seconds
+
+# ways in which computing is slower, each with the log of its factor as the probe saw it
+SLOWER = ("clock", "core", "memory")
+TAKEN = ("kernel", "edges", "hypervisor")
+# of the samples of a thread, cut off at either end: an interrupt strikes a sample now and then
+TRIMMED = 0.1
+_FEWEST = 5  # samples of a thread, or those of all its run's threads count for it
+
+
+def thread_times(
+    runs: pd.DataFrame, occupied: pd.DataFrame, speed: pd.DataFrame, waits: pd.DataFrame
+) -> pd.DataFrame:
+    """Share out the timed region of each thread.
+
+    Parameters
+    ----------
+    runs
+        Finished runs.
+    occupied
+        When the CPUs were taken from the program (`occupied_intervals`).
+    speed
+        Samples of the probe (`read_speed`).
+    waits
+        Busy time of threads by the runtime's marks (`read_waits`); no rows: a thread waits when it
+        is off its CPU though nobody took it, or when the probe found it in the runtime.
+
+    Returns
+    -------
+    One row a run and thread, in ns: `region` = `kernel` + `edges` + `hypervisor` + `waiting` +
+    `computing`; and `clock`, `core`, `memory`: log of the factor by which the probe's work was
+    slower than at full speed, since the clock, the core's units or the memory were.
+    """
+    regions = dict(zip(runs["run"], np.round(region_seconds(runs) * 1e9)))
+    taken = {key: _Taken(part) for key, part in occupied.groupby(["run", "cpu"])}
+    marked = dict(iter(waits.groupby(["run", "thread"])))
+    rows = [
+        _thread_row(key, own, float(regions[key[0]]), taken, marked.get(key))
+        for key, own in speed.groupby(["run", "thread"])
+        if key[0] in regions
+    ]
+    columns = ["run", "thread", "region", *TAKEN, "waiting", "computing"]
+    times = pd.DataFrame(rows, columns=columns)
+    return times.merge(_slower(speed), on=["run", "thread"], how="left")
+
+
+class _Taken:
+    """Time taken from a CPU so far, as a function of time."""
+
+    def __init__(self, intervals: pd.DataFrame):
+        intervals = intervals.sort_values("start_ns")
+        bounds = intervals[["start_ns", "end_ns"]].to_numpy(float)
+        self._at = bounds.ravel()
+        self._sums = {}
+        for name in TAKEN:
+            after = intervals[f"{name}_ns"].cumsum().to_numpy(float)
+            before = np.append(0.0, after[:-1])
+            self._sums[name] = np.column_stack([before, after]).ravel()
+
+    def between(self, start_ns: np.ndarray, end_ns: np.ndarray) -> np.ndarray:
+        """Of each interval what was taken, a row for each of TAKEN."""
+        return np.array(
+            [
+                np.interp(end_ns, self._at, sums) - np.interp(start_ns, self._at, sums)
+                for sums in self._sums.values()
+            ]
+        )
+
+
+def _thread_row(
+    key: tuple[int, int],
+    samples: pd.DataFrame,
+    region_ns: float,
+    taken: dict[tuple[int, int], _Taken],
+    marks: pd.DataFrame | None,
+) -> list:
+    """`samples`, `marks`: of this run and thread."""
+    run, thread = key
+    pieces = _pieces(samples, region_ns)
+    busy_ns = None
+    if marks is not None and len(marks):
+        pieces, busy_ns = _pieces_of_marks(pieces, marks, region_ns)
+    lost = np.zeros((len(TAKEN), len(pieces)))
+    for cpu, rows in _by_cpu(pieces):
+        if (run, cpu) in taken:
+            own = pieces.iloc[rows]
+            lost[:, rows] = taken[run, cpu].between(own["start_ns"], own["end_ns"])
+    if busy_ns is None:
+        busy_ns = _busy_by_samples(pieces, lost.sum(axis=0))
+    # who waits loses nothing
+    lost *= np.minimum(1.0, busy_ns / np.maximum(lost.sum(axis=0), 1.0))
+    sums = lost.sum(axis=1)
+    waiting = region_ns - busy_ns.sum()
+    return [run, thread, region_ns, *sums, waiting, busy_ns.sum() - sums.sum()]
+
+
+def _pieces(samples: pd.DataFrame, region_ns: float) -> pd.DataFrame:
+    """The region cut at the samples: `start_ns`, `end_ns`, `cpu`, `off_ns` (not on any CPU), `away`
+    (in the runtime); after the last sample a thread goes on as before.
+    """
+    ends = samples["start_ns"].to_numpy(float)
+    off_ns = np.maximum(samples["wall_ns"] - samples["cpu_ns"], 0).to_numpy(float)
+    places = (samples["place"] != "program").to_numpy()
+    cpus = samples["cpu"].to_numpy()
+    starts = np.append(0.0, ends)
+    return pd.DataFrame(
+        {
+            "start_ns": starts,
+            "end_ns": np.append(ends, region_ns),
+            "cpu": np.append(cpus, cpus[-1]),
+            "off_ns": np.append(np.minimum(off_ns, np.diff(starts)), 0.0),
+            "away": np.append(places, False),
+        }
+    )
+
+
+def _busy_by_samples(pieces: pd.DataFrame, lost_ns: np.ndarray) -> np.ndarray:
+    """Busy is who is on a CPU in the program, or would be if nobody had taken the CPU."""
+    length = (pieces["end_ns"] - pieces["start_ns"]).to_numpy()
+    blocked = np.maximum(pieces["off_ns"].to_numpy() - lost_ns, 0.0)
+    return np.where(pieces["away"], np.minimum(lost_ns, length), length - blocked)
+
+
+def _pieces_of_marks(
+    pieces: pd.DataFrame, marks: pd.DataFrame, region_ns: float
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """The region cut at the marks, and how long the thread was busy in each piece; before the first
+    mark and after the last it waits.
+    """
+    marks = marks.sort_values("start_ns")
+    starts, ends = marks["start_ns"].to_numpy(float), marks["end_ns"].to_numpy(float)
+    at = np.minimum(np.searchsorted(pieces["end_ns"], starts, side="right"), len(pieces) - 1)
+    cut = pd.DataFrame({"start_ns": starts, "end_ns": ends, "cpu": pieces["cpu"].to_numpy()[at]})
+    return cut, np.minimum(marks["busy_ns"].to_numpy(float), ends - starts)
+
+
+def _by_cpu(pieces: pd.DataFrame) -> Iterator[tuple[int, np.ndarray]]:
+    cpus = pieces["cpu"].to_numpy()
+    for cpu in np.unique(cpus):
+        yield int(cpu), np.flatnonzero(cpus == cpu)
+
+
+def slower_by(speed: pd.DataFrame) -> pd.DataFrame:
+    """Of each sample the log of the factor by which the probe's work was slower, for each of
+    SLOWER; a chain bound by throughput is slowed down by the clock, too, which is taken out.
+    """
+    logs = {name: -np.log(speed[name]) for name in ("latency", "throughput", "memory")}
+    return pd.DataFrame(
+        {
+            "run": speed["run"],
+            "thread": speed["thread"],
+            "clock": logs["latency"],
+            "core": np.maximum(logs["throughput"] - logs["latency"], 0.0),
+            "memory": logs["memory"],
+        }
+    )
+
+
+def _slower(speed: pd.DataFrame) -> pd.DataFrame:
+    """`slower_by` of each run and thread: the trimmed mean of its samples."""
+    samples = slower_by(speed)
+    trimmed = samples.groupby(["run", "thread"])[list(SLOWER)].agg(_trimmed)
+    size = samples.groupby(["run", "thread"]).size()
+    of_run = samples.groupby("run")[list(SLOWER)].agg(_trimmed)
+    few = (size < _FEWEST).to_numpy()
+    if few.any():
+        replaced = of_run.reindex(trimmed.index.get_level_values("run")[few])
+        trimmed.loc[few] = replaced.to_numpy()
+    return trimmed.reset_index()
+
+
+def _trimmed(values: pd.Series) -> float:
+    return float(trim_mean(values, TRIMMED))
