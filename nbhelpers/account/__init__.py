@@ -1,5 +1,11 @@
-"""The account: where the time of a run went, and where a slow run lost its time."""
+"""The account: where the time of a run went, and where a slow run lost its time.
 
+`measure_edges` measures what an interruption costs beyond its records, `occupied_intervals` says
+from when to when a program was without its CPU. `accuracy.py` compares that with a loop.
+"""
+
+from .edges import measure_edges
+from .occupied import occupied_intervals
 from .table import Account
 
-__all__ = ["Account"]
+__all__ = ["Account", "measure_edges", "occupied_intervals"]

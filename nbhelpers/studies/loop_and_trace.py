@@ -1,7 +1,7 @@
 """The detour loop and the trace of the same runs: does a program in user space lose the time that
 the hypervisor took, by the trace?
 
-Owns that small campaign and its table; `hypervisor.py` finds the gaps.
+Owns its table; `account/loop.py` runs the loop, `hypervisor.py` finds the gaps.
 """
 
 from pathlib import Path
@@ -9,19 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..account.loop import NO_TRACEPOINTS, LoopRun, run_traced_loop
 from ..empty import because
-from ..measurement import Campaign, Cell, finished, metrics
 from ..statistics import percentile_interval
-from ..tracing.detours import DetourTracer, detour_workload, read_detours_run
-from ..tracing.hypervisor import PERIODS_NS, stolen_time
+from ..tracing.hypervisor import PERIODS_NS
 from ..tracing.stolen_shares import LONG_NS, explained_gaps, gap_causes
-from ..tracing.tracepoints import read_tracepoints
-from ..tracing.tracer import Tracer
 
-NO_TRACEPOINTS = (
-    "the loop needs tracepoints recorded at the same time, and this machine or user has none; make"
-    " doctor says why"
-)
 # of `rhythm`: ten gaps at random reach it in one case of twelve, twenty in one of 150
 IN_STEP = 0.5
 COLUMNS = [
@@ -72,34 +65,22 @@ def compare_loop_with_trace(
     LostEvents
         A trace or the loop had no room.
     """
-    folder = Path(folder)
-    cell = Cell("loop", detour_workload(seconds, folder))
-    if not recorded_only:
-        tracer = Tracer(folder / "traces")
-        if tracer.source != "tracepoints":
-            return because(pd.DataFrame(columns=COLUMNS), NO_TRACEPOINTS)
-        cell = Cell(
-            "loop",
-            cell.workload,
-            attachments=(tracer, DetourTracer(folder, prefix="loop"), *metrics("kernel")),
-        )
-    table = finished(Campaign(folder, [cell], runs=runs, recorded_only=recorded_only).run())
-    return pd.DataFrame([_row(folder, run) for run in table.to_dict("records")], columns=COLUMNS)
+    table = run_traced_loop(folder, runs, seconds, recorded_only)
+    if not len(table):
+        return because(pd.DataFrame(columns=COLUMNS), NO_TRACEPOINTS)
+    rows = [_row(LoopRun(int(run["run"]), Path(folder)), run) for run in table.to_dict("records")]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _row(folder: Path, run: dict) -> dict:
-    name = f"run-{int(run['run']):06d}"
-    detours = read_detours_run(folder / f"{name}.detours.gz")
-    trace = folder / "traces" / f"{name}.tracepoints.gz"
-    gaps = explained_gaps(detours, read_tracepoints(trace), stolen_time(trace))
+def _row(loop: LoopRun, run: dict) -> dict:
+    gaps = explained_gaps(loop.detours, loop.events, loop.stolen)
     account = gap_causes(gaps).drop(columns="cpu").sum()
     rhythm_ms, rhythm = rhythm_of(
         gaps[(gaps["kernel_ns"] + gaps["stolen_ns"] == 0) & (gaps["duration_ns"] >= LONG_NS)]
     )
-    looked_ns = sum(last - first for first, last in detours.attrs["watched"].values())
     return {
-        "run": int(run["run"]),
-        "loop_s": looked_ns / 1e9,
+        "run": loop.run,
+        "loop_s": loop.loop_ns / 1e9,
         "gaps": int(account.pop("gaps")),
         "rhythm_ms": rhythm_ms,
         "rhythm": rhythm,

@@ -1,0 +1,170 @@
+"""Ways in and out: of the recorded runs of the loop, and of gaps that are made with known costs."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.account import edges as module
+from nbhelpers.account import measure_edges
+from nbhelpers.account.accuracy import UNRECORDED, accuracy_by_class, edge_accuracy
+from nbhelpers.account.edges import Edges, edges_of_gaps
+from nbhelpers.account.gaps import edge_costs, gaps_with_events
+from nbhelpers.account.loop import LoopRun
+from nbhelpers.errors import InputError
+from nbhelpers.machine import doctor
+
+LOOP = Path(__file__).parents[2] / "data" / "recorded" / "37-worst-runs" / "loop"
+SHORT_US, LONG_US = 6.0, 30.0
+
+
+@pytest.fixture(scope="module")
+def loops():
+    return [LoopRun(run, LOOP) for run in range(6)]
+
+
+def made_gaps(seed, runs=4, switch_in_us=12.0):
+    """Gaps whose ways are known: interrupts 10 µs in and 0.5 out, 1.2 µs more for each µs."""
+    random = np.random.default_rng(seed)
+    count = 400 * runs
+    first_us = np.concatenate(
+        [np.full(count // 5, SHORT_US), random.uniform(SHORT_US, LONG_US, count - count // 5)]
+    )
+    first_us[-count // 20 :] = LONG_US
+    switch = random.random(count) < 0.3
+    into_us = np.where(switch, switch_in_us, 10.0) + 1.2 * (first_us - SHORT_US)
+    return pd.DataFrame(
+        {
+            "run": random.permutation(np.resize(np.arange(runs), count)),
+            "first_ns": first_us * 1e3,
+            "net_ns": first_us * 1e3,
+            "switch": switch,
+            "begins_with_interrupt": True,
+            "stolen_ns": 0.0,
+            "in_ns": (into_us + random.normal(0, 1, count)) * 1e3,
+            "between_ns": np.where(switch, 4e3, 0),
+            "out_ns": np.where(switch, 2e3, 500),
+            "start_ns": 0,
+        }
+    ).assign(end_ns=lambda gaps: gaps.filter(regex="^(in|between|out|net)_ns$").sum(axis=1))
+
+
+def test_known_costs_are_found_within_their_intervals():
+    found = edges_of_gaps(made_gaps(1))
+    known = {"interrupt_in_us": 10.0, "switch_in_us": 12.0, "in_per_us": 1.2}
+    assert found.measured and found.runs == 4 and found.gaps == 1600
+    for name, value in known.items():
+        low, high = found.intervals[name]
+        assert low <= getattr(found, name) <= high
+        assert getattr(found, name) == pytest.approx(value, rel=0.05)
+    assert found.interrupt_out_us == pytest.approx(0.5) and found.switch_out_us == pytest.approx(2)
+    assert found.short_us == SHORT_US and found.long_us == LONG_US
+
+
+def test_the_way_in_grows_with_the_first_event_up_to_a_limit():
+    edges = Edges(
+        interrupt_in_us=10, switch_in_us=12, in_per_us=1.5, short_us=6, long_us=20, measured=True
+    )
+    first_ns = np.array([1000, 6000, 10_000, 20_000, 1_000_000])
+    assert edges.way_in_ns(first_ns, np.zeros(5, bool)).tolist() == [10e3, 10e3, 16e3, 31e3, 31e3]
+    assert edges.way_in_ns(first_ns[:1], np.array([True])).tolist() == [12e3]
+
+
+def test_stops_of_the_hypervisor_and_its_time_are_not_taken_for_ways():
+    gaps = made_gaps(2)
+    stopped = gaps.assign(in_ns=gaps["in_ns"].where(gaps.index % 10 > 0, 5e6))
+    taken = gaps.assign(stolen_ns=np.where(gaps.index % 10 > 0, 0.0, 4e6))
+    kept = edges_of_gaps(gaps[gaps.index % 10 > 0], repeats=0)
+    assert edges_of_gaps(stopped, repeats=0) == edges_of_gaps(taken, repeats=0) == kept
+
+
+def test_few_gaps_give_typical_numbers_and_one_class_serves_both():
+    gaps = made_gaps(3)
+    assert edges_of_gaps(gaps.head(module.FEWEST - 1)) == edges_of_gaps(pd.DataFrame()) == Edges()
+    assert not Edges().measured and "not measured" in Edges().sentence()
+    only = edges_of_gaps(gaps[~gaps["switch"]])
+    assert only.switch_in_us == only.interrupt_in_us and only.switch_out_us == only.interrupt_out_us
+
+
+def test_a_gap_of_the_recorded_loop_is_its_ways_and_its_events(loops):
+    gaps = gaps_with_events(loops[0])
+    length_ns = gaps["end_ns"] - gaps["start_ns"]
+    parts_ns = gaps[["in_ns", "net_ns", "between_ns", "out_ns"]].sum(axis=1)
+    assert len(gaps) > 100 and (length_ns == parts_ns).all()
+    one = gaps[(gaps["events"] == 1) & ~gaps["switch"]]
+    assert (one["between_ns"] == 0).all() and (one["first_ns"] == one["net_ns"]).all()
+
+
+def test_each_gap_holds_the_events_that_a_slow_search_finds(loops):
+    loop = loops[1]
+    gaps, events = gaps_with_events(loop), loop.while_watched(loop.events)
+    for gap in gaps.sample(60, random_state=1).itertuples():
+        middle_ns = (events["start_ns"] + events["end_ns"]) // 2
+        within = events[
+            (events["cpu"] == gap.cpu) & (middle_ns >= gap.start_ns) & (middle_ns <= gap.end_ns)
+        ]
+        assert len(within) == gap.events and within["duration_ns"].sum() == gap.net_ns
+        assert (within["kind"] == "thread").any() == gap.switch
+        assert within["start_ns"].min() - gap.start_ns == gap.in_ns
+        assert gap.end_ns - within["end_ns"].max() == gap.out_ns
+
+
+def test_the_table_of_costs_has_a_row_a_class_with_its_interval(loops):
+    gaps = pd.concat([gaps_with_events(loop) for loop in loops], ignore_index=True)
+    table = edge_costs(gaps).set_index("class")
+    assert list(table.index) == ["interrupts", "switch", "hypervisor"]
+    assert table["gaps"].sum() == len(gaps)
+    usual = table.loc[["interrupts", "switch"]]
+    assert ((usual["low"] <= usual["edge_us"]) & (usual["edge_us"] <= usual["high"])).all()
+    assert np.allclose(
+        usual["edge_us"], usual[["way_in_us", "between_us", "way_out_us"]].sum(axis=1)
+    )
+    assert table.loc["switch", "between_us"] > table.loc["interrupts", "between_us"]
+
+
+def test_the_recorded_loop_is_predicted_by_its_other_runs(loops):
+    table = edge_accuracy(loops)
+    sums = accuracy_by_class(table).set_index("class")
+    recorded = sums.loc["recorded"]
+    assert recorded["recorded_share"] < 0.8  # the trace alone credits so little
+    assert abs(recorded["predicted_share"] - 1) < 0.05
+    assert recorded["low"] <= recorded["predicted_share"] <= recorded["high"]
+    seen_ms = sum(loop.detours["duration_ns"].sum() for loop in loops) / 1e6
+    assert table["seen_ms"].sum() == pytest.approx(seen_ms)
+    unrecorded = table[table["class"] == UNRECORDED]
+    assert (unrecorded["seen_ms"] > 0).all() and (unrecorded["predicted_ms"] == 0).all()
+
+
+def test_recorded_runs_are_read_and_nothing_is_measured_without_them(tmp_path):
+    found = measure_edges(LOOP, 30, 0.5, recorded_only=True)
+    assert found.measured and found.runs == 30
+    low, high = found.intervals["interrupt_in_us"]
+    assert 0 < low <= found.interrupt_in_us <= high
+    assert f"{found.gaps} gaps in 30 runs" in found.sentence()
+    with pytest.raises(InputError):
+        measure_edges(tmp_path, 2, 0.1, recorded_only=True)
+
+
+def test_what_is_cached_is_of_this_boot_and_not_damaged(tmp_path, monkeypatch):
+    path = tmp_path / "edges.json"
+    monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path))
+    known = edges_of_gaps(made_gaps(4))
+    module.write_json(path, {"of": module._identity(), "edges": module.asdict(known)})
+    assert measure_edges(recorded_only=True) == known
+    module.write_json(path, {"of": "another boot", "edges": module.asdict(known)})
+    assert measure_edges(recorded_only=True) == Edges()
+    path.write_text("{")
+    assert measure_edges(recorded_only=True) == Edges()
+
+
+@pytest.mark.skipif(
+    doctor().capabilities.tracer != "tracepoints", reason="tracepoints cannot be recorded here"
+)
+def test_a_fresh_measurement_explains_more_of_its_loops_than_the_trace_alone(tmp_path):
+    found = measure_edges(tmp_path, runs=4, seconds=0.3)
+    assert found.measured and found.gaps >= module.FEWEST
+    assert 0 < found.interrupt_in_us < module.STOP_NS / 1e3
+    table = accuracy_by_class(edge_accuracy([LoopRun(run, tmp_path) for run in range(4)]))
+    recorded = table.set_index("class").loc["recorded"]
+    assert abs(recorded["predicted_share"] - 1) < abs(recorded["recorded_share"] - 1)
