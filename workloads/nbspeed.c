@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-#include "speed.h"
+#include "marks.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -212,6 +212,7 @@ static void stop_timer(void *unused)
     if (thread_id)
         timer_delete(thread_timer);
     thread_id = 0;
+    nb_marks_thread_ends();
 }
 
 /* Timers are not inherited. */
@@ -219,6 +220,7 @@ static void start_in_child(void)
 {
     if (thread_id)
         start_timer();
+    nb_marks_in_child();
 }
 
 struct begin {
@@ -231,6 +233,7 @@ static void *run_thread(void *given)
     struct begin begin = *(struct begin *)given;
     void *result;
     free(given);
+    nb_marks_thread_begins();
     start_timer();
     pthread_cleanup_push(stop_timer, NULL);
     result = begin.function(begin.argument);
@@ -343,7 +346,7 @@ static struct nb_speed_header *map_file(const char *path)
         return NULL;
     struct nb_speed_header *found = file;
     int64_t bytes = NB_SPEED_HEADER + found->capacity * (int64_t)sizeof(struct nb_speed_sample) +
-                    found->pool_lines * NB_SPEED_LINE;
+                    found->pool_lines * NB_SPEED_LINE + nb_marks_bytes(found);
     if (!strncmp(found->magic, NB_SPEED_MAGIC, sizeof found->magic) && bytes <= size)
         return found;
     munmap(file, (size_t)size);
@@ -379,6 +382,7 @@ __attribute__((constructor)) static void begin_sampling(void)
         samples = (struct nb_speed_sample *)((char *)file + NB_SPEED_HEADER);
         pool = (const char *)(samples + file->capacity);
         header = file;
+        nb_marks_open(file, (char *)pool + file->pool_lines * NB_SPEED_LINE);
 #if defined(__x86_64__)
         if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
             throughput_work = wide_throughput_work;

@@ -11,9 +11,9 @@
 
 #include "noisebook.h"
 
-#define NB_SPEED_MAGIC "noisebook speed 1"
+#define NB_SPEED_MAGIC "noisebook speed 2"
 enum {
-    NB_SPEED_HEADER = 4096, /* bytes; then the samples, then the pool */
+    NB_SPEED_HEADER = 4096, /* bytes; then the samples, the pool, the marks */
     NB_SPEED_LINE = 64,
     NB_SPEED_BLOCK = 512,  /* lines: 32 KiB */
     NB_SPEED_CHAIN = 384,  /* steps of the chain bound by latency */
@@ -36,6 +36,9 @@ struct nb_speed_header {
     int64_t capacity, pool_lines; /* of samples; of lines of the pool */
     int64_t interval_ns;          /* of a thread's CPU time */
     int64_t count;                /* of all samples, also of those that found no room */
+    int64_t marks_capacity;       /* marks.h; 0: nobody asked for marks */
+    int64_t marks_count;          /* of all marks, also of those that found no room */
+    int64_t unmarked;             /* threads and kinds of work that found no room */
 };
 
 /* The value stays near 1: neither denormal numbers nor overflow change the speed. */

@@ -1,9 +1,11 @@
 """How fast the CPUs are while a program runs: probes of known work, sampled at the kernel's ticks.
 
-`SpeedProbe` accompanies a campaign; `read_speed` gives the samples as shares of full speed.
+`SpeedProbe` accompanies a campaign; `read_speed` gives the samples as shares of full speed,
+`read_waits` how long OpenMP's threads worked and waited.
 """
 
 from .probe import SpeedProbe
 from .samples import read_speed
+from .waits import read_waits
 
-__all__ = ["SpeedProbe", "read_speed"]
+__all__ = ["SpeedProbe", "read_speed", "read_waits"]

@@ -1,6 +1,6 @@
 """The samples of a run: how long known work took, and the shares of full speed that follow.
 
-Owns the format of the file of a run.
+Owns the format of the file of a run, which also has the marks of its threads.
 """
 
 import gzip
@@ -13,7 +13,8 @@ import pandas as pd
 from ..errors import InputError
 from ..files import write_atomically
 
-FORMAT = "noisebook speed 1"
+FORMAT = "noisebook speed 2"
+WITHOUT_MARKS = "noisebook speed 1"
 KINDS = ("latency", "throughput", "memory")
 PLACES = ("program", "openmp", "mpi")
 SAMPLE = np.dtype(
@@ -26,16 +27,43 @@ SAMPLE = np.dtype(
         ("place", "i4"),
     ]
 )
+# workloads/marks.h: what ended at a moment; what each thread did last
+MARK = np.dtype(
+    [
+        ("wall_ns", "i8"),
+        ("ticks", "i8"),
+        ("since", "i8"),
+        ("busy", "i8"),
+        ("thread", "i4"),
+        ("state", "i4"),
+    ]
+)
+THREAD = np.dtype(
+    [
+        ("thread", "i4"),
+        ("process", "i4"),
+        ("since", "i8"),
+        ("busy", "i8"),
+        ("marked", "i8"),
+        ("ended", "i8"),
+        ("state", "i4"),
+        ("line", "V20"),
+    ]
+)
 # of the samples of all runs, the share that is faster than what counts as full speed: the fastest
 # ones are luck of the clock's reading
 FULL_SPEED_QUANTILE = 0.05
 
 
-def write_samples(folder: Path, run: dict, samples: np.ndarray) -> Path:
-    """Write the samples of a run, whole or not at all; the clock is CLOCK_MONOTONIC."""
+def write_samples(
+    folder: Path, run: dict, samples: np.ndarray, marks: np.ndarray, threads: np.ndarray
+) -> Path:
+    """Write a run's samples and marks, whole or not at all; the clock is CLOCK_MONOTONIC."""
     header = {"format": FORMAT, "run": int(run["run"])}
+    header |= {"marks": len(marks), "threads": len(threads)}
     header |= {name: run.get(name) for name in ("start_ns", "end_ns")}
-    content = json.dumps(header, sort_keys=True).encode() + b"\n" + samples.tobytes()
+    body = samples.tobytes() + marks.tobytes() + threads.tobytes()
+    content = json.dumps(header, sort_keys=True).encode() + b"\n" + body
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"run-{int(run['run']):06d}.speed.gz"
     return write_atomically(path, gzip.compress(content, compresslevel=6, mtime=0))
@@ -72,7 +100,7 @@ def read_speed(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    header, samples = _content(path)
+    header, samples, _, _ = content_of(path)
     start_ns, end_ns = header["start_ns"], header["end_ns"]
     table = pd.DataFrame({name: samples[name] for name in SAMPLE.names or ()})
     table = table.sort_values(["thread", "wall_ns"], kind="stable", ignore_index=True)
@@ -87,13 +115,29 @@ def _read(path: Path) -> pd.DataFrame:
     return table[inside].rename(columns={"since_ns": "wall_ns"}).reset_index(drop=True)
 
 
-def _content(path: Path) -> tuple[dict, np.ndarray]:
+def content_of(path: Path) -> tuple[dict, np.ndarray, np.ndarray, np.ndarray]:
+    """The header of a run's file, its samples, marks and threads.
+
+    Raises
+    ------
+    InputError
+        The file is missing or damaged.
+    """
     try:
         line, _, body = gzip.decompress(path.read_bytes()).partition(b"\n")
         header = json.loads(line)
-        if header["format"] != FORMAT:
+        if header["format"] not in (FORMAT, WITHOUT_MARKS):
             raise ValueError(f"format {header['format']!r}")
-        return header, np.frombuffer(body, SAMPLE)
+        marks, threads = header.get("marks", 0), header.get("threads", 0)
+        threads_at = len(body) - threads * THREAD.itemsize
+        marks_at = threads_at - marks * MARK.itemsize
+        samples = np.frombuffer(body[:marks_at], SAMPLE)
+        return (
+            header,
+            samples,
+            np.frombuffer(body, MARK, marks, marks_at),
+            np.frombuffer(body, THREAD, threads, threads_at),
+        )
     except OSError as error:
         raise InputError(f"cannot read the samples of speed: {error}", where=path) from None
     except (ValueError, KeyError, TypeError, EOFError) as error:

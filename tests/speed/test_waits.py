@@ -1,0 +1,180 @@
+"""How long threads wait: as their own clocks have it, in every kind of region and runtime."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.measurement import Attachment, run_once
+from nbhelpers.speed import SpeedProbe, read_waits
+from nbhelpers.speed.waits import COLUMNS
+from nbhelpers.workloads import Workload
+
+pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
+REPOSITORY = Path(__file__).resolve().parents[2]
+SOURCE = Path(__file__).with_name("waits.c")
+CASES = (
+    "imbalance",
+    "barriers",
+    "serial",
+    "dynamic",
+    "nested",
+    "tasks",
+    "locks",
+    "sections",
+    "changing",
+    "short",
+)
+
+
+class Printed(Attachment):
+    def printed(self, output: str, errors: str) -> None:
+        self.output, self.errors = output, errors
+
+
+def build(folder: Path, compiler: str, *words: str | Path) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler} here")
+    command = [
+        compiler,
+        "-std=gnu11",
+        "-O2",
+        "-Wall",
+        "-Werror",
+        f"-I{REPOSITORY / 'workloads'}",
+        "-fopenmp",
+        *words,
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"{compiler} cannot build OpenMP programs here: {done.stderr.strip()[-200:]}")
+
+
+@pytest.fixture(scope="session", params=["gcc", "clang"])
+def program(request, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp(request.param)
+    build(folder, request.param, "-o", "waits", SOURCE)
+    return folder / "waits"
+
+
+def run(folder: Path, *command: str | Path, marks: int = 1 << 17, **environment: str):
+    """A run's row, its waits table, and what it printed."""
+    workload = Workload(
+        "waits",
+        "external",
+        tuple(map(str, command)),
+        start="mark",
+        region="marks",
+        env={"OMP_NUM_THREADS": "2"} | environment,
+    )
+    printed = Printed()
+    row, waits = measured(folder, workload, printed, marks=marks)
+    return row, waits, printed.output
+
+
+def measured(folder: Path, workload: Workload, *attachments: Attachment, marks: int = 1 << 17):
+    probe = SpeedProbe(folder, marks=marks)
+    try:
+        row = run_once(workload, [probe, *attachments])
+    finally:
+        probe.close()
+    assert row["status"] == "ok", row
+    return row, read_waits(folder, pd.DataFrame([row]))
+
+
+def own_times(output: str) -> pd.DataFrame:
+    """When a program's threads computed, by their own clocks: thread, from_ns, to_ns."""
+    found = re.findall(r"(\d+) from (\d+) to (\d+)", output)
+    return pd.DataFrame(found, columns=["thread", "from_ns", "to_ns"]).astype(np.int64)
+
+
+def busy_by_own_clock(output: str) -> pd.Series:
+    times = own_times(output)
+    return (times["to_ns"] - times["from_ns"]).groupby(times["thread"]).sum()
+
+
+def by_thread(waits: pd.DataFrame) -> pd.DataFrame:
+    """A thread's begin, end, busy and waiting time, and the longest hole between its rows."""
+    rows = waits.assign(length=waits["end_ns"] - waits["start_ns"]).groupby("thread")
+    table = rows.agg(
+        begin=("start_ns", "min"),
+        end=("end_ns", "max"),
+        busy_ns=("busy_ns", "sum"),
+        length=("length", "sum"),
+    )
+    table["hole"] = rows.apply(
+        lambda own: (own["start_ns"].iloc[1:].to_numpy() - own["end_ns"].iloc[:-1].to_numpy()).max(
+            initial=0
+        )
+    )
+    return table
+
+
+@pytest.mark.flaky(reruns=2)  # a thread may lose its CPU between its clock and the runtime
+@pytest.mark.parametrize("case", CASES)
+def test_busy_time_is_that_of_the_threads_own_clocks(program, case, tmp_path):
+    row, waits, output = run(tmp_path, program, case)
+    own = busy_by_own_clock(output)
+    found = by_thread(waits)["busy_ns"]
+    assert set(found.index) == set(own.index)
+    assert (found - own).abs().max() < 1e6, pd.DataFrame({"own": own, "found": found})
+    assert row["wait_marks_lost"] == 0
+
+
+@pytest.mark.parametrize("case", ["imbalance", "serial", "changing"])
+def test_rows_follow_each_other_from_the_begin_to_the_end_of_the_region(program, case, tmp_path):
+    row, waits, _ = run(tmp_path, program, case)
+    region_ns = row["end_ns"] - row["start_ns"]
+    assert (waits["busy_ns"] >= 0).all()
+    assert (waits["busy_ns"] <= waits["end_ns"] - waits["start_ns"]).all()
+    threads = by_thread(waits)
+    assert (threads["hole"] == 0).all() and (
+        threads["length"] == threads["end"] - threads["begin"]
+    ).all()
+    throughout = threads[threads["begin"] == 0]
+    assert len(throughout) >= 2  # those of the warm-up
+    assert (throughout["length"][throughout["end"] == region_ns] == region_ns).all()
+    assert throughout["end"].max() == region_ns
+
+
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.parametrize("case", CASES)
+def test_busy_time_up_to_any_moment_is_right_to_a_millisecond(program, case, tmp_path):
+    row, waits, output = run(tmp_path, program, case)
+    times = own_times(output)
+    at = np.arange(row["start_ns"], row["end_ns"], 100_000)
+    for thread, own in waits.groupby("thread"):
+        moments = np.append(own["start_ns"], own["end_ns"].iloc[-1]) + row["start_ns"]
+        busy = np.interp(at, moments, np.append(0, own["busy_ns"].cumsum()))
+        mine = times[times["thread"] == thread]
+        lengths = mine["to_ns"] - mine["from_ns"]
+        elapsed = at[:, None] - mine["from_ns"].to_numpy()
+        truth = np.clip(elapsed, 0, lengths.to_numpy()).sum(axis=1)
+        assert np.abs(busy - truth).max() < 1.5e6
+
+
+def test_a_program_without_openmp_has_no_rows(tmp_path):
+    script = "import ctypes, threading; t = threading.Thread(target=print); t.start(); t.join()"
+    row, waits = measured(
+        tmp_path, Workload("python", "external", (sys.executable, "-c", script), start="exec")
+    )
+    assert (row["wait_marks"], row["wait_marks_lost"]) == (0, 0)
+    assert list(waits) == list(COLUMNS) and waits.empty
+
+
+def test_without_marks_the_runtime_is_left_alone(program, tmp_path):
+    row, waits, _ = run(tmp_path, program, "imbalance", marks=0)
+    assert waits.empty and row["wait_marks"] == 0
+
+
+def test_marks_without_room_are_counted_and_the_busy_time_stays_right(program, tmp_path):
+    row, waits, output = run(tmp_path, program, "imbalance", marks=5)
+    assert row["wait_marks"] == 5 and row["wait_marks_lost"] > 5
+    found = by_thread(waits)["busy_ns"]
+    # between the last mark and the end only the sum is known, over the warm-up and the region
+    assert (found - busy_by_own_clock(output)).abs().max() < 20e6
