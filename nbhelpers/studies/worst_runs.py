@@ -1,13 +1,13 @@
 """The slowest natural runs of a campaign, replayed: how much of each the kernel's events explain,
 how much the hypervisor, how much nothing.
 
-Owns the design of that study. Each run is replayed twice, with the noise that the kernel has events
-for and with the time that the hypervisor took besides, both interleaved with the undisturbed
-program.
+Owns the design of that study. Each run is replayed with the noise that the kernel has events for,
+with the time that the hypervisor took besides, and with all that the account says was lost; all
+interleaved with the undisturbed program. What the replays of losses say is in `worst_losses.py`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,14 @@ from ..statistics import as_values, percentile_interval, same_epochs
 from ..tracing import with_stolen_time
 from ..workloads import Workload
 from .replays import replay_campaign
+from .worst_losses import (
+    BY_TIME,
+    LOSSES,
+    chosen_runs,
+    describe_losses,
+    loss_parts,
+    loss_sentences,
+)
 
 UNDISTURBED, KERNEL, BOTH = "undisturbed", "kernel", "kernel and hypervisor"
 _REPEATS = 4000
@@ -40,6 +48,12 @@ class WorstCase:
         The config of its kernel events; None where nothing is left to replay.
     both
         With the time that the hypervisor took; None where it took nothing beyond the average.
+    losses
+        The config of all that was lost (`loss_config`); None where nothing is known of that.
+    shares
+        What of the excess that config holds (`replayable_shares`).
+    chosen
+        By time, or because enough of it can be replayed.
     """
 
     case: int
@@ -47,6 +61,14 @@ class WorstCase:
     seconds: float
     kernel: NoiseConfig | None
     both: NoiseConfig | None
+    losses: NoiseConfig | None = None
+    shares: pd.DataFrame | None = None
+    chosen: str = BY_TIME
+
+    @property
+    def replayable_share(self) -> float:
+        """Share of the excess that can be replayed; NaN where nothing is known of losses."""
+        return float("nan") if self.shares is None else float(self.shares["share"].sum())
 
 
 def worst_cases(
@@ -55,8 +77,12 @@ def worst_cases(
     stolen: pd.DataFrame,
     count: int = 10,
     merge: str = "improved",
+    losses: pd.DataFrame | None = None,
+    **gate,
 ) -> list[WorstCase]:
     """The slowest runs, each with its delta: its noise less what every run has.
+
+    With losses, also the slowest of those runs of which enough (80 %) can be replayed.
 
     Parameters
     ----------
@@ -67,9 +93,13 @@ def worst_cases(
     stolen
         What the hypervisor took of them (`stolen_times`).
     count
-        How many.
+        How many by time, and how many of those that can be replayed.
     merge
         Of `NoiseConfig.from_events`.
+    losses
+        What these runs lost beyond the typical run: `run`, and the columns of `loss_config`.
+    gate
+        `shortest_ns` and `realtime` of `replayable_shares`.
 
     Raises
     ------
@@ -84,10 +114,14 @@ def worst_cases(
         )
     everything = with_stolen_time(events, stolen)
     averages = average_noise(events, runs), average_noise(everything, runs)
-    slowest = worst_first(runs).head(count)
+    is_known = len(stolen) > 0
+    if losses is None:
+        chosen = [(row, {}) for row in worst_first(runs).head(count).to_dict("records")]
+    else:
+        chosen = chosen_runs(runs, losses, count, **gate)
     return [
-        _case(case, row, runs, (events, everything), averages, merge, len(stolen) > 0)
-        for case, row in enumerate(slowest.to_dict("records"), start=1)
+        replace(_case(case, row, runs, (events, everything), averages, merge, is_known), **more)
+        for case, (row, more) in enumerate(chosen, start=1)
     ]
 
 
@@ -122,14 +156,16 @@ def _config(
 
 def describe_worst(cases: Sequence[WorstCase]) -> pd.DataFrame:
     """One row a case: `case`, `run`, `seconds`; what is replayed: `kernel_events`, `kernel_ms`,
-    `hypervisor_events`, `hypervisor_ms`.
+    `hypervisor_events`, `hypervisor_ms`. Where losses are known: `chosen`, `lost_events`,
+    `lost_ms` (replayed, the sum of all CPUs), `replayable_share`, and by cause what the CPU that
+    lost most in each 10 ms lost: `slow_core_lost_ms` and so on, and `unexplained_lost_ms`.
 
     Parameters
     ----------
     cases
         Of `worst_cases`.
     """
-    return pd.DataFrame([_describe(case) for case in cases])
+    return pd.DataFrame([_describe(case) | describe_losses(case) for case in cases])
 
 
 def _describe(case: WorstCase) -> dict:
@@ -169,7 +205,7 @@ def worst_campaign(
     """
     cells = [Cell(UNDISTURBED, workload)]
     for case in cases:
-        for name, config in ((KERNEL, case.kernel), (BOTH, case.both)):
+        for name, config in ((KERNEL, case.kernel), (BOTH, case.both), (LOSSES, case.losses)):
             if config is not None:
                 injector = () if recorded_only else (Injector(config, **options),)
                 cells.append(
@@ -198,7 +234,9 @@ def worst_table(runs: pd.DataFrame, cases: Sequence[WorstCase], seed: int = 0) -
     `excess_ms` over the undisturbed mean, split into `kernel_ms`, `hypervisor_ms` (what the replay
     of its part adds) and `unexplained_ms`; each with a 95 % bootstrap interval (`…_low`, `…_high`).
     The anomaly is one run, a constant. A part can be negative: chance, or a replay that costs more
-    than what it replays.
+    than what it replays. Where losses are known, also `chosen`, `replayable_share`, `ratio_losses`
+    (mean of the replays of what was lost, over the anomaly), `losses_ms` (what these replays add)
+    and `missing_ms` (what they lack), with intervals; and the losses of `describe_worst`.
     """
     cells = [part for _, part in runs.groupby("cell")]
     samples = {part["cell"].iloc[0]: as_values(part["seconds"]) for part in same_epochs(*cells)}
@@ -224,6 +262,8 @@ def _split(case: WorstCase, samples: dict[str, np.ndarray], means: dict[str, np.
         "hypervisor_ms": (both - kernel) * 1e3,
         "unexplained_ms": (anomaly - both) * 1e3,
     }
+    parts |= loss_parts(case, means.get(f"{LOSSES} {case.case}", calm), calm)
+    described = describe_losses(case)
     row = {
         "case": case.case,
         "run": case.run,
@@ -234,7 +274,7 @@ def _split(case: WorstCase, samples: dict[str, np.ndarray], means: dict[str, np.
     for name, values in parts.items():
         low, high = percentile_interval(values[1:])
         row |= {name: float(values[0]), f"{name}_low": float(low), f"{name}_high": float(high)}
-    return row
+    return row | described
 
 
 def worst_sentences(table: pd.DataFrame, tracer: str = "") -> list[str]:
@@ -253,6 +293,7 @@ def worst_sentences(table: pd.DataFrame, tracer: str = "") -> list[str]:
     )
     holds = int(((table["ratio_low"] <= 1) & (table["ratio_high"] >= 1)).sum())
     return [
+        *loss_sentences(table),
         _explanation(table, recorded),
         (
             f"Of the {len(table)} slowest run{'s' if len(table) > 1 else ''} the replay's mean was"
