@@ -103,8 +103,9 @@ def _check(losses: pd.DataFrame, bursts: int) -> None:
 
 def _inside(losses: pd.DataFrame, window_ns: int) -> pd.DataFrame:
     """The losses within the window; of one that reaches beyond, the share that lies in it."""
-    start_ns, end_ns = losses["start_ns"].clip(lower=0), losses["end_ns"].clip(upper=window_ns)
-    share = (end_ns - start_ns) / (losses["end_ns"] - losses["start_ns"]).clip(lower=1)
+    times = losses[["start_ns", "end_ns"]].round().astype(np.int64)
+    start_ns, end_ns = times["start_ns"].clip(lower=0), times["end_ns"].clip(upper=window_ns)
+    share = (end_ns - start_ns) / (times["end_ns"] - times["start_ns"]).clip(lower=1)
     lost_ns = (losses["lost_ns"] * share).round().astype(np.int64)
     inside = losses.assign(start_ns=start_ns, end_ns=end_ns, lost_ns=lost_ns)[list(COLUMNS)]
     return inside[(end_ns > start_ns) & (lost_ns > 0)].astype({"cause": str})
@@ -164,9 +165,7 @@ def _cut_at_intervals(losses: pd.DataFrame) -> pd.DataFrame:
     first = losses["start_ns"].to_numpy() // INTERVAL_NS
     last = (losses["end_ns"].to_numpy() - 1) // INTERVAL_NS
     counts = last - first + 1
-    parts = losses.loc[losses.index.repeat(counts)] if losses.index.is_unique else None
-    if parts is None:
-        return _cut_at_intervals(losses.reset_index(drop=True))
+    parts = losses.iloc[np.repeat(np.arange(len(losses)), counts)]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     interval = np.repeat(first, counts) + within
     low_ns = np.maximum(parts["start_ns"], interval * INTERVAL_NS)

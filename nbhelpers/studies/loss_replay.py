@@ -12,23 +12,24 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..injection import Injector, read_logs
-from ..injection.log import DONE, noise_ns, shared_noise_ns
+from ..injection import Injector
 from ..measurement import Attachment, Campaign, Cell, finished
 from ..noise import NoiseConfig
-from ..noise.losses import INTERVAL_NS
-from ..speed import SpeedProbe, read_speed
-from ..statistics import percentile_interval
+from ..speed import SpeedProbe
 from ..workloads import Workload
+from .replayed_losses import (
+    CLASSES_NS,
+    REPLAY,
+    UNDISTURBED,
+    Replayed,
+    by_cpu_and_interval,
+    compare,
+    length_class,
+    summarise_round,
+)
 from .worst_runs import WorstCase
 
-UNDISTURBED, REPLAY = "undisturbed", "replay"
-# lengths of events are corrected apart: what an event costs beyond its length depends on that
-CLASSES_NS = (0, 150_000, 500_000, 2_000_000)
-_SMALL_SHARE = 0.05  # of all loss: a CPU that has less decides nothing
 _MOST = 1.25  # no length is corrected by more than this factor, or less than its inverse
-_QUIET_SHARE = 0.1  # undisturbed runs that are longer without a CPU say nothing of the noise
-_REPEATS = 2000
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +72,7 @@ class CalibratedReplay:
 
     def corrected(self, config: NoiseConfig) -> NoiseConfig:
         """Another config with the corrections of this one, which are the machine's."""
-        return _scaled(config, self.scales)
+        return scaled_config(config, self.scales)
 
     def sentences(self) -> list[str]:
         """How close the replay came, in sentences."""
@@ -141,19 +142,24 @@ def calibrated_replay(
     plan, scales, rows = config, _ones(config), []
     intervals = pd.DataFrame()
     for number in range(1, rounds + 1):
-        own = Path(folder) / plan.digest
-        if recorded_only and not own.exists():
+        round_folder = Path(folder) / plan.digest
+        if recorded_only and not round_folder.exists():
             break
-        cells = _cells(own, workload, plan, placement, recorded_only, options)
-        with_probe = (*attachments, *([] if recorded_only else [SpeedProbe(own / "speed")]))
-        ok = finished(Campaign(own, cells, runs, seed, recorded_only, with_probe).run())
-        parts = _compare(own, ok, config, plan)
-        intervals = _intervals(parts)
-        rows.append({"round": number, "noise": plan.digest} | _summary(ok, parts, tolerance, seed))
+        cells = _cells(round_folder, workload, plan, placement, recorded_only, options)
+        with_probe = (
+            *attachments,
+            *([] if recorded_only else [SpeedProbe(round_folder / "speed")]),
+        )
+        ok = finished(Campaign(round_folder, cells, runs, seed, recorded_only, with_probe).run())
+        parts = compare(round_folder, ok, config)
+        intervals = by_cpu_and_interval(parts)
+        rows.append(
+            {"round": number, "noise": plan.digest} | summarise_round(ok, parts, tolerance, seed)
+        )
         if rows[-1]["within"]:
             break
-        scales = _corrected_scales(scales, parts)
-        plan = _scaled(config, scales)
+        scales = corrected_scales(scales, parts)
+        plan = scaled_config(config, scales)
     return CalibratedReplay(config, plan, scales, pd.DataFrame(rows), intervals, tolerance)
 
 
@@ -181,173 +187,20 @@ def calibrated_cases(
 
 
 def _cells(
-    own: Path,
+    round_folder: Path,
     workload: Workload,
     plan: NoiseConfig,
     placement: str,
     recorded_only: bool,
     options: dict,
 ) -> list[Cell]:
-    injector = () if recorded_only else (Injector(plan, placement, log_folder=own, **options),)
+    injector = (
+        () if recorded_only else (Injector(plan, placement, log_folder=round_folder, **options),)
+    )
     return [
         Cell(UNDISTURBED, workload),
         Cell(REPLAY, workload, noise=plan.digest, attachments=injector),
     ]
-
-
-# --- what was lost ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Round:
-    """Times of one round in ns: `lost` by run, CPU, interval (planned_ns, observed_ns), `events` by
-    CPU and class (asked_ns, observed_ns), `reached` by run, `without` by run, CPU, interval.
-    """
-
-    lost: pd.DataFrame
-    events: pd.DataFrame
-    reached: pd.Series
-    without: pd.DataFrame
-
-
-def _compare(own: Path, runs: pd.DataFrame, config: NoiseConfig, plan: NoiseConfig) -> _Round:
-    replays = runs[runs["cell"] == REPLAY]
-    held = _held(read_logs(own, replays), replays)
-    planned = pd.concat([_planned(config, run) for run in replays.to_dict("records")])
-    keys = ["run", "cpu", "interval"]
-    lost = pd.DataFrame(
-        {"planned_ns": _by_interval(planned, keys), "observed_ns": _by_interval(held, keys)}
-    ).fillna(0.0)
-    events = held.groupby(["cpu", "class"])[["asked_ns", "length_ns"]].sum()
-    events = events.rename(columns={"length_ns": "observed_ns"})
-    if not (own / "speed").exists():
-        nothing = pd.Series(np.nan, index=replays["run"])
-        return _Round(lost, events, nothing, pd.DataFrame(columns=["cpu", "interval", "off_ns"]))
-    speed = read_speed(own / "speed", runs)
-    speed["off_ns"] = (speed["wall_ns"] - speed["cpu_ns"]).clip(lower=0)
-    reached = _reached(speed, held, runs)
-    return _Round(lost, events, reached, speed[speed["run"].isin(replays["run"])])
-
-
-def _planned(config: NoiseConfig, run: dict) -> pd.DataFrame:
-    """The config's events until the run ended: `run`, `cpu`, `start_ns`, `length_ns`."""
-    events = config.events()
-    ends_ns = (events["start_ns"] + events["duration_ns"]).clip(upper=run["region_seconds"] * 1e9)
-    events["length_ns"] = ends_ns - events["start_ns"]
-    events = events[events["length_ns"] > 0]
-    return events.assign(run=run["run"])[["run", "cpu", "start_ns", "length_ns"]]
-
-
-def _held(log: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """What the injector took in the runs: `run`, `cpu`, `class`, `start_ns`, `length_ns`,
-    `ran_ns` (without the ways into the kernel and out), `asked_ns`.
-
-    An event that others carry adds to what was asked, and nothing to what was taken.
-    """
-    log = log.assign(took_ns=noise_ns(log), shared_ns=shared_noise_ns(log))
-    end_ns = log["run"].map(runs.set_index("run")["region_seconds"] * 1e9)
-    log = log[log["outcome"].isin([*DONE, "cut"]) & (log["taken_ns"] < end_ns)]
-    inside = ((end_ns - log["taken_ns"]) / log["took_ns"].clip(lower=1)).clip(upper=1)[log.index]
-    lengths = pd.cut(log["replayed_ns"], [*CLASSES_NS, np.inf], labels=False, right=False)
-    return pd.DataFrame(
-        {
-            "run": log["run"],
-            "cpu": log["cpu"],
-            "ran_on": log["ran_on"],
-            "class": lengths,
-            "start_ns": log["taken_ns"],
-            "length_ns": log["took_ns"] * inside,
-            "ran_ns": (log["end_ns"] - log["start_ns"]) * inside,
-            "asked_ns": log["replayed_ns"] * inside,
-        }
-    )
-
-
-def _by_interval(times: pd.DataFrame, keys: list[str], value: str = "length_ns") -> pd.Series:
-    """Sums of times, each cut at multiples of 10 ms and shared out."""
-    start_ns, length_ns = times["start_ns"].to_numpy(float), times["length_ns"].to_numpy(float)
-    first = (start_ns // INTERVAL_NS).astype(np.int64)
-    counts = ((start_ns + np.maximum(length_ns, 1) - 1) // INTERVAL_NS).astype(np.int64) - first + 1
-    row = np.repeat(np.arange(len(times)), counts)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    interval = first[row] + within
-    low_ns = np.maximum(start_ns[row], interval * INTERVAL_NS)
-    high_ns = np.minimum((start_ns + length_ns)[row], (interval + 1) * INTERVAL_NS)
-    share = (high_ns - low_ns) / np.maximum(length_ns[row], 1)
-    parts = times.iloc[row].assign(interval=interval)
-    return (parts[value] * share).groupby([parts[key] for key in keys]).sum()
-
-
-def _reached(speed: pd.DataFrame, held: pd.DataFrame, runs: pd.DataFrame) -> pd.Series:
-    """Share of the time in which the injector ran that the program was without its CPUs, by run; 1
-    at most, NaN where undisturbed runs are often without.
-
-    Only what lies before a CPU's last sample counts. The ways into the kernel and out are not in
-    the injector's time, and only in part in the program's.
-    """
-    until_ns = speed.groupby(["run", "cpu"])["start_ns"].max()
-    off_ns = speed.groupby("run")["off_ns"].sum()
-    on_ns = until_ns.groupby("run").sum() - off_ns
-    usual = (off_ns / on_ns).reindex(runs.loc[runs["cell"] == UNDISTURBED, "run"]).median()
-    seen_ns = until_ns.reindex(pd.MultiIndex.from_frame(held[["run", "ran_on"]])).to_numpy()
-    seen = ((seen_ns - held["start_ns"]) / held["length_ns"].clip(lower=1)).clip(0, 1)
-    ran_ns = (held["ran_ns"] * seen).groupby(held["run"]).sum()
-    share = ((off_ns - usual * on_ns) / ran_ns).reindex(ran_ns.index).clip(upper=1)
-    return share if usual < _QUIET_SHARE else share * np.nan
-
-
-def _intervals(found: _Round) -> pd.DataFrame:
-    """Means over the replays by CPU and 10 ms, in ms."""
-    means = found.lost.groupby(["cpu", "interval"]).mean() / 1e6
-    means.columns = pd.Index(["planned_ms", "observed_ms"])
-    without = found.without
-    if len(without):
-        times = without.assign(
-            start_ns=without["start_ns"] - without["wall_ns"], length_ns=without["wall_ns"]
-        )
-        runs = without["run"].nunique()
-        sums = _by_interval(times, ["cpu", "interval"], "off_ns")
-        means["without_cpu_ms"] = sums.reindex(means.index) / runs / 1e6
-    means = means.reset_index()
-    means.insert(1, "start_ns", means.pop("interval") * INTERVAL_NS)
-    return means.reindex(columns=["cpu", "start_ns", "planned_ms", "observed_ms", "without_cpu_ms"])
-
-
-def _summary(runs: pd.DataFrame, found: _Round, tolerance: float, seed: int) -> dict:
-    by_run = found.lost.groupby(["run", "cpu"])[["planned_ns", "observed_ns"]].sum()
-    by_run["observed_ns"] *= found.reached.fillna(1.0).reindex(by_run.index, level="run")
-    by_cpu = by_run.groupby("cpu").sum()
-    large = by_cpu[by_cpu["planned_ns"] >= _SMALL_SHARE * by_cpu["planned_ns"].sum()]
-    errors = large["observed_ns"] / large["planned_ns"] - 1
-    worst = errors.abs().idxmax()
-    whole = by_run.groupby("run").sum()
-    low, high = _error_interval(whole, seed)
-    seconds = runs.groupby("cell")["seconds"].median()
-    return {
-        "runs": len(whole),
-        "planned_ms": whole["planned_ns"].mean() / 1e6,
-        "observed_ms": whole["observed_ns"].mean() / 1e6,
-        "error": whole["observed_ns"].sum() / whole["planned_ns"].sum() - 1,
-        "error_low": low,
-        "error_high": high,
-        "worst_error": errors[worst],
-        "worst_cpu": int(worst),
-        "reached_share": found.reached.median(),
-        "undisturbed_seconds": seconds[UNDISTURBED],
-        "replay_seconds": seconds[REPLAY],
-        "within": bool((errors.abs() <= tolerance).all()),
-    }
-
-
-def _error_interval(whole: pd.DataFrame, seed: int) -> tuple[float, float]:
-    """95 % bootstrap interval of observed / planned − 1, over the replays."""
-    rows = np.random.default_rng(seed).integers(0, len(whole), (_REPEATS, len(whole)))
-    planned, observed = (whole[f"{name}_ns"].to_numpy()[rows] for name in ("planned", "observed"))
-    low, high = percentile_interval(observed.sum(axis=1) / planned.sum(axis=1) - 1)
-    return float(low), float(high)
-
-
-# --- corrections -----------------------------------------------------------------------------
 
 
 def _ones(config: NoiseConfig) -> pd.DataFrame:
@@ -357,7 +210,7 @@ def _ones(config: NoiseConfig) -> pd.DataFrame:
     return pd.DataFrame({"scale": 1.0}, index=index).reset_index()
 
 
-def _corrected_scales(scales: pd.DataFrame, found: _Round) -> pd.DataFrame:
+def corrected_scales(scales: pd.DataFrame, found: Replayed) -> pd.DataFrame:
     """Each scale with what its events took more or less than asked, and what reached nobody."""
     took_ns = found.events["observed_ns"] * found.reached.fillna(1.0).median()
     keys = pd.MultiIndex.from_frame(scales[["cpu", "class"]])
@@ -367,11 +220,10 @@ def _corrected_scales(scales: pd.DataFrame, found: _Round) -> pd.DataFrame:
     return scales.assign(scale=new.clip(1 / _MOST, _MOST))
 
 
-def _scaled(config: NoiseConfig, scales: pd.DataFrame) -> NoiseConfig:
+def scaled_config(config: NoiseConfig, scales: pd.DataFrame) -> NoiseConfig:
     """The config with each length times the scale of its CPU and class, about the same middle."""
     events = config.events().drop(columns="event")
-    lengths = pd.cut(events["duration_ns"], [*CLASSES_NS, np.inf], labels=False, right=False)
-    keys = pd.MultiIndex.from_arrays([events["cpu"], lengths])
+    keys = pd.MultiIndex.from_arrays([events["cpu"], length_class(events["duration_ns"])])
     scale = scales.set_index(["cpu", "class"])["scale"].reindex(keys).fillna(1.0).to_numpy()
     length_ns = (events["duration_ns"] * scale).round().astype(np.int64)
     start_ns = events["start_ns"] - (length_ns - events["duration_ns"]) // 2

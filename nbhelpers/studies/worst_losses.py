@@ -82,14 +82,14 @@ def losses_of(
     shortest_ns, realtime
         Of `replayable_shares`.
     """
-    own, window_ns = losses[losses["run"] == run["run"]], round(_region_ns(run))
+    of_run, window_ns = losses[losses["run"] == run["run"]], round(_region_ns(run))
     shares = replayable_shares(
-        own, window_ns - typical_ns, window_ns, shortest_ns=shortest_ns, realtime=realtime
+        of_run, window_ns - typical_ns, window_ns, shortest_ns=shortest_ns, realtime=realtime
     )
     if not shares["replayable_ms"].sum() > 0:
         return {"losses": None, "shares": shares}
     facts = {"run": int(run["run"])}
-    config = loss_config(own, window_ns, shortest_ns=shortest_ns, provenance=facts)
+    config = loss_config(of_run, window_ns, shortest_ns=shortest_ns, provenance=facts)
     return {"losses": config, "shares": shares}
 
 

@@ -116,7 +116,9 @@ def worst_cases(
     averages = average_noise(events, runs), average_noise(everything, runs)
     is_known = len(stolen) > 0
     if losses is None:
-        chosen = [(row, {}) for row in worst_first(runs).head(count).to_dict("records")]
+        chosen: list[tuple[dict, dict]] = [
+            (row, {}) for row in worst_first(runs).head(count).to_dict("records")
+        ]
     else:
         chosen = chosen_runs(runs, losses, count, **gate)
     return [
