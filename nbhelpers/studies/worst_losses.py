@@ -148,10 +148,10 @@ def _ratio_sentence(enough: pd.DataFrame) -> str:
     errors = (enough["ratio_losses"] - 1).abs()
     control = (enough["ratio_undisturbed"] - 1).abs()
     return (
-        f"The replay of what was lost came within {CLOSE:.0%} of the anomaly in"
-        f" **{int((errors <= CLOSE).sum())} of these {_cases(enough)}**; it was off by"
-        f" {errors.mean():.1%} on average, no replay at all by {control.mean():.1%}"
-        f" (n = {enough['runs'].min()} replays of each)."
+        f"In **{int((errors <= CLOSE).sum())} of {len(enough)}** such cases the replay of what was"
+        f" lost came within {CLOSE:.0%} of the anomaly. It was off by {errors.mean():.1%} on"
+        f" average, no replay at all by {control.mean():.1%} (n = {enough['runs'].min()} replays of"
+        " each)."
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import finished
+from nbhelpers.studies.worst_losses import LOSSES
 from nbhelpers.studies.worst_runs import (
     BOTH,
     KERNEL,
@@ -94,6 +95,8 @@ def measured(**cells):
         "kernel": f"{KERNEL} 1",
         "both": f"{BOTH} 1",
         "both_2": f"{BOTH} 2",
+        "losses": f"{LOSSES} 1",
+        "losses_2": f"{LOSSES} 2",
     }
     return pd.concat(
         [
@@ -134,6 +137,60 @@ def test_a_case_with_nothing_to_replay_is_all_unexplained():
         table["unexplained_ms"][0] == pytest.approx(20, abs=1)
         and table["kernel_ms"][0] == table["hypervisor_ms"][0] == 0
     )
+
+
+def lost(run, seconds, cause="slow_core", cpus=(0, 1)):
+    """So many seconds on each CPU, spread over 0.1 s."""
+    rows = [
+        (run, cpu, start * MS, (start + 10) * MS, round(seconds * 1e8), cause)
+        for cpu in cpus
+        for start in range(0, 100, 10)
+    ]
+    return pd.DataFrame(rows, columns=["run", "cpu", "start_ns", "end_ns", "lost_ns", "cause"])
+
+
+LOSSES_TABLE = pd.concat([lost(1, 0.006), lost(3, 0.009), lost(0, 0.001)], ignore_index=True)
+
+
+def test_a_run_that_can_be_replayed_stands_beside_the_worst_by_time():
+    first, second = worst_cases(RUNS, EVENTS, STOLEN, 1, losses=LOSSES_TABLE)
+    assert (first.run, first.chosen, second.run, second.chosen) == (1, "by time", 3, "replayable")
+    assert first.replayable_share == pytest.approx(0.2)
+    assert second.replayable_share == pytest.approx(0.9)
+    assert first.losses.events()["duration_ns"].sum() == 12 * MS
+    assert first.losses.provenance["run"] == 1 and first.losses.window_ns == 130 * MS
+    plain = worst_cases(RUNS, EVENTS, STOLEN, 1)[0]
+    assert (first.kernel.digest, first.both.digest) == (plain.kernel.digest, plain.both.digest)
+    table = describe_worst([first, second]).set_index("case")
+    assert table["slow_core_lost_ms"].tolist() == pytest.approx([6, 9])
+    assert table["unexplained_lost_ms"].tolist() == pytest.approx([24, 1])
+    assert np.isnan(plain.replayable_share) and "chosen" not in describe_worst([plain])
+
+
+def test_where_nothing_can_be_injected_only_the_worst_by_time_is_left():
+    cases = worst_cases(RUNS, EVENTS, STOLEN, 1, losses=LOSSES_TABLE, realtime=False)
+    assert len(cases) == 1 and cases[0].losses is None and cases[0].replayable_share == 0
+    nothing = worst_cases(RUNS, EVENTS, STOLEN, 2, losses=LOSSES_TABLE.iloc[:0])
+    assert [case.run for case in nothing] == [1, 3] and nothing[1].losses is None
+
+
+def test_the_replay_of_losses_is_judged_where_enough_can_be_replayed():
+    cases = worst_cases(RUNS, EVENTS, STOLEN, 1, losses=LOSSES_TABLE)
+    runs = pd.concat(
+        [
+            measured(calm=0.1, kernel=0.111, both=0.123, both_2=0.109),
+            measured(losses=0.106, losses_2=0.109),
+        ]
+    )
+    table = worst_table(runs, cases).set_index("case")
+    assert table["losses_ms"].tolist() == pytest.approx([6, 9], abs=1)
+    assert table["missing_ms"].tolist() == pytest.approx([24, 1], abs=1)
+    assert table.loc[2, "ratio_losses_low"] < 0.109 / 0.11 < table.loc[2, "ratio_losses_high"]
+    said = worst_sentences(table.reset_index())
+    assert said[0].startswith("Of the excess of the 2 cases, 20% to 90% can be replayed here")
+    assert said[1].startswith("In **1 of 1** such cases the replay of what was lost came")
+    plain = worst_table(runs, worst_cases(RUNS, EVENTS, STOLEN, 1))
+    assert "losses_ms" not in plain and len(worst_sentences(plain)) == 3
 
 
 @pytest.mark.long
