@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.noise.loss_delta import loss_delta
+from nbhelpers.noise.loss_deltas import loss_delta
 
 MS = 1_000_000
 RUNS = pd.DataFrame({"run": range(4), "region_seconds": [0.1, 0.1, 0.1, 0.2]})
