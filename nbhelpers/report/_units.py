@@ -42,6 +42,27 @@ def heading(column: str) -> str:
     return f"{name} ({unit})" if unit else name
 
 
+def intervals_of(columns: Iterable[object]) -> dict[str, tuple[str, str]]:
+    """Columns whose interval follows in the next two: name -> those of its low and high end.
+
+    Of `seconds`: `seconds_low`, `seconds_high`; of `median_percent` also `median_low_percent`,
+    `median_high_percent`.
+    """
+    names = [str(column) for column in columns]
+    triples = zip(names, names[1:], names[2:])
+    return {name: (low, high) for name, low, high in triples if (low, high) in _ends(name)}
+
+
+def _ends(name: str) -> list[tuple[str, str]]:
+    """The names that the ends of a column's interval may have."""
+    unit = next((ending for ending in UNITS if name.endswith(ending)), "")
+    base = name.removesuffix(unit)
+    return [
+        (f"{name}_low", f"{name}_high"),
+        (f"{base}_low{unit}", f"{base}_high{unit}"),
+    ]
+
+
 def numbers(column: str, values: Iterable[object]) -> Callable[[float], str]:
     """How the numbers of a column are printed for a reader: by its unit, else with the decimals
     that give the smallest four digits.

@@ -20,12 +20,13 @@ import pandas as pd
 from ..empty import UNKNOWN, why_empty
 from ..errors import InputError
 from ..files import read_json, write_atomically, write_json
-from ._units import heading, numbers
+from ._units import heading, intervals_of, numbers
 from .appearance import style
 
 FIGURE_FORMAT = "noisebook figure 1"
 TABLE_FORMAT = "noisebook table 1"
 EXACT = "%.10g"
+_TO = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"  # an interval stands in one line
 NO_ROWS = "No rows: "  # before the reason
 LONG_TEXT = 24  # characters; a column of such text is not squeezed to a word a line
 _NO_DATES = {
@@ -188,6 +189,9 @@ def save_table(
     """Save a table as CSV (10 significant digits), LaTeX (booktabs) and HTML, ours next to the
     published value.
 
+    In LaTeX and HTML an interval stands in the cell of its number, where the two columns after a
+    number are its ends (`median_ms`, `median_low_ms`, `median_high_ms`).
+
     Parameters
     ----------
     frame
@@ -226,10 +230,11 @@ def save_table(
         frame = _with_published(frame, published)
         caption = _citing(caption, published)
         formats = _doubled(formats)
-    shown = _printed(frame, formats)
     write_atomically(folder / f"{name}.csv", _csv(frame, why))
-    write_atomically(folder / f"{name}.tex", _latex(shown, frame, name, caption, why))
-    write_atomically(folder / f"{name}.html", _fragment(shown, frame, why))
+    shown = _printed(frame, formats)
+    left = frame[_columns_shown(frame)]
+    write_atomically(folder / f"{name}.tex", _latex(shown, left, name, caption, why))
+    write_atomically(folder / f"{name}.html", _fragment(shown, left, why))
     record = Table(name, caption, folder, _order(folder, name))
     write_json(
         folder / f"{name}.json",
@@ -362,10 +367,27 @@ def _doubled(formats: dict[str, str]) -> dict[str, str]:
 
 
 def _printed(frame: pd.DataFrame, formats: dict[str, str]) -> pd.DataFrame:
+    """The cells as text; an interval in the two columns after a number stands in its cell."""
     columns = {column: _cells(frame[column], formats.get(column)) for column in frame.columns}
-    return pd.DataFrame(columns, columns=frame.columns, dtype=object).rename(
+    for column, ends in intervals_of(frame.columns).items():
+        columns[column] = _interval_cells(frame[[column, *ends]], formats.get(column))
+    shown = _columns_shown(frame)
+    return pd.DataFrame({column: columns[column] for column in shown}, dtype=object).rename(
         columns=lambda column: heading(str(column))
     )
+
+
+def _interval_cells(frame: pd.DataFrame, text: str | None) -> list[str]:
+    """The numbers of the first column, each with its ends, printed alike."""
+    number = numbers(str(frame.columns[0]), frame.to_numpy(dtype=float).ravel())
+    cells = [[_cell(value, number, text) for value in row] for row in frame.itertuples(index=False)]
+    return [value if "–" in bounds else f"{value} ({_TO.join(bounds)})" for value, *bounds in cells]
+
+
+def _columns_shown(frame: pd.DataFrame) -> list:
+    """All but the ends of intervals that stand in another column's cells."""
+    ends = {end for pair in intervals_of(frame.columns).values() for end in pair}
+    return [column for column in frame.columns if column not in ends]
 
 
 def _cells(values: pd.Series, text: str | None) -> list[str]:
@@ -416,6 +438,7 @@ def _tex_row(cells: Iterable[object]) -> str:
 _TEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
+    "\N{NO-BREAK SPACE}": "~",
     "^": r"\textasciicircum{}",
     "–": "--",
     "−": "$-$",

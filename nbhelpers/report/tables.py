@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..files import read_json
-from ..statistics import Comparison, bootstrap_interval
+from ..statistics import Comparison, bootstrap_interval, robust_intervals
 from .paper import provenance_html
 from .publications import published_table
 
@@ -33,7 +33,8 @@ def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.Data
     Returns
     -------
     `benchmark`, `runs`, `off_seconds`, `on_seconds`, `increase_percent` with its 95 % bootstrap
-    interval `low_percent` to `high_percent`.
+    interval `low_percent` to `high_percent`; `median_percent` and `trimmed_percent` with theirs
+    (`median_low_percent` and so on), the increases of median and trimmed mean.
     """
     mean = comparison.table.loc["mean"]
     ours = {
@@ -44,6 +45,7 @@ def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.Data
         "increase_percent": 100 * (mean["ratio"] - 1),
         "low_percent": 100 * (mean["low"] - 1),
         "high_percent": 100 * (mean["high"] - 1),
+        **_robust_percent(comparison.table),
     }
     theirs = published_table("persson2025-table1").rename(
         columns={"tracing_off_seconds": "off_seconds", "tracing_on_seconds": "on_seconds"}
@@ -52,6 +54,14 @@ def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.Data
     return pd.concat([theirs, pd.DataFrame([ours])], ignore_index=True)[list(ours)].astype(
         {"runs": "Int64"}
     )
+
+
+def _robust_percent(table: pd.DataFrame) -> dict[str, float]:
+    return {
+        f"{name}{end}_percent": 100 * (table.loc[name, column] - 1)
+        for name in ("median", "trimmed")
+        for end, column in (("", "ratio"), ("_low", "low"), ("_high", "high"))
+    }
 
 
 def accuracy_table(
@@ -72,8 +82,11 @@ def accuracy_table(
     label
         Of the program and its configuration.
 
-    Returns ------- `configuration`, `accuracy_percent`, `runs`, `mean_seconds`, `ratio` (mean /
-    anomaly) with its 95 % bootstrap interval `low` to `high`; the published rows have the first
+    Returns
+    -------
+    `configuration`, `accuracy_percent`, `runs`, `mean_seconds`, `ratio` (mean / anomaly) with its
+    95 % bootstrap interval `low` to `high`; `median_ratio` and `trimmed_ratio` (median and trimmed
+    mean / anomaly) with theirs (`median_ratio_low` and so on). The published rows have the first
     two.
     """
     rows = [
@@ -100,7 +113,7 @@ def accuracy_table(
 
 
 def _accuracy(label: str, anomaly_seconds: float, runs: pd.DataFrame) -> dict:
-    """The anomaly is one run, a constant; only the mean of the runs has an interval."""
+    """The anomaly is one run, a constant; only what is compared with it has an interval."""
     low, high = bootstrap_interval(runs["seconds"], "mean")
     ratio = runs["seconds"].mean() / anomaly_seconds
     return {
@@ -111,6 +124,10 @@ def _accuracy(label: str, anomaly_seconds: float, runs: pd.DataFrame) -> dict:
         "ratio": ratio,
         "low": low / anomaly_seconds,
         "high": high / anomaly_seconds,
+    } | {
+        f"{name}_ratio{end}": bound / anomaly_seconds
+        for name, bounds in robust_intervals(runs["seconds"]).items()
+        for end, bound in zip(("", "_low", "_high"), bounds[:3])
     }
 
 

@@ -20,6 +20,7 @@ from .intervals import (
     quantile_interval,
 )
 from .regression import quantile_effect
+from .robust import robust_intervals, robust_summary
 from .stopping_evaluation import evaluate_rules, running_statistic, stopping_sentence
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
     "percentile_interval",
     "quantile_effect",
     "quantile_interval",
+    "robust_intervals",
+    "robust_summary",
     "running_statistic",
     "same_epochs",
     "stopping",

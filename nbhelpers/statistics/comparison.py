@@ -28,10 +28,17 @@ from .intervals import (
     resampled_rounds,
 )
 from .metadata import differing
+from .robust import (
+    FEWEST_ROUNDS,
+    farthest,
+    trimmed_count,
+    trimmed_interval,
+    trimmed_mean,
+    trimmed_ratio,
+)
 
 # of fewer runs some resamples do not vary at all, and the ratio of variations has no bound
 FEWEST_FOR_CV = 10
-FEWEST_ROUNDS = 8  # fewer say too little of how rounds differ; runs are then resampled one by one
 SHIFTS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -42,8 +49,9 @@ class Comparison:
     Attributes
     ----------
     table
-        DataFrame, index statistic (mean, median, sd, cv, p95, p99, max), columns before, after,
-        ratio (after / before), low, high (95 % bootstrap interval of the ratio).
+        DataFrame, index statistic (mean, median, trimmed, sd, cv, p95, p99, max), columns before,
+        after, ratio (after / before), low, high (95 % interval of the ratio: by the bootstrap, of
+        the trimmed mean by the winsorised variance).
     verdict
         The result in words.
     outcome
@@ -61,6 +69,9 @@ class Comparison:
         none.
     measured_in
         The rounds that hold both, such as "0-11, 24-35"; empty if there are none.
+    by_trimmed
+        What the trimmed mean shows, where that is something else than the mean does, or where the
+        mean lies outside its interval; empty elsewhere. It is part of the verdict.
     better
         "better", "worse" or "no difference shown", by the mean and its interval.
     """
@@ -74,6 +85,7 @@ class Comparison:
     rounds: int = 0
     better: str = "no difference shown"
     measured_in: str = ""
+    by_trimmed: str = ""
 
     def __repr__(self) -> str:
         mean = self.table.loc["mean"]
@@ -166,6 +178,7 @@ def compare(
         rounds=len(pair.rounds),
         better=_better(table.loc["mean"], higher),
         measured_in=_shared_rounds(before, after, block),
+        by_trimmed=_trimmed_sentence(table, pair),
     )
 
 
@@ -262,9 +275,22 @@ class _Pair:
             before, after = float(statistic(self.old)), float(statistic(self.new))
             ratio = after / before if before else float("nan")
             rows[name] = [before, after, ratio, *intervals[name]]
+            if name == "median":
+                rows["trimmed"] = self._trimmed()
         columns = ["before", "after", "ratio", "low", "high"]
         table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
         return table.rename_axis("statistic")
+
+    def _trimmed(self) -> list[float]:
+        before, after = float(trimmed_mean(self.old)), float(trimmed_mean(self.new))
+        if not before:
+            return [before, after, *[float("nan")] * 3]
+        samples = (self.new, self.new_rounds), (self.old, self.old_rounds)
+        above, below = (
+            pd.DataFrame({"seconds": values} | ({"round": rounds} if self.rounds else {}))
+            for values, rounds in samples
+        )
+        return [before, after, *trimmed_ratio([(above, below)])[:3]]
 
     def _round_intervals(self, seed: int) -> dict[str, tuple[float, float]]:
         functions = list(STATISTICS.values())
@@ -306,7 +332,8 @@ def cell_statistics(
 ) -> pd.DataFrame:
     """The statistics of each cell of a campaign.
 
-    The mean and the coefficient of variation have 95 % bootstrap intervals.
+    Mean, median and coefficient of variation have 95 % bootstrap intervals, the trimmed mean one by
+    the winsorised variance.
 
     Parameters
     ----------
@@ -322,7 +349,8 @@ def cell_statistics(
     Returns
     -------
     DataFrame, index the cells in the order in which they first occur; columns runs, mean, mean_low,
-    mean_high, median, sd, cv, cv_low, cv_high, p95, p99, max, in the unit of the outcome.
+    mean_high, median, median_low, median_high, trimmed, trimmed_low, trimmed_high, sd, cv, cv_low,
+    cv_high, p95, p99, max, in the unit of the outcome.
 
     Raises
     ------
@@ -348,8 +376,10 @@ def _row(values: np.ndarray, seed: int) -> dict[str, float]:
     row: dict[str, float] = {"runs": values.size}
     for name, statistic in STATISTICS.items():
         row[name] = float(statistic(values))
-        if name in ("mean", "cv"):
+        if name in ("mean", "median", "cv"):
             row[f"{name}_low"], row[f"{name}_high"] = bootstrap_interval(values, name, seed)
+        if name == "median":
+            row |= dict(zip(("trimmed", "trimmed_low", "trimmed_high"), trimmed_interval(values)))
     return row
 
 
@@ -372,6 +402,7 @@ def _verdict(pair: _Pair, table: pd.DataFrame, tests: pd.DataFrame, in_turn: boo
     sentences = [_sentence("mean", table, pair)]
     if min(pair.old.size, pair.new.size) >= FEWEST_FOR_CV:
         sentences.append(_sentence("cv", table, pair))
+    sentences.append(_trimmed_sentence(table, pair))
     sentences.append(_other_differences(tests, table))
     if not in_turn:
         sentences.append(
@@ -396,6 +427,44 @@ def _sentence(name: str, table: pd.DataFrame, pair: _Pair) -> str:
         )
     word = "lower" if row.ratio < 1 else "higher"
     return f"The {label} is {abs(row.ratio - 1):.1%} {word}, 95 % interval {interval}{counts}."
+
+
+def _trimmed_sentence(table: pd.DataFrame, pair: _Pair) -> str:
+    """Where the trimmed mean shows something else than the mean, or the mean lies outside its
+    interval; and by which run.
+    """
+    rows = table.loc[["mean", "trimmed"], ["ratio", "low", "high"]]
+    if not trimmed_count(max(pair.old.size, pair.new.size)) or not np.isfinite(rows).all(axis=None):
+        return ""
+    mean, trimmed = rows.loc["mean"], rows.loc["trimmed"]
+    is_outside = not trimmed.low <= mean.ratio <= trimmed.high
+    if _shown(mean) == _shown(trimmed) and not is_outside:
+        return ""
+    word = {0: "no difference is shown", 1: "it is higher", -1: "it is lower"}[_shown(trimmed)]
+    return (
+        f"By the trimmed mean {word}: {_change(trimmed.ratio)}, 95 % interval"
+        f" {_change(trimmed.low)} to {_change(trimmed.high)}."
+        + (f" {_farthest_sentence(pair)}" if is_outside else "")
+    )
+
+
+def _shown(row: pd.Series) -> int:
+    """1: higher by the whole interval, -1: lower, 0: neither."""
+    return int(row.low > 1) - int(row.high < 1)
+
+
+def _farthest_sentence(pair: _Pair) -> str:
+    """Which run moves the mean of its side farthest from the trimmed mean."""
+    sides = {"before": pair.old, "after": pair.new}
+    gaps = {name: values.mean() / trimmed_mean(values) - 1 for name, values in sides.items()}
+    name = max(gaps, key=lambda side: abs(gaps[side]))
+    far = farthest(sides[name])
+    runs = "One run" if far.runs == 1 else f"The {far.runs} farthest runs"
+    return (
+        f"{runs} ({'' if far.runs == 1 else 'the farthest '}{sides[name][far.place]:.4g}, {name}) make"
+        f"{'s' if far.runs == 1 else ''} {far.runs_share:.0%} of the distance between mean and"
+        " trimmed mean there."
+    )
 
 
 def _other_differences(tests: pd.DataFrame, table: pd.DataFrame) -> str:

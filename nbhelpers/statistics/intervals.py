@@ -278,13 +278,13 @@ def mean_ratio(
     random = np.random.default_rng(seed)
     if isinstance(denominator, Real):
         number = float(denominator)
-        draws = _mean_draws(above, random, repeats) / number
+        draws = resampled_means(above, random, repeats) / number
         return Interval(
             float(above.mean() / number), *percentile_interval(draws, level), above.size
         )
     below = as_values(denominator)
-    below_draws = _mean_draws(below, random, repeats)
-    draws = _mean_draws(above, random, repeats) / below_draws
+    below_draws = resampled_means(below, random, repeats)
+    draws = resampled_means(above, random, repeats) / below_draws
     return Interval(
         float(above.mean() / below.mean()),
         *percentile_interval(draws, level),
@@ -292,7 +292,8 @@ def mean_ratio(
     )
 
 
-def _mean_draws(values: np.ndarray, random: np.random.Generator, repeats: int) -> np.ndarray:
+def resampled_means(values: np.ndarray, random: np.random.Generator, repeats: int) -> np.ndarray:
+    """The mean of each of `repeats` resamples of the values."""
     return random.choice(values, (repeats, values.size)).mean(axis=1)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..statistics import holm
+from ..statistics.robust import trimmed_interval
 from .design import PRINTED_MODELS
 
 SUPPORTED = "supported here"
@@ -23,6 +24,7 @@ FEWEST = 6  # pairs of runs; of fewer the interval says next to nothing
 PERSSON = "Persson et al. 2025, sec. "
 CUI = "Cui et al. 2023, sec. "
 EFFECT_COLUMNS = ("effect_percent", "low_percent", "high_percent", "adjusted_percent")
+TRIMMED_COLUMNS = ("trimmed_percent", "trimmed_low_percent", "trimmed_high_percent")
 
 
 @dataclass(frozen=True)
@@ -90,17 +92,20 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     Returns
     -------
     One row a finding: `finding`, `source`, `verdict`, `effect_percent` with its 95 % interval
-    (`low_percent`, `high_percent`), `adjusted_percent`, `p_value`, `p_holm`, `pairs`, `why`.
-    `adjusted_percent` is the effect where the hypervisor took as much of both (a straight line
-    through the effects by the difference in stolen time).
+    (`low_percent`, `high_percent`), `adjusted_percent`, `trimmed_percent` with its interval
+    (`trimmed_low_percent`, `trimmed_high_percent`), `trimmed_verdict`, `p_value`, `p_holm`,
+    `pairs`, `why`. `adjusted_percent` is the effect where the hypervisor took as much of both (a
+    straight line through the effects by the difference in stolen time); `trimmed_percent` that of
+    the trimmed mean of the log ratios, and `trimmed_verdict` what its interval says by the same
+    rule. The verdict is by the mean.
     """
     table = pd.DataFrame([judge(finding) for finding in findings])
     tested = table["p_value"].notna()
     table["p_holm"] = np.nan
     if tested.any():
         table.loc[tested, "p_holm"] = holm(table.loc[tested, "p_value"])
-    columns = ["finding", "source", "verdict", *EFFECT_COLUMNS, "p_value", "p_holm", "pairs", "why"]
-    return table[columns]
+    columns = ["finding", "source", "verdict", *EFFECT_COLUMNS, *TRIMMED_COLUMNS]
+    return table[[*columns, "trimmed_verdict", "p_value", "p_holm", "pairs", "why"]]
 
 
 def judge(finding: Finding) -> dict[str, object]:
@@ -110,7 +115,8 @@ def judge(finding: Finding) -> dict[str, object]:
         "finding": finding.claim,
         "source": finding.source,
         "verdict": UNSEEN,
-        **dict.fromkeys(EFFECT_COLUMNS, np.nan),
+        **dict.fromkeys((*EFFECT_COLUMNS, *TRIMMED_COLUMNS), np.nan),
+        "trimmed_verdict": UNSEEN,
         "p_value": np.nan,
         "pairs": len(effects),
         "why": finding.unseen,
@@ -123,7 +129,16 @@ def judge(finding: Finding) -> dict[str, object]:
     effect, p_value = mean_effect(effects, steal)
     verdict = interval_verdict(finding.direction, effect.low, effect.high)
     why = "the interval holds both answers" if verdict == UNSEEN else ""
+    row |= _trimmed(finding)
     return row | effect.percent() | {"verdict": verdict, "p_value": p_value, "why": why}
+
+
+def _trimmed(finding: Finding) -> dict[str, object]:
+    """Effect and verdict by the trimmed mean of the log ratios."""
+    found = trimmed_interval(finding.effects)
+    percent = {name: 100 * np.expm1(log) for name, log in zip(TRIMMED_COLUMNS, found[:3])}
+    verdict = interval_verdict(finding.direction, found.low, found.high)
+    return percent | {"trimmed_verdict": verdict}
 
 
 @dataclass(frozen=True)
@@ -190,4 +205,16 @@ def finding_sentences(table: pd.DataFrame, models: Sequence[str]) -> list[str]:
     ]
     names = {"omp": "OpenMP", "sycl": "SYCL"}
     programs = " and ".join(names[model] for model in models if model in PRINTED_MODELS)
-    return [f"Of {len(table)} findings judged with {programs} programs: {numbers}.", *seen]
+    first = f"Of {len(table)} findings judged with {programs} programs: {numbers}."
+    return [first, *seen, *_other_verdicts(table)]
+
+
+def _other_verdicts(table: pd.DataFrame) -> list[str]:
+    """The findings that a trimmed mean judges differently."""
+    others = table[table["trimmed_verdict"] != table["verdict"]]
+    return [
+        f"Judged by the trimmed mean it is otherwise: {row['finding']}: {row['trimmed_verdict']},"
+        f" {row['trimmed_percent']:+.1f} % ({row['trimmed_low_percent']:+.1f} to"
+        f" {row['trimmed_high_percent']:+.1f}, n = {row['pairs']} pairs)."
+        for row in others.to_dict("records")
+    ]

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..noise import NoiseConfig
 from ..statistics import bootstrap_interval
+from ..statistics.robust import trimmed_interval
 from .findings import MARGIN
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def tracing_answer(
     """How much of a run the system takes, and whether tracing disturbs it.
 
     It does where the interval of the change excludes 0. It does not where all of the interval lies
-    within 5 %.
+    within 5 %. Where the trimmed mean says otherwise, the answer says so.
 
     Parameters
     ----------
@@ -99,20 +100,32 @@ def tracing_answer(
             f"Detours take {share}, and what caused them is not known; whether a tracer disturbs"
             " cannot be told here, as there is none."
         )
-    return f"Recorded noise takes {share}; {_disturbance(overhead.table.loc['mean'])}."
+    mean, trimmed = (overhead.table.loc[name] for name in ("mean", "trimmed"))
+    is_otherwise = _disturbed(mean) != _disturbed(trimmed)
+    by_trimmed = f". By the trimmed mean {_disturbance(trimmed)}" if is_otherwise else ""
+    return f"Recorded noise takes {share}; {_disturbance(mean)}{by_trimmed}."
 
 
 def _disturbance(mean: pd.Series) -> str:
     """Whether tracing changes the mean run time, with its interval."""
+    name = "trimmed mean" if mean.name == "trimmed" else "mean"
     numbers = (
-        f"the mean changes by **{mean['ratio'] - 1:+.1%}** (95 % interval {mean['low'] - 1:+.1%}"
+        f"the {name} changes by **{mean['ratio'] - 1:+.1%}** (95 % interval {mean['low'] - 1:+.1%}"
         f" to {mean['high'] - 1:+.1%})"
     )
+    words = {
+        True: "tracing disturbs it",
+        False: f"tracing does not disturb it, to within {100 * MARGIN:.0f} %",
+        None: "whether tracing disturbs it cannot be told here",
+    }
+    return f"{words[_disturbed(mean)]}: {numbers}"
+
+
+def _disturbed(mean: pd.Series) -> bool | None:
+    """By the interval of the ratio; None: it holds both answers."""
     if not mean["low"] <= 1 <= mean["high"]:
-        return f"tracing disturbs it: {numbers}"
-    if mean["low"] > 1 - MARGIN and mean["high"] < 1 + MARGIN:
-        return f"tracing does not disturb it, to within {100 * MARGIN:.0f} %: {numbers}"
-    return f"whether tracing disturbs it cannot be told here: {numbers}"
+        return True
+    return False if mean["low"] > 1 - MARGIN and mean["high"] < 1 + MARGIN else None
 
 
 def delta_answer(delta: pd.DataFrame, traced: pd.DataFrame, config: NoiseConfig) -> str:
@@ -183,7 +196,8 @@ def replay_answer(anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.D
     """Whether the replays are as slow as the anomaly.
 
     They are where the whole interval of replayed / anomaly lies within 5 % of 1, unless the
-    undisturbed program may be as slow as they are.
+    undisturbed program may be as slow as they are. Where the intervals of the trimmed means say
+    otherwise, the answer says so.
 
     Parameters
     ----------
@@ -192,17 +206,32 @@ def replay_answer(anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.D
     injected, baseline
         Finished runs with and without the replay.
     """
-    replayed, undisturbed = (
-        tuple(bound / anomaly_seconds for bound in bootstrap_interval(runs["seconds"], "mean"))
-        for runs in (injected, baseline)
+    by_mean, by_trimmed = (
+        [tuple(bound / anomaly_seconds for bound in ends(runs)) for runs in (injected, baseline)]
+        for ends in (_mean_ends, _trimmed_ends)
+    )
+    replayed, undisturbed = by_mean
+    verdict, other = _replay_verdict(*by_mean), _replay_verdict(*by_trimmed)
+    otherwise = (
+        f" By the trimmed mean: {other.lower()} ({_range(by_trimmed[0])} replayed,"
+        f" {_range(by_trimmed[1])} undisturbed)."
     )
     return (
-        f"{_replay_verdict(replayed, undisturbed)}: the replay took"
+        f"{verdict}: the replay took"
         f" **{injected['seconds'].mean() / anomaly_seconds:.3f}** of the anomaly's"
         f" {anomaly_seconds:.4f} s (95 % interval {_range(replayed)}, n = {len(injected)}), the"
         f" undisturbed program **{baseline['seconds'].mean() / anomaly_seconds:.3f}**"
         f" ({_range(undisturbed)}, n = {len(baseline)})."
-    )
+    ) + (otherwise if other != verdict else "")
+
+
+def _mean_ends(runs: pd.DataFrame) -> tuple[float, float]:
+    return bootstrap_interval(runs["seconds"], "mean")
+
+
+def _trimmed_ends(runs: pd.DataFrame) -> tuple[float, float]:
+    found = trimmed_interval(runs["seconds"])
+    return found.low, found.high
 
 
 def _replay_verdict(replayed: tuple, undisturbed: tuple) -> str:

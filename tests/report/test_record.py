@@ -245,3 +245,28 @@ def test_a_figure_without_data_says_why(tmp_path):
     record = save_figure(figure_compare(data), "compare", "Nothing.", data, tmp_path)
     assert "no mitigation can be tried here" in (tmp_path / "compare.csv").read_text()
     assert (tmp_path / "compare.pdf").stat().st_size and record.width_in == 3.33
+
+
+def test_an_interval_stands_in_the_cell_of_its_number(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "case": ["a", "b"],
+            "median_percent": [3.14159, np.nan],
+            "median_low_percent": [1.0, np.nan],
+            "median_high_percent": [5.5, np.nan],
+            "gap_ms": [2.0, 3.0],
+            "gap_ms_low": [1.0, np.nan],
+            "gap_ms_high": [3.0, np.nan],
+            "low": [1.0, 2.0],
+        }
+    )
+    record = save_table(frame, "folded", "Intervals.", tmp_path)
+    assert list(record.frame.columns) == list(frame.columns), "the CSV has all columns"
+    text = (tmp_path / "folded.tex").read_text()
+    assert r"case & median (\%) & gap (ms) & low \\" in text and r"{lrrr}" in text
+    assert r"a & 3.14 (1.00~to~5.50) & 2.000 (1.000~to~3.000) & 1 \\" in text
+    assert r"b & -- & 3.000 & 2 \\" in text
+    assert (
+        "<td" in record.to_html()
+        and "3.14 (1.00\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.50)" in record.to_html()
+    )

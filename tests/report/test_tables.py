@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import mstats, trim_mean
 
 from nbhelpers.report import Findings, Provenance, accuracy_table, found_html, overhead_table
 from nbhelpers.statistics import compare
@@ -27,6 +28,11 @@ def test_the_overhead_table_has_the_papers_three_programs_and_ours():
         and ours["low_percent"] < ours["increase_percent"] < ours["high_percent"]
     )
     assert table["increase_percent"].iloc[:3].tolist() == [0.67, 0.72, 0.25]
+    before, after = (
+        trim_mean(runs["seconds"], 0.1) for runs in (runs_of(0.40), runs_of(0.404, seed=1))
+    )
+    assert ours["trimmed_percent"] == pytest.approx(100 * (after / before - 1))
+    assert ours["trimmed_low_percent"] < ours["trimmed_percent"] < ours["trimmed_high_percent"]
 
 
 def test_the_accuracy_table_has_the_papers_ten_and_a_control():
@@ -42,6 +48,11 @@ def test_the_accuracy_table_has_the_papers_ten_and_a_control():
     assert control["accuracy_percent"] == pytest.approx(20, abs=0.5), (
         "not disturbed, the program is far from the anomaly"
     )
+    seconds = runs_of(0.49)["seconds"]
+    assert replayed["median_ratio"] == pytest.approx(seconds.median() / 0.5)
+    low, high = mstats.trimmed_mean_ci(seconds.to_numpy(), limits=(0.1, 0.1)) / 0.5
+    assert replayed["trimmed_ratio_low"] == pytest.approx(low)
+    assert replayed["trimmed_ratio_high"] == pytest.approx(high)
 
 
 def test_findings_and_provenance_show_themselves(tmp_path):

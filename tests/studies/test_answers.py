@@ -164,6 +164,19 @@ def test_replays_that_differ_are_not_as_slow_and_others_cannot_tell(replayed, un
     assert replay_answer(0.5, replayed, undisturbed).startswith(verdict)
 
 
+def test_one_run_that_decides_a_mean_is_seen_in_the_answers():
+    """It makes the mean's interval too long to tell; the trimmed mean's is not."""
+    slow = seconds(0.5)
+    slow.loc[19, "seconds"] = 1.46
+    said = replay_answer(0.5, slow, seconds(0.4))
+    assert said.startswith("Cannot tell here: ")
+    assert " By the trimmed mean: yes, to within 5 % (0.99" in said
+    assert "trimmed" not in replay_answer(0.5, seconds(0.5), seconds(0.4))
+    tracing = tracing_said(seconds(0.5), slow)
+    assert "; whether tracing disturbs it cannot be told here: the mean changes" in tracing
+    assert ". By the trimmed mean tracing does not disturb it, to within 5 %: the trim" in tracing
+
+
 def split(*parts: tuple[float, float, float]) -> pd.DataFrame:
     """Cases by what kernel, hypervisor and nothing explain (ms), each to within 5 ms."""
     table = pd.DataFrame(parts, columns=["kernel_ms", "hypervisor_ms", "unexplained_ms"])
@@ -202,6 +215,9 @@ def weighed(*rows: tuple) -> pd.DataFrame:
         finding=[f"it helps {pair}" for pair in pairs],
         low_percent=numbers["effect_percent"] - width,
         high_percent=numbers["effect_percent"] + width,
+        trimmed_percent=numbers["effect_percent"],
+        trimmed_low_percent=numbers["effect_percent"] - width,
+        trimmed_high_percent=numbers["effect_percent"] + width,
         pairs=96,
     )
 
@@ -219,6 +235,16 @@ def test_a_mitigation_helps_by_its_interval_and_its_corrected_p():
     )
     all_three = mitigation_answer(weighed(*3 * [(-20, 0.01, "")]))
     assert "**pinning** helps" in all_three and "not shown" not in all_three
+
+
+def test_the_answer_says_where_the_trimmed_mean_shows_something_else():
+    rows = weighed((-20, 0.0001, ""), (8, 0.01, ""), UNMEASURED)
+    assert "trimmed" not in mitigation_answer(rows)
+    rows.loc[[0, 1], "trimmed_high_percent"] = [1.0, -1.0]
+    assert mitigation_answer(rows).endswith(
+        " By the interval of the trimmed mean housekeeping is not shown to help (-20.0 %, -30.0 to"
+        " +1.0), pinning is shown to help (+8.0 %, +4.0 to -1.0)."
+    )
 
 
 def test_where_no_mitigation_is_shown_to_help_the_page_says_so():

@@ -137,6 +137,23 @@ def test_the_interval_is_students_and_p_is_adjusted_for_the_number_of_findings()
     assert "3 pairs of runs" in table.loc[2, "why"] and table.loc[2, "verdict"] == UNSEEN
 
 
+def test_a_finding_that_one_pair_decides_is_judged_otherwise_by_the_trimmed_mean():
+    effects = np.append(np.random.default_rng(3).normal(0.1, 0.05, 19), -4)
+    table = findings_table([Finding("a", "s", "above", effects)])
+    row = table.iloc[0]
+    expected = stats.mstats.trimmed_mean_ci(effects, limits=(0.1, 0.1))
+    assert np.allclose(
+        row[["trimmed_low_percent", "trimmed_high_percent"]].astype(float), 100 * np.expm1(expected)
+    )
+    assert np.isclose(row["trimmed_percent"], 100 * np.expm1(stats.trim_mean(effects, 0.1)))
+    assert (row["verdict"], row["trimmed_verdict"]) == (UNSEEN, SUPPORTED)
+    assert finding_sentences(table, ["omp"])[-1].startswith(
+        f"Judged by the trimmed mean it is otherwise: a: {SUPPORTED}, +8.7 % ("
+    )
+    even = findings_table([Finding("a", "s", "above", effects[:19])])
+    assert not any("trimmed" in said for said in finding_sentences(even, ["omp"]))
+
+
 def test_too_many_false_alarms_are_not_raised():
     """Where nothing differs, a verdict other than 'can't be seen' is an error; two-sided at 5 % it
     comes in one of twenty.

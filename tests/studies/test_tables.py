@@ -3,15 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import median_abs_deviation, trim_mean
 
 from nbhelpers.report import figure_findings, figure_mitigations, published_table, save_table
 from nbhelpers.studies.findings import findings_table
 from nbhelpers.studies.persson import (
     comparable_rows,
+    decided_table,
     merge_table,
     persson_findings,
     replay_table,
     resilience_table,
+    robust_sentences,
     run_ratios,
     slowdown_table,
     spread_table,
@@ -239,3 +242,94 @@ def test_a_model_that_came_later_is_compared_with_the_runs_of_its_own_time():
     found = findings_table(persson_findings(both, {})).set_index("finding")
     slower = found.loc["SYCL is slower (undisturbed, SYCL / OpenMP)"]
     assert slower["pairs"] == 8 * 9 and abs(slower["effect_percent"]) < 2
+
+
+EIGHTH = 1 / 8  # of eight runs a trimmed mean leaves out one at each end
+
+
+def slowed(runs: pd.DataFrame, number: int, seconds: float = 5.0) -> pd.DataFrame:
+    return runs.assign(seconds=runs["seconds"].mask(runs["run"] == number, seconds))
+
+
+def test_median_and_trimmed_mean_stand_beside_the_mean(runs):
+    table = slowdown_table(runs, "stream").set_index(["model", "config"])
+    samples = runs[(runs.program == "stream") & (runs.model == "omp") & (runs.config == "Rm")]
+    noisy, calm = (samples[samples.trace == trace]["seconds"] for trace in ("#1", "undisturbed"))
+    row = table.loc[("OMP", "Rm")]
+    ratio = trim_mean(noisy, EIGHTH) / trim_mean(calm, EIGHTH)
+    assert np.isclose(row.median_percent, 100 * (noisy.median() / calm.median() - 1))
+    assert np.isclose(row.trimmed_percent, 100 * (ratio - 1))
+    for name in ("median", "trimmed"):
+        low, high = row[f"{name}_low_percent"], row[f"{name}_high_percent"]
+        assert low <= row[f"{name}_percent"] <= high and 45 < low < high < 55
+    spread = spread_table(samples.assign(trace="traced")).iloc[0]
+    deviation = 1e3 * median_abs_deviation(samples["seconds"], scale="normal")
+    assert np.isclose(spread.mad_ms, deviation)
+    assert spread.mad_low_ms < spread.mad_ms < spread.mad_high_ms
+
+
+def test_table_6_by_medians_and_trimmed_means_is_the_mean_of_the_rows(runs):
+    slowdowns = slowdown_table(runs)
+    table = resilience_table(slowdowns, runs).set_index(["model", "config"])
+    rows = slowdowns[(slowdowns.model == "OMP") & (slowdowns.config == "Rm")]
+    for name in ("median", "trimmed"):
+        row = table.loc[("OMP", "Rm")]
+        assert np.isclose(row[f"{name}_percent"], rows[f"{name}_percent"].mean())
+        low, high = row[f"{name}_low_percent"], row[f"{name}_high_percent"]
+        assert 47 < low < row[f"{name}_percent"] < high < 53
+
+
+def test_replays_have_a_median_and_a_trimmed_mean_over_the_anomaly(runs):
+    worst = WorstTrace("nbody", "omp", "Rm", 1, 5, 2.0, {}, 70.0)
+    rest = [
+        runs[runs["mode"] == "improved"].assign(mode=name) for name in ("pessimistic", "faithful")
+    ]
+    table = replay_table(pd.concat([runs, *rest]), [worst]).set_index("mode")
+    own = runs[(runs.program == "nbody") & (runs.model == "omp") & (runs.config == "Rm")]
+    seconds = own[own.trace == "#1"]["seconds"]
+    row = table.loc["improved"]
+    assert np.isclose(row.median_ratio, seconds.median() / 2)
+    assert np.isclose(row.trimmed_ratio, trim_mean(seconds, EIGHTH) / 2)
+    assert row.trimmed_ratio_low < row.trimmed_ratio < row.trimmed_ratio_high
+
+
+def test_a_mean_that_one_run_decides_is_named_with_the_run(runs):
+    cell = runs[(runs.program == "nbody") & (runs.model == "sycl") & (runs.config == "TP")]
+    number = int(cell[cell.trace == "#1"]["run"].iloc[3])
+    noisy = slowed(runs, number)
+    decided = decided_table(noisy)
+    row = decided.iloc[0]
+    assert (row.benchmark, row.model, row.config, row.trace) == ("N-body", "SYCL", "TP", "#1")
+    assert (row.far_run, row.far_seconds, row.runs) == (number, 5.0, 8) and row.gap_share > 0.9
+    assert decided.attrs["cells"] == 36
+    slowdowns = slowdown_table(noisy)
+    said = robust_sentences(decided, slowdowns, resilience_table(slowdowns, noisy))
+    assert f"N-body SYCL TP #1 improved (run {number}, 5.000 s: 1" in said[0]
+    increase = slowdowns.set_index(["benchmark", "model", "config"]).loc[("N-body", "SYCL", "TP")]
+    assert increase.trimmed_percent < 5 < 40 < increase.increase_percent
+
+
+def test_rows_whose_increase_only_one_of_the_two_means_shows_are_counted(runs):
+    rows = pd.DataFrame(
+        {
+            "benchmark": ["N-body", "MiniFE"],
+            "increase_percent": [9.0, 9.0],
+            "low_percent": [-1.0, 1.0],
+            "high_percent": [20.0, 20.0],
+            "trimmed_percent": [3.0, 3.0],
+            "trimmed_low_percent": [1.0, 1.0],
+            "trimmed_high_percent": [5.0, 5.0],
+        }
+    )
+    said = robust_sentences(decided_table(runs), rows)[1]
+    assert "In **1 of 2** rows" in said
+    assert "N-body (+9.0 % and +3.0 %, shown by the trimmed mean)." in said
+    assert "**0 of 1** rows" in robust_sentences(decided_table(runs), rows.tail(1))[1]
+
+
+def test_where_no_mean_is_decided_the_table_says_so(tmp_path):
+    even = made_runs(HEAVY, spread=0.01).assign(seconds=lambda runs: 1 + 0.01 * runs["round"])
+    decided = decided_table(even)
+    assert not len(decided) and robust_sentences(decided)[0].startswith("In **0 of 36** cells")
+    saved = save_table(decided, "decided", "None.", tmp_path)
+    assert "no mean lies outside" in saved.to_html()

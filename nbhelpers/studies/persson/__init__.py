@@ -29,6 +29,7 @@ from .findings import (
 from .panels import (
     trace_lanes,
 )
+from .robustness import decided_table, robust_sentences
 from .selection import first_traced, natural_rows, planted_rows, trace_note
 from .tables import (
     comparable_rows,
@@ -45,6 +46,7 @@ __all__ = [
     "baseline_campaign",
     "comparable_rows",
     "crossing_table",
+    "decided_table",
     "describe_traces",
     "fairness_sentences",
     "first_traced",
@@ -62,6 +64,7 @@ __all__ = [
     "planted_traces",
     "replay_table",
     "resilience_table",
+    "robust_sentences",
     "run_ratios",
     "slowdown_table",
     "spread_table",

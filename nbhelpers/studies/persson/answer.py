@@ -17,7 +17,8 @@ _SIGNIFICANT = 0.05
 def mitigation_answer(judged: pd.DataFrame) -> str:
     """Which mitigation is shown to make the slowdown under heavy replayed noise smaller.
 
-    It is shown where the whole interval lies below 0 and the corrected p below 0.05.
+    It is shown where the whole interval lies below 0 and the corrected p below 0.05. Where the
+    interval of the trimmed mean says otherwise, the answer says so.
 
     Parameters
     ----------
@@ -27,7 +28,7 @@ def mitigation_answer(judged: pd.DataFrame) -> str:
 
     Examples
     --------
-    >>> numbers = ["effect_percent", "low_percent", "high_percent", "p_holm", "pairs", "why"]
+    >>> names = ["effect_percent", "low_percent", "high_percent", "p_holm", "pairs", "why"]
     >>> judged = pd.DataFrame(
     ...     [
     ...         ("housekeeping helps (slowdown RmHK / Rm)", -15, -19, -11, 0.0, 96, ""),
@@ -35,8 +36,11 @@ def mitigation_answer(judged: pd.DataFrame) -> str:
     ...         ("SYCL does (slowdown SYCL / OpenMP)", None, None, None, None, 0, "no SYCL"),
     ...         ("in average noise (N-body, RmHK / Rm)", 84, 68, 100, 0.0, 16, ""),
     ...     ],
-    ...     columns=["finding", *numbers],
+    ...     columns=["finding", *names],
     ... )
+    >>> judged["trimmed_percent"] = judged["effect_percent"]
+    >>> judged["trimmed_low_percent"] = judged["low_percent"]
+    >>> judged["trimmed_high_percent"] = judged["high_percent"]
     >>> print(mitigation_answer(judged))  # doctest: +NORMALIZE_WHITESPACE
     Under heavy replayed noise **housekeeping** helps (slowdown -15.0 %, 95 % interval -19.0 to
     -11.0, p < 0.001 by Holm, n = 96 pairs); not shown to help: pinning (slowdown +2.0 %, 95 %
@@ -49,6 +53,7 @@ def mitigation_answer(judged: pd.DataFrame) -> str:
     }
     helping = [name for name, row in rows.items() if _helps(row)]
     others = ", ".join(f"{name} ({_change(rows[name])})" for name in rows if name not in helping)
+    otherwise = _otherwise(rows)
     if not helping:
         is_measured = any(pd.notna(row["effect_percent"]) for row in rows.values())
         verdict = (
@@ -56,15 +61,27 @@ def mitigation_answer(judged: pd.DataFrame) -> str:
             if is_measured
             else "Cannot tell here"
         )
-        return f"{verdict}: {others}."
+        return f"{verdict}: {others}.{otherwise}"
     shown = " and ".join(f"**{name}** helps ({_change(rows[name])})" for name in helping)
     rest = f"; not shown to help: {others}" if others else ""
     prices = "".join(_price(judged, name) for name in helping)
-    return f"Under heavy replayed noise {shown}{rest}.{prices}"
+    return f"Under heavy replayed noise {shown}{rest}.{otherwise}{prices}"
 
 
 def _helps(row: pd.Series) -> bool:
     return row["high_percent"] < 0 and row["p_holm"] < _SIGNIFICANT
+
+
+def _otherwise(rows: dict[str, pd.Series]) -> str:
+    """Where of the intervals of mean and trimmed mean only one lies below 0."""
+    others = [
+        f"{name} is {'' if row['trimmed_high_percent'] < 0 else 'not '}shown to help"
+        f" ({row['trimmed_percent']:+.1f} %, {row['trimmed_low_percent']:+.1f} to"
+        f" {row['trimmed_high_percent']:+.1f})"
+        for name, row in rows.items()
+        if (row["trimmed_high_percent"] < 0) != (row["high_percent"] < 0)
+    ]
+    return f" By the interval of the trimmed mean {', '.join(others)}." if others else ""
 
 
 def _change(row: pd.Series) -> str:

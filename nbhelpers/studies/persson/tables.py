@@ -6,6 +6,7 @@ the printed value next to ours.
 """
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,18 @@ from ...statistics import (
     percentile_interval,
     same_epochs,
 )
+from ...statistics.intervals import resampled_means
 from ..design import BENCHMARKS, PRINTED_MODELS
 from .campaigns import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
+from .robustness import robust_increase, robust_over
 
 _REPEATS = 2000
+_ROBUST = [
+    f"{name}{end}_percent" for name in ("median", "trimmed") for end in ("", "_low", "_high")
+]
+_ROBUST_RATIOS = [
+    f"{name}_ratio{end}" for name in ("median", "trimmed") for end in ("", "_low", "_high")
+]
 NO_TRACER = (
     "programs cannot be traced by this user or on this machine; run as root: sudo -E make paper"
 )
@@ -46,7 +55,9 @@ def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     `benchmark`, `model`, `tracing_off_seconds`, `tracing_on_seconds`, `increase_percent` with its
-    interval (`low_percent`, `high_percent`), `steal_off_ms`, `steal_on_ms`, `runs`.
+    interval (`low_percent`, `high_percent`), the same of the median (`median_percent`,
+    `median_low_percent`, `median_high_percent`) and of the trimmed mean (`trimmed_…`),
+    `steal_off_ms`, `steal_on_ms`, `runs`.
     """
     off = runs[runs["trace"] == UNTRACED]
     rows = []
@@ -60,6 +71,7 @@ def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
                     "tracing_off_seconds": cell_runs["seconds"].mean(),
                     "tracing_on_seconds": on["seconds"].mean(),
                     **_increase(on, cell_runs),
+                    **robust_increase([(on, cell_runs)]),
                     "steal_off_ms": _steal_ms(cell_runs),
                     "steal_on_ms": _steal_ms(on),
                     "runs": len(cell_runs),
@@ -74,6 +86,7 @@ def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
             "increase_percent",
             "low_percent",
             "high_percent",
+            *_ROBUST,
             "steal_off_ms",
             "steal_on_ms",
             "runs",
@@ -115,8 +128,10 @@ def spread_table(runs: pd.DataFrame) -> pd.DataFrame:
     """Table 2: standard deviation and coefficient of variation of the baseline, the mean over the
     programs; 95 % bootstrap intervals of the former.
 
-    `model`, `config`, `sd_ms`, `low_ms`, `high_ms`, `cv_percent`, `steal_ms` (mean CPU time a run
-    that the hypervisor gave to others), `programs`, `runs` (of each).
+    `model`, `config`, `sd_ms`, `low_ms`, `high_ms`; `mad_ms` with `mad_low_ms`, `mad_high_ms` (the
+    median absolute deviation × 1.483, which is the standard deviation of normal values and which
+    no single run decides); `cv_percent`, `steal_ms` (mean CPU time a run that the hypervisor gave
+    to others), `programs`, `runs` (of each).
 
     Parameters
     ----------
@@ -151,6 +166,7 @@ def _spread(model: str, config: str, cell_runs: pd.DataFrame) -> dict:
         "sd_ms": 1e3 * np.mean(deviations),
         "low_ms": 1e3 * low,
         "high_ms": 1e3 * high,
+        **_median_deviation(samples),
         "cv_percent": (
             100
             * np.mean([deviation / values.mean() for deviation, values in zip(deviations, samples)])
@@ -159,6 +175,18 @@ def _spread(model: str, config: str, cell_runs: pd.DataFrame) -> dict:
         "programs": len(samples),
         "runs": min(map(len, samples)),
     }
+
+
+def _median_deviation(samples: list[np.ndarray]) -> dict[str, float]:
+    """The mean over the programs, with its 95 % bootstrap interval."""
+    from scipy.stats import median_abs_deviation
+
+    random = np.random.default_rng(0)
+    drawn = [random.choice(values, (_REPEATS, values.size)) for values in samples]
+    draws = [median_abs_deviation(values, axis=1, scale="normal") for values in drawn]
+    low, high = percentile_interval(np.mean(draws, axis=0))
+    value = np.mean([median_abs_deviation(values, scale="normal") for values in samples])
+    return {"mad_ms": 1e3 * value, "mad_low_ms": 1e3 * low, "mad_high_ms": 1e3 * high}
 
 
 def _steal_ms(cell_runs: pd.DataFrame) -> float:
@@ -179,7 +207,8 @@ def slowdown_table(runs: pd.DataFrame, program: str | None = None) -> pd.DataFra
     Returns
     -------
     One row a program, model, trace and configuration: `benchmark`, `model`, `trace`, `config`,
-    `seconds`, `increase_percent` with its 95 % bootstrap interval, `adjusted_percent` (the increase
+    `seconds`, `increase_percent` with its 95 % bootstrap interval, the increases of median and
+    trimmed mean (`median_percent`, `trimmed_percent`) with theirs, `adjusted_percent` (the increase
     with steal held fixed; missing for fewer than five runs a cell, or where steal does not vary),
     `sd_ms` and `cv_percent` of the injected runs, `undisturbed_seconds`, `undisturbed_cv_percent`,
     `steal_ms`, `runs`.
@@ -218,6 +247,7 @@ def _slowdown(
         "config": config,
         "seconds": mean,
         **_increase(cell_runs, calm),
+        **robust_increase([(cell_runs, calm)]),
         "adjusted_percent": _adjusted(cell_runs, calm),
         "sd_ms": 1e3 * deviation,
         "cv_percent": 100 * deviation / mean,
@@ -283,7 +313,8 @@ def resilience_table(slowdowns: pd.DataFrame, runs: pd.DataFrame | None = None) 
     Returns
     -------
     `noise` (natural or planted, where the rows name a trace), `model`, `config`, `increase_percent`
-    with its 95 % bootstrap interval, `lowest_percent` and `highest_percent` of the rows,
+    with its 95 % bootstrap interval, the same by medians and trimmed means (`median_percent`,
+    `trimmed_percent`), `lowest_percent` and `highest_percent` of the rows,
     `adjusted_percent` (with steal held fixed), `rows`.
     """
     keys = ["model", "config"]
@@ -303,13 +334,6 @@ def _noise_of(traces: pd.Series) -> pd.Series:
 
 def _resilience(cell_runs: pd.DataFrame, runs: pd.DataFrame | None) -> dict:
     increase = cell_runs["increase_percent"]
-    interval = (
-        {}
-        if runs is None
-        else dict(
-            zip(("low_percent", "high_percent"), percentile_interval(_mean_draws(cell_runs, runs)))
-        )
-    )
     adjusted = (
         {"adjusted_percent": cell_runs["adjusted_percent"].mean()}
         if "adjusted_percent" in cell_runs
@@ -317,7 +341,7 @@ def _resilience(cell_runs: pd.DataFrame, runs: pd.DataFrame | None) -> dict:
     )
     return {
         "increase_percent": increase.mean(),
-        **interval,
+        **({} if runs is None else _mean_increase(cell_runs, runs)),
         "lowest_percent": increase.min(),
         "highest_percent": increase.max(),
         **adjusted,
@@ -325,29 +349,39 @@ def _resilience(cell_runs: pd.DataFrame, runs: pd.DataFrame | None) -> dict:
     }
 
 
-def _mean_draws(cell_runs: pd.DataFrame, runs: pd.DataFrame) -> np.ndarray:
+def _mean_increase(cell_runs: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
+    """Intervals of the mean over rows, and the means over rows of the other increases."""
+    pairs = [_row_runs(row, runs) for row in cell_runs.itertuples()]
+    low, high = percentile_interval(_mean_draws(pairs))
+    return {"low_percent": low, "high_percent": high, **robust_increase(pairs)}
+
+
+def _row_runs(row: Any, runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The runs behind a row of `slowdown_table`: disturbed and undisturbed."""
+    programs = {name: key for key, name in BENCHMARKS.items()}
+    models = {name: key for key, name in PRINTED_MODELS.items()}
+    cell = programs[row.benchmark], models[row.model], row.config
+    noisy, calm = same_epochs(_cell(runs, *cell, row.trace, MODE), _cell(runs, *cell, UNDISTURBED))
+    return noisy, calm
+
+
+def _mean_draws(pairs: list[tuple[pd.DataFrame, pd.DataFrame]]) -> np.ndarray:
     """Resampled means of the rows' increases; rows of one configuration share its resampled
     undisturbed runs.
     """
     random = np.random.default_rng(0)
-    programs = {name: key for key, name in BENCHMARKS.items()}
-    models = {name: key for key, name in PRINTED_MODELS.items()}
-    calm, ratios = {}, []
-    for row in cell_runs.itertuples():
-        cell = programs[row.benchmark], models[row.model], row.config
-        noisy, quiet = same_epochs(
-            _cell(runs, *cell, row.trace, MODE), _cell(runs, *cell, UNDISTURBED)
-        )
-        key = *cell, tuple(quiet.index)
-        if key not in calm:
-            calm[key] = _resampled_means(quiet, random)
-        ratios.append(_resampled_means(noisy, random) / calm[key])
+    means: dict[tuple, np.ndarray] = {}
+    ratios = []
+    for noisy, calm in pairs:
+        key = tuple(calm.index)
+        if key not in means:
+            means[key] = _resampled_means(calm, random)
+        ratios.append(_resampled_means(noisy, random) / means[key])
     return 100 * (np.mean(ratios, axis=0) - 1)
 
 
 def _resampled_means(cell_runs: pd.DataFrame, random: np.random.Generator) -> np.ndarray:
-    values = cell_runs["seconds"].to_numpy()
-    return random.choice(values, (_REPEATS, values.size)).mean(axis=1)
+    return resampled_means(cell_runs["seconds"].to_numpy(), random, _REPEATS)
 
 
 def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFrame:
@@ -364,8 +398,9 @@ def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFr
     Returns
     -------
     `benchmark`, `model`, `config`, `trace`, `mode`, `accuracy_percent` (abs(mean / anomaly − 1)),
-    `ratio` with its 95 % bootstrap interval, `undisturbed_percent` (the same of the undisturbed
-    runs: the control), `anomaly_seconds`, `excess_ms` (over the undisturbed mean),
+    `ratio` with its 95 % bootstrap interval, `median_ratio` and `trimmed_ratio` (median and trimmed
+    mean over the anomaly) with theirs, `undisturbed_percent` (the accuracy of the undisturbed runs:
+    the control), `anomaly_seconds`, `excess_ms` (over the undisturbed mean),
     `unexplained_share` (of the excess, what the replay of its kernel events does not bring back;
     beyond 1: the replay was faster than no noise at all, by chance; missing where there is no
     excess) with its 95 % bootstrap interval, `anomaly_steal_ms` and `steal_ms` (what the hypervisor
@@ -380,6 +415,7 @@ def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFr
             "ratio",
             "low",
             "high",
+            *_ROBUST_RATIOS,
             "undisturbed_percent",
             "anomaly_seconds",
             "excess_ms",
@@ -412,6 +448,7 @@ def _replay(trace: WorstTrace, mode: str, runs: pd.DataFrame) -> dict:
         "ratio": ratio,
         "low": low,
         "high": high,
+        **robust_over(cell_runs, trace.seconds),
         "undisturbed_percent": 100 * abs(calm.mean() / trace.seconds - 1),
         "anomaly_seconds": trace.seconds,
         "excess_ms": 1e3 * (trace.seconds - calm.mean()),

@@ -290,12 +290,13 @@ def _change(
     mean = comparison.table.loc["mean"]
     answer = {"worse": "yes", "better": "no, the contrary"}.get(comparison.better, "no")
     unseen = " No change is shown by so many runs, which does not prove that there is none."
+    by_trimmed = f" {comparison.by_trimmed}" if comparison.by_trimmed else ""
     return Verdict(
         question,
         answer,
         f"with {what} the mean {steps.outcome.name} is × {mean.ratio:.4f}, 95 % interval "
         f"{mean.low:.4f} to {mean.high:.4f}, n = {n} runs each."
-        f"{unseen if answer == 'no' else ''}{more}",
+        f"{unseen if answer == 'no' else ''}{by_trimmed}{more}",
         mean.ratio,
         mean.low,
         mean.high,
