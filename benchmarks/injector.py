@@ -5,9 +5,9 @@ A SCHED_FIFO 10 loop on one CPU notes every gap, and noise is injected at SCHED_
 it. The BASELINE (sleep for a relative time, then spin on the wall clock for the whole duration) is
 written for this comparison in injector_rival.c from its description. Four tables:
 
-1. events of 50, 100, 200 and 1000 us: what the loop lost between an event's planned start and end
-   (whole gaps) less the event's length, with
-   95 % intervals;
+1. events of 50 us to 10 ms: what the loop lost between an event's planned start and end (whole
+   gaps) less the event's length, with 95 % intervals; beside it what the machine alone takes from
+   the loop in windows of these lengths, without any injection;
 2. the interrupts and softirqs of a recorded trace, as they are: CPU time that the loop lost to
    them over what was to be injected;
 3. CPU time of the injector's own processes while they wait, armed and between events;
@@ -33,8 +33,10 @@ from nbhelpers.machine import online_cpus
 from nbhelpers.noise import NoiseConfig
 from nbhelpers.tracing import read_tracepoints
 
-LENGTHS_US = (50, 100, 200, 1000)
-EVENTS, SPACING_US, ROUNDS, TRACE_ROUNDS = 60, 4000, 5, 7
+LENGTHS_US = (50, 100, 200, 1000, 3000, 10000)
+# the longest round is 0.7 s: after 0.95 s the kernel gives ordinary tasks the CPU
+EVENTS, PAUSE_US, ROUNDS, TRACE_ROUNDS = 50, 4000, 5, 7
+NOTHING = "no injection"
 LEAD_NS = 300_000_000  # time to fork and to get ready
 RECORDED = Path(__file__).parents[1] / "data/recorded/10-trace-collection/baseline/traces"
 WAIT_S, MANY = 5.0, 1_000_000
@@ -43,11 +45,8 @@ WAIT_S, MANY = 5.0, 1_000_000
 def make_config(cpu: int, length_us: int, seed: int) -> NoiseConfig:
     """Events at random places of a grid, so that they keep no step with the timer tick."""
     random = np.random.default_rng(seed)
-    starts = (
-        np.arange(EVENTS) * SPACING_US
-        + 1000
-        + random.uniform(0, SPACING_US - 1500 - length_us, EVENTS)
-    ) * 1000
+    places_us = np.arange(EVENTS) * (PAUSE_US + length_us) + 1000
+    starts = (places_us + random.uniform(0, PAUSE_US - 1500, EVENTS)) * 1000
     return NoiseConfig.from_events(
         pd.DataFrame(
             {
@@ -110,28 +109,29 @@ def ours(rules: Rules, overheads: Overheads):
     return noise
 
 
+def nothing(config, t0_ns, pid):
+    """The loop alone: its gaps are the machine's own."""
+
+
 def losses(config: NoiseConfig, gaps: np.ndarray) -> pd.DataFrame:
-    """For each event: error of its length, and start of its first gap less its planned start, in
-    us.
+    """For each event: what the loop lost, how much that is beyond its length, and start of its
+    first gap less its planned start, in us.
     """
     rows = []
     for event in config.events().itertuples():
         own = gaps[
             (gaps[:, 1] > event.start_ns) & (gaps[:, 0] < event.start_ns + event.duration_ns)
         ]
-        if len(own):
-            rows.append(
-                (
-                    ((own[:, 1] - own[:, 0]).sum() - event.duration_ns) / 1e3,
-                    (own[0, 0] - event.start_ns) / 1e3,
-                )
-            )
-    return pd.DataFrame(rows, columns=["error_us", "gap_start_us"], dtype=float)
+        lost_ns = (own[:, 1] - own[:, 0]).sum()
+        began_ns = own[0, 0] - event.start_ns if len(own) else np.nan
+        rows.append((lost_ns / 1e3, (lost_ns - event.duration_ns) / 1e3, began_ns / 1e3))
+    return pd.DataFrame(rows, columns=["lost_us", "error_us", "gap_start_us"], dtype=float)
 
 
 def run_round(program, cpu, length_us, seed, noise):
     config = make_config(cpu, length_us, seed)
-    gaps, log = observed_gaps(program, cpu, config, noise, (EVENTS + 1) * SPACING_US * 1000)
+    length_ns = (EVENTS + 1) * (PAUSE_US + length_us) * 1000
+    gaps, log = observed_gaps(program, cpu, config, noise, length_ns)
     table = losses(config, gaps).assign(length_us=length_us)
     if log is None:
         return table, None
@@ -143,11 +143,24 @@ def compare_events(program: Path, cpu: int, methods: dict, shortest_us: float) -
     tables, wakes = [], []
     for seed in range(ROUNDS):
         for length_us in LENGTHS_US:
-            for name in np.random.default_rng(seed).permutation(list(methods)):
-                table, wake_us = run_round(program, cpu, length_us, seed, methods[name])
+            every = methods | {NOTHING: nothing}
+            for name in np.random.default_rng(seed).permutation(list(every)):
+                table, wake_us = run_round(program, cpu, length_us, seed, every[name])
                 tables.append(table.assign(method=name))
                 wakes += [] if wake_us is None else [wake_us]
-    report_events(pd.concat(tables), pd.concat(wakes), shortest_us)
+    table = pd.concat(tables)
+    alone = table["method"] == NOTHING
+    report_events(table[~alone & (table["lost_us"] > 0)], pd.concat(wakes), shortest_us)
+    report_alone(table[alone])
+
+
+def report_alone(table: pd.DataFrame) -> None:
+    """What the machine takes from the loop in windows of the events' lengths."""
+    print("\nwithout injection, what the machine takes in windows of these lengths, us:")
+    lost = table.groupby("length_us")["lost_us"]
+    columns = {"windows": lost.size(), "with a gap": lost.agg(lambda x: (x > 0).mean()).round(3)}
+    columns |= {f"p{100 * q:g}": lost.quantile(q).round(1) for q in (0.5, 0.9, 0.99)}
+    print(pd.DataFrame(columns).T.to_string())
 
 
 def told(values: pd.Series, share: float) -> str:
@@ -164,6 +177,8 @@ def report_events(table: pd.DataFrame, wake_us: pd.Series, shortest_us: float) -
     columns = {
         "events": groups.size(),
         "median": groups.agg(lambda x: told(x, 0.5)),
+        "p10": groups.quantile(0.1).round(1),
+        "p90": groups.quantile(0.9).round(1),
         "median of |error|": groups.agg(lambda x: told(x.abs(), 0.5)),
         "p90 of |error|": groups.agg(lambda x: told(x.abs(), 0.9)),
     }

@@ -23,7 +23,8 @@
 #define NB_MAX_CPUS 8192
 #define NB_HIGHEST_PRIORITY 98 /* of an event; 99 is the supervisor's */
 #define NB_ROAM -1             /* a lane that may run on every CPU */
-#define NB_SHORT_NS 100000     /* length of the event that exit costs are stated for */
+#define NB_CORE_KINDS 4        /* of cores that differ in what an event costs there */
+#define NB_EXIT_POINTS 8       /* lengths that the cost of leaving was measured at */
 
 /* policies; the kernel's numbers */
 #define NB_OTHER 0
@@ -107,19 +108,26 @@ struct nb_lane {
     int32_t reserved;
 };
 
+struct nb_costs {    /* of a real-time event, on one kind of core */
+    int64_t wake_ns; /* from the timer to its first instruction, usually */
+    /* what woke later than this was stopped by the hypervisor, which tells nothing of the way out
+     */
+    int64_t wake_most_ns;
+    /* what giving the CPU back costs the workload after its last instruction: at these lengths, in
+     * ascending order; between them straight over the logarithm of the length... */
+    int64_t length_ns[NB_EXIT_POINTS];
+    int64_t exit_ns[NB_EXIT_POINTS];
+    int64_t points; /* how many; 0: no core is of this kind */
+    /* ...and so much more for each ns that it woke later than usual: leaving is as slow as waking
+     * was */
+    double exit_per_wake;
+};
+
 struct nb_rules {
     /* an event that wakes at most so late was on time: waking up is part of the noise */
     int64_t wake_allowance_ns;
     int64_t give_up_ns; /* an event that wakes later than this is dropped */
-    /* what giving the CPU back costs the workload after a real-time event's last instruction... */
-    int64_t exit_cost_ns;
-    int64_t exit_most_ns; /* ...at most; at least 0... */
-    int64_t wake_cost_ns; /* ...after a wake-up that took so long... */
-    /* ...and so much more for each ns that it took longer: leaving is as slow as waking was; ... */
-    double exit_per_wake;
-    /* ...and so many ns more for each doubling of its length from NB_SHORT_NS: the way out grows
-     * cold */
-    double exit_per_doubling;
+    struct nb_costs costs[NB_CORE_KINDS];
     int64_t lateness;         /* NB_CATCH_UP, ... */
     int64_t longest_event_ns; /* longer ones are refused */
     int64_t limit_ns;         /* everything ends so long after t0 */
@@ -153,6 +161,7 @@ struct nb_injection {
     int64_t event_count; /* length of the columns */
     /* CPUs that lanes with NB_ROAM may run on, a bit each; all zero: every CPU */
     uint64_t roam[NB_MAX_CPUS / 64];
+    uint8_t core_kind[NB_MAX_CPUS]; /* of each CPU: which of rules.costs */
     struct nb_rules rules;
     struct nb_plan plan;
     struct nb_log log;

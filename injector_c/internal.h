@@ -82,9 +82,10 @@ struct nb_actor { /* what an injector process is at the moment */
     int64_t exit_ns; /* what giving the CPU back after it will cost */
     /* CPU time of this process that events account for; -1: begin with the next event */
     int64_t counted_ns;
-    int64_t reading_ns; /* what reading the clock of CPU time costs */
-    long preemptions;   /* when the event in progress began */
-    int early_timer;    /* a timerfd; -1: none. See set_clock_early */
+    int64_t reading_ns;   /* what reading the clock of CPU time costs */
+    long preemptions;     /* when the event in progress began */
+    int early_timers[2];  /* timerfds; -1: none. See set_clock_early */
+    int64_t clock_set_to; /* the last event that they are set for; -1: none */
 };
 
 static inline bool nb_goes_on(const struct nb_actor *self, int64_t now_ns)

@@ -18,6 +18,8 @@
 enum {
     CHAIN_NS = 10000, /* between events that follow each other without a pause */
     SWITCH_NS = 2000, /* nobody else can have had the CPU in less */
+    COLD_NS = 150000, /* the kernel's caches grow cold in an event that lasts longer */
+    WARM_NS = 80000,  /* before its end they are warmed */
 };
 
 /* Switches if it differs; what the kernel refuses is counted, and stays as it was. */
@@ -75,15 +77,23 @@ static bool spin_until(const struct nb_actor *self, int64_t end_ns, int64_t *gap
     return true;
 }
 
+/* What an event costs on the kind of core that this thread runs on. */
+static const struct nb_costs *costs_here(const struct nb_actor *self)
+{
+    const int cpu = sched_getcpu();
+    const bool is_known = cpu >= 0 && cpu < NB_MAX_CPUS;
+    return &self->run->rules.costs[is_known ? self->run->core_kind[cpu] : 0];
+}
+
 /* Waits for an event's start. In a pause that is too short to leave and come back, real-time noise
  * keeps the CPU: leaving would give the workload nothing. */
 static bool wait_until(const struct nb_actor *self, int64_t start_ns, bool *slept)
 {
-    const struct nb_rules *rules = &self->run->rules;
+    const struct nb_costs *costs = costs_here(self);
     const int64_t pause = start_ns - nb_now_ns();
     int64_t gap_ns = 0;
     *slept = pause > 0 &&
-             !(nb_is_realtime(self->policy) && pause < rules->wake_cost_ns + rules->exit_cost_ns);
+             !(nb_is_realtime(self->policy) && pause < costs->wake_ns + costs->exit_ns[0]);
     return *slept ? sleep_until(self, start_ns)
                   : nb_goes_on(self, nb_now_ns()) && spin_until(self, start_ns, &gap_ns);
 }
@@ -95,26 +105,50 @@ static long count_preemptions(void)
     return getrusage(RUSAGE_THREAD, &use) ? 0 : use.ru_nivcsw;
 }
 
+/* Goes the way out of an event as far as it goes without leaving: in a long event it grows cold in
+ * the caches, and the workload would wait for what is fetched again. Twice, since the first time is
+ * slow. A thread of the same priority that waits for this CPU has it from here on. */
+static void warm_the_way_out(const struct nb_actor *self)
+{
+    for (int i = 0; i < 2; i++) {
+        nb_sleep_in_state(self->run->control, NB_STOPPING, nb_now_ns());
+        nb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        sched_yield();
+    }
+}
+
+/* So long had others this CPU, if the time without progress was theirs. */
+static int64_t preempted_in(struct nb_actor *self, int64_t i, int64_t gap_ns)
+{
+    const long preemptions = gap_ns < SWITCH_NS ? self->preemptions : count_preemptions();
+    if (preemptions == self->preemptions)
+        return 0;
+    self->preemptions = preemptions;
+    self->run->log.preempted_ns[i] += gap_ns;
+    return gap_ns;
+}
+
 /* Keeps the CPU busy until end_ns. What others have of it meanwhile (noise of a higher priority,
  * the kernel's fair server) is made up for; interrupts and the hypervisor stop the workload just as
  * well, and are not. */
 static bool hold_until(struct nb_actor *self, int64_t i, int64_t end_ns)
 {
-    const struct nb_log *log = &self->run->log;
     int64_t now = nb_now_ns();
+    bool is_warm = end_ns - now < COLD_NS;
+    if (now < end_ns) {
+        self->preemptions = count_preemptions();
+        now = nb_now_ns();
+    }
     while (now < end_ns) {
         const int64_t before = now;
-        if (!spin_once(self, &now, &log->gap_ns[i]))
+        if (!is_warm && end_ns - now < WARM_NS) {
+            is_warm = true;
+            warm_the_way_out(self);
+            now = nb_now_ns();
+        } else if (!spin_once(self, &now, &self->run->log.gap_ns[i])) {
             return false;
-        const int64_t gap = now - before;
-        if (gap < SWITCH_NS)
-            continue;
-        const long preemptions = count_preemptions();
-        if (preemptions != self->preemptions) {
-            self->preemptions = preemptions;
-            log->preempted_ns[i] += gap;
-            end_ns += gap;
         }
+        end_ns += preempted_in(self, i, now - before);
     }
     return true;
 }
@@ -172,28 +206,39 @@ static int judge(const struct nb_rules *rules, int64_t late_ns, int64_t duration
     return NB_LATE;
 }
 
-/* How often an event's length is twice NB_SHORT_NS: log2, straight between powers of two. */
-static double doublings(int64_t duration_ns)
+/* log2, straight between powers of two; for numbers from 1 on. */
+static double logarithm(int64_t number)
 {
-    double count = 0;
-    for (double left = (double)duration_ns / NB_SHORT_NS; left > 1; left /= 2)
-        count += left < 2 ? left - 1 : 1;
-    return count;
+    const int exponent = 63 - __builtin_clzll((unsigned long long)number);
+    return exponent - 1 + (double)number / (double)(1LL << exponent);
+}
+
+static double exit_after(const struct nb_costs *costs, int64_t duration_ns)
+{
+    const int64_t *length = costs->length_ns, *exit_ns = costs->exit_ns;
+    int64_t i = 0;
+    while (i < costs->points && duration_ns > length[i])
+        i++;
+    if (i == 0 || i == costs->points)
+        return (double)exit_ns[i ? i - 1 : 0];
+    const double below = logarithm(length[i - 1]),
+                 share = (logarithm(duration_ns) - below) / (logarithm(length[i]) - below);
+    return (double)exit_ns[i - 1] + share * (double)(exit_ns[i] - exit_ns[i - 1]);
 }
 
 /* Leaving goes the same way through the kernel as waking up; when that was slow a moment ago (cold
- * caches, a busy host), so is this. While an event lasts, nobody goes that way, and others fill the
- * caches. */
-static int64_t predict_exit(const struct nb_rules *rules, int64_t late_ns, bool slept,
+ * caches, a busy host), so is this. */
+static int64_t predict_exit(const struct nb_actor *self, int64_t late_ns, bool slept,
                             int64_t duration_ns)
 {
-    const bool wake_is_known = slept && late_ns <= rules->wake_allowance_ns;
-    const double more = (wake_is_known
-                             ? rules->exit_per_wake * (double)(late_ns - rules->wake_cost_ns)
-                             : 0) +
-                        rules->exit_per_doubling * doublings(duration_ns);
-    const double cost = (double)rules->exit_cost_ns + more;
-    return cost<0 ? 0 : cost>(double) rules->exit_most_ns ? rules->exit_most_ns : (int64_t)cost;
+    const struct nb_costs *costs = costs_here(self);
+    const int64_t most = costs->wake_most_ns,
+                  usual = slept && late_ns <= self->run->rules.wake_allowance_ns ? late_ns
+                                                                                 : costs->wake_ns;
+    const double cost = exit_after(costs, duration_ns) +
+                        costs->exit_per_wake *
+                            (double)((usual < most ? usual : most) - costs->wake_ns);
+    return cost < 0 ? 0 : (int64_t)cost;
 }
 
 /* CPU time of this process at which the event began. An ordinary one begins where the one before it
@@ -202,7 +247,6 @@ static int64_t predict_exit(const struct nb_rules *rules, int64_t late_ns, bool 
 static int64_t begin_counting(struct nb_actor *self)
 {
     const int64_t now = nb_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    self->preemptions = nb_is_realtime(self->policy) ? count_preemptions() : 0;
     return nb_is_realtime(self->policy) || self->counted_ns < 0 ? now : self->counted_ns;
 }
 
@@ -215,23 +259,33 @@ static void end_counting(struct nb_actor *self, int64_t i, int64_t cpu_ns, int o
     }
 }
 
-/* Falling asleep sets the CPU's clock event if the timer of the next start is the first to come: 5
- * us and more on a virtual machine, which the workload would lose after the event's end. With
- * another timer for the same moment, which wakes nobody, it is set within the event. */
-static void set_clock_early(const struct nb_actor *self, int64_t i)
+/* Sets a timer that wakes nobody for the start of event i, unless that is before over_ns. */
+static bool set_clock_for(const struct nb_actor *self, int64_t i, int64_t over_ns)
 {
     const struct nb_injection *run = self->run;
-    const int64_t t0 = run->control->t0_ns, next = i + 1;
-    if (self->early_timer < 0 || next >= self->lane->first + self->lane->count ||
-        !nb_is_realtime(self->policy))
-        return;
-    const int64_t when = t0 + run->plan.start_ns[next];
-    if (when <= t0 + run->log.taken_ns[i] + self->due_ns)
-        return;
+    const int64_t when = run->control->t0_ns + run->plan.start_ns[i];
+    if (when <= over_ns)
+        return false;
     const struct itimerspec timer = {
         .it_value = {.tv_sec = when / NB_SECOND_NS, .tv_nsec = when % NB_SECOND_NS}
     };
-    timerfd_settime(self->early_timer, TFD_TIMER_ABSTIME, &timer, NULL);
+    return timerfd_settime(self->early_timers[i % 2], TFD_TIMER_ABSTIME, &timer, NULL) == 0;
+}
+
+/* The timer that comes first sets the CPU's clock event: 5 us and more on a virtual machine. When
+ * falling asleep does it, the workload loses that after the event's end. So a timer for the same
+ * moment, which wakes nobody, is there before: set one event ahead, it is not even the first to
+ * come, and the interrupt that begins the event sets the clock for it on its way. */
+static void set_clock_early(struct nb_actor *self, int64_t i)
+{
+    const int64_t end = self->lane->first + self->lane->count;
+    const int64_t over_ns = self->run->control->t0_ns + self->run->log.taken_ns[i] + self->due_ns;
+    if (self->early_timers[1] < 0 || !nb_is_realtime(self->policy))
+        return;
+    int64_t next = self->clock_set_to > i ? self->clock_set_to + 1 : i + 1;
+    for (; next <= i + 2 && next < end; next++)
+        if (set_clock_for(self, next, over_ns))
+            self->clock_set_to = next;
 }
 
 void nb_replay_event(struct nb_actor *self, int64_t i)
@@ -247,7 +301,7 @@ void nb_replay_event(struct nb_actor *self, int64_t i)
     const int64_t wake = nb_now_ns(), cpu = begin_counting(self);
     const int outcome = judge(&run->rules, wake - start, duration);
     self->due_ns = outcome == NB_TRUNCATED ? duration - (wake - start) : duration;
-    self->exit_ns = predict_exit(&run->rules, wake - start, slept, duration);
+    self->exit_ns = predict_exit(self, wake - start, slept, duration);
     log->start_ns[i] = wake - t0;
     log->taken_ns[i] = taken_from(self, start, wake, slept) - t0;
     log->ran_on[i] = (int16_t)sched_getcpu();
@@ -282,7 +336,8 @@ int nb_lane_main(struct nb_injection *run, struct nb_lane *lane, int ready_fd)
         .requested_policy = -1,
         .policy = NB_OTHER,
         .counted_ns = -1,
-        .early_timer = -1
+        .early_timers = {-1, -1},
+        .clock_set_to = -1
     };
     self.nice = getpriority(PRIO_PROCESS, 0);
     lane->error = nb_prepare(&self);

@@ -30,26 +30,50 @@ static bool in_order(const struct nb_injection *run, int64_t i, int64_t before_n
            nb_kind_is_valid(kind, plan->intensity ? plan->intensity[i] : 0);
 }
 
+static bool is_among(int64_t value, int64_t least, int64_t most)
+{
+    return value >= least && value <= most;
+}
+
+static bool costs_hold(const struct nb_costs *costs)
+{
+    if (!is_among(costs->points, 0, NB_EXIT_POINTS) || !is_among(costs->wake_ns, 0, NB_SECOND_NS) ||
+        !is_among(costs->wake_most_ns, 0, NB_SECOND_NS))
+        return false;
+    for (int64_t i = 0; i < costs->points; i++)
+        if (costs->length_ns[i] <= (i ? costs->length_ns[i - 1] : 0) ||
+            !is_among(costs->exit_ns[i], 0, NB_SECOND_NS))
+            return false;
+    return costs->exit_per_wake >= 0 && costs->exit_per_wake <= 10;
+}
+
+static bool core_kinds_hold(const struct nb_injection *run)
+{
+    for (int kind = 0; kind < NB_CORE_KINDS; kind++)
+        if (!costs_hold(&run->rules.costs[kind]))
+            return false;
+    for (int cpu = 0; cpu < NB_MAX_CPUS; cpu++)
+        if (run->core_kind[cpu] >= NB_CORE_KINDS || !run->rules.costs[run->core_kind[cpu]].points)
+            return false;
+    return true;
+}
+
 static bool rules_hold(const struct nb_rules *rules)
 {
     const int64_t most = INT64_MAX / 4;
     const int64_t positive[] = {rules->limit_ns, rules->armed_limit_ns, rules->realtime_limit_us};
     const int64_t times[] = {rules->wake_allowance_ns, rules->give_up_ns, rules->longest_event_ns};
-    const int64_t costs[] = {rules->exit_cost_ns, rules->exit_most_ns, rules->wake_cost_ns};
     for (int i = 0; i < 3; i++)
-        if (positive[i] <= 0 || positive[i] > most || times[i] < 0 || times[i] > most ||
-            costs[i] < 0 || costs[i] > NB_SECOND_NS)
+        if (!is_among(positive[i], 1, most) || !is_among(times[i], 0, most))
             return false;
-    return rules->exit_per_wake >= 0 && rules->exit_per_wake <= 10 &&
-           rules->exit_per_doubling >= 0 && rules->exit_per_doubling <= NB_SECOND_NS &&
-           rules->lateness >= NB_CATCH_UP && rules->lateness <= NB_TRUNCATE;
+    return is_among(rules->lateness, NB_CATCH_UP, NB_TRUNCATE);
 }
 
 int nb_check(const struct nb_injection *run, int64_t *event)
 {
     *event = -1;
     if (run->lane_count < 1 || run->lane_count > NB_MAX_LANES || run->event_count < 0 ||
-        !rules_hold(&run->rules))
+        !rules_hold(&run->rules) || !core_kinds_hold(run))
         return -EINVAL;
     for (int lane = 0; lane < run->lane_count; lane++) {
         const struct nb_lane *slice = &run->lanes[lane];

@@ -79,6 +79,7 @@ static void rehearse(struct nb_actor *self, int priority)
     rehearsing.run = self->run;
     rehearsing.lane = self->lane;
     rehearsing.counted_ns = -1;
+    rehearsing.clock_set_to = -1;
     *self = rehearsing;
 }
 
@@ -115,7 +116,8 @@ int nb_prepare(struct nb_actor *self)
     limit(RLIMIT_RTTIME, (rlim_t)run->rules.realtime_limit_us);
     limit(RLIMIT_CPU, (rlim_t)(run->rules.limit_ns / NB_SECOND_NS + 2));
     settle_memory(run);
-    self->early_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    for (int i = 0; i < 2; i++)
+        self->early_timers[i] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
     self->reading_ns = time_reading();
     const int unready = nb_kinds_arm(run, lane);
     if (unready)

@@ -12,6 +12,11 @@ try:
 except ImportError as error:
     raise Unavailable("the injector is not built", where=str(error), fix="run: make env") from None
 
+if not hasattr(lib, "NB_CORE_KINDS"):  # what was added to injector.h last
+    raise Unavailable(
+        "the injector was built from older sources", where=_injector.__file__, fix="run: make env"
+    )
+
 __all__ = ["ffi", "lib", "library", "check"]
 
 library = _injector.__file__

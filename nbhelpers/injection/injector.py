@@ -21,6 +21,7 @@ from ._limits import REALTIME, is_among
 from .fairserver import FairServer, cuts, fair_server, fair_server_lifted
 from .log import log_path, make_log, summarise
 from .plan import make_plan
+from .recalibration import refreshed
 from .replay import ARMED_LIMIT_S, Replay
 from .rules import HIGHEST_PRIORITY, Overheads, Plan, Rules, may_realtime
 from .stressor_options import StressorOptions, stressor_notes
@@ -76,7 +77,8 @@ class Injector(Attachment):
     Notes
     -----
     Columns of the runs table: those of `summarise`; `exit_cost_us` (measured, or by the rules),
-    `wake_cost_us` and `floor_us` (measured); `fair_server_cuts` (real-time events in which the
+    `wake_cost_us` and `floor_us` (measured), `overheads_at` and `overheads_age_s` (when, and how
+    long before the run's end); `fair_server_cuts` (real-time events in which the
     kernel seems to have let ordinary tasks run, see `fairserver.cuts`). A run whose injection
     failed gets another status.
     """
@@ -126,7 +128,8 @@ class Injector(Attachment):
 
     def before(self, workload: Workload) -> None:
         """Lift real-time throttling, and the fair server if the noise would meet it, until the
-        `close` of the last injector on the machine.
+        `close` of the last injector on the machine; measure the overheads again if the machine has
+        changed.
         """
         region = workload.region
         self._armable = region is None or region.begins_at_start
@@ -142,6 +145,8 @@ class Injector(Attachment):
             self._lift_throttling(self._lifted)
             if self._server.exists:
                 self._lift_fair_server(self._lifted)
+        self.plan, note = refreshed(self.plan)
+        self._note(note)
 
     def _lift_throttling(self, stack: contextlib.ExitStack) -> None:
         try:
@@ -191,6 +196,8 @@ class Injector(Attachment):
             "exit_cost_us": replay.exit_cost_us,
             "wake_cost_us": self.overheads.wake_us,
             "floor_us": self.overheads.floor_us,
+            "overheads_at": self.overheads.measured_at,
+            "overheads_age_s": self.overheads.age_s(),
             "fair_server_cuts": len(cuts(log, self._cuts_by)),
         }
         if not self._armable:
@@ -219,7 +226,7 @@ class Injector(Attachment):
             os.replace(path.with_suffix(".new"), path)
 
     def _note(self, note: str) -> None:
-        if note not in self.notes:
+        if note and note not in self.notes:
             self.notes += (note,)
 
 

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..noise._vocabulary import KINDS
 from ._limits import REALTIME
 from .replay import Replay
-from .rules import POLICY_NAMES, Plan, doublings
+from .rules import POLICY_NAMES, Plan
 
 REPLAYED = (
     "not reached",
@@ -99,19 +99,17 @@ def _exit_ns(log: pd.DataFrame, plan: Plan) -> np.ndarray:
 
     An event that woke slowly leaves slowly.
     """
-    measured, fixed_us = plan.overheads, plan.rules.exit_cost_us
+    fixed_us = plan.rules.exit_cost_us
+    late_ns = (log["start_ns"] - log["replay_start_ns"]).to_numpy(float)
+    late_ns[late_ns > plan.rules.wake_allowance_us * 1e3] = np.nan
+    cost_ns = np.full(len(log), 0.0 if fixed_us is None else fixed_us * 1e3)
     if fixed_us is None:
-        late_us = (log["start_ns"] - log["replay_start_ns"]) / 1e3
-        on_time = late_us <= plan.rules.wake_allowance_us
-        cost_us = measured.exit_us + measured.exit_per_wake * (late_us - measured.wake_us).where(
-            on_time, 0
-        )
-        cost_us += measured.exit_per_doubling_us * doublings(log["replayed_ns"])
-        cost_us = cost_us.clip(0, measured.exit_most_us)
-    else:
-        cost_us = pd.Series(float(fixed_us), log.index)
+        kind = plan.overheads.kind_of(log["ran_on"])
+        for number, costs in enumerate(plan.overheads.kinds):
+            of_kind = kind == number
+            cost_ns[of_kind] = costs.exit_ns(log["replayed_ns"][of_kind], late_ns[of_kind])
     realtime = log["policy"].isin(REALTIME) & log["outcome"].isin(DONE)
-    return (cost_us * 1e3).where(realtime, 0).round().astype(np.int64).to_numpy()
+    return np.where(realtime, cost_ns, 0).round().astype(np.int64)
 
 
 def _policies(log: dict[str, np.ndarray]) -> pd.Categorical:

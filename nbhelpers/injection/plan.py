@@ -174,7 +174,7 @@ def _carry(
     Returns the row that carries each event.
     """
     realtime = is_among(events["policy"], REALTIME)
-    floor = _Floor.of(events, _shortest_ns(codes, realtime, rules, overheads), rules)
+    floor = _Floor.of(events, _shortest_ns(codes, realtime, here, rules, overheads), rules)
     if (floor.duration_ns >= floor.shortest_ns).all():
         return floor.into
     cpu = events["cpu"].to_numpy()
@@ -189,14 +189,20 @@ def _carry(
 
 
 def _shortest_ns(
-    codes: np.ndarray, realtime: np.ndarray, rules: Rules, overheads: Overheads
+    codes: np.ndarray, realtime: np.ndarray, here: np.ndarray, rules: Rules, overheads: Overheads
 ) -> np.ndarray:
-    """The shortest length that each event can have; 0 for what does not occupy a CPU."""
-    of_realtime, of_ordinary = overheads.shortest_us, overheads.shortest_ordinary_us
+    """The shortest length that each event can have; 0 for what does not occupy a CPU.
+
+    On the kind of core that it goes to; of what may roam, the worst kind's.
+    """
     if rules.shortest_us is not None:
-        of_realtime = of_ordinary = rules.shortest_us
-    shortest = np.where(realtime, round(of_realtime * 1e3), round(of_ordinary * 1e3))
-    return np.where(codes > 0, 0, shortest)
+        return np.where(codes > 0, 0, round(rules.shortest_us * 1e3))
+    by_kind = np.array(
+        [(own.shortest_us, own.shortest_ordinary_us) for own in overheads.kinds], dtype=float
+    )
+    each = np.where((here == ROAM)[:, None], by_kind.max(axis=0), by_kind[overheads.kind_of(here)])
+    shortest_us = np.where(realtime, each[:, 0], each[:, 1])
+    return np.where(codes > 0, 0, (shortest_us * 1e3).round().astype(np.int64))
 
 
 @dataclass(frozen=True)

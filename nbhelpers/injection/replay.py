@@ -145,20 +145,18 @@ class Replay:
         self._fill_costs()
 
     def _fill_costs(self) -> None:
-        target, fixed_us, measured = (
-            self._run.rules,
-            self.plan.rules.exit_cost_us,
-            self.plan.overheads,
-        )
-        target.wake_cost_ns = round(measured.wake_us * 1e3)
-        if fixed_us is None:
-            target.exit_cost_ns = round(measured.exit_us * 1e3)
-            target.exit_most_ns = round(measured.exit_most_us * 1e3)
-            target.exit_per_wake = measured.exit_per_wake
-            target.exit_per_doubling = measured.exit_per_doubling_us * 1e3
-        else:
-            target.exit_cost_ns = target.exit_most_ns = round(fixed_us * 1e3)
-            target.exit_per_wake = target.exit_per_doubling = 0.0
+        overheads, fixed_us = self.plan.overheads, self.plan.rules.exit_cost_us
+        for target, measured in zip(self._run.rules.costs, overheads.kinds):
+            points = measured.exit_points if fixed_us is None else ((1, round(fixed_us * 1e3)),)
+            target.points = len(points)
+            for place, (length_ns, exit_ns) in enumerate(points):
+                target.length_ns[place], target.exit_ns[place] = length_ns, exit_ns
+            target.wake_ns = round(measured.wake_us * 1e3)
+            target.wake_most_ns = round(measured.wake_most_us * 1e3)
+            target.exit_per_wake = measured.exit_per_wake if fixed_us is None else 0.0
+        for kind, measured in enumerate(overheads.others, 1):
+            for cpu in measured.cpus:
+                self._run.core_kind[cpu] = kind
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -173,8 +171,9 @@ class Replay:
 
     @property
     def exit_cost_us(self) -> float:
-        """What it costs to give the CPU back after a wake-up of median length, as assumed."""
-        return self._run.rules.exit_cost_ns / 1e3
+        """What it costs to give the CPU back after 0.1 ms and a usual wake-up, as assumed."""
+        fixed_us = self.plan.rules.exit_cost_us
+        return self.plan.overheads.exit_us if fixed_us is None else fixed_us
 
     @property
     def ended_by(self) -> str:

@@ -1,7 +1,7 @@
-"""What the lanes replay, and by which rules: `Rules`, `Overheads`, `Plan`, and the numbers that
+"""What the lanes replay, and by which rules: `Rules`, `Plan`, and the numbers that
 the C core knows the words by.
 
-Owns these records; `plan.py` makes plans of noise configs, `overheads.py` measures overheads,
+Owns these records; `plan.py` makes plans of noise configs, `costs.py` says what an event costs,
 `replay.py` carries plans out.
 """
 
@@ -9,13 +9,12 @@ import os
 import threading
 from dataclasses import dataclass, field
 
-import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from ..noise._vocabulary import STRESSOR_CODES
 from ._limits import busiest_second_share, longest_span_ns
+from .costs import Overheads
 from .stressor_options import StressorOptions
 
 POLICY_CODES = {"SCHED_OTHER": 0, "SCHED_FIFO": 1, "SCHED_RR": 2, "SCHED_BATCH": 3, "SCHED_IDLE": 5}
@@ -26,7 +25,6 @@ LATENESS_CODES = {"catch up": 0, "drop": 1, "truncate": 2}
 HIGHEST_PRIORITY = 98  # 99 is the supervisor's, which must be able to end every lane
 ROAM = -1
 DROPPED = -1  # in `Plan.events.into`
-SHORT_NS = 100_000  # NB_SHORT_NS: length of the event that exit costs are stated for
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ class Rules:
         it.
     exit_cost_us
         A real-time event stops so long before its planned end, because giving the CPU back costs
-        the workload that much. None: as measured, and corrected by how long the event took to
-        wake up.
+        the workload that much. None: as measured after events of that length on that kind of core,
+        and corrected by how long the event took to wake up.
     shortest_us
         An event that is shorter is carried by another one, or left out; see `make_plan`. None: as
         measured, for real-time and ordinary events apart; 0: every event is injected as it is,
@@ -95,71 +93,6 @@ class Rules:
                 raise InputError(
                     f"{name} is {value}", where="Rules", fix="pass a number, 0 or more"
                 )
-
-
-@dataclass(frozen=True)
-class Overheads:
-    """What an injected event costs on this machine beyond its length; medians in µs.
-
-    Attributes
-    ----------
-    wake_us
-        From the timer to the injector's first instruction; the workload is already stopped.
-    exit_us
-        What a workload loses beyond the injector's last instruction, after an event of 100 µs and a
-        wake-up of median length...
-    exit_per_wake
-        ...and so much more for each µs that the wake-up took longer (slope of Theil and Sen)...
-    exit_per_doubling_us
-        ...and so much more for each doubling of the event's length from 100 µs...
-    exit_most_us
-        ...but no more than this (95th percentile).
-    floor_us
-        What a real-time event of requested length 0 takes from a shielded workload.
-    shortest_us
-        The shortest real-time event that takes on average at most 1 % more than its length.
-    ordinary_floor_us, shortest_ordinary_us
-        The same of ordinary events, in CPU time.
-    intervals
-        95 % bootstrap intervals of the medians, name -> (low, high).
-    n
-        Events that the medians are of.
-    cpu
-        Where it was measured.
-    measured
-        False: SCHED_FIFO is not permitted here, or the machine could not be measured now; the
-        numbers are typical ones.
-    """
-
-    wake_us: float = 20.0
-    exit_us: float = 5.0
-    exit_per_wake: float = 0.0
-    exit_per_doubling_us: float = 0.0
-    exit_most_us: float = 10.0
-    floor_us: float = 25.0
-    shortest_us: float = 40.0
-    ordinary_floor_us: float = 5.0
-    shortest_ordinary_us: float = 10.0
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-    n: int = 0
-    cpu: int = -1
-    measured: bool = False
-
-    def __repr__(self) -> str:
-        source = f"{self.n} events on CPU {self.cpu}" if self.measured else "not measured"
-        return (
-            f"Overheads(wake {self.wake_us:.1f} µs, exit {self.exit_us:.1f} µs, floor"
-            f" {self.floor_us:.1f} µs, shortest {self.shortest_us:.1f} µs; {source})"
-        )
-
-
-def doublings(duration_ns: ArrayLike) -> np.ndarray:
-    """How often each length is twice 100 µs: log2, linear between powers of two, as in lane.c.
-
-    0 for shorter lengths.
-    """
-    fraction, exponent = np.frexp(np.maximum(np.asarray(duration_ns, float) / SHORT_NS, 1))
-    return exponent + 2 * fraction - 2
 
 
 @dataclass(frozen=True)

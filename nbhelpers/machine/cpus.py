@@ -134,6 +134,68 @@ def smt_state(root: str | Path = "/") -> str:
     return "off" if control in ("on", "off", "forceoff") else "absent"
 
 
+def core_kinds(root: str | Path = "/") -> dict[str, tuple[int, ...]]:
+    """Which online CPUs are of which kind of core, the fastest kind first; {"all": …}: of one kind.
+
+    Kinds are what the kernel names: Intel's counters of performance and efficiency cores, the
+    capacities of arm64 cores. Without them, cores whose highest frequencies are 15 % apart or more
+    (a favoured core of one kind is a few per cent faster).
+    """
+    online = online_cpus(root)
+    kinds = _intel_kinds(online, root) or _capacities(online, root) or _by_frequency(online, root)
+    return kinds if len(kinds) > 1 else {"all": online}
+
+
+def frequency_limits(root: str | Path = "/") -> str:
+    """Lowest and highest frequency that the CPUs may have, in kHz: "800000-3900000", several
+    joined by ", "; empty: the kernel sets no frequency.
+    """
+    folders = [f"{CPU_FOLDER}/cpu{cpu}/cpufreq" for cpu in online_cpus(root)]
+    found = {
+        "-".join(read(f"{folder}/scaling_{end}_freq", root) or "" for end in ("min", "max"))
+        for folder in folders
+    }
+    return ", ".join(sorted(found - {"-"}))
+
+
+def _intel_kinds(online: tuple[int, ...], root: str | Path) -> dict[str, tuple[int, ...]]:
+    files = {"performance": "cpu_core", "efficiency": "cpu_atom", "low power": "cpu_lowpower"}
+    listed = {
+        name: cpu_list(read(f"/sys/devices/{file}/cpus", root)) for name, file in files.items()
+    }
+    kinds = {name: tuple(cpu for cpu in cpus if cpu in online) for name, cpus in listed.items()}
+    named = {cpu for cpus in kinds.values() for cpu in cpus}
+    return {name: cpus for name, cpus in kinds.items() if cpus} if named == set(online) else {}
+
+
+def _capacities(online: tuple[int, ...], root: str | Path) -> dict[str, tuple[int, ...]]:
+    found = {cpu: int(read(f"{CPU_FOLDER}/cpu{cpu}/cpu_capacity", root) or 0) for cpu in online}
+    levels = sorted(set(found.values()), reverse=True)
+    if not all(levels):
+        return {}
+    return {f"capacity {level}": _having(found, level, level) for level in levels}
+
+
+def _by_frequency(online: tuple[int, ...], root: str | Path) -> dict[str, tuple[int, ...]]:
+    found = {
+        cpu: int(read(f"{CPU_FOLDER}/cpu{cpu}/cpufreq/cpuinfo_max_freq", root) or 0)
+        for cpu in online
+    }
+    levels = sorted(set(found.values()), reverse=True)
+    if not all(levels):
+        return {}
+    tops = [top for above, top in zip([2 * levels[0], *levels], levels) if top < 0.85 * above]
+    bottoms = [*tops[1:], -1]
+    return {
+        f"up to {top / 1e6:.1f} GHz": _having(found, below + 1, top)
+        for top, below in zip(tops, bottoms)
+    }
+
+
+def _having(found: dict[int, int], least: int, most: int) -> tuple[int, ...]:
+    return tuple(cpu for cpu, value in found.items() if least <= value <= most)
+
+
 def _core_mates(cpu: int, online: tuple[int, ...], root: str | Path) -> tuple[int, ...]:
     """The online CPUs of the same core; core_id alone repeats on each package and die."""
     folder = f"{CPU_FOLDER}/cpu{cpu}/topology"

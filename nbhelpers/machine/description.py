@@ -184,7 +184,7 @@ def describe(root: str | Path = "/") -> Machine:
         frequency_driver=read(
             f"{CPU_FOLDER}/cpu{online_cpus(root)[0]}/cpufreq/scaling_driver", root
         ),
-        boost=_boost(root),
+        boost=boost(root),
         boot_parameters=_boot_parameters(root),
         transparent_huge_pages=_selected("/sys/kernel/mm/transparent_hugepage/enabled", root),
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -319,7 +319,7 @@ def _by_clock(root: str | Path) -> str | None:
     return next((kind for word, kind in kinds.items() if word in clocks), None)
 
 
-def _boost(root: str | Path) -> str | None:
+def boost(root: str | Path) -> str | None:
     """Whether the CPUs may exceed their nominal frequency; Intel's file says the opposite."""
     general = read(f"{CPU_FOLDER}/cpufreq/boost", root)
     intel = read(f"{CPU_FOLDER}/intel_pstate/no_turbo", root)

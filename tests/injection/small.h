@@ -73,10 +73,13 @@ static inline struct nb_injection small_injection(struct shared *s, int lanes, i
     run.rules = (struct nb_rules){
         .wake_allowance_ns = 500000,
         .give_up_ns = 100000000,
-        .exit_cost_ns = 5000,
-        .exit_most_ns = 20000,
-        .wake_cost_ns = 20000,
-        .exit_per_wake = 0.3,
+        .costs =
+            {{.wake_ns = 20000,
+              .wake_most_ns = 60000,
+              .length_ns = {100000, 10000000},
+              .exit_ns = {5000, 20000},
+              .points = 2,
+              .exit_per_wake = 0.3}},
         .longest_event_ns = 3000000000,
         .limit_ns = 20000000000,
         .armed_limit_ns = 5000000000,

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from scipy import stats
 
 from nbhelpers.files import read_json
 from nbhelpers.injection import Overheads, measure_overheads
+from nbhelpers.injection._machine_state import machine_state
+from nbhelpers.injection.costs import ExitCost
 from nbhelpers.injection.rules import may_realtime
 
 from .helpers import run_unprivileged
@@ -29,18 +32,37 @@ def measured(tmp_path_factory):
 @needs_realtime
 def test_the_costs_of_this_machine_make_sense(measured):
     costs, _ = measured
-    assert costs.measured and costs.n >= 100 and costs.cpu >= 0
-    assert (
-        0 < costs.exit_us <= costs.exit_most_us
-        and 0 <= costs.exit_per_wake <= 1
-        and 0 <= costs.exit_per_doubling_us < 20
-    )
-    assert (
-        costs.wake_us < costs.floor_us <= costs.shortest_us
-        and 0 < costs.ordinary_floor_us <= costs.shortest_ordinary_us
-    )
+    assert costs.measured and costs.n >= 100 and costs.cpu >= 0 and costs.cpu in costs.cpus
+    assert costs.exit_us > 0 and 0 <= costs.exit_per_wake <= 1
+    assert costs.wake_us < costs.floor_us <= costs.shortest_us
+    assert costs.wake_us <= costs.wake_most_us
+    assert 0 < costs.ordinary_floor_us <= costs.shortest_ordinary_us
     for name, (low, high) in costs.intervals.items():
         assert low <= getattr(costs, name) <= high
+
+
+@needs_realtime
+def test_the_exit_cost_is_measured_at_lengths_up_to_10_ms(measured):
+    rows = measured[0].exit_by_length
+    lengths = [row.length_us for row in rows]
+    assert lengths == sorted(lengths) and {100, 300, 1000, 3000} <= set(lengths)
+    assert all(row.low_us <= row.cost_us <= row.high_us and row.events >= 10 for row in rows)
+    at_100 = next(row for row in rows if row.length_us == 100)
+    assert at_100.cost_us == measured[0].exit_us
+
+
+@needs_realtime
+def test_a_calibration_says_when_and_of_which_machine_it_is(measured):
+    costs, _ = measured
+    assert 0 <= costs.age_s() < 600 and costs.state == machine_state()
+    taken = datetime.fromisoformat(costs.measured_at)
+    assert "measured 3 minutes ago" in costs.sentences(taken + timedelta(seconds=181))[0]
+    assert "measured 26.0 hours ago" in costs.sentences(taken + timedelta(hours=26))[0]
+    assert f"n = {costs.n}" in costs.sentences()[0]
+
+
+def test_what_was_not_measured_has_no_age():
+    assert np.isnan(Overheads().age_s()) and "not measured" in Overheads().sentences()[0]
 
 
 @needs_realtime
@@ -50,20 +72,38 @@ def test_they_are_measured_once(measured, monkeypatch):
     assert measure_overheads(path) == costs
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"of": "another boot"}', "foreign"])
+@pytest.mark.parametrize("content", ["", "[]", '{"wake_us": 3}', "foreign"])
 @needs_realtime
 def test_what_was_kept_elsewhere_or_is_damaged_is_measured_anew(
     measured, content, monkeypatch, tmp_path
 ):
     costs, path = measured
-    fresh = Overheads(wake_us=7.0, measured=True)
+    fresh = Overheads(wake_us=7.0, measured=True, exit_by_length=(ExitCost(100, 5, 4, 6, 60),))
     kept = tmp_path / "overheads.json"
     kept.write_text(
-        content if content != "foreign" else json.dumps(read_json(path) | {"of": "0" * 16})
+        content if content != "foreign" else json.dumps(read_json(path) | {"state": {"boot": "?"}})
     )
     monkeypatch.setattr(module, "measure_on", lambda cpu: fresh)
-    assert measure_overheads(kept) == fresh and measure_overheads(kept) == fresh
-    assert read_json(kept)["overheads"]["wake_us"] == 7.0
+    found = measure_overheads(kept)
+    assert found == measure_overheads(kept) and found.exit_by_length == fresh.exit_by_length
+    assert read_json(kept)["wake_us"] == 7.0
+
+
+@needs_realtime
+def test_each_kind_of_core_is_measured_on_a_cpu_of_its_own(monkeypatch, tmp_path):
+    kinds = {"performance": (0, 1, 2, 3), "efficiency": (4, 5)}
+    monkeypatch.setattr(module, "core_kinds", lambda: kinds)
+    monkeypatch.setattr(
+        module, "measure_on", lambda cpu: Overheads(exit_us=cpu, cpu=cpu, measured=True)
+    )
+    costs = measure_overheads(tmp_path / "overheads.json")
+    assert [(own.core_kind, own.cpus, own.cpu) for own in costs.kinds] == [
+        ("performance", (0, 1, 2, 3), 3),
+        ("efficiency", (4, 5), 5),
+    ]
+    assert costs.kind_of([0, 3, 4, 5, 77, -1]).tolist() == [0, 0, 1, 1, 0, 0]
+    assert costs == measure_overheads(tmp_path / "overheads.json"), "as cached"
+    assert len(costs.sentences()) == 2 and "of kind efficiency" in costs.sentences()[1]
 
 
 def test_without_permission_typical_numbers_are_used_and_nothing_is_kept(tmp_path):

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from nbhelpers.errors import InputError
 from nbhelpers.injection import Overheads, Rules, make_plan
 from nbhelpers.injection._coalesce import coalesce, queued
-from nbhelpers.injection.plan import busiest_second_share, longest_full_stop_ns, realtime_spans
+from nbhelpers.injection.plan import (
+    DROPPED,
+    busiest_second_share,
+    longest_full_stop_ns,
+    realtime_spans,
+)
 from nbhelpers.noise import NoiseConfig
 
 from .helpers import CPU_COUNT, make_config, mixed_config
@@ -323,6 +328,24 @@ def test_short_events_are_carried_by_their_class_then_by_others_and_the_summary_
     assert summary.loc["softirq", "dropped_share"] == pytest.approx(1 / 3) and summary.loc[
         "irq", "moved_ms"
     ] == pytest.approx(0.988)
+
+
+def test_the_floor_is_that_of_the_kind_of_core_that_an_event_goes_to():
+    slow = Overheads(shortest_us=60, shortest_ordinary_us=20, cpus=(1,))
+    overheads = Overheads(shortest_us=30, shortest_ordinary_us=10, others=(slow,))
+    rows = [
+        (cpu, kind, 1000 * i, 0.045) for i, kind in enumerate(("irq", "thread")) for cpu in "01"
+    ]
+    config = make_config([(int(cpu), *rest) for cpu, *rest in rows])
+
+    def dropped(placement):
+        plan = make_plan(config, placement, rules=Rules(exit_cost_us=5), overheads=overheads)
+        table = plan.events[plan.events["into"] == DROPPED]
+        return sorted(zip(table["cpu"], table["kind"].astype(str)))
+
+    assert dropped("origin") == [(1, "irq")]
+    assert dropped({0: 1, 1: 0}) == [(0, "irq")]
+    assert dropped("roam") == [(0, "irq"), (1, "irq")], "it may go to the slower kind"
 
 
 def test_noise_that_does_more_than_occupy_a_cpu_is_never_carried_and_has_processes_of_its_own():

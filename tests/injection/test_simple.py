@@ -12,11 +12,11 @@ import pytest
 
 from nbhelpers.errors import RunError
 from nbhelpers.injection import Injector, Overheads, Plan, Rules, inject, make_plan
-from nbhelpers.injection._native import lib
+from nbhelpers.injection.costs import ExitCost
 from nbhelpers.injection.injector import THROTTLING, may_realtime
 from nbhelpers.injection.log import make_log
 from nbhelpers.injection.replay import Replay
-from nbhelpers.injection.rules import SHORT_NS, doublings
+from nbhelpers.machine import online_cpus
 from nbhelpers.measurement import Attachment, run_once
 from nbhelpers.workloads import program
 
@@ -416,21 +416,29 @@ def test_the_exit_cost_ends_an_event_before_its_planned_end():
 
 
 @needs_realtime
-def test_the_exit_cost_grows_with_the_length_of_an_event():
-    grows = Overheads(exit_us=0, exit_per_doubling_us=500, exit_most_us=10_000)
-    config = make_config([(0, "irq", 20, 0.1), (0, "irq", 40, 8)])
-    replay = Replay(make_plan(config, "origin", rules=Rules(shortest_us=0), overheads=grows))
-    replay.start()
-    replay.release(time.monotonic_ns())
-    replay.wait(5)
-    replay.close()
-    log = make_log(replay)
-    assert done(log) == [True, True] and lib.NB_SHORT_NS == SHORT_NS
-    assert log["exit_ns"].tolist() == [0, 3_125_000], "80 is 6 doublings and a quarter"
-    assert (log["end_ns"] - log["taken_ns"]).tolist() == pytest.approx(
-        [100_000, 4_875_000], abs=1_000_000
+def test_the_exit_cost_is_interpolated_over_the_logarithm_of_the_length():
+    points = tuple(ExitCost(us, cost_us, 0, 0, 0) for us, cost_us in ((100, 0), (6400, 3000)))
+    overheads = Overheads(exit_us=0, exit_by_length=points)
+    lengths_ms = (0.05, 0.1, 0.8, 6.4, 9)
+    config = make_config([(0, "irq", 20 + 20 * i, ms) for i, ms in enumerate(lengths_ms)])
+    log = replayed(make_plan(config, "origin", rules=Rules(shortest_us=0), overheads=overheads))
+    assert done(log) == [True] * 5
+    assert log["exit_ns"].tolist() == [0, 0, 1_500_000, 3_000_000, 3_000_000]
+    assert (log["end_ns"] - log["taken_ns"])[3:].tolist() == pytest.approx(
+        [3_400_000, 6_000_000], abs=1_000_000
     )
-    assert doublings([1000, SHORT_NS, 3 * SHORT_NS, 64 * SHORT_NS]).tolist() == [0, 0, 1.5, 6]
+
+
+@needs_realtime
+def test_the_exit_cost_is_that_of_the_kind_of_core():
+    slow = Overheads(exit_us=3000, cpus=(max(online_cpus()),))
+    overheads = Overheads(exit_us=0, others=(slow,))
+    config = make_config([(cpu, "irq", 20, 8) for cpu in (0, max(online_cpus()))])
+    log = replayed(make_plan(config, "origin", rules=Rules(shortest_us=0), overheads=overheads))
+    by_cpu = dict(zip(log["ran_on"], log["exit_ns"]))
+    assert by_cpu.pop(max(online_cpus())) == 3_000_000 and set(by_cpu.values()) <= {0}
+    took_ms = (log["end_ns"] - log["taken_ns"]) / 1e6
+    assert took_ms[log["ran_on"] == max(online_cpus())].item() == pytest.approx(5, abs=1)
 
 
 def test_the_time_limit_ends_everything():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nbhelpers.machine import topology
 from nbhelpers.machine._read import boot_words, chosen, cpu_list, kernel_version, read
-from nbhelpers.machine.cpus import smt_state
+from nbhelpers.machine.cpus import core_kinds, frequency_limits, smt_state
 
 from ..trees import write_tree
 from .conftest import cpu_files
@@ -118,3 +118,56 @@ def test_the_command_line_ends_where_init_begins(server):
     words = boot_words(server)
     assert words["isolcpus"] == "domain,1-7" and words["quiet"] == "" and "nosmt" not in words
     assert kernel_version(server) == (6, 8)
+
+
+def kinds_of(folder, files):
+    return core_kinds(write_tree(folder, {"/sys/devices/system/cpu/online": "0-5"} | files))
+
+
+def highest(*gigahertz):
+    name = "/sys/devices/system/cpu/cpu{}/cpufreq/cpuinfo_max_freq"
+    return {name.format(cpu): str(round(value * 1e6)) for cpu, value in enumerate(gigahertz)}
+
+
+def test_intels_kinds_of_core_are_those_of_its_counters(tmp_path):
+    files = {"/sys/devices/cpu_core/cpus": "0-3", "/sys/devices/cpu_atom/cpus": "4-11"}
+    assert kinds_of(tmp_path, files) == {"performance": (0, 1, 2, 3), "efficiency": (4, 5)}
+
+
+def test_arms_kinds_of_core_are_their_capacities(tmp_path):
+    name = "/sys/devices/system/cpu/cpu{}/cpu_capacity"
+    capacities = (446, 446, 1024, 1024, 446, 871)
+    files = {name.format(cpu): str(capacity) for cpu, capacity in enumerate(capacities)}
+    assert list(kinds_of(tmp_path, files).items()) == [
+        ("capacity 1024", (2, 3)),
+        ("capacity 871", (5,)),
+        ("capacity 446", (0, 1, 4)),
+    ]
+
+
+def test_else_cores_differ_by_their_highest_frequency(tmp_path):
+    assert kinds_of(tmp_path, highest(5.1, 5.7, 5.5, 3.3, 3.3, 3.3)) == {
+        "up to 5.7 GHz": (0, 1, 2),
+        "up to 3.3 GHz": (3, 4, 5),
+    }
+
+
+def test_a_favoured_core_is_no_kind_of_its_own(tmp_path):
+    every = {"all": tuple(range(6))}
+    assert kinds_of(tmp_path / "favoured", highest(5.2, 5.0, 5.0, 5.0, 5.0, 4.9)) == every
+    assert kinds_of(tmp_path / "unknown", highest(5.2, 3.0)) == every, "not known of all"
+    only = {"/sys/devices/cpu_core/cpus": "0-5"}
+    assert kinds_of(tmp_path / "only", only) == every and sum(map(len, core_kinds().values()))
+
+
+def test_frequency_limits_are_listed_once(tmp_path, server):
+    name = "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_{}_freq"
+    limits = {0: (800, 3900), 1: (800, 3900), 2: (800, 2000)}
+    files = {
+        name.format(cpu, end): str(1000 * megahertz)
+        for cpu, both in limits.items()
+        for end, megahertz in zip(("min", "max"), both)
+    }
+    root = write_tree(tmp_path, files | {"/sys/devices/system/cpu/online": "0-2"})
+    assert frequency_limits(root) == "800000-2000000, 800000-3900000"
+    assert frequency_limits(tmp_path / "empty") == ""
