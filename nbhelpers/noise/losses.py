@@ -228,7 +228,7 @@ def replayable_shares(
         if lost_ms[cause] > 0
     ]
     rest_ms = excess_ns / 1e6 - lost_ms.sum()
-    rows.append(_share("unexplained", rest_ms, 0.0, excess_ns / 1e6, "nothing says where"))
+    rows.append(_share("unexplained", rest_ms, 0.0, excess_ns / 1e6, "no record says when"))
     return pd.DataFrame(rows)
 
 
@@ -264,12 +264,12 @@ def shares_sentences(shares: pd.DataFrame) -> list[str]:
     if excess_ms <= 0:
         return ["Nothing is to be replayed: the run was no slower than the typical one."]
     parts = [
-        f"{row.replayable_ms:.1f} ms of {_name(row.cause)} by {row.means}"
+        f"{row.replayable_ms:.1f} ms by {cause_name(row.cause)} as {row.means}"
         for row in shares.itertuples()
         if row.replayable_ms > 0
     ]
     left = [
-        f"{row.lost_ms - row.replayable_ms:.1f} ms of {_name(row.cause)} ({row.why})"
+        f"{row.lost_ms - row.replayable_ms:.1f} ms by {cause_name(row.cause)} ({row.why})"
         for row in shares.itertuples()
         if row.why and row.lost_ms > row.replayable_ms
     ]
@@ -281,5 +281,13 @@ def shares_sentences(shares: pd.DataFrame) -> list[str]:
     return sentences + ([f"Not replayable: {'; '.join(left)}."] if left else [])
 
 
-def _name(cause: str) -> str:
-    return {"slow_core": "slower core", "slow_memory": "slower memory"}.get(cause, cause)
+def cause_name(cause: str) -> str:
+    """The name of a cause, or of `unexplained`, in a sentence."""
+    return {
+        "kernel": "the kernel's work",
+        "edges": "ways into the kernel and out",
+        "hypervisor": "the hypervisor",
+        "slow_core": "a slower core",
+        "slow_memory": "slower memory",
+        "unexplained": "an unknown cause",
+    }[cause]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..noise.losses import CAUSES, SHORTEST_NS, loss_config, replayable_shares
+from ..noise.losses import CAUSES, SHORTEST_NS, cause_name, loss_config, replayable_shares
 from ..outcomes import worst_first
 
 if TYPE_CHECKING:
@@ -130,7 +130,23 @@ def loss_sentences(table: pd.DataFrame) -> list[str]:
     if "ratio_losses" not in table.columns:
         return []
     enough = table[table["replayable_share"] >= ENOUGH]
-    return [_gate_sentence(table, enough), *([_ratio_sentence(enough)] if len(enough) else [])]
+    judged = [_ratio_sentence(enough)] if len(enough) else []
+    return [_parts_sentence(table), _gate_sentence(table, enough), *judged]
+
+
+def _parts_sentence(table: pd.DataFrame) -> str:
+    """What most of the excess of all cases was lost to, and what its replay brings back."""
+    excess_ms, replayed_ms = table["excess_ms"].sum(), table["losses_ms"].sum()
+    runs = f"the {len(table)} slow runs" if len(table) > 1 else "the slow run"
+    if excess_ms <= 0:
+        return f"Cannot tell here: {runs} took {-excess_ms:.1f} ms less than the undisturbed mean."
+    lost_ms = {name: table[f"{name}_lost_ms"].sum() for name in (*CAUSES, "unexplained")}
+    most = max(lost_ms, key=lost_ms.__getitem__)
+    return (
+        f"Mostly **{cause_name(most)}**: {runs} took **{excess_ms:.1f} ms** longer than the"
+        f" undisturbed mean. Their account has {lost_ms[most]:.1f} ms of that cause. The replay of"
+        f" all that was lost brings back **{replayed_ms:.1f} ms ({replayed_ms / excess_ms:.0%})**."
+    )
 
 
 def _gate_sentence(table: pd.DataFrame, enough: pd.DataFrame) -> str:

@@ -294,11 +294,12 @@ def worst_sentences(table: pd.DataFrame, tracer: str = "") -> list[str]:
         (table[name] - 1).abs() for name in ("ratio", "ratio_kernel", "ratio_undisturbed")
     )
     holds = int(((table["ratio_low"] <= 1) & (table["ratio_high"] >= 1)).sum())
+    of_losses = loss_sentences(table)
+    replay = "replay of events and gaps, its mean," if of_losses else "replay's mean"
     return [
-        *loss_sentences(table),
-        _explanation(table, recorded),
+        *(of_losses or [_explanation(table, recorded)]),
         (
-            f"Of the {len(table)} slowest run{'s' if len(table) > 1 else ''} the replay's mean was"
+            f"Of the {len(table)} slowest run{'s' if len(table) > 1 else ''} the {replay} was"
             f" off by **{error.mean():.1%}** on average and {error.max():.1%} at most; with"
             f" {recorded} alone by {kernel.mean():.1%}, with no replay at all by"
             f" {control.mean():.1%}."

@@ -177,7 +177,7 @@ def test_the_gate_counts_the_cpu_that_lost_most():
     assert shares["share"].sum() == pytest.approx(0.7)
     said = " ".join(shares_sentences(shares.reset_index()))
     assert "**7.0 ms (70%)** can be replayed here" in said
-    assert "3.0 ms of unexplained (nothing says where)" in said
+    assert "3.0 ms by an unknown cause (no record says when)" in said
 
 
 def test_the_gate_says_why_not():
