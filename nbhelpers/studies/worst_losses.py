@@ -5,12 +5,20 @@ Owns the gate in front of a replay: a run of which too little can be replayed is
 stands beside it.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ..noise.losses import CAUSES, SHORTEST_NS, cause_name, loss_config, replayable_shares
+from ..noise.losses import (
+    CAUSES,
+    SHORTEST_NS,
+    cause_name,
+    loss_config,
+    replayable_shares,
+    shares_sentences,
+)
 from ..outcomes import worst_first
 
 if TYPE_CHECKING:
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
 
 LOSSES = "losses"
 BY_TIME, REPLAYABLE = "by time", "replayable"
+_CHOSEN = {BY_TIME: "slow by time", REPLAYABLE: "slow and replayable"}
 ENOUGH = 0.8  # of the excess: a replay of less cannot come near the anomaly
 CLOSE = 0.05  # a replay that is off by less brought the anomaly back
 
@@ -106,6 +115,22 @@ def describe_losses(case: "WorstCase") -> dict:
         "lost_ms": 0.0 if events is None else float(events["duration_ns"].sum() / 1e6),
         "replayable_share": case.replayable_share,
     } | {f"{cause}_lost_ms": float(value) for cause, value in lost_ms.items()}
+
+
+def gate_sentences(cases: "Sequence[WorstCase]") -> list[str]:
+    """What can be replayed of each case, to be shown before anything is injected.
+
+    Parameters
+    ----------
+    cases
+        Of `worst_cases`; those of whose losses nothing is known are left out.
+    """
+    return [
+        f"Case {case.case} (run {case.run}, {case.seconds:.3f} s, {_CHOSEN[case.chosen]}):"
+        f" {' '.join(shares_sentences(case.shares))}"
+        for case in cases
+        if case.shares is not None
+    ]
 
 
 def loss_parts(case: "WorstCase", replayed: np.ndarray, calm: np.ndarray) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import finished
-from nbhelpers.studies.worst_losses import LOSSES
+from nbhelpers.studies.worst_losses import LOSSES, gate_sentences
 from nbhelpers.studies.worst_runs import (
     BOTH,
     KERNEL,
@@ -164,6 +164,8 @@ def test_a_run_that_can_be_replayed_stands_beside_the_worst_by_time():
     table = describe_worst([first, second]).set_index("case")
     assert table["slow_core_lost_ms"].tolist() == pytest.approx([6, 9])
     assert table["unexplained_lost_ms"].tolist() == pytest.approx([24, 1])
+    gate = gate_sentences([first, second, plain])
+    assert len(gate) == 2 and gate[1].startswith("Case 2 (run 3, 0.110 s, slow and replayable): Of")
     assert np.isnan(plain.replayable_share) and "chosen" not in describe_worst([plain])
 
 
