@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror")
+FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread")
 
 
 def build(folder: Path, name: str) -> Path:

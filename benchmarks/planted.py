@@ -1,70 +1,51 @@
 """Planted anomalies replayed by our injector and by the published method, interleaved with the
 disturbed runs themselves.
 
-Each case is a real SCHED_FIFO hog's schedule; of five traced runs under it the one of median run
-time becomes a config, which both methods replay: ours, and the BASELINE (relative sleep, wall-clock
-spin, a process a CPU, unpinned; injector_rival.c) in the published file format. Printed: replayed /
-disturbed of each case, mean and worst |ratio - 1| of both methods and by how much they differ, all
-with 95 % bootstrap intervals, and what the spread of the disturbed runs alone brings about. `make
-bench` takes four cases, a minute and a half; --cases 10 --runs 7 takes four.
+Each case is a real SCHED_FIFO hog's schedule; of some traced runs under it the one of median run
+time becomes a config, which all methods replay: ours, and the BASELINE (relative sleep, wall-clock
+spin, a process a CPU, unpinned; injector_rival.c) in the published file format. "Ours by losses"
+replays the same run as whole intervals without the CPU, ways into the kernel and out included.
+--rival PATH also drives the published injector itself: PATH is `noiseinjector/cpuoccupy`, built in
+a checkout of its authors' repository (make in `common`, then in `noiseinjector`).
+
+A round is one run of each arm of one case, in random order, so that slow phases of the machine fall
+upon all arms; the hog runs twice in it, and its second runs show what chance brings about. Printed:
+what a rival costs that has nothing to do; replayed / disturbed of each case; mean and worst
+|ratio - 1| of each method and by how much they differ, all with 95 % bootstrap intervals (of
+rounds). `make bench` takes four cases, two minutes; --cases 10 --runs 6 takes five.
 """
 
 import argparse
-import contextlib
 import os
 import sys
 import tempfile
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from _c_programs import build
+from _published import METHODS, Published, idle_table, report_idle, rival_methods
 
-from nbhelpers.injection.hog import Hog
+from nbhelpers.account import measure_edges, occupied_intervals
+from nbhelpers.injection import Injector
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import doctor, online_cpus
-from nbhelpers.measurement import Campaign, Cell, calibrate, finished
-from nbhelpers.noise import NoiseConfig, average_noise
+from nbhelpers.measurement import Campaign, Cell, calibrate, finished, recorded_runs
+from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
+from nbhelpers.noise.losses import loss_config
 from nbhelpers.statistics import percentile_interval
 from nbhelpers.studies.planted_anomalies import (
     describe_configs,
     planted_campaign,
     planted_schedules,
-    planted_table,
+    real_time_hog,
     traced_configs,
 )
-from nbhelpers.tracing import Tracer, read_traces
-from nbhelpers.workloads import binary_folder, nbody, program_path
+from nbhelpers.tracing import Tracer, read_traces, stolen_times
+from nbhelpers.workloads import nbody
 
 REPEATS = 4000
-
-
-class Published(Hog):
-    """The BASELINE injector beside a run: started, told t0 and ended as a hog is."""
-
-    def __init__(self, program: Path, config: Path):
-        super().__init__({0: [(0, 1)]})  # one process; its schedule is in the file
-        self._program, self._config = program, config
-
-    def _command(self, cpu, blocks):
-        launcher = str(program_path(binary_folder() / "nbstart"))
-        return [
-            launcher,
-            "--parent",
-            str(os.getpid()),
-            "--",
-            str(self._program),
-            "replay",
-            str(self._config),
-        ]
-
-    def after(self, run):
-        with contextlib.suppress(KeyError):
-            return {
-                name: value
-                for name, value in super().after(run).items()
-                if name in ("status", "message")
-            }
 
 
 def prepare(folder: Path, arguments: argparse.Namespace):
@@ -77,7 +58,6 @@ def prepare(folder: Path, arguments: argparse.Namespace):
             runs=8,
         ).run()
     )
-    average = average_noise(read_traces(folder / "calm/traces", calm), calm)
     schedules = planted_schedules(
         arguments.cases, float(calm["seconds"].mean()), cpus=len(online_cpus()), seed=arguments.seed
     )
@@ -85,11 +65,34 @@ def prepare(folder: Path, arguments: argparse.Namespace):
         folder / "traced",
         workload,
         schedules,
-        average,
+        average_of(folder),
         seed=arguments.seed,
         traces=arguments.traces,
     )
     return workload, schedules, configs
+
+
+def average_of(folder: Path) -> pd.DataFrame:
+    calm = finished(recorded_runs(folder / "calm"))
+    return average_noise(read_traces(folder / "calm/traces", calm), calm)
+
+
+def loss_configs(folder: Path, configs: list[NoiseConfig]) -> list[NoiseConfig]:
+    """The same traced runs as losses: whole intervals without the CPU instead of their events."""
+    runs, average = recorded_runs(folder / "traced"), average_of(folder)
+    edges = measure_edges()
+    return [
+        losses_of_run(folder, runs[runs["run"] == config.provenance["run"]], average, edges, config)
+        for config in configs
+    ]
+
+
+def losses_of_run(folder: Path, run, average, edges, config: NoiseConfig) -> NoiseConfig:
+    events = delta_noise(read_traces(folder / "traced/traces", run), average, run)
+    none = stolen_times(folder / "traced/traces", run).iloc[:0]  # no method replays the hypervisor
+    taken = occupied_intervals(events, none, edges, run)
+    losses = taken.assign(lost_ns=taken["end_ns"] - taken["start_ns"], cause="kernel")
+    return loss_config(losses, config.window_ns, provenance=config.provenance)
 
 
 def nbody_of(seconds: float):
@@ -101,70 +104,34 @@ def measure(
     workload,
     schedules,
     configs: list[NoiseConfig],
+    losses: list[NoiseConfig],
     arguments: argparse.Namespace,
     program: Path,
 ) -> pd.DataFrame:
-    planted = planted_campaign(
-        folder / "replayed", workload, schedules, configs, runs=arguments.runs, seed=arguments.seed
-    )
-    files = [
-        config.write_published(folder / f"case-{case}.json")
-        for case, config in enumerate(configs, start=1)
-    ]
-    rivals = [
-        Cell(
-            f"published {case}",
-            workload,
-            noise=config.digest,
-            attachments=[Published(program, path)],
-        )
-        for case, (config, path) in enumerate(zip(configs, files), start=1)
-    ]
-    return finished(
-        Campaign(
-            folder / "replayed", [*planted.cells, *rivals], runs=arguments.runs, seed=arguments.seed
-        ).run()
-    )
-
-
-def of_method(runs: pd.DataFrame, method: str) -> pd.DataFrame:
-    """The runs as `planted_table` takes them, with one method's replays."""
-    other = {"ours": "published", "published": "replayed"}[method]
-    chosen = runs[~runs["cell"].str.startswith(other)]
-    return chosen.assign(cell=chosen["cell"].str.replace("published", "replayed"))
-
-
-def drawn_means(runs: pd.DataFrame, seed: int) -> dict[str, np.ndarray]:
-    """Of each cell the mean run time, then the means of its resamples."""
-    random = np.random.default_rng(seed)
-    return {
-        cell: np.append(
-            own["seconds"].mean(), random.choice(own["seconds"], (REPEATS, len(own))).mean(axis=1)
-        )
-        for cell, own in runs.groupby("cell")
-    }
-
-
-def errors(runs: pd.DataFrame, cases: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """|ratio - 1| as a row a case, of each method and of the disturbed runs to themselves (chance);
-    columns: as measured, then of resamples.
-    """
-    means, again = drawn_means(runs, seed), drawn_means(runs, seed + 1)
-    numbers = range(1, cases + 1)
-    off = {
-        name: np.array(
-            [np.abs(means[f"{cell} {case}"] / means[f"disturbed {case}"] - 1) for case in numbers]
-        )
-        for name, cell in (("ours", "replayed"), ("published", "published"))
-    }
-    return off | {
-        "chance": np.array(
-            [
-                np.abs(again[f"disturbed {case}"] / means[f"disturbed {case}"] - 1)[1:]
-                for case in numbers
-            ]
-        )
-    }
+    """Finished runs of all cases; their cells end with the number of the case."""
+    tables = []
+    for case, (schedule, config, loss) in enumerate(zip(schedules, configs, losses), start=1):
+        place = folder / f"case {case}"
+        path = config.write_published(folder / f"case-{case}.json")
+        planted = planted_campaign(place, workload, [schedule], [config], runs=arguments.runs)
+        cells = [
+            *planted.cells,
+            Cell("again 1", workload, attachments=[real_time_hog(schedule)]),
+            Cell("losses 1", workload, noise=loss.digest, attachments=[Injector(loss)]),
+        ]
+        cells += [
+            Cell(
+                f"{name} 1",
+                workload,
+                noise=config.digest,
+                attachments=[Published(program, path, authors)],
+            )
+            for name, authors in rival_methods(arguments).items()
+        ]
+        campaign = Campaign(place, cells, runs=arguments.runs, seed=arguments.seed + case)
+        runs = finished(campaign.run())
+        tables.append(runs.assign(cell=runs["cell"].str.replace(" 1", f" {case}"), case=case))
+    return pd.concat(tables, ignore_index=True)
 
 
 def told(values: np.ndarray) -> str:
@@ -173,70 +140,125 @@ def told(values: np.ndarray) -> str:
     return f"{values[0]:.1%} [{low:.1%}, {high:.1%}]"
 
 
+def methods_of(runs: pd.DataFrame) -> dict[str, str]:
+    """The methods that were measured: their names in `METHODS` and for a reader."""
+    arms = set(runs["cell"].str.split().str[0])
+    return {method: name for method, name in METHODS.items() if method in arms}
+
+
+def arms_of(runs: pd.DataFrame, case: int) -> pd.DataFrame:
+    """Run times of a case: a row a round, a column an arm; only whole rounds."""
+    own = runs[runs["case"] == case]
+    arm = own["cell"].str.split().str[0]
+    return own.assign(arm=arm).pivot(index="round", columns="arm", values="seconds").dropna()
+
+
+def drawn_ratios(seconds: pd.DataFrame, method: str, of_rounds: bool, seed: int) -> np.ndarray:
+    """Replayed / disturbed as measured, then of resampled rounds: of the mean run times, or the
+    median of the ratios of the rounds.
+    """
+    random = np.random.default_rng(seed)  # the same rounds for every method
+    drawn = random.integers(len(seconds), size=(REPEATS, len(seconds)))
+    rounds = np.vstack([np.arange(len(seconds)), drawn])
+    replayed, disturbed = (seconds[arm].to_numpy()[rounds] for arm in (method, "disturbed"))
+    if of_rounds:
+        return np.median(replayed / disturbed, axis=1)
+    return replayed.mean(axis=1) / disturbed.mean(axis=1)
+
+
+def errors(
+    runs: pd.DataFrame, cases: int, of_rounds: bool = False, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """|ratio - 1| as a row a case, of each method; columns: as measured, then of resamples."""
+    arms = {case: arms_of(runs, case) for case in range(1, cases + 1)}
+    return {
+        method: np.array(
+            [
+                np.abs(drawn_ratios(seconds, method, of_rounds, seed + case) - 1)
+                for case, seconds in arms.items()
+            ]
+        )
+        for method in methods_of(runs)
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=4)
-    parser.add_argument("--runs", type=int, default=6)
+    parser.add_argument("--runs", type=int, default=4)
     parser.add_argument(
         "--traces",
         type=int,
-        default=5,
+        default=3,
         help="traced runs of each case, of which the median one is replayed",
     )
     parser.add_argument("--seconds", type=float, default=0.4, help="of an undisturbed run")
     parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--rival", type=Path, help="the published injector, cpuoccupy")
+    parser.add_argument("--idle", type=int, default=20, help="rounds beside an idle rival, or 0")
+    parser.add_argument("--save", type=Path, help="a CSV file for the replayed runs")
     arguments = parser.parse_args()
+    if arguments.rival and not os.access(arguments.rival, os.X_OK):
+        sys.exit(f"{arguments.rival} is no program; build it in its checkout: make -C common")
     if not may_realtime(50) or doctor().capabilities.tracer == "detours":
         sys.exit("skipped: SCHED_FIFO is not permitted here, or the kernel cannot be traced")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        program = build(folder, "injector_rival")
         workload, schedules, configs = prepare(folder, arguments)
-        runs = measure(
-            folder, workload, schedules, configs, arguments, build(folder, "injector_rival")
-        )
+        if arguments.idle > 1:
+            report_idle(idle_table(folder, arguments, program))
+        losses = loss_configs(folder, configs)
+        runs = measure(folder, workload, schedules, configs, losses, arguments, program)
+    if arguments.save:
+        runs.to_csv(arguments.save, index=False)
     report(runs, configs, arguments)
 
 
 def report(runs: pd.DataFrame, configs: list[NoiseConfig], arguments: argparse.Namespace) -> None:
-    tables = {
-        method: planted_table(of_method(runs, method)).set_index("case")
-        for method in ("ours", "published")
-    }
-    first, traced = tables["ours"], describe_configs(configs).set_index("case")
-    shown = {
-        "undisturbed (s)": first["baseline"].map("{:.4f}".format),
-        "disturbed (s)": first["disturbed"].map("{:.4f}".format),
-        f"{arguments.traces} traced (s)": [
-            f"{row.fastest:.3f} {row.seconds:.3f} {row.slowest:.3f}" for row in traced.itertuples()
-        ],
-    }
-    for method, table in tables.items():
-        shown[f"{method}: ratio"] = [
-            f"{row.ratio:.3f} [{row.ratio_low:.3f}, {row.ratio_high:.3f}]"
-            for row in table.itertuples()
+    arms = {case: arms_of(runs, case) for case in range(1, arguments.cases + 1)}
+    traced = describe_configs(configs)
+    shown = pd.DataFrame(
+        {
+            "rounds": map(len, arms.values()),
+            "undisturbed (s)": [own["undisturbed"].mean() for own in arms.values()],
+            "disturbed (s)": [own["disturbed"].mean() for own in arms.values()],
+            f"{arguments.traces} traced (s)": [
+                f"{row.fastest:.3f} {row.seconds:.3f} {row.slowest:.3f}"
+                for row in traced.itertuples()
+            ],
+        },
+        index=arms,
+    ).round(4)
+    for method, name in methods_of(runs).items():
+        shown[f"{name}: ratio"] = [
+            "{:.3f} [{:.3f}, {:.3f}]".format(ratios[0], *percentile_interval(ratios[1:]))
+            for ratios in (drawn_ratios(own, method, False, case) for case, own in arms.items())
         ]
-    calm = runs.loc[runs["cell"] == "undisturbed", "seconds"]
+    calm = runs.loc[runs["cell"].str.startswith("undisturbed"), "seconds"]
     print(
-        f"{arguments.cases} planted anomalies, {arguments.runs} interleaved runs of each arm;"
-        f" undisturbed CV {calm.std() / calm.mean():.1%}; traced: fastest, replayed and slowest"
-        " run; replayed / disturbed with 95 %:"
+        f"{arguments.cases} planted anomalies, {arguments.runs} rounds of each; undisturbed CV"
+        f" {calm.std() / calm.mean():.1%}; traced: fastest, replayed and slowest run; replayed /"
+        " disturbed (means) with 95 %:"
     )
-    print(pd.DataFrame(shown).to_string())
-    report_errors(errors(runs, arguments.cases))
+    print(shown.to_string())
+    for name, of_rounds in (("mean run times", False), ("the ratios of the rounds, median", True)):
+        print(f"by {name}:")
+        report_errors(errors(runs, arguments.cases, of_rounds), methods_of(runs))
 
 
-def report_errors(off: dict[str, np.ndarray]) -> None:
-    for method, name in (("ours", "ours"), ("published", "published (BASELINE)")):
+def report_errors(off: dict[str, np.ndarray], methods: dict[str, str]) -> None:
+    for method, name in methods.items():
         print(
-            f"|ratio - 1|, {name}: mean {told(off[method].mean(axis=0))}, worst"
+            f"  |ratio - 1|, {name}: mean {told(off[method].mean(axis=0))}, worst"
             f" {told(off[method].max(axis=0))}"
         )
-    print(f"published less ours: mean {told((off['published'] - off['ours']).mean(axis=0))}")
-    middle, high = np.quantile(off["chance"].mean(axis=0), [0.5, 0.95])
-    print(
-        "the same of a second sample of the disturbed runs themselves, by resampling: mean"
-        f" {middle:.1%}, in one of twenty over {high:.1%}"
-    )
+    for one, other in combinations([method for method in methods if method != "again"], 2):
+        print(
+            f"  {methods[other]} less {methods[one]}: mean"
+            f" {told((off[other] - off[one]).mean(axis=0))}, worst"
+            f" {told(off[other].max(axis=0) - off[one].max(axis=0))}"
+        )
 
 
 if __name__ == "__main__":
