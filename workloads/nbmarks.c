@@ -109,8 +109,7 @@ void nb_marks_thread_ends(void)
         return;
     change_state(self, NB_WAITING, 1);
     __atomic_store_n(&self->thread, 0, __ATOMIC_RELEASE);
-    self = NULL;
-    begin_ticks = 0;
+    self = &nowhere; /* what the runtime still does while it takes its leave */
 }
 
 void nb_marks_in_child(void)

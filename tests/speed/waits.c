@@ -179,6 +179,6 @@ int main(int count, char **words)
     for (int i = 0; i < time_count; i++)
         printf("%ld from %lld to %lld\n", times[i].id, (long long)times[i].from_ns,
                (long long)times[i].to_ns);
-    nb_region_print(&region, "waits", " verified=yes");
+    nb_region_print(&region, "waits", "verified=yes");
     return 0;
 }
