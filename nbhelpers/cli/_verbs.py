@@ -79,6 +79,7 @@ def worst(arguments: argparse.Namespace) -> Answer:
 
 def inject(arguments: argparse.Namespace) -> Answer:
     from ..injection import injection_campaign
+    from ..injection.costs import overheads_used
     from ..measurement import finished
     from ..noise import NoiseConfig
     from ..statistics import compare
@@ -88,7 +89,7 @@ def inject(arguments: argparse.Namespace) -> Answer:
     runs = finished(injection_campaign(folder, workload, config, runs=arguments.runs or 10).run())
     found = compare(*(runs[runs["cell"] == cell] for cell in ("baseline", "injected")))
     return Answer(
-        f"{found.verdict}\nkept in {folder}",
+        "\n".join([found.verdict, *overheads_used(runs), f"kept in {folder}"]),
         {"ratios": _rows(found.table), "verdict": found.verdict, "folder": folder},
     )
 

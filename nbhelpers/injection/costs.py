@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 SHORT_NS = 100_000  # length of the event that `exit_us` is stated for
@@ -136,7 +137,7 @@ class Overheads:
                 "The cost of an injected event was not measured here: typical numbers are used."
             ]
         age = _age(self.age_s(now))
-        return [own._sentence(age, len(self.others) > 0) for own in self.kinds]
+        return [own._sentence(f"{age} ago", len(self.others) > 0) for own in self.kinds]
 
     def _sentence(self, age: str, of_several: bool) -> str:
         where = f" (cores of kind {self.core_kind})" if of_several else ""
@@ -179,9 +180,28 @@ def logarithm(numbers: ArrayLike) -> np.ndarray:
     return exponent + 2 * fraction - 2
 
 
+def overheads_used(runs: pd.DataFrame) -> list[str]:
+    """How old the overheads were that the runs of a table used, in a sentence.
+
+    None where no event was injected, or in tables of older versions.
+    """
+    if "overheads_at" not in runs:
+        return []
+    used = runs[runs["overheads_at"].notna() & (runs["overheads_at"] != "")]
+    if used.empty:
+        return []
+    count = used["overheads_at"].nunique()
+    often = "were measured" if count == 1 else f"were measured {count} times,"
+    youngest, oldest = (_age(used["overheads_age_s"].agg(end)) for end in ("min", "max"))
+    return [
+        f"The overheads of injected events {often} {youngest} to {oldest} before the runs that used"
+        f" them (n = {len(used)})."
+    ]
+
+
 def _age(seconds: float) -> str:
     if seconds < 90:
-        return f"{seconds:.0f} s ago"
+        return f"{seconds:.0f} s"
     if seconds < 5400:
-        return f"{seconds / 60:.0f} minutes ago"
-    return f"{seconds / 3600:.1f} hours ago"
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours"

@@ -347,6 +347,15 @@ def test_what_an_interrupt_takes_from_a_softirq_is_made_up_for():
 
 
 @needs_realtime
+def test_an_event_that_waits_for_one_of_its_priority_takes_nothing_from_it():
+    log = replayed(by_hand([(1, 20, 50), (6, 5, 50)]))
+    first, second = log.iloc[0], log.iloc[1]
+    assert second["start_ns"] > first["start_ns"] + 19_000_000, "not before the way out is warmed"
+    took_ns = log["end_ns"] - log["taken_ns"] - log["preempted_ns"]
+    assert took_ns.tolist() == pytest.approx([20_000_000, 5_000_000], abs=500_000)
+
+
+@needs_realtime
 def test_an_ordinary_event_in_progress_does_not_delay_an_interrupt():
     """Two lanes by default: the 30 ms of the thread would make the interrupts behind it late."""
     config = make_config([(0, "thread", 2, 30), *((0, "irq", 3 + 4 * i, 0.5) for i in range(5))])
@@ -439,6 +448,21 @@ def test_the_exit_cost_is_that_of_the_kind_of_core():
     assert by_cpu.pop(max(online_cpus())) == 3_000_000 and set(by_cpu.values()) <= {0}
     took_ms = (log["end_ns"] - log["taken_ns"]) / 1e6
     assert took_ms[log["ran_on"] == max(online_cpus())].item() == pytest.approx(5, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("points", 0), ("points", 9), ("exit_per_wake", -1), ("wake_ns", -1), ("length_ns", 0)],
+)
+def test_costs_that_make_no_sense_are_refused(name, value):
+    replay = Replay(make_plan(make_config([(0, "irq", 1, 1)]), rules=Rules(exit_cost_us=5)))
+    costs = replay._run.rules.costs[0]
+    if name == "length_ns":
+        costs.length_ns[0] = value
+    else:
+        setattr(costs, name, value)
+    with pytest.raises(RunError, match="Invalid argument"):
+        replay.start()
 
 
 def test_the_time_limit_ends_everything():
