@@ -19,7 +19,8 @@ import pandas as pd  # noqa: E402
 
 from nbhelpers.measurement import run_once
 from nbhelpers.statistics import percentile_interval  # noqa: E402
-from nbhelpers.tracing import Tracer, detour_workload, event_costs_ns
+from nbhelpers.tracing import Tracer, detour_workload
+from nbhelpers.tracing.cost import event_costs_ns
 
 BOUND_SHARE = 0.003
 

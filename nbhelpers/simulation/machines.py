@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ..tracing import cached_detours, read_netgauge, record_detours
+from ..tracing import cached_detours, record_detours
+from ..tracing.netgauge import read_netgauge
 from .implicit import Evaluation, evaluate
 from .loggops import LogGOPS, known_network
 from .noise import Detours, Noise

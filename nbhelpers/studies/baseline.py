@@ -11,7 +11,8 @@ import pandas as pd
 
 from ..measurement import calibrate, finished, recorded_runs
 from ..noise import average_noise
-from ..tracing import noise_summary, read_foreign_traces, read_traces
+from ..tracing import noise_summary, read_traces
+from ..tracing.foreign import read_foreign_traces
 from ..workloads import Workload, nbody
 
 

@@ -6,12 +6,9 @@ the naming of detours in `detour_causes.py`.
 """
 
 from .cache import cached_detours, recording_cost
-from .cost import event_costs_ns
 from .detours import DetourTracer, detour_workload, read_detours_run, record_detours
-from .foreign import read_foreign_traces
 from .hypervisor import stolen_time, stolen_times, with_stolen_time
 from .netduration import noise_from_tracepoints
-from .netgauge import detour_summary, read_netgauge
 from .osnoise import read_osnoise
 from .simple import trace
 from .stolen_shares import stolen_time_sentence, stolen_time_table
@@ -22,14 +19,10 @@ __all__ = [
     "DetourTracer",
     "Tracer",
     "cached_detours",
-    "detour_summary",
     "detour_workload",
-    "event_costs_ns",
     "noise_from_tracepoints",
     "noise_summary",
     "read_detours_run",
-    "read_foreign_traces",
-    "read_netgauge",
     "read_osnoise",
     "read_raw_tracepoints",
     "read_tracepoints",

@@ -13,11 +13,11 @@ import pytest
 
 from nbhelpers.errors import InputError, RunError
 from nbhelpers.machine import doctor
-from nbhelpers.tracing import detour_summary, read_netgauge, record_detours
+from nbhelpers.tracing import record_detours
 from nbhelpers.tracing._table import noise_events
 from nbhelpers.tracing.detour_causes import attribute_detours, record_explained_detours
 from nbhelpers.tracing.ftq import read_quanta, record_ftq, record_fwq, write_quanta
-from nbhelpers.tracing.netgauge import write_netgauge
+from nbhelpers.tracing.netgauge import detour_summary, read_netgauge, write_netgauge
 from nbhelpers.workloads import binary_folder
 
 pytestmark = pytest.mark.flaky(reruns=2)

@@ -20,13 +20,13 @@ from nbhelpers.machine import doctor, kernel
 from nbhelpers.measurement import Attachment, run_once
 from nbhelpers.tracing import (
     Tracer,
-    event_costs_ns,
     noise_summary,
     read_osnoise,
     read_raw_tracepoints,
     read_tracepoints,
     read_traces,
 )
+from nbhelpers.tracing.cost import event_costs_ns
 from nbhelpers.workloads import binary_folder, nbody, program
 
 from .conftest import osnoise_file

@@ -16,7 +16,8 @@ import pandas as pd
 
 from ...errors import RunError
 from ...measurement.cache import cached_value
-from ...tracing import detour_summary, record_detours
+from ...tracing import record_detours
+from ...tracing.netgauge import detour_summary
 from ...workloads import binary_folder, program_path
 from .signatures import PUBLISHED, published_noise
 
