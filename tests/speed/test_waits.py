@@ -239,6 +239,20 @@ def test_a_python_program_that_loads_libraries_with_openmp(compiler, tmp_path):
     assert worker.length - worker.busy_ns > 3 * 40e6 * 0.9
 
 
+@pytest.mark.flaky(reruns=2)
+def test_a_program_of_gnu_on_llvm_s_runtime(tmp_path):
+    """That runtime also has GNU's functions: it is observed one time, not two."""
+    build(tmp_path, "gcc", "-o", "waits", SOURCE)
+    build(tmp_path, "clang", "-shared", "-fPIC", "-o", "library.so", LIBRARY)
+    linked = subprocess.run(["ldd", tmp_path / "library.so"], capture_output=True, text=True).stdout
+    if not (found := re.search(r"=> (\S*/libomp\S*)", linked)):
+        pytest.skip("clang's OpenMP runtime is not a shared library here")
+    (tmp_path / "libgomp.so.1").symlink_to(found[1])
+    _, waits, output = run(tmp_path, tmp_path / "waits", "tasks", LD_LIBRARY_PATH=str(tmp_path))
+    busy = by_thread(waits)["busy_ns"]
+    assert (busy - busy_by_own_clock(output)).abs().max() < 1e6
+
+
 @pytest.mark.parametrize("end", ["_exit(0)", "kill(getpid(), SIGKILL)", "quick_exit(0)"])
 def test_a_process_that_ends_at_once_loses_nothing(end, tmp_path):
     """A child computes with two threads and ends without a word; its parent goes on."""
