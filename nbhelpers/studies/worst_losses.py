@@ -28,13 +28,14 @@ LOSSES = "losses"
 BY_TIME, REPLAYABLE = "by time", "replayable"
 _CHOSEN = {BY_TIME: "slow by time", REPLAYABLE: "slow and replayable"}
 ENOUGH = 0.8  # of the excess: a replay of less cannot come near the anomaly
+SLOW_SHARE = 0.05  # a run that took less longer than the typical one is no anomaly
 CLOSE = 0.05  # a replay that is off by less brought the anomaly back
 
 
 def chosen_runs(
     runs: pd.DataFrame, losses: pd.DataFrame, count: int, **gate
 ) -> list[tuple[dict, dict]]:
-    """The slowest runs, and the slowest of those of which enough can be replayed.
+    """The slowest runs, and the slowest of those whose excess can be replayed (80 to 125 %).
 
     Parameters
     ----------
@@ -58,7 +59,11 @@ def chosen_runs(
         if place >= count and (replayable >= count or _region_ns(row) <= typical_ns):
             break
         more = losses_of(row, losses, typical_ns, **gate)
-        enough = bool(more["shares"]["share"].sum() >= ENOUGH)
+        excess_ns = _region_ns(row) - typical_ns
+        # one that lost more than it took longer made up for it elsewhere
+        enough = excess_ns > SLOW_SHARE * typical_ns and bool(
+            ENOUGH <= more["shares"]["share"].sum() <= 1 / ENOUGH
+        )
         replayable += enough
         if place < count or enough:
             chosen.append((row, more | {"chosen": BY_TIME if place < count else REPLAYABLE}))
@@ -154,7 +159,7 @@ def loss_sentences(table: pd.DataFrame) -> list[str]:
     """
     if "ratio_losses" not in table.columns:
         return []
-    enough = table[table["replayable_share"] >= ENOUGH]
+    enough = table[table["replayable_share"].between(ENOUGH, 1 / ENOUGH)]
     judged = [_ratio_sentence(enough)] if len(enough) else []
     return [_parts_sentence(table), _gate_sentence(table, enough), *judged]
 
