@@ -8,7 +8,7 @@ set. In each round every kind of a group runs once, and once with what disturbs 
 order; the groups come one after the other, so that a round is short. The truth has an independent
 witness: of real-time events a detour loop in the program's place, of ordinary hogs their own CPU
 time, of what slows a CPU down the program's CPU time beyond that of the idle run. All intervals are
-95 % by bootstrap of rounds. `make bench` takes 4 rounds of 0.2 s, a minute; --runs 30 takes six.
+95 % by bootstrap of rounds. 30 rounds of each group take three minutes.
 """
 
 import argparse
@@ -176,8 +176,8 @@ def report(tables: list[pd.DataFrame], groups: list[Group], arguments: argparse.
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=4, help="rounds of each group")
-    parser.add_argument("--seconds", type=float, default=0.2, help="of an undisturbed run")
+    parser.add_argument("--runs", type=int, default=30, help="rounds of each group")
+    parser.add_argument("--seconds", type=float, default=0.15, help="of an undisturbed run")
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--groups", nargs="*", help="only these")
     parser.add_argument("--save", type=Path, help="a CSV file for what was measured, by round")
