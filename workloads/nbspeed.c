@@ -5,26 +5,28 @@
  * the three works of speed.h and stores how long they took. The file is named by NOISEBOOK_SPEED;
  * without it the library does nothing.
  *
- * The program must not notice: the signal is one of the real-time ones that the program does not
- * use (NB_SIGNAL), which it can neither block, wait for nor handle; errno is kept; an alternative
- * stack is used where the program has set one.
+ * The program must not notice. Its own signals, masks and stacks are the business of nbsignals.c;
+ * the kernel keeps its registers, with modes of rounding and denormal numbers, and gives the
+ * handler fresh ones; errno is kept. Timers count against a limit of the user (RLIMIT_SIGPENDING):
+ * most of them are left to the program. A thread without a timer is counted in the file.
  */
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 
 #include "marks.h"
+#include "signals.h"
+#include "works.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-enum { MOST_RANGES = 32 };
+enum { MOST_RANGES = 32, TIMER_SHARE = 8, SMALL_STACK = 1 << 16, MORE_STACK = 1 << 15 };
 
 struct range {
     uintptr_t from, to;
@@ -33,15 +35,15 @@ struct range {
 
 static struct nb_speed_header *header; /* NULL: nobody asked */
 static struct nb_speed_sample *samples;
-static const char *pool;
+static struct nb_works works;
 static int speed_signal;
 static struct range ranges[MOST_RANGES];
 static int range_count;
+static int timers; /* of this process, now */
 
 static __thread int32_t thread_id; /* 0: this thread has no timer */
 static __thread timer_t thread_timer;
 static __thread uint64_t memory_state;
-static volatile double sink = 1; /* so that no work is left out */
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -69,8 +71,13 @@ static int place_of(const char *library)
 
 static int add_ranges(struct dl_phdr_info *info, size_t size, void *count)
 {
-    (void)size;
+    static unsigned long long seen; /* libraries loaded so far */
     int place = place_of(info->dlpi_name), *next = count;
+    (void)size;
+    if (*next < 0 && info->dlpi_adds == seen)
+        return 1;
+    seen = info->dlpi_adds;
+    *next = *next < 0 ? 0 : *next;
     if (place == NB_IN_PROGRAM)
         return 0;
     for (int i = 0; i < info->dlpi_phnum && *next < MOST_RANGES; i++) {
@@ -86,9 +93,10 @@ static int add_ranges(struct dl_phdr_info *info, size_t size, void *count)
 /* Libraries may be loaded later; those that have threads are there before their threads. */
 static void find_ranges(void)
 {
-    int count = 0;
+    int count = -1;
     dl_iterate_phdr(add_ranges, &count);
-    __atomic_store_n(&range_count, count, __ATOMIC_RELEASE);
+    if (count >= 0)
+        __atomic_store_n(&range_count, count, __ATOMIC_RELEASE);
 }
 
 static int32_t interrupted_place(const ucontext_t *context)
@@ -110,69 +118,20 @@ static int32_t interrupted_place(const ucontext_t *context)
 
 /* --- a sample ------------------------------------------------------------------------------ */
 
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma"), noinline)) static double wide_throughput_work(double value)
-{
-    typedef double four __attribute__((vector_size(32)));
-    four chains[10], factor = {0.999, 0.999, 0.999, 0.999}, term = {0.001, 0.001, 0.001, 0.001};
-    for (int chain = 0; chain < 10; chain++)
-        chains[chain] = (four){value, value, value, value};
-    for (int step = 0; step < NB_SPEED_ROUNDS; step++)
-#pragma GCC unroll 10
-        for (int chain = 0; chain < 10; chain++)
-            chains[chain] = chains[chain] * factor + term;
-    four sum = {0, 0, 0, 0};
-    for (int chain = 0; chain < 10; chain++)
-        sum += chains[chain];
-    return (sum[0] + sum[1] + sum[2] + sum[3]) / 40;
-}
-#endif
-
-static __attribute__((noinline)) double narrow_throughput_work(double value)
-{
-    return nb_throughput_work(value);
-}
-
-static double (*throughput_work)(double) = narrow_throughput_work;
-
-static int64_t least(int64_t one, int64_t other)
-{
-    return one < other ? one : other;
-}
-
-/* Twice, and the shorter time counts: the first pass may be cold, and an interrupt hits one. */
-static int32_t time_of(double (*work)(double))
-{
-    int64_t begin_ns = nb_now_ns();
-    sink = work(sink);
-    int64_t middle_ns = nb_now_ns();
-    sink = work(sink);
-    return (int32_t)least(middle_ns - begin_ns, nb_now_ns() - middle_ns);
-}
-
-static int32_t time_of_memory(void)
-{
-    int64_t begin_ns = nb_now_ns();
-    memory_state = nb_memory_work(pool, header->pool_lines, memory_state);
-    return (int32_t)(nb_now_ns() - begin_ns);
-}
-
-/* Two CPUs may share a core: they sample in turn, each while the other is in the program. All of a
- * turn do so in the same tick: a program with barriers then waits for one sample, not for many. */
+/* All CPUs of a turn sample in the same tick: a program with barriers then waits for one sample,
+ * not for many. */
 static void set_timer(int64_t now_ns, int cpu)
 {
-    int64_t interval_ns = header->interval_ns, turn_ns = cpu % 2 * interval_ns / 2;
-    int64_t next_ns = ((now_ns - turn_ns + interval_ns / 4) / interval_ns + 1) * interval_ns;
-    int64_t after_ns = next_ns + turn_ns - now_ns;
+    int64_t after_ns = nb_next_turn_ns(now_ns, header->interval_ns, cpu) - now_ns;
     struct itimerspec times = {.it_value = {after_ns / 1000000000, after_ns % 1000000000}};
     timer_settime(thread_timer, 0, &times, NULL);
 }
 
-static void take_sample(int signal, siginfo_t *info, void *context)
+static void take_sample(const ucontext_t *context)
 {
-    (void)signal;
-    (void)info;
-    int saved_errno = errno, cpu = sched_getcpu();
+    if (nb_signal_yielded())
+        return;
+    int cpu = sched_getcpu();
     int64_t wall_ns = nb_now_ns();
     int64_t place = __atomic_fetch_add(&header->count, 1, __ATOMIC_RELAXED);
     if (place < header->capacity) {
@@ -182,42 +141,85 @@ static void take_sample(int signal, siginfo_t *info, void *context)
         sample->thread = thread_id;
         sample->cpu = cpu;
         sample->place = interrupted_place(context);
-        sample->memory_ns = time_of_memory();
-        sample->throughput_ns = time_of(throughput_work);
-        sample->latency_ns = time_of(nb_latency_work);
+        nb_work(&works, &memory_state, sample);
     }
     if (thread_id)
         set_timer(wall_ns, cpu);
-    errno = saved_errno;
 }
 
 /* --- a timer for each thread --------------------------------------------------------------- */
 
+void nb_signal_left(void)
+{
+    __atomic_fetch_add(&header->unsampled, 1, __ATOMIC_RELAXED);
+}
+
+/* The program may want timers, too. */
+static int take_timer(void)
+{
+    struct rlimit limit;
+    int before = __atomic_fetch_add(&timers, 1, __ATOMIC_RELAXED);
+    if (!getrlimit(RLIMIT_SIGPENDING, &limit) && (rlim_t)before < limit.rlim_cur / TIMER_SHARE)
+        return 1;
+    __atomic_fetch_sub(&timers, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+static int make_timer(int32_t thread)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = speed_signal};
+    event.sigev_value.sival_ptr = &nb_signal_token;
+    event.sigev_notify_thread_id = thread;
+    if (!take_timer())
+        return 0;
+    if (!timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &thread_timer))
+        return 1;
+    __atomic_fetch_sub(&timers, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
 static void start_timer(void)
 {
-    thread_id = (int32_t)syscall(SYS_gettid);
-    memory_state = (uint64_t)thread_id * 0x9e3779b97f4a7c15ULL;
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = speed_signal};
-    event.sigev_notify_thread_id = thread_id;
-    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &thread_timer) < 0) {
-        thread_id = 0;
+    int32_t thread = (int32_t)syscall(SYS_gettid);
+    if (nb_signal_yielded())
+        return;
+    if (!make_timer(thread)) {
+        nb_signal_left();
         return;
     }
+    memory_state = (uint64_t)thread * 0x9e3779b97f4a7c15ULL;
+    thread_id = thread;
     set_timer(nb_now_ns(), sched_getcpu());
 }
 
-static void stop_timer(void *unused)
+/* A program that forbids system calls must not die of ours. */
+static void stop_timer(void)
+{
+    if (!thread_id || nb_signal_yielded())
+        return;
+    thread_id = 0;
+    timer_delete(thread_timer);
+    __atomic_fetch_sub(&timers, 1, __ATOMIC_RELAXED);
+}
+
+void nb_signal_leave_thread(void)
+{
+    if (thread_id)
+        nb_signal_left();
+    stop_timer();
+}
+
+static void end_thread(void *unused)
 {
     (void)unused;
-    if (thread_id)
-        timer_delete(thread_timer);
-    thread_id = 0;
+    stop_timer();
     nb_marks_thread_ends();
 }
 
 /* Timers are not inherited. */
 static void start_in_child(void)
 {
+    timers = 0;
     if (thread_id)
         start_timer();
     nb_marks_in_child();
@@ -226,6 +228,7 @@ static void start_in_child(void)
 struct begin {
     void *(*function)(void *);
     void *argument;
+    int hidden, sampled;
 };
 
 static void *run_thread(void *given)
@@ -234,100 +237,50 @@ static void *run_thread(void *given)
     void *result;
     free(given);
     nb_marks_thread_begins();
-    start_timer();
-    pthread_cleanup_push(stop_timer, NULL);
+    nb_signal_hide(begin.hidden);
+    if (begin.sampled)
+        start_timer();
+    else
+        nb_signal_left();
+    pthread_cleanup_push(end_thread, NULL);
     result = begin.function(begin.argument);
     pthread_cleanup_pop(1);
     return result;
 }
 
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+/* A small stack gets more room; one that the program has made cannot. Returns whether the handler
+ * has room. */
+static int make_room(const pthread_attr_t *attributes, pthread_attr_t *copy)
+{
+    void *address = NULL;
+    size_t size = 0, chosen = 0; /* 0: the default, which getstacksize says and getstack does not */
+    if (pthread_attr_getstacksize(attributes, &size) || size >= SMALL_STACK)
+        return 1;
+    if (!pthread_attr_getstack(attributes, &address, &chosen) && (uintptr_t)address + chosen)
+        return 0; /* the end of a stack that the program has not made is 0 */
+    return !pthread_attr_setstacksize(copy, size + MORE_STACK);
+}
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
                    void *argument)
 {
     static __typeof__(&pthread_create) real;
     if (!real)
-        real = REAL(pthread_create);
+        real = (__typeof__(real))dlsym(RTLD_NEXT, "pthread_create");
     struct begin *begin = header ? malloc(sizeof *begin) : NULL;
     if (!begin)
         return real(thread, attributes, function, argument);
     find_ranges();
-    *begin = (struct begin){function, argument};
-    int error = real(thread, attributes, run_thread, begin);
+    *begin = (struct begin){function, argument, nb_signal_hidden(), 1};
+    pthread_attr_t copy;
+    if (attributes) {
+        copy = *attributes;
+        begin->sampled = make_room(attributes, &copy);
+    }
+    int error = real(thread, attributes ? &copy : NULL, run_thread, begin);
     if (error)
         free(begin);
     return error;
-}
-
-/* --- the signal is not the program's --------------------------------------------------------- */
-
-/* The set without our signal; `set` may be NULL. */
-static const sigset_t *without_ours(const sigset_t *set, sigset_t *copy)
-{
-    if (!header || !set)
-        return set;
-    *copy = *set;
-    sigdelset(copy, speed_signal);
-    return copy;
-}
-
-int sigprocmask(int how, const sigset_t *set, sigset_t *old)
-{
-    static __typeof__(&sigprocmask) real;
-    if (!real)
-        real = REAL(sigprocmask);
-    sigset_t copy;
-    return real(how, how == SIG_UNBLOCK ? set : without_ours(set, &copy), old);
-}
-
-int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
-{
-    static __typeof__(&pthread_sigmask) real;
-    if (!real)
-        real = REAL(pthread_sigmask);
-    sigset_t copy;
-    return real(how, how == SIG_UNBLOCK ? set : without_ours(set, &copy), old);
-}
-
-int sigwait(const sigset_t *set, int *signal)
-{
-    static __typeof__(&sigwait) real;
-    if (!real)
-        real = REAL(sigwait);
-    sigset_t copy;
-    return real(without_ours(set, &copy), signal);
-}
-
-int sigwaitinfo(const sigset_t *set, siginfo_t *info)
-{
-    static __typeof__(&sigwaitinfo) real;
-    if (!real)
-        real = REAL(sigwaitinfo);
-    sigset_t copy;
-    return real(without_ours(set, &copy), info);
-}
-
-int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
-{
-    static __typeof__(&sigtimedwait) real;
-    if (!real)
-        real = REAL(sigtimedwait);
-    sigset_t copy;
-    return real(without_ours(set, &copy), info, timeout);
-}
-
-/* A program that takes hold of every signal that there is: for ours nothing happens. */
-int sigaction(int signal, const struct sigaction *action, struct sigaction *old)
-{
-    static __typeof__(&sigaction) real;
-    if (!real)
-        real = REAL(sigaction);
-    if (!header || signal != speed_signal)
-        return real(signal, action, old);
-    if (old)
-        *old = (struct sigaction){.sa_handler = SIG_DFL};
-    return 0;
 }
 
 /* --- the beginning -----------------------------------------------------------------------------
@@ -339,11 +292,12 @@ static struct nb_speed_header *map_file(const char *path)
     off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
     void *file = MAP_FAILED;
     if (size > NB_SPEED_HEADER)
-        file = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+        file = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0)
         close(fd);
     if (file == MAP_FAILED)
         return NULL;
+    madvise(file, (size_t)size, MADV_DONTDUMP);
     struct nb_speed_header *found = file;
     int64_t bytes = NB_SPEED_HEADER + found->capacity * (int64_t)sizeof(struct nb_speed_sample) +
                     found->pool_lines * NB_SPEED_LINE + nb_marks_bytes(found);
@@ -353,40 +307,16 @@ static struct nb_speed_header *map_file(const char *path)
     return NULL;
 }
 
-/* The last real-time signal that nobody handles: programs take them from the first. */
-static int take_signal(void)
-{
-    struct sigaction ours = {
-        .sa_sigaction = take_sample, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK
-    };
-    sigfillset(&ours.sa_mask);
-    for (int signal = SIGRTMAX; signal >= SIGRTMIN; signal--) {
-        struct sigaction now;
-        if (sigaction(signal, NULL, &now) || now.sa_handler != SIG_DFL)
-            continue;
-        return sigaction(signal, &ours, NULL) ? 0 : signal;
-    }
-    return 0;
-}
-
 __attribute__((constructor)) static void begin_sampling(void)
 {
     int saved_errno = errno;
     const char *path = getenv("NOISEBOOK_SPEED");
     struct nb_speed_header *file = path && *path ? map_file(path) : NULL;
-    if (file && (speed_signal = take_signal())) {
-        sigset_t ours;
-        sigemptyset(&ours);
-        sigaddset(&ours, speed_signal);
-        pthread_sigmask(SIG_UNBLOCK, &ours, NULL);
+    if (file && (speed_signal = nb_signal_take(take_sample))) {
         samples = (struct nb_speed_sample *)((char *)file + NB_SPEED_HEADER);
-        pool = (const char *)(samples + file->capacity);
         header = file;
-        nb_marks_open(file, (char *)pool + file->pool_lines * NB_SPEED_LINE);
-#if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-            throughput_work = wide_throughput_work;
-#endif
+        nb_marks_open(file, (char *)(samples + file->capacity) + file->pool_lines * NB_SPEED_LINE);
+        nb_works_begin(&works, file);
         find_ranges();
         pthread_atfork(NULL, NULL, start_in_child);
         start_timer();

@@ -2,14 +2,23 @@
  *
  * Three kinds of work, since a program may be slowed down in any of them alone: a chain of
  * dependent multiplications and additions (bound by latency: the clock), eight independent ones
- * (bound by throughput: a neighbour on the same physical core), and loads that miss the caches
- * (memory). The samples of a run stand in one file, which Noisebook makes and every process of the
- * run maps: what is in it outlives any kind of death.
+ * (bound by throughput: a neighbour on the same physical core), and a read of lines that were taken
+ * out of the caches (memory). The samples of a run stand in one file, which Noisebook makes
+ * and every process of the run maps: what is in it outlives any kind of death.
  */
 #ifndef NB_SPEED_H
 #define NB_SPEED_H
 
 #include "noisebook.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#define NB_CAN_FLUSH 1
+#elif defined(__aarch64__)
+#define NB_CAN_FLUSH 1
+#else
+#define NB_CAN_FLUSH 0
+#endif
 
 #define NB_SPEED_MAGIC "noisebook speed 2"
 enum {
@@ -29,7 +38,7 @@ struct nb_speed_sample {
     int32_t place;                                /* what the sample interrupted: enum nb_place */
 };
 
-enum nb_place { NB_IN_PROGRAM, NB_IN_OPENMP, NB_IN_MPI };
+enum nb_place { NB_IN_PROGRAM, NB_IN_OPENMP, NB_IN_MPI, NB_BESIDE };
 
 struct nb_speed_header {
     char magic[24];
@@ -39,6 +48,7 @@ struct nb_speed_header {
     int64_t marks_capacity;       /* marks.h; 0: nobody asked for marks */
     int64_t marks_count;          /* of all marks, also of those that found no room */
     int64_t unmarked;             /* threads and kinds of work that found no room */
+    int64_t unsampled;            /* threads without samples, or not to their end */
 };
 
 /* The value stays near 1: neither denormal numbers nor overflow change the speed. */
@@ -73,17 +83,57 @@ static inline double nb_throughput_work(double value)
     return (sum[0] + sum[1]) / 16;
 }
 
-/* Reads a block that nothing predicts and the caches do not hold: as fast as the memory delivers.
- */
-static inline uint64_t nb_memory_work(const char *pool, int64_t lines, uint64_t state)
+/* clflushopt, where there is none clflush: does not wait for the lines before. */
+#if defined(__x86_64__)
+static inline int nb_flushes_at_once(void)
 {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    const char *block = pool + (state >> 33) % (uint64_t)(lines / NB_SPEED_BLOCK) * NB_SPEED_BLOCK *
-                                   NB_SPEED_LINE;
+    unsigned a, b = 0, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & 1U << 23;
+}
+static inline void nb_flush(const char *line, int at_once)
+{
+    if (at_once)
+        __asm__ volatile("clflushopt %0" : "+m"(*(volatile char *)line));
+    else
+        __asm__ volatile("clflush %0" : "+m"(*(volatile char *)line));
+}
+#else
+static inline int nb_flushes_at_once(void)
+{
+    return 0;
+}
+static inline void nb_flush(const char *line, int at_once)
+{
+#if defined(__aarch64__)
+    __asm__ volatile("dc civac, %0" : : "r"(line) : "memory");
+#endif
+    (void)line;
+    (void)at_once;
+}
+#endif
+
+/* A block of the pool. */
+static inline const char *nb_block(const char *pool, int64_t lines, uint64_t *state)
+{
+    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return pool +
+           (*state >> 33) % (uint64_t)(lines / NB_SPEED_BLOCK) * NB_SPEED_BLOCK * NB_SPEED_LINE;
+}
+
+/* Reads a block that the caches do not hold: as fast as the memory delivers. */
+static inline uint64_t nb_memory_work(const char *block)
+{
     uint64_t sum = 0;
     for (int line = 0; line < NB_SPEED_BLOCK; line++)
         sum += *(const volatile uint64_t *)(block + line * NB_SPEED_LINE);
-    return state + (sum & 1);
+    return sum;
+}
+
+/* No cache holds the block when its turn comes again, and the program gets its place. */
+static inline void nb_memory_flush(const char *block, int at_once)
+{
+    for (int line = 0; line < NB_SPEED_BLOCK; line++)
+        nb_flush(block + line * NB_SPEED_LINE, at_once);
 }
 
 #endif

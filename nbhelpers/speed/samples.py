@@ -16,7 +16,7 @@ from ..files import write_atomically
 FORMAT = "noisebook speed 2"
 WITHOUT_MARKS = "noisebook speed 1"
 KINDS = ("latency", "throughput", "memory")
-PLACES = ("program", "openmp", "mpi")
+PLACES = ("program", "openmp", "mpi", "beside")
 SAMPLE = np.dtype(
     [
         ("wall_ns", "i8"),
@@ -84,7 +84,9 @@ def read_speed(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     One row a sample: `run`, `thread`, `cpu`, `start_ns` (from the begin of the timed region),
     `wall_ns` and `cpu_ns` (time since the thread's sample before, all of it and on a CPU),
     `latency`, `throughput`, `memory` (share of full speed, at most 1), `place` (what the sample
-    interrupted: program, openmp or mpi).
+    interrupted: program, openmp or mpi; or it is of the probe beside the program), `late_ns` (how
+    late the probe beside it woke). A sample beside the program has no `cpu_ns` (NaN in its table),
+    and `thread` is −1 − CPU.
 
     Raises
     ------
@@ -94,8 +96,8 @@ def read_speed(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
     tables = [_read(Path(folder) / f"run-{int(run):06d}.speed.gz") for run in runs["run"]]
     table = pd.concat(tables, ignore_index=True)
     for kind in KINDS:
-        full_ns = table[f"{kind}_ns"].quantile(FULL_SPEED_QUANTILE)
-        table[kind] = np.minimum(1.0, full_ns / table.pop(f"{kind}_ns"))
+        taken_ns = table.pop(f"{kind}_ns").replace(0, np.nan)  # 0: not measured here
+        table[kind] = np.minimum(1.0, taken_ns.quantile(FULL_SPEED_QUANTILE) / taken_ns)
     return table
 
 
@@ -104,11 +106,16 @@ def _read(path: Path) -> pd.DataFrame:
     start_ns, end_ns = header["start_ns"], header["end_ns"]
     table = pd.DataFrame({name: samples[name] for name in SAMPLE.names or ()})
     table = table.sort_values(["thread", "wall_ns"], kind="stable", ignore_index=True)
+    beside = table["place"] == PLACES.index("beside")
+    table["late_ns"] = (table["wall_ns"] - table["cpu_ns"]).where(beside)
     before = table.groupby("thread")[["wall_ns", "cpu_ns"]].shift()
     inside = (table["wall_ns"] >= start_ns) & (table["wall_ns"] < end_ns)
     first_ns = before["wall_ns"].fillna(start_ns).clip(lower=start_ns)
     table["since_ns"] = table["wall_ns"] - first_ns
     table["cpu_ns"] = (table["cpu_ns"] - before["cpu_ns"]).fillna(table["since_ns"])
+    table["cpu_ns"] = np.minimum(table["cpu_ns"], table["since_ns"])  # of what lies in the region
+    if beside.any():
+        table["cpu_ns"] = table["cpu_ns"].where(~beside)
     table.insert(0, "run", header["run"])
     table["place"] = pd.Categorical.from_codes(table["place"].to_numpy(), list(PLACES))
     table["start_ns"] = table.pop("wall_ns") - start_ns
