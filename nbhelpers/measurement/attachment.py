@@ -1,6 +1,7 @@
 """What accompanies a run: the interface that tracers, counters and the injector implement."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from ..workloads import Workload
 
@@ -34,7 +35,7 @@ class Attachment:
     """
 
     notes: tuple[str, ...] = ()
-    variables: Mapping[str, str] = {}
+    variables: Mapping[str, str] = MappingProxyType({})
     libraries: tuple[str, ...] = ()
     follows_region = False
     identity: str = ""

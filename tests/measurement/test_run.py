@@ -444,3 +444,37 @@ def test_runs_as_nobody():
     assert done.returncode == 0 and done.stdout.startswith("['ok', 'ok'] True True"), (
         done.stderr + done.stdout
     )
+
+
+class Preloads(Attachment):
+    """Gives the run a variable and libraries."""
+
+    def __init__(self, *libraries):
+        self.libraries, self.variables = libraries, {"OF_THE_PROBE": "here"}
+
+
+def test_libraries_and_variables_of_attachments():
+    script = "import os; print(os.environ['LD_PRELOAD'], os.environ['OF_THE_PROBE'])"
+    seen = Diary()
+    seen.printed = lambda output, errors: seen.calls.append(output)
+    workload = replace(python(script), start="main", env={"LD_PRELOAD": "libm.so.6"})
+    run_once(workload, [seen, Preloads("libnbspeed.so", "libnbmpi.so")])
+    (printed,) = [call for call in seen.calls if isinstance(call, str)]
+    libraries, variable = printed.split()
+    names = [Path(library).name for library in libraries.split(":")]
+    # the last one that the launcher is given goes first; the user's own stay behind
+    assert names == ["libnbstart.so", "libnbmpi.so", "libnbspeed.so", "libm.so.6"]
+    assert variable == "here"
+
+
+def test_the_launcher_takes_four_libraries():
+    launcher = REPOSITORY / "build" / "bin" / "nbstart"
+    for count, status in ((4, 0), (5, 125)):
+        options = ["--preload", str(REPOSITORY / "build" / "bin" / "libnbspeed.so")] * count
+        done = subprocess.run([launcher, *options, "--", "true"], capture_output=True)
+        assert done.returncode == status
+
+
+def test_variables_of_all_attachments_cannot_be_changed():
+    with pytest.raises(TypeError):
+        Attachment.variables["OF_ALL"] = "no"
