@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nbhelpers.speed import SpeedProbe
-from nbhelpers.workloads import binary_folder
+from nbhelpers.workloads import binary_folder, program
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 HERE = Path(__file__).parent
@@ -65,7 +65,7 @@ def ended(command, variables=()) -> tuple[int, str, str]:
 def both_ways(folder, *command) -> tuple[tuple, tuple, dict]:
     """Status, output and errors without the probe and with it, and the columns of the probe."""
     probe = SpeedProbe(folder / "speed", interval_us=4000)
-    probe.before(None)
+    probe.before(program(["true"]))
     try:
         library = {"LD_PRELOAD": str(binary_folder() / "libnbspeed.so")}
         with_it = ended(command, {**library, **probe.variables})
