@@ -132,8 +132,8 @@ def test_ranks(folder, kind):
 
 def test_sycl(folder):
     program = binary_folder() / "sycl" / "nbody"
-    if not program.exists():
-        pytest.skip("the SYCL programs are not built (make sycl)")
+    if not program.exists() or ended([program, "--bodies", "16", "--steps", "1"])[0] == 127:
+        pytest.skip("the SYCL programs or their runtime are not here (make sycl)")
     without, with_it, _ = both_ways(folder, program, "--bodies", "2000", "--steps", "5")
     assert with_it[0] == without[0] == 0
     assert checksum(with_it) == checksum(without)
