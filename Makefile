@@ -7,7 +7,7 @@
 PROFILE ?= quick
 PYTHON  ?= python3
 PY      ?= .venv/bin/python
-STAGES  := 00-machine 10-trace-collection 20-delta-config 30-injection 35-planted-anomaly 37-worst-runs 40-mitigations 50-attribution 52-known-causes 55-mitigate-and-compare 60-openmp-variability 80-noise-at-scale 90-paper
+STAGES  := 00-machine 10-trace-collection 15-account 20-delta-config 30-injection 35-planted-anomaly 37-worst-runs 40-mitigations 50-attribution 52-known-causes 55-mitigate-and-compare 60-openmp-variability 80-noise-at-scale 90-paper
 C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py simulator_c/*.[ch] simulator_c/*.py workloads/*.c workloads/*.h workloads/Makefile workloads/sycl/*) setup.py pyproject.toml
 
 # --- what was asked for: names are checked before anything is installed ----------------------------------------------------
@@ -155,6 +155,7 @@ $(DONE): $(S)/%.done: $(S)/%.wanted
 $(MADE): $(S)/%.made: $(S)/%.done ; @:
 
 $(S)/10-trace-collection.done: $(S)/00-machine.made
+$(S)/15-account.done: $(S)/10-trace-collection.made
 $(S)/20-delta-config.done: $(S)/10-trace-collection.made
 $(S)/30-injection.done: $(S)/10-trace-collection.made $(S)/20-delta-config.made
 $(S)/35-planted-anomaly.done: $(S)/10-trace-collection.made

@@ -303,6 +303,7 @@ def analysis_seconds(stage: str, all_parameters: Mapping[str, dict], machine: Ma
     read_s = READ_CPU_S * machine.cpus * first["runs"] * first["target_seconds"]
     reads = {
         "10-trace-collection": 1,
+        "15-account": 2,
         "20-delta-config": 1,
         "30-injection": 1,
         "35-planted-anomaly": 1,
@@ -419,6 +420,7 @@ def _shown_s(stage: str) -> float:
     """Of the recorded campaign: its size is always the same."""
     return STAGE_S + {
         "10-trace-collection": 12,
+        "15-account": 6,
         "20-delta-config": 6,
         "30-injection": 15,
         "35-planted-anomaly": 12,

@@ -277,6 +277,13 @@ _CHECKS: dict[str, tuple[Callable[[str, Here], _Parts], ...]] = {
         ),
         _counters,
     ),
+    "15-account": (
+        _tracer(
+            "There is no account: a detour loop runs in the program's place, and its speed is not"
+            " the program's.",
+            LEFT_OUT,
+        ),
+    ),
     "20-delta-config": (
         _tracer(
             "The noise config is made of the times that a detour loop was without its CPU: events"

@@ -20,6 +20,7 @@ from .happened import CHECKED, faults, replaced_or_left_out, says
 STAGES = [
     "00-machine",
     "10-trace-collection",
+    "15-account",
     "20-delta-config",
     "30-injection",
     "35-planted-anomaly",
@@ -32,17 +33,17 @@ STAGES = [
     "80-noise-at-scale",
     "90-paper",
 ]
-TO_REPLAY = STAGES[:4]
+TO_REPLAY = STAGES[:5]
 # part: the stages that use it, with those that they need; the others are in the sets below
 USED_BY = {
-    "tracefs": [*STAGES[:6], "40-mitigations", "80-noise-at-scale"],
+    "tracefs": [*STAGES[:7], "40-mitigations", "80-noise-at-scale"],
     "realtime": TO_REPLAY,
     "perf": [*STAGES[:2], "35-planted-anomaly", "50-attribution"],
     "second-cpu": [*TO_REPLAY, "40-mitigations", "60-openmp-variability", "80-noise-at-scale"],
     "cgroups": ["52-known-causes"],
     "allocators": ["52-known-causes", "55-mitigate-and-compare"],
     "clang": ["60-openmp-variability"],
-    "sycl": [*STAGES[:3], "40-mitigations"],
+    "sycl": [*STAGES[:4], "40-mitigations"],
 }
 SEEDS = (1, 2, 3)
 # whole studies, several minutes each: too long for CI beside the bare systems

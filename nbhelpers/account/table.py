@@ -19,7 +19,7 @@ from .threads import SLOWER, TAKEN, slower_by, thread_times
 
 PARTS = ("useful", *TAKEN, "slow_core", "slow_memory", "waiting", "unexplained")
 LOST = ("kernel", "edges", "hypervisor", "slow_core", "slow_memory")
-DRAWS = 400
+DRAWS = 200
 _ORDINARY = (0.25, 0.75)  # quantiles of the run time between which runs are ordinary
 
 

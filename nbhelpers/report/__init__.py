@@ -5,6 +5,10 @@ on disk with its caption and data. The functions lie by kind of figure: distribu
 time lines, ratios with intervals, curves over a parameter, trees, sources, configs.
 """
 
+from .accounts import (
+    figure_account,
+    figure_losses,
+)
 from .configs import (
     figure_config,
     figure_replay,
@@ -77,6 +81,8 @@ from .trees import (
 )
 
 __all__ = [
+    "figure_account",
+    "figure_losses",
     "Figure",
     "Findings",
     "Provenance",

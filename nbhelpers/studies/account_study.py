@@ -1,0 +1,173 @@
+"""The account of the runs that stage 10 traced: tables, and the sentences that read them.
+
+Owns nothing of its own: `nbhelpers.account` does the sums.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..account import PARTS, Account, measure_edges, occupied_intervals
+from ..empty import because
+from ..measurement import finished, recorded_runs
+from ..speed import read_speed, read_waits
+from ..statistics import percentile_interval
+from ..tracing import read_traces, stolen_times
+
+NOT_RECORDED = (
+    "the speed of the CPUs was not recorded in these runs: they are older than the probe, or the"
+    " program does not load libraries"
+)
+WORDS = {
+    "kernel": "kernel events",
+    "edges": "ways into the kernel and out",
+    "hypervisor": "the hypervisor",
+    "slow_core": "a slower core",
+    "slow_memory": "slower memory",
+    "waiting": "waiting for other threads",
+    "unexplained": "nothing that was recorded",
+}
+_REPEATS = 2000
+
+
+@dataclass(frozen=True)
+class AccountStudy:
+    """The account of traced runs of one cell of a campaign.
+
+    Parameters
+    ----------
+    folder
+        Of the campaign, with `traces` and `speed` in it.
+    cell
+        The traced cell.
+    """
+
+    folder: Path
+    cell: str = "traced"
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """Finished runs of the cell."""
+        runs = finished(recorded_runs(self.folder))
+        return runs[runs["cell"] == self.cell].reset_index(drop=True)
+
+    @cached_property
+    def speed(self) -> pd.DataFrame:
+        """Samples of the speed probe; no rows where there was none."""
+        if "speed_samples" not in self.runs:
+            columns = ["run", "thread", "cpu", "latency", "throughput", "memory"]
+            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
+        return read_speed(self.folder / "speed", self.runs)
+
+    @cached_property
+    def account(self) -> Account | None:
+        """None where the speed was not recorded."""
+        sampled = self.runs[self.runs["run"].isin(self.speed["run"])].reset_index(drop=True)
+        if not len(sampled):
+            return None
+        traces = self.folder / "traces"
+        events, stolen = read_traces(traces, sampled), stolen_times(traces, sampled)
+        occupied = occupied_intervals(events, stolen, measure_edges())
+        return Account(sampled, occupied, self.speed, read_waits(self.folder / "speed", sampled))
+
+    def sampled(self) -> pd.DataFrame:
+        """One row a kind of the probe's work: share of full speed, by quantile of all samples."""
+        kinds = ["latency", "throughput", "memory"]
+        quantiles = [0.01, 0.1, 0.5, 0.9]
+        table = self.speed[kinds].astype(float).quantile(quantiles).T
+        table.columns = [f"p{100 * quantile:.0f}" for quantile in quantiles]
+        table = table.rename_axis("work").reset_index()
+        if self.speed.empty:
+            return because(table.head(0), NOT_RECORDED)
+        return table.assign(samples=len(self.speed), runs=self.speed["run"].nunique())
+
+    def bars(self, count: int) -> pd.DataFrame:
+        """What `figure_account` draws: the mean of the ordinary runs, and the slowest."""
+        if self.account is None:
+            return because(pd.DataFrame(columns=["label", "seconds", *PARTS]), NOT_RECORDED)
+        by_run, ordinary = self.account.by_run, self.account.ordinary
+        rows = [("ordinary runs", by_run.loc[ordinary].mean())]
+        rows += [(f"run {run}", by_run.loc[run]) for run in self.account.slowest(count)]
+        return pd.DataFrame(
+            [{"label": label, "seconds": parts.sum() / 1e9, **parts / 1e6} for label, parts in rows]
+        )
+
+    def excess(self, count: int = 1) -> pd.DataFrame:
+        """`Account.excess` of the slowest runs together."""
+        columns = ["part", "ms", "low", "high", "share", "share_low", "share_high"]
+        if self.account is None:
+            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
+        return self.account.excess(self.account.slowest(count)).query("part != 'useful'")
+
+    def losses(self) -> pd.DataFrame:
+        """When the slowest run lost its time (`Account.losses`)."""
+        columns = ["run", "cpu", "start_ns", "end_ns", "lost_ns", "cause"]
+        if self.account is None:
+            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
+        return self.account.losses(self.account.slowest(1)[0])
+
+    def corrected(self, seed: int = 0) -> pd.DataFrame:
+        """Spread of run times, raw and corrected: `time`, `cv` and its 95 % interval (bootstrap of
+        runs); the last row is the ratio of the two, of the same resamples.
+        """
+        columns = ["time", "cv", "low", "high", "runs"]
+        if self.account is None:
+            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
+        corrected = self.account.corrected()
+        raw = self.runs.set_index("run")["seconds"].loc[corrected.index]
+        random = np.random.default_rng(seed)
+        chosen = random.integers(len(raw), size=(_REPEATS + 1, len(raw)))
+        chosen[0] = np.arange(len(raw))
+        cv = {"raw": _spread(raw, chosen), "corrected": _spread(corrected, chosen)}
+        cv["corrected / raw"] = cv["corrected"] / cv["raw"]
+        rows = [
+            (name, drawn[0], *percentile_interval(drawn[1:]), len(raw))
+            for name, drawn in cv.items()
+        ]
+        return pd.DataFrame(rows, columns=columns)
+
+    def answer(self) -> str:
+        """The first sentence of the page."""
+        if self.account is None:
+            return f"Cannot tell here: {NOT_RECORDED}."
+        one = self.excess(1)
+        if one.attrs["excess_ms"] <= 0:
+            return "Cannot tell here: the slowest run took no longer than the ordinary ones."
+        first = one.sort_values("ms", ascending=False).iloc[0]
+        seconds = self.runs.set_index("run")["seconds"]
+        run = one.attrs["runs"][0]
+        return (
+            f"Mostly to **{WORDS[first['part']]}**: run {run} took {seconds[run]:.3f} s,"
+            f" {one.attrs['excess_ms']:.1f} ms more than ordinary runs; {first['ms']:.1f} ms of it"
+            f" ({first['share']:.0%}, {first['share_low']:.0%} to {first['share_high']:.0%},"
+            f" n = {one.attrs['n']} runs) are owed to that."
+        )
+
+    def sentences(self, count: int) -> list[str]:
+        """What the tables say."""
+        if self.account is None:
+            return []
+        together = self.excess(count).set_index("part")
+        rest = together.loc["unexplained"]
+        by = ", ".join(
+            f"{row['ms']:.1f} ms {WORDS[part]}"
+            for part, row in together.sort_values("ms", ascending=False).iterrows()
+            if part != "unexplained"
+        )
+        ratio = self.corrected().set_index("time").loc["corrected / raw"]
+        proven = "proven smaller" if ratio["high"] < 1 else "not proven smaller"
+        return [
+            f"The {count} slowest runs took {together['ms'].sum():.1f} ms more than ordinary ones:"
+            f" {by}; unexplained: {rest['share']:.1%} ({rest['share_low']:.1%} to"
+            f" {rest['share_high']:.1%}).",
+            f"Corrected run times spread {ratio['cv']:.2f} times as much as raw ones"
+            f" ({ratio['low']:.2f} to {ratio['high']:.2f}): {proven}.",
+        ]
+
+
+def _spread(seconds: pd.Series, chosen: np.ndarray) -> np.ndarray:
+    values = seconds.to_numpy()[chosen]
+    return values.std(axis=1) / values.mean(axis=1)
