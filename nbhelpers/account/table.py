@@ -32,7 +32,7 @@ class Account:
     runs
         Finished runs of one configuration.
     occupied
-        When the CPUs were taken from the program (`occupied_intervals`).
+        When the CPUs were taken from the program (`occupied_intervals`); None: nothing was traced.
     speed
         Samples of the speed probe (`nbhelpers.speed.read_speed`).
     waits
@@ -45,7 +45,7 @@ class Account:
     """
 
     runs: pd.DataFrame
-    occupied: pd.DataFrame
+    occupied: pd.DataFrame | None
     speed: pd.DataFrame
     waits: pd.DataFrame
     seed: int = 0
@@ -170,12 +170,10 @@ class Account:
         (kernel, hypervisor, slow_core, slow_memory). Intervals without the CPU are lost whole,
         their edges included; between two samples a slower CPU loses a part.
         """
-        taken = self.occupied[self.occupied["run"] == run]
-        rows = taken[["run", "cpu", "start_ns", "end_ns"]].assign(
-            lost_ns=taken["end_ns"] - taken["start_ns"],
-            cause=np.where(taken["hypervisor_ns"] > taken["kernel_ns"], "hypervisor", "kernel"),
-        )
-        return pd.concat([rows, *self._slow_phases(run)], ignore_index=True)
+        parts = self._slow_phases(run)
+        if self.occupied is not None:
+            parts.insert(0, _taken_whole(self.occupied[self.occupied["run"] == run]))
+        return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
     def _slow_phases(self, run: int) -> list[pd.DataFrame]:
         samples = self.speed[self.speed["run"] == run]
@@ -225,6 +223,13 @@ def share_out(times: pd.DataFrame, sensitivity: Sensitivity) -> pd.DataFrame:
             "waiting": times["waiting"].to_numpy(),
             "unexplained": swift_ns - useful,
         }
+    )
+
+
+def _taken_whole(taken: pd.DataFrame) -> pd.DataFrame:
+    return taken[["run", "cpu", "start_ns", "end_ns"]].assign(
+        lost_ns=taken["end_ns"] - taken["start_ns"],
+        cause=np.where(taken["hypervisor_ns"] > taken["kernel_ns"], "hypervisor", "kernel"),
     )
 
 

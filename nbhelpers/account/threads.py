@@ -20,7 +20,7 @@ _FEWEST = 5  # samples of a thread, or those of all its run's threads count for 
 
 
 def thread_times(
-    runs: pd.DataFrame, occupied: pd.DataFrame, speed: pd.DataFrame, waits: pd.DataFrame
+    runs: pd.DataFrame, occupied: pd.DataFrame | None, speed: pd.DataFrame, waits: pd.DataFrame
 ) -> pd.DataFrame:
     """Share out the timed region of each thread.
 
@@ -29,7 +29,8 @@ def thread_times(
     runs
         Finished runs.
     occupied
-        When the CPUs were taken from the program (`occupied_intervals`).
+        When the CPUs were taken from the program (`occupied_intervals`); None: nothing was traced,
+        and whatever a busy thread was off its CPU for counts as `kernel`.
     speed
         Samples of the probe (`read_speed`).
     waits
@@ -43,7 +44,9 @@ def thread_times(
     slower than at full speed, since the clock, the core's units or the memory were.
     """
     regions = dict(zip(runs["run"], np.round(region_seconds(runs) * 1e9)))
-    taken = {key: _Taken(part) for key, part in occupied.groupby(["run", "cpu"])}
+    taken = None
+    if occupied is not None:
+        taken = {key: _Taken(part) for key, part in occupied.groupby(["run", "cpu"])}
     marked = dict(iter(waits.groupby(["run", "thread"])))
     rows = [
         _thread_row(key, own, float(regions[key[0]]), taken, marked.get(key))
@@ -82,27 +85,49 @@ def _thread_row(
     key: tuple[int, int],
     samples: pd.DataFrame,
     region_ns: float,
-    taken: dict[tuple[int, int], _Taken],
+    taken: dict[tuple[int, int], _Taken] | None,
     marks: pd.DataFrame | None,
 ) -> list:
     """`samples`, `marks`: of this run and thread."""
-    run, thread = key
     pieces = _pieces(samples, region_ns)
-    busy_ns = None
-    if marks is not None and len(marks):
-        pieces, busy_ns = _pieces_of_marks(pieces, marks, region_ns)
-    lost = np.zeros((len(TAKEN), len(pieces)))
-    for cpu, rows in _by_cpu(pieces):
-        if (run, cpu) in taken:
-            own = pieces.iloc[rows]
-            lost[:, rows] = taken[run, cpu].between(own["start_ns"], own["end_ns"])
-    if busy_ns is None:
-        busy_ns = _busy_by_samples(pieces, lost.sum(axis=0))
+    if taken is None:
+        busy_ns, lost = _seen_by_samples(pieces, marks)
+    else:
+        busy_ns, lost = _seen_by_trace(pieces, key[0], taken, marks, region_ns)
     # who waits loses nothing
     lost *= np.minimum(1.0, busy_ns / np.maximum(lost.sum(axis=0), 1.0))
     sums = lost.sum(axis=1)
     waiting = region_ns - busy_ns.sum()
-    return [run, thread, region_ns, *sums, waiting, busy_ns.sum() - sums.sum()]
+    return [*key, region_ns, *sums, waiting, busy_ns.sum() - sums.sum()]
+
+
+def _seen_by_trace(
+    pieces: pd.DataFrame, run: int, taken: dict, marks: pd.DataFrame | None, region_ns: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each piece of the region how long the thread was busy; what was taken (rows: TAKEN)."""
+    cut = pieces if marks is None else _cut_at_marks(pieces, marks)
+    lost = np.zeros((len(TAKEN), len(cut)))
+    for cpu, rows in _by_cpu(cut):
+        if (run, cpu) in taken:
+            own = cut.iloc[rows]
+            lost[:, rows] = taken[run, cpu].between(own["start_ns"], own["end_ns"])
+    if marks is not None:
+        return cut["busy_ns"].to_numpy(), lost
+    return _busy_by_samples(pieces, lost.sum(axis=0)), lost
+
+
+def _seen_by_samples(
+    pieces: pd.DataFrame, marks: pd.DataFrame | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same where nothing was traced: who is busy and off the CPU was robbed of it."""
+    lost, off_ns = np.zeros((len(TAKEN), len(pieces))), pieces["off_ns"].to_numpy()
+    if marks is None:
+        return _busy_by_samples(pieces, lost[0]), lost
+    busy = _Taken(marks.assign(kernel_ns=marks["busy_ns"], edges_ns=0, hypervisor_ns=0))
+    busy_ns = busy.between(pieces["start_ns"], pieces["end_ns"])[0]
+    length = (pieces["end_ns"] - pieces["start_ns"]).to_numpy()
+    lost[0] = np.maximum(off_ns - (length - busy_ns), 0.0)
+    return busy_ns, lost
 
 
 def _pieces(samples: pd.DataFrame, region_ns: float) -> pd.DataFrame:
@@ -132,17 +157,19 @@ def _busy_by_samples(pieces: pd.DataFrame, lost_ns: np.ndarray) -> np.ndarray:
     return np.where(pieces["away"], np.minimum(lost_ns, length), length - blocked)
 
 
-def _pieces_of_marks(
-    pieces: pd.DataFrame, marks: pd.DataFrame, region_ns: float
-) -> tuple[pd.DataFrame, np.ndarray]:
-    """The region cut at the marks, and how long the thread was busy in each piece; before the first
-    mark and after the last it waits.
-    """
+def _cut_at_marks(pieces: pd.DataFrame, marks: pd.DataFrame) -> pd.DataFrame:
+    """The region cut at the marks, with `busy_ns`; outside of them the thread waits."""
     marks = marks.sort_values("start_ns")
     starts, ends = marks["start_ns"].to_numpy(float), marks["end_ns"].to_numpy(float)
     at = np.minimum(np.searchsorted(pieces["end_ns"], starts, side="right"), len(pieces) - 1)
-    cut = pd.DataFrame({"start_ns": starts, "end_ns": ends, "cpu": pieces["cpu"].to_numpy()[at]})
-    return cut, np.minimum(marks["busy_ns"].to_numpy(float), ends - starts)
+    return pd.DataFrame(
+        {
+            "start_ns": starts,
+            "end_ns": ends,
+            "cpu": pieces["cpu"].to_numpy()[at],
+            "busy_ns": np.minimum(marks["busy_ns"].to_numpy(float), ends - starts),
+        }
+    )
 
 
 def _by_cpu(pieces: pd.DataFrame) -> Iterator[tuple[int, np.ndarray]]:

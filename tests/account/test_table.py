@@ -121,6 +121,17 @@ def test_without_marks_a_thread_waits_when_it_is_off_its_cpu_and_nobody_took_it(
     assert table.loc[(8, 100), "waiting"] == 0
 
 
+def test_without_a_trace_a_busy_thread_off_its_cpu_was_robbed_of_it():
+    runs, _, speed, waits = made(taken=[(5, 30.0)])
+    first = (speed["run"] == 5) & (speed["start_ns"] < 40 * MS)
+    speed.loc[first, "cpu_ns"] -= 15 * MS
+    speed.loc[first & (speed["thread"] == 101), "cpu_ns"] -= 0
+    table = Account(runs, None, speed, waits).table.set_index(["run", "thread"]) / MS
+    assert table.loc[(5, 100), "kernel"] == pytest.approx(30.0)
+    # the other thread waits for 30 ms of 230, spread over the run by its only mark
+    assert table.loc[(5, 101), "waiting"] == pytest.approx(30.0, abs=0.1)
+
+
 def test_runs_without_a_sample_are_refused():
     runs, occupied, speed, waits = made(count=3)
     with pytest.raises(InputError, match="no sample"):
