@@ -279,9 +279,8 @@ _CHECKS: dict[str, tuple[Callable[[str, Here], _Parts], ...]] = {
     ),
     "15-account": (
         _tracer(
-            "There is no account: a detour loop runs in the program's place, and its speed is not"
-            " the program's.",
-            LEFT_OUT,
+            "Kernel events, ways in and out and the hypervisor's time are not told apart: whatever a"
+            " busy thread was off its CPU for counts as one."
         ),
     ),
     "20-delta-config": (

@@ -30,29 +30,29 @@ WORDS = {
     "waiting": "waiting for other threads",
     "unexplained": "nothing that was recorded",
 }
+SAMPLED = "sampled"  # cell of runs whose program could not be traced
 _REPEATS = 2000
 
 
 @dataclass(frozen=True)
 class AccountStudy:
-    """The account of traced runs of one cell of a campaign.
+    """The account of the traced runs of stage 10, or where nothing could be traced of its sampled
+    ones.
 
     Parameters
     ----------
     folder
         Of the campaign, with `traces` and `speed` in it.
-    cell
-        The traced cell.
     """
 
     folder: Path
-    cell: str = "traced"
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """Finished runs of the cell."""
+        """Finished runs of the cell, all of them traced or none."""
         runs = finished(recorded_runs(self.folder))
-        return runs[runs["cell"] == self.cell].reset_index(drop=True)
+        cell = SAMPLED if (runs["cell"] == SAMPLED).any() else "traced"
+        return runs[runs["cell"] == cell].reset_index(drop=True)
 
     @cached_property
     def speed(self) -> pd.DataFrame:
@@ -68,10 +68,15 @@ class AccountStudy:
         sampled = self.runs[self.runs["run"].isin(self.speed["run"])].reset_index(drop=True)
         if not len(sampled):
             return None
-        traces = self.folder / "traces"
-        events, stolen = read_traces(traces, sampled), stolen_times(traces, sampled)
-        occupied = occupied_intervals(events, stolen, measure_edges())
-        return Account(sampled, occupied, self.speed, read_waits(self.folder / "speed", sampled))
+        waits = read_waits(self.folder / "speed", sampled)
+        return Account(sampled, self._occupied(sampled), self.speed, waits)
+
+    def _occupied(self, runs: pd.DataFrame) -> pd.DataFrame | None:
+        if (runs["cell"] == SAMPLED).any():
+            return None
+        traces, edges = self.folder / "traces", measure_edges()
+        events, stolen = read_traces(traces, runs), stolen_times(traces, runs)
+        return occupied_intervals(events, stolen, edges, runs)
 
     def sampled(self) -> pd.DataFrame:
         """One row a kind of the probe's work: share of full speed, by quantile of all samples."""
