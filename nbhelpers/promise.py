@@ -279,7 +279,7 @@ _CHECKS: dict[str, tuple[Callable[[str, Here], _Parts], ...]] = {
     ),
     "15-account": (
         _tracer(
-            "Kernel events, ways in and out and the hypervisor's time are not told apart: whatever a"
+            "Kernel events, ways in and out and the hypervisor's time are one sum: whatever a"
             " busy thread was off its CPU for counts as one."
         ),
     ),

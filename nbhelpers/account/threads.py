@@ -16,6 +16,7 @@ SLOWER = ("clock", "core", "memory")
 TAKEN = ("kernel", "edges", "hypervisor")
 # of the samples of a thread, cut off at either end: an interrupt strikes a sample now and then
 TRIMMED = 0.1
+_QUEUED_NS = 1_000_000  # shorter than that is what the edges' mean leaves
 _FEWEST = 5  # samples of a thread, or those of all its run's threads count for it
 
 
@@ -93,7 +94,7 @@ def _thread_row(
     if taken is None:
         busy_ns, lost = _seen_by_samples(pieces, marks)
     else:
-        busy_ns, lost = _seen_by_trace(pieces, key[0], taken, marks, region_ns)
+        busy_ns, lost = _seen_by_trace(pieces, key[0], taken, marks)
     # who waits loses nothing
     lost *= np.minimum(1.0, busy_ns / np.maximum(lost.sum(axis=0), 1.0))
     sums = lost.sum(axis=1)
@@ -102,7 +103,7 @@ def _thread_row(
 
 
 def _seen_by_trace(
-    pieces: pd.DataFrame, run: int, taken: dict, marks: pd.DataFrame | None, region_ns: float
+    pieces: pd.DataFrame, run: int, taken: dict, marks: pd.DataFrame | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of each piece of the region how long the thread was busy; what was taken (rows: TAKEN)."""
     cut = pieces if marks is None else _cut_at_marks(pieces, marks)
@@ -111,9 +112,24 @@ def _seen_by_trace(
         if (run, cpu) in taken:
             own = cut.iloc[rows]
             lost[:, rows] = taken[run, cpu].between(own["start_ns"], own["end_ns"])
-    if marks is not None:
-        return cut["busy_ns"].to_numpy(), lost
-    return _busy_by_samples(pieces, lost.sum(axis=0)), lost
+    if marks is None:
+        return _busy_by_samples(pieces, lost.sum(axis=0)), lost
+    queued = _queued_share(pieces, cut, lost.sum(axis=0))
+    return cut["busy_ns"].to_numpy() * (1 - queued), lost
+
+
+def _queued_share(pieces: pd.DataFrame, cut: pd.DataFrame, lost_ns: np.ndarray) -> np.ndarray:
+    """Share of its busy time that a thread was ready but off its CPU though no noise had it: it
+    waited for other threads of the program that ran there.
+    """
+    at = np.minimum(np.searchsorted(pieces["end_ns"], cut["start_ns"], "right"), len(pieces) - 1)
+    busy_ns, length_ns, lost_ns = (
+        np.bincount(at, values, len(pieces))
+        for values in (cut["busy_ns"], cut["end_ns"] - cut["start_ns"], lost_ns)
+    )
+    queued_ns = pieces["off_ns"].to_numpy() - (length_ns - busy_ns) - lost_ns
+    queued_ns[queued_ns < _QUEUED_NS] = 0.0
+    return np.clip(queued_ns / np.maximum(busy_ns, 1.0), 0.0, 1.0)[at]
 
 
 def _seen_by_samples(
