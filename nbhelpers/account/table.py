@@ -161,8 +161,8 @@ class Account:
     def _computing(self) -> tuple[pd.DataFrame, pd.Series]:
         return computing_of_runs(self.times)
 
-    def losses(self, run: int) -> pd.DataFrame:
-        """When a run lost time that a replay can take away again: the `losses` table.
+    def losses(self, run: int | None = None) -> pd.DataFrame:
+        """When a run, or each run, lost time that a replay can take away again: the `losses` table.
 
         Returns
         -------
@@ -170,13 +170,13 @@ class Account:
         (kernel, hypervisor, slow_core, slow_memory). Intervals without the CPU are lost whole,
         their edges included; between two samples a slower CPU loses a part.
         """
-        parts = self._slow_phases(run)
+        runs = self.by_run.index if run is None else [run]
+        parts = self._slow_phases(self.speed[self.speed["run"].isin(runs)])
         if self.occupied is not None:
-            parts.insert(0, _taken_whole(self.occupied[self.occupied["run"] == run]))
+            parts.insert(0, _taken_whole(self.occupied[self.occupied["run"].isin(runs)]))
         return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
-    def _slow_phases(self, run: int) -> list[pd.DataFrame]:
-        samples = self.speed[self.speed["run"] == run]
+    def _slow_phases(self, samples: pd.DataFrame) -> list[pd.DataFrame]:
         factors = self.sensitivity.log_factor(_smoothed(slower_by(samples)))
         total = factors.sum(axis=1)
         computing_ns = samples["cpu_ns"].where(samples["place"] == "program", 0)

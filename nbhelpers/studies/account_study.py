@@ -12,7 +12,11 @@ import pandas as pd
 
 from ..account import PARTS, Account, measure_edges, occupied_intervals
 from ..empty import because
+from ..injection import measure_overheads
+from ..injection.rules import may_realtime
 from ..measurement import finished, recorded_runs
+from ..noise.loss_deltas import loss_delta
+from ..noise.losses import replayable_shares, shares_sentences
 from ..speed import read_speed, read_waits
 from ..statistics import percentile_interval
 from ..tracing import read_traces, stolen_times
@@ -114,6 +118,38 @@ class AccountStudy:
             return because(pd.DataFrame(columns=columns), NOT_RECORDED)
         return self.account.losses(self.account.slowest(1)[0])
 
+    @cached_property
+    def beyond_ordinary(self) -> pd.DataFrame | None:
+        """What each run lost more than ordinary ones, to be replayed (`loss_delta`); None where no
+        speed was recorded, or no trace says what was taken whole.
+        """
+        if self.account is None or self.account.occupied is None:
+            return None
+        return loss_delta(self.account.losses(), self.account.runs, self.account.ordinary)
+
+    def replayable(self, count: int) -> pd.DataFrame:
+        """Of each of the slowest runs, how much of its excess a replay on this machine can reach:
+        `run`, `excess_ms`, `replayable_ms`, `replayable_share`, `not_replayable`.
+        """
+        columns = ["run", "excess_ms", "replayable_ms", "replayable_share", "not_replayable"]
+        if self.beyond_ordinary is None:
+            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
+        return pd.DataFrame([self._gate(run) for run in self.account.slowest(count)])
+
+    def _gate(self, run: int) -> dict:
+        regions = self.account.runs.set_index("run")["region_seconds"] * 1e9
+        excess_ns = float(regions[run] - regions.median())
+        losses = self.beyond_ordinary[self.beyond_ordinary["run"] == run]
+        shares = replayable_shares(losses, excess_ns, round(regions[run]), **gate())
+        sentences = shares_sentences(shares)
+        return {
+            "run": run,
+            "excess_ms": excess_ns / 1e6,
+            "replayable_ms": shares["replayable_ms"].sum(),
+            "replayable_share": shares["share"].sum(),
+            "not_replayable": sentences[1] if len(sentences) > 1 else "",
+        }
+
     def corrected(self, seed: int = 0) -> pd.DataFrame:
         """Spread of run times, raw and corrected: `time`, `cv` and its 95 % interval (bootstrap of
         runs); the last row is the ratio of the two, of the same resamples.
@@ -171,6 +207,12 @@ class AccountStudy:
             f"Corrected run times spread {ratio['cv']:.2f} times as much as raw ones"
             f" ({ratio['low']:.2f} to {ratio['high']:.2f}): {proven}.",
         ]
+
+
+def gate() -> dict:
+    """What decides here whether a loss can be replayed: arguments of `replayable_shares`."""
+    shortest_ns = round(measure_overheads().shortest_us * 1e3)
+    return {"realtime": may_realtime(50), "shortest_ns": shortest_ns}
 
 
 def _spread(seconds: pd.Series, chosen: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..empty import because
 from ..injection import Injector
 from ..measurement import Attachment, Campaign, Cell, finished
 from ..noise import NoiseConfig
@@ -161,6 +162,13 @@ def calibrated_replay(
         scales = corrected_scales(scales, parts)
         plan = scaled_config(config, scales)
     return CalibratedReplay(config, plan, scales, pd.DataFrame(rows), intervals, tolerance)
+
+
+def rounds_table(found: CalibratedReplay | None) -> pd.DataFrame:
+    """`CalibratedReplay.rounds`; no row, with the reason, where there was nothing to replay."""
+    if found is None:
+        return because(pd.DataFrame(columns=["round"]), "no run lost anything that can be replayed")
+    return found.rounds
 
 
 def calibrated_cases(
