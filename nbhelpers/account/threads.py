@@ -129,7 +129,9 @@ def _queued_share(pieces: pd.DataFrame, cut: pd.DataFrame, lost_ns: np.ndarray) 
     )
     queued_ns = pieces["off_ns"].to_numpy() - (length_ns - busy_ns) - lost_ns
     queued_ns[queued_ns < _QUEUED_NS] = 0.0
-    return np.clip(queued_ns / np.maximum(busy_ns, 1.0), 0.0, 1.0)[at]
+    share = np.clip(queued_ns / np.maximum(busy_ns, 1.0), 0.0, 1.0)
+    share[-1] = share[-2]  # after the last sample nothing is known
+    return share[at]
 
 
 def _seen_by_samples(
