@@ -110,7 +110,8 @@ class Account:
         `share_low`, `share_high`. The parts sum to `attrs["excess_ms"]`.
         """
         chosen = self._chosen(runs)
-        ms, drawn = (sum(parts) for parts in zip(*(self._excess_ms(run) for run in chosen)))
+        each = [self._excess_ms(run) for run in chosen]
+        ms, drawn = (np.sum(parts, axis=0) for parts in zip(*each))
         table = pd.DataFrame({"part": PARTS, "ms": ms})
         table["low"], table["high"] = _intervals(drawn)
         table["share"] = ms / ms.sum()
@@ -179,7 +180,8 @@ class Account:
     def _slow_phases(self, samples: pd.DataFrame) -> list[pd.DataFrame]:
         factors = self.sensitivity.log_factor(_smoothed(slower_by(samples)))
         total = factors.sum(axis=1)
-        computing_ns = samples["cpu_ns"].where(samples["place"] == "program", 0)
+        away = samples["place"].isin(["openmp", "mpi"])
+        computing_ns = samples["cpu_ns"].fillna(samples["wall_ns"]).mask(away, 0)
         lost_ns = computing_ns * -np.expm1(-total)
         kinds = {"slow_core": factors["clock"] + factors["core"], "slow_memory": factors["memory"]}
         bounds = samples[["run", "cpu"]].assign(

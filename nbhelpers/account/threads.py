@@ -153,8 +153,9 @@ def _pieces(samples: pd.DataFrame, region_ns: float) -> pd.DataFrame:
     (in the runtime); after the last sample a thread goes on as before.
     """
     ends = samples["start_ns"].to_numpy(float)
-    off_ns = np.maximum(samples["wall_ns"] - samples["cpu_ns"], 0).to_numpy(float)
-    places = (samples["place"] != "program").to_numpy()
+    # of a probe beside the program nobody knows what the program did
+    off_ns = (samples["wall_ns"] - samples["cpu_ns"]).fillna(0).clip(lower=0).to_numpy(float)
+    places = samples["place"].isin(["openmp", "mpi"]).to_numpy()
     cpus = samples["cpu"].to_numpy()
     starts = np.append(0.0, ends)
     return pd.DataFrame(
@@ -200,7 +201,8 @@ def slower_by(speed: pd.DataFrame) -> pd.DataFrame:
     """Of each sample the log of the factor by which the probe's work was slower, for each of
     SLOWER; a chain bound by throughput is slowed down by the clock, too, which is taken out.
     """
-    logs = {name: -np.log(speed[name]) for name in ("latency", "throughput", "memory")}
+    kinds = ("latency", "throughput", "memory")
+    logs = {name: -np.log(speed[name].fillna(1.0)) for name in kinds}  # NaN: not measured here
     return pd.DataFrame(
         {
             "run": speed["run"],

@@ -1,6 +1,5 @@
 """Measurement: one run, a campaign of interleaved runs, counters of each run, the runs table."""
 
-from ._family import threads_of
 from ._readers_table import read_table
 from ._series import series
 from .attachment import Attachment
@@ -32,5 +31,4 @@ __all__ = [
     "region_seconds",
     "run_once",
     "series",
-    "threads_of",
 ]

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import Unavailable
-from ._family import threads_of
 from ._knowledge import Metric, Source
+from .families import threads_of
 
 HARDWARE, SOFTWARE, TRACEPOINT, CACHE, RAW = 0, 1, 2, 3, 4
 _NAMED = {

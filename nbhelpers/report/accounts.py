@@ -149,7 +149,7 @@ def _lane(axes: Any, losses: pd.DataFrame) -> None:
 
 
 def _legend(lanes: Any) -> tuple[list, list]:
-    found = {}
+    found: dict[str, Any] = {}
     for axes in lanes:
         for handle, label in zip(*axes.get_legend_handles_labels()):
             found.setdefault(label, handle)

@@ -20,7 +20,7 @@ from .intervals import (
     quantile_interval,
 )
 from .regression import quantile_effect
-from .robust import robust_intervals, robust_summary
+from .robust import robust_intervals
 from .stopping_evaluation import evaluate_rules, running_statistic, stopping_sentence
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
     "quantile_effect",
     "quantile_interval",
     "robust_intervals",
-    "robust_summary",
     "running_statistic",
     "same_epochs",
     "stopping",

@@ -459,12 +459,11 @@ def _farthest_sentence(pair: _Pair) -> str:
     gaps = {name: values.mean() / trimmed_mean(values) - 1 for name, values in sides.items()}
     name = max(gaps, key=lambda side: abs(gaps[side]))
     far = farthest(sides[name])
-    runs = "One run" if far.runs == 1 else f"The {far.runs} farthest runs"
-    return (
-        f"{runs} ({'' if far.runs == 1 else 'the farthest '}{sides[name][far.place]:.4g}, {name}) make"
-        f"{'s' if far.runs == 1 else ''} {far.runs_share:.0%} of the distance between mean and"
-        " trimmed mean there."
-    )
+    farthest_value = f"{sides[name][far.place]:.4g}, {name}"
+    share = f"{far.runs_share:.0%} of the distance between mean and trimmed mean there."
+    if far.runs == 1:
+        return f"One run ({farthest_value}) makes {share}"
+    return f"The {far.runs} farthest runs (the farthest {farthest_value}) make {share}"
 
 
 def _other_differences(tests: pd.DataFrame, table: pd.DataFrame) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..account import PARTS, Account, measure_edges, occupied_intervals
+from ..account import Account, measure_edges, occupied_intervals
+from ..account.table import PARTS
 from ..empty import because
 from ..injection import measure_overheads
 from ..injection.rules import may_realtime
@@ -132,14 +133,16 @@ class AccountStudy:
         `run`, `excess_ms`, `replayable_ms`, `replayable_share`, `not_replayable`.
         """
         columns = ["run", "excess_ms", "replayable_ms", "replayable_share", "not_replayable"]
-        if self.beyond_ordinary is None:
+        losses, account = self.beyond_ordinary, self.account
+        if losses is None or account is None:
             return because(pd.DataFrame(columns=columns), NOT_RECORDED)
-        return pd.DataFrame([self._gate(run) for run in self.account.slowest(count)])
+        return pd.DataFrame(
+            [self._gate(run, losses[losses["run"] == run]) for run in account.slowest(count)]
+        )
 
-    def _gate(self, run: int) -> dict:
-        regions = self.account.runs.set_index("run")["region_seconds"] * 1e9
+    def _gate(self, run: int, losses: pd.DataFrame) -> dict:
+        regions = self.runs.set_index("run")["region_seconds"] * 1e9
         excess_ns = float(regions[run] - regions.median())
-        losses = self.beyond_ordinary[self.beyond_ordinary["run"] == run]
         shares = replayable_shares(losses, excess_ns, round(regions[run]), **gate())
         sentences = shares_sentences(shares)
         return {

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ..errors import Unavailable
 from ..machine import settings
-from ..measurement import Attachment, threads_of
+from ..measurement import Attachment
+from ..measurement.families import threads_of
 from ..workloads import Workload
 from ._files import header_line, write_trace
 from ._tracefs import Instance, lost_events

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ...empty import because
-from ...statistics import robust_intervals, robust_summary
-from ...statistics.robust import robust_ratio
+from ...statistics import robust_intervals
+from ...statistics.robust import robust_ratio, robust_summary
 from ..design import BENCHMARKS, PRINTED_MODELS
 from .campaigns import KEYS
 
