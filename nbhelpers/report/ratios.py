@@ -26,7 +26,8 @@ PLANTED_COLUMNS = [
 PARTS = {
     "kernel_ms": ("kernel events, replayed", KINDS["thread"]),
     "hypervisor_ms": ("hypervisor gaps, replayed", KINDS["irq"]),
-    "unexplained_ms": ("not explained", ROLES["slow"]),
+    "unexplained_ms": ("not explained by these two", ROLES["slow"]),
+    "losses_ms": ("all that the account says was lost, replayed", ROLES["traced"]),
 }
 _MARKS = {
     "the cause": ("baseline", "o", "the cause named first"),
@@ -160,7 +161,7 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
     ----------
     table
         Of `worst_runs.worst_table`: `case`, `excess_ms`, and `kernel_ms`, `hypervisor_ms`,
-        `unexplained_ms` with `…_low` and `…_high`.
+        `unexplained_ms` with `…_low` and `…_high`; `losses_ms` where losses were replayed.
     width_in
         Of the figure at print size, in inches.
 
@@ -182,8 +183,11 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
             color="#DDDDDD",
             label="beyond the undisturbed mean",
         )
-        for number, (name, (label, role)) in enumerate(PARTS.items()):
-            _draw_part(axes, places + 0.26 * (number - 1), table, name, label, role)
+        parts = {name: part for name, part in PARTS.items() if name in table}
+        wide = 0.78 / len(parts)
+        for number, (name, (label, role)) in enumerate(parts.items()):
+            middle = places + wide * (number - (len(parts) - 1) / 2)
+            _draw_part(axes, middle, 0.85 * wide, table, name, label, role)
         axes.axhline(0, color="black", linewidth=0.6)
         axes.set_xticks(
             places,
@@ -199,12 +203,18 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
 
 
 def _draw_part(
-    axes: Any, places: np.ndarray, table: pd.DataFrame, name: str, label: str, role: Role
+    axes: Any,
+    places: np.ndarray,
+    width: float,
+    table: pd.DataFrame,
+    name: str,
+    label: str,
+    role: Role,
 ) -> None:
     axes.bar(
         places,
         table[name],
-        width=0.22,
+        width=width,
         color=role.colour,
         hatch=role.hatch,
         edgecolor="white",
