@@ -181,7 +181,7 @@ def _planted(parameters: dict, all_parameters: Mapping, machine: Machine) -> lis
 
 def _worst(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
     run_s = 1.1 * all_parameters["10-trace-collection"]["target_seconds"]
-    cells = 1 + math.ceil(1.2 * parameters["cases"])
+    cells = 1 + math.ceil(2.5 * parameters["cases"])  # events, with gaps, losses; of some runs
     return [
         Planned(
             "loop",
@@ -190,6 +190,7 @@ def _worst(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[
             RUN_S + 0.1,
             parameters["loop_runs"],
         ),
+        Planned("calibration/*", 10, 1.5 * run_s, RUN_S + INJECTED_S),
         Planned("*", cells * parameters["runs"], run_s, RUN_S + PLACED_S),
     ]
 

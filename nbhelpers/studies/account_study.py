@@ -13,7 +13,7 @@ import pandas as pd
 from ..account import Account, measure_edges, occupied_intervals
 from ..account.table import PARTS
 from ..empty import because
-from ..injection import measure_overheads
+from ..injection import Overheads, measure_overheads
 from ..injection.rules import may_realtime
 from ..measurement import finished, recorded_runs
 from ..noise.loss_deltas import loss_delta
@@ -48,9 +48,12 @@ class AccountStudy:
     ----------
     folder
         Of the campaign, with `traces` and `speed` in it.
+    recorded_only
+        True: measure nothing, not even what an event costs here.
     """
 
     folder: Path
+    recorded_only: bool = False
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -140,10 +143,19 @@ class AccountStudy:
             [self._gate(run, losses[losses["run"] == run]) for run in account.slowest(count)]
         )
 
+    def gate(self) -> dict:
+        """What decides here whether a loss can be replayed: arguments of `replayable_shares`; none
+        where nothing is known of losses.
+        """
+        if self.beyond_ordinary is None:
+            return {}
+        overheads = Overheads() if self.recorded_only else measure_overheads()
+        return {"realtime": may_realtime(50), "shortest_ns": round(overheads.shortest_us * 1e3)}
+
     def _gate(self, run: int, losses: pd.DataFrame) -> dict:
         regions = self.runs.set_index("run")["region_seconds"] * 1e9
         excess_ns = float(regions[run] - regions.median())
-        shares = replayable_shares(losses, excess_ns, round(regions[run]), **gate())
+        shares = replayable_shares(losses, excess_ns, round(regions[run]), **self.gate())
         sentences = shares_sentences(shares)
         return {
             "run": run,
@@ -210,12 +222,6 @@ class AccountStudy:
             f"Corrected run times spread {ratio['cv']:.2f} times as much as raw ones"
             f" ({ratio['low']:.2f} to {ratio['high']:.2f}): {proven}.",
         ]
-
-
-def gate() -> dict:
-    """What decides here whether a loss can be replayed: arguments of `replayable_shares`."""
-    shortest_ns = round(measure_overheads().shortest_us * 1e3)
-    return {"realtime": may_realtime(50), "shortest_ns": shortest_ns}
 
 
 def _spread(seconds: pd.Series, chosen: np.ndarray) -> np.ndarray:
