@@ -39,6 +39,7 @@ EXPLAIN_S, EXPLAIN_RUN_S = 1.0, 0.005  # an attribution with its null; a run mor
 SIZING_RUNS = 10  # until the size of a program is found
 # the truth lies within this factor, mostly: see benchmarks and tests/test_estimate.py
 UNCERTAIN = 2.0
+EDGE_RUNS, EDGE_SECONDS = 10, 0.5  # of `account.measure_edges`
 ROW_B, LAYERS_B, LAYERS_CPU_B = 1_500, 1_500, 450  # of a recorded run
 TRACE_CPU_S_B = 35_000  # of a trace, packed: of one CPU, a second
 RESULTS_B = 2_000_000  # tables, figures, notebook and page of a stage
@@ -148,7 +149,8 @@ def _traces(parameters: dict, all_parameters: Mapping, machine: Machine) -> list
             parameters["target_seconds"],
             traced=parameters["runs"],
             layers=True,
-        )
+        ),
+        Planned("edges", EDGE_RUNS, EDGE_SECONDS, RUN_S + 0.1, EDGE_RUNS),
     ]
 
 

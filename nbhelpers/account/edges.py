@@ -125,12 +125,10 @@ def measure_edges(
     Returns
     -------
     Edges : typical numbers, with `measured` False, where tracepoints cannot be recorded, or where
-    an analysis that holds the machine's lock shared must not measure.
+    an analysis that holds the machine's lock shared must not measure, or where it was not recorded.
 
     Raises
     ------
-    InputError
-        Not measured yet, and `recorded_only` is True.
     LostEvents
         A trace or the loop had no room.
     """
@@ -151,6 +149,8 @@ def measure_edges(
 
 
 def _edges_in(folder: Path, runs: int, seconds: float, recorded_only: bool) -> Edges:
+    if recorded_only and not folder.exists():
+        return Edges()
     table = run_traced_loop(folder, runs, seconds, recorded_only)
     return fitted_edges([LoopRun(int(run), folder) for run in table["run"]])
 

@@ -82,7 +82,8 @@ class AccountStudy:
     def _occupied(self, runs: pd.DataFrame) -> pd.DataFrame | None:
         if (runs["cell"] == SAMPLED).any():
             return None
-        traces, edges = self.folder / "traces", measure_edges()
+        traces = self.folder / "traces"
+        edges = measure_edges(self.folder.parent / "edges", recorded_only=True)
         events, stolen = read_traces(traces, runs), stolen_times(traces, runs)
         return occupied_intervals(events, stolen, edges, runs)
 
