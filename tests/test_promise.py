@@ -29,7 +29,7 @@ def test_every_stage_has_a_line_and_every_part_its_own(checks):
     for capabilities in (ALL, NOTHING):
         made = of("smoke", capabilities, checks)
         stages = [promise.stage for promise in made]
-        assert sorted(set(stages)) == list(dict.fromkeys(stages)) and len(set(stages)) == 13
+        assert sorted(set(stages)) == list(dict.fromkeys(stages)) and len(set(stages)) == 14
         for stage in set(stages):
             own = [promise for promise in made if promise.stage == stage]
             assert len(own) == 1 or all(promise.state in (REPLACED, LEFT_OUT) for promise in own)

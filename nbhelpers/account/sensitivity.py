@@ -70,8 +70,10 @@ def fit_sensitivity(slower: np.ndarray, log_ns: np.ndarray) -> Sensitivity:
 
 
 def computing_of_runs(times: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series]:
-    """Of each run (index) what was slower, the mean of its threads by their computing time, and the
-    log of the computing time of all threads, from `thread_times`.
+    """What was slower in each run, and the log of its computing time, from `thread_times`.
+
+    What was slower is the mean of the run's threads, weighted by their computing time; the
+    computing time is that of all threads. Index: `run`.
     """
     total = times.groupby("run")["computing"].sum()
     weighted = times[list(SLOWER)].mul(times["computing"], axis=0)

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.account import PARTS, Account
+from nbhelpers.account import Account
+from nbhelpers.account.table import PARTS
 from nbhelpers.errors import InputError
 
 MS = 1_000_000
