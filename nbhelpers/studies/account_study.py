@@ -114,7 +114,15 @@ class AccountStudy:
         columns = ["part", "ms", "low", "high", "share", "share_low", "share_high"]
         if self.account is None:
             return because(pd.DataFrame(columns=columns), NOT_RECORDED)
-        return self.account.excess(self.account.slowest(count)).query("part != 'useful'")
+        if count not in self._excesses:
+            excess = self.account.excess(self.account.slowest(count))
+            self._excesses[count] = excess[excess["part"] != "useful"]
+        return self._excesses[count]
+
+    @cached_property
+    def _excesses(self) -> dict[int, pd.DataFrame]:
+        """Tables of `excess` that were computed, by the number of runs."""
+        return {}
 
     def losses(self) -> pd.DataFrame:
         """When the slowest run lost its time (`Account.losses`)."""
