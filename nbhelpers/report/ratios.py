@@ -26,8 +26,8 @@ PLANTED_COLUMNS = [
 PARTS = {
     "kernel_ms": ("kernel events, replayed", KINDS["thread"]),
     "hypervisor_ms": ("hypervisor gaps, replayed", KINDS["irq"]),
-    "unexplained_ms": ("not explained by these two", ROLES["slow"]),
-    "losses_ms": ("all that the account says was lost, replayed", ROLES["traced"]),
+    "unexplained_ms": ("neither of the two", ROLES["slow"]),
+    "losses_ms": ("all losses, replayed", ROLES["traced"]),
 }
 _MARKS = {
     "the cause": ("baseline", "o", "the cause named first"),
