@@ -71,6 +71,27 @@ def occupied_intervals(
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)].astype(COLUMNS)
 
 
+def held_intervals(events: pd.DataFrame) -> pd.DataFrame:
+    """When other threads had a CPU on which no thread of the program was.
+
+    That costs the program nothing while it has CPUs enough; else its threads share what is left.
+
+    Parameters
+    ----------
+    events
+        As of `occupied_intervals`.
+
+    Returns
+    -------
+    One row an event: `run`, `cpu`, `start_ns`, `end_ns`, and its length as `kernel_ns`
+    (`edges_ns`, `hypervisor_ns`: 0).
+    """
+    away = (events["kind"] == "thread") & (events["interrupted"] != "workload")
+    held = events.loc[away.to_numpy(), ["run", "cpu", "start_ns", "end_ns"]].copy()
+    length_ns = held["end_ns"] - held["start_ns"]
+    return held.assign(kernel_ns=length_ns, edges_ns=0, hypervisor_ns=0)
+
+
 def _region_ends_ns(runs: pd.DataFrame) -> dict[int, int]:
     lengths_ns = np.rint(region_seconds(runs).to_numpy() * 1e9).astype(np.int64)
     return dict(zip(runs["run"].tolist(), lengths_ns.tolist()))

@@ -37,6 +37,10 @@ class Account:
         Samples of the speed probe (`nbhelpers.speed.read_speed`).
     waits
         Busy time of threads (`nbhelpers.speed.read_waits`); may have no rows.
+    held
+        When others had a CPU on which no thread of the program was (`held_intervals`).
+    seed
+        Of the bootstrap.
 
     Raises
     ------
@@ -48,12 +52,13 @@ class Account:
     occupied: pd.DataFrame | None
     speed: pd.DataFrame
     waits: pd.DataFrame
+    held: pd.DataFrame | None = None
     seed: int = 0
     times: pd.DataFrame = field(init=False, repr=False)
     sensitivity: Sensitivity = field(init=False, repr=False)
 
     def __post_init__(self):
-        times = thread_times(self.runs, self.occupied, self.speed, self.waits)
+        times = thread_times(self.runs, self.occupied, self.speed, self.waits, self.held)
         if not len(times):
             raise InputError(
                 "no sample of the CPUs' speed in any of these runs",
@@ -175,7 +180,20 @@ class Account:
         parts = self._slow_phases(self.speed[self.speed["run"].isin(runs)])
         if self.occupied is not None:
             parts.insert(0, _taken_whole(self.occupied[self.occupied["run"].isin(runs)]))
+        parts += [self._held_losses(int(run)) for run in runs if self.held is not None]
         return pd.concat([part for part in parts if len(part)], ignore_index=True)
+
+    def _held_losses(self, run: int) -> pd.DataFrame:
+        """Of the intervals in which others held a CPU, the share that threads were robbed of."""
+        assert self.held is not None
+        held = self.held[self.held["run"] == run]
+        robbed_ns = self.times.loc[self.times["run"] == run, "robbed"].sum()
+        length_ns = held["end_ns"] - held["start_ns"]
+        share = min(1.0, robbed_ns / max(length_ns.sum(), 1))
+        rows = held[["run", "cpu", "start_ns", "end_ns"]] if share > 0 else held.head(0)
+        rows = rows[["run", "cpu", "start_ns", "end_ns"]]
+        lost_ns = np.round(length_ns.loc[rows.index] * share).astype(np.int64)
+        return rows.assign(lost_ns=lost_ns, cause="kernel")
 
     def _slow_phases(self, samples: pd.DataFrame) -> list[pd.DataFrame]:
         factors = self.sensitivity.log_factor(_smoothed(slower_by(samples)))

@@ -21,7 +21,11 @@ _FEWEST = 5  # samples of a thread, or those of all its run's threads count for 
 
 
 def thread_times(
-    runs: pd.DataFrame, occupied: pd.DataFrame | None, speed: pd.DataFrame, waits: pd.DataFrame
+    runs: pd.DataFrame,
+    occupied: pd.DataFrame | None,
+    speed: pd.DataFrame,
+    waits: pd.DataFrame,
+    held: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Share out the timed region of each thread.
 
@@ -37,24 +41,27 @@ def thread_times(
     waits
         Busy time of threads by the runtime's marks (`read_waits`); no rows: a thread waits when it
         is off its CPU though nobody took it, or when the probe found it in the runtime.
+    held
+        When other programs had a CPU on which no thread of the program was (`held_intervals`).
+        Threads that share the CPUs that are left lose this time; it counts as `kernel`.
 
     Returns
     -------
     One row a run and thread, in ns: `region` = `kernel` + `edges` + `hypervisor` + `waiting` +
-    `computing`; and `clock`, `core`, `memory`: log of the factor by which the probe's work was
-    slower than at full speed, since the clock, the core's units or the memory were.
+    `computing`; `robbed`, the part of `kernel` that was lost to held CPUs; and `clock`, `core`,
+    `memory`: log of the factor by which the probe's work was slower than at full speed, since the
+    clock, the core's units or the memory were.
     """
     regions = dict(zip(runs["run"], np.round(region_seconds(runs) * 1e9)))
-    taken = None
-    if occupied is not None:
-        taken = {key: _Taken(part) for key, part in occupied.groupby(["run", "cpu"])}
+    taken = None if occupied is None else _by_run_and_cpu(occupied)
+    elsewhere = {} if held is None else _by_run_and_cpu(held)
     marked = dict(iter(waits.groupby(["run", "thread"])))
     rows = [
-        _thread_row(key, own, float(regions[key[0]]), taken, marked.get(key))
+        _thread_row(key, own, float(regions[key[0]]), taken, marked.get(key), elsewhere)
         for key, own in speed.groupby(["run", "thread"])
         if key[0] in regions
     ]
-    columns = ["run", "thread", "region", *TAKEN, "waiting", "computing"]
+    columns = ["run", "thread", "region", *TAKEN, "waiting", "computing", "robbed"]
     times = pd.DataFrame(rows, columns=columns)
     return times.merge(_slower(speed), on=["run", "thread"], how="left")
 
@@ -82,30 +89,49 @@ class _Taken:
         )
 
 
+def _by_run_and_cpu(intervals: pd.DataFrame) -> dict[tuple[int, int], _Taken]:
+    return {key: _Taken(part) for key, part in intervals.groupby(["run", "cpu"])}
+
+
 def _thread_row(
     key: tuple[int, int],
     samples: pd.DataFrame,
     region_ns: float,
     taken: dict[tuple[int, int], _Taken] | None,
     marks: pd.DataFrame | None,
+    elsewhere: dict[tuple[int, int], _Taken],
 ) -> list:
     """`samples`, `marks`: of this run and thread."""
     pieces = _pieces(samples, region_ns)
+    pieces["held_ns"] = _held_elsewhere(pieces, key[0], elsewhere)
+    robbed_ns = 0.0
     if taken is None:
         busy_ns, lost = _seen_by_samples(pieces, marks)
     else:
-        busy_ns, lost = _seen_by_trace(pieces, key[0], taken, marks)
+        busy_ns, lost, robbed_ns = _seen_by_trace(pieces, key[0], taken, marks)
     # who waits loses nothing
     lost *= np.minimum(1.0, busy_ns / np.maximum(lost.sum(axis=0), 1.0))
     sums = lost.sum(axis=1)
     waiting = region_ns - busy_ns.sum()
-    return [*key, region_ns, *sums, waiting, busy_ns.sum() - sums.sum()]
+    return [*key, region_ns, *sums, waiting, busy_ns.sum() - sums.sum(), robbed_ns]
+
+
+def _held_elsewhere(pieces: pd.DataFrame, run: int, elsewhere: dict) -> np.ndarray:
+    """Of each piece how long other programs had a CPU that is not the thread's."""
+    held_ns = np.zeros(len(pieces))
+    for (of_run, cpu), intervals in elsewhere.items():
+        if of_run == run:
+            here = intervals.between(pieces["start_ns"], pieces["end_ns"])[0]
+            held_ns += np.where(pieces["cpu"] == cpu, 0.0, here)
+    return held_ns
 
 
 def _seen_by_trace(
     pieces: pd.DataFrame, run: int, taken: dict, marks: pd.DataFrame | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of each piece of the region how long the thread was busy; what was taken (rows: TAKEN)."""
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Of each piece of the region how long the thread was busy; what was taken (rows: TAKEN); how
+    much of it since another CPU was held.
+    """
     cut = pieces if marks is None else _cut_at_marks(pieces, marks)
     lost = np.zeros((len(TAKEN), len(cut)))
     for cpu, rows in _by_cpu(cut):
@@ -113,14 +139,18 @@ def _seen_by_trace(
             own = cut.iloc[rows]
             lost[:, rows] = taken[run, cpu].between(own["start_ns"], own["end_ns"])
     if marks is None:
-        return _busy_by_samples(pieces, lost.sum(axis=0)), lost
-    queued = _queued_share(pieces, cut, lost.sum(axis=0))
-    return cut["busy_ns"].to_numpy() * (1 - queued), lost
+        return _busy_by_samples(pieces, lost.sum(axis=0)), lost, 0.0
+    queued, robbed = _queued_shares(pieces, cut, lost.sum(axis=0))
+    robbed_ns = cut["busy_ns"].to_numpy() * robbed
+    lost[0] += robbed_ns
+    return cut["busy_ns"].to_numpy() * (1 - queued), lost, float(robbed_ns.sum())
 
 
-def _queued_share(pieces: pd.DataFrame, cut: pd.DataFrame, lost_ns: np.ndarray) -> np.ndarray:
+def _queued_shares(
+    pieces: pd.DataFrame, cut: pd.DataFrame, lost_ns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Share of its busy time that a thread was ready but off its CPU though no noise had it: it
-    waited for other threads of the program that ran there.
+    waited for other threads of the program that ran there, or was robbed of a CPU held elsewhere.
     """
     at = np.minimum(np.searchsorted(pieces["end_ns"], cut["start_ns"], "right"), len(pieces) - 1)
     busy_ns, length_ns, lost_ns = (
@@ -129,9 +159,11 @@ def _queued_share(pieces: pd.DataFrame, cut: pd.DataFrame, lost_ns: np.ndarray) 
     )
     queued_ns = pieces["off_ns"].to_numpy() - (length_ns - busy_ns) - lost_ns
     queued_ns[queued_ns < _QUEUED_NS] = 0.0
-    share = np.clip(queued_ns / np.maximum(busy_ns, 1.0), 0.0, 1.0)
-    share[-1] = share[-2]  # after the last sample nothing is known
-    return share[at]
+    robbed_ns = np.minimum(queued_ns, pieces["held_ns"])
+    shares = np.array([queued_ns - robbed_ns, robbed_ns]) / np.maximum(busy_ns, 1.0)
+    shares = np.clip(shares, 0.0, 1.0)
+    shares[:, -1] = shares[:, -2]  # after the last sample nothing is known
+    return shares[0, at], shares[1, at]
 
 
 def _seen_by_samples(

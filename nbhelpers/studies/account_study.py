@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..account import Account, measure_edges, occupied_intervals
+from ..account import Account, held_intervals, measure_edges, occupied_intervals
 from ..account.table import PARTS
 from ..empty import because
 from ..injection import Overheads, measure_overheads
@@ -77,15 +77,13 @@ class AccountStudy:
         if not len(sampled):
             return None
         waits = read_waits(self.folder / "speed", sampled)
-        return Account(sampled, self._occupied(sampled), self.speed, waits)
-
-    def _occupied(self, runs: pd.DataFrame) -> pd.DataFrame | None:
-        if (runs["cell"] == SAMPLED).any():
-            return None
+        if (sampled["cell"] == SAMPLED).any():
+            return Account(sampled, None, self.speed, waits)
         traces = self.folder / "traces"
         edges = measure_edges(self.folder.parent / "edges", recorded_only=True)
-        events, stolen = read_traces(traces, runs), stolen_times(traces, runs)
-        return occupied_intervals(events, stolen, edges, runs)
+        events, stolen = read_traces(traces, sampled), stolen_times(traces, sampled)
+        occupied = occupied_intervals(events, stolen, edges, sampled)
+        return Account(sampled, occupied, self.speed, waits, held_intervals(events))
 
     def sampled(self) -> pd.DataFrame:
         """One row a kind of the probe's work: share of full speed, by quantile of all samples."""
