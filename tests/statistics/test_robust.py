@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nbhelpers.statistics import compare, robust_intervals, robust_summary
+from nbhelpers.statistics import compare, robust_intervals
 from nbhelpers.statistics.robust import (
     farthest,
     robust_ratio,
+    robust_summary,
     trimmed_count,
     trimmed_interval,
     trimmed_mean,
