@@ -152,7 +152,7 @@ def _queued_shares(
     """Share of its busy time that a thread was ready but off its CPU though no noise had it: it
     waited for other threads of the program that ran there, or was robbed of a CPU held elsewhere.
     """
-    at = np.minimum(np.searchsorted(pieces["end_ns"], cut["start_ns"], "right"), len(pieces) - 1)
+    at = _piece_at(pieces, cut["start_ns"])
     busy_ns, length_ns, lost_ns = (
         np.bincount(at, values, len(pieces))
         for values in (cut["busy_ns"], cut["end_ns"] - cut["start_ns"], lost_ns)
@@ -173,8 +173,7 @@ def _seen_by_samples(
     lost, off_ns = np.zeros((len(TAKEN), len(pieces))), pieces["off_ns"].to_numpy()
     if marks is None:
         return _busy_by_samples(pieces, lost[0]), lost
-    busy = _Taken(marks.assign(kernel_ns=marks["busy_ns"], edges_ns=0, hypervisor_ns=0))
-    busy_ns = busy.between(pieces["start_ns"], pieces["end_ns"])[0]
+    busy_ns = _busy_until(marks).between(pieces["start_ns"], pieces["end_ns"])[0]
     length = (pieces["end_ns"] - pieces["start_ns"]).to_numpy()
     lost[0] = np.maximum(off_ns - (length - busy_ns), 0.0)
     return busy_ns, lost
@@ -209,18 +208,32 @@ def _busy_by_samples(pieces: pd.DataFrame, lost_ns: np.ndarray) -> np.ndarray:
 
 
 def _cut_at_marks(pieces: pd.DataFrame, marks: pd.DataFrame) -> pd.DataFrame:
-    """The region cut at the marks, with `busy_ns`; outside of them the thread waits."""
-    marks = marks.sort_values("start_ns")
-    starts, ends = marks["start_ns"].to_numpy(float), marks["end_ns"].to_numpy(float)
-    at = np.minimum(np.searchsorted(pieces["end_ns"], starts, side="right"), len(pieces) - 1)
+    """The time between the first mark and the last, cut at marks and samples, with `busy_ns`; the
+    thread waits outside of it.
+    """
+    marked = marks[["start_ns", "end_ns"]].to_numpy(float)
+    samples = pieces["end_ns"].to_numpy()
+    inside = samples[(samples > marked.min()) & (samples < marked.max())]
+    bounds = np.unique(np.concatenate([marked.ravel(), inside]))
+    starts, ends = bounds[:-1], bounds[1:]
     return pd.DataFrame(
         {
             "start_ns": starts,
             "end_ns": ends,
-            "cpu": pieces["cpu"].to_numpy()[at],
-            "busy_ns": np.minimum(marks["busy_ns"].to_numpy(float), ends - starts),
+            "cpu": pieces["cpu"].to_numpy()[_piece_at(pieces, starts)],
+            "busy_ns": _busy_until(marks).between(starts, ends)[0],
         }
     )
+
+
+def _piece_at(pieces: pd.DataFrame, moments: np.ndarray | pd.Series) -> np.ndarray:
+    """Row of the piece that holds each moment."""
+    at = np.searchsorted(pieces["end_ns"].to_numpy(), moments, side="right")
+    return np.minimum(at, len(pieces) - 1)
+
+
+def _busy_until(marks: pd.DataFrame) -> "_Taken":
+    return _Taken(marks.assign(kernel_ns=marks["busy_ns"], edges_ns=0, hypervisor_ns=0))
 
 
 def _by_cpu(pieces: pd.DataFrame) -> Iterator[tuple[int, np.ndarray]]:

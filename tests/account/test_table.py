@@ -122,6 +122,28 @@ def test_without_marks_a_thread_waits_when_it_is_off_its_cpu_and_nobody_took_it(
     assert table.loc[(8, 100), "waiting"] == 0
 
 
+def test_a_cpu_that_another_program_has_robs_the_threads_that_share_the_rest():
+    """In run 5 both threads are on CPU 1, each off it for half of the time; CPU 0 is held."""
+    runs, occupied, speed, waits = made()
+    of_run = speed["run"] == 5
+    region = round(float(runs.loc[5, "seconds"]) * 1e9)
+    runs.loc[5, "seconds"] *= 2
+    speed.loc[of_run, ["start_ns", "wall_ns"]] *= 2
+    speed.loc[of_run, "cpu"] = 1
+    chosen = waits["run"] == 5
+    waits.loc[chosen, "end_ns"], waits.loc[chosen, "busy_ns"] = 2 * region, 2 * region
+    held = NOT_TAKEN.copy()
+    held.loc[0] = (5, 0, 0, 2 * region, 2 * region, 0, 0)
+    alone = Account(runs, occupied, speed, waits)
+    assert alone.by_run.loc[5, "waiting"] == pytest.approx(region, rel=0.01)
+    account = Account(runs, occupied, speed, waits, held)
+    assert account.by_run.loc[5, "kernel"] == pytest.approx(region, rel=0.01)
+    assert account.by_run.loc[5, "waiting"] == pytest.approx(0, abs=0.01 * region)
+    losses = account.losses(5).query("cause == 'kernel'")
+    assert losses["lost_ns"].sum() == pytest.approx(2 * region, rel=0.01)
+    assert (account.losses(6)["cause"] != "kernel").all()
+
+
 def test_without_a_trace_a_busy_thread_off_its_cpu_was_robbed_of_it():
     runs, _, speed, waits = made(taken=[(5, 30.0)])
     first = (speed["run"] == 5) & (speed["start_ns"] < 40 * MS)
