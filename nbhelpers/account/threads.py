@@ -157,9 +157,13 @@ def _queued_shares(
         np.bincount(at, values, len(pieces))
         for values in (cut["busy_ns"], cut["end_ns"] - cut["start_ns"], lost_ns)
     )
-    queued_ns = pieces["off_ns"].to_numpy() - (length_ns - busy_ns) - lost_ns
+    off_ns, held_ns = (pieces[name].to_numpy() for name in ("off_ns", "held_ns"))
+    queued_ns = off_ns - (length_ns - busy_ns) - lost_ns
+    # who shares a CPU while another is held is off it in busy and in waiting time alike
+    sharing_ns = (off_ns - lost_ns) * busy_ns / np.maximum(length_ns, 1.0)
+    queued_ns = np.where(held_ns > length_ns / 2, np.maximum(queued_ns, sharing_ns), queued_ns)
     queued_ns[queued_ns < _QUEUED_NS] = 0.0
-    robbed_ns = np.minimum(queued_ns, pieces["held_ns"])
+    robbed_ns = np.minimum(queued_ns, held_ns)
     shares = np.array([queued_ns - robbed_ns, robbed_ns]) / np.maximum(busy_ns, 1.0)
     shares = np.clip(shares, 0.0, 1.0)
     shares[:, -1] = shares[:, -2]  # after the last sample nothing is known
