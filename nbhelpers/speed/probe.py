@@ -68,7 +68,7 @@ class SpeedProbe(Attachment):
     def __init__(
         self,
         folder: str | Path,
-        interval_us: float = 16_000,
+        interval_us: float = 24_000,
         capacity: int = 1 << 18,
         marks: int = 1 << 17,
     ):

@@ -17,7 +17,7 @@ RUNS = 8
 def study(tmp_path_factory):
     """Real runs of N-body without a trace."""
     folder = tmp_path_factory.mktemp("account")
-    cell = Cell(SAMPLED, nbody(2500, 20, threads=2), attachments=[SpeedProbe(folder / "speed")])
+    cell = Cell(SAMPLED, nbody(4000, 20, threads=2), attachments=[SpeedProbe(folder / "speed")])
     Campaign(folder, [cell], runs=RUNS).run()
     return AccountStudy(folder, recorded_only=True)
 
