@@ -170,7 +170,7 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 
 # Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
 # thousand measurements is disturbed by others: of these, what fails is run up to twice more, and the summary names it.
-TOGETHER := tests/account/test_occupied.py tests/statistics tests/attribution tests/noise tests/report tests/simulation tests/test_house.py tests/test_page.py tests/test_stages.py \
+TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/statistics tests/attribution tests/noise tests/report tests/simulation tests/test_house.py tests/test_page.py tests/test_stages.py \
   tests/test_make.py tests/test_profiles.py tests/test_imports.py tests/test_words.py tests/test_warnings.py tests/mitigation/test_knowledge.py $(patsubst %,tests/studies/test_%.py,answers findings persson_answers persson_panels scale tables) \
   $(patsubst %,tests/tracing/test_%.py,missing_switches mutations netduration osnoise ringbuffer)
 # One formatter for each language, one linter, one type checker (pyproject.toml, .clang-format): `format` writes, `check` only looks.

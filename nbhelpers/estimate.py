@@ -357,6 +357,7 @@ def _simulations_s(parameters: dict, machine: Machine) -> float:
 _ANALYSIS_S = {
     "00-machine": lambda parameters, machine: 4 + 2 * parameters["seconds"],
     "10-trace-collection": lambda parameters, machine: _sizing(1, parameters["target_seconds"]) + 3,
+    "15-account": lambda parameters, machine: 6.0,
     "30-injection": lambda parameters, machine: 8.0,
     "35-planted-anomaly": lambda parameters, machine: 3.0,
     "40-mitigations": _mitigations_s,

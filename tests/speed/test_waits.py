@@ -204,6 +204,7 @@ def test_rows_follow_each_other_from_the_begin_to_the_end_of_the_region(program,
     assert throughout["end"].max() == region_ns
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_busy_time_up_to_any_moment_is_right_to_a_millisecond(program, case, tmp_path):
     def error_ns() -> float:
