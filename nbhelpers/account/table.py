@@ -20,6 +20,7 @@ from .threads import SLOWER, TAKEN, slower_by, thread_times
 PARTS = ("useful", *TAKEN, "slow_core", "slow_memory", "waiting", "unexplained")
 LOST = ("kernel", "edges", "hypervisor", "slow_core", "slow_memory")
 DRAWS = 200
+FEWEST_RUNS = 4
 _ORDINARY = (0.25, 0.75)  # quantiles of the run time between which runs are ordinary
 
 
@@ -59,11 +60,12 @@ class Account:
 
     def __post_init__(self):
         times = thread_times(self.runs, self.occupied, self.speed, self.waits, self.held)
-        if not len(times):
+        sampled = times["run"].nunique()
+        if sampled < FEWEST_RUNS:
             raise InputError(
-                "no sample of the CPUs' speed in any of these runs",
-                why="without them nobody knows how fast the program could have been",
-                fix="measure with `nbhelpers.speed.SpeedProbe`, runs of 0.1 s and longer",
+                f"{sampled} of {len(self.runs)} runs have samples of the CPUs' speed",
+                why="a run is slow only in comparison with others, and with what the CPUs could do",
+                fix=f"measure {FEWEST_RUNS} runs or more, of 0.1 s or longer, with `SpeedProbe`",
             )
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "sensitivity", self._fit(None))
@@ -148,6 +150,7 @@ class Account:
         shares = share_out(self.times, self._fit(others))
         means = pd.DataFrame(self._mean_of_runs @ shares[list(PARTS)].to_numpy(), self.by_run.index)
         usual = others[np.isin(others, self.ordinary)]
+        usual = usual if len(usual) else others
         return (means.loc[run] - means.loc[usual].mean()).to_numpy()
 
     @cached_property

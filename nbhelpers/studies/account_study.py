@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..account import Account, held_intervals, measure_edges, occupied_intervals
-from ..account.table import PARTS
+from ..account.table import FEWEST_RUNS, PARTS
 from ..empty import because
 from ..injection import Overheads, measure_overheads
 from ..injection.rules import may_realtime
@@ -23,8 +23,8 @@ from ..statistics import percentile_interval
 from ..tracing import read_traces, stolen_times
 
 NOT_RECORDED = (
-    "the speed of the CPUs was not recorded in these runs: they are older than the probe, or the"
-    " program does not load libraries"
+    f"the speed of the CPUs was not recorded in {FEWEST_RUNS} runs or more: they are older than the"
+    " probe or shorter than 0.1 s, or the program does not load libraries"
 )
 WORDS = {
     "kernel": "kernel events",
@@ -74,7 +74,7 @@ class AccountStudy:
     def account(self) -> Account | None:
         """None where the speed was not recorded."""
         sampled = self.runs[self.runs["run"].isin(self.speed["run"])].reset_index(drop=True)
-        if not len(sampled):
+        if len(sampled) < FEWEST_RUNS:
             return None
         waits = read_waits(self.folder / "speed", sampled)
         if (sampled["cell"] == SAMPLED).any():

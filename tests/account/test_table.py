@@ -156,8 +156,12 @@ def test_without_a_trace_a_busy_thread_off_its_cpu_was_robbed_of_it():
 
 
 def test_runs_without_a_sample_are_refused():
-    runs, occupied, speed, waits = made(count=3)
-    with pytest.raises(InputError, match="no sample"):
+    runs, occupied, speed, waits = made(count=4)
+    with pytest.raises(InputError, match="0 of 4 runs"):
         Account(runs, occupied, speed.head(0), waits)
+    with pytest.raises(InputError, match="3 of 3 runs"):
+        Account(runs[runs["run"] < 3], occupied, speed[speed["run"] < 3], waits)
+    few = Account(runs, occupied, speed, waits).excess()
+    assert few[["ms", "low", "high"]].notna().all(axis=None)
     with pytest.raises(InputError, match="not in the account"):
         Account(runs, occupied, speed, waits).excess(99)
