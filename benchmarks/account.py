@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from _planted_kinds import OCCUPIED, Group, groups_of, skipped_kinds
 
-from nbhelpers.account import Account, measure_edges, occupied_intervals
+from nbhelpers.account import Account, held_intervals, measure_edges, occupied_intervals
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Campaign, Cell, finished
@@ -91,7 +91,8 @@ def accounts(folder: Path, runs: pd.DataFrame) -> pd.DataFrame:
     traces, speed = folder / "traces", folder / "speed"
     events, stolen = read_traces(traces, runs), stolen_times(traces, runs)
     occupied = occupied_intervals(events, stolen, measure_edges(), runs)
-    account = Account(runs, occupied, read_speed(speed, runs), read_waits(speed, runs))
+    samples, waits = read_speed(speed, runs), read_waits(speed, runs)
+    account = Account(runs, occupied, samples, waits, held_intervals(events))
     return account.table.groupby("run")[list(PARTS)].sum() / 1e6
 
 

@@ -54,19 +54,24 @@ def show(title: str, table: pd.DataFrame) -> None:
     print(f"\n{title}\n{table.round(3).to_string(index=False)}")
 
 
-with tempfile.TemporaryDirectory(prefix="noisebook-") as place:
-    alone, hogs = measured(Path(place))
-    if not alone:
-        sys.exit("tracepoints cannot be recorded here: see make doctor")
-    edges = measure_edges(Path(place) / "alone", RUNS, SECONDS, recorded_only=True)
-    print(edges.sentence())
-    for title, loops in (("alone", alone), ("under hogs", hogs)):
-        show(f"costs, {title}", edge_costs(pd.concat(map(gaps_with_events, loops))))
-        show(f"credited, {title}", accuracy_by_class(edge_accuracy(loops)))
-    show(
-        "credited, under hogs, costs of the loop alone",
-        accuracy_by_class(edge_accuracy(hogs, edges)),
-    )
-    occupied = [occupied_intervals(loop.events, loop.stolen, edges) for loop in hogs]
-    lengths = pd.concat(occupied)[["kernel_ns", "hypervisor_ns", "edges_ns"]].sum() / 1e6
-    print(f"\noccupied under hogs, ms:\n{lengths.round(1).to_string()}")
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="noisebook-") as place:
+        alone, hogs = measured(Path(place))
+        if not alone:
+            sys.exit("tracepoints cannot be recorded here: see make doctor")
+        edges = measure_edges(Path(place) / "alone", RUNS, SECONDS, recorded_only=True)
+        print(edges.sentence())
+        for title, loops in (("alone", alone), ("under hogs", hogs)):
+            show(f"costs, {title}", edge_costs(pd.concat(map(gaps_with_events, loops))))
+            show(f"credited, {title}", accuracy_by_class(edge_accuracy(loops)))
+        show(
+            "credited, under hogs, costs of the loop alone",
+            accuracy_by_class(edge_accuracy(hogs, edges)),
+        )
+        occupied = [occupied_intervals(loop.events, loop.stolen, edges) for loop in hogs]
+        lengths = pd.concat(occupied)[["kernel_ns", "hypervisor_ns", "edges_ns"]].sum() / 1e6
+        print(f"\noccupied under hogs, ms:\n{lengths.round(1).to_string()}")
+
+
+if __name__ == "__main__":
+    main()
