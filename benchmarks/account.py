@@ -20,7 +20,8 @@ import numpy as np
 import pandas as pd
 from _planted_kinds import OCCUPIED, Group, groups_of, skipped_kinds
 
-from nbhelpers.account import Account, held_intervals, measure_edges, occupied_intervals
+from nbhelpers.account import Account, measure_edges, occupied_intervals
+from nbhelpers.account.occupied import held_intervals
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Campaign, Cell, finished

@@ -13,7 +13,8 @@ from pathlib import Path
 import pandas as pd
 
 from nbhelpers import compare
-from nbhelpers.account import Account, held_intervals, measure_edges, occupied_intervals
+from nbhelpers.account import Account, measure_edges, occupied_intervals
+from nbhelpers.account.occupied import held_intervals
 from nbhelpers.measurement import Campaign, Cell, calibrate, finished
 from nbhelpers.speed import SpeedProbe, read_speed, read_waits
 from nbhelpers.tracing import Tracer, read_traces, stolen_times

@@ -6,7 +6,7 @@ from when to when a program was without its CPU. `accuracy.py` compares that wit
 """
 
 from .edges import measure_edges
-from .occupied import held_intervals, occupied_intervals
+from .occupied import occupied_intervals
 from .table import Account
 
-__all__ = ["Account", "held_intervals", "measure_edges", "occupied_intervals"]
+__all__ = ["Account", "measure_edges", "occupied_intervals"]

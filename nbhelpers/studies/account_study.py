@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ..account import Account, held_intervals, measure_edges, occupied_intervals
+from ..account import Account, measure_edges, occupied_intervals
+from ..account.occupied import held_intervals
 from ..account.table import FEWEST_RUNS, PARTS
 from ..empty import because
 from ..injection import Overheads, measure_overheads
