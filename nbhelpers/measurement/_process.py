@@ -114,7 +114,10 @@ class Child:
         """Start the launcher with the program; its process id."""
         launcher = _file_of(binary_folder() / "nbstart")
         program = _file_of(workload.command[0])
-        options = _launcher_options(workload, self.watch.library, self._libraries)
+        libraries = [
+            self._preload_name(_file_of(binary_folder() / name)) for name in self._libraries
+        ]
+        options = _launcher_options(workload, self.watch.library, libraries)
         variables = {
             **self._variables,
             **self.watch.env,
@@ -178,6 +181,15 @@ class Child:
 
     def __exit__(self, *_) -> None:
         self.close()
+
+    def _preload_name(self, library: str) -> str:
+        """LD_PRELOAD is a list that blanks and colons separate: a path that holds one is named by a
+        file that we keep open, so that children of the program find it, too.
+        """
+        if not set(library) & set(": "):
+            return library
+        self._fds.append(os.open(library, os.O_RDONLY | os.O_CLOEXEC))
+        return f"/proc/{os.getpid()}/fd/{self._fds[-1]}"
 
     def close(self) -> None:
         """Kill and reap whatever is left, and close all pipes; safe to call again."""
@@ -373,8 +385,10 @@ def _launcher_options(workload: Workload, library: str, others: Collection[str])
     if workload.cpus is not None:
         options += ["--cpus", format_cpu_list(workload.cpus)]
     waits = library or ("libnbstart.so" if workload.start == "main" else "")
-    for name in (*others, waits):
-        options += ["--preload", _file_of(binary_folder() / name)] if name else []
+    if waits:
+        others = [*others, _file_of(binary_folder() / waits)]
+    for library in others:
+        options += ["--preload", library]
     return options + (["--wait"] if workload.start == "exec" else [])
 
 

@@ -3,14 +3,15 @@
 import os
 import shutil
 import subprocess
+import sys
 
 import pandas as pd
 import pytest
 
-from nbhelpers.measurement import run_once
+from nbhelpers.measurement import Attachment, run_once
 from nbhelpers.speed import SpeedProbe, read_speed
 from nbhelpers.speed.samples import KINDS, content_of
-from nbhelpers.workloads import nbody, program
+from nbhelpers.workloads import binary_folder, nbody, program
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 LOOP = "int main(void) { for (volatile long i = 0; i < 300000000; i++); }"
@@ -26,6 +27,13 @@ def loop(tmp_path_factory):
     if subprocess.run(words, input=LOOP, text=True, capture_output=True).returncode:
         pytest.skip("gcc cannot link statically here")
     return path
+
+
+class Heard(Attachment):
+    """What the program printed."""
+
+    def printed(self, output, errors):
+        self.streams = (output, errors)
 
 
 def sampled(workload, folder):
@@ -46,6 +54,24 @@ def test_inside(tmp_path):
     assert (table["cpu_ns"] <= table["wall_ns"]).all()
     # a sample each 24 ms of a thread's CPU time, at a tick
     assert 0.012e9 < table["cpu_ns"].median() < 0.04e9
+
+
+def test_in_a_folder_with_a_blank(tmp_path, monkeypatch):
+    """LD_PRELOAD is a list that blanks separate; a child that closes its files is sampled, too."""
+    place = shutil.copytree(binary_folder(), tmp_path / "a ü b")
+    monkeypatch.setenv("NOISEBOOK_BIN", str(place))
+    work = "sum(i * i for i in range(5_000_000))"
+    child = f"import os, subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}])"
+    left = "[os.path.realpath(f'/proc/self/fd/{fd}') for fd in os.listdir('/proc/self/fd')]"
+    script = f"{child}; {work}; print('libnbspeed' in str({left}))"
+    heard = Heard()
+    probe = SpeedProbe(tmp_path / "speed")
+    try:
+        row = run_once(program([sys.executable, "-c", script]), [heard, probe])
+    finally:
+        probe.close()
+    assert row["status"] == "ok" and heard.streams == ("False\n", "")
+    assert read_speed(tmp_path / "speed", pd.DataFrame([row]))["thread"].nunique() == 2
 
 
 def test_beside_a_static_program(tmp_path, loop):
