@@ -20,8 +20,7 @@ import numpy as np
 import pandas as pd
 from _planted_kinds import OCCUPIED, Group, groups_of, skipped_kinds
 
-from nbhelpers.account import Account, measure_edges, occupied_intervals
-from nbhelpers.account.occupied import held_intervals
+from nbhelpers.account import Account, measure_edges
 from nbhelpers.injection.rules import may_realtime
 from nbhelpers.machine import doctor
 from nbhelpers.measurement import Campaign, Cell, finished
@@ -91,9 +90,8 @@ def accounts(folder: Path, runs: pd.DataFrame) -> pd.DataFrame:
     """What the account says of each run: its parts in ms, over all threads together."""
     traces, speed = folder / "traces", folder / "speed"
     events, stolen = read_traces(traces, runs), stolen_times(traces, runs)
-    occupied = occupied_intervals(events, stolen, measure_edges(), runs)
     samples, waits = read_speed(speed, runs), read_waits(speed, runs)
-    account = Account(runs, occupied, samples, waits, held_intervals(events))
+    account = Account.of_events(runs, events, stolen, measure_edges(), samples, waits)
     return account.table.groupby("run")[list(PARTS)].sum() / 1e6
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from nbhelpers import compare
-from nbhelpers.account import Account, measure_edges, occupied_intervals
-from nbhelpers.account.occupied import held_intervals
+from nbhelpers.account import Account, measure_edges
 from nbhelpers.measurement import Campaign, Cell, calibrate, finished
 from nbhelpers.speed import SpeedProbe, read_speed, read_waits
 from nbhelpers.tracing import Tracer, read_traces, stolen_times
@@ -42,9 +41,8 @@ def with_corrected(folder: Path, runs: pd.DataFrame) -> pd.DataFrame:
     for _, own in runs.groupby("cell"):
         own = own.reset_index(drop=True)
         events, stolen = read_traces(traces, own), stolen_times(traces, own)
-        occupied = occupied_intervals(events, stolen, edges, own)
         of_cell = [table[table["run"].isin(own["run"])] for table in (speed, waits)]
-        corrected = Account(own, occupied, *of_cell, held_intervals(events)).corrected()
+        corrected = Account.of_events(own, events, stolen, edges, *of_cell).corrected()
         parts.append(own.assign(corrected_seconds=own["run"].map(corrected)))
     return pd.concat(parts, ignore_index=True)
 

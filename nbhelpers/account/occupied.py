@@ -83,13 +83,11 @@ def held_intervals(events: pd.DataFrame) -> pd.DataFrame:
 
     Returns
     -------
-    One row an event: `run`, `cpu`, `start_ns`, `end_ns`, and its length as `kernel_ns`
-    (`edges_ns`, `hypervisor_ns`: 0).
+    One row an event: `run`, `cpu`, `start_ns`, `end_ns`, `length_ns`.
     """
     away = (events["kind"] == "thread") & (events["interrupted"] != "workload")
     held = events.loc[away.to_numpy(), ["run", "cpu", "start_ns", "end_ns"]].copy()
-    length_ns = held["end_ns"] - held["start_ns"]
-    return held.assign(kernel_ns=length_ns, edges_ns=0, hypervisor_ns=0)
+    return held.assign(length_ns=held["end_ns"] - held["start_ns"])
 
 
 def _region_ends_ns(runs: pd.DataFrame) -> dict[int, int]:

@@ -14,6 +14,8 @@ from scipy import sparse
 from ..errors import InputError
 from ..outcomes import worst_first
 from ..statistics import percentile_interval
+from .edges import Edges
+from .occupied import held_intervals, occupied_intervals
 from .sensitivity import Sensitivity, computing_of_runs, fit_sensitivity
 from .threads import SLOWER, TAKEN, slower_by, thread_times
 
@@ -69,6 +71,32 @@ class Account:
             )
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "sensitivity", self._fit(None))
+
+    @classmethod
+    def of_events(
+        cls,
+        runs: pd.DataFrame,
+        events: pd.DataFrame,
+        stolen: pd.DataFrame,
+        edges: Edges,
+        speed: pd.DataFrame,
+        waits: pd.DataFrame,
+    ) -> "Account":
+        """The account of traced runs.
+
+        Parameters
+        ----------
+        runs, speed, waits
+            As of `Account`.
+        events
+            Noise events of these runs, or more (`read_traces`).
+        stolen
+            What the hypervisor took (`stolen_times`).
+        edges
+            Of `measure_edges`.
+        """
+        occupied = occupied_intervals(events, stolen, edges, runs)
+        return cls(runs, occupied, speed, waits, held_intervals(events))
 
     def __repr__(self) -> str:
         return f"Account({self.times['run'].nunique()} runs, {self.sensitivity.by})"
@@ -183,20 +211,19 @@ class Account:
         parts = self._slow_phases(self.speed[self.speed["run"].isin(runs)])
         if self.occupied is not None:
             parts.insert(0, _taken_whole(self.occupied[self.occupied["run"].isin(runs)]))
-        parts += [self._held_losses(int(run)) for run in runs if self.held is not None]
+        if self.held is not None:
+            parts.append(self._held_losses(self.held[self.held["run"].isin(runs)]))
         return pd.concat([part for part in parts if len(part)], ignore_index=True)
 
-    def _held_losses(self, run: int) -> pd.DataFrame:
+    def _held_losses(self, held: pd.DataFrame) -> pd.DataFrame:
         """Of the intervals in which others held a CPU, the share that threads were robbed of."""
-        assert self.held is not None
-        held = self.held[self.held["run"] == run]
-        robbed_ns = self.times.loc[self.times["run"] == run, "robbed"].sum()
-        length_ns = held["end_ns"] - held["start_ns"]
-        share = min(1.0, robbed_ns / max(length_ns.sum(), 1))
-        rows = held[["run", "cpu", "start_ns", "end_ns"]] if share > 0 else held.head(0)
-        rows = rows[["run", "cpu", "start_ns", "end_ns"]]
-        lost_ns = np.round(length_ns.loc[rows.index] * share).astype(np.int64)
-        return rows.assign(lost_ns=lost_ns, cause="kernel")
+        robbed_ns = self.times.groupby("run")["robbed"].sum()
+        share = (robbed_ns / held.groupby("run")["length_ns"].sum().clip(lower=1)).clip(upper=1)
+        lost_ns = held["length_ns"] * held["run"].map(share).fillna(0)
+        rows = held[["run", "cpu", "start_ns", "end_ns"]].assign(
+            lost_ns=lost_ns.round().astype(np.int64), cause="kernel"
+        )
+        return rows[lost_ns > 0]
 
     def _slow_phases(self, samples: pd.DataFrame) -> list[pd.DataFrame]:
         factors = self.sensitivity.log_factor(_smoothed(slower_by(samples)))

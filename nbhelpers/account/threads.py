@@ -3,7 +3,7 @@
 Owns the joining of the tables of what was recorded, thread by thread.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from ..measurement import region_seconds
 # ways in which computing is slower, each with the log of its factor as the probe saw it
 SLOWER = ("clock", "core", "memory")
 TAKEN = ("kernel", "edges", "hypervisor")
+TAKEN_NS = [f"{name}_ns" for name in TAKEN]
 # of the samples of a thread, cut off at either end: an interrupt strikes a sample now and then
 TRIMMED = 0.1
 _QUEUED_NS = 1_000_000  # shorter than that is what the edges' mean leaves
@@ -53,8 +54,8 @@ def thread_times(
     clock, the core's units or the memory were.
     """
     regions = dict(zip(runs["run"], np.round(region_seconds(runs) * 1e9)))
-    taken = None if occupied is None else _by_run_and_cpu(occupied)
-    elsewhere = {} if held is None else _by_run_and_cpu(held)
+    taken = None if occupied is None else _by_run_and_cpu(occupied, TAKEN_NS)
+    elsewhere = {} if held is None else _by_run_and_cpu(held, ["length_ns"])
     marked = dict(iter(waits.groupby(["run", "thread"])))
     rows = [
         _thread_row(key, own, float(regions[key[0]]), taken, marked.get(key), elsewhere)
@@ -66,40 +67,41 @@ def thread_times(
     return times.merge(_slower(speed), on=["run", "thread"], how="left")
 
 
-class _Taken:
-    """Time taken from a CPU so far, as a function of time."""
+class _Sums:
+    """Sums of columns over intervals up to a moment, as functions of time."""
 
-    def __init__(self, intervals: pd.DataFrame):
+    def __init__(self, intervals: pd.DataFrame, columns: Sequence[str]):
         intervals = intervals.sort_values("start_ns")
-        bounds = intervals[["start_ns", "end_ns"]].to_numpy(float)
-        self._at = bounds.ravel()
-        self._sums = {}
-        for name in TAKEN:
-            after = intervals[f"{name}_ns"].cumsum().to_numpy(float)
+        self._at = intervals[["start_ns", "end_ns"]].to_numpy(float).ravel()
+        self._sums = []
+        for name in columns:
+            after = intervals[name].cumsum().to_numpy(float)
             before = np.append(0.0, after[:-1])
-            self._sums[name] = np.column_stack([before, after]).ravel()
+            self._sums.append(np.column_stack([before, after]).ravel())
 
     def between(self, start_ns: np.ndarray, end_ns: np.ndarray) -> np.ndarray:
-        """Of each interval what was taken, a row for each of TAKEN."""
+        """Of each interval the sums within it, a row for each column."""
         return np.array(
             [
                 np.interp(end_ns, self._at, sums) - np.interp(start_ns, self._at, sums)
-                for sums in self._sums.values()
+                for sums in self._sums
             ]
         )
 
 
-def _by_run_and_cpu(intervals: pd.DataFrame) -> dict[tuple[int, int], _Taken]:
-    return {key: _Taken(part) for key, part in intervals.groupby(["run", "cpu"])}
+def _by_run_and_cpu(
+    intervals: pd.DataFrame, columns: Sequence[str]
+) -> dict[tuple[int, int], _Sums]:
+    return {key: _Sums(part, columns) for key, part in intervals.groupby(["run", "cpu"])}
 
 
 def _thread_row(
     key: tuple[int, int],
     samples: pd.DataFrame,
     region_ns: float,
-    taken: dict[tuple[int, int], _Taken] | None,
+    taken: dict[tuple[int, int], _Sums] | None,
     marks: pd.DataFrame | None,
-    elsewhere: dict[tuple[int, int], _Taken],
+    elsewhere: dict[tuple[int, int], _Sums],
 ) -> list:
     """`samples`, `marks`: of this run and thread."""
     pieces = _pieces(samples, region_ns)
@@ -177,7 +179,7 @@ def _seen_by_samples(
     lost, off_ns = np.zeros((len(TAKEN), len(pieces))), pieces["off_ns"].to_numpy()
     if marks is None:
         return _busy_by_samples(pieces, lost[0]), lost
-    busy_ns = _busy_until(marks).between(pieces["start_ns"], pieces["end_ns"])[0]
+    busy_ns = _Sums(marks, ["busy_ns"]).between(pieces["start_ns"], pieces["end_ns"])[0]
     length = (pieces["end_ns"] - pieces["start_ns"]).to_numpy()
     lost[0] = np.maximum(off_ns - (length - busy_ns), 0.0)
     return busy_ns, lost
@@ -225,7 +227,7 @@ def _cut_at_marks(pieces: pd.DataFrame, marks: pd.DataFrame) -> pd.DataFrame:
             "start_ns": starts,
             "end_ns": ends,
             "cpu": pieces["cpu"].to_numpy()[_piece_at(pieces, starts)],
-            "busy_ns": _busy_until(marks).between(starts, ends)[0],
+            "busy_ns": _Sums(marks, ["busy_ns"]).between(starts, ends)[0],
         }
     )
 
@@ -234,10 +236,6 @@ def _piece_at(pieces: pd.DataFrame, moments: np.ndarray | pd.Series) -> np.ndarr
     """Row of the piece that holds each moment."""
     at = np.searchsorted(pieces["end_ns"].to_numpy(), moments, side="right")
     return np.minimum(at, len(pieces) - 1)
-
-
-def _busy_until(marks: pd.DataFrame) -> "_Taken":
-    return _Taken(marks.assign(kernel_ns=marks["busy_ns"], edges_ns=0, hypervisor_ns=0))
 
 
 def _by_cpu(pieces: pd.DataFrame) -> Iterator[tuple[int, np.ndarray]]:

@@ -5,23 +5,20 @@ Owns nothing of its own: `nbhelpers.account` does the sums.
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..account import Account, measure_edges, occupied_intervals
-from ..account.occupied import held_intervals
+from ..account import Account, measure_edges
 from ..account.table import FEWEST_RUNS, PARTS
 from ..empty import because
 from ..injection import Overheads, measure_overheads
 from ..injection.rules import may_realtime
-from ..measurement import finished, recorded_runs
 from ..noise.loss_deltas import loss_delta
 from ..noise.losses import replayable_shares, shares_sentences
 from ..speed import read_speed, read_waits
 from ..statistics import percentile_interval
-from ..tracing import read_traces, stolen_times
+from .baseline import Baseline
 
 NOT_RECORDED = (
     f"the speed of the CPUs was not recorded in {FEWEST_RUNS} runs or more: they are older than the"
@@ -47,29 +44,30 @@ class AccountStudy:
 
     Parameters
     ----------
-    folder
-        Of the campaign, with `traces` and `speed` in it.
-    recorded_only
-        True: measure nothing, not even what an event costs here.
+    baseline
+        What stage 10 measured.
     """
 
-    folder: Path
-    recorded_only: bool = False
+    baseline: Baseline
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """Finished runs of the cell, all of them traced or none."""
-        runs = finished(recorded_runs(self.folder))
-        cell = SAMPLED if (runs["cell"] == SAMPLED).any() else "traced"
-        return runs[runs["cell"] == cell].reset_index(drop=True)
+        """Finished runs of one cell, all of them traced or none."""
+        if self._is_sampled:
+            runs = self.baseline.runs
+            return runs[runs["cell"] == SAMPLED].reset_index(drop=True)
+        return self.baseline.traced
+
+    @cached_property
+    def _is_sampled(self) -> bool:
+        return bool((self.baseline.runs["cell"] == SAMPLED).any())
 
     @cached_property
     def speed(self) -> pd.DataFrame:
         """Samples of the speed probe; no rows where there was none."""
         if "speed_samples" not in self.runs:
-            columns = ["run", "thread", "cpu", "latency", "throughput", "memory"]
-            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
-        return read_speed(self.folder / "speed", self.runs)
+            return _nothing("run", "thread", "cpu", "latency", "throughput", "memory")
+        return read_speed(self.baseline.folder / "speed", self.runs)
 
     @cached_property
     def account(self) -> Account | None:
@@ -77,14 +75,12 @@ class AccountStudy:
         sampled = self.runs[self.runs["run"].isin(self.speed["run"])].reset_index(drop=True)
         if len(sampled) < FEWEST_RUNS:
             return None
-        waits = read_waits(self.folder / "speed", sampled)
-        if (sampled["cell"] == SAMPLED).any():
+        waits = read_waits(self.baseline.folder / "speed", sampled)
+        if self._is_sampled:
             return Account(sampled, None, self.speed, waits)
-        traces = self.folder / "traces"
-        edges = measure_edges(self.folder.parent / "edges", recorded_only=True)
-        events, stolen = read_traces(traces, sampled), stolen_times(traces, sampled)
-        occupied = occupied_intervals(events, stolen, edges, sampled)
-        return Account(sampled, occupied, self.speed, waits, held_intervals(events))
+        edges = measure_edges(self.baseline.data / "edges", recorded_only=True)
+        events, stolen = self.baseline.events, self.baseline.stolen
+        return Account.of_events(sampled, events, stolen, edges, self.speed, waits)
 
     def sampled(self) -> pd.DataFrame:
         """One row a kind of the probe's work: share of full speed, by quantile of all samples."""
@@ -100,7 +96,7 @@ class AccountStudy:
     def bars(self, count: int) -> pd.DataFrame:
         """What `figure_account` draws: the mean of the ordinary runs, and the slowest."""
         if self.account is None:
-            return because(pd.DataFrame(columns=["label", "seconds", *PARTS]), NOT_RECORDED)
+            return _nothing("label", "seconds", *PARTS)
         by_run, ordinary = self.account.by_run, self.account.ordinary
         rows = [("ordinary runs", by_run.loc[ordinary].mean())]
         rows += [(f"run {run}", by_run.loc[run]) for run in self.account.slowest(count)]
@@ -110,9 +106,8 @@ class AccountStudy:
 
     def excess(self, count: int = 1) -> pd.DataFrame:
         """`Account.excess` of the slowest runs together."""
-        columns = ["part", "ms", "low", "high", "share", "share_low", "share_high"]
         if self.account is None:
-            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
+            return _nothing("part", "ms", "low", "high", "share", "share_low", "share_high")
         if count not in self._excesses:
             excess = self.account.excess(self.account.slowest(count))
             self._excesses[count] = excess[excess["part"] != "useful"]
@@ -125,9 +120,8 @@ class AccountStudy:
 
     def losses(self) -> pd.DataFrame:
         """When the slowest run lost its time (`Account.losses`)."""
-        columns = ["run", "cpu", "start_ns", "end_ns", "lost_ns", "cause"]
         if self.account is None:
-            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
+            return _nothing("run", "cpu", "start_ns", "end_ns", "lost_ns", "cause")
         return self.account.losses(self.account.slowest(1)[0])
 
     @cached_property
@@ -143,10 +137,10 @@ class AccountStudy:
         """Of each of the slowest runs, how much of its excess a replay on this machine can reach:
         `run`, `excess_ms`, `replayable_ms`, `replayable_share`, `not_replayable`.
         """
-        columns = ["run", "excess_ms", "replayable_ms", "replayable_share", "not_replayable"]
         losses, account = self.beyond_ordinary, self.account
         if losses is None or account is None:
-            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
+            columns = ("excess_ms", "replayable_ms", "replayable_share", "not_replayable")
+            return _nothing("run", *columns)
         return pd.DataFrame(
             [self._gate(run, losses[losses["run"] == run]) for run in account.slowest(count)]
         )
@@ -157,7 +151,7 @@ class AccountStudy:
         """
         if self.beyond_ordinary is None:
             return {}
-        overheads = Overheads() if self.recorded_only else measure_overheads()
+        overheads = Overheads() if self.baseline.recorded_only else measure_overheads()
         return {"realtime": may_realtime(50), "shortest_ns": round(overheads.shortest_us * 1e3)}
 
     def _gate(self, run: int, losses: pd.DataFrame) -> dict:
@@ -179,7 +173,7 @@ class AccountStudy:
         """
         columns = ["time", "cv", "low", "high", "runs"]
         if self.account is None:
-            return because(pd.DataFrame(columns=columns), NOT_RECORDED)
+            return _nothing(*columns)
         corrected = self.account.corrected()
         raw = self.runs.set_index("run")["seconds"].loc[corrected.index]
         random = np.random.default_rng(seed)
@@ -230,6 +224,10 @@ class AccountStudy:
             f"Corrected run times spread {ratio['cv']:.2f} times as much as raw ones"
             f" ({ratio['low']:.2f} to {ratio['high']:.2f}): {proven}.",
         ]
+
+
+def _nothing(*columns: str) -> pd.DataFrame:
+    return because(pd.DataFrame(columns=list(columns)), NOT_RECORDED)
 
 
 def _spread(seconds: pd.Series, chosen: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..measurement import calibrate, finished, recorded_runs
 from ..noise import average_noise
-from ..tracing import noise_summary, read_traces
+from ..tracing import noise_summary, read_traces, stolen_times
 from ..tracing.foreign import read_foreign_traces
 from ..workloads import Workload, nbody
 
@@ -62,6 +62,11 @@ class Baseline:
     def events(self) -> pd.DataFrame:
         """Noise events of the traced runs."""
         return read_traces(self.folder / "traces", self.traced)
+
+    @cached_property
+    def stolen(self) -> pd.DataFrame:
+        """What the hypervisor took of the traced runs (`stolen_times`)."""
+        return stolen_times(self.folder / "traces", self.traced)
 
     @cached_property
     def average(self) -> pd.DataFrame:

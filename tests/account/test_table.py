@@ -15,6 +15,8 @@ NOT_TAKEN = pd.DataFrame(
     columns=["run", "cpu", "start_ns", "end_ns", "kernel_ns", "hypervisor_ns", "edges_ns"]
 ).astype("int64")
 
+HELD = ["run", "cpu", "start_ns", "end_ns", "length_ns"]
+
 
 def made(count=40, slow=(), taken=(), threads=2, seed=0):
     """Runs of a program that computes WORK_MS in each thread.
@@ -132,8 +134,7 @@ def test_a_cpu_that_another_program_has_robs_the_threads_that_share_the_rest():
     speed.loc[of_run, "cpu"] = 1
     chosen = waits["run"] == 5
     waits.loc[chosen, "end_ns"], waits.loc[chosen, "busy_ns"] = 2 * region, 2 * region
-    held = NOT_TAKEN.copy()
-    held.loc[0] = (5, 0, 0, 2 * region, 2 * region, 0, 0)
+    held = pd.DataFrame([(5, 0, 0, 2 * region, 2 * region)], columns=HELD)
     alone = Account(runs, occupied, speed, waits)
     assert alone.by_run.loc[5, "waiting"] == pytest.approx(region, rel=0.01)
     account = Account(runs, occupied, speed, waits, held)

@@ -8,6 +8,7 @@ from nbhelpers.empty import why_empty
 from nbhelpers.measurement import Campaign, Cell
 from nbhelpers.speed import SpeedProbe
 from nbhelpers.studies.account_study import NOT_RECORDED, SAMPLED, AccountStudy
+from nbhelpers.studies.baseline import Baseline
 from nbhelpers.workloads import nbody
 
 RUNS = 8
@@ -16,10 +17,11 @@ RUNS = 8
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     """Real runs of N-body without a trace."""
-    folder = tmp_path_factory.mktemp("account")
+    data = tmp_path_factory.mktemp("account")
+    folder = data / "baseline"
     cell = Cell(SAMPLED, nbody(4000, 20, threads=2), attachments=[SpeedProbe(folder / "speed")])
     Campaign(folder, [cell], runs=RUNS).run()
-    return AccountStudy(folder, recorded_only=True)
+    return AccountStudy(Baseline(data, recorded_only=True))
 
 
 def test_the_parts_of_real_runs_sum_to_their_regions(study):
@@ -50,8 +52,8 @@ def test_without_a_trace_nothing_is_said_to_be_replayable(study):
 
 
 def test_runs_whose_speed_was_not_recorded_say_so(tmp_path):
-    Campaign(tmp_path, [Cell("traced", nbody(400, 5, threads=1))], runs=3).run()
-    study = AccountStudy(tmp_path, recorded_only=True)
+    Campaign(tmp_path / "baseline", [Cell("traced", nbody(400, 5, threads=1))], runs=3).run()
+    study = AccountStudy(Baseline(tmp_path, recorded_only=True))
     tables = (study.sampled(), study.bars(2), study.excess(1), study.losses(), study.corrected())
     for table in (*tables, study.replayable(1)):
         assert why_empty(table) == NOT_RECORDED
