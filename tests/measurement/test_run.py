@@ -454,14 +454,17 @@ class Preloads(Attachment):
 
 
 def test_libraries_and_variables_of_attachments():
-    script = "import os; print(os.environ['LD_PRELOAD'], os.environ['OF_THE_PROBE'])"
+    script = (
+        "import os; print(*map(os.path.realpath, os.environ['LD_PRELOAD'].split(':')), sep=':');"
+        "print(os.environ['OF_THE_PROBE'])"
+    )
     seen = Diary()
     seen.printed = lambda output, errors: seen.calls.append(output)
     workload = replace(python(script), start="main", env={"LD_PRELOAD": "libm.so.6"})
     run_once(workload, [seen, Preloads("libnbspeed.so", "libnbmpi.so")])
     (printed,) = [call for call in seen.calls if isinstance(call, str)]
-    libraries, variable = printed.split()
-    names = [Path(os.path.realpath(library)).name for library in libraries.split(":")]
+    libraries, variable = printed.splitlines()
+    names = [Path(library).name for library in libraries.split(":")]
     # the last one that the launcher is given goes first, and libnbstart.so takes itself out of the
     # list when it was loaded; the user's own stay behind
     assert names == ["libnbmpi.so", "libnbspeed.so", "libm.so.6"]
