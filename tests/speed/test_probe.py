@@ -8,10 +8,12 @@ import sys
 import pandas as pd
 import pytest
 
-from nbhelpers.measurement import Attachment, run_once
+from nbhelpers.measurement import run_once
 from nbhelpers.speed import SpeedProbe, read_speed
 from nbhelpers.speed.samples import KINDS, content_of
 from nbhelpers.workloads import binary_folder, nbody, program
+
+from .printed import Printed
 
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 LOOP = "int main(void) { for (volatile long i = 0; i < 300000000; i++); }"
@@ -27,13 +29,6 @@ def loop(tmp_path_factory):
     if subprocess.run(words, input=LOOP, text=True, capture_output=True).returncode:
         pytest.skip("gcc cannot link statically here")
     return path
-
-
-class Heard(Attachment):
-    """What the program printed."""
-
-    def printed(self, output, errors):
-        self.streams = (output, errors)
 
 
 def sampled(workload, folder):
@@ -64,13 +59,13 @@ def test_in_a_folder_with_a_blank(tmp_path, monkeypatch):
     child = f"import os, subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}])"
     left = "[os.path.realpath(f'/proc/self/fd/{fd}') for fd in os.listdir('/proc/self/fd')]"
     script = f"{child}; {work}; print('libnbspeed' in str({left}))"
-    heard = Heard()
+    printed = Printed()
     probe = SpeedProbe(tmp_path / "speed")
     try:
-        row = run_once(program([sys.executable, "-c", script]), [heard, probe])
+        row = run_once(program([sys.executable, "-c", script]), [printed, probe])
     finally:
         probe.close()
-    assert row["status"] == "ok" and heard.streams == ("False\n", "")
+    assert row["status"] == "ok" and (printed.output, printed.errors) == ("False\n", "")
     assert read_speed(tmp_path / "speed", pd.DataFrame([row]))["thread"].nunique() == 2
 
 

@@ -15,6 +15,8 @@ from nbhelpers.speed import SpeedProbe, read_waits
 from nbhelpers.speed.waits import COLUMNS
 from nbhelpers.workloads import Workload
 
+from .printed import Printed
+
 pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).with_name("waits.c")
@@ -78,11 +80,6 @@ CASES = (
     "changing",
     "short",
 )
-
-
-class Printed(Attachment):
-    def printed(self, output: str, errors: str) -> None:
-        self.output, self.errors = output, errors
 
 
 def build(folder: Path, compiler: str, *words: str | Path) -> None:
