@@ -204,12 +204,12 @@ test: build/c-parts
 	$(python) -m pytest $(SHORT) --reruns 2 $(TOGETHER:%=--ignore=%) || failed=1; \
 	exit $$failed
 
-# Everything that can be tested here, with every optional part that can be had; at the end, what was skipped, and why.
+# Everything that can be tested here, with every optional part that can be had; at the end, what was skipped, and why, and what failed.
 test-all: build/c-parts
 	@sh tests/optional.sh
 	@mkdir -p build; { $(MAKE) --no-print-directory test SHORT= PY=$(python); echo $$? >build/test-all.status; } 2>&1 | \
 	  tee build/test-all.log
-	@awk -f tests/skipped.awk build/test-all.log; exit $$(cat build/test-all.status)
+	@awk -f tests/summary.awk build/test-all.log; exit $$(cat build/test-all.status)
 
 bare:
 	@bash tests/bare/all

@@ -1,0 +1,23 @@
+# The end of a log of pytest, short: how many tests were skipped, by reason ("SKIPPED [n] file:line:
+# reason"), then which failed, and with what error.
+/^SKIPPED \[/ {
+    count = substr($2, 2) + 0
+    reason = $0
+    sub(/^SKIPPED \[[0-9]+\] [^:]*(:[0-9]+)?: /, "", reason)
+    counts[reason] += count
+    total += count
+}
+/^_+ .* _+$/ { title = $0 }
+/^E  / {
+    if (title != "") errors = errors title "\n"
+    title = ""
+    errors = errors $0 "\n"
+}
+/^(FAILED|ERROR) |^make check: not clean/ { failed = failed $0 "\n" }
+END {
+    printf "\n%d tests were skipped:\n", total
+    sort = "sort -rn"
+    for (reason in counts) printf "%6d  %s\n", counts[reason], reason | sort
+    close(sort)
+    if (failed != "") printf "\nFailed:\n%s%s", errors, failed
+}
