@@ -1,5 +1,5 @@
 # The end of a log of pytest, short: how many tests were skipped, by reason ("SKIPPED [n] file:line:
-# reason"), then which failed, and with what error.
+# reason"), then what failed of tests and checks, and with what error.
 /^SKIPPED \[/ {
     count = substr($2, 2) + 0
     reason = $0
@@ -13,6 +13,7 @@
     title = ""
     errors = errors $0 "\n"
 }
+/^[^ ]+:[0-9]+: error: |^[^ ]+:[0-9]+:[0-9]+: [A-Z]+[0-9]+ / { errors = errors $0 "\n" }
 /^(FAILED|ERROR) |^make check: not clean/ { failed = failed $0 "\n" }
 END {
     printf "\n%d tests were skipped:\n", total
