@@ -1,0 +1,361 @@
+"""What is claimed of an effect, and what measurements say of it: one of five verdicts.
+
+Owns the rule by which every finding, comparison and mitigation is judged, and the correction for
+judging several of them at once.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+
+REPRODUCED = "reproduced"
+REVERSED = "reversed"
+NONE = "equivalent to none"
+INCONCLUSIVE = "inconclusive"
+NOT_MEASURABLE = "not measurable here"
+VERDICTS = (REPRODUCED, REVERSED, NONE, INCONCLUSIVE, NOT_MEASURABLE)
+
+DIRECTIONS = ("below", "above", "none", "not below", "not above")
+LEVEL = 0.05  # of at least one false verdict among all that are judged together
+MARGIN = 0.01  # a change by less than this share counts as none
+FEWEST_UNITS = 6  # of fewer, Student's interval says next to nothing
+POWER = 0.8  # with which the forecast number of units settles a claim
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is said of the effect of a change, before it is measured.
+
+    Attributes
+    ----------
+    text
+        In a few words.
+    direction
+        "below" (the ratio is less than 1), "above"; "none" (it lies within the margin); "not
+        below", "not above" (no gain, no loss, of the margin or more).
+    margin
+        The share of change within which an effect counts as none; stated beforehand.
+    source
+        Paper and section.
+    """
+
+    text: str
+    direction: str
+    margin: float = MARGIN
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS:
+            raise InputError(
+                f"unknown direction {self.direction!r} of a claim",
+                fix=f"use one of {', '.join(DIRECTIONS)}",
+            )
+        if not 0 < self.margin < 1:
+            raise InputError(
+                f"a margin of {self.margin}", fix="a share between 0 and 1, such as 0.01"
+            )
+
+
+class Estimate(NamedTuple):
+    """A mean log ratio, its standard error, and the units that they rest on."""
+
+    mean: float
+    error: float
+    freedom: int
+    units: int
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was measured of an effect.
+
+    Attributes
+    ----------
+    effects
+        Logarithms of a ratio, one a pair of runs.
+    units
+        What was randomised (the round) of each pair; None: each pair stands alone. Pairs of one
+        unit share what disturbed it and count as one.
+    strata
+        Program, model or the like of each pair, weighted equally; None: all are alike. A stratum
+        of a single unit is excluded.
+    unmeasurable
+        Why the claim cannot be measured here; empty if it can.
+    """
+
+    effects: np.ndarray = field(default_factory=lambda: np.empty(0))
+    units: Sequence[Hashable] | np.ndarray | None = None
+    strata: Sequence[Hashable] | np.ndarray | None = None
+    unmeasurable: str = ""
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Mean over strata of the means over units, with a standard error by units.
+
+        Notes
+        -----
+        Cluster-robust variance with units as clusters; each stratum's residuals are scaled as in
+        its own sample variance, so that one stratum gives Student's t-test over units. Cameron and
+        Miller, A Practitioner's Guide to Cluster-Robust Inference (2015).
+        """
+        table = self._by_unit()
+        means, counts = table.mean(), table.count()
+        scale = 1 / np.sqrt(counts * (counts - 1)) / table.shape[1]
+        moves = ((table - means) * scale).sum(axis=1)
+        error = float(np.sqrt((moves**2).sum()))
+        return Estimate(float(means.mean()), error, len(table) - _parts(table), len(table))
+
+    def _by_unit(self) -> pd.DataFrame:
+        """Mean effect by unit (rows) and stratum (columns)."""
+        size = len(self.effects)
+        units = range(size) if self.units is None else self.units
+        strata = np.zeros(size, int) if self.strata is None else self.strata
+        table = pd.DataFrame({"unit": list(units), "stratum": list(strata), "log": self.effects})
+        means = table.dropna(subset="log").groupby(["unit", "stratum"])["log"].mean()
+        table = means.unstack("stratum") if len(means) else pd.DataFrame(columns=[0], dtype=float)
+        return table.loc[:, table.count() > 1].dropna(how="all")
+
+
+def _parts(table: pd.DataFrame) -> int:
+    """Groups of strata that share no unit: each has a mean of its own."""
+    from scipy.sparse.csgraph import connected_components
+
+    measured = table.notna().to_numpy(int)
+    return connected_components(measured.T @ measured, directed=False)[0]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the measurements say of a claim.
+
+    Attributes
+    ----------
+    claim
+        What was judged.
+    verdict
+        One of `VERDICTS`.
+    effect, low, high
+        The change as a share (−0.1: a tenth less) with its 95 % interval, before correction.
+    p_value, p_adjusted
+        Of the test that is nearest to a verdict; adjusted for all claims judged together.
+    units
+        That the effect rests on.
+    needed
+        Units that would settle it with a probability of 80 %, by this effect and its spread; NaN
+        for settled claims and where no number would do.
+    why
+        The reason of an open verdict.
+    """
+
+    claim: Claim
+    verdict: str
+    effect: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    p_value: float = np.nan
+    p_adjusted: float = np.nan
+    units: int = 0
+    needed: float = np.nan
+    why: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing was decided."""
+        return self.verdict in (INCONCLUSIVE, NOT_MEASURABLE)
+
+    def sentence(self, unit: str = "rounds") -> str:
+        """The verdict with its numbers."""
+        numbers = ""
+        if np.isfinite(self.effect):
+            numbers = (
+                f", {self.effect:+.1%} ({self.low:+.1%} to {self.high:+.1%}, n = {self.units}"
+                f" {unit})"
+            )
+        reason = f"; {self.why}" if self.why else ""
+        return f"{self.verdict.capitalize()}: {self.claim.text}{numbers}{reason}."
+
+
+def judge(pairs: Sequence[tuple[Claim, Evidence]], level: float = LEVEL) -> list[Judgement]:
+    """Judge all claims of a page together.
+
+    Parameters
+    ----------
+    pairs
+        Claims with their evidence.
+    level
+        Probability of at least one false verdict among them.
+
+    Returns
+    -------
+    A judgement a claim, in the same order.
+
+    Notes
+    -----
+    Of each claim two hypotheses are tested by Student's t over units: that there is no effect (of a
+    claim without direction: that the effect is as large as the margin), and that the effect is not
+    within the margin (two one-sided tests, Schuirmann 1987). At most one of the two is true. They
+    are corrected together, step by step, for as many as can still be true (Shaffer 1986).
+
+    An effect that lies within the margin is equivalent to none, even if it is not 0.
+
+    Examples
+    --------
+    >>> claim = Claim("pinned runs are faster", "below")
+    >>> faster = Evidence(np.log([0.90, 0.91, 0.89, 0.92, 0.90, 0.88, 0.91]))
+    >>> judge([(claim, faster)])[0].verdict
+    'reproduced'
+    """
+    tests = [_tests(claim, evidence) for claim, evidence in pairs]
+    adjusted = shaffer(np.array([test.p_values for test in tests]).reshape(-1, 2))
+    together = sum(not test.why for test in tests)
+    return [
+        _judgement(test, p_adjusted, level, together)
+        for test, p_adjusted in zip(tests, adjusted, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Tests:
+    """The two tests of a claim: of a direction, and of being within the margin (p-values; NaN where
+    nothing can be tested, then `why` has the reason).
+    """
+
+    claim: Claim
+    evidence: Evidence
+    p_values: tuple[float, float] = (np.nan, np.nan)
+    why: str = ""
+    verdict: str = INCONCLUSIVE  # where nothing can be tested
+
+
+def _tests(claim: Claim, evidence: Evidence) -> _Tests:
+    if evidence.unmeasurable:
+        return _Tests(claim, evidence, why=evidence.unmeasurable, verdict=NOT_MEASURABLE)
+    found = evidence.estimate
+    if found.units < FEWEST_UNITS or not found.error > 0:
+        few = f"{found.units} units; at least {FEWEST_UNITS} that differ are needed"
+        return _Tests(claim, evidence, why=few)
+    return _Tests(claim, evidence, _p_values(claim, found))
+
+
+def _p_values(claim: Claim, found: Estimate) -> tuple[float, float]:
+    from scipy.stats import t
+
+    def above(log: float) -> float:  # that the effect is not above this
+        return float(t.sf((found.mean - log) / found.error, found.freedom))
+
+    low, high = np.log1p(-claim.margin), np.log1p(claim.margin)
+    within = max(above(low), 1 - above(high))
+    one_sided = {
+        "not below": (1 - above(low), above(low)),
+        "not above": (above(high), 1 - above(high)),
+        "none": (min(1.0, 2 * min(1 - above(low), above(high))), within),
+    }
+    return one_sided.get(claim.direction, (2 * min(above(0), 1 - above(0)), within))
+
+
+def shaffer(p_values: np.ndarray) -> np.ndarray:
+    """Correct pairs of p-values, of which at most one hypothesis a row is true.
+
+    Parameters
+    ----------
+    p_values
+        n × 2; NaN is passed over.
+
+    Returns
+    -------
+    Corrected p-values, n × 2.
+
+    Notes
+    -----
+    Holm's procedure, but multiplied by the number of rows that still hold an open hypothesis
+    (Shaffer, Modified sequentially rejective multiple test procedures, 1986).
+
+    Examples
+    --------
+    >>> shaffer(np.array([[0.25, 0.5], [0.125, 1.0]])).tolist()
+    [[0.5, 1.0], [0.25, 1.0]]
+    """
+    adjusted = np.full(p_values.shape, np.nan)
+    left = np.isfinite(p_values).sum(axis=1)
+    largest = 0.0
+    for place in np.argsort(p_values, axis=None):
+        row, column = divmod(int(place), 2)
+        if np.isnan(p_values[row, column]):
+            break
+        largest = max(largest, min(1.0, p_values[row, column] * np.count_nonzero(left)))
+        adjusted[row, column] = largest
+        left[row] -= 1
+    return adjusted
+
+
+def _judgement(tests: _Tests, adjusted: np.ndarray, level: float, together: int) -> Judgement:
+    claim = tests.claim
+    if tests.verdict == NOT_MEASURABLE:
+        return Judgement(claim, NOT_MEASURABLE, why=tests.why)
+    if tests.why:
+        return Judgement(claim, INCONCLUSIVE, units=tests.evidence.estimate.units, why=tests.why)
+    found = tests.evidence.estimate
+    verdict = _verdict(claim, found.mean, adjusted <= level)
+    nearest = int(np.argmin(adjusted)) if verdict != NONE else 1
+    is_open = verdict == INCONCLUSIVE
+    return Judgement(
+        claim,
+        verdict,
+        *_changes(found),
+        p_value=tests.p_values[nearest],
+        p_adjusted=float(adjusted[nearest]),
+        units=found.units,
+        needed=_needed(claim, found, level / together) if is_open else np.nan,
+        why=_open(claim, found, level / together) if is_open else "",
+    )
+
+
+def _changes(found: Estimate) -> tuple[float, float, float]:
+    """Effect and 95 % interval as shares of change."""
+    from scipy.stats import t
+
+    half = t.ppf(0.975, found.freedom) * found.error
+    effect, low, high = np.expm1([found.mean, found.mean - half, found.mean + half])
+    return float(effect), float(low), float(high)
+
+
+def _verdict(claim: Claim, mean: float, shown: np.ndarray) -> str:
+    """By which of the two hypotheses are rejected: no effect, not within the margin."""
+    effect, within = bool(shown[0]), bool(shown[1])
+    if claim.direction in ("none", "not below", "not above"):
+        return REPRODUCED if within else REVERSED if effect else INCONCLUSIVE
+    if within:
+        return NONE
+    if not effect:
+        return INCONCLUSIVE
+    return REPRODUCED if (mean < 0) == (claim.direction == "below") else REVERSED
+
+
+def _needed(claim: Claim, found: Estimate, level: float) -> float:
+    """Units that would settle it, if the effect is what it seems to be."""
+    from scipy.stats import norm
+
+    spread = found.error * np.sqrt(found.units)
+    low, high = np.log1p(-claim.margin), np.log1p(claim.margin)
+    distances = {
+        "not below": [abs(found.mean - low)],
+        "not above": [abs(found.mean - high)],
+        "none": [min(abs(found.mean - low), abs(found.mean - high))],
+    }.get(claim.direction, [abs(found.mean), min(found.mean - low, high - found.mean)])
+    distance = max(*distances, 0.0)
+    quantiles = norm.ppf(1 - level / 2) + norm.ppf(POWER)
+    if not distance > 0:
+        return np.nan
+    return float(np.ceil(max((quantiles * spread / distance) ** 2, found.units + 1)))
+
+
+def _open(claim: Claim, found: Estimate, level: float) -> str:
+    needed = _needed(claim, found, level)
+    forecast = f"; about {needed:,.0f} units would settle it" if np.isfinite(needed) else ""
+    return f"the interval holds both answers{forecast}"
