@@ -15,7 +15,7 @@ C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py simulator_c/
 # A new target is known by its rule; a new setting that is given as NAME=value on the command line is added here.
 TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
 SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX ACCEPT_LICENCE COMMAND SHORT
-BUILTIN   := smoke quick full record recorded
+BUILTIN   := smoke quick full paper record recorded
 RESERVED  := $(BUILTIN) bin lib sycl docs
 PROFILES  := $(BUILTIN) $(filter-out $(BUILTIN),$(notdir $(basename $(wildcard notebooks/parameters/*.yml))))
 
@@ -55,7 +55,7 @@ endif
 else
 NAME := $(strip $(PROFILE))
 ifeq ($(NAME),)
-$(error PROFILE is empty. Choose one: PROFILE=smoke, quick, full or recorded)
+$(error PROFILE is empty. Choose one: PROFILE=smoke, quick, full, paper or recorded)
 else ifneq ($(words $(NAME))$(filter $(NAME),$(PROFILES) $(notdir $(patsubst %/profile.yml,%,$(wildcard build/*/profile.yml)))),1$(NAME))
 $(error There is no profile '$(NAME)'. $(call hint,PROFILE=,$(call nearest,$(NAME),$(PROFILES)),$(PROFILES); one of your own: PROFILE=path/to/mine.yml))
 endif
@@ -97,6 +97,7 @@ help:
 #:   PROFILE=smoke       4 min        every stage with a handful of runs: does it work at all? (no conclusions)
 #:   PROFILE=quick       (default)    a small study on any machine
 #:   PROFILE=full        hours, or days on 32 cores: the papers' counts: 1000 baseline and 200 injected runs a configuration
+#:   PROFILE=paper       days on 32 cores: the papers' sizes, too: run lengths, iterations, arrays, numbers of threads
 #:   PROFILE=recorded    8 min        no privilege, any machine: the tables of the recorded campaign (data/recorded)
 #:
 #:   * on two virtual cores. One stage alone: make build/quick/stamps/20-delta-config.done

@@ -36,6 +36,9 @@ INJECTED_S = 0.06
 READ_CPU_S = 0.035  # to read back a second of one CPU's trace
 STAGE_S = 6.0  # a kernel starts, the library is imported, figures are drawn, the page is written
 EXPLAIN_S, EXPLAIN_RUN_S = 1.0, 0.005  # an attribution with its null; a run more in it
+# bytes that BabelStream's kernels move for an element; what a socket moves in a second, few threads
+# and many together
+STREAM_B, STREAM_B_S = 12 * 8, 40e9
 SIZING_RUNS = 10  # until the size of a program is found
 # the truth lies within this factor, mostly: see benchmarks and tests/test_estimate.py
 UNCERTAIN = 2.0
@@ -57,6 +60,7 @@ class Machine:
     compilers: Collection[str] = ("gcc",)  # that the OpenMP programs are built by
     allocators: Collection[str] = ()  # that can be put in place of malloc
     causes: Collection[str] = ()  # that are known
+    cache_bytes: int = 0  # of all last-level caches
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,16 @@ class Planned:
 
 
 @cache
-def this_machine() -> Machine:
-    """What counts here; nothing is measured and nothing changed."""
+def this_machine(names: tuple[str, ...] = ()) -> Machine:
+    """What counts here; nothing is measured and nothing changed.
+
+    Parameters
+    ----------
+    names
+        Requested configurations (`nbhelpers.workloads.configurations`).
+    """
     from .machine import topology
+    from .machine.cpus import last_level_caches
     from .mitigation import mitigations
     from .studies.known_causes import causes
     from .workloads import compilers, configurations, sycl
@@ -109,13 +120,14 @@ def this_machine() -> Machine:
     usable = os.sched_getaffinity(0)
     return Machine(
         len(usable),
-        configurations(topology(), usable),
+        configurations(topology(), usable, names=names),
         ("omp", *(["sycl"] if sycl.available() else [])),
         tuple(compilers()),
         tuple(
             name for name in ("jemalloc", "tcmalloc", "mimalloc") if mitigations()[name].possible()
         ),
         tuple(causes()),
+        last_level_caches(usable),
     )  # which can be planted is only known by trying, and trying measures
 
 
@@ -204,7 +216,7 @@ def _mitigations(parameters: dict, all_parameters: Mapping, machine: Machine) ->
     keys = 3 * len(models)  # nbody, stream and minife
     extra_s = RUN_S + PLACED_S + SYCL_S * ("sycl" in models) / len(models)
     # with fewer CPUs it takes longer
-    run_s = parameters["target_seconds"] * (1.25 if len(places) > 1 else 1.05)
+    run_s = _program_s(parameters) * (1.25 if len(places) > 1 else 1.05)
     traces = 3 * parameters["traces"] * (len(models) if parameters["each_model"] else 1)
     traces += len(planted) * len(models)
     injected = keys * len(places) + 2 * traces + len(places) * len(models) * traces
@@ -225,6 +237,15 @@ def _mitigations(parameters: dict, all_parameters: Mapping, machine: Machine) ->
             "lengths/*", lengths * parameters["length_runs"], 1.6 * run_s, extra_s + INJECTED_S
         ),
     ]
+
+
+def _program_s(parameters: dict) -> float:
+    """Length of a run, the mean of nbody, stream and minife."""
+    from .studies.design import PUBLISHED_SECONDS
+
+    if parameters["published_sizes"]:
+        return sum(PUBLISHED_SECONDS.values()) / len(PUBLISHED_SECONDS)
+    return parameters["target_seconds"]
 
 
 def _places(parameters: dict, machine: Machine, families: Collection[str]) -> "list[Configuration]":
@@ -273,16 +294,24 @@ def _openmp(parameters: dict, all_parameters: Mapping, machine: Machine) -> list
         [int(chunk) for chunk in parameters["chunks"].split()], parameters["constructs"].split()
     )
     cells = [name for name in names for place in places if runs_in(name, place)] * len(compilers)
-    streams = cells.count("stream")
-    target_s = parameters["target_seconds"]
-    return [
-        Planned(
-            "runs",
-            len(cells) * parameters["runs"],
-            target_s * (1.1 + 7.5 * streams / max(1, len(cells))),
-            RUN_S + 0.01,
-        )
-    ]
+    lengths_s = [_operation_s(name, parameters, machine) for name in cells]
+    mean_s = sum(lengths_s) / max(1, len(lengths_s))
+    return [Planned("runs", len(cells) * parameters["runs"], mean_s, RUN_S + 0.01)]
+
+
+def _operation_s(benchmark: str, parameters: dict, machine: Machine) -> float:
+    """Length of a run of a benchmark of the stage, its serial reference included."""
+    from .studies.cui import campaign
+    from .workloads.sizes import stream_elements
+
+    if not parameters["published_sizes"]:
+        return parameters["target_seconds"] * (8.6 if benchmark == "stream" else 1.1)
+    if benchmark == "stream":
+        elements = parameters["elements"] or stream_elements(machine.cache_bytes)
+        return campaign.REPEATS * elements * STREAM_B / STREAM_B_S
+    if "_" in benchmark:
+        return 1.1 * campaign.OUTER * campaign.ITERATIONS * campaign.SCHED_DELAY_US * 1e-6
+    return 1.1 * campaign.OUTER * campaign.TEST_S
 
 
 _CAMPAIGNS = {
@@ -326,7 +355,7 @@ def _mitigations_s(parameters: dict, machine: Machine) -> float:
     # each less the average of its configuration
     replayed = 3 * parameters["traces"] * (models if parameters["each_model"] else 1) + planted.runs
     read = replayed * parameters["baseline_runs"] * baseline.run_s
-    return _sizing(3, parameters["target_seconds"]) + READ_CPU_S * machine.cpus * read + 12
+    return _sizing(3, _program_s(parameters)) + READ_CPU_S * machine.cpus * read + 12
 
 
 def _causes_s(parameters: dict, machine: Machine) -> float:
@@ -527,7 +556,7 @@ def outlook(profile: str, parameters: Mapping[str, dict]) -> str:
     }
     try:
         all_parameters["10-trace-collection"]["target_seconds"]  # in every time
-        machine = this_machine()
+        machine = this_machine(_requested(all_parameters))
         estimates = [
             stage_estimate(stage, all_parameters, machine, study, done[stage])
             for stage, study in studies.items()
@@ -542,6 +571,12 @@ def outlook(profile: str, parameters: Mapping[str, dict]) -> str:
     }
     write_json(_plan_path(profile), plan)
     return sentence(profile, estimates, machine, build)
+
+
+def _requested(all_parameters: Mapping[str, dict]) -> tuple[str, ...]:
+    """The configurations that any stage names."""
+    words = (parameters.get("configs", "") for parameters in all_parameters.values())
+    return tuple(dict.fromkeys(name for text in words for name in text.split()))
 
 
 def _done(studies: Mapping[str, Study]) -> dict[str, bool]:

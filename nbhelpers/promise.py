@@ -209,8 +209,9 @@ def _models(
 
 def _configurations(families: tuple[str, ...]) -> Callable[[str, Here], _Parts]:
     def check(stage: str, here: Here) -> _Parts:
-        listed = configurations(topology(), os.sched_getaffinity(0), families)
-        requested = str(here.parameter(stage, "configs")).split() or [one.name for one in listed]
+        names = str(here.parameter(stage, "configs")).split()
+        listed = configurations(topology(), os.sched_getaffinity(0), families, names)
+        requested = names or [one.name for one in listed]
         there = {one.name for one in existing_configurations(listed, requested)}
         reasons: dict[str, list[str]] = {}
         for one in listed:

@@ -1,7 +1,7 @@
 """Where a notebook's data come from and where its results go, and what stands at the top of its
 page.
 
-A study is a profile (smoke, quick, full, recorded) seen from one stage. Measured data:
+A study is a profile (smoke, quick, full, paper, recorded) seen from one stage. Measured data:
 build/PROFILE/data/STAGE, only ever appended to; the profile `recorded` reads data/recorded instead
 and never measures (`record` is how it was measured). Computed: build/PROFILE/results/STAGE. An
 installed package has no build folder: `nbhelpers.places.results` says what takes its place.
@@ -33,7 +33,7 @@ _CAPTION = re.compile(r"^\*\*(?:Table|Figure) `([\w-]+)`\.\*\* (.+?)(?=\n\s*\n|\
 _MOST_BYTES = 2**20  # of a file that may hold notes
 PAPER = "90-paper"
 STARTER = "01-your-program"  # for one's own program: no stage of the paper
-PROFILES = ("smoke", "quick", "full", "record", "recorded")
+PROFILES = ("smoke", "quick", "full", "paper", "record", "recorded")
 
 
 def profile_file(profile: str) -> Path:

@@ -169,7 +169,28 @@ def test_the_papers_counts_take_days_on_a_node_and_hours_on_two_cpus(tmp_path):
     )
 
 
-@pytest.mark.parametrize("profile", ["smoke", "quick", "record", "recorded", "full"])
+def test_the_papers_sizes_take_days_and_a_large_disk_on_32_cpus(tmp_path):
+    """By hand: 6 × 13 × 1000 baseline runs of 1.1 s or more are 26 h of timed regions alone."""
+    machine, parameters = server(tmp_path), asked("paper")
+    assert 2 < total_s(machine, "paper") / 86_400 < 6
+    planned = {own.folder: own for own in campaigns("40-mitigations", parameters, machine)}
+    assert planned["baseline"].runs == 6 * 13 * 1000
+    assert planned["baseline"].runs * planned["baseline"].run_s > 26 * 3600
+    disk_b = sum(
+        own.bytes(machine.cpus) for stage in STAGES for own in campaigns(stage, parameters, machine)
+    )
+    assert 60e9 < disk_b < 250e9
+
+
+def test_a_requested_number_of_threads_is_counted():
+    parameters = asked("quick")
+    parameters["60-openmp-variability"]["configs"] = "TP-ST1 TP-ST77"
+    assert "TP-ST77" in estimate._requested(parameters)
+    listed = this_machine(estimate._requested(parameters)).configurations
+    assert "TP-ST77" in {one.name for one in listed}
+
+
+@pytest.mark.parametrize("profile", ["smoke", "quick", "record", "recorded", "full", "paper"])
 def test_every_profile_has_an_estimate_of_every_stage_here(profile, tmp_path, monkeypatch):
     machine, parameters = this_machine(), asked(profile)
     monkeypatch.setattr(Study, "build", property(lambda self: tmp_path / self.profile))

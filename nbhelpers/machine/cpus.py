@@ -4,6 +4,7 @@ Reads /sys/devices/system/cpu and /sys/devices/system/node, nothing else.
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -156,6 +157,40 @@ def frequency_limits(root: str | Path = "/") -> str:
         for folder in folders
     }
     return ", ".join(sorted(found - {"-"}))
+
+
+def last_level_caches(cpus: Collection[int] = (), root: str | Path = "/") -> int:
+    """Bytes of all last-level caches of some CPUs together, each cache counted once; 0: unknown.
+
+    Parameters
+    ----------
+    cpus
+        Whose caches; empty: of all that are online.
+    root
+        Folder of a recorded sysfs tree; "/" is this machine.
+    """
+    return sum(dict(_last_level(cpu, root) for cpu in cpus or online_cpus(root)).values())
+
+
+def _last_level(cpu: int, root: str | Path) -> tuple[tuple[int, ...], int]:
+    """The CPUs that share the last-level cache of a CPU, and its bytes."""
+    folder = f"{CPU_FOLDER}/cpu{cpu}/cache"
+    levels = {
+        int(read(f"{folder}/{name}/level", root) or 0): name
+        for name in names(folder, root)
+        if name.startswith("index") and read(f"{folder}/{name}/type", root) != "Instruction"
+    }
+    if not levels:
+        return (cpu,), 0
+    last = f"{folder}/{levels[max(levels)]}"
+    sharing = cpu_list(read(f"{last}/shared_cpu_list", root)) or (cpu,)
+    return sharing, _bytes(read(f"{last}/size", root) or "")
+
+
+def _bytes(text: str) -> int:
+    """Of a size as sysfs writes it: "32768K"."""
+    number = re.fullmatch(r"(\d+)([KMG]?)", text)
+    return int(number[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[number[2]] if number else 0
 
 
 def _intel_kinds(online: tuple[int, ...], root: str | Path) -> dict[str, tuple[int, ...]]:

@@ -18,17 +18,21 @@ import pandas as pd
 from ..errors import InputError
 from ..files import put_aside, to_json, write_json
 from ..machine import topology
+from ..machine.cpus import last_level_caches
 from ..measurement import calibrate
-from ..measurement.cache import read_cached
+from ..measurement.cache import cached_value, read_cached
 from ..workloads import Configuration, Workload, compilers, configurations, existing_configurations
 from ..workloads import sycl as sycl_programs
 from ..workloads.configuration import configuration_table
+from ..workloads.sizes import stream_elements
 
 PROGRAMS = ("nbody", "stream", "minife")
 MODELS = ("omp", "sycl")
 COMPILERS = ("gcc", "clang")
 BENCHMARKS = {"nbody": "N-body", "stream": "Babelstream", "minife": "MiniFE"}
 PRINTED_MODELS = {"omp": "OMP", "sycl": "SYCL"}
+# Average run of Persson et al. 2025, Table 1, not traced; the paper states no problem sizes.
+PUBLISHED_SECONDS = {"nbody": 0.451, "stream": 1.922, "minife": 1.063}
 _FORMAT = "noisebook design 1"
 
 
@@ -89,6 +93,7 @@ def cached_design(
     families: Collection[str] = ("mitigation",),
     recorded_only: bool = False,
     options: Mapping[str, Mapping] | None = None,
+    published_sizes: bool = False,
 ) -> Design:
     """The design of a study on this machine, cached for those who only read its data.
 
@@ -109,7 +114,9 @@ def cached_design(
     recorded_only
         True: nothing is decided or calibrated, the folder must hold it.
     options
-        Of the programs, by name.
+        Of the programs, by name; BabelStream's `elements` 0: as `chosen_elements` says.
+    published_sizes
+        True: runs as long as the paper's (`PUBLISHED_SECONDS`), whatever `target_seconds`.
 
     Raises
     ------
@@ -119,15 +126,48 @@ def cached_design(
     folder, options = Path(folder), dict(options or {})
     record = _cached(folder / "design.json", names, models, families, recorded_only)
     listed = tuple(_configuration(fields) for fields in record["configurations"])
+    if "elements" in options.get("stream", {}):
+        elements = chosen_elements(folder, options["stream"]["elements"], recorded_only)
+        options["stream"] = {**options["stream"], "elements": elements}
+    lengths = PUBLISHED_SECONDS if published_sizes else {}
     workloads = {
         (program, model): _calibrated(
-            folder, program, model, target_seconds, recorded_only, options.get(program, {})
+            folder,
+            program,
+            model,
+            lengths.get(program, target_seconds),
+            recorded_only,
+            options.get(program, {}),
         )
         for program in programs
         for model in record["models"]
     }
     return Design(
         listed, tuple(record["chosen"]), tuple(record["models"]), record["absent"], workloads
+    )
+
+
+def chosen_elements(folder: str | Path, elements: int, recorded_only: bool = False) -> int:
+    """The elements of BabelStream's arrays; for 0 those that this machine's caches demand, cached
+    with the data (`nbhelpers.workloads.sizes.stream_elements`).
+
+    Parameters
+    ----------
+    folder
+        Of the study's data.
+    elements
+        Requested; 0: by the caches.
+    recorded_only
+        True: the folder must hold the choice.
+    """
+    if elements:
+        return elements
+    return cached_value(
+        Path(folder) / "stream-elements.json",
+        lambda: stream_elements(last_level_caches(os.sched_getaffinity(0))),
+        "size of BabelStream's arrays",
+        recorded_only,
+        key="elements",
     )
 
 
@@ -168,7 +208,7 @@ def _cached(
 def _decided(
     names: Sequence[str], models: Sequence[str], families: Collection[str]
 ) -> dict[str, Any]:
-    listed = configurations(topology(), os.sched_getaffinity(0), families)
+    listed = configurations(topology(), os.sched_getaffinity(0), families, names)
     absent = {model: reason for model in models if (reason := why_missing(model))}
     return {
         "format": _FORMAT,

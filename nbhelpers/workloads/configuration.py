@@ -20,7 +20,9 @@ from ._cpus import HOUSEKEEPING_SHARES, format_cpu_list, usable_cpus
 from .workload import Workload
 
 FAMILIES = ("mitigation", "threads", "nodes")
-_SCALING_ALWAYS = (1, 2)
+_SCALING_ALWAYS = (1, 2, 4, 30, 254)  # one, two, and those of Cui et al. 2023, Table 2
+_SPARED = 2  # CPUs that Cui et al. 2023, sec. 5.1, leave free where all others work
+_SCALED = re.compile(r"TP-[SM]T([1-9]\d*)")
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,10 @@ class Configuration:
 
 
 def configurations(
-    topology: Topology, usable: Collection[int] | None = None, families: Collection[str] = FAMILIES
+    topology: Topology,
+    usable: Collection[int] | None = None,
+    families: Collection[str] = FAMILIES,
+    names: Collection[str] = (),
 ) -> tuple[Configuration, ...]:
     """Return all configurations of the two studies; those that this machine lacks have the reason.
 
@@ -121,6 +126,8 @@ def configurations(
         Its CPUs that may be used; None: all that are online.
     families
         "mitigation", "threads", "nodes", or several of them.
+    names
+        Requested ones: of numbers of threads (``"TP-ST12"``) those are listed, too.
 
     Returns
     -------
@@ -133,6 +140,9 @@ def configurations(
 
     Notes
     -----
+    Numbers of threads are the powers of two, all cores, all CPUs, each less two, and those of Cui
+    et al. 2023, Table 2. Their two NUMA nodes lie on two sockets, and so do ours.
+
     Without ``-SMT`` in its name a mitigation has one thread a core, with it one a CPU. Housekeeping
     reserves 12.5 % (HK) or 25 % (HK2) of the cores, to the nearest whole number and at least one,
     counted from the first, which gets most interrupts; on two cores the two are the same, and HK2
@@ -145,7 +155,12 @@ def configurations(
             f"no family '{sorted(unknown)[0]}'" if unknown else "no CPU may be used",
             fix=f"families: {', '.join(FAMILIES)}",
         )
-    makers = {"mitigation": _mitigations, "threads": _scaling, "nodes": _nodes}
+    counts = {int(match[1]) for name in names if (match := _SCALED.fullmatch(name))}
+    makers = {
+        "mitigation": _mitigations,
+        "threads": lambda by_core: _scaling(by_core, counts),
+        "nodes": _nodes,
+    }
     return tuple(
         configuration
         for family in FAMILIES
@@ -220,7 +235,7 @@ def existing_configurations(
     listed
         See `configurations`.
     names
-        Only these; empty: all. Names that do not exist here are skipped.
+        Only these; empty: all. Those that do not exist here are listed with the reason.
 
     Returns
     -------
@@ -232,9 +247,8 @@ def existing_configurations(
     InputError
         A name that is no configuration on any machine.
     """
-    unknown = {name for name in names if not re.fullmatch(r"TP-[SM]T\d+", name)} - {
-        configuration.name for configuration in listed
-    }
+    known = {configuration.name for configuration in listed}
+    unknown = {name for name in names if not _SCALED.fullmatch(name)} - known
     if unknown:
         raise InputError(
             f"there is no configuration '{sorted(unknown)[0]}'",
@@ -300,13 +314,13 @@ def house_cores(cores: int, share: float) -> int:
     return max(1, math.floor(share * cores + 0.5)) if share else 0
 
 
-def _scaling(cores: list[list[Cpu]]) -> Iterator[Configuration]:
-    """Pinned threads by powers of two: one a core (ST), and on the same number of CPUs two a core
-    (MT).
-    """
+def _scaling(cores: list[list[Cpu]], requested: Collection[int]) -> Iterator[Configuration]:
+    """Pinned threads by number: one a core (ST), and on the same number of CPUs two a core (MT)."""
     first, mates = [core[0].cpu for core in cores], [cpu.cpu for core in cores for cpu in core]
     has_smt = len(mates) > len(first)
-    counts = sorted({*_powers(len(mates)), *_SCALING_ALWAYS, len(first), len(mates)})
+    all_of = {len(first), len(mates)}
+    spared = {count - _SPARED for count in all_of if count > _SPARED}
+    counts = sorted({*_powers(len(mates)), *_SCALING_ALWAYS, *all_of, *spared, *requested})
     for count in counts:
         yield _threads(f"TP-ST{count}", first, count, f"there are {len(first)} cores")
     for count in (count for count in counts if count > 1):
@@ -333,24 +347,29 @@ def _nodes(cores: list[list[Cpu]]) -> Iterator[Configuration]:
     on two (Cui et al. 2023, figures 6 and 7).
     """
     yield from _apart([core[0].cpu for core in cores])
-    by_node: dict[int, list[int]] = {}
+    by_node: dict[int, list[Cpu]] = {}
     for core in cores:
-        by_node.setdefault(core[0].numa, []).append(core[0].cpu)
+        by_node.setdefault(core[0].numa, []).append(core[0])
     nodes = list(by_node.values())
-    if len(nodes) < 2:
+    far = next((node for node in nodes if node[0].package != nodes[0][0].package), [])
+    count = 2 * (min(len(nodes[0]), 2 * len(far)) // 2)
+    if reason := _no_two_nodes(len(nodes), bool(far), count):
         for name in ("TP-one-node", "TP-two-nodes"):
-            yield _missing(name, "nodes", "TP", "there is one NUMA node")
+            yield _missing(name, "nodes", "TP", reason)
         return
-    count = 2 * (min(len(nodes[0]), 2 * len(nodes[1])) // 2)
-    if count < 2:
-        yield from (
-            _missing(name, "nodes", "TP", "a NUMA node has one core")
-            for name in ("TP-one-node", "TP-two-nodes")
-        )
-        return
-    across = (*nodes[0][: count // 2], *nodes[1][: count // 2])
-    yield Configuration("TP-one-node", "nodes", "TP", tuple(nodes[0][:count]), (), count)
+    near = tuple(cpu.cpu for cpu in nodes[0][:count])
+    across = (*near[: count // 2], *(cpu.cpu for cpu in far[: count // 2]))
+    yield Configuration("TP-one-node", "nodes", "TP", near, (), count)
     yield Configuration("TP-two-nodes", "nodes", "TP", across, (), count)
+
+
+def _no_two_nodes(nodes: int, two_sockets: bool, threads: int) -> str:
+    """Why threads on one NUMA node and on two cannot be compared; "" if they can."""
+    if nodes < 2:
+        return "there is one NUMA node"
+    if not two_sockets:
+        return f"the {nodes} NUMA nodes are on one socket; the paper's two are on two sockets"
+    return "a NUMA node has one core" if threads < 2 else ""
 
 
 def _apart(places: list[int]) -> Iterator[Configuration]:

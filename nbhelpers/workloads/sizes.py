@@ -35,6 +35,9 @@ class SizeModel:
     exponent: float
 
 
+PUBLISHED_ELEMENTS = 2**25
+_DOUBLE_B = 8
+
 SIZE_MODELS = {
     "nbody": SizeModel(nbody, "bodies", 4000, 2.0),
     "stream": SizeModel(stream, "repeats", 20, 1.0),
@@ -66,6 +69,29 @@ def size_model(program: str) -> SizeModel:
             f"there is no program '{program}'", fix=f"choose one of {', '.join(SIZE_MODELS)}"
         )
     return SIZE_MODELS[program]
+
+
+def stream_elements(cache_bytes: int) -> int:
+    """Return how many elements BabelStream's arrays need so that memory is measured, not a cache.
+
+    The least power of two of which an array is four times the caches, as STREAM demands, and at
+    least the 2**25 of Cui et al. 2023, sec. 4.2.
+
+    Parameters
+    ----------
+    cache_bytes
+        Of all last-level caches that the run uses; 0: unknown.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> stream_elements(512 * 2**20) == 2**28
+    True
+    """
+    return max(PUBLISHED_ELEMENTS, 1 << (-(-4 * cache_bytes // _DOUBLE_B) - 1).bit_length())
 
 
 def delay_steps(delay_us: float, path: str | Path | None = None) -> int:

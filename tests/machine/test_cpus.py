@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nbhelpers.machine import topology
 from nbhelpers.machine._read import boot_words, chosen, cpu_list, kernel_version, read
-from nbhelpers.machine.cpus import core_kinds, frequency_limits, smt_state
+from nbhelpers.machine.cpus import core_kinds, frequency_limits, last_level_caches, smt_state
 
 from ..trees import write_tree
 from .conftest import cpu_files
@@ -171,3 +171,26 @@ def test_frequency_limits_are_listed_once(tmp_path, server):
     root = write_tree(tmp_path, files | {"/sys/devices/system/cpu/online": "0-2"})
     assert frequency_limits(root) == "800000-2000000, 800000-3900000"
     assert frequency_limits(tmp_path / "empty") == ""
+
+
+def dardel(root):
+    """The caches of two 64-core EPYC 7742: 16 MB of L3 for each four cores, 512 MB together."""
+    files = {"/sys/devices/system/cpu/online": "0-255"}
+    for cpu in range(256):
+        first = cpu % 128 // 4 * 4
+        shared = f"{first}-{first + 3},{first + 128}-{first + 131}"
+        mates = f"{cpu % 128},{cpu % 128 + 128}"
+        caches = [(1, "Data", "32K", mates), (1, "Instruction", "32K", mates)]
+        caches += [(2, "Unified", "512K", mates), (3, "Unified", "16384K", shared)]
+        for index, (level, kind, size, cpus) in enumerate(caches):
+            folder = f"/sys/devices/system/cpu/cpu{cpu}/cache/index{index}"
+            files |= {f"{folder}/level": str(level), f"{folder}/type": kind}
+            files |= {f"{folder}/size": size, f"{folder}/shared_cpu_list": cpus}
+    return write_tree(root, files)
+
+
+def test_each_last_level_cache_counts_once(tmp_path):
+    root = dardel(tmp_path)
+    assert last_level_caches(root=root) == 512 * 2**20
+    assert last_level_caches([0, 1, 128, 5], root) == 2 * 16 * 2**20
+    assert last_level_caches(root=tmp_path / "nothing") == 0

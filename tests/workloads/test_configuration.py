@@ -37,7 +37,8 @@ def machine(packages: int, cores: int, threads: int, nodes: int = 1) -> Topology
 
 
 TWO_CORES = machine(1, 2, 1)
-EPYC = machine(2, 64, 2, nodes=4)
+EPYC = machine(2, 64, 2, nodes=4)  # Dardel in Cui et al. 2023
+VERA = machine(2, 16, 1)
 # Four performance cores with two threads each, then eight efficiency cores with one: a hybrid
 # laptop.
 HYBRID = Topology(
@@ -95,16 +96,41 @@ def test_one_or_two_threads_a_core_are_the_same_number_of_threads():
     assert set(found["TP-MT8"].cpus) == {0, 1, 2, 3, 128, 129, 130, 131}
 
 
-def test_two_nodes_share_what_one_node_has_alone():
-    found = named(EPYC)
-    one, two = found["TP-one-node"], found["TP-two-nodes"]
-    node = {cpu.cpu: cpu.numa for cpu in EPYC.cpus}
-    assert one.threads == two.threads == 16
-    assert [
-        [node[cpu] for cpu in one.cpus].count(0),
-        [node[cpu] for cpu in two.cpus].count(0),
-        [node[cpu] for cpu in two.cpus].count(1),
-    ] == [16, 8, 8]
+def test_the_papers_numbers_of_threads_exist_and_what_cannot_be_says_why():
+    """Table 2 of Cui et al. 2023: 4 and 254 threads on Dardel, 4 and 30 on Vera."""
+    found, vera = named(EPYC), named(VERA)
+    assert set(range(256)) - set(found["TP-MT254"].cpus) == {127, 255}, "the last core is spared"
+    assert vera["TP-ST30"].cpus == tuple(range(30)) and vera["TP-ST4"].threads == 4
+    for name in ("TP-ST4", "TP-ST30", "TP-MT30", "TP-ST126", "TP-MT4"):
+        assert found[name].threads == int(name[5:]) and not found[name].missing
+    assert found["TP-ST254"].missing == "there are 128 cores"
+    assert vera["TP-ST254"].missing == "there are 32 cores"
+    assert vera["TP-MT254"].missing == "each core runs one thread"
+
+
+def test_a_number_of_threads_that_is_requested_is_listed_on_any_machine():
+    listed = configurations(EPYC, names=["TP-ST12", "TP-MT300", "Rm"])
+    found = {one.name: one for one in listed}
+    assert found["TP-ST12"].cpus == tuple(range(12))
+    assert found["TP-MT300"].missing == "there are 256 CPUs"
+    assert len(found) == len(listed) == len(configurations(EPYC)) + 4
+
+
+def test_two_nodes_are_of_two_sockets_and_share_what_one_node_has_alone():
+    """Vera, where the paper compares them, has a node a socket; Dardel has four."""
+    for server, cores_of_a_node in ((EPYC, 16), (VERA, 16)):
+        found = named(server)
+        one, two = found["TP-one-node"], found["TP-two-nodes"]
+        node = {cpu.cpu: cpu.numa for cpu in server.cpus}
+        socket = {cpu.cpu: cpu.package for cpu in server.cpus}
+        assert one.threads == two.threads == cores_of_a_node
+        assert {node[cpu] for cpu in one.cpus} == {0} and len({node[cpu] for cpu in two.cpus}) == 2
+        assert [socket[cpu] for cpu in two.cpus] == [0] * 8 + [1] * 8
+        assert len({cpu % 128 for cpu in two.cpus}) == 16, "a core each"
+
+
+def test_nodes_of_one_socket_are_not_the_papers():
+    assert "on one socket" in named(machine(1, 16, 2, nodes=4))["TP-two-nodes"].missing
 
 
 def test_a_hybrid_laptop_has_twelve_cores():

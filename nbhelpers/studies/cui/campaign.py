@@ -9,15 +9,19 @@ from typing import Any
 
 from ...measurement import Campaign, Cell, FrequencyLogger, PlacementCheck, calibrate, metrics
 from ...workloads import Configuration, Workload
-from ...workloads.openmp import SCHEDULES
+from ...workloads.openmp import SCHEDULES, schedbench, stream
 from ...workloads.sizes import delay_steps
-from ..design import COMPILERS, Design, cached_design
+from ..design import COMPILERS, Design, cached_design, chosen_elements
 
 THROUGHOUT = ("dynamic_1", "reduction", "stream")  # in every configuration, as in Cui et al. 2023
 OUTER = 100  # repetitions of a micro-benchmark in a run (Table 1)
 SCHED_DELAY_US, SYNC_DELAY_US = 15.0, 0.1
 FAMILIES = ("mitigation", "threads", "nodes")  # of configurations
 STREAM_TIMES = 5  # its runs are longer: with a few repetitions least and greatest say nothing
+# Cui et al. 2023, Table 1 and section 4.2: iterations a thread of schedbench, length of a
+# repetition of syncbench, BabelStream's own default of repetitions
+ITERATIONS, TEST_S, REPEATS = 8192, 1e-3, 100
+_MOST_S = 900.0  # a run of published size: 100 repetitions of 123 ms, more where CPUs are shared
 
 
 def runtime_design(
@@ -29,6 +33,7 @@ def runtime_design(
     chunks: Sequence[int] = (1,),
     constructs: Sequence[str] = ("reduction",),
     recorded_only: bool = False,
+    published_sizes: bool = False,
 ) -> Design:
     """Schedbench (three schedules), syncbench and BabelStream with each compiler, with the
     parameters of Cui et al. 2023, Table 1.
@@ -44,11 +49,13 @@ def runtime_design(
     compilers
         Of gcc and clang.
     elements
-        Of BabelStream's arrays (2**25 there).
+        Of BabelStream's arrays (2**25 there); 0: as `nbhelpers.studies.design.chosen_elements`.
     chunks
         Sizes of the schedules' chunks; 1 is always there (Persson et al. 2025, figure 1).
     constructs
         Of syncbench; reduction is always there.
+    published_sizes
+        True: iterations, test time and repetitions are the paper's, too.
 
     Raises
     ------
@@ -67,7 +74,7 @@ def runtime_design(
     )
     workloads: dict[tuple[str, str], Workload] = {}
     for compiler in design.models:
-        size = _Size(folder, compiler, None if recorded_only else target_seconds)
+        size = _Size(folder, compiler, None if recorded_only else target_seconds, published_sizes)
         delays = _delays(folder)
         for chunk in dict.fromkeys((1, *chunks)):
             for schedule in SCHEDULES:
@@ -75,7 +82,9 @@ def runtime_design(
                 workloads[f"{schedule}_{chunk}", compiler] = workload
         for name in dict.fromkeys(("reduction", *constructs)):
             workloads[name, compiler] = size.construct(name, delays["syncbench"])
-        workloads["stream", compiler] = size.stream(elements)
+        workloads["stream", compiler] = size.stream(
+            chosen_elements(folder, elements, recorded_only)
+        )
     return replace(design, workloads=workloads)
 
 
@@ -88,11 +97,14 @@ def _delays(folder: Path) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Size:
-    """The benchmarks of a compiler, of the size that takes `target_seconds`; None: as recorded."""
+    """The benchmarks of a compiler, of the size that takes `target_seconds`; None: as recorded;
+    published: of the paper's.
+    """
 
     folder: Path
     compiler: str
     target_seconds: float | None
+    published: bool = False
 
     def schedule(self, schedule: str, chunk: int, delay: int) -> Workload:
         """All of one size, or their times could not be compared."""
@@ -102,6 +114,8 @@ class _Size:
             "delay": delay,
             "outer": OUTER,
         }
+        if self.published:
+            return schedbench(ITERATIONS, compiler=self.compiler, timeout_s=_MOST_S, **options)
         return self._calibrate("schedbench", "schedbench.json", **options)
 
     def construct(self, name: str, delay: int) -> Workload:
@@ -110,12 +124,15 @@ class _Size:
         return self._calibrate("syncbench", file, construct=name, delay=delay, outer=OUTER)
 
     def stream(self, elements: int) -> Workload:
+        if self.published:
+            return stream(REPEATS, elements, compiler=self.compiler, timeout_s=_MOST_S)
         return self._calibrate("stream", "stream.json", STREAM_TIMES, elements=elements)
 
     def _calibrate(self, program: str, file: str, times: float = 1, **options: Any) -> Workload:
+        length = OUTER * TEST_S if self.published else self.target_seconds
         return calibrate(
             program,
-            target_seconds=self.target_seconds and times * self.target_seconds,
+            target_seconds=self.target_seconds and length and times * length,
             file=self.folder / file,
             recorded_only=self.target_seconds is None,
             compiler=self.compiler,

@@ -1,0 +1,76 @@
+"""The papers' own sizes: what is run on the server of Cui et al. 2023, and how long a run of
+Persson et al. 2025 is.
+"""
+
+import json
+import os
+
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.report import published_table
+from nbhelpers.studies import design
+from nbhelpers.studies.cui import runtime_design
+from nbhelpers.workloads import binary_folder
+from nbhelpers.workloads.sizes import stream_elements
+
+from ..workloads.test_configuration import EPYC
+
+MB = 2**20
+
+
+@pytest.fixture
+def dardel(monkeypatch):
+    """Two sockets of 64 cores with SMT, four NUMA nodes and 256 MB of last-level cache each."""
+    monkeypatch.setattr(design, "topology", lambda: EPYC)
+    monkeypatch.setattr(design, "last_level_caches", lambda cpus: 512 * MB)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(256)))
+
+
+def options(workload) -> dict[str, str]:
+    return dict(zip(workload.command[1::2], workload.command[2::2]))
+
+
+def test_an_array_is_four_times_the_caches_and_at_least_the_papers():
+    assert stream_elements(0) == stream_elements(32 * MB) == 2**25
+    for cache_mb in (65, 128, 300, 512, 1152):
+        elements = stream_elements(cache_mb * MB)
+        assert 8 * elements >= 4 * cache_mb * MB > 8 * elements / 2, cache_mb
+
+
+def test_a_choice_of_elements_is_cached_with_the_data(dardel, tmp_path, monkeypatch):
+    assert design.chosen_elements(tmp_path, 2**20) == 2**20
+    with pytest.raises(InputError):
+        design.chosen_elements(tmp_path, 0, recorded_only=True)
+    assert design.chosen_elements(tmp_path, 0) == 2**28
+    monkeypatch.setattr(design, "last_level_caches", lambda cpus: 0)
+    assert design.chosen_elements(tmp_path, 0, recorded_only=True) == 2**28
+
+
+def test_a_run_is_as_long_as_in_the_papers_first_table():
+    table = published_table("persson2025-table1")
+    theirs = dict(zip(table["benchmark"], table["tracing_off_seconds"]))
+    named = {design.BENCHMARKS[name]: value for name, value in design.PUBLISHED_SECONDS.items()}
+    assert named == pytest.approx(theirs, abs=1e-3)
+
+
+@pytest.mark.skipif(not (binary_folder() / "syncbench").exists(), reason="not built")
+def test_the_papers_server_runs_the_papers_sizes_and_names_all_that_it_leaves_out(dardel, tmp_path):
+    found = {"size": 50, "target_seconds": 0.1, "threads": 0}  # cached: nothing is calibrated
+    (tmp_path / "syncbench.json").write_text(json.dumps(found))
+    names = ["Rm", "TP-ST4", "TP-ST254", "TP-MT254", "TP-ST30", "TP-ST12", "TP-two-nodes"]
+    made = runtime_design(
+        tmp_path, names, 0.1, ["gcc"], elements=0, constructs=[], published_sizes=True
+    )
+    loop = options(made.workloads["dynamic_1", "gcc"])
+    assert (loop["--iterations-per-thread"], loop["--outer"]) == ("8192", "100")
+    assert options(made.workloads["stream", "gcc"]) == {
+        "--elements": str(2**28),
+        "--repeats": "100",
+    }
+    table = made.table().set_index("name")
+    assert table.loc[names, "measured"].to_dict() == {name: name != "TP-ST254" for name in names}
+    assert table.loc["TP-ST254", "missing"] == "there are 128 cores"
+    assert table.loc["TP-MT254", "threads"] == 254
+    placed = made.placed()["dynamic_1", "gcc", "TP-MT254"]
+    assert dict(placed.env)["OMP_NUM_THREADS"] == "254"
