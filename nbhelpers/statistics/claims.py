@@ -63,12 +63,21 @@ class Claim:
 
 
 class Estimate(NamedTuple):
-    """A mean log ratio, its standard error, and the units that they rest on."""
+    """A mean log ratio, its standard error with its degrees of freedom, and how many units they
+    rest on.
+    """
 
     mean: float
     error: float
-    freedom: int
+    freedom: float
     units: int
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Student's interval of the mean log ratio."""
+        from scipy.special import stdtrit
+
+        half = float(stdtrit(self.freedom, (1 + level) / 2)) * self.error
+        return self.mean - half, self.mean + half
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +96,15 @@ class Evidence:
         of a single unit is excluded.
     unmeasurable
         Why the claim cannot be measured here; empty if it can.
+    unit
+        What the units are, for sentences.
     """
 
     effects: np.ndarray = field(default_factory=lambda: np.empty(0))
     units: Sequence[Hashable] | np.ndarray | None = None
     strata: Sequence[Hashable] | np.ndarray | None = None
     unmeasurable: str = ""
+    unit: str = "rounds"
 
     @cached_property
     def estimate(self) -> Estimate:
@@ -102,32 +114,66 @@ class Evidence:
         -----
         Cluster-robust variance with units as clusters; each stratum's residuals are scaled as in
         its own sample variance, so that one stratum gives Student's t-test over units. Cameron and
-        Miller, A Practitioner's Guide to Cluster-Robust Inference (2015).
+        Miller, A Practitioner's Guide to Cluster-Robust Inference (2015). Strata that share no unit
+        are independent: their degrees of freedom are combined by Satterthwaite's rule.
         """
-        table = self._by_unit()
-        means, counts = table.mean(), table.count()
+        table = self.by_unit()
+        table = table[:, np.isfinite(table).sum(axis=0) > 1]
+        table = table[np.isfinite(table).any(axis=1)]
+        if not table.size:
+            return Estimate(np.nan, np.nan, np.nan, 0)
+        counts, means = np.isfinite(table).sum(axis=0), np.nanmean(table, axis=0)
         scale = 1 / np.sqrt(counts * (counts - 1)) / table.shape[1]
-        moves = ((table - means) * scale).sum(axis=1)
-        error = float(np.sqrt((moves**2).sum()))
-        return Estimate(float(means.mean()), error, len(table) - _parts(table), len(table))
+        moves = np.nansum((table - means) * scale, axis=1)
+        error = float(np.sqrt(moves @ moves))
+        return Estimate(float(means.mean()), error, _freedom(moves, _parts(table)), len(table))
 
-    def _by_unit(self) -> pd.DataFrame:
-        """Mean effect by unit (rows) and stratum (columns)."""
-        size = len(self.effects)
-        units = range(size) if self.units is None else self.units
-        strata = np.zeros(size, int) if self.strata is None else self.strata
-        table = pd.DataFrame({"unit": list(units), "stratum": list(strata), "log": self.effects})
-        means = table.dropna(subset="log").groupby(["unit", "stratum"])["log"].mean()
-        table = means.unstack("stratum") if len(means) else pd.DataFrame(columns=[0], dtype=float)
-        return table.loc[:, table.count() > 1].dropna(how="all")
+    def by_unit(self) -> np.ndarray:
+        """Mean effect by unit (rows) and stratum (columns); NaN where none was measured."""
+        effects = np.asarray(self.effects, dtype=float)
+        known = np.isfinite(effects)
+        unit, units = _codes(self.units, effects.size, known)
+        stratum, strata = _codes(self.strata, effects.size, known, alike=True)
+        place, shape = unit * strata + stratum, (units, strata)
+        counts = np.bincount(place, minlength=units * strata).reshape(shape)
+        sums = np.bincount(place, effects[known], minlength=units * strata).reshape(shape)
+        return np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
 
 
-def _parts(table: pd.DataFrame) -> int:
-    """Groups of strata that share no unit: each has a mean of its own."""
+def _codes(
+    labels: Sequence[Hashable] | np.ndarray | None,
+    size: int,
+    known: np.ndarray,
+    alike: bool = False,
+) -> tuple[np.ndarray, int]:
+    """A number for each label in use, and how many there are; without labels all differ, or all are
+    alike.
+    """
+    if labels is None:
+        codes = np.zeros(size, int) if alike else np.arange(size)
+    else:
+        codes = pd.factorize(pd.Series(list(labels), dtype=object))[0]
+    used, codes = np.unique(codes[known], return_inverse=True)
+    return codes, used.size
+
+
+def _parts(table: np.ndarray) -> np.ndarray:
+    """Of each unit its part: strata that share a unit are one part."""
     from scipy.sparse.csgraph import connected_components
 
-    measured = table.notna().to_numpy(int)
-    return connected_components(measured.T @ measured, directed=False)[0]
+    measured = np.isfinite(table)
+    if measured.all():
+        return np.zeros(len(table), int)
+    return connected_components(measured.astype(int) @ measured.T, directed=False)[1]
+
+
+def _freedom(moves: np.ndarray, parts: np.ndarray) -> float:
+    """Of a sum of variances of independent parts (Satterthwaite 1946)."""
+    variances = np.bincount(parts, moves**2)
+    freedoms = np.bincount(parts) - 1
+    if not variances.sum() > 0:
+        return float(freedoms.sum())
+    return float(variances.sum() ** 2 / np.sum(variances**2 / freedoms))
 
 
 @dataclass(frozen=True)
@@ -144,8 +190,8 @@ class Judgement:
         The change as a share (−0.1: a tenth less) with its 95 % interval, before correction.
     p_value, p_adjusted
         Of the test that is nearest to a verdict; adjusted for all claims judged together.
-    units
-        That the effect rests on.
+    units, unit
+        How many units the effect rests on, and what they are.
     needed
         Units that would settle it with a probability of 80 %, by this effect and its spread; NaN
         for settled claims and where no number would do.
@@ -163,19 +209,20 @@ class Judgement:
     units: int = 0
     needed: float = np.nan
     why: str = ""
+    unit: str = "rounds"
 
     @property
     def is_open(self) -> bool:
         """Whether nothing was decided."""
         return self.verdict in (INCONCLUSIVE, NOT_MEASURABLE)
 
-    def sentence(self, unit: str = "rounds") -> str:
+    def sentence(self) -> str:
         """The verdict with its numbers."""
         numbers = ""
         if np.isfinite(self.effect):
             numbers = (
                 f", {self.effect:+.1%} ({self.low:+.1%} to {self.high:+.1%}, n = {self.units}"
-                f" {unit})"
+                f" {self.unit})"
             )
         reason = f"; {self.why}" if self.why else ""
         return f"{self.verdict.capitalize()}: {self.claim.text}{numbers}{reason}."
@@ -238,16 +285,16 @@ def _tests(claim: Claim, evidence: Evidence) -> _Tests:
         return _Tests(claim, evidence, why=evidence.unmeasurable, verdict=NOT_MEASURABLE)
     found = evidence.estimate
     if found.units < FEWEST_UNITS or not found.error > 0:
-        few = f"{found.units} units; at least {FEWEST_UNITS} that differ are needed"
+        few = f"{found.units} {evidence.unit}; at least {FEWEST_UNITS} that differ are needed"
         return _Tests(claim, evidence, why=few)
     return _Tests(claim, evidence, _p_values(claim, found))
 
 
 def _p_values(claim: Claim, found: Estimate) -> tuple[float, float]:
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     def above(log: float) -> float:  # that the effect is not above this
-        return float(t.sf((found.mean - log) / found.error, found.freedom))
+        return float(stdtr(found.freedom, (log - found.mean) / found.error))
 
     low, high = np.log1p(-claim.margin), np.log1p(claim.margin)
     within = max(above(low), 1 - above(high))
@@ -295,33 +342,29 @@ def shaffer(p_values: np.ndarray) -> np.ndarray:
 
 
 def _judgement(tests: _Tests, adjusted: np.ndarray, level: float, together: int) -> Judgement:
-    claim = tests.claim
-    if tests.verdict == NOT_MEASURABLE:
-        return Judgement(claim, NOT_MEASURABLE, why=tests.why)
+    claim, found = tests.claim, tests.evidence.estimate
+    units = {"units": found.units, "unit": tests.evidence.unit}
     if tests.why:
-        return Judgement(claim, INCONCLUSIVE, units=tests.evidence.estimate.units, why=tests.why)
-    found = tests.evidence.estimate
+        return Judgement(claim, tests.verdict, *_changes(found), **units, why=tests.why)
     verdict = _verdict(claim, found.mean, adjusted <= level)
     nearest = int(np.argmin(adjusted)) if verdict != NONE else 1
-    is_open = verdict == INCONCLUSIVE
+    needed = _needed(claim, found, level / together) if verdict == INCONCLUSIVE else np.nan
     return Judgement(
         claim,
         verdict,
         *_changes(found),
         p_value=tests.p_values[nearest],
         p_adjusted=float(adjusted[nearest]),
-        units=found.units,
-        needed=_needed(claim, found, level / together) if is_open else np.nan,
-        why=_open(claim, found, level / together) if is_open else "",
+        **units,
+        needed=needed,
+        why=_open(needed, tests.evidence.unit) if verdict == INCONCLUSIVE else "",
     )
 
 
 def _changes(found: Estimate) -> tuple[float, float, float]:
-    """Effect and 95 % interval as shares of change."""
-    from scipy.stats import t
-
-    half = t.ppf(0.975, found.freedom) * found.error
-    effect, low, high = np.expm1([found.mean, found.mean - half, found.mean + half])
+    """Effect and 95 % interval as shares of change; of too few units there is no interval."""
+    ends = found.interval() if found.units >= FEWEST_UNITS else (np.nan, np.nan)
+    effect, low, high = np.expm1([found.mean, *ends])
     return float(effect), float(low), float(high)
 
 
@@ -339,7 +382,7 @@ def _verdict(claim: Claim, mean: float, shown: np.ndarray) -> str:
 
 def _needed(claim: Claim, found: Estimate, level: float) -> float:
     """Units that would settle it, if the effect is what it seems to be."""
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     spread = found.error * np.sqrt(found.units)
     low, high = np.log1p(-claim.margin), np.log1p(claim.margin)
@@ -349,13 +392,12 @@ def _needed(claim: Claim, found: Estimate, level: float) -> float:
         "none": [min(abs(found.mean - low), abs(found.mean - high))],
     }.get(claim.direction, [abs(found.mean), min(found.mean - low, high - found.mean)])
     distance = max(*distances, 0.0)
-    quantiles = norm.ppf(1 - level / 2) + norm.ppf(POWER)
+    quantiles = float(ndtri(1 - level / 2) + ndtri(POWER))
     if not distance > 0:
         return np.nan
     return float(np.ceil(max((quantiles * spread / distance) ** 2, found.units + 1)))
 
 
-def _open(claim: Claim, found: Estimate, level: float) -> str:
-    needed = _needed(claim, found, level)
-    forecast = f"; about {needed:,.0f} units would settle it" if np.isfinite(needed) else ""
+def _open(needed: float, unit: str) -> str:
+    forecast = f"; about {needed:,.0f} {unit} would settle it" if np.isfinite(needed) else ""
     return f"the interval holds both answers{forecast}"
