@@ -5,11 +5,11 @@ when something was?
     [--rounds 12]
 
 A set is what the autopilot does with its trials: several mitigations, each in rounds of an
-untreated and a treated run, their p-values corrected for their number, and the one that looks best
-measured again. `recorded`: treated runs are undisturbed runs of the recorded campaigns, one of each
-two neighbours at random; `made`: the same with run times made here; `measured`: a program is run
-now, with a mitigation that does nothing; `power`: as `recorded`, with the treated runs of one
-mitigation shortened. Two processes; about a minute each, `measured` --sets × --rounds × 0.05 s.
+untreated and a treated run, judged together, and what seems to help measured again. `recorded`:
+treated runs are undisturbed runs of the recorded campaigns, one of each two neighbours at random;
+`made`: the same with run times made here; `measured`: a program is run now, with a mitigation that
+does nothing; `power`: as `recorded`, with the treated runs of one mitigation shortened. Two
+processes; about a minute each, `measured` --sets × --rounds × 0.05 s.
 """
 
 import argparse
@@ -30,8 +30,7 @@ from scipy.stats import binomtest
 
 from nbhelpers.measurement import Campaign, Cell, finished, recorded_runs
 from nbhelpers.mitigation import BASELINE, Treatment, mitigations
-from nbhelpers.mitigation.report import HARMS, HELPS, confirmed_table, tried_table
-from nbhelpers.statistics import Comparison, compare
+from nbhelpers.mitigation.trials import HARMS, MIXED, SEEMS, Pair, judge_trials
 from nbhelpers.workloads import Workload, binary_folder
 
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "recorded"
@@ -91,62 +90,45 @@ MADE: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
 DRAWS = {"recorded": from_recorded} | MADE
 
 
-def trial(
-    values: np.ndarray, random: np.random.Generator, factor: float = 1.0, seed: int = 0
-) -> Comparison:
+def trial(values: np.ndarray, random: np.random.Generator, factor: float = 1.0) -> Pair:
     """Neighbours are a round; which of the two counts as treated is drawn; then it takes `factor`
     times as long.
     """
-    rounds = np.arange(values.size) // 2
-    treated = (
-        np.arange(values.size) + np.repeat(random.integers(0, 2, values.size // 2), 2)
-    ) % 2 == 1
-    table = pd.DataFrame(
-        {
-            "seconds": np.where(treated, factor, 1.0) * values,
-            "round": rounds,
-            "start_ns": np.arange(values.size),
-        }
+    sides = values.reshape(-1, 2)
+    treated = random.integers(0, 2, len(sides))
+    rows = np.arange(len(sides))
+    return tuple(
+        pd.DataFrame({"seconds": scale * sides[rows, place], "round": rows})
+        for scale, place in ((1.0, 1 - treated), (factor, treated))
     )
-    return compare(table[~treated], table[treated], seed=seed)
 
 
 def _set(task: tuple[str, int, int, int, float]) -> tuple[bool, bool, bool]:
-    """Whether one is said to help, to help also when measured again, to make it worse."""
+    """Whether one seems to help, is confirmed, makes it worse."""
     name, seed, tried, rounds, factor = task
     random = np.random.default_rng(seed)
     ids = list(mitigations())[:tried]
-    compared = {
-        name_of: trial(DRAWS[name](random, 2 * rounds), random, factor if place == 0 else 1.0, seed)
-        for place, name_of in enumerate(ids)
-    }
-    table = tried_table(compared, {})
-    return _claims(
-        table,
-        lambda best: trial(
-            DRAWS[name](random, 2 * rounds), random, factor if best == ids[0] else 1.0, seed
-        ),
-    )
+
+    def drawn(place: str) -> Pair:
+        return trial(DRAWS[name](random, 2 * rounds), random, factor if place == ids[0] else 1.0)
+
+    return _claims({place: drawn(place) for place in ids}, drawn)
 
 
-def _claims(table: pd.DataFrame, again: Callable[[str], Comparison]) -> tuple[bool, bool, bool]:
-    helping = table[table["verdict"] == HELPS]
-    worse = bool((table["verdict"] == HARMS).any())
-    if helping.empty:
-        return False, False, worse
-    best = helping[["mean_ratio", "sd_ratio"]].min(axis=1).idxmin()
-    return (
-        True,
-        bool(confirmed_table(table, best, again(best)).loc[best, "verdict"] == HELPS),
-        worse,
-    )
+def _claims(pairs: dict[str, Pair], drawn: Callable[[str], Pair]) -> tuple[bool, bool, bool]:
+    """What seems to help is measured again, as the autopilot does."""
+    verdicts = {name: trial.verdict for name, trial in judge_trials(pairs).items()}
+    again = judge_trials({name: drawn(name) for name, one in verdicts.items() if one == SEEMS})
+    found = set(verdicts.values())
+    confirmed = any(one.is_confirmed for one in again.values())
+    return bool(found & {SEEMS, MIXED}), confirmed, HARMS in found
 
 
 def told(name: str, results: list[tuple[bool, bool, bool]], began: float) -> None:
     helps, again, worse = (sum(column) for column in zip(*results))
     count = len(results)
     print(
-        f"{name:<24} helps {share(helps, count)}   and measured again {share(again, count)}   worse"
+        f"{name:<24} seems to help {share(helps, count)}   confirmed {share(again, count)}   worse"
         f" {share(worse, count)}   {time.perf_counter() - began:.0f} s",
         flush=True,
     )
@@ -212,24 +194,21 @@ def benchmark_measured(options: argparse.Namespace, pool: ProcessPoolExecutor) -
     )
     began, results = time.perf_counter(), []
     for seed in range(max(20, options.sets // 2)):
-        table = tried_table(
-            {next(iter(mitigations())): _measured(program, options.rounds, seed)}, {}
-        )
+        placebo = next(iter(mitigations()))
+        runs = {placebo: _measured(program, options.rounds, seed)}
         results.append(
-            _claims(
-                table, lambda best, seed=seed: _measured(program, options.rounds, 10_000 + seed)
-            )
+            _claims(runs, lambda name, seed=seed: _measured(program, options.rounds, 10_000 + seed))
         )
     told("measured here", results, began)
 
 
-def _measured(program: Workload, rounds: int, seed: int) -> Comparison:
+def _measured(program: Workload, rounds: int, seed: int) -> Pair:
     cells = [
         Cell(name, program, attachments=(Treatment(name, (), program),))
         for name in (BASELINE, "placebo")
     ]
     runs = finished(Campaign(None, cells, rounds, seed).run())
-    return compare(runs[runs["cell"] == BASELINE], runs[runs["cell"] == "placebo"], seed=seed)
+    return runs[runs["cell"] == BASELINE], runs[runs["cell"] == "placebo"]
 
 
 BENCHMARKS = {

@@ -269,6 +269,7 @@ def _remedies(parameters: dict, all_parameters: Mapping, machine: Machine) -> li
     product_s = max(0.02, 3.3 * (parameters["elements"] / 25e6) ** 1.5 * 2 / machine.cpus)
     return [
         Planned("known-cause", (1 + _TRIED) * parameters["rounds"], 0.09),
+        Planned("known-cause-again", (1 + _TRIED) * parameters["rounds"], 0.09),
         Planned(
             "matrix-product",
             (1 + len(allocators)) * parameters["product_rounds"],

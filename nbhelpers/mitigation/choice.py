@@ -31,7 +31,8 @@ def wanted_mitigations(
     candidates
         These and no others; None: those of the factors.
     factors
-        Ids, the most important first; of each, cheap and safe mitigations come first.
+        Ids, the most important first. Of each, the cheapest and safest mitigation comes first; then
+        the second of each, and so on.
     general
         Take the general ones if there are none.
 
@@ -39,17 +40,24 @@ def wanted_mitigations(
     -------
     Mitigation id -> factor id, or "".
     """
+    against = {factor: _cheapest_first(factor) for factor in factors}
     if candidates is not None:
-        return dict.fromkeys(candidates, "")
+        known = {name: factor for factor in reversed(factors) for name in against[factor]}
+        return {name: known.get(name, "") for name in candidates}
     wanted: dict[str, str] = {}
-    for factor in factors:
-        names = explain_factor(factor).mitigations
-        for name in sorted(names, key=lambda name: mitigations()[name].cost):
-            if mitigations()[name].automated:
-                wanted.setdefault(name, factor)
+    for place in range(max(map(len, against.values()), default=0)):
+        for factor, names in against.items():
+            if place < len(names):
+                wanted.setdefault(names[place], factor)
     if not wanted and general:
         wanted = {name: "" for name, mitigation in mitigations().items() if mitigation.general}
     return wanted
+
+
+def _cheapest_first(factor: str) -> list[str]:
+    """The mitigations of a factor that act by themselves."""
+    known = [mitigations()[name] for name in explain_factor(factor).mitigations]
+    return [item.id for item in sorted(known, key=lambda item: item.cost) if item.automated]
 
 
 class Choice:
@@ -142,7 +150,8 @@ class Choice:
         chosen = [name for name in stored["chosen"] if name in wanted]
         parallel = _is_parallel(runs)
         for name in new:
-            reason, fix = "the budget does not reach so far", "a larger budget"
+            reason = "the budget does not reach so far: fewer with enough rounds show more"
+            fix = "a larger budget"
             if len(chosen) < affordable:
                 reason, fix = self._objection(mitigations()[name], parallel)
             if reason:

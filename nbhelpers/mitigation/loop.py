@@ -24,26 +24,31 @@ from ..measurement import metrics as metric_layers
 from ..measurement.layers import layer_cells
 from ..outcomes import COST, with_cost
 from ..progress import task
-from ..statistics import Comparison, compare_costs, stopping
+from ..statistics import stopping
 from ..workloads import Workload, as_workload
+from .budget import (
+    FEWEST_ROUNDS,
+    MOST_ROUNDS,
+    affordable_trials,
+    expected_gain,
+    rounds_to_confirm,
+)
 from .choice import Choice, wanted_mitigations
 from .knowledge import check_risk, mitigations
-from .report import Report, as_table, confirmed_table, found_factors, tried_table
+from .program_counters import program_parameters
+from .report import Report, as_table, found_factors, tried_table
 from .steps import Decision, Steps
 from .treatment import BASELINE, treatment_cells
+from .trials import Pair, Trial, judge_trials
 
 METRICS = ("software", "kernel", "interrupts", "softirqs", "pressure")
 # shares of the budget
 FIRST_SHARE = 0.35
 LAYERS_SHARE = 0.1
-CONFIRM_SHARE = 0.2
 # runs of the first measurement; the stopping rule is applied every so many runs
 FEWEST_RUNS = 30
 MOST_RUNS = 200
 RUNS_A_TIME = 10
-# of a trial, and of the test whether the counters change the runs
-FEWEST_ROUNDS = 12
-MOST_ROUNDS = 100
 
 
 def autopilot(
@@ -69,8 +74,9 @@ def autopilot(
         A `Workload`, or a command for `workloads.program`. Runs are judged by its outcome.
     budget_seconds
         For measuring, in all calls with the same folder together; at least for 30 runs. The
-        analysis takes some seconds more. A mitigation that became possible after an earlier call is
-        tried beyond the budget, in the fewest rounds.
+        analysis takes some seconds more. So many mitigations are tried as can be in rounds enough,
+        by the spread of the first runs. One that became possible after an earlier call is tried
+        beyond the budget, in the fewest rounds.
     folder
         For runs and decisions, so that the same call goes on after an interruption; None: a
         temporary one.
@@ -109,8 +115,8 @@ def autopilot(
 
     Notes
     -----
-    The mitigation that looks best of several looks better than it is; so it is measured again, in
-    runs that had no part in choosing it.
+    The mitigation that looks best of several looks better than it is; so what seems to help is
+    measured again, in runs that had no part in choosing it, and only then said to help.
 
     Examples
     --------
@@ -175,23 +181,27 @@ class _Loop:
         factors = found_factors(explanation)
         wanted = wanted_mitigations(candidates, list(factors.index), general)
         choice = Choice(self.workload, self.steps, self.risk, self.notify)
-        chosen = choice.of(wanted, runs, self._affordable_trials(runs))
-        compared, trials, failed = self._trials(chosen, runs)
+        gain = expected_gain(runs, explanation.labels)
+        affordable = affordable_trials(self._left_s(), _round_s(runs), len(wanted), *gain)
+        pairs, trials, failed = self._trials(choice.of(wanted, runs, affordable), runs)
+        judged = judge_trials(pairs, self.seed)
         report = Report(
             command=self.name,
             baseline=runs,
             explanation=explanation,
             stopped=stopped,
             factors=factors,
-            tried=tried_table(compared, wanted),
+            tried=tried_table(judged, wanted),
             not_tried=as_table([*choice.not_tried, *failed], ["name", "reason", "fix"]),
-            comparisons=compared,
+            judged=judged,
             trials=trials,
-            confirmed=None,
             seconds=self.steps.spent_s(),
             layers=layers,
+            parameters=program_parameters(self.workload),
         )
-        return self._confirmed(report)
+        again = self._measured_again(report)
+        tried = tried_table(judged, wanted, again)
+        return replace(report, tried=tried, again=again, seconds=self.steps.spent_s())
 
     # ---- the first measurement ----
 
@@ -261,19 +271,17 @@ class _Loop:
 
     # ---- the trials ----
 
-    def _affordable_trials(self, runs: pd.DataFrame) -> int:
-        """How many trials of the fewest rounds the budget allows."""
-        return max(1, int(self._left_s() / (FEWEST_ROUNDS * _round_s(runs))))
-
     def _left_s(self) -> float:
-        """What is left of the budget for trials."""
-        return (1 - CONFIRM_SHARE) * self.budget_s - self.steps.spent_s()
+        """What is left of the budget."""
+        return self.budget_s - self.steps.spent_s()
 
     def _trials(
         self, chosen: list[str], runs: pd.DataFrame
-    ) -> tuple[dict[str, Comparison], pd.DataFrame, list[dict[str, str]]]:
-        """The comparison of each mitigation, the runs of all trials, and the trials that failed."""
-        compared, failed = {}, []
+    ) -> tuple[dict[str, Pair], pd.DataFrame, list[dict[str, str]]]:
+        """Untreated and treated runs of each mitigation, the runs of all trials, and the trials
+        that failed.
+        """
+        pairs, failed = {}, []
         tables = [pd.DataFrame(columns=["trial", "cell", "seconds"])]
         for number, name in enumerate(chosen):
             title = mitigations()[name].name
@@ -286,15 +294,15 @@ class _Loop:
                 row = {"mitigation": name, "name": title, "reason": reason, "fix": error.fix or ""}
                 failed.append(row)
                 continue
-            compared[name] = self._compared(table, name)
+            pairs[name] = _pair(table, name)
             tables.append(table.assign(trial=name))
-        return compared, pd.concat(tables[1:] or tables, ignore_index=True), failed
+        return pairs, pd.concat(tables[1:] or tables, ignore_index=True), failed
 
     def _trial_rounds(self, name: str, trials_left: int, runs: pd.DataFrame) -> int:
-        """An even part of what is left of the budget."""
+        """An even part of what is left of the budget, with one part for the confirmation."""
 
         def even_part() -> Decision:
-            rounds = self._left_s() / trials_left / _round_s(runs)
+            rounds = self._left_s() / (trials_left + 1) / _round_s(runs)
             return {"rounds": int(np.clip(rounds, FEWEST_ROUNDS, MOST_ROUNDS))}
 
         return int(self.steps.decide(f"trial-{name}", even_part)["rounds"])
@@ -302,40 +310,37 @@ class _Loop:
     def _treated_runs(self, step: str, name: str, rounds: int) -> pd.DataFrame:
         return self.steps.runs(step, lambda: treatment_cells(self.workload, [name]), rounds)
 
-    def _compared(self, table: pd.DataFrame, name: str) -> Comparison:
-        untreated, treated = (table[table["cell"] == cell] for cell in (BASELINE, name))
-        return compare_costs(untreated, treated, seed=self.seed)
-
     # ---- the confirmation ----
 
-    def _confirmed(self, report: Report) -> Report:
-        """The best measured again, since the best of several looks better than it is."""
-        if not report.helped:
-            return report
-        decision = self.steps.decided("confirm") or self._confirmation(report)
-        if decision is None:
-            return report
-        name, rounds = decision["mitigation"], decision["rounds"]
-        self.notify(f"measuring “{mitigations()[name].name}” again in {rounds} rounds")
-        again = self._compared(self._treated_runs("confirm", name, rounds), name)
-        return replace(
-            report,
-            tried=confirmed_table(report.tried, name, again),
-            confirmed=again,
-            seconds=self.steps.spent_s(),
-        )
+    def _measured_again(self, report: Report) -> dict[str, Trial]:
+        """What seems to help measured again, the best first, since the best of several looks better
+        than it is; as much as the budget allows.
+        """
+        pairs = {}
+        for name in report.promising:
+            step = f"confirm-{name}"
+            decision = self.steps.decided(step) or self._confirmation(step, report, name)
+            if decision is None:
+                break
+            rounds = int(decision["rounds"])
+            self.notify(f"measuring “{mitigations()[name].name}” again in {rounds} rounds")
+            pairs[name] = _pair(self._treated_runs(step, name, rounds), name)
+        return judge_trials(pairs, self.seed)
 
-    def _confirmation(self, report: Report) -> Decision | None:
-        """The best mitigation and the rounds that the rest of the budget allows; None: too few."""
+    def _confirmation(self, step: str, report: Report, name: str) -> Decision | None:
+        """The rounds that it takes, as far as the budget allows; None: too few."""
         if self.steps.recorded_only:
             return None
-        name = report.helped[0]
         trial = report.trials[report.trials["trial"] == name]
         round_s = 2 * float(trial["elapsed_seconds"].mean())
-        rounds = int(np.clip((self.budget_s - self.steps.spent_s()) / round_s, 0, MOST_ROUNDS))
-        if rounds < FEWEST_ROUNDS:
-            return None
-        return self.steps.store("confirm", {"mitigation": name, "rounds": rounds})
+        wanted = rounds_to_confirm(report.judged[name].leading)
+        rounds = min(int(self._left_s() / round_s), 2 * wanted, MOST_ROUNDS)
+        return self.steps.store(step, {"rounds": rounds}) if rounds >= FEWEST_ROUNDS else None
+
+
+def _pair(table: pd.DataFrame, name: str) -> Pair:
+    """The untreated and the treated runs of a campaign."""
+    return table[table["cell"] == BASELINE], table[table["cell"] == name]
 
 
 def _round_s(runs: pd.DataFrame) -> float:

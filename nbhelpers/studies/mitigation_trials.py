@@ -18,9 +18,9 @@ from ..errors import InputError
 from ..files import write_atomically
 from ..measurement import Attachment, Campaign, finished, metrics, recorded_runs
 from ..mitigation.knowledge import check_risk, explain_factor, factor_of, mitigations
-from ..mitigation.report import HELPS, verdict_of
+from ..mitigation.report import tried_table
 from ..mitigation.treatment import BASELINE, treatment_cells
-from ..statistics import Comparison, compare_costs, holm
+from ..mitigation.trials import HELPS, SEEMS, Trial, judge_trials, open_verdict
 from ..workloads import Workload, program
 from .known_causes.catalogue import disturbed_victim
 
@@ -35,9 +35,9 @@ TRIAL_COLUMNS = [
     "cv_low",
     "cv_high",
     "p_corrected",
+    "needed",
     "verdict",
 ]
-LEVEL = 0.05
 _PRODUCT = """import sys, time, numpy
 side = int(sys.argv[1])
 matrix = numpy.random.default_rng(1).random((side, side))
@@ -215,21 +215,22 @@ def trial_sentence(table: pd.DataFrame, what: str) -> str:
     what
         Was run.
     """
-    helping = table[table["verdict"] == HELPS]
     if table.empty:
         return f"{what}: no mitigation was tried."
+    helping = table[table["verdict"] == HELPS]
     if helping.empty:
-        return f"{what}: none of {len(table)} mitigations is shown to help."
+        told = open_verdict(table)
+        return f"{what}: {told[0].lower()}{told[1:]}"
     best = helping.iloc[0]
     return (
-        f"{what}: {len(helping)} of {len(table)} mitigations help; the best, {best.mitigation},"
-        f" changes the mean by {best.mean_ratio - 1:+.1%} (95 % interval {best.mean_low - 1:+.1%}"
-        f" to {best.mean_high - 1:+.1%}, {best.runs} rounds)."
+        f"{what}: {len(helping)} of {len(table)} mitigations help, each shown twice; the best,"
+        f" {best.mitigation}, changes the mean by {best.mean_ratio - 1:+.1%} (95 % interval"
+        f" {best.mean_low - 1:+.1%} to {best.mean_high - 1:+.1%}, {best.runs} rounds)."
     )
 
 
 def untried_sentence(
-    names: Iterable[str], compared: Mapping[str, Comparison], workload: Workload | None = None
+    names: Iterable[str], judged: Mapping[str, Trial], workload: Workload | None = None
 ) -> str:
     """Which mitigations were not tried, why, and the fix; "" if all were tried.
 
@@ -237,8 +238,8 @@ def untried_sentence(
     ----------
     names
         Of mitigations, as passed to `trial_runs`.
-    compared
-        Of `compare_trials`.
+    judged
+        Of `judge_runs`.
     workload
         What was run.
 
@@ -250,7 +251,7 @@ def untried_sentence(
     return "; ".join(
         f"{name} was not tried: {_objection(name, workload)}"
         for name in names
-        if name not in compared
+        if name not in judged
     )
 
 
@@ -308,8 +309,8 @@ def trial_runs(
     return finished(recorded_runs(Path(folder)))
 
 
-def compare_trials(runs: pd.DataFrame, seed: int = 0) -> dict[str, Comparison]:
-    """Each mitigation's runs against the untreated ones of the same rounds.
+def judge_runs(runs: pd.DataFrame, seed: int = 0) -> dict[str, Trial]:
+    """Each mitigation's runs against the untreated ones of the same rounds, all judged together.
 
     Parameters
     ----------
@@ -320,48 +321,76 @@ def compare_trials(runs: pd.DataFrame, seed: int = 0) -> dict[str, Comparison]:
 
     Returns
     -------
-    Mitigation id -> comparison, treated over untreated.
+    Mitigation id -> trial.
     """
     untreated = runs[runs["cell"] == BASELINE]
-    return {
-        name: compare_costs(untreated, table, seed=seed)
-        for name, table in runs[runs["cell"] != BASELINE].groupby("cell", sort=True)
-    }
+    treated = runs[runs["cell"] != BASELINE].groupby("cell", sort=True)
+    return judge_trials({str(name): (untreated, table) for name, table in treated}, seed)
 
 
-def trial_table(compared: dict[str, Comparison]) -> pd.DataFrame:
+def measured_again(
+    folder: str | os.PathLike,
+    workload: Workload | str,
+    judged: Mapping[str, Trial],
+    rounds: int,
+    seed: int = 1,
+    recorded_only: bool = False,
+) -> dict[str, Trial]:
+    """What seems to help, in runs that had no part in choosing it.
+
+    Parameters
+    ----------
+    folder
+        Of the second campaign.
+    workload, rounds, seed, recorded_only
+        As of `trial_runs`.
+    judged
+        Of the first campaign.
+
+    Returns
+    -------
+    Mitigation id -> trial; nothing where nothing seems to help, or nothing was recorded.
+    """
+    names = [name for name, trial in judged.items() if trial.verdict == SEEMS]
+    if not names or (recorded_only and not Path(folder).exists()):
+        return {}
+    again = judge_runs(trial_runs(folder, workload, names, rounds, seed + 1, recorded_only), seed)
+    return {name: again[name] for name in names if name in again}
+
+
+def trial_table(
+    judged: Mapping[str, Trial], again: Mapping[str, Trial] | None = None
+) -> pd.DataFrame:
     """The effect of each mitigation, the best first.
 
     Parameters
     ----------
-    compared
-        Of `compare_trials`.
+    judged
+        Of `judge_runs`.
+    again
+        Of `measured_again`; without it nothing is said to help.
 
     Returns
     -------
-    DataFrame, a row a mitigation. Columns: mitigation; runs (of each side); rounds (of the campaign
-    that it rests on); mean_ratio and cv_ratio (treated over untreated) with 95 % intervals;
-    p_corrected (smallest of three tests, corrected for them and for the number of mitigations by
-    Holm); verdict.
+    DataFrame, a row a mitigation. Columns: mitigation; runs (rounds); rounds (their numbers in the
+    campaign); mean_ratio and cv_ratio (treated over untreated) with 95 % intervals; p_corrected
+    (for all mitigations judged together); needed (rounds that would settle an open verdict);
+    verdict, one of `nbhelpers.mitigation.report.VERDICTS`.
     """
-    smallest = [float(comparison.tests["p_holm"].min()) for comparison in compared.values()]
-    corrected = holm(smallest)
-    rows = [
-        _row(name, comparison, float(p))
-        for (name, comparison), p in zip(compared.items(), corrected, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=TRIAL_COLUMNS).sort_values("mean_ratio", ignore_index=True)
+    table = tried_table(judged, {}, again).reset_index()
+    places = [trial.comparison.measured_in for trial in judged.values()]
+    return table.assign(rounds=places)[TRIAL_COLUMNS].sort_values("mean_ratio", ignore_index=True)
 
 
 def trial_statistics(
-    compared: dict[str, Comparison], statistics: Sequence[str] = ("median", "p95", "cv")
+    judged: Mapping[str, Trial], statistics: Sequence[str] = ("median", "p95", "cv")
 ) -> pd.DataFrame:
     """How each mitigation changes the usual run, the slow runs and the variation.
 
     Parameters
     ----------
-    compared
-        Of `compare_trials`.
+    judged
+        Of `judge_runs`.
     statistics
         Rows of `Comparison.table`.
 
@@ -374,10 +403,10 @@ def trial_statistics(
         {
             "mitigation": name,
             "statistic": statistic,
-            "runs": comparison.rounds,
-            **comparison.table.loc[statistic, ["ratio", "low", "high"]],
+            "runs": trial.comparison.rounds,
+            **trial.comparison.table.loc[statistic, ["ratio", "low", "high"]],
         }
-        for name, comparison in compared.items()
+        for name, trial in judged.items()
         for statistic in statistics
     ]
     return pd.DataFrame(rows, columns=["mitigation", "statistic", "runs", "ratio", "low", "high"])
@@ -394,19 +423,3 @@ def published_product() -> pd.DataFrame:
     return pd.DataFrame(
         {"mitigation": ["tcmalloc"] * 2, "statistic": ["p95", "cv"], "ratio": [0.79, 0.53]}
     )
-
-
-def _row(name: str, comparison: Comparison, p_corrected: float) -> dict:
-    ratios = {
-        f"{key}_{column}": comparison.table.loc[key, column]
-        for key in ("mean", "cv")
-        for column in ("ratio", "low", "high")
-    }
-    return {
-        "mitigation": name,
-        "runs": comparison.rounds,
-        "rounds": comparison.measured_in,
-        **ratios,
-        "p_corrected": p_corrected,
-        "verdict": verdict_of(comparison, p_corrected, LEVEL),
-    }

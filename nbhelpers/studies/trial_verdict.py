@@ -7,9 +7,10 @@ import pandas as pd
 
 from ..empty import because
 from ..mitigation.report import RATIO_COLUMNS, Report
+from ..mitigation.trials import Trial
 from ..statistics import Comparison
 
-_AUTOPILOT_COLUMNS = ["factor", "runs", *RATIO_COLUMNS, "p_corrected", "verdict"]
+_AUTOPILOT_COLUMNS = ["factor", "runs", *RATIO_COLUMNS, "p_corrected", "needed", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -31,20 +32,21 @@ class BestTrial:
     shift: pd.DataFrame
 
 
-def best_trial(compared: Mapping[str, Comparison], tried: pd.DataFrame) -> BestTrial:
+def best_trial(judged: Mapping[str, Trial], tried: pd.DataFrame) -> BestTrial:
     """Return the best of the mitigations that were tried.
 
     Parameters
     ----------
-    compared
-        Of `compare_trials`.
+    judged
+        Of `judge_runs`.
     tried
         Of `trial_table`, the best first.
     """
     name = next(iter(tried["mitigation"]), "no mitigation")
-    if name not in compared:
+    if name not in judged:
         return BestTrial(name, None, because(tried, "no mitigation was tried"))
-    return BestTrial(name, compared[name], compared[name].shift.reset_index())
+    comparison = judged[name].comparison
+    return BestTrial(name, comparison, comparison.shift.reset_index())
 
 
 def autopilot_table(report: Report) -> pd.DataFrame:

@@ -9,10 +9,10 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import run_once
 from nbhelpers.mitigation import treat_workload
-from nbhelpers.statistics import compare
 from nbhelpers.studies.mitigation_trials import (
-    compare_trials,
+    judge_runs,
     matrix_product,
+    measured_again,
     mitigations_against,
     program_with_slow_path,
     published_product,
@@ -44,19 +44,17 @@ def test_a_mitigation_that_comes_later_is_tried_beside_the_untreated_runs_of_its
     assert runs["run"].tolist()[:16] == first["run"].tolist() and runs[
         "cell"
     ].value_counts().to_dict() == {"baseline": 16, "malloc-keeps-memory": 8, "malloc-arenas": 8}
-    table = trial_table(compare_trials(runs)).set_index("mitigation")
+    table = trial_table(judge_runs(runs)).set_index("mitigation")
     assert (
         table["rounds"].to_dict() == {"malloc-keeps-memory": "0-7", "malloc-arenas": "8-15"}
         and (table["runs"] == 8).all()
     )
     gone = trial_runs(tmp_path, "returned-memory", [], 8)
-    assert (
-        gone["run"].tolist() == runs["run"].tolist() and len(trial_table(compare_trials(gone))) == 2
-    )
+    assert gone["run"].tolist() == runs["run"].tolist() and len(trial_table(judge_runs(gone))) == 2
 
 
-def invented(ratio):
-    random = np.random.default_rng(4)
+def invented(ratio, seed=4):
+    random = np.random.default_rng(seed)
     rows = [
         {
             "cell": cell,
@@ -73,25 +71,40 @@ def invented(ratio):
     return pd.DataFrame(rows)
 
 
-def test_the_table_says_what_helped_and_the_sentence_by_how_much():
-    compared = compare_trials(invented(0.8))
-    table = trial_table(compared)
-    assert table["mitigation"].tolist() == ["jemalloc", "useless"] and table[
-        "verdict"
-    ].tolist() == ["helps", "no difference shown"]
-    assert (
-        table.loc[0, "mean_low"] < 0.8 < table.loc[0, "mean_high"] and (table["runs"] == 30).all()
+def test_the_table_says_what_helped_only_where_it_was_shown_twice():
+    judged = judge_runs(invented(0.8))
+    once = trial_table(judged)
+    assert once["mitigation"].tolist() == ["jemalloc", "useless"]
+    assert once.loc[0, "verdict"] == "seems to help, not confirmed"
+    assert once.loc[0, "mean_low"] < 0.8 < once.loc[0, "mean_high"] and (once["runs"] == 30).all()
+    told = trial_sentence(once, "Test")
+    assert "none is confirmed to help" in told and "jemalloc" not in told
+    twice = trial_table(judged, {"jemalloc": judge_runs(invented(0.8, seed=5))["jemalloc"]})
+    assert twice.loc[0, "verdict"] == "helps"
+    assert "1 of 2 mitigations help, each shown twice; the best, jemalloc" in trial_sentence(
+        twice, "Test"
     )
-    assert "1 of 2 mitigations help; the best, jemalloc" in trial_sentence(table, "Test")
-    assert (
-        trial_sentence(trial_table(compare_trials(invented(1.0))), "Test")
-        == "Test: none of 2 mitigations is shown to help."
-    )
+    gone = trial_table(judged, {"jemalloc": judge_runs(invented(1.0, seed=5))["jemalloc"]})
+    assert gone.loc[0, "verdict"] == "not when measured again"
+
+
+def test_none_helps_only_where_each_is_shown_to_change_nothing():
+    told = trial_sentence(trial_table(judge_runs(invented(1.0))), "Test")
+    assert told.startswith("Test: none of the 2 mitigations tried helps: each changes")
+    few = trial_sentence(trial_table(judge_runs(invented(1.0).query("round < 7"))), "Test")
+    assert "none is confirmed to help (7 rounds): 1 had too few rounds (about" in few
+
+
+def test_what_seems_to_help_is_measured_again_in_other_rounds(binaries, tmp_path):
+    first = judge_runs(invented(0.8).replace("jemalloc", "malloc-keeps-memory"))
+    again = measured_again(tmp_path / "again", "returned-memory", first, 3)
+    assert set(again) == {"malloc-keeps-memory"} and again["malloc-keeps-memory"].faster.units == 3
+    assert measured_again(tmp_path / "no", "returned-memory", first, 3, 1, True) == {}
 
 
 def test_the_statistics_of_a_trial_are_those_of_the_runs_and_stand_beside_the_papers():
     runs = invented(0.8)
-    table = trial_statistics(compare_trials(runs)).set_index(["mitigation", "statistic"])
+    table = trial_statistics(judge_runs(runs)).set_index(["mitigation", "statistic"])
     p95 = runs.groupby("cell")["seconds"].quantile(0.95)
     assert (
         table.loc[("jemalloc", "p95"), "ratio"] == pytest.approx(p95["jemalloc"] / p95["baseline"])
@@ -104,22 +117,10 @@ def test_the_statistics_of_a_trial_are_those_of_the_runs_and_stand_beside_the_pa
     ) and theirs.set_index("statistic")["ratio"].to_dict() == {"p95": 0.79, "cv": 0.53}
 
 
-def test_p_values_are_corrected_for_the_number_of_mitigations():
-    runs = invented(0.99)
-    untreated = runs[runs["cell"] == "baseline"]
-    alone = {
-        name: compare(untreated, runs[runs["cell"] == name]).tests["p_holm"].min()
-        for name in ("useless", "jemalloc")
-    }
-    table = trial_table(compare_trials(runs)).set_index("mitigation")
-    smaller = min(alone, key=alone.get)
-    assert table.loc[smaller, "p_corrected"] == pytest.approx(min(1, 2 * alone[smaller]))
-
-
 def test_nothing_tried_is_no_failure_and_says_what_is_missing(monkeypatch):
     monkeypatch.setattr("nbhelpers.mitigation.program.find_library", lambda name: None)
     runs = invented(0.8)
-    compared = compare_trials(runs[runs["cell"] == "baseline"])
+    compared = judge_runs(runs[runs["cell"] == "baseline"])
     assert compared == {} and len(trial_table(compared)) == len(trial_statistics(compared)) == 0
     assert trial_sentence(trial_table(compared), "Test") == "Test: no mitigation was tried."
     told = untried_sentence(["jemalloc", "tcmalloc"], compared, matrix_product(100))
@@ -128,7 +129,7 @@ def test_nothing_tried_is_no_failure_and_says_what_is_missing(monkeypatch):
         in told
         and "tcmalloc was not tried" in told
     )
-    assert untried_sentence(["jemalloc", "useless"], compare_trials(runs)) == ""
+    assert untried_sentence(["jemalloc", "useless"], judge_runs(runs)) == ""
 
 
 def test_what_may_help_says_why_the_rest_is_not_tried():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from nbhelpers.empty import why_empty
-from nbhelpers.studies.mitigation_trials import compare_trials, trial_table
+from nbhelpers.studies.mitigation_trials import judge_runs, trial_table
 from nbhelpers.studies.sentences import absent_sentences, as_sentences, mode_sentences
 from nbhelpers.studies.trial_verdict import best_trial
 
@@ -21,12 +21,12 @@ def runs(**means: float) -> pd.DataFrame:
 
 def test_the_best_has_its_comparison_and_a_row_for_each_quantile():
     table = runs(none=1.0, slower=1.2, faster=0.8)
-    compared = compare_trials(table.assign(cell=table["cell"].replace("none", "baseline")))
-    tried = trial_table(compared)
-    best = best_trial(compared, tried)
+    judged = judge_runs(table.assign(cell=table["cell"].replace("none", "baseline")))
+    tried = trial_table(judged)
+    best = best_trial(judged, tried)
     assert best.name == tried["mitigation"].iloc[0] == "faster"
-    assert best.comparison is compared["faster"]
-    assert len(best.shift) == len(compared["faster"].shift)
+    assert best.comparison is judged["faster"].comparison
+    assert len(best.shift) == len(judged["faster"].comparison.shift)
 
 
 def test_where_nothing_was_tried_the_table_says_why():

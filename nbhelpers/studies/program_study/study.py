@@ -120,7 +120,7 @@ class ProgramStudy(Steps):
             "yes": "something that was counted separates the slow ones",
             "no": "nothing that was counted separates the slow ones",
         }
-        helped = {"yes": "a remedy helps", "no": "no remedy is shown to help"}
+        helped = {"yes": "a remedy helps, shown twice", "no": "none of the remedies tried helps"}
         return (
             f"{differ}; {separated.get(cause.answer, 'why is not known here')};"
             f" {helped.get(remedy.answer, 'what helps is not known here')}."

@@ -13,6 +13,7 @@ import pandas as pd
 from ... import places
 from ...errors import InputError, NoisebookError
 from ...mitigation import explain_factor, mitigations
+from ...mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, open_verdict
 from ...statistics import Comparison, bootstrap_interval, cell_statistics, compare, mean_ratio
 from .steps import Steps
 
@@ -237,38 +238,29 @@ def _remedy(steps: Steps, question: str) -> Verdict:
         )
     if report.helped:
         return _helpful(steps, question, report.helped[0])
-    least, most = report.tried["runs"].min(), report.tried["runs"].max()
-    return Verdict(
-        question,
-        "no",
-        f"of {len(report.tried)} tried none is shown to help "
-        f"({', '.join(report.tried['name'])}; n = {least} to {most} rounds each).",
-        n=int(least),
-    )
+    told, least = open_verdict(report.tried), int(report.tried["runs"].min())
+    known = set(report.tried["verdict"]) <= {NO_EFFECT, HARMS, NOT_AGAIN}
+    return Verdict(question, "no" if known else CANNOT, told, n=least)
 
 
 def _helpful(steps: Steps, question: str, name: str) -> Verdict:
-    """The mitigation that helped most, and how to use it without us."""
+    """The confirmed mitigation, and how to use it without us."""
     report = steps.treatments
-    best = report.tried.loc[name]
-    again = (
-        f" Measured again: {report.confirmed.verdict}"
-        if report.confirmed
-        else " It was not measured again."
-    )
+    again = report.again[name]
+    mean = again.comparison.table.loc["mean"]
     commands = "; ".join(mitigations()[name].by_hand)
     by_hand = f" By hand: {commands}" if commands else ""
     return Verdict(
         question,
         "yes",
-        f"“{best['name']}”: the mean is × {best['mean_ratio']:.3f}, 95 % interval "
-        f"{best['mean_low']:.3f} to {best['mean_high']:.3f}, the standard deviation × "
-        f"{best['sd_ratio']:.3f}, n = {best['runs']} rounds.{again}{by_hand}",
-        best["mean_ratio"],
-        best["mean_low"],
-        best["mean_high"],
+        f"“{report.tried.loc[name, 'name']}”, shown twice. In the second measurement the mean is ×"
+        f" {mean.ratio:.3f}, 95 % interval {mean.low:.3f} to {mean.high:.3f}: {again.sentence}."
+        f"{by_hand}",
+        float(mean.ratio),
+        float(mean.low),
+        float(mean.high),
         "of the mean",
-        int(best["runs"]),
+        again.faster.units,
     )
 
 
