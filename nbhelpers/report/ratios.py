@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ..statistics.claims import INCONCLUSIVE, NONE, NOT_MEASURABLE, REPRODUCED, REVERSED
 from ._axes import CYCLE, interval_reach, log_axis, value_text
 from ._blank import finished_rows, need_columns, need_rows, or_blank
 from .appearance import KINDS, PAGE_IN, ROLES, Role, style
@@ -36,9 +37,11 @@ _MARKS = {
     "nothing": ("slow", "^", "nothing found"),
 }
 _VERDICTS = {
-    "supported here": ("baseline", "o"),
-    "contradicted here": ("injected", "X"),
-    "can't be seen on this machine": ("fast", "s"),
+    REPRODUCED: ("baseline", "o"),
+    REVERSED: ("injected", "X"),
+    NONE: ("traced", "D"),
+    INCONCLUSIVE: ("fast", "s"),
+    NOT_MEASURABLE: ("slow", "^"),
 }
 _MODELS = {"OMP": "baseline", "SYCL": "injected"}
 _Reach = tuple[pd.Series, pd.Series]  # of an interval below and above its value

@@ -7,7 +7,7 @@ judging several of them at once.
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -343,7 +343,7 @@ def shaffer(p_values: np.ndarray) -> np.ndarray:
 
 def _judgement(tests: _Tests, adjusted: np.ndarray, level: float, together: int) -> Judgement:
     claim, found = tests.claim, tests.evidence.estimate
-    units = {"units": found.units, "unit": tests.evidence.unit}
+    units: dict[str, Any] = {"units": found.units, "unit": tests.evidence.unit}
     if tests.why:
         return Judgement(claim, tests.verdict, *_changes(found), **units, why=tests.why)
     verdict = _verdict(claim, found.mean, adjusted <= level)

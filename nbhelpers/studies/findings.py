@@ -1,88 +1,79 @@
-"""Findings of papers, judged by our runs: supported here, contradicted here, or not to be seen
-here.
+"""Findings of papers, judged by our runs, all of a page together: one of the five verdicts of
+`statistics.claims`.
 
-Owns the rule, which looks at nothing but an interval, and the comparison that each finding stands
-for.
+Owns the table of findings and the sentences that are read off it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from ..statistics import holm
-from ..statistics.robust import trimmed_interval
+from ..statistics.claims import (
+    INCONCLUSIVE,
+    NOT_MEASURABLE,
+    REPRODUCED,
+    VERDICTS,
+    Claim,
+    Estimate,
+    Evidence,
+    Judgement,
+    judge,
+)
+from ..statistics.robust import trimmed_count, trimmed_interval
 from .design import PRINTED_MODELS
 
-SUPPORTED = "supported here"
-CONTRADICTED = "contradicted here"
-UNSEEN = "can't be seen on this machine"
-# a change below this share counts as none, where a finding says that something does not help
-MARGIN = 0.05
-FEWEST = 6  # pairs of runs; of fewer the interval says next to nothing
+MARGIN = 0.05  # a change below this share counts as none, where a finding is about a gain
 PERSSON = "Persson et al. 2025, sec. "
 CUI = "Cui et al. 2023, sec. "
-EFFECT_COLUMNS = ("effect_percent", "low_percent", "high_percent", "adjusted_percent")
-TRIMMED_COLUMNS = ("trimmed_percent", "trimmed_low_percent", "trimmed_high_percent")
+NOT_PRINTED = "the paper prints no numbers of it"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Finding:
     """What a paper found, as a comparison that can be made here.
 
-    Parameters
+    Attributes
     ----------
-    claim, source
-        In a few words; paper and section.
-    direction
-        "below" (the first is less than the second), "above", or "no gain" (not less by 5 % or
-        more).
-    effects
-        Logarithms of the ratio first / second, a pair of runs each.
-    unseen
-        Why it cannot be compared here at all; empty if it can.
+    claim
+        What the paper says.
+    here
+        Our runs.
+    condition
+        What must be so before the claim means anything, with our runs of it; judged together with
+        all claims. None: nothing.
+    unmet
+        How it reads where the condition is not shown.
+    paper
+        The paper's own numbers.
     steal
-        By how much more the hypervisor took of the first than of the second, for each effect (s),
-        where that is known.
+        By how much more the hypervisor took of the first than of the second of each pair of
+        `here` (s), where that is known.
+    run_times
+        Logarithms of the ratio of the run times themselves, where the claim is about ratios of
+        ratios; None elsewhere.
+    dose
+        The treatment here and in the paper, where they differ but not too much.
     """
 
-    claim: str
-    source: str
-    direction: str
-    effects: np.ndarray
-    unseen: str = ""
+    claim: Claim
+    here: Evidence
+    condition: tuple[Claim, Evidence] | None = None
+    unmet: str = ""
+    paper: Evidence = Evidence(unmeasurable=NOT_PRINTED)
     steal: np.ndarray | None = None
-
-
-def interval_verdict(direction: str, low: float, high: float) -> str:
-    """What an interval of log ratios says of a finding.
-
-    Below: supported if the whole interval is below 0, contradicted if it is above. Above: the other
-    way round. No gain: contradicted if the whole interval is below 0, supported if it excludes a
-    gain of 5 % or more, in this order. In all other cases the interval holds both answers, and
-    nothing can be seen.
-
-    Parameters
-    ----------
-    direction
-        As of `Finding`.
-    low, high
-        Of the interval of log ratios.
-    """
-    if direction == "no gain":
-        return CONTRADICTED if high < 0 else SUPPORTED if low > np.log(1 - MARGIN) else UNSEEN
-    low, high = (low, high) if direction == "below" else (-high, -low)
-    return SUPPORTED if high < 0 else CONTRADICTED if low > 0 else UNSEEN
+    run_times: Evidence | None = None
+    dose: str = ""
 
 
 def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
-    """Each finding with what our runs say of it.
+    """Each finding of a page with what our runs say of it, and what the paper's own numbers say.
 
-    Student's interval and test of the mean log ratio, over pairs of runs of the same round; p is
-    adjusted for the number of findings (Holm). Pairs of one round share what disturbed the machine
-    in it, and pairs of several programs their programs: the interval holds for these programs, not
-    for all.
+    All claims of a page and their conditions are judged together. The unit is the round: all pairs
+    of a round count as one, whatever their program, model or trace; these weigh the same. The
+    interval holds for these programs, not for all.
 
     Parameters
     ----------
@@ -92,86 +83,155 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     Returns
     -------
     One row a finding: `finding`, `source`, `verdict`, `effect_percent` with its 95 % interval
-    (`low_percent`, `high_percent`), `adjusted_percent`, `trimmed_percent` with its interval
-    (`trimmed_low_percent`, `trimmed_high_percent`), `trimmed_verdict`, `p_value`, `p_holm`,
-    `pairs`, `why`. `adjusted_percent` is the effect where the hypervisor took as much of both (a
-    straight line through the effects by the difference in stolen time); `trimmed_percent` that of
-    the trimmed mean of the log ratios, and `trimmed_verdict` what its interval says by the same
-    rule. The verdict is by the mean.
+    before correction (`low_percent`, `high_percent`), `margin_percent`, `adjusted_percent` (the
+    effect where the hypervisor took as much of both), `trimmed_percent` with its interval
+    (`trimmed_low_percent`, `trimmed_high_percent`), `trimmed_verdict`, `run_time_percent` (of the
+    treated runs against the untreated ones, where the effect is a ratio of ratios), `p_value`,
+    `p_corrected`, `rounds`, `pairs`, `needed_rounds`, `dose`, `paper_verdict`, `paper_percent`
+    with its interval (`paper_low_percent`, `paper_high_percent`), `paper_why`, `why`.
     """
-    table = pd.DataFrame([judge(finding) for finding in findings])
-    tested = table["p_value"].notna()
-    table["p_holm"] = np.nan
-    if tested.any():
-        table.loc[tested, "p_holm"] = holm(table.loc[tested, "p_value"])
-    columns = ["finding", "source", "verdict", *EFFECT_COLUMNS, *TRIMMED_COLUMNS]
-    return table[[*columns, "trimmed_verdict", "p_value", "p_holm", "pairs", "why"]]
+    judged = _judged(findings, [finding.here for finding in findings])
+    trimmed = _judged(findings, [_Trimmed.of(finding.here) for finding in findings])
+    papers = judge([(finding.claim, finding.paper) for finding in findings])
+    rows = [
+        _row(finding, here)
+        | _numbers(by_trimmed, "trimmed_")
+        | {"trimmed_verdict": by_trimmed.verdict}
+        | _numbers(paper, "paper_")
+        | {"paper_verdict": paper.verdict, "paper_why": _paper_why(paper)}
+        for finding, here, by_trimmed, paper in zip(findings, judged, trimmed, papers, strict=True)
+    ]
+    return pd.DataFrame(rows)[_COLUMNS]
 
 
-def judge(finding: Finding) -> dict[str, object]:
-    """One row of `findings_table`, without `p_holm`."""
-    effects, steal = finding.effects, finding.steal
-    row: dict[str, object] = {
-        "finding": finding.claim,
-        "source": finding.source,
-        "verdict": UNSEEN,
-        **dict.fromkeys((*EFFECT_COLUMNS, *TRIMMED_COLUMNS), np.nan),
-        "trimmed_verdict": UNSEEN,
-        "p_value": np.nan,
-        "pairs": len(effects),
-        "why": finding.unseen,
+_COLUMNS = [
+    "finding",
+    "source",
+    "verdict",
+    "effect_percent",
+    "low_percent",
+    "high_percent",
+    "margin_percent",
+    "adjusted_percent",
+    "trimmed_percent",
+    "trimmed_low_percent",
+    "trimmed_high_percent",
+    "trimmed_verdict",
+    "run_time_percent",
+    "p_value",
+    "p_corrected",
+    "rounds",
+    "pairs",
+    "needed_rounds",
+    "dose",
+    "paper_verdict",
+    "paper_percent",
+    "paper_low_percent",
+    "paper_high_percent",
+    "paper_why",
+    "why",
+]
+
+
+def _judged(findings: Sequence[Finding], evidence: Sequence[Evidence]) -> list[Judgement]:
+    """All claims and conditions together; a claim whose condition is not shown says nothing."""
+    conditions = {
+        finding.claim: finding.condition for finding in findings if finding.condition is not None
     }
-    if finding.unseen:
-        return row
-    if len(effects) < FEWEST or not np.ptp(effects) > 0:
-        few = f"{len(effects)} pairs of runs; at least {FEWEST} that differ are needed"
-        return row | {"why": few}
-    effect, p_value = mean_effect(effects, steal)
-    verdict = interval_verdict(finding.direction, effect.low, effect.high)
-    why = "the interval holds both answers" if verdict == UNSEEN else ""
-    row |= _trimmed(finding)
-    return row | effect.percent() | {"verdict": verdict, "p_value": p_value, "why": why}
+    different = {id(condition): condition for condition in conditions.values()}
+    claims = [(finding.claim, one) for finding, one in zip(findings, evidence, strict=True)]
+    judged = judge([*claims, *different.values()])
+    shown = dict(zip(different, judged[len(claims) :], strict=True))
+    return [
+        _under_condition(finding, one, shown.get(id(finding.condition)))
+        for finding, one in zip(findings, judged, strict=False)
+    ]
 
 
-def _trimmed(finding: Finding) -> dict[str, object]:
-    """Effect and verdict by the trimmed mean of the log ratios."""
-    found = trimmed_interval(finding.effects)
-    percent = {name: 100 * np.expm1(log) for name, log in zip(TRIMMED_COLUMNS, found[:3])}
-    verdict = interval_verdict(finding.direction, found.low, found.high)
-    return percent | {"trimmed_verdict": verdict}
+def _under_condition(finding: Finding, judged: Judgement, condition: Judgement | None) -> Judgement:
+    if condition is None or condition.verdict == REPRODUCED or judged.verdict == NOT_MEASURABLE:
+        return judged
+    numbers = f" ({condition.effect:+.1%})" if np.isfinite(condition.effect) else ""
+    reason = condition.why or condition.verdict
+    why = f"{finding.unmet}{numbers}: {reason}"
+    return Judgement(
+        judged.claim,
+        NOT_MEASURABLE,
+        judged.effect,
+        judged.low,
+        judged.high,
+        units=judged.units,
+        unit=judged.unit,
+        why=why,
+    )
 
 
-@dataclass(frozen=True)
-class Effect:
-    """A mean log ratio with its 95 % interval, and what it is at equal stolen time."""
+class _Trimmed(Evidence):
+    """The same effects; of the units a tenth is left out at each end."""
 
-    mean: float
-    low: float
-    high: float
-    adjusted: float
+    @classmethod
+    def of(cls, evidence: Evidence) -> "_Trimmed":
+        return cls(
+            evidence.effects, evidence.units, evidence.strata, evidence.unmeasurable, evidence.unit
+        )
 
-    def percent(self) -> dict[str, object]:
-        """The four as changes in per cent, by their columns."""
-        logs = (self.mean, self.low, self.high, self.adjusted)
-        return {name: 100 * np.expm1(log) for name, log in zip(EFFECT_COLUMNS, logs)}
+    @cached_property
+    def estimate(self) -> Estimate:
+        plain, table = super().estimate, self.by_unit()
+        if plain.units < 2 or not plain.error > 0:
+            return plain
+        values = np.nanmean(table - np.nanmean(table, axis=0), axis=1) + plain.mean
+        found = trimmed_interval(values)
+        freedom = values.size - 2 * trimmed_count(values.size) - 1
+        error = (found.high - found.low) / 2 / (Estimate(0, 1, freedom, 0).interval()[1])
+        return Estimate(found.value, error, freedom, values.size)
 
 
-def mean_effect(effects: np.ndarray, steal: np.ndarray | None) -> tuple[Effect, float]:
-    """The mean of log ratios with Student's interval, and the p-value of its test against 0.
+def _row(finding: Finding, judged: Judgement) -> dict[str, object]:
+    """What stands in a row, without trimmed means and the paper's numbers."""
+    return {
+        "finding": finding.claim.text,
+        "source": finding.claim.source,
+        "verdict": judged.verdict,
+        **_numbers(judged),
+        "effect_percent": 100 * judged.effect,
+        "margin_percent": 100 * finding.claim.margin,
+        "adjusted_percent": _adjusted(finding),
+        "run_time_percent": _run_time(finding),
+        "p_value": judged.p_value,
+        "p_corrected": judged.p_adjusted,
+        "rounds": judged.units,
+        "pairs": len(finding.here.effects),
+        "needed_rounds": judged.needed,
+        "dose": finding.dose,
+        "why": judged.why,
+    }
 
-    Parameters
-    ----------
-    effects
-        At least two that differ.
-    steal
-        The difference in stolen time (s) of each; None: not known.
-    """
-    from statsmodels.stats.weightstats import DescrStatsW
 
-    sample = DescrStatsW(effects)
-    low, high = sample.tconfint_mean()
-    adjusted = np.nan if steal is None else at_equal_steal(effects, steal)
-    return Effect(sample.mean, low, high, adjusted), sample.ttest_mean()[1]
+def _numbers(judged: Judgement, name: str = "") -> dict[str, float]:
+    return {
+        f"{name}percent": 100 * judged.effect,
+        f"{name}low_percent": 100 * judged.low,
+        f"{name}high_percent": 100 * judged.high,
+    }
+
+
+def _paper_why(paper: Judgement) -> str:
+    """What the paper's numbers are, or why there is no verdict."""
+    return paper.why or f"{paper.units} {paper.unit}"
+
+
+def _adjusted(finding: Finding) -> float:
+    effects, steal = finding.here.effects, finding.steal
+    if steal is None or len(effects) < 2:
+        return np.nan
+    return 100 * float(np.expm1(at_equal_steal(effects, steal)))
+
+
+def _run_time(finding: Finding) -> float:
+    if finding.run_times is None:
+        return np.nan
+    return 100 * float(np.expm1(finding.run_times.estimate.mean))
 
 
 def at_equal_steal(effects: np.ndarray, steal: np.ndarray) -> float:
@@ -184,7 +244,7 @@ def at_equal_steal(effects: np.ndarray, steal: np.ndarray) -> float:
 
 
 def finding_sentences(table: pd.DataFrame, models: Sequence[str]) -> list[str]:
-    """How many findings are supported, contradicted or not to be seen, and each that is seen.
+    """How many findings have which verdict, each that is decided, and why the others are not.
 
     Parameters
     ----------
@@ -194,27 +254,67 @@ def finding_sentences(table: pd.DataFrame, models: Sequence[str]) -> list[str]:
         Of the programs that were run: omp, sycl.
     """
     counts = table["verdict"].value_counts()
-    numbers = ", ".join(
-        f"**{counts[name]} {name}**" for name in (SUPPORTED, CONTRADICTED, UNSEEN) if name in counts
-    )
-    seen = [
-        f"{row['verdict'].capitalize()}: {row['finding']}, {row['effect_percent']:+.1f} %"
-        f" ({row['low_percent']:+.1f} to {row['high_percent']:+.1f}, n = {row['pairs']} pairs)."
-        for row in table.to_dict("records")
-        if row["verdict"] != UNSEEN
-    ]
+    numbers = ", ".join(f"**{counts[name]} {name}**" for name in VERDICTS if name in counts)
     names = {"omp": "OpenMP", "sycl": "SYCL"}
     programs = " and ".join(names[model] for model in models if model in PRINTED_MODELS)
     first = f"Of {len(table)} findings judged with {programs} programs: {numbers}."
-    return [first, *seen, *_other_verdicts(table)]
+    rows = [_sentence(row) for row in table.to_dict("records")]
+    return [first, *rows, *_other_verdicts(table), *_paper_sentences(table)]
+
+
+def _sentence(row: dict) -> str:
+    """The verdict on a finding, its numbers, and the reason of an open verdict."""
+    numbers = ""
+    if np.isfinite(row["effect_percent"]):
+        numbers = f", {_effect(row, '')}"
+        if np.isfinite(row["p_corrected"]):
+            numbers += f", p {p_text(row['p_corrected'])} corrected"
+        numbers += f", n = {row['rounds']} rounds"
+    if np.isfinite(row["run_time_percent"]):
+        numbers += f"; the run time itself changes by {row['run_time_percent']:+.1f} %"
+    reason = f"; {row['why']}" if row["why"] else ""
+    return f"{row['verdict'].capitalize()}: {row['finding']}{numbers}{reason}."
+
+
+def p_text(p_value: float) -> str:
+    """A p-value with its sign.
+
+    Examples
+    --------
+    >>> p_text(0.04), p_text(0.00004)
+    ('= 0.040', '< 0.001')
+    """
+    return f"= {p_value:.3f}" if p_value >= 0.001 else "< 0.001"
+
+
+def _effect(row: dict, name: str) -> str:
+    effect = row[f"{name}percent" if name else "effect_percent"]
+    low, high = row[f"{name}low_percent"], row[f"{name}high_percent"]
+    interval = f" ({low:+.1f} to {high:+.1f})" if np.isfinite(low) else ""
+    return f"{effect:+.1f} %{interval}"
 
 
 def _other_verdicts(table: pd.DataFrame) -> list[str]:
-    """The findings that a trimmed mean judges differently."""
+    """The findings that trimmed means over rounds judge differently."""
     others = table[table["trimmed_verdict"] != table["verdict"]]
     return [
-        f"Judged by the trimmed mean it is otherwise: {row['finding']}: {row['trimmed_verdict']},"
-        f" {row['trimmed_percent']:+.1f} % ({row['trimmed_low_percent']:+.1f} to"
-        f" {row['trimmed_high_percent']:+.1f}, n = {row['pairs']} pairs)."
+        f"Judged by the trimmed mean of rounds it is otherwise: {row['finding']}:"
+        f" {row['trimmed_verdict']}, {_effect(row, 'trimmed_')}."
         for row in others.to_dict("records")
     ]
+
+
+def _paper_sentences(table: pd.DataFrame) -> list[str]:
+    """What the paper's own numbers say by the same rule, in one sentence; none without numbers."""
+    weighed = table[np.isfinite(table["paper_low_percent"].astype(float))]
+    cases = "; ".join(
+        f"{row['finding'].split(' (')[0]}: {row['paper_verdict']} ({_effect(row, 'paper_')},"
+        f" {row['paper_why']})"
+        for row in weighed.to_dict("records")
+    )
+    return [f"The papers' own printed numbers by the same rule: {cases}."] if cases else []
+
+
+def is_decided(verdicts: pd.Series) -> pd.Series:
+    """Whether these verdicts settle their findings."""
+    return ~verdicts.isin([INCONCLUSIVE, NOT_MEASURABLE])

@@ -7,18 +7,23 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nbhelpers.studies.persson import crossing_table, fairness_sentences, length_cells, length_table
+from nbhelpers.statistics.claims import INCONCLUSIVE, NONE, NOT_MEASURABLE, REPRODUCED, REVERSED
+from nbhelpers.studies.findings import findings_table
+from nbhelpers.studies.persson import (
+    crossing_table,
+    fairness_findings,
+    fairness_sentences,
+    length_cells,
+    length_table,
+)
 from nbhelpers.studies.persson.campaigns import WorstTrace
 from nbhelpers.studies.persson.fairness_tables import (
     ADDED,
     BIAS,
-    DIFFERENT,
+    CLAIMS,
     GAP_ADDED,
     LONGER_FIXED,
     LONGER_SCALED,
-    SAME,
-    UNSEEN,
-    answer,
 )
 
 PROGRAMS = ("nbody", "stream", "minife")
@@ -96,20 +101,32 @@ def row(table: pd.DataFrame, comparison: str) -> pd.Series:
     return table.set_index("comparison").loc[comparison]
 
 
+def judged(runs: pd.DataFrame, of_lengths: pd.DataFrame | None = None) -> pd.DataFrame:
+    worst = [trace for trace in PLANTED if trace.model in set(runs["model"])]
+    return findings_table(fairness_findings(runs, worst, of_lengths))
+
+
+def verdict(table: pd.DataFrame, name: str) -> str:
+    return table.set_index("finding").loc[CLAIMS[name].text, "verdict"]
+
+
 @pytest.mark.parametrize(
-    ("own", "other", "spread", "said"),
-    [(1.3, 1.3, 0.01, SAME), (1.5, 1.2, 0.01, DIFFERENT), (1.3, 1.3, 0.2, UNSEEN)],
+    ("own", "other", "spread", "expected"),
+    [
+        (1.3, 1.3, 0.01, REPRODUCED),
+        (1.5, 1.2, 0.01, REVERSED),
+        (1.3, 1.3, 0.2, INCONCLUSIVE),
+    ],
 )
-def test_traces_are_fair_if_they_treat_both_models_alike(own, other, spread, said):
-    found = row(crossing_table(crossed(own, other, spread), PLANTED), BIAS)
-    assert (
-        found.answer == said
-        and found.low_percent < 100 * (own / other - 1) < found.high_percent
-        and found.pairs == 24
-    )
+def test_traces_are_fair_if_they_treat_both_models_alike(own, other, spread, expected):
+    runs = crossed(own, other, spread)
+    found = row(crossing_table(runs, PLANTED), BIAS)
+    assert verdict(judged(runs), BIAS) == expected
+    assert found.low_percent < 100 * (own / other - 1) < found.high_percent
+    assert (found.pairs, found.rounds) == (24, 8)
 
 
-def test_the_effect_is_that_of_plain_pairs():
+def test_the_effect_is_that_of_plain_pairs_and_a_round_is_one_unit():
     runs = crossed(1.4, 1.3)
     wide = np.log(
         runs.pivot_table(index=["program", "round"], columns=["model", "trace"], values="seconds")
@@ -120,7 +137,8 @@ def test_the_effect_is_that_of_plain_pairs():
         + wide["sycl", "planted-sycl"]
         - wide["sycl", "planted-omp"]
     ) / 2
-    low, high = stats.t.interval(0.95, 23, loc=effects.mean(), scale=stats.sem(effects))
+    rounds = effects.groupby("round").mean()
+    low, high = stats.t.interval(0.95, 7, loc=effects.mean(), scale=stats.sem(rounds))
     found = row(crossing_table(runs, PLANTED), BIAS)
     assert np.allclose(
         [found.effect_percent, found.low_percent, found.high_percent],
@@ -141,20 +159,23 @@ def test_what_the_hypervisor_took_is_held_fixed():
 
 
 @pytest.mark.parametrize(
-    ("shrinks", "spread", "said"),
-    [(True, 0.01, "**yes**"), (False, 0.01, "**no**"), (True, 0.25, "**cannot be seen here**")],
+    ("shrinks", "spread", "expected", "words"),
+    [
+        (True, 0.01, REPRODUCED, "**yes**"),
+        (False, 0.01, NONE, "**no, to within 5 %**"),
+        (True, 0.25, INCONCLUSIVE, "**inconclusive**"),
+    ],
 )
-def test_the_length_of_the_noise(shrinks, spread, said):
-    table = length_table(lengths(shrinks, spread))
-    assert said in fairness_sentences(crossing_table(crossed(1.3, 1.3), PLANTED), table)[1]
+def test_the_length_of_the_noise(shrinks, spread, expected, words):
+    runs, of_lengths = crossed(1.3, 1.3), lengths(shrinks, spread)
+    found, table = judged(runs, of_lengths), length_table(of_lengths)
+    assert verdict(found, ADDED) == expected
+    assert words in fairness_sentences(found, crossing_table(runs, PLANTED), table)[1]
     if spread < 0.1:
-        assert (
-            abs(row(table, LONGER_FIXED).effect_percent - (100 * (1.1 / 1.2 - 1) if shrinks else 0))
-            < 1
-        )
-        assert row(table, LONGER_SCALED).answer == row(table, GAP_ADDED).answer == SAME and row(
-            table, ADDED
-        ).answer == (DIFFERENT if shrinks else SAME)
+        fixed = row(table, LONGER_FIXED).effect_percent
+        assert abs(fixed - (100 * (1.1 / 1.2 - 1) if shrinks else 0)) < 1
+        assert abs(row(table, LONGER_SCALED).effect_percent) < 1
+        assert verdict(found, GAP_ADDED) == NONE
         cells = length_cells(lengths(shrinks)).set_index(["benchmark", "model", "length", "noise"])
         assert np.isclose(
             cells.loc[("N-body", "OMP", "x2", "scaled"), "noise_percent"], 100 / 6, rtol=0.02
@@ -164,25 +185,13 @@ def test_the_length_of_the_noise(shrinks, spread, said):
 def test_without_sycl_or_without_planted_noise_nothing_is_said():
     alone = crossed(1.3, 1.3).query("model == 'omp'")
     table = crossing_table(alone, [trace for trace in PLANTED if trace.model == "omp"])
-    assert set(table["answer"]) == {UNSEEN} and length_cells(None).empty
+    assert table["effect_percent"].isna().all() and (table["why"] != "").all()
+    found = judged(alone)
+    assert set(found["verdict"]) == {NOT_MEASURABLE} and length_cells(None).empty
+    assert "length_runs" in found.loc[1, "why"]
     assert all(
-        "cannot be seen here" in sentence
-        for sentence in fairness_sentences(table, length_table(None))
+        NOT_MEASURABLE in sentence
+        for sentence in fairness_sentences(found, table, length_table(None))
     )
-    assert (
-        row(length_table(lengths(True).query("model == 'omp'")), LONGER_FIXED).answer == DIFFERENT
-    )
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (-0.02, 0.03, SAME),
-        (0.01, 0.04, SAME),
-        (0.01, 0.2, DIFFERENT),
-        (-0.3, -0.06, DIFFERENT),
-        (-0.2, 0.1, UNSEEN),
-    ],
-)
-def test_the_rule_looks_at_the_interval_alone(low, high, said):
-    assert answer(low, high) == said
+    of_omp = lengths(True).query("model == 'omp'")
+    assert verdict(judged(alone, of_omp), ADDED) == REPRODUCED

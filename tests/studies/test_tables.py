@@ -23,6 +23,7 @@ from nbhelpers.studies.persson import (
 from nbhelpers.studies.persson.campaigns import WorstTrace
 
 from .helpers import made_runs
+from .simulated import DESIGN
 
 HEAVY = {("omp", "Rm"): 1.5, ("omp", "RmHK"): 1.2, ("sycl", "Rm"): 1.1}
 
@@ -209,7 +210,11 @@ def test_every_injected_run_has_a_ratio_and_the_figures_are_drawn(runs):
         figure.axes
     ) == 3
     assert (
-        len(figure_findings(findings_table(persson_findings(runs, {}))).axes[0].get_yticklabels())
+        len(
+            figure_findings(findings_table(persson_findings(runs, DESIGN)))
+            .axes[0]
+            .get_yticklabels()
+        )
         == 8
     )
 
@@ -239,7 +244,7 @@ def test_a_model_that_came_later_is_compared_with_the_runs_of_its_own_time():
         spread_table(late.assign(trace="traced"))
     )
     both = pd.concat([early, late], ignore_index=True)
-    found = findings_table(persson_findings(both, {})).set_index("finding")
+    found = findings_table(persson_findings(both, DESIGN)).set_index("finding")
     slower = found.loc["SYCL is slower (undisturbed, SYCL / OpenMP)"]
     assert slower["pairs"] == 8 * 9 and abs(slower["effect_percent"]) < 2
 

@@ -5,10 +5,10 @@ Owns its words; the numbers are those of `variability_table` and `findings_table
 
 import pandas as pd
 
-from ..findings import CONTRADICTED, SUPPORTED
+from ..findings import is_decided
 from .panels import STREAM_KERNELS
 
-_OF_VARIATION = "(CV"  # in the findings that are about variation, not about time
+_OF_TIME = "(time"  # in the findings that are about time, not about variation
 
 
 def variability_answer(variability: pd.DataFrame, judged: pd.DataFrame) -> str:
@@ -25,11 +25,11 @@ def variability_answer(variability: pd.DataFrame, judged: pd.DataFrame) -> str:
     --------
     >>> columns = ["benchmark", "within_cv_percent", "between_cv_percent"]
     >>> variability = pd.DataFrame([("barrier", 16.0, 8.0), ("copy", 1.0, 1.0)], columns=columns)
-    >>> claim = ("more threads vary more (CV, TP / one thread)", "supported here", 32.7)
+    >>> claim = ("more threads vary more (CV, TP / one thread)", "reproduced", 32.7)
     >>> judged = pd.DataFrame([claim], columns=["finding", "verdict", "effect_percent"])
     >>> print(variability_answer(variability, judged))  # doctest: +NORMALIZE_WHITESPACE
     By **16.0 %** within a run and **8.0 %** from run to run (median coefficients of variation,
-    n = 1 cells); supported here: more threads vary more (+32.7 %).
+    n = 1 cells); reproduced: more threads vary more (+32.7 %).
     """
     own = variability[~variability["benchmark"].isin(STREAM_KERNELS)]
     if own.empty:
@@ -46,8 +46,8 @@ def variability_answer(variability: pd.DataFrame, judged: pd.DataFrame) -> str:
 
 def _with_what(judged: pd.DataFrame) -> str:
     """The findings on variation that these runs decide."""
-    of_variation = judged[judged["finding"].str.contains(_OF_VARIATION, regex=False)]
-    decided = of_variation[of_variation["verdict"].isin([SUPPORTED, CONTRADICTED])]
+    of_variation = judged[~judged["finding"].str.contains(_OF_TIME, regex=False)]
+    decided = of_variation[is_decided(of_variation["verdict"])]
     if decided.empty:
         return f"cannot tell here with what (none of {len(of_variation)} findings is decided)"
     return "; ".join(

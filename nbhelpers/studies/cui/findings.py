@@ -1,20 +1,34 @@
 """The findings of Cui et al. 2023, section 5, as comparisons of our runs."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
+from ...statistics.claims import Claim, Evidence
+from ...statistics.variation import variation_evidence
 from ..design import Design
-from ..findings import CUI, PERSSON, Finding
+from ..dose import other_housekeeping
+from ..findings import CUI, MARGIN, PERSSON, Finding
 from .panels import smt_pair
 from .tables import KEYS
 
+_STRATA = ["benchmark", "compiler"]
+_MORE_THREADS = ("TP", "TP-ST1")
+_TWO_NODES = ("TP-two-nodes", "TP-one-node")
+_WHY_NO_CV = "its table 2 has the means of runs, and no repetitions"
 
-def runtime_findings(statistics: pd.DataFrame, design: Design) -> list[Finding]:
+
+def runtime_findings(
+    statistics: pd.DataFrame, design: Design, published: pd.DataFrame | None = None
+) -> list[Finding]:
     """The findings of Cui et al. 2023, section 5, and the motivation of Persson et al. 2025,
     section 3.
 
-    Variability is the coefficient of variation of the repetitions of a run, as in figure 5; what is
-    compared are runs of the same round, benchmark and compiler.
+    What the paper says of repetitions is judged by the coefficient of variation within a run (as in
+    figure 5); what it says of runs by how much the means of runs vary. Compared are runs of the
+    same round, benchmark and compiler; the unit is the round.
 
     Parameters
     ----------
@@ -22,68 +36,140 @@ def runtime_findings(statistics: pd.DataFrame, design: Design) -> list[Finding]:
         Of `run_statistics`.
     design
         What was measured, and what this machine lacks.
+    published
+        The published table 2; None: it is not weighed.
     """
-    spread, time = (_logs(statistics, column) for column in ("cv", "mean_us"))
-    schedules = time[time.index.get_level_values("benchmark") == "dynamic_1"]
+    compared = _Compared(statistics, design)
     one_thread, two_threads, no_pair = _smt_pair(design)
-    two_nodes = ("TP-two-nodes", "TP-one-node")
     smt = f"{one_thread or 'ST'} / {two_threads or 'MT'}"
-    # claim, section, direction, logs, first and second configuration
-    comparisons = [
-        ("more threads vary more (CV, TP / one thread)", "5.1", "above", spread, "TP", "TP-ST1"),
-        (
-            "a schedule costs more with more threads (time of dynamic_1, TP / one thread)",
-            "5.1",
-            "above",
-            schedules,
-            "TP",
-            "TP-ST1",
-        ),
-        ("pinned threads vary less (CV, TP / Rm)", "5.2", "below", spread, "TP", "Rm"),
-        (
-            "threads on two NUMA nodes vary more than on one (CV)",
-            "5.4",
-            "above",
-            spread,
-            *two_nodes,
-        ),
-    ]
-    findings = [
-        _finding(claim, CUI + section, direction, logs, (first, second), design)
-        for claim, section, direction, logs, first, second in comparisons
-    ]
-    pair = _differences(spread, one_thread, two_threads)
-    smt_claim = f"one thread a core is steadier than two (CV, {smt})"
-    findings.insert(3, Finding(smt_claim, CUI + "5.3", "below", pair, no_pair))
-    reserved = "with a core reserved for the system programs vary less (CV, RmHK / Rm)"
+    paper = _paper(published)
     return [
-        *findings,
-        _finding(reserved, PERSSON + "3", "below", spread, ("RmHK", "Rm"), design),
+        *_of_threads(compared, paper),
+        compared.between(
+            _claim(
+                "pinned threads vary less from run to run (means of runs, TP / Rm)", "below", "5.2"
+            ),
+            ("TP", "Rm"),
+        ),
+        compared.within(
+            _claim(f"one thread a core is steadier than two (CV, {smt})", "below", "5.3"),
+            (one_thread, two_threads),
+            no_pair,
+        ),
+        compared.within(
+            _claim("threads on two NUMA nodes vary more than on one (CV)", "above", "5.4"),
+            _TWO_NODES,
+        ),
+        compared.within(
+            _claim(
+                "with a core reserved for the system programs vary less (CV, RmHK / Rm)",
+                "below",
+                "3",
+                PERSSON,
+            ),
+            ("RmHK", "Rm"),
+            other_housekeeping(design, "RmHK"),
+            dose="12.5 % of the CPUs in the paper, 4 % on the A64FX of its section 3",
+        ),
     ]
 
 
-def _finding(
-    claim: str,
-    source: str,
-    direction: str,
-    logs: pd.Series,
-    configs: tuple[str, str],
-    design: Design,
-) -> Finding:
-    effects = _differences(logs, *configs)
-    return Finding(claim, source, direction, effects, _unmeasured(design, *configs))
+def _claim(text: str, direction: str, section: str, source: str = CUI) -> Claim:
+    return Claim(text, direction, MARGIN, source + section)
 
 
-def _logs(statistics: pd.DataFrame, column: str) -> pd.Series:
-    values = statistics.set_index([*KEYS, "round"])[column]
-    return np.log(values.replace(0, np.nan)).dropna()
+def _of_threads(compared: "_Compared", paper: dict[str, Evidence]) -> list[Finding]:
+    """Section 5.1: what more threads do, within a run, from run to run, and to the time."""
+    claims = {
+        "within": _claim("more threads vary more (CV, TP / one thread)", "above", "5.1"),
+        "between": _claim(
+            "more threads vary more from run to run (means of runs, TP / one thread)",
+            "above",
+            "5.1",
+        ),
+        "time": _claim(
+            "a schedule costs more with more threads (time of dynamic_1, TP / one thread)",
+            "above",
+            "5.1",
+        ),
+    }
+    dose = f"{compared.threads(_MORE_THREADS)} here; 254 to 4 and 30 to 4 in the paper"
+    return [
+        compared.within(claims["within"], _MORE_THREADS, paper=paper["within"], dose=dose),
+        compared.between(claims["between"], _MORE_THREADS, paper=paper["between"], dose=dose),
+        compared.time(claims["time"], _MORE_THREADS, paper=paper["time"], dose=dose),
+    ]
 
 
-def _differences(logs: pd.Series, first: str, second: str) -> np.ndarray:
-    table = logs.unstack("config")
-    if not {first, second} <= set(table.columns):
-        return np.empty(0)
-    return (table[first] - table[second]).dropna().to_numpy()
+class _Compared:
+    """Comparisons of two configurations, by what of the runs is compared."""
+
+    def __init__(self, statistics: pd.DataFrame, design: Design):
+        self._statistics, self._design = statistics, design
+
+    def within(
+        self, claim: Claim, configs: tuple[str, str], unmeasurable: str = "", **more: Any
+    ) -> Finding:
+        """How much repetitions vary within a run."""
+        why = unmeasurable or _unmeasured(self._design, *configs)
+        return _finding(claim, self._pairs("cv", configs), why, **more)
+
+    def between(self, claim: Claim, configs: tuple[str, str], **more: Any) -> Finding:
+        """How much the means of runs vary."""
+        pairs = self._pairs("mean_us", configs)
+        why = _unmeasured(self._design, *configs)
+        return Finding(claim, variation_evidence(pairs, _STRATA, unmeasurable=why), **more)
+
+    def time(self, claim: Claim, configs: tuple[str, str], **more: Any) -> Finding:
+        """How long a loop of schedbench takes."""
+        pairs = self._pairs("mean_us", configs)
+        loops = pairs[pairs["benchmark"] == "dynamic_1"]
+        return _finding(claim, loops, _unmeasured(self._design, *configs), **more)
+
+    def _pairs(self, column: str, configs: tuple[str, str]) -> pd.DataFrame:
+        """`first`, `second` of the same benchmark, compiler and round."""
+        values = self._statistics.set_index([*KEYS, "round"])[column].unstack("config")
+        values = values.reindex(columns=list(configs)).set_axis(["first", "second"], axis=1)
+        pairs = values.where(values > 0).dropna().reset_index()
+        return pairs
+
+    def threads(self, configs: Sequence[str]) -> str:
+        """How many threads two configurations have, such as "2 to 1"."""
+        listed = {one.name: one.threads for one in self._design.listed}
+        return " to ".join(str(listed.get(name, "?")) for name in configs)
+
+
+def _finding(claim: Claim, pairs: pd.DataFrame, unmeasurable: str, **more: Any) -> Finding:
+    """By the ratio of each pair."""
+    logs = np.log(pairs["first"]) - np.log(pairs["second"])
+    strata = pairs["benchmark"] + " " + pairs["compiler"]
+    here = Evidence(logs.to_numpy(), pairs["round"].to_numpy(), strata.to_numpy(), unmeasurable)
+    return Finding(claim, here, **more)
+
+
+def _paper(published: pd.DataFrame | None) -> dict[str, Evidence]:
+    """Table 2 as evidence: the means of ten runs with most and with fewest threads, two platforms.
+
+    The runs of a platform are independent of each other: which of them make a pair is arbitrary.
+    """
+    no_repetitions = Evidence(unmeasurable=_WHY_NO_CV)
+    if published is None:
+        unread = Evidence(unmeasurable="the published table was not read")
+        return dict.fromkeys(("within", "between", "time"), unread)
+    threads = published.groupby("platform")["threads"]
+    sides = [
+        published[published["threads"] == extreme].set_index(["platform", "run"])["mean_us"]
+        for extreme in (threads.transform("max"), threads.transform("min"))
+    ]
+    pairs = pd.concat(sides, axis=1, keys=["first", "second"], join="inner").reset_index()
+    units = pairs["platform"] + " " + pairs["run"].astype(str)
+    logs = np.log(pairs["first"] / pairs["second"]).to_numpy()
+    between = variation_evidence(pairs.assign(unit=units), ["platform"], "unit")
+    return {
+        "within": no_repetitions,
+        "between": Evidence(between.effects, between.units, between.strata, unit="runs"),
+        "time": Evidence(logs, units, pairs["platform"], unit="runs"),
+    }
 
 
 def _unmeasured(design: Design, *names: str) -> str:

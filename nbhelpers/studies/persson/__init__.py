@@ -19,6 +19,7 @@ from .fairness import (
 )
 from .fairness_tables import (
     crossing_table,
+    fairness_findings,
     fairness_sentences,
     length_cells,
     length_table,
@@ -48,6 +49,7 @@ __all__ = [
     "crossing_table",
     "decided_table",
     "describe_traces",
+    "fairness_findings",
     "fairness_sentences",
     "first_traced",
     "injected_campaign",

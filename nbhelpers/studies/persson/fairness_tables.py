@@ -1,7 +1,7 @@
-"""Answers to the questions of fairness: contrasts of slowdowns over pairs of runs of the same
-round, each with its interval and its value at equal stolen time.
+"""The questions of fairness: contrasts of slowdowns over pairs of runs of the same round, each with
+its interval and its value at equal stolen time; and the findings that they stand for.
 
-Pure: runs of `label_runs` in, tables and sentences out. "Cannot be seen here" is an answer.
+Pure: runs of `label_runs` in, tables, findings and sentences out.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,23 +11,24 @@ import pandas as pd
 
 from ...empty import because
 from ...measurement import region_seconds
+from ...statistics.claims import NONE, REPRODUCED, REVERSED, Claim, Evidence, judge
 from ..design import BENCHMARKS, PRINTED_MODELS
-from ..findings import EFFECT_COLUMNS, FEWEST, MARGIN, mean_effect
+from ..findings import MARGIN, PERSSON, Finding, at_equal_steal
 from .campaigns import MODE, UNDISTURBED, WorstTrace
 from .fairness import FIXED, SCALED
 
 Weights = dict[tuple[str, ...], float]  # (…, noise_kind) -> weight of its slowdown
 Costs = tuple[pd.DataFrame, pd.DataFrame]  # logs, and differences in stolen time
-DIFFERENT, SAME, UNSEEN = "differs", "same to within 5 %", "cannot be seen here"
 _COLUMNS = [
     "question",
     "comparison",
-    "answer",
     "effect_percent",
     "low_percent",
     "high_percent",
     "adjusted_percent",
+    "rounds",
     "pairs",
+    "why",
 ]
 BIAS = "own trace against the other model's, OpenMP and SYCL together"
 LONGER_FIXED = "twice as long, noise of fixed length"
@@ -36,10 +37,32 @@ NO_LENGTHS = (
     "no disturbance was planted and traced, or the profile asks for no runs of two lengths"
     " (length_runs)"
 )
+NO_CONTRAST = "the runs that it compares were not measured"
 GAP_FIXED = "SYCL / OpenMP, noise of fixed length"
 GAP_SCALED = "SYCL / OpenMP, noise as long as the run"
 ADDED = "what the fixed length makes of twice as long"
 GAP_ADDED = "what the fixed length makes of SYCL / OpenMP"
+# what section 5.2 says, by the contrast that it stands for
+CLAIMS = {
+    BIAS: Claim(
+        "traces of SYCL treat SYCL as those of OpenMP treat OpenMP (slowdown, own / other trace)",
+        "none",
+        MARGIN,
+        PERSSON + "5.2",
+    ),
+    ADDED: Claim(
+        "a longer run looks more resilient under noise of a fixed length (slowdown x2 / x1)",
+        "below",
+        MARGIN,
+        PERSSON + "5.2",
+    ),
+    GAP_ADDED: Claim(
+        "the fixed length makes a part of SYCL's resilience (slowdown SYCL / OpenMP)",
+        "below",
+        MARGIN,
+        PERSSON + "5.2",
+    ),
+}
 
 
 def crossing_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFrame:
@@ -56,26 +79,33 @@ def crossing_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.Data
     Returns
     -------
     One row a comparison of slowdowns (log ratios, a pair of runs each, of the same program,
-    configuration and round): `question`, `comparison`, `answer`, `effect_percent` with its 95 %
-    interval (Student), `adjusted_percent` (the effect where steal is the same), `pairs`.
+    configuration and round): `question`, `comparison`, `effect_percent` with its 95 % interval
+    (Student's, over rounds), `adjusted_percent` (the effect where steal is the same), `rounds`,
+    `pairs`, `why` (where there is no effect).
     """
+    return _table("whose trace disturbs whom", _crossing_costs(runs, worst), _crossing_rows())
+
+
+def _crossing_costs(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> Costs:
     source = {(trace.program, trace.label): trace.model for trace in _crossed(worst)}
     noisy = runs[runs["mode"] == MODE]
     noisy = noisy.assign(
         noise_kind=[source.get(key) for key in zip(noisy["program"], noisy["trace"])]
     ).dropna(subset="noise_kind")
     calm = runs[runs["trace"] == UNDISTURBED].assign(noise_kind=UNDISTURBED)
-    costs = _costs(pd.concat([noisy, calm]), ["program", "config", "round"], ["model"])
+    return _costs(pd.concat([noisy, calm]), ["program", "config", "round"], ["model"])
+
+
+def _crossing_rows() -> dict[str, Weights]:
     omp: Weights = {("omp", "omp"): 1.0, ("omp", "sycl"): -1.0}
     sycl: Weights = {("sycl", "sycl"): 1.0, ("sycl", "omp"): -1.0}
-    rows: dict[str, Weights] = {
+    return {
         "OpenMP: own trace against SYCL's": omp,
         "SYCL: own trace against OpenMP's": sycl,
         BIAS: {key: weight / 2 for key, weight in {**omp, **sycl}.items()},
         "SYCL / OpenMP under traces of OpenMP": {("sycl", "omp"): 1.0, ("omp", "omp"): -1.0},
         "SYCL / OpenMP under traces of SYCL": {("sycl", "sycl"): 1.0, ("omp", "sycl"): -1.0},
     }
-    return _table("whose trace disturbs whom", costs, rows)
 
 
 def _crossed(worst: Collection[WorstTrace]) -> list[WorstTrace]:
@@ -92,10 +122,16 @@ def length_table(runs: pd.DataFrame | None) -> pd.DataFrame:
     runs
         Of `length_campaign`, through `label_length_runs`; None: there were none.
     """
-    costs = None if runs is None else _costs(runs, ["program", "round"], ["model", "length"])
-    models = (
-        [] if runs is None else [model for model in PRINTED_MODELS if model in set(runs["model"])]
-    )
+    return _table("fixed length of noise", _length_costs(runs), _length_rows(runs))
+
+
+def _length_costs(runs: pd.DataFrame | None) -> Costs | None:
+    return None if runs is None else _costs(runs, ["program", "round"], ["model", "length"])
+
+
+def _length_rows(runs: pd.DataFrame | None) -> dict[str, Weights]:
+    measured = set() if runs is None else set(runs["model"])
+    models = [model for model in PRINTED_MODELS if model in measured]
     longer: dict[str, Weights] = {
         kind: {
             (model, length, kind): sign / len(models)
@@ -107,7 +143,7 @@ def length_table(runs: pd.DataFrame | None) -> pd.DataFrame:
     gaps: dict[str, Weights] = {
         kind: {("sycl", "x1", kind): 1.0, ("omp", "x1", kind): -1.0} for kind in (FIXED, SCALED)
     }
-    rows = {
+    return {
         LONGER_FIXED: longer[FIXED],
         LONGER_SCALED: longer[SCALED],
         ADDED: _less(longer),
@@ -115,7 +151,6 @@ def length_table(runs: pd.DataFrame | None) -> pd.DataFrame:
         GAP_SCALED: gaps[SCALED],
         GAP_ADDED: _less(gaps),
     }
-    return _table("fixed length of noise", costs, rows)
 
 
 def _less(kinds: Mapping[str, Weights]) -> Weights:
@@ -199,78 +234,113 @@ def _less_undisturbed(table: pd.DataFrame) -> pd.DataFrame:
 
 def _table(question: str, costs: Costs | None, rows: Mapping[str, Weights]) -> pd.DataFrame:
     listed = [
-        {"question": question, "comparison": name, **_contrast(costs, weights)}
+        {"question": question, "comparison": name, **_contrast(*_evidence(costs, weights))}
         for name, weights in rows.items()
     ]
     return pd.DataFrame(listed, columns=_COLUMNS)
 
 
-def _contrast(costs: Costs | None, weights: Weights) -> dict[str, object]:
-    """The weighted sum of some slowdowns' logs, of each pair, and its mean."""
-    row: dict[str, object] = {
-        "answer": UNSEEN,
-        **dict.fromkeys(EFFECT_COLUMNS, np.nan),
-        "pairs": 0,
-    }
+def _evidence(costs: Costs | None, weights: Weights) -> tuple[Evidence, np.ndarray]:
+    """The weighted sum of some slowdowns' logs, of each pair, and of their stolen time."""
     if costs is None or not weights or not set(weights) <= set(costs[0].columns):
-        return row
-    logs, steal = costs
-    effects = sum(weight * logs[name] for name, weight in weights.items())
-    differences = sum(weight * steal[name] for name, weight in weights.items()).fillna(0)
-    paired = effects.notna()
-    effects, differences = effects[paired].to_numpy(), differences[paired].to_numpy()
-    row["pairs"] = len(effects)
-    if len(effects) < FEWEST or not np.ptp(effects) > 0:
-        return row
-    effect, _ = mean_effect(effects, differences)
-    return row | {"answer": answer(effect.low, effect.high)} | effect.percent()
+        return Evidence(unmeasurable=NO_CONTRAST), np.empty(0)
+    effects, steal = (
+        sum(weight * table[name] for name, weight in weights.items()) for table in costs
+    )
+    effects = effects.dropna()
+    strata = effects.index.droplevel("round").to_numpy()
+    rounds = effects.index.get_level_values("round").to_numpy()
+    differences = steal.reindex(effects.index).fillna(0).to_numpy()
+    return Evidence(effects.to_numpy(), rounds, strata), differences
 
 
-def answer(low: float, high: float) -> str:
-    """What an interval of log ratios says: the same if all of it lies within ± 5 %, different if 0
-    lies outside of it, in this order.
+def _contrast(evidence: Evidence, steal: np.ndarray) -> dict[str, object]:
+    """The mean of a contrast with its interval; nothing is claimed of it."""
+    found = judge([(Claim("", "none"), evidence)])[0]
+    return {
+        "effect_percent": 100 * found.effect,
+        "low_percent": 100 * found.low,
+        "high_percent": 100 * found.high,
+        "adjusted_percent": _adjusted(evidence, steal),
+        "rounds": found.units,
+        "pairs": len(evidence.effects),
+        "why": "" if np.isfinite(found.low) else found.why,
+    }
+
+
+def _adjusted(evidence: Evidence, steal: np.ndarray) -> float:
+    if len(steal) < 2:
+        return np.nan
+    return 100 * float(np.expm1(at_equal_steal(evidence.effects, steal)))
+
+
+def fairness_findings(
+    runs: pd.DataFrame, worst: Collection[WorstTrace], lengths: pd.DataFrame | None
+) -> list[Finding]:
+    """What section 5.2 says of fairness, to be judged together with the other findings.
+
+    Parameters
+    ----------
+    runs, worst
+        As of `crossing_table`.
+    lengths
+        As of `length_table`.
     """
-    if np.log(1 - MARGIN) < low and high < np.log(1 + MARGIN):
-        return SAME
-    return DIFFERENT if low > 0 or high < 0 else UNSEEN
+    crossing = _crossing_costs(runs, worst), _crossing_rows()
+    longer = _length_costs(lengths), _length_rows(lengths)
+    sources = {BIAS: crossing, ADDED: longer, GAP_ADDED: longer}
+    why = NO_LENGTHS if lengths is None else NO_CONTRAST
+    findings = []
+    for name, claim in CLAIMS.items():
+        costs, rows = sources[name]
+        here, steal = _evidence(costs, rows[name])
+        if here.unmeasurable and name != BIAS:
+            here = Evidence(unmeasurable=why)
+        findings.append(Finding(claim, here, steal=steal))
+    return findings
 
 
-def fairness_sentences(crossing: pd.DataFrame, lengths: pd.DataFrame) -> list[str]:
+def fairness_sentences(
+    judged: pd.DataFrame, crossing: pd.DataFrame, lengths: pd.DataFrame
+) -> list[str]:
     """An answer to each of the two questions, in a sentence.
 
     Parameters
     ----------
+    judged
+        Of `findings_table`, with the findings of `fairness_findings`.
     crossing
         Of `crossing_table`.
     lengths
         Of `length_table`.
     """
-    bias, added = _row(crossing, BIAS), _row(lengths, ADDED)
+    verdicts = judged.set_index("finding")["verdict"]
+    alike, longer = (verdicts[CLAIMS[name].text] for name in (BIAS, ADDED))
+    bias = _row(crossing, BIAS)
     fixed, scaled, gap = (_row(lengths, name) for name in (LONGER_FIXED, LONGER_SCALED, GAP_ADDED))
-    alike = {
-        SAME: "**yes**, to within 5 %",
-        DIFFERENT: "**no**",
-        UNSEEN: "**cannot be seen here**",
-    }[bias["answer"]]
     return [
         (
-            f"Do traces of SYCL treat SYCL as those of OpenMP treat OpenMP? {alike}: under its own"
-            " model's trace a program's slowdown factor differs from that under the other's by"
-            f" {_effect(bias)}."
+            "Do traces of SYCL treat SYCL as those of OpenMP treat OpenMP?"
+            f" **{_alike(alike)}**: under its own model's trace a program's slowdown factor differs"
+            f" from that under the other's by {_effect(bias)}."
         ),
         (
             "Does a longer run look more resilient because the noise has a fixed length?"
-            f" **{_more_resilient(added)}**: twice as long, its slowdown factor changes by"
+            f" **{_more_resilient(longer)}**: twice as long, its slowdown factor changes by"
             f" {_effect(fixed)}; under noise as long as the run by {_effect(scaled)}. Of SYCL's"
             f" slowdown against OpenMP's the fixed length makes {_effect(gap)}."
         ),
     ]
 
 
-def _more_resilient(added: pd.Series) -> str:
-    if added["answer"] == UNSEEN:
-        return UNSEEN
-    return "yes" if added["answer"] == DIFFERENT and added["effect_percent"] < 0 else "no"
+def _alike(verdict: str) -> str:
+    words = {REPRODUCED: f"yes, to within {100 * MARGIN:.0f} %", REVERSED: "no"}
+    return words.get(verdict, verdict)
+
+
+def _more_resilient(verdict: str) -> str:
+    words = {REPRODUCED: "yes", REVERSED: "no, less", NONE: f"no, to within {100 * MARGIN:.0f} %"}
+    return words.get(verdict, verdict)
 
 
 def _row(table: pd.DataFrame, comparison: str) -> pd.Series:
@@ -278,9 +348,9 @@ def _row(table: pd.DataFrame, comparison: str) -> pd.Series:
 
 
 def _effect(row: pd.Series) -> str:
-    if np.isnan(row["effect_percent"]):
-        return f"an unknown part ({row['pairs']} pairs of runs; at least {FEWEST} are needed)"
+    if np.isnan(row["low_percent"]):
+        return f"an unknown part ({row['why']})"
     return (
         f"{row['effect_percent']:+.1f} % ({row['low_percent']:+.1f} to {row['high_percent']:+.1f};"
-        f" {row['pairs']} pairs)"
+        f" {row['rounds']} rounds)"
     )

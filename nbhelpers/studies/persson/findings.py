@@ -1,106 +1,136 @@
 """The findings of Persson et al. 2025, sections 5 and 6, as comparisons of our runs."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ..findings import PERSSON, SUPPORTED, Finding, judge
+from ...statistics.claims import Claim, Evidence
+from ...statistics.variation import variation_evidence
+from ..design import Design
+from ..dose import other_housekeeping
+from ..findings import MARGIN, PERSSON, Finding
 from .campaigns import MODE, UNDISTURBED
+from .published import Published
 
 _CELL = ["program", "model", "config", "trace"]
+UNMET = "that the noise replayed here is heavy is not shown: it changed the time of Rm"
 
 
-def persson_findings(runs: pd.DataFrame, absent: dict[str, str]) -> list[Finding]:
+def persson_findings(
+    runs: pd.DataFrame, design: Design, published: pd.DataFrame | None = None
+) -> list[Finding]:
     """The findings of Persson et al. 2025, sections 5 and 6.
 
     What heavy noise does is judged by the planted traces where there are any, by their design and
-    not by what they did; else by all.
+    not by what they did; else by all. That the noise is heavy (it slows roaming programs down) is
+    judged first.
 
     Parameters
     ----------
     runs
         Of `injected_campaign`, through `label_runs`.
-    absent
-        Model -> why it was not measured.
+    design
+        Of the study: what was not measured, and the dose of housekeeping.
+    published
+        The published tables 3 to 5, one below the other; None: none.
     """
-    logs = _Logs.of(runs, absent)
+    logs = _Logs.of(runs, design)
+    paper = Published.of(published)
     return [
-        *_under_heavy_noise(logs),
-        *_of_models(logs),
-        *_in_average_noise(logs),
-        _finding(
-            "cores that are left free make runs steadier (coefficient of variation, RmHK / Rm)",
-            "6 (4)",
-            "below",
-            _differences(_spreads(runs), "config", "RmHK", "Rm"),
-            _unmeasured(logs.undisturbed, "RmHK", "Rm"),
-        ),
+        *_under_heavy_noise(logs, paper),
+        *_of_models(logs, paper),
+        *_in_average_noise(logs, paper),
+        _of_variation(runs, logs),
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Logs:
     """Logs of run times, and why some comparisons cannot be made.
 
-    `undisturbed`: of undisturbed runs; `slowdown`: of disturbed runs, less those of the undisturbed
-    run of the same program, model, configuration and round; `steal` is subtracted likewise.
+    `undisturbed`, `disturbed`: of such runs; `slowdown`: of disturbed runs, less those of the
+    undisturbed run of the same program, model, configuration and round; `steal` is subtracted
+    likewise. `heavy`: the condition that roaming programs are slowed down. `reasons`: why models
+    and configurations cannot be judged, those there are.
     """
 
     undisturbed: pd.DataFrame
+    disturbed: pd.DataFrame
     slowdown: pd.DataFrame
-    not_heavy: str
-    no_sycl: str
+    heavy: tuple[Claim, Evidence]
+    reasons: dict[str, str]
 
     @classmethod
-    def of(cls, runs: pd.DataFrame, absent: dict[str, str]) -> "_Logs":
+    def of(cls, runs: pd.DataFrame, design: Design) -> "_Logs":
         undisturbed = _values(runs[runs["trace"] == UNDISTURBED])
         heaviest = _heaviest(runs)
-        slowdown = _minus(_values(heaviest[heaviest["mode"] == MODE]), undisturbed)
-        no_runs = "" if "sycl" in set(runs["model"]) else "no SYCL runs"
-        no_sycl = absent.get("sycl", no_runs)
-        return cls(undisturbed, slowdown, _not_heavy(slowdown["log"]), no_sycl)
+        disturbed = _values(heaviest[heaviest["mode"] == MODE])
+        slowdown = _minus(disturbed, undisturbed)
+        roaming = slowdown[slowdown.index.get_level_values("config") == "Rm"]
+        heavy = Claim("the replayed noise is heavy (slowdown of Rm)", "above"), _evidence(roaming)
+        return cls(undisturbed, disturbed, slowdown, heavy, _reasons(runs, design))
+
+    def why_not(self, *names: str) -> str:
+        """Why these models or configurations cannot be compared; empty if they can."""
+        return "; ".join(self.reasons[name] for name in names if name in self.reasons)
 
 
-def _under_heavy_noise(logs: _Logs) -> list[Finding]:
+def _reasons(runs: pd.DataFrame, design: Design) -> dict[str, str]:
+    configs, models = set(runs["config"]), set(runs["model"])
+    unmeasured = {
+        name: f"{name} was not measured" for name in ("Rm", "RmHK", "TP") if name not in configs
+    }
+    absent = {model: f"no {model.upper()} runs" for model in ("omp", "sycl") if model not in models}
+    dose = other_housekeeping(design, "RmHK")
+    other = {"RmHK": dose} if dose else {}
+    return other | absent | dict(design.absent) | unmeasured
+
+
+def _under_heavy_noise(logs: _Logs, paper: Published) -> list[Finding]:
     return [
-        _finding(
-            "housekeeping helps under heavy noise (slowdown RmHK / Rm)",
-            "6 (1)",
-            "below",
-            _differences(logs.slowdown, "config", "RmHK", "Rm"),
-            _unmeasured(logs.slowdown, "RmHK", "Rm") or logs.not_heavy,
+        _heavy(
+            logs,
+            Claim(
+                "housekeeping helps under heavy noise (slowdown RmHK / Rm)",
+                "below",
+                source=PERSSON + "6 (1)",
+            ),
+            ("config", "RmHK", "Rm"),
+            paper.slowdown("config", "RmHK", "Rm"),
         ),
-        _finding(
-            "pinning alone does not help (slowdown TP / Rm)",
-            "5.2",
-            "no gain",
-            _differences(logs.slowdown, "config", "TP", "Rm"),
-            _unmeasured(logs.slowdown, "TP", "Rm") or logs.not_heavy,
+        _heavy(
+            logs,
+            Claim(
+                "pinning alone does not help (slowdown TP / Rm)",
+                "not below",
+                MARGIN,
+                PERSSON + "5.2",
+            ),
+            ("config", "TP", "Rm"),
+            paper.slowdown("config", "TP", "Rm"),
         ),
     ]
 
 
-def _of_models(logs: _Logs) -> list[Finding]:
+def _of_models(logs: _Logs, paper: Published) -> list[Finding]:
+    slower = Claim("SYCL is slower (undisturbed, SYCL / OpenMP)", "above", source=PERSSON + "5.1")
+    pairs = _differences(logs.undisturbed, "model", "sycl", "omp")
     return [
-        _finding(
-            "SYCL is slower (undisturbed, SYCL / OpenMP)",
-            "5.1",
-            "above",
-            _differences(logs.undisturbed, "model", "sycl", "omp"),
-            logs.no_sycl,
-        ),
-        _finding(
-            "SYCL is more resilient (slowdown SYCL / OpenMP)",
-            "5.2",
-            "below",
-            _differences(logs.slowdown, "model", "sycl", "omp"),
-            logs.no_sycl or logs.not_heavy,
+        _finding(slower, pairs, logs.why_not("sycl"), paper.undisturbed("model", "SYCL", "OMP")),
+        _heavy(
+            logs,
+            Claim(
+                "SYCL is more resilient (slowdown SYCL / OpenMP)", "below", source=PERSSON + "5.2"
+            ),
+            ("model", "sycl", "omp"),
+            paper.slowdown("model", "SYCL", "OMP"),
         ),
     ]
 
 
-def _in_average_noise(logs: _Logs) -> list[Finding]:
+def _in_average_noise(logs: _Logs, paper: Published) -> list[Finding]:
     comparisons = [
         (
             "a memory-bound program gains by housekeeping even in average noise (Babelstream, RmHK"
@@ -128,44 +158,72 @@ def _in_average_noise(logs: _Logs) -> list[Finding]:
     ]
     return [
         _finding(
-            claim,
-            section,
-            direction,
+            Claim(text, direction, source=PERSSON + section),
             _differences(_of_program(logs.undisturbed, program), "config", config, "Rm"),
-            _unmeasured(logs.undisturbed, config, "Rm"),
+            logs.why_not(config, "Rm"),
+            paper.undisturbed("config", config, "Rm", program),
         )
-        for claim, section, direction, program, config in comparisons
+        for text, section, direction, program, config in comparisons
     ]
 
 
-def _finding(claim: str, section: str, direction: str, pairs: pd.DataFrame, unseen: str) -> Finding:
-    known = pairs["steal"].notna().all()
-    return Finding(
-        claim,
-        PERSSON + section,
-        direction,
-        pairs["log"].to_numpy(),
-        unseen,
-        pairs["steal"].to_numpy() if known else None,
+def _of_variation(runs: pd.DataFrame, logs: _Logs) -> Finding:
+    claim = Claim(
+        "cores that are left free make runs steadier (variation of run times, RmHK / Rm)",
+        "below",
+        MARGIN,
+        PERSSON + "6 (4)",
     )
+    strata = [*(name for name in _CELL if name != "config"), "epoch"]
+    pairs = _side_by_side(runs, "RmHK", "Rm", strata)
+    here = variation_evidence(pairs, strata, unmeasurable=logs.why_not("RmHK", "Rm"))
+    why = "table 2 prints standard deviations averaged over programs, without their spread"
+    return Finding(claim, here, paper=Evidence(unmeasurable=why))
+
+
+def _side_by_side(runs: pd.DataFrame, first: str, second: str, strata: list[str]) -> pd.DataFrame:
+    """Run times of two configurations in the same round, program, model and trace."""
+    chosen = runs[runs["mode"].isin(["", MODE])]
+    chosen = chosen if "epoch" in chosen else chosen.assign(epoch=0)
+    sides = [
+        chosen[chosen["config"] == config].set_index([*strata, "round"])["seconds"].rename(name)
+        for name, config in (("first", first), ("second", second))
+    ]
+    return pd.concat(sides, axis=1, join="inner").reset_index()
+
+
+def _heavy(logs: _Logs, claim: Claim, sides: tuple[str, str, str], paper: Evidence) -> Finding:
+    """A finding on slowdowns, which means something under heavy noise only."""
+    pairs, run_times = (_differences(table, *sides) for table in (logs.slowdown, logs.disturbed))
+    return _finding(
+        claim,
+        pairs,
+        logs.why_not(*sides[1:]),
+        paper,
+        condition=logs.heavy,
+        unmet=UNMET,
+        run_times=_evidence(run_times),
+    )
+
+
+def _finding(
+    claim: Claim, pairs: pd.DataFrame, unmeasurable: str, paper: Evidence, **more: Any
+) -> Finding:
+    known = pairs["steal"].notna().all()
+    steal = pairs["steal"].to_numpy() if known else None
+    return Finding(claim, _evidence(pairs, unmeasurable), paper=paper, steal=steal, **more)
+
+
+def _evidence(pairs: pd.DataFrame, unmeasurable: str = "") -> Evidence:
+    """Pairs of a round are one unit; program, model, configuration and trace are strata."""
+    strata = pairs.index.droplevel("round").to_numpy()
+    rounds = pairs.index.get_level_values("round").to_numpy()
+    return Evidence(pairs["log"].to_numpy(), rounds, strata, unmeasurable)
 
 
 def _heaviest(runs: pd.DataFrame) -> pd.DataFrame:
     planted = runs["trace"].str.startswith("planted")
     return runs[planted] if planted.any() else runs
-
-
-def _spreads(runs: pd.DataFrame) -> pd.DataFrame:
-    """Logs of the coefficients of variation by program, model, config, trace and epoch, of at least
-    three runs each; and their mean stolen time.
-    """
-    chosen = runs[runs["mode"].isin(["", MODE])]
-    chosen = chosen if "epoch" in chosen else chosen.assign(epoch=0)
-    groups = chosen.groupby([*_CELL, "epoch"])
-    variation = groups["seconds"].std(ddof=1)[groups.size() > 2] / groups["seconds"].mean()
-    steal = groups["steal_s"].mean() if "steal_s" in runs else np.nan
-    table = pd.DataFrame({"log": np.log(variation[variation > 0]), "steal": steal})
-    return table.dropna(subset="log")
 
 
 def _values(runs: pd.DataFrame) -> pd.DataFrame:
@@ -190,27 +248,3 @@ def _differences(values: pd.DataFrame, level: str, first: str, second: str) -> p
     if not {first, second} <= set(values.index.get_level_values(level)):
         return values.iloc[:0]
     return (values.xs(first, level=level) - values.xs(second, level=level)).dropna(subset="log")
-
-
-def _unmeasured(values: pd.DataFrame, *configs: str) -> str:
-    measured = set(values.index.get_level_values("config"))
-    missing = [config for config in configs if config not in measured]
-    return f"{' and '.join(missing)} was not measured" if missing else ""
-
-
-def _not_heavy(slowdown: pd.Series) -> str:
-    """Why the noise replayed here is not shown to be heavy, if it is not: the roaming programs must
-    be slowed down, by their interval.
-    """
-    roaming = slowdown[slowdown.index.get_level_values("config") == "Rm"].to_numpy()
-    judged = judge(Finding("", "", "above", roaming))
-    if judged["verdict"] == SUPPORTED:
-        return ""
-    changed = ""
-    if len(roaming):
-        percent = 100 * np.expm1(roaming.mean())
-        changed = f"it changed the time of Rm by {percent:+.1f} % on average, and "
-    return (
-        "that the noise replayed here is heavy is not shown:"
-        f" {changed}{judged['why'] or 'the interval lies below 0'}"
-    )
