@@ -1,13 +1,15 @@
-/* nbody: all pairs gravity in double precision, OpenMP; the same bits on any number of threads.
+/* nbody: all pairs gravity, OpenMP; the same bits on any number of threads.
  *
- *     nbody [--bodies N] [--steps N] [--time-step T] [--seed S]        threads: OMP_NUM_THREADS
+ *     nbody [--bodies N] [--steps N] [--time-step T] [--seed S] [--precision double|single]
+ *     threads: OMP_NUM_THREADS
  *
  * A uniform sphere of total mass 1 and radius 1 (G = 1), near virial balance, moved by leapfrog
- * (kick, drift, kick). Each body's sum is taken by one thread in a fixed order. Timed: the steps.
- * Verified: drift of energy and of momentum, outside the timed region.
+ * (kick, drift, kick). Each body's sum is taken by one thread in a fixed order. double: an array a
+ * coordinate, vectorised. single: HeCBench's kernel (nbody_single.h). Timed: the steps. Verified:
+ * drift of energy and of momentum, one more step and its forces against another formula, outside
+ * the timed region.
  * Exit status: 0 verified, 1 not verified or no memory, 2 usage.
  */
-#include <getopt.h>
 #include <math.h>
 #include <omp.h>
 
@@ -16,22 +18,17 @@
 #include "options.h"
 
 #include "nbody.h"
-
-#define SOFTENING 0.05
+#include "nbody_single.h"
 
 struct bodies {
-    long count;
+    long count, stride;
     double mass, *x, *y, *z, *vx, *vy, *vz, *ax, *ay, *az, *scratch;
-};
-
-struct options {
-    long bodies, steps;
-    unsigned long seed;
-    double time_step;
+    struct nb_particle *particles; /* NULL: in double precision */
+    long steps;                    /* done */
 };
 
 /* One block for all arrays, each on cache lines of its own; bodies.x is its address. */
-static int allocate(struct bodies *b)
+static int allocate(struct bodies *b, int single)
 {
     double **arrays[] = {&b->x,  &b->y,  &b->z,  &b->vx, &b->vy,
                          &b->vz, &b->ax, &b->ay, &b->az, &b->scratch};
@@ -39,7 +36,9 @@ static int allocate(struct bodies *b)
     double *block = aligned_alloc(64, arrays_count * length * sizeof *block);
     for (size_t i = 0; block && i < arrays_count; i++)
         *arrays[i] = block + i * length;
-    return block ? 0 : -ENOMEM;
+    b->stride = (long)length;
+    b->particles = single ? malloc((size_t)b->count * sizeof *b->particles) : NULL;
+    return block && (!single || b->particles) ? 0 : -ENOMEM;
 }
 
 /* Touches every page in the thread that will work on it. */
@@ -81,6 +80,10 @@ __attribute__((noinline)) static void attract(const struct bodies *b, long i)
 
 static void accelerate(const struct bodies *b)
 {
+    if (b->particles) {
+        nb_single_accelerate(b->particles, b->count, SOFTENING);
+        return;
+    }
 #pragma omp parallel for schedule(static)
     for (long i = 0; i < b->count; i++)
         attract(b, i);
@@ -104,12 +107,43 @@ static void drift(const struct bodies *b, double time)
     }
 }
 
-static void step(const struct bodies *b, double time)
+static void step(struct bodies *b, double time)
 {
+    b->steps++;
+    if (b->particles) {
+        nb_single_step(b->particles, b->count, SOFTENING, (float)time);
+        return;
+    }
     kick(b, time / 2);
     drift(b, time);
     accelerate(b);
     kick(b, time / 2);
+}
+
+/* From the arrays to the particles. Each page is touched by the thread that will work on it. */
+static void load(const struct bodies *b)
+{
+#pragma omp parallel for schedule(static)
+    for (long i = 0; i < (b->particles ? b->count : 0); i++) {
+        struct nb_particle *particle = &b->particles[i];
+        for (int d = 0; d < 3; d++) {
+            particle->place[d] = (float)b->x[i + d * b->stride];
+            particle->velocity[d] = (float)b->vx[i + d * b->stride];
+            particle->acceleration[d] = 0;
+        }
+        particle->mass = (float)b->mass;
+    }
+}
+
+/* And back: what follows is computed in double precision. */
+static void store(const struct bodies *b)
+{
+    for (long i = 0; i < (b->particles ? b->count : 0); i++)
+        for (int d = 0; d < 3; d++) {
+            b->x[i + d * b->stride] = b->particles[i].place[d];
+            b->vx[i + d * b->stride] = b->particles[i].velocity[d];
+            b->ax[i + d * b->stride] = b->particles[i].acceleration[d];
+        }
 }
 
 /* Kinetic plus half the potential energy of a body with all others. */
@@ -126,88 +160,80 @@ __attribute__((noinline)) static double body_energy(const struct bodies *b, long
 
 static double energy(const struct bodies *b)
 {
+    store(b);
 #pragma omp parallel for schedule(static)
     for (long i = 0; i < b->count; i++)
         b->scratch[i] = body_energy(b, i);
     return sum(b->scratch, b->count);
 }
 
-static int number(const char *text, double low, double high, double *value)
+/* One more step, and what it is off by. Negative without memory. */
+static int check_step(struct bodies *b, double time, struct nb_errors *errors)
 {
-    char *end = NULL;
-    *value = strtod(text, &end);
-    return end == text || *end || !nb_within(*value, high) || *value < low ? -EINVAL : 0;
-}
-
-static int usage(const char *option, const char *value)
-{
-    if (option)
-        fprintf(stderr, "nbody: '%s' does not fit %s\n", value, option);
-    fprintf(stderr, "usage: nbody [--bodies 16..1000000] [--steps 1..1000000] [--time-step "
-                    "1e-9..10] [--seed 0..16777215]\n");
-    return 2;
-}
-
-/* 0, or 2 after a message. */
-static int parse_options(int count, char **words, struct options *options)
-{
-    static const struct option names[] = {
-        {"bodies", 1, 0, 0}, {"steps", 1, 0, 0}, {"time-step", 1, 0, 0}, {"seed", 1, 0, 0}, {0}
-    };
-    static const double low[] = {16, 1, 1e-9, 0}, high[] = {1e6, 1e6, 10, 16777215};
-    double values[] = {6400, 20, 1e-3, 1};
-    int index = 0, letter;
-    while ((letter = getopt_long(count, words, "", names, &index)) != -1) {
-        if (letter != 0)
-            return usage(NULL, NULL);
-        if (number(optarg, low[index], high[index], &values[index]) ||
-            (index != 2 && values[index] != floor(values[index])))
-            return usage(names[index].name, optarg);
-    }
-    if (optind < count)
-        return usage("any option", words[optind]);
-    *options = (struct options){
-        (long)values[0], (long)values[1], (unsigned long)values[3], values[2]
-    };
+    size_t bytes = (size_t)(NB_VALUES * b->stride) * sizeof(double);
+    struct nb_bodies before = {b->count, b->stride, b->mass, malloc(bytes)},
+                     after = {b->count, b->stride, b->mass, b->x};
+    if (!before.values)
+        return -ENOMEM;
+    memcpy(before.values, b->x, bytes);
+    step(b, time);
+    store(b);
+    errors->force = force_error(&after);
+    errors->motion = motion_error(&before, &after, time);
+    free(before.values);
     return 0;
 }
 
-static int report(const struct bodies *b, const struct options *options,
-                  const struct nb_region *region, double before, double after)
+static int report(struct bodies *b, const struct nb_option *options, const struct nb_region *region,
+                  double before)
 {
-    double energy_drift = fabs((after - before) / before),
-           momentum = momentum_drift(b->vx, b->vy, b->vz, b->count);
-    int verified = is_conserved(energy_drift, momentum);
+    long steps = (long)options[1].value;
+    int single = b->particles != NULL;
+    double after = energy(b);
+    struct nb_errors errors = {
+        .energy = fabs((after - before) / before),
+        .momentum = momentum_drift(b->vx, b->vy, b->vz, b->count),
+        .steps_left_out = steps - b->steps
+    };
     uint64_t checksum = checksum_of(b->x, b->y, b->z, b->count);
-    nb_region_print(
-        region, "nbody",
-        "threads=%d bodies=%ld steps=%ld energy=%.15g energy_drift=%.3e checksum=0x%016" PRIx64
-        " verified=%s",
-        omp_get_max_threads(), options->bodies, options->steps, after, energy_drift, checksum,
-        verified ? "yes" : "no");
+    int verified = !check_step(b, options[2].value, &errors) &&
+                   is_verified(&errors, single, b->count);
+    nb_region_print(region, "nbody",
+                    "threads=%d bodies=%ld steps=%ld precision=%s energy=%.15g energy_drift=%.3e "
+                    "force_error=%.3e checksum=0x%016" PRIx64 " verified=%s",
+                    omp_get_max_threads(), b->count, steps, precisions[single], after,
+                    errors.energy, errors.force, checksum, verified ? "yes" : "no");
     return verified ? 0 : 1;
 }
 
 int main(int count, char **words)
 {
-    struct options options = {0};
-    struct bodies bodies = {0};
+    struct nb_option options[] = {
+        {.name = "bodies", .low = 16, .high = 1e6, .value = 6400},
+        {.name = "steps", .low = 1, .high = 1e6, .value = 20},
+        {.name = "time-step", .low = 1e-9, .high = 10, .value = 1e-3, .fraction = 1},
+        {.name = "seed", .high = 16777215, .value = 1},
+        {.name = "precision", .words = precisions},
+        {0}
+    };
     struct nb_region region;
-    if (parse_options(count, words, &options))
+    if (nb_parse_options(count, words, options))
         return 2;
-    bodies.count = options.bodies;
-    if (allocate(&bodies)) {
-        fprintf(stderr, "nbody: no memory for %ld bodies\n", options.bodies);
+    struct bodies bodies = {.count = (long)options[0].value};
+    long steps = (long)options[1].value;
+    if (allocate(&bodies, (int)options[4].value)) {
+        fprintf(stderr, "nbody: no memory for %ld bodies\n", bodies.count);
         return 1;
     }
-    fill(&bodies, options.seed);
+    fill(&bodies, (uint64_t)options[3].value);
+    load(&bodies);
     double before = energy(&bodies);
     accelerate(&bodies); /* the first half kick needs it; it also warms up the team */
     nb_region_begin(&region);
-    for (long done = 0; done < options.steps; done++)
-        step(&bodies, options.time_step);
+    for (long done = 0; done < steps; done++)
+        step(&bodies, options[2].value);
     nb_region_end(&region);
-    int status = report(&bodies, &options, &region, before, energy(&bodies));
-    free(bodies.x);
+    int status = report(&bodies, options, &region, before);
+    free(bodies.x), free(bodies.particles);
     return status;
 }

@@ -16,8 +16,16 @@
 #include "options.h"
 #include "series.h"
 
-static uint64_t nb_delays; /* how many this thread did: shows that no construct left one out */
+/* How many delays this thread did, and the last one's result: no construct left one out, and no
+ * delay was cut short. */
+static struct {
+    uint64_t count, result;
+} nb_delays;
 #pragma omp threadprivate(nb_delays)
+
+/* Where each thread counts, so that others see how far it is. */
+static const uint64_t **nb_counters;
+static int nb_counted_threads;
 
 /* A chain of dependent multiplications that a compiler can neither shorten nor widen. */
 __attribute__((noinline, aligned(64))) static void nb_delay(long steps)
@@ -27,15 +35,55 @@ __attribute__((noinline, aligned(64))) static void nb_delay(long steps)
         state = state * UINT64_C(0x5851f42d4c957f2d) + (uint64_t)i;
         __asm__ volatile("" : "+r"(state));
     }
-    nb_delays++;
+    nb_delays.result = state;
+    nb_delays.count++;
+}
+
+/* 0, or 1 after a message. */
+static inline int nb_find_counters(const char *program)
+{
+    nb_counted_threads = omp_get_max_threads();
+    nb_counters = calloc((size_t)nb_counted_threads, sizeof *nb_counters);
+    if (!nb_counters) {
+        fprintf(stderr, "%s: no memory for %d counters\n", program, nb_counted_threads);
+        return 1;
+    }
+#pragma omp parallel
+    nb_counters[omp_get_thread_num()] = &nb_delays.count;
+    return 0;
+}
+
+/* Read while the thread may be counting. */
+static inline uint64_t nb_delays_of(int thread)
+{
+    return __atomic_load_n(nb_counters[thread], __ATOMIC_RELAXED);
 }
 
 static inline uint64_t nb_all_delays(void)
 {
     uint64_t total = 0;
-#pragma omp parallel reduction(+ : total)
-    total += nb_delays;
+    for (int thread = 0; thread < nb_counted_threads; thread++)
+        total += nb_delays_of(thread);
     return total;
+}
+
+/* How many threads' last delay, if any since this was asked last, was not of so many steps: by the
+ * recursion from its end, constants and factors summed up. */
+static inline long nb_short_delays(long steps)
+{
+    long wrong = 0;
+    uint64_t factor = 1, expected = 0;
+    for (long i = steps - 1; i >= 0; i--) {
+        expected += factor * (uint64_t)i;
+        factor *= UINT64_C(0x5851f42d4c957f2d);
+    }
+    expected += factor;
+#pragma omp parallel reduction(+ : wrong)
+    {
+        wrong += nb_delays.result && nb_delays.result != expected;
+        nb_delays.result = 0;
+    }
+    return wrong;
 }
 
 /* Prints how many steps take so long: from the fastest of some tries, as a slow one was disturbed.

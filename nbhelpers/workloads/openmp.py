@@ -14,6 +14,7 @@ from .workload import Workload
 
 SCHEDULES = ("static", "dynamic", "guided")
 COMPILERS = ("gcc", "clang")
+PRECISIONS = ("double", "single")
 CONSTRUCTS = (
     "parallel",
     "for",
@@ -117,8 +118,9 @@ def nbody(
     *,
     compiler: str | None = None,
     model: str = "omp",
+    precision: str = "double",
 ) -> Workload:
-    """N-body: all pairs gravity in double precision, verified by its drift of energy and momentum.
+    """N-body: all pairs gravity, verified by its forces and its drift of energy and momentum.
 
     Parameters
     ----------
@@ -135,22 +137,33 @@ def nbody(
         or nbody-clang. None: the default compiler; see `compilers`.
     model
         "omp" or "sycl".
+    precision
+        "double", vectorised; or "single", that of HeCBench's N-body, which Persson et al. 2025
+        ran. By OpenMP it then has that program's layout and order of operations, too.
 
     Raises
     ------
     InputError
-        A size, a number of threads or a compiler that is not possible.
+        A size, a number of threads, a compiler or a precision that is not possible.
     """
     if int(bodies) < 16 or int(steps) < 1 or (threads is not None and int(threads) < 1):
         raise InputError(
             f"bodies={bodies}, steps={steps}, threads={threads}: at least 16 bodies, 1 step and 1"
             " thread are needed"
         )
+    real = _precision("nbody", precision)
     if _model("nbody", model, compiler):
-        return sycl.nbody(int(bodies), int(steps), threads=threads, timeout_s=timeout_s)
-    return _workload(
-        "nbody", {"bodies": int(bodies), "steps": int(steps)}, threads, timeout_s, compiler
-    )
+        return sycl.nbody(
+            int(bodies), int(steps), threads=threads, timeout_s=timeout_s, precision=precision
+        )
+    options = {"bodies": int(bodies), "steps": int(steps)} | real
+    return _workload("nbody", options, threads, timeout_s, compiler)
+
+
+def _precision(name: str, precision: str) -> dict[str, str]:
+    """The option; double is the programs' default, and says nothing."""
+    _known(name, "precision", precision, PRECISIONS)
+    return {} if precision == PRECISIONS[0] else {"precision": precision}
 
 
 def stream(
@@ -161,10 +174,12 @@ def stream(
     *,
     compiler: str | None = None,
     model: str = "omp",
+    precision: str = "double",
 ) -> Workload:
-    """BabelStream: copy, mul, add, triad and dot (Deakin et al. 2018) on three arrays of doubles.
+    """BabelStream: copy, mul, add, triad and dot (Deakin et al. 2018) on three arrays.
 
-    The time of each repetition is a series.
+    It is compiled without -ffast-math, as BabelStream is: dot adds in order. The time of each
+    repetition is a series.
 
     Parameters
     ----------
@@ -174,14 +189,20 @@ def stream(
         Of an array; 2**25 in Cui et al. 2023, sec. 4.2, 805 MB in all.
     threads, timeout_s, compiler, model
         See `nbody`, which raises the same errors.
+    precision
+        "double" or "single"; single has at most 1500 repeats, as its numbers shrink.
     """
     _whole("stream", 1, 10_000, repeats=repeats)
     _whole("stream", 1, 2**31, elements=elements)
+    real = _precision("stream", precision)
+    if real:
+        _whole("stream", 1, 1500, repeats=repeats)
     if _model("stream", model, compiler):
-        return sycl.stream(int(repeats), int(elements), threads=threads, timeout_s=timeout_s)
-    return _workload(
-        "stream", {"elements": int(elements), "repeats": int(repeats)}, threads, timeout_s, compiler
-    )
+        return sycl.stream(
+            int(repeats), int(elements), threads=threads, timeout_s=timeout_s, precision=precision
+        )
+    options = {"elements": int(elements), "repeats": int(repeats)} | real
+    return _workload("stream", options, threads, timeout_s, compiler)
 
 
 def minife(

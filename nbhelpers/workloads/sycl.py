@@ -83,6 +83,7 @@ def nbody(
     threads: int | None = None,
     timeout_s: float = 60.0,
     local_size: int = 64,
+    precision: str = "double",
 ) -> Workload:
     """N-body with SYCL: the twin of the OpenMP program, of the same bodies, steps and checks.
 
@@ -96,6 +97,8 @@ def nbody(
         See `Workload`.
     local_size
         Work-items (bodies) a group, 16 to 1024: the device vectorises within a group.
+    precision
+        "double" or "single".
 
     Raises
     ------
@@ -108,11 +111,17 @@ def nbody(
         steps=(steps, 1, 10**6),
         local_size=(local_size, 16, 1024),
     )
-    return _workload("nbody", threads, timeout_s, bodies=bodies, steps=steps, local_size=local_size)
+    size = {"bodies": bodies, "steps": steps, "local_size": local_size}
+    return _workload("nbody", threads, timeout_s, precision, **size)
 
 
 def stream(
-    repeats: int = 20, elements: int = 2**22, *, threads: int | None = None, timeout_s: float = 60.0
+    repeats: int = 20,
+    elements: int = 2**22,
+    *,
+    threads: int | None = None,
+    timeout_s: float = 60.0,
+    precision: str = "double",
 ) -> Workload:
     """BabelStream's five kernels with SYCL, each repetition's time a series of the run; the paper's
     arrays have 2**25 elements.
@@ -122,12 +131,13 @@ def stream(
     repeats
         Of the five kernels; run time grows with it.
     elements
-        Of each of the three arrays of doubles.
-    threads, timeout_s
-        See `nbody`.
+        Of each of the three arrays.
+    threads, timeout_s, precision
+        See `nbody`; in single precision at most 1500 repeats.
     """
-    _check("stream", repeats=(repeats, 1, 10**4), elements=(elements, 1, 2**31))
-    return _workload("stream", threads, timeout_s, elements=elements, repeats=repeats)
+    most = 10**4 if precision == "double" else 1500
+    _check("stream", repeats=(repeats, 1, most), elements=(elements, 1, 2**31))
+    return _workload("stream", threads, timeout_s, precision, elements=elements, repeats=repeats)
 
 
 def minife(
@@ -151,7 +161,7 @@ def minife(
     sizes = {"nx": nx, "ny": ny, "nz": nz}
     chosen = {name: size for name, size in sizes.items() if size is not None}
     _check("minife", **{name: (size, 2, 400) for name, size in chosen.items()})
-    return _workload("minife", threads, timeout_s, **chosen)
+    return _workload("minife", threads, timeout_s, "double", **chosen)
 
 
 def _check(program: str, **bounds: tuple[int, int, int]) -> None:
@@ -163,14 +173,23 @@ def _check(program: str, **bounds: tuple[int, int, int]) -> None:
             )
 
 
-def _workload(program: str, threads: int | None, timeout_s: float, **options: int) -> Workload:
+def _workload(
+    program: str, threads: int | None, timeout_s: float, precision: str, **options: int
+) -> Workload:
     if threads is not None:
         _check(program, threads=(threads, 1, 8192))
+    if precision not in ("double", "single"):
+        raise InputError(
+            f"there is no precision '{precision}'",
+            where=f"the SYCL program {program}",
+            fix="choose one of double, single",
+        )
     words = [
         word
         for name, value in options.items()
         for word in ("--" + name.replace("_", "-"), str(int(value)))
     ]
+    words += ["--precision", precision] if precision != "double" else []
     env = {PLACES: ROAMING} | ({} if threads is None else {THREADS: str(int(threads))})
     return Workload(
         program,

@@ -52,9 +52,11 @@ inline void prepare_environment(const cpu_set &allowed)
     setenv("SYCL_CACHE_DIR", (libraries + "/../../cache").c_str(), 0);
 }
 
-inline bundle compile(const sycl::queue &queue, const char *source, const char *header)
+inline bundle compile(const sycl::queue &queue, const char *source, const char *header,
+                      const char *real)
 {
-    std::string log, text = std::string("#define NB_AT_RUN_TIME\n") + source;
+    std::string log,
+        text = std::string("#define NB_AT_RUN_TIME\n#define REAL ") + real + "\n" + source;
     jit::include_files headers{"kernel.h", header};
     try {
         auto parsed = jit::create_kernel_bundle_from_source(
@@ -78,16 +80,17 @@ inline void prepare_environment(const cpu_set &)
 class device
 {
   public:
-    /* `source` and `header` are the kernels' texts; not needed ahead of time. */
-    device(const char *source, const char *header)
+    /* `source` and `header` are the kernels' texts, `real` the type of their numbers; not needed
+     * ahead of time. */
+    device(const char *source, const char *header, const char *real = "double")
         : allowed_(allowed_cpus()),
           queue_((prepare_environment(allowed_), cpu()), sycl::property::queue::in_order{})
 #ifndef NB_AHEAD_OF_TIME
           ,
-          kernels_(compile(queue_, source, header))
+          kernels_(compile(queue_, source, header, real))
 #endif
     {
-        (void)source, (void)header;
+        (void)source, (void)header, (void)real;
     }
 
     /* That work at the same time. The device counts the CPUs that the process may use; a smaller
@@ -142,16 +145,27 @@ class device
         placed_ = affinity_of_threads();
     }
 
-    /* For the last line: where the threads may run since the warm-up, and, if that changed, at the
-     * end. */
+    /* For the last line: what the kernels ran on, where the threads may run since the warm-up, and,
+     * if that changed, at the end. */
     std::string words() const
     {
         std::string now = affinity_of_threads();
-        return "affinity=" + placed_ + (now == placed_ ? "" : " affinity_at_end=" + now);
+        sycl::device here = queue_.get_device();
+        return "device=" + one_word(here.get_info<sycl::info::device::name>()) +
+               " driver=" + one_word(here.get_info<sycl::info::device::driver_version>()) +
+               " affinity=" + placed_ + (now == placed_ ? "" : " affinity_at_end=" + now);
     }
 
   private:
     enum { MOST_PASSES = 20 };
+
+    static std::string one_word(std::string text)
+    {
+        for (char &letter : text)
+            if (isspace((unsigned char)letter) || letter == '=')
+                letter = '_';
+        return text.empty() ? "unknown" : text;
+    }
 
     static sycl::device cpu()
     {

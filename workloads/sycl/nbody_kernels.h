@@ -1,17 +1,18 @@
-/* nbody_kernels.h: all pairs gravity and leapfrog, a work-item a body; the device vectorises over
- * work-items. */
+/* nbody_kernels.h: all pairs gravity and leapfrog in the precision REAL, a work-item a body; the
+ * device vectorises over work-items. */
 #include "kernel.h"
 
 #define SOFTENING 0.05
 
 struct bodies {
     long count;
-    double mass, *x, *y, *z, *vx, *vy, *vz, *ax, *ay, *az, *scratch;
+    REAL mass, *x, *y, *z, *vx, *vy, *vz, *ax, *ay, *az;
+    double *scratch;
 };
 
 struct nbody_step {
     bodies b;
-    double time; /* the whole step's */
+    REAL time; /* the whole step's */
 };
 
 /* Half a kick with the old accelerations, then the drift. */
@@ -35,11 +36,11 @@ static void nbody_attract(long i, nbody_step a)
     const bodies &b = a.b;
     if (i >= b.count)
         return;
-    double xi = b.x[i], yi = b.y[i], zi = b.z[i], ax = 0, ay = 0, az = 0;
+    REAL xi = b.x[i], yi = b.y[i], zi = b.z[i], ax = 0, ay = 0, az = 0;
     for (long j = 0; j < b.count; j++) {
-        double dx = b.x[j] - xi, dy = b.y[j] - yi, dz = b.z[j] - zi;
-        double square = dx * dx + dy * dy + dz * dz + SOFTENING * SOFTENING;
-        double pull = 1 / (square * sycl::sqrt(square));
+        REAL dx = b.x[j] - xi, dy = b.y[j] - yi, dz = b.z[j] - zi;
+        REAL square = dx * dx + dy * dy + dz * dz + (REAL)(SOFTENING * SOFTENING);
+        REAL pull = 1 / (square * sycl::sqrt(square));
         ax += pull * dx;
         ay += pull * dy;
         az += pull * dz;
@@ -53,19 +54,19 @@ static void nbody_attract(long i, nbody_step a)
 }
 NB_KERNEL(nbody_attract, nbody_step)
 
-/* Kinetic plus half the potential energy of a body with all others. */
+/* Kinetic plus half the potential energy of a body with all others, in double precision. */
 static void nbody_energy(long i, nbody_step a)
 {
     const bodies &b = a.b;
     if (i >= b.count)
         return;
-    double potential = 0;
+    double potential = 0, xi = b.x[i], yi = b.y[i], zi = b.z[i], vx = b.vx[i], vy = b.vy[i],
+           vz = b.vz[i], mass = 1.0 / (double)b.count;
     for (long j = 0; j < b.count; j++) {
-        double dx = b.x[j] - b.x[i], dy = b.y[j] - b.y[i], dz = b.z[j] - b.z[i];
+        double dx = b.x[j] - xi, dy = b.y[j] - yi, dz = b.z[j] - zi;
         potential -= j == i ? 0
                             : 1 / sycl::sqrt(dx * dx + dy * dy + dz * dz + SOFTENING * SOFTENING);
     }
-    double square = b.vx[i] * b.vx[i] + b.vy[i] * b.vy[i] + b.vz[i] * b.vz[i];
-    b.scratch[i] = b.mass * 0.5 * (square + b.mass * potential);
+    b.scratch[i] = mass * 0.5 * (vx * vx + vy * vy + vz * vz + mass * potential);
 }
 NB_KERNEL(nbody_energy, nbody_step)

@@ -1,4 +1,5 @@
-/* stream_kernels.h: BabelStream's five kernels (Deakin et al. 2018). The first four have a
+/* stream_kernels.h: BabelStream's five kernels (Deakin et al. 2018) in
+ * the precision REAL. The first four have a
  * work-item an element; dot has one a chunk, as on a CPU device a reduction within groups takes
  * several times as long. */
 #include "kernel.h"
@@ -12,16 +13,16 @@ enum { DOT_CHUNK = 16384, DOT_SUMS = 32 };
 
 struct stream_arrays {
     long count;
-    double *a, *b, *c, *partial; /* partial: one sum a chunk */
+    REAL *a, *b, *c, *partial; /* partial: one sum a chunk */
 };
 
 static void stream_fill(long i, stream_arrays s)
 {
     if (i >= s.count)
         return;
-    s.a[i] = START_A;
-    s.b[i] = START_B;
-    s.c[i] = START_C;
+    s.a[i] = (REAL)START_A;
+    s.b[i] = (REAL)START_B;
+    s.c[i] = (REAL)START_C;
 }
 NB_KERNEL(stream_fill, stream_arrays)
 
@@ -35,7 +36,7 @@ NB_KERNEL(stream_copy, stream_arrays)
 static void stream_mul(long i, stream_arrays s)
 {
     if (i < s.count)
-        s.b[i] = SCALAR * s.c[i];
+        s.b[i] = (REAL)SCALAR * s.c[i];
 }
 NB_KERNEL(stream_mul, stream_arrays)
 
@@ -49,7 +50,7 @@ NB_KERNEL(stream_add, stream_arrays)
 static void stream_triad(long i, stream_arrays s)
 {
     if (i < s.count)
-        s.a[i] = s.b[i] + SCALAR * s.c[i];
+        s.a[i] = s.b[i] + (REAL)SCALAR * s.c[i];
 }
 NB_KERNEL(stream_triad, stream_arrays)
 
@@ -57,9 +58,9 @@ NB_KERNEL(stream_triad, stream_arrays)
  * unit up. */
 static void stream_dot(long chunk, stream_arrays s)
 {
-    const double *a = s.a + chunk * DOT_CHUNK, *b = s.b + chunk * DOT_CHUNK;
+    const REAL *a = s.a + chunk * DOT_CHUNK, *b = s.b + chunk * DOT_CHUNK;
     long length = sycl::min((long)DOT_CHUNK, s.count - chunk * DOT_CHUNK), i = 0;
-    double sums[DOT_SUMS] = {0}, sum = 0;
+    REAL sums[DOT_SUMS] = {0}, sum = 0;
     for (; i + DOT_SUMS <= length; i += DOT_SUMS)
         for (int lane = 0; lane < DOT_SUMS; lane++)
             sums[lane] += a[i + lane] * b[i + lane];

@@ -1,0 +1,283 @@
+"""Wrong programs: each fault is planted in a copy of the sources, built as `make env` builds it and
+run; the program itself must say verified=no.
+"""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).resolve().parents[2] / "workloads"
+ATTEMPTS = 5  # of two threads that never meet none is in the other's way
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What stands in a source, what is put in its place, and the run that must fail."""
+
+    name: str
+    words: str
+    right: str
+    wrong: str
+    source: str = ""
+
+    @property
+    def program(self) -> str:
+        return self.words.split()[0]
+
+
+def sync(name: str, construct: str, right: str, wrong: str, source: str = "") -> Fault:
+    inner = 200_000 if construct == "atomic" else 500
+    words = f"syncbench --construct {construct} --inner {inner} --outer 50 --delay 200"
+    return Fault(f"{construct}: {name}", words, right, wrong, source)
+
+
+def sched(name: str, schedule: str, right: str, wrong: str) -> Fault:
+    words = f"schedbench --schedule {schedule} --iterations-per-thread 99 --delay 10 --outer 2"
+    return Fault(f"{schedule}: {name}", words, right, wrong)
+
+
+def loop_of(schedule: str, wrong: str, name: str, options: str) -> Fault:
+    return sched(name, f"{schedule} {options}", LOOPS[schedule, options], f'"omp for {wrong}"')
+
+
+CHUNK = "--chunk 4"
+LOOPS = {
+    ("static", "--chunk 0"): '"omp for schedule(static)"',
+    ("static", CHUNK): '"omp for schedule(static, chunk)"',
+    ("dynamic", CHUNK): '"omp for schedule(dynamic, chunk)"',
+    ("guided", CHUNK): '"omp for schedule(guided, chunk)"',
+}
+IN_CRITICAL = "#pragma omp critical\n        if"
+ALONE = """if (looks(&look, done))
+            delay_alone();
+        else
+            nb_delay(job.delay);
+"""
+CRITICAL = f"#pragma omp critical\n        {ALONE}    }}\n}}\n\nstatic void do_lock"
+CRITICAL_IN_PASS = "if (look.mask) {" + ALONE + "} else\n" + CRITICAL
+AT_BARRIER = "#pragma omp barrier\n"
+TAKE, GIVE = "omp_set_lock(&job.lock);\n", "omp_unset_lock(&job.lock);\n"
+NBODY = "nbody --bodies 200 --steps 5"
+STREAM = "stream --elements 10000 --repeats 4"
+MINIFE = "minife --nx 8"
+SINGLE = " --precision single"
+PULL = "double pull = 1 / (square * sqrt(square));"
+PULL_SINGLE = "float pull = other.mass * inverse * inverse * inverse;"
+SUM = "sum += a[i] * b[i];"
+
+SHORT = [
+    sync("no critical section", "critical", IN_CRITICAL, "        if"),
+    sync("no barrier", "barrier", AT_BARRIER, ""),
+    loop_of("guided", "schedule(dynamic, chunk)", "another schedule", CHUNK),
+    Fault("force x 1.001", NBODY, PULL, PULL.replace("1 /", "1.001 /")),
+    Fault("dot x 1.001", STREAM, SUM, "sum += 1.001 * a[i] * b[i];", "stream_real.h"),
+    Fault(
+        "not assembled in time", MINIFE, "begin(&region);\n    assemble(&s);", "begin(&region);\n"
+    ),
+]
+LONG = [
+    sync("no lock", "lock", TAKE, ""),
+    sync(
+        "none but where all is looked at",
+        "barrier",
+        AT_BARRIER,
+        'if (!look.mask) {\n_Pragma("omp barrier")\n}\n',
+    ),
+    sync("none but where all is looked at", "critical", CRITICAL, CRITICAL_IN_PASS),
+    sync("no order", "ordered", "#pragma omp ordered\n        if", "        if"),
+    sync("by all", "single", "#pragma omp single\n        nb", "        nb"),
+    sync(
+        "nobody waits", "single", "#pragma omp single\n        nb", "#pragma omp single nowait\nnb"
+    ),
+    sync(
+        "nobody waits",
+        "for",
+        "#pragma omp for\n        for (int i",
+        "#pragma omp for nowait\n        for (int i",
+    ),
+    sync(
+        "by one thread",
+        "parallel-for",
+        "#pragma omp parallel for\n        for",
+        "#pragma omp parallel for if (0)\n        for",
+    ),
+    sync(
+        "by one thread",
+        "parallel",
+        "#pragma omp parallel\n        nb_delay",
+        "#pragma omp parallel num_threads(1)\n        nb_delay",
+    ),
+    sync("not atomic", "atomic", "#pragma omp atomic\n        job.total", "        job.total"),
+    sync("a common sum", "reduction", "parallel reduction(+ : total)\n        {", "parallel\n{"),
+    sync(
+        "half a delay",
+        "barrier",
+        "for (long i = 0; i < steps; i++) {\n        state",
+        "for (long i = 0; i < steps / 2; i++) {\n        state",
+        "overhead.h",
+    ),
+    sync(
+        "half a reference",
+        "barrier",
+        "static void alone(void)\n{\n    for (long done = 0; done < job.inner;",
+        "static void alone(void)\n{\n    for (long done = 0; done < job.inner / 2;",
+    ),
+    sync("a repetition less", "barrier", "at < times->count", "at < times->count - (mask != 0)"),
+    loop_of("dynamic", "schedule(guided, chunk)", "another schedule", CHUNK),
+    loop_of("dynamic", "schedule(static, chunk)", "another schedule", CHUNK),
+    loop_of("dynamic", "schedule(dynamic, chunk + 1)", "another chunk", CHUNK),
+    loop_of("guided", "schedule(static)", "another schedule", CHUNK),
+    loop_of("static", "schedule(dynamic)", "another schedule", "--chunk 0"),
+    loop_of("static", "schedule(guided)", "another schedule", "--chunk 0"),
+    loop_of("static", "schedule(static)", "no chunks", CHUNK),
+    loop_of("static", "schedule(dynamic, chunk)", "another schedule", CHUNK),
+    sched(
+        "no work in time",
+        "dynamic",
+        "nb_delay(job->delay);\n    if (job->chunks)",
+        "if (job->chunks)\n        nb_delay(job->delay);\n    if (job->chunks)",
+    ),
+    Fault(
+        "softer",
+        NBODY,
+        "dz * dz + SOFTENING * SOFTENING;\n        double pull",
+        "dz * dz + SOFTENING * 0.051;\n        double pull",
+    ),
+    Fault(
+        "a body does not pull",
+        NBODY,
+        "ax = 0, ay = 0, az = 0;\n    for (long j = 0;",
+        "ax = 0, ay = 0, az = 0;\n    for (long j = 1;",
+    ),
+    Fault("a step less", NBODY, "done < steps; done++", "done < steps - 1; done++"),
+    Fault(
+        "half a kick",
+        NBODY,
+        "accelerate(b);\n    kick(b, time / 2);",
+        "accelerate(b);\n    kick(b, time / 2.002);",
+    ),
+    Fault("a short way", NBODY, "drift(b, time);", "drift(b, 0.999 * time);"),
+    Fault(
+        "force x 1.001",
+        NBODY + SINGLE,
+        PULL_SINGLE,
+        PULL_SINGLE.replace("=", "= 1.001f *"),
+        "nbody_single.c",
+    ),
+    Fault("a step less", NBODY + SINGLE, "done < steps; done++", "done < steps - 1; done++"),
+    Fault(
+        "another scalar",
+        STREAM,
+        "a[i] = b[i] + (REAL)SCALAR * c[i]",
+        "a[i] = b[i] + (REAL)0.4001 * c[i]",
+        "stream_real.h",
+    ),
+    Fault("minus", STREAM, "c[i] = a[i] + b[i]", "c[i] = a[i] - b[i]", "stream_real.h"),
+    Fault(
+        "no number",
+        STREAM,
+        "b[i] = (REAL)SCALAR * c[i]",
+        "b[i] = (REAL)NAN * c[i]",
+        "stream_real.h",
+    ),
+    Fault(
+        "an element left out",
+        STREAM,
+        "for (long i = 0; i < s->count; i++)\n        c[i] = a[i];",
+        "for (long i = 0; i < s->count - 1; i++)\n        c[i] = a[i];",
+        "stream_real.h",
+    ),
+    Fault(
+        "only the last dot",
+        STREAM,
+        "sums[done] = repeat(real, &s, times + done, repeats);",
+        "sums[repeats - 1] = repeat(real, &s, times + done, repeats);",
+    ),
+    Fault(
+        "a repetition less",
+        STREAM,
+        "done < repeats; done++)\n        sums",
+        "done < repeats - 1; done++)\n        sums",
+    ),
+    Fault("dot x 1.001", STREAM + SINGLE, SUM, "sum += 1.001f * a[i] * b[i];", "stream_real.h"),
+    Fault("a step too long", MINIFE, "double step = square", "double step = 1.001 * square"),
+    Fault("no number", MINIFE, "double step = square", "double step = NAN * square"),
+    Fault(
+        "another direction",
+        MINIFE,
+        "s->r, next / square, s->p",
+        "s->r, 1.001 * next / square, s->p",
+    ),
+    Fault("too early", MINIFE, "found.residual > tolerance", "found.residual > 10 * tolerance"),
+    Fault("another load", MINIFE, "+= load[row];", "+= 1.001 * load[row];"),
+    Fault(
+        "stiffer",
+        MINIFE,
+        "volume * (gradients[row][0]",
+        "volume * (1.001 * gradients[row][0]",
+        "element.h",
+    ),
+    Fault("another solution", MINIFE, "+ 3 * z * z", "+ 4 * z * z", "element.h"),
+    Fault(
+        "an entry left out",
+        MINIFE,
+        "at < s->begin[row + 1]; at++)\n        sum",
+        "at < s->begin[row + 1] - 1; at++)\n        sum",
+    ),
+]
+
+
+def planted(folder: Path, fault: Fault) -> Path:
+    """The program with the fault, built with the flags of our own."""
+    for path in (*SOURCES.glob("*.[ch]"), SOURCES / "Makefile"):
+        shutil.copy(path, folder)
+    source = folder / (fault.source or f"{fault.program}.c")
+    text = source.read_text()
+    assert text.count(fault.right) == 1, f"{source.name} has changed: {fault.right!r}"
+    source.write_text(text.replace(fault.right, fault.wrong))
+    built = folder / "bin" / fault.program
+    make = ["make", "-s", "-C", str(folder), f"BIN={folder}/bin", str(built)]
+    done = subprocess.run(make, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return built
+
+
+def is_found(program: Path, words: str) -> bool:
+    done = subprocess.run(
+        [program, *words.split()[1:]],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"OMP_NUM_THREADS": "2"},
+    )
+    assert done.stdout.splitlines(), done.stderr
+    said = done.stdout.splitlines()[-1].split()[-1]
+    assert (said == "verified=no") == (done.returncode == 1) == ("not verified" in done.stderr)
+    return said == "verified=no"
+
+
+def check(folder: Path, fault: Fault) -> None:
+    if not os.access(SOURCES / "Makefile", os.R_OK):
+        pytest.skip("no sources here")
+    program = planted(folder, fault)
+    assert any(is_found(program, fault.words) for _ in range(ATTEMPTS))
+
+
+@pytest.mark.parametrize("fault", SHORT, ids=lambda fault: f"{fault.program}, {fault.name}")
+def test_a_planted_fault_is_found(tmp_path, fault):
+    check(tmp_path, fault)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", LONG, ids=lambda fault: f"{fault.program}, {fault.name}")
+def test_each_planted_fault_is_found(tmp_path, fault):
+    check(tmp_path, fault)
+
+
+@pytest.mark.parametrize("words", sorted({fault.words for fault in SHORT}))
+def test_without_a_fault_the_same_run_is_verified(binaries, words):
+    assert not is_found(binaries / words.split()[0], words)
