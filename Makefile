@@ -82,6 +82,7 @@ help:
 #:   make check          30 s         layout, lint and types of our Python and C; make format writes the layout
 #:   make test-all       40 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
 #:                                    (that is with CI=true; without it seven whole studies more, each without some parts: not timed)
+#:   make test-gpu       1 min        metrics and mitigations proven on a GPU of NVIDIA; says so where there is none
 #:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
 #:   make study          5 min        one's own program: make study COMMAND='./prog args' (noisebook why -- ./prog args)
@@ -211,6 +212,11 @@ test-all: build/c-parts
 	@mkdir -p build; { $(MAKE) --no-print-directory test SHORT= PY=$(python); echo $$? >build/test-all.status; } 2>&1 | \
 	  tee build/test-all.log
 	@awk -f tests/summary.awk build/test-all.log; exit $$(cat build/test-all.status)
+
+# On a machine with a GPU: its metrics and mitigations, proven on it. Elsewhere one line says why not.
+test-gpu: build/c-parts
+	@why=$$($(python) -m tests.gpu.why_not) || exit 1; \
+	if [ -n "$$why" ]; then echo "make test-gpu: skipped: $$why"; else $(python) -m pytest -q -rs tests/gpu tests/mitigation/test_gpu.py; fi
 
 bare:
 	@bash tests/bare/all

@@ -10,11 +10,16 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
-_GRAPHICS_CLOCK = 0
+_GRAPHICS_CLOCK, _SM_CLOCK = 0, 1  # nvmlClockType_t
+_CLOCK_STEP_MHZ = 15  # between two clocks that a GPU offers
+_NEAR_CAP = 0.9
+_FAN_TOLERANCE, _FAN_WAIT_S = 5, 10.0  # per cent; a fan takes seconds
+PROVEN, WRONG, LATER, UNSEEN = "proven", "wrong", "later", "unseen"
 
 
 def _binding() -> ModuleType:
@@ -106,31 +111,55 @@ class Gpus:
             else:
                 self._call("nvmlDeviceSetPersistenceMode", handle, ctypes.c_uint(mode))
 
-    def wrong(self, what: str, share: float) -> str | None:
-        """What is not as set, in words.
+    def seen(self, what: str, share: float) -> tuple[str, str]:
+        """What shows whether a setting acts: `PROVEN`, `WRONG`, `LATER` or `UNSEEN`, and words."""
+        look = {"clocks": self._clock, "fan": self._fan}.get(what, self._persistence)
+        answers = [look(number, share) for number in range(len(self._handles))]
+        wanted = (WRONG, PROVEN, LATER, UNSEEN) if what == "clocks" else (WRONG, LATER, PROVEN)
+        return next(answer for state in wanted for answer in answers if answer[0] == state)
 
-        NVML reports the present clock and not the lock: a clock above the cap proves that there is
-        none.
+    def _clock(self, number: int, share: float) -> tuple[str, str]:
+        """NVML reports the present clock and not the lock.
+
+        A clock above the cap proves that there is none; one near it, of a GPU at work, that there
+        is one. An idle GPU is below any cap.
         """
-        for number, handle in enumerate(self._handles):
-            if what == "clocks":
-                mhz = self._number("nvmlDeviceGetClockInfo", handle, ctypes.c_uint(_GRAPHICS_CLOCK))
-                cap = self._cap_mhz(handle, share)
-                if mhz > cap:
-                    return f"GPU {number} runs at {mhz} MHz, above {cap} MHz"
-            elif what == "fan":
-                speeds = [
-                    self._number("nvmlDeviceGetTargetFanSpeed", handle, ctypes.c_uint(fan))
-                    for fan in self._fans(handle)
-                ]
-                if speeds != [round(100 * share)] * len(speeds):
-                    return (
-                        f"the fans of GPU {number} are to run at {speeds} %, not at"
-                        f" {round(100 * share)} %"
-                    )
-            elif not self._number("nvmlDeviceGetPersistenceMode", handle):
-                return f"GPU {number} is not in persistence mode"
-        return None
+        handle = self._handles[number]
+        mhz = self._number("nvmlDeviceGetClockInfo", handle, ctypes.c_uint(_SM_CLOCK))
+        cap = self._cap_mhz(handle, share)
+        if mhz > cap + _CLOCK_STEP_MHZ:
+            return WRONG, f"GPU {number} runs at {mhz} MHz, above {cap} MHz"
+        busy = (ctypes.c_uint * 2)()  # of the GPU and of its memory, per cent
+        self._call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(busy))
+        if not busy[0]:
+            return UNSEEN, f"GPU {number} is idle: a clock of {mhz} MHz shows no cap"
+        if mhz < _NEAR_CAP * cap:
+            return UNSEEN, f"GPU {number} runs at {mhz} MHz, far below the cap of {cap} MHz"
+        return PROVEN, ""
+
+    def _fan(self, number: int, share: float) -> tuple[str, str]:
+        handle, wanted = self._handles[number], round(100 * share)
+        for fan in self._fans(handle):
+            target, speed = (
+                self._number(name, handle, ctypes.c_uint(fan))
+                for name in ("nvmlDeviceGetTargetFanSpeed", "nvmlDeviceGetFanSpeed_v2")
+            )
+            if target != wanted:
+                return WRONG, f"a fan of GPU {number} is to run at {target} %, not at {wanted} %"
+            if speed < wanted - _FAN_TOLERANCE:
+                return LATER, f"a fan of GPU {number} runs at {speed} %, not at {wanted} % yet"
+        return PROVEN, ""
+
+    def _persistence(self, number: int, share: float) -> tuple[str, str]:
+        if self._number("nvmlDeviceGetPersistenceMode", self._handles[number]):
+            return PROVEN, ""
+        return WRONG, f"GPU {number} is not in persistence mode"
+
+    def await_fans(self, share: float) -> None:
+        """Return when the fans run as fast as set, or after some seconds."""
+        until = time.monotonic() + _FAN_WAIT_S
+        while self.seen("fan", share)[0] == LATER and time.monotonic() < until:
+            time.sleep(0.1)
 
 
 def hold(what: str, share: float) -> None:
@@ -142,6 +171,8 @@ def hold(what: str, share: float) -> None:
             before = gpus.persistence() if what == "persistence" else [0] * 1024
             try:
                 gpus.set(what, share)
+                if what == "fan":
+                    gpus.await_fans(share)
                 os.write(1, b"ready\n")
                 os.read(0, 1)
             finally:

@@ -6,6 +6,7 @@ Owns all reading of /proc/PID; nothing here changes anything.
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..machine import cpu_list
@@ -82,3 +83,55 @@ def groups(pid: int) -> dict[str, str]:
         rows = (line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())
         return {name: path for _, names, path in rows for name in names.split(",")}
     return {}
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A row of /proc/PID/maps: its addresses, rights such as "rw-p", offset in the file, file."""
+
+    start: int
+    end: int
+    rights: str
+    offset: int
+    path: str
+
+
+def maps(pid: int) -> list[Mapping]:
+    """The mappings of the process, in ascending order; none if it has ended."""
+    rows = []
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines():
+            place, rights, offset, _, _, *path = line.split(None, 5)
+            start, _, end = place.partition("-")
+            name = path[0].removesuffix(" (deleted)") if path else ""
+            rows.append(Mapping(int(start, 16), int(end, 16), rights, int(offset, 16), name))
+    return rows
+
+
+def huge_kb(pid: int) -> int | None:
+    """Transparent huge pages of the process, kB; None: the kernel does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("AnonHugePages:"):
+                return int(line.split()[1])
+    return None
+
+
+def running_on(pid: int) -> set[int]:
+    """The CPUs on which threads of the process run at this moment."""
+    found = set()
+    for task in tasks(pid):
+        with suppress(OSError, ValueError, IndexError):
+            fields = Path(f"/proc/{pid}/task/{task}/stat").read_text().rpartition(")")[2].split()
+            if fields[0] == "R":
+                found.add(int(fields[36]))
+    return found
+
+
+def disk_bytes(pid: int) -> int:
+    """What the process has read from disks and written to them, caches left out."""
+    with suppress(OSError, ValueError):
+        rows = Path(f"/proc/{pid}/io").read_text().splitlines()
+        numbers = dict(row.split(": ") for row in rows)
+        return int(numbers["read_bytes"]) + int(numbers["write_bytes"])
+    return 0

@@ -41,6 +41,10 @@ class NotYet(str):
     """
 
 
+class Unproven(str):
+    """Why nothing shows at this moment whether it is in effect; an earlier proof stands."""
+
+
 class Action:
     """One thing that a mitigation does to a program or to the machine; the methods do nothing
     unless overridden.
@@ -84,5 +88,20 @@ class Action:
         """The process waits at the barrier."""
 
     def check(self, pid: int) -> str | None:
-        """What is not as it should be; None: it is in effect; `NotYet`: check again later."""
-        return None
+        """What is not as it should be; None: it is seen to be in effect; `NotYet`: check again
+        later; `Unproven`: that cannot be seen.
+        """
+        return Unproven(f"nothing shows whether {type(self).__name__} is in effect")
+
+    def confirmed(self, errors: str) -> bool:
+        """Whether what the program wrote to its standard error proves what `check` cannot see."""
+        return False
+
+
+class Prepared(Action):
+    """An action that is over when the run begins: `done` is true since it was seen to be done."""
+
+    done: bool = False
+
+    def check(self, pid: int) -> str | None:
+        return None if self.done else f"{type(self).__name__} was not done before the run"

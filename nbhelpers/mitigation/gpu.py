@@ -4,14 +4,14 @@ holder in `_nvml`.
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..errors import InputError, SettingError
 from ..workloads import Workload
-from . import _nvml
-from .action import YES, Action, Possible
+from . import _nvml, verification
+from .action import YES, Action, NotYet, Possible, Unproven
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,20 @@ class GpuSetting(Action):
                 holder.wait()
 
     def check(self, pid: int) -> str | None:
+        """The clock counts while a GPU works, fan and persistence mode whenever one is used."""
+        if not verification.uses_gpu(pid):
+            return NotYet("the process uses no GPU of NVIDIA")
         try:
             with _nvml.Gpus() as gpus:
-                return gpus.wrong(self.what, self.share)
+                state, words = gpus.seen(self.what, self.share)
         except _nvml.NvmlError as error:
-            return str(error)
+            return Unproven(f"NVML does not answer: {error}")
+        return _ANSWERS[state](words)
+
+
+_ANSWERS: dict[str, Callable[[str], str | None]] = {
+    _nvml.PROVEN: lambda words: None,
+    _nvml.WRONG: str,
+    _nvml.LATER: NotYet,
+    _nvml.UNSEEN: Unproven,
+}

@@ -10,20 +10,29 @@ import glob
 import os
 import struct
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import SettingError
 from ..workloads import Workload
-from .action import YES, Action, Possible
+from .action import YES, Action, Possible, Prepared, Unproven
 
 _SMALLEST_WAIT_S = 0.002
 
 
+def _done(action: Prepared) -> Iterator[None]:
+    """For the run that follows, the action counts as done."""
+    object.__setattr__(action, "done", True)  # a frozen dataclass may note it, too
+    try:
+        yield
+    finally:
+        object.__setattr__(action, "done", False)
+
+
 @dataclass(frozen=True)
-class Trigger(Action):
+class Trigger(Prepared):
     """A file that makes the kernel do something once when it is written, such as dropping caches.
 
     Parameters
@@ -60,7 +69,7 @@ class Trigger(Action):
                 "the kernel did nothing: none of its counters moved",
                 where=f"{self.path}; {', '.join(self.counts)}",
             )
-        yield
+        yield from _done(self)
 
 
 def _opens(path: str, flags: int) -> Possible:
@@ -76,17 +85,17 @@ def _vmstat(names: Sequence[str]) -> dict[str, str]:
     return {name: value for name, value in rows if name in names}
 
 
-class Flush(Action):
+class Flush(Prepared):
     """What is dirty is written out before the run (sync(2), which returns when it is done)."""
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
         os.sync()
-        yield
+        yield from _done(self)
 
 
 @dataclass(frozen=True)
-class WarmFiles(Action):
+class WarmFiles(Prepared):
     """The program and the files named in its command are in the page cache when it starts; `more`
     are further files.
     """
@@ -95,15 +104,21 @@ class WarmFiles(Action):
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
-        for path in dict.fromkeys(
-            word for word in (*workload.command, *self.more) if os.path.isfile(word)
-        ):
-            self._read(path)
-        yield
+        paths = [word for word in (*workload.command, *self.more) if os.path.isfile(word)]
+        shown = [self._read(path) for path in dict.fromkeys(paths)]
+        if shown and all(shown):
+            yield from _done(self)
+        else:
+            yield
 
-    def _read(self, path: str) -> None:
+    def check(self, pid: int) -> str | None:
+        if self.done:
+            return None
+        return Unproven("nothing shows that files named in the command are in memory")
+
+    def _read(self, path: str) -> bool:
         """Read, then ask for single pages without waiting (preadv2(2), RWF_NOWAIT): EAGAIN for what
-        is not in memory.
+        is not in memory. False: the file system does not tell.
         """
         try:
             with open(path, "rb", buffering=0) as file:
@@ -112,6 +127,7 @@ class WarmFiles(Action):
                 size = os.fstat(file.fileno()).st_size
                 for offset in range(0, size, max(4096, size // 64)):
                     os.preadv(file.fileno(), [bytearray(1)], offset, os.RWF_NOWAIT)
+            return True
         except BlockingIOError:
             raise SettingError(
                 "the file does not stay in the page cache",
@@ -124,10 +140,11 @@ class WarmFiles(Action):
                 raise SettingError(
                     f"the file cannot be read: {error.strerror}", where=path
                 ) from None
+            return False
 
 
 @dataclass(frozen=True)
-class CoolDown(Action):
+class CoolDown(Prepared):
     """A pause before the run, s; nothing of it is timed."""
 
     seconds: float = 2.0
@@ -137,17 +154,34 @@ class CoolDown(Action):
         until = time.monotonic() + self.seconds
         while (left := until - time.monotonic()) > 0:
             time.sleep(max(left, _SMALLEST_WAIT_S))
-        yield
+        yield from _done(self)
 
 
 @dataclass(frozen=True)
 class Latency(Action):
     """No idle state with a longer wake-up than this, µs: a request that holds while its file is
     open, and ends with our process whatever happens.
+
+    Proof: the strictest request on the machine, and that since the program waits no CPU has entered
+    such a state more than once; the request itself ends the states that CPUs are in.
     """
 
     us: int = 0
     _path = "/dev/cpu_dma_latency"
+    _states = "/sys/devices/system/cpu"
+    _before: Mapping[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def arm(self, pid: int) -> None:
+        object.__setattr__(self, "_before", self._entered())
+
+    def _entered(self) -> dict[str, int]:
+        """Of the states that the request forbids: how often each was entered."""
+        entered = {}
+        for folder in glob.glob(f"{self._states}/cpu[0-9]*/cpuidle/state[1-9]*"):
+            with suppress(OSError, ValueError):
+                if int(Path(folder, "latency").read_text()) > self.us:
+                    entered[folder] = int(Path(folder, "usage").read_text())
+        return entered
 
     def possible(self, workload: Workload | None = None) -> Possible:
         states = glob.glob("/sys/devices/system/cpu/cpu[0-9]*/cpuidle/state[1-9]*")
@@ -172,8 +206,11 @@ class Latency(Action):
         """Reading a fresh file tells the strictest request on the machine."""
         with open(self._path, "rb", buffering=0) as file:
             (has,) = struct.unpack("=i", file.read(4))
-        return (
-            None
-            if has <= self.us
-            else f"the wake-up latency requested is {has} µs, not {self.us} µs"
-        )
+        if has > self.us:
+            return f"the wake-up latency requested is {has} µs, not {self.us} µs"
+        if not self._before:
+            return Unproven("nothing counts the idle states of the CPUs")
+        for state, entered in self._entered().items():
+            if entered > self._before.get(state, entered) + 1:
+                return f"{state} was entered {entered - self._before[state]} times"
+        return None

@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..machine.parts import LIBRARIES, find_library
 from ..workloads import Workload
 from ..workloads.binaries import elf_interpreter, takes_preload
-from . import _proc
+from . import _elf, _proc, verification
 from .action import YES, Action, NotYet, Possible, with_variables
 
 _PACKAGES = dict(
@@ -23,6 +23,7 @@ _PACKAGES = dict(
 )
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 _PRELOAD = "LD_PRELOAD"
+_DISPLAY = "OMP_DISPLAY_ENV"  # the runtime prints what it follows to standard error
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Environment(Action):
     variables
         Name to value.
     needs
-        Who reads them: "glibc", "dynamic" (the loader or a library), "openmp", "python"; ""
+        Who reads them: "glibc", "dynamic" (a library), "loader", "openmp", "python", "cuda"; ""
         anybody.
     at_least
         Version of glibc.
@@ -75,7 +76,8 @@ class Environment(Action):
         return _READERS[self.needs](Path(workload.command[0])) if self.needs else YES
 
     def applied_to(self, workload: Workload) -> Workload:
-        return replace(workload, env=with_variables(workload, self.variables))
+        shown = {_DISPLAY: "true"} if self.needs == "openmp" else {}
+        return replace(workload, env=with_variables(workload, shown | dict(self.variables)))
 
     def check(self, pid: int) -> str | None:
         has = _proc.environment(pid)
@@ -85,39 +87,14 @@ class Environment(Action):
                 f"{wrong[0]} is {has.get(wrong[0], 'not set')!r} in the process, not"
                 f" {self.variables[wrong[0]]!r}"
             )
-        return _unread(pid, self.needs)
+        answers = [verification.proof(pid, name, value) for name, value in self.variables.items()]
+        return next((answer for answer in answers if answer), None)
 
-
-def _unread(pid: int, needs: str) -> str | None:
-    """A variable that nobody in the process reads is no mitigation."""
-    if needs in ("glibc", "dynamic", "openmp"):
-        files = {os.path.basename(name) for name in _proc.mapped_files(pid)}
-        if needs == "openmp":
-            known = ("libgomp", "libomp", "libiomp")
-            return (
-                None
-                if any(name.startswith(known) for name in files)
-                else NotYet("no OpenMP runtime is loaded by the process, so nobody reads it")
-            )
-        if not any(name.startswith(("libc.so", "libc-")) for name in files):
-            return NotYet("glibc is not loaded by the process, so nobody reads it")
-        rival = next(
-            (
-                name
-                for name in files
-                if needs == "glibc" and any(library in name for library in _PACKAGES)
-            ),
-            None,
+    def confirmed(self, errors: str) -> bool:
+        return self.needs == "openmp" and all(
+            verification.follows_display(name, value, errors)
+            for name, value in self.variables.items()
         )
-        return f"malloc is that of {rival}, not glibc's" if rival else None
-    if needs == "python":
-        name = os.path.basename(_proc.executable(pid))
-        return (
-            None
-            if name.startswith("python")
-            else NotYet(f"the process executes {name}, not Python")
-        )
-    return None
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -146,7 +123,31 @@ def _python(program: Path) -> Possible:
     return YES if "python" in text else Possible(False, f"{program.name} is not run by Python")
 
 
-_READERS = {"glibc": _dynamic, "dynamic": _dynamic, "openmp": _dynamic, "python": _python}
+def _loader(program: Path) -> Possible:
+    found = _elf.image(str(program))
+    if found is not None and not found.slots:
+        return Possible(False, f"{program.name} is linked so that all is bound at its start")
+    return _dynamic(program)
+
+
+def _cuda(program: Path) -> Possible:
+    version = verification.cuda_version()
+    if not version:
+        return Possible(False, "there is no NVIDIA driver here", "nvidia-smi")
+    if version >= verification.LAZY_ANYWAY:
+        text = verification.version_text(version)
+        return Possible(False, f"CUDA {text} loads modules when needed by itself, as since 12.2")
+    return _dynamic(program)
+
+
+_READERS = {
+    "glibc": _dynamic,
+    "dynamic": _dynamic,
+    "loader": _loader,
+    "openmp": _dynamic,
+    "python": _python,
+    "cuda": _cuda,
+}
 
 
 def _interpreter(program: Path) -> str | None:
@@ -196,11 +197,11 @@ class Preload(Action):
 
     def check(self, pid: int) -> str | None:
         files = {os.path.realpath(name) for name in _proc.mapped_files(pid)}
-        return (
-            None
-            if os.path.realpath(self._path()) in files
-            else NotYet(f"{os.path.basename(self._path())} is not mapped into the process")
-        )
+        if os.path.realpath(self._path()) not in files:
+            return NotYet(f"{os.path.basename(self._path())} is not mapped into the process")
+        library = _elf.image(self._path())
+        replaces_malloc = library is not None and "malloc" in library.symbols
+        return verification.program_malloc(pid) if replaces_malloc else None
 
     def _path(self) -> str:
         path = find_library(self.library)

@@ -19,6 +19,7 @@ from ..workloads import Workload, format_cpu_list
 from . import _proc
 from ._calls import CALLS, allowed_here, system_call
 from .action import YES, Action, NotYet, Possible, with_variables
+from .verification import openmp_missing
 
 _CLASSES = {"real-time": 1, "best-effort": 2, "idle": 3}  # linux/ioprio.h
 _POLICIES = {
@@ -152,17 +153,20 @@ class PinnedThreads(Action):
 
     def check(self, pid: int) -> str | None:
         whole, tasks = len(os.sched_getaffinity(0)), _proc.tasks(pid)
+        if missing := openmp_missing(pid):
+            return missing
         if len(tasks) < 2:
             return NotYet(
                 "the process has one thread only, so there is nothing that OpenMP could have pinned"
             )
-        roaming = [task for task in tasks if len(_proc.allowed(pid, task)) >= whole]
-        return (
-            f"{len(roaming)} of {len(tasks)} threads may run on all CPUs: the program does not"
-            " follow OMP_PROC_BIND"
-            if roaming
-            else None
-        )
+        places = [_proc.allowed(pid, task) for task in tasks]
+        roaming = sum(len(place) >= whole for place in places)
+        if roaming:
+            return (
+                f"{roaming} of {len(tasks)} threads may run on all CPUs: the program does not"
+                " follow OMP_PROC_BIND"
+            )
+        return NotYet("all threads have one place") if len(set(places)) < 2 else None
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,7 @@ class FewerThreads(Action):
     """OMP_NUM_THREADS is the number of CPUs less `leave`."""
 
     leave: int = 1
+    threads: int = 0  # decided for a workload
     needs_program = True
 
     def possible(self, workload: Workload | None = None) -> Possible:
@@ -180,17 +185,24 @@ class FewerThreads(Action):
         )
 
     def applied_to(self, workload: Workload) -> Workload:
-        variables = {"OMP_NUM_THREADS": str(self._threads(workload))}
+        variables = {"OMP_NUM_THREADS": str(self.threads or self._threads(workload))}
         return replace(workload, env=with_variables(workload, variables))
 
     def check(self, pid: int) -> str | None:
-        wanted = _proc.environment(pid).get("OMP_NUM_THREADS", "")
-        if not wanted.isdigit():
-            return "OMP_NUM_THREADS is not set in the process"
+        has, wanted = _proc.environment(pid).get("OMP_NUM_THREADS", ""), self.threads
+        if has != str(wanted):
+            return NotYet(f"OMP_NUM_THREADS is {has or 'not set'} in the process, not {wanted}")
+        if missing := openmp_missing(pid):
+            return missing
         count = len(_proc.tasks(pid))
-        if count <= int(wanted):
-            return None
-        return f"the process has {count} threads, not at most {wanted}"
+        if count > wanted:
+            return f"the process has {count} threads, not at most {wanted}"
+        if count < wanted:
+            return NotYet(f"the process has {count} threads, fewer than OMP_NUM_THREADS={wanted}")
+        return None
+
+    def settled(self, workload: Workload) -> "FewerThreads":
+        return replace(self, threads=self._threads(workload))
 
     def _threads(self, workload: Workload | None) -> int:
         cpus = workload.cpus if workload is not None and workload.cpus else os.sched_getaffinity(0)
@@ -298,7 +310,11 @@ class IoPriority(Action):
 
     def check(self, pid: int) -> str | None:
         has = {system_call("ioprio_get", 1, task) for task in _proc.tasks(pid)}
-        return None if has <= {self._wanted} else f"the I/O priority is {has}, not {self._wanted}"
+        if not has <= {self._wanted}:
+            return f"the I/O priority is {has}, not {self._wanted}"
+        if not _proc.disk_bytes(pid):
+            return NotYet("the process has read and written nothing on a disk")
+        return None
 
     @property
     def _wanted(self) -> int:

@@ -8,18 +8,21 @@ import errno
 import glob
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import SettingError
-from ..machine import online_cpus, settings
+from ..machine import cpu_list, online_cpus, settings
 from ..machine.kernel import read_value, same
 from ..workloads import Workload, format_cpu_list
-from .action import YES, Action, Possible
+from . import _proc
+from .action import YES, Action, NotYet, Possible, Unproven
 
 _CPUFREQ = "/sys/devices/system/cpu/cpufreq"
+_SWAPPINESS = "/proc/sys/vm/swappiness"
+_CLOCK_TOLERANCE = 1.02  # the kernel's estimate of a clock is that good
 
 
 def changeable(values: dict[str, str]) -> Possible:
@@ -101,7 +104,13 @@ class MachineSetting(Action, ABC):
             yield
 
     def check(self, pid: int) -> str | None:
-        return not_as_wanted(self.values(None))
+        return not_as_wanted(self.values(None)) or self.followed(pid)
+
+    def followed(self, pid: int) -> str | None:
+        """What shows that the program does not follow the settings; None: it does, or the kernel's
+        own state is all there is to see.
+        """
+        return None
 
 
 def _not_here(path: str, fix: str) -> Possible:
@@ -122,14 +131,68 @@ class Setting(MachineSetting):
     def possible(self, workload: Workload | None = None) -> Possible:
         if not self.values(workload):
             return _not_here(self.path, "a machine whose kernel controls it")
+        own = _group_swappiness(os.getpid()) if self.path == _SWAPPINESS else ""
+        if own:
+            return Possible(
+                False,
+                f"programs started here follow {own}, not the machine's setting",
+                f"echo {self.value} > {own}",
+            )
         return super().possible(workload)
+
+    def followed(self, pid: int) -> str | None:
+        seen = _SEEN.get(self.path)
+        return seen(pid, self.value) if seen else None
+
+
+def _huge_pages(pid: int, value: str) -> str | None:
+    """Whether the process has huge pages, or none."""
+    if value == "always" and _proc.status(pid, "THP_enabled") == "0":
+        return "the process may not get transparent huge pages"
+    has_kb = _proc.huge_kb(pid)
+    if has_kb is None:
+        return Unproven("the kernel does not tell whether the process has huge pages")
+    if value == "never":
+        return f"the process has {has_kb} kB of huge pages" if has_kb else None
+    return None if has_kb else NotYet("the process has no huge page")
+
+
+def _group_swappiness(pid: int) -> str:
+    """The file of the process's control group: in version 1 each has its own; "" elsewhere."""
+    path = _proc.groups(pid).get("memory", "/")
+    for row in Path("/proc/self/mounts").read_text().splitlines() if path != "/" else ():
+        _, place, kind, words, *_ = row.split()
+        file = f"{place}{path}/memory.swappiness"
+        if kind == "cgroup" and "memory" in words.split(",") and os.path.exists(file):
+            return file
+    return ""
+
+
+def _swappiness(pid: int, value: str) -> str | None:
+    """Whether the process's control group has the value, too."""
+    file = _group_swappiness(pid)
+    if file and not _is(file, value):
+        return f"the control group of the process has {read_value(file)}, not {value}"
+    return None
+
+
+_SEEN: dict[str, Callable[[int, str], str | None]] = {
+    "/sys/kernel/mm/transparent_hugepage/enabled": _huge_pages,
+    _SWAPPINESS: _swappiness,
+}
 
 
 @dataclass(frozen=True)
 class FrequencyCap(MachineSetting):
-    """A cap of the clock: the nominal one, or if that is unknown this share of the highest."""
+    """A cap of the clock: the nominal one, or if that is unknown this share of the highest.
+
+    Proof: the clock of a CPU while a thread of the program runs there.
+    """
 
     share: float = 0.8
+
+    def followed(self, pid: int) -> str | None:
+        return _clock_under_load(pid, {path: int(cap) for path, cap in self.values(None).items()})
 
     def values(self, workload: Workload | None) -> dict[str, str]:
         return {
@@ -156,6 +219,20 @@ class FrequencyCap(MachineSetting):
         return None
 
 
+def _clock_under_load(pid: int, caps_khz: Mapping[str, int]) -> str | None:
+    """Whether CPUs on which the process runs at this moment keep to the caps of their policies."""
+    running, clocks = _proc.running_on(pid), []
+    for path, cap in caps_khz.items():
+        folder = Path(path).parent
+        has = next(iter(_numbers(folder / "scaling_cur_freq")), 0)
+        if running & set(_numbers(folder / "affected_cpus")) and has:
+            clocks.append((has, cap))
+    wrong = next((pair for pair in clocks if pair[0] > pair[1] * _CLOCK_TOLERANCE), None)
+    if wrong:
+        return f"a CPU of the program runs at {wrong[0] // 1000} MHz, above {wrong[1] // 1000} MHz"
+    return None if clocks else Unproven("no CPU was seen while the program ran on it")
+
+
 def _numbers(path: Path) -> list[int]:
     with suppress(OSError, ValueError):
         return [int(word) for word in path.read_text().split()]
@@ -163,7 +240,16 @@ def _numbers(path: Path) -> list[int]:
 
 
 class TurboOff(MachineSetting):
-    """No clocks above the nominal one."""
+    """No clocks above the nominal one.
+
+    Proof: the clock of a CPU while a thread of the program runs there, where the nominal one is
+    known; elsewhere what the driver says of itself.
+    """
+
+    def followed(self, pid: int) -> str | None:
+        files = sorted(Path(_CPUFREQ).glob("policy*/base_frequency"))
+        nominal = {str(file): number for file in files for number in _numbers(file)[:1]}
+        return _clock_under_load(pid, nominal) if nominal else None
 
     def values(self, workload: Workload | None) -> dict[str, str]:
         known = {"/sys/devices/system/cpu/intel_pstate/no_turbo": "1", f"{_CPUFREQ}/boost": "0"}
@@ -185,10 +271,34 @@ def _others(workload: Workload | None) -> tuple[int, ...]:
 
 
 class InterruptsAway(Action):
-    """Device interrupts go to the CPUs that the workload leaves free, or to the first one."""
+    """Device interrupts go to the CPUs that the workload leaves free, or to the first one.
+
+    Proof: since the program waits none of them came to another CPU more than once; an interrupt is
+    moved when it comes next.
+    """
 
     def __init__(self) -> None:
         self._routed: dict[str, str] = {}
+        self._before: dict[str, int] = {}
+
+    def arm(self, pid: int) -> None:
+        self._before = self._elsewhere()
+
+    def _elsewhere(self) -> dict[str, int]:
+        """Of each routed interrupt: how often it came to a CPU where it should not."""
+        wanted = {
+            Path(path).parent.name: set(cpu_list(cpus)) for path, cpus in self._routed.items()
+        }
+        head, *rows = Path("/proc/interrupts").read_text().splitlines()
+        cpus = [int(word[3:]) for word in head.split()]
+        found = {}
+        for row in rows:
+            number, *counts = row.split()[: len(cpus) + 1]
+            number = number.rstrip(":")
+            if number in wanted:
+                pairs = zip(cpus, counts)
+                found[number] = sum(int(n) for cpu, n in pairs if cpu not in wanted[number])
+        return found
 
     def possible(self, workload: Workload | None = None) -> Possible:
         files = _irq_files()
@@ -208,10 +318,20 @@ class InterruptsAway(Action):
         wanted = dict.fromkeys(movable, format_cpu_list(_others(workload)))
         with settings.apply({Path(path): value for path, value in wanted.items()}):
             self._routed = wanted
-            yield
+            try:
+                yield
+            finally:
+                self._routed = {}
 
     def check(self, pid: int) -> str | None:
-        return not_as_wanted(self._routed) if self._routed else "no interrupt is routed"
+        if not self._routed:
+            return "no interrupt is routed"
+        if wrong := not_as_wanted(self._routed):
+            return wrong
+        for number, count in self._elsewhere().items():
+            if count > self._before.get(number, count) + 1:
+                return f"interrupt {number} still comes to other CPUs"
+        return None
 
 
 def _irq_files() -> list[str]:

@@ -17,13 +17,18 @@ from ..errors import InputError, SettingError, Unavailable
 from ..measurement import Attachment, Cell
 from ..workloads import Workload
 from . import _proc
-from .action import Action, NotYet
+from .action import Action, NotYet, Unproven
 from .knowledge import Mitigation, mitigations
 
 BASELINE = "baseline"
 NOT_IN_EFFECT = "mitigation not in effect"
+NOT_PROVEN = "mitigation not proven"  # it may have been, and nothing showed it
 # after the start; then after twice the time each, so that a long run is hardly disturbed
 _FIRST_LOOK_S = 0.002
+
+
+class _Unseen(Unproven):
+    """The program was not looked at, so that nothing that it wrote can prove anything."""
 
 
 class Treatment(Attachment):
@@ -33,8 +38,8 @@ class Treatment(Attachment):
 
     The proof is taken when the process waits at the barrier, and again 2, 4, 8, … ms after its
     start, so that what the program or somebody else changes in the first half of a run is noticed.
-    A run whose mitigation is not in effect has the status "mitigation not in effect", and is
-    excluded.
+    A run whose mitigation is not in effect has the status "mitigation not in effect", one that
+    nothing showed to be "mitigation not proven", each with the reason; both are excluded.
 
     Parameters
     ----------
@@ -69,7 +74,7 @@ class Treatment(Attachment):
         self.close()
         self._wrong, self._launcher = None, workload.start == "exec"
         self._unproved = {
-            place: f"the program ended before {type(action).__name__} could be looked at"
+            place: _Unseen(f"the program ended before {type(action).__name__} could be looked at")
             for place, action in enumerate(self.actions)
         }
         try:
@@ -93,15 +98,20 @@ class Treatment(Attachment):
         if self._watch:
             self._watch.begin(t0_ns)
 
+    def printed(self, output: str, errors: str) -> None:
+        self._stop()
+        for place, reason in list(self._unproved.items()):
+            if type(reason) is Unproven and self.actions[place].confirmed(errors):
+                del self._unproved[place]
+
     def after(self, run: dict) -> dict:
         self._stop()
         self.close()
-        wrong = self._wrong or next(
-            (f"it could not be verified: {reason}" for reason in self._unproved.values()), None
-        )
+        wrong = self._wrong or next(iter(self._unproved.values()), None)
         columns = {"mitigation": self.name}
         if wrong and run.get("status") == "ok":
-            columns |= {"status": NOT_IN_EFFECT, "message": f"{self.name}: {wrong}"}
+            status = NOT_PROVEN if isinstance(wrong, Unproven) else NOT_IN_EFFECT
+            columns |= {"status": status, "message": f"{self.name}: {wrong}"}
         return columns
 
     def close(self) -> None:
@@ -125,6 +135,9 @@ class Treatment(Attachment):
         for place, answer in answers.items():
             if answer is None:
                 self._unproved.pop(place, None)
+            elif isinstance(answer, Unproven):
+                if place in self._unproved:
+                    self._unproved[place] = answer
             elif isinstance(answer, NotYet):
                 # although proved before: the process may have executed another program since
                 self._unproved[place] = answer

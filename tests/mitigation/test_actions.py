@@ -15,23 +15,13 @@ from nbhelpers.measurement import run_once
 from nbhelpers.mitigation import _calls, groups, mitigated, mitigations, scheduling, treat_workload
 from nbhelpers.mitigation.preparation import Trigger
 from nbhelpers.mitigation.settings import Setting, changeable
-from nbhelpers.workloads import nbody, program
+from nbhelpers.workloads import program
+
+from .programs import suitable
 
 pytestmark = pytest.mark.flaky(reruns=2)
 
 AUTOMATED = sorted(name for name, mitigation in mitigations().items() if mitigation.automated)
-OPENMP = {"pin-threads", "leave-one-cpu", "openmp-passive", "openmp-active", "dynamic-schedule"}
-
-
-def suitable(name: str, binaries: Path):
-    """A short program that the mitigation is meant for."""
-    if name in OPENMP:
-        return nbody(1000, 50, threads=2)  # some 50 ms: its threads must have been seen
-    return (
-        program([sys.executable, "-S", "-c", "sum(range(300000))"])
-        if name == "fixed-hash-seed"
-        else program("sleep 0.05")
-    )
 
 
 def machine_state() -> dict[str, str]:
@@ -75,7 +65,7 @@ def machine_state() -> dict[str, str]:
 
 @pytest.mark.parametrize("name", AUTOMATED)
 def test_is_applied_verified_and_undone_or_says_why_not(name, binaries, nothing_left):
-    workload = suitable(name, binaries)
+    workload = suitable(name)
     answer = mitigations()[name].possible(workload)
     if not answer:
         with pytest.raises(Unavailable, match="can't be applied here"):

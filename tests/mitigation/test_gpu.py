@@ -56,7 +56,19 @@ int nvmlDeviceGetClockInfo(void *gpu, int type, unsigned *mhz) {
     (void)gpu;
     (void)type;
     int cap = get().cap;
-    *mhz = cap < 0 ? 1980 : (unsigned)cap;
+    *mhz = cap < 0 || getenv("FAKE_FORGETS") ? 1980 : (unsigned)cap;
+    if (getenv("FAKE_IDLE") || getenv("FAKE_SLOW"))
+        *mhz = 345;
+    return 0;
+}
+int nvmlDeviceGetUtilizationRates(void *gpu, unsigned *rates) {
+    (void)gpu;
+    rates[0] = getenv("FAKE_IDLE") ? 0 : 97;
+    rates[1] = 20;
+    return 0;
+}
+int nvmlSystemGetCudaDriverVersion(int *version) {
+    *version = getenv("FAKE_CUDA") ? atoi(getenv("FAKE_CUDA")) : 12010;
     return 0;
 }
 int nvmlDeviceSetGpuLockedClocks(void *gpu, unsigned low, unsigned high) {
@@ -92,6 +104,12 @@ int nvmlDeviceGetTargetFanSpeed(void *gpu, unsigned fan, unsigned *speed) {
     *speed = (unsigned)get().fan;
     return 0;
 }
+int nvmlDeviceGetFanSpeed_v2(void *gpu, unsigned fan, unsigned *speed) {
+    (void)gpu;
+    (void)fan;
+    *speed = getenv("FAKE_STUCK") ? 30 : (unsigned)get().fan;
+    return 0;
+}
 int nvmlDeviceSetDefaultFanSpeed_v2(void *gpu, unsigned fan) {
     (void)gpu;
     (void)fan;
@@ -111,6 +129,13 @@ int nvmlDeviceSetPersistenceMode(void *gpu, unsigned mode) {
     return put(state);
 }
 """
+LONG = pytest.mark.long
+USER = """
+#include <stdlib.h>
+#include <unistd.h>
+int cuInit(void);
+int main(int count, char **words) { return cuInit() || usleep(1e6 * atof(words[count - 1])); }
+"""
 RUN = """
     import os, sys
     from nbhelpers.measurement import Attachment, run_once
@@ -120,7 +145,7 @@ RUN = """
         def released(self, t0_ns):
             print("during", open(os.environ["FAKE_GPU"]).read(), flush=True)
     for name in NAMES:
-        workload, attachments = treat_workload(name, program("sleep SECONDS"))
+        workload, attachments = treat_workload(name, program(["PROGRAM", "SECONDS"]))
         row = run_once(workload, (*attachments, Told()))
         print(row["status"], row["message"], flush=True)
 """
@@ -144,6 +169,14 @@ def library(tmp_path_factory):
         ],
         check=True,
     )
+    cuda = folder / "libcuda.so.1"
+    (folder / "cuda.c").write_text("int cuInit(void) { return 0; }\n")
+    (folder / "program.c").write_text(USER)
+    for command in (
+        ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", cuda, folder / "cuda.c"],
+        ["-o", folder / "user", folder / "program.c", cuda],
+    ):
+        subprocess.run(["gcc", *command], check=True)
     return folder
 
 
@@ -153,8 +186,12 @@ def gpu(library, tmp_path):
     return os.environ | {"LD_LIBRARY_PATH": str(library), "FAKE_GPU": str(tmp_path / "gpu")}
 
 
-def started(names: list[str], env: dict, seconds: float = 0.05) -> subprocess.Popen:
+def started(
+    names: list[str], env: dict, seconds: float = 0.05, program: str = "user"
+) -> subprocess.Popen:
+    path = f"{env['LD_LIBRARY_PATH']}/user" if program == "user" else program
     code = textwrap.dedent(RUN).replace("NAMES", repr(names)).replace("SECONDS", str(seconds))
+    code = code.replace("PROGRAM", path)
     return subprocess.Popen(
         [sys.executable, "-c", code],
         env=env,
@@ -192,6 +229,51 @@ def test_is_reset_after_a_sigkill(gpu, binaries):
     while state(gpu) != "-1 -1 0" and time.monotonic() < until:
         time.sleep(0.05)
     assert state(gpu) == "-1 -1 0"
+
+
+@pytest.mark.parametrize(
+    "variable, status",
+    [
+        ("FAKE_IDLE", "mitigation not proven gpu-clock-cap: GPU 0 is idle"),
+        pytest.param(
+            "FAKE_SLOW", "mitigation not proven gpu-clock-cap: GPU 0 runs at 345", marks=LONG
+        ),
+        pytest.param(
+            "FAKE_FORGETS", "mitigation not in effect gpu-clock-cap: GPU 0 runs at", marks=LONG
+        ),
+    ],
+)
+def test_an_idle_gpu_shows_no_cap_and_one_above_it_none(variable, status, gpu, binaries):
+    said, complaint = started(["gpu-clock-cap"], gpu | {variable: "1"}).communicate(timeout=60)
+    assert said.splitlines()[1].startswith(status), said + complaint
+    assert state(gpu) == "-1 -1 0"
+
+
+def test_a_program_that_uses_no_gpu_is_not_counted(gpu, binaries):
+    names = ["gpu-clock-cap", "gpu-persistence", "cuda-lazy"]
+    said, complaint = started(names, gpu, program="/bin/sleep").communicate(timeout=60)
+    rows = [line for line in said.splitlines() if not line.startswith("during")]
+    assert [row.split(": ")[0] for row in rows] == [f"mitigation not in effect {n}" for n in names]
+    assert "uses no GPU" in rows[0] and "CUDA is not loaded" in rows[2], complaint
+
+
+@LONG
+@pytest.mark.parametrize("version, said", [(12010, "ok "), (11040, "does not read it: 11.7")])
+def test_lazy_loading_needs_a_driver_that_reads_the_variable(version, said, gpu, binaries):
+    out, complaint = started(["cuda-lazy"], gpu | {"FAKE_CUDA": str(version)}).communicate()
+    assert said in out.splitlines()[1], out + complaint
+
+
+@LONG
+def test_lazy_loading_is_nothing_new_to_a_newer_driver(gpu, binaries):
+    _, complaint = started(["cuda-lazy"], gpu | {"FAKE_CUDA": "12040"}).communicate()
+    assert "CUDA 12.4 loads modules when needed by itself" in complaint
+
+
+@pytest.mark.long
+def test_a_fan_that_does_not_turn_is_not_counted(gpu, binaries):
+    said, complaint = started(["gpu-fan"], gpu | {"FAKE_STUCK": "1"}).communicate(timeout=60)
+    assert "a fan of GPU 0 runs at 30 %, not at 90 % yet" in said, complaint
 
 
 @pytest.mark.long
