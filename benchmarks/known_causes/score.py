@@ -19,7 +19,8 @@ import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
 from nbhelpers.measurement import finished
-from nbhelpers.studies.known_causes.catalogue import cause_runs, causes, planting_error
+from nbhelpers.studies.known_causes.campaigns import cause_runs, planting_error
+from nbhelpers.studies.known_causes.catalogue import causes
 from nbhelpers.studies.known_causes.scores import (
     score_causes,
     score_nothing,

@@ -22,7 +22,7 @@ from ..mitigation.report import tried_table
 from ..mitigation.treatment import BASELINE, treatment_cells
 from ..mitigation.trials import HELPS, SEEMS, Trial, judge_trials, open_verdict
 from ..workloads import Workload, program
-from .known_causes.catalogue import disturbed_victim
+from .known_causes.campaigns import disturbed_victim
 
 TRIAL_COLUMNS = [
     "mitigation",

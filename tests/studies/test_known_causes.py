@@ -16,7 +16,7 @@ from nbhelpers.studies.known_causes import (
     score_nothing,
     score_sentences,
 )
-from nbhelpers.studies.known_causes.catalogue import cause_campaign, planting_error
+from nbhelpers.studies.known_causes.campaigns import cause_campaign, planting_error
 from nbhelpers.studies.known_causes.scores import shows
 from nbhelpers.studies.mitigation_trials import choose_mitigations
 
@@ -33,6 +33,16 @@ SIGNS = {
     "dropped-cache": ("disk_read_bytes", 8_000_000),
     "fifo-bursts": ("runqueue_wait_ns", 5_000_000),
     "disk-contention": ("disk_write_bytes", 1_000_000),
+    "nice-competitor": ("process_runqueue_wait_ns", 1_000_000),
+    "profiler": ("irq_LOC", 500),
+    "tlb-shootdowns": ("irq_TLB", 100),
+    "network-storm": ("net_loopback_bytes", 100_000),
+    "memory-limit": ("cgroup_memory_failures", 100),
+    "hash-collisions": ("probes", 10_000),
+    "frequent-collection": ("collections", 10),
+    "debug-logging": ("io_write_calls", 5000),
+    "syscall-tracer": ("voluntary_switches", 500),
+    "harder-input": ("io_write_chars", 100_000),
 }
 
 
@@ -54,12 +64,12 @@ def test_a_planted_cause_is_really_there(name, binaries, tmp_path, nothing_left)
 
 
 def test_what_plants_a_cause_leaves_no_column_and_no_file(binaries, tmp_path):
-    from nbhelpers.studies.known_causes.catalogue import _place
+    from nbhelpers.studies.known_causes.campaigns import _dose, _place
 
     table = planted("cpu-hog", tmp_path)
     assert not [name for name in table if name.startswith("hog") or name == "mitigation"]
     planted("dropped-cache", tmp_path / "file")
-    assert not _place(causes()["dropped-cache"]).file.exists()
+    assert not _place(_dose(causes()["dropped-cache"], None)).file.exists()
 
 
 def test_a_campaign_goes_on_where_it_stopped(binaries, tmp_path):
@@ -69,16 +79,15 @@ def test_a_campaign_goes_on_where_it_stopped(binaries, tmp_path):
 
 
 def test_every_sign_is_a_column_that_some_layer_has_or_the_victims_own():
-    known = [*describe_columns().index, "retries", "runqueue_wait_ns", "timeslices"]
+    own = ["retries", "probes", "collections", "lines", "compiler"]
+    known = [*describe_columns().index, *own, "runqueue_wait_ns", "timeslices"]
     for cause in causes().values():
         assert any(shows(column, cause.shown_by) for column in known), cause
-    assert len(describe_causes()) >= 12
+    assert len(describe_causes()) >= 30
 
 
 def test_what_was_not_planted_is_said_with_the_reason_and_the_command(monkeypatch):
-    monkeypatch.setattr(
-        "nbhelpers.studies.known_causes.catalogue.may_realtime", lambda priority: False
-    )
+    monkeypatch.setattr("nbhelpers.studies.known_causes.kinds.may_realtime", lambda priority: False)
     assert not_planted_sentences(["fifo-bursts", "cpu-hog"], {"cpu-hog": pd.DataFrame()}) == [
         "Not planted: fifo-bursts, this user may not use SCHED_FIFO (run as root, or: ulimit -r"
         " 99)."

@@ -10,7 +10,7 @@ from nbhelpers.errors import RunError, Unavailable
 from nbhelpers.machine import leftovers, settings
 from nbhelpers.measurement import finished
 from nbhelpers.studies.known_causes import planting
-from nbhelpers.studies.known_causes.catalogue import cause_campaign, planting_error
+from nbhelpers.studies.known_causes.campaigns import cause_campaign, planting_error
 from nbhelpers.studies.known_causes.planting import FILE_BYTES, VictimFile
 
 from ..processes import run_python

@@ -1,13 +1,7 @@
 """Known causes: planted in runs on purpose, with the truth recorded, to score an attribution."""
 
-from .catalogue import (
-    cause_runs,
-    causes,
-    describe_causes,
-    disturbed_victim,
-    not_planted_sentences,
-    planting_error,
-)
+from .campaigns import cause_runs, disturbed_victim, not_planted_sentences, planting_error
+from .catalogue import causes, describe_causes
 from .scores import explained_cause, score_causes, score_nothing, score_sentences
 
 __all__ = [

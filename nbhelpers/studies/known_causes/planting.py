@@ -1,5 +1,5 @@
-"""How causes are planted: a dropped file, a changing affinity, a CPU quota; and the truth in the
-runs table.
+"""How causes are planted: a dropped file, a changing affinity, limits of a control group; and the
+truth in the runs table.
 
 Owns the causes that no other part can make; noise and hogs are of `injection`.
 """
@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import functools
 import hashlib
+import math
 import os
 import random
 import stat
@@ -25,6 +26,7 @@ from ...mitigation.groups import Group
 from ...workloads import Workload
 
 _PERIOD_US = 10_000
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 FILE_BYTES = 16 * 2**20
 
 
@@ -37,12 +39,14 @@ class Truth(Attachment):
         Value of the column `truth`.
     attachments
         That make the disturbance.
+    dose
+        Value of the column `dose`; empty: none.
     """
 
     follows_region = True
 
-    def __init__(self, truth: str, attachments: Sequence[Attachment] = ()):
-        self.truth, self.attachments = truth, tuple(attachments)
+    def __init__(self, truth: str, attachments: Sequence[Attachment] = (), dose: str = ""):
+        self.truth, self.attachments, self.dose = truth, tuple(attachments), dose
 
     def __repr__(self) -> str:
         return f"Truth({self.truth})"
@@ -72,8 +76,10 @@ class Truth(Attachment):
             attachment.ended(pid)
 
     def after(self, run: dict) -> dict:
-        """`truth`; of the attachments' columns only a status other than "ok", with its message."""
-        truth = {"truth": self.truth}
+        """`truth` and `dose`; of the attachments' columns only a status other than "ok", with its
+        message.
+        """
+        truth = {"truth": self.truth, "dose": self.dose}
         reports = [attachment.after(run) for attachment in reversed(self.attachments)]
         for report in reports:
             if report.get("status", "ok") != "ok":
@@ -211,16 +217,26 @@ def _read_digest(handle: int) -> bytes:
 
 
 class DroppedFile(Attachment):
-    """Drops a file from the page cache before each run (posix_fadvise(2), POSIX_FADV_DONTNEED: of
-    clean pages only).
+    """Drops the first part of a file from the page cache before each run (posix_fadvise(2),
+    POSIX_FADV_DONTNEED: of clean pages only).
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    share
+        Of the file, from its beginning.
     """
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, share: float = 1.0):
+        self.path, self.share = path, share
+        self.identity = f"{share:.0%} of the file dropped"
 
     def armed(self, pid: int) -> None:
         with open(self.path, "rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            end = round(os.fstat(file.fileno()).st_size * self.share) // _PAGE * _PAGE
+            if end:  # a length of 0 means: to the end
+                os.posix_fadvise(file.fileno(), 0, end, os.POSIX_FADV_DONTNEED)
 
 
 class ShakenAffinity(Attachment):
@@ -236,6 +252,7 @@ class ShakenAffinity(Attachment):
 
     def __init__(self, cpus: Sequence[int], pause_s: float):
         self.cpus, self.pause_s = tuple(cpus), pause_s
+        self.identity = f"on {self.cpus} in turn, every {pause_s} s"
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._pid = 0
@@ -273,13 +290,28 @@ class ShakenAffinity(Attachment):
 
 @dataclass(frozen=True)
 class CpuQuota(Group):
-    """At most a share of one CPU in every 10 ms, by a control group."""
+    """At most a share of one CPU in every 10 ms, by a control group; infinite: no limit."""
 
     share: float = 0.7
     controller = "cpu"
 
     def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
-        quota_us = round(self.share * _PERIOD_US)
+        free = math.isinf(self.share)
+        quota_us = 0 if free else round(self.share * _PERIOD_US)
         if version == 2:
-            return {"cpu.max": f"{quota_us} {_PERIOD_US}"}
-        return {"cpu.cfs_period_us": str(_PERIOD_US), "cpu.cfs_quota_us": str(quota_us)}
+            return {"cpu.max": f"{'max' if free else quota_us} {_PERIOD_US}"}
+        quota = "-1" if free else str(quota_us)
+        return {"cpu.cfs_period_us": str(_PERIOD_US), "cpu.cfs_quota_us": quota}
+
+
+@dataclass(frozen=True)
+class MemoryLimit(Group):
+    """At most so much memory, the file pages that the program reads included; 0: no limit."""
+
+    limit_bytes: int = 0
+    controller = "memory"
+
+    def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
+        if version == 2:
+            return {"memory.max": str(self.limit_bytes or "max")}
+        return {"memory.limit_in_bytes": str(self.limit_bytes or -1)}

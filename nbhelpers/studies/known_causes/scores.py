@@ -17,6 +17,7 @@ from ...measurement import consequences, finished, rates
 from ...progress import each
 from ...statistics import bootstrap_ratio
 from .catalogue import UNDISTURBED, Cause, known_cause
+from .tables import blinded
 
 ITSELF, TRAIL, OTHER, NOTHING = "the cause", "its trail", "something else", "nothing"
 SCORE_COLUMNS = [
@@ -43,7 +44,8 @@ FALSE_COLUMNS = ["campaign", "kind", "runs", "p_value", "found", "first"]
 
 
 def explained_cause(runs: pd.DataFrame, seed: int = 0, **options: Any) -> Explanation:
-    """The attribution of runs with a known cause; it does not see the truth.
+    """The attribution of runs with a known cause; it sees neither the truth nor the columns that
+    give the injector away.
 
     Parameters
     ----------
@@ -56,7 +58,8 @@ def explained_cause(runs: pd.DataFrame, seed: int = 0, **options: Any) -> Explan
     -------
     Explanation
     """
-    return explain(rates(finished(runs)), seed=seed, consequences=consequences(), **options)
+    seen = rates(blinded(finished(runs)))
+    return explain(seen, seed=seed, consequences=consequences(), **options)
 
 
 def score_causes(runs: Mapping[str, pd.DataFrame], seed: int = 0) -> pd.DataFrame:
@@ -95,12 +98,12 @@ def score_causes(runs: Mapping[str, pd.DataFrame], seed: int = 0) -> pd.DataFram
 def _score(name: str, table: pd.DataFrame, seed: int) -> dict:
     cause = known_cause(name)
     table = finished(table)
-    disturbed = _truth(table, name) == cause.id
+    disturbed = _truth(table, cause) != UNDISTURBED
     seconds = table["seconds"]
     low, high = bootstrap_ratio(seconds[disturbed], seconds[~disturbed], "median", seed)
     explanation = explained_cause(table, seed)
     slow = explanation.labels.to_numpy()
-    countable = _any_shows(table.columns, cause.on_victim)
+    countable = any_shows(blinded(table).columns, cause.on_victim)
     return {
         "cause": cause.id,
         "what": cause.what,
@@ -113,14 +116,14 @@ def _score(name: str, table: pd.DataFrame, seed: int) -> dict:
         "slow_planted": int((slow & disturbed.to_numpy()).sum()),
         "p_value": explanation.p_value,
         "countable": countable,
-    } | _named(cause, explanation, table.columns)
+    } | _named(cause, explanation, blinded(table).columns)
 
 
-def _truth(table: pd.DataFrame, name: str) -> pd.Series:
-    if "truth" not in table or not {name, UNDISTURBED} == set(table["truth"]):
+def _truth(table: pd.DataFrame, cause: Cause) -> pd.Series:
+    if "truth" not in table or {*cause.truths, UNDISTURBED} != set(table["truth"]):
         raise InputError(
             "runs with and without the cause are needed, and the column `truth`",
-            where=name,
+            where=cause.id,
         )
     return table["truth"]
 
@@ -138,9 +141,9 @@ def _named(cause: Cause, explanation: Explanation, columns: Iterable[str]) -> di
             "leader": False,
         }
     groups = [list(members) for members in explanation.factors["members"]]
-    itself = [_any_shows(group, cause.shown_by) for group in groups]
-    trail = [_any_shows(group, cause.trail) for group in groups]
-    right = itself if _any_shows(columns, cause.shown_by) else trail
+    itself = [any_shows(group, cause.shown_by) for group in groups]
+    trail = [any_shows(group, cause.trail) for group in groups]
+    right = itself if any_shows(columns, cause.shown_by) else trail
     first = explanation.factors["factor"].iloc[0]
     return {
         "named": ITSELF if itself[0] else TRAIL if trail[0] else OTHER,
@@ -148,7 +151,7 @@ def _named(cause: Cause, explanation: Explanation, columns: Iterable[str]) -> di
         "members": len(groups[0]),
         "rank": right.index(True) + 1 if any(right) else 0,
         "right": right[0],
-        "strict": _any_shows(groups[0], cause.on_victim),
+        "strict": any_shows(groups[0], cause.on_victim),
         "leader": shows(first, cause.on_victim),
     }
 
@@ -159,7 +162,8 @@ def shows(column: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(counter, pattern) for pattern in patterns)
 
 
-def _any_shows(columns: Iterable[str], patterns: Iterable[str]) -> bool:
+def any_shows(columns: Iterable[str], patterns: Iterable[str]) -> bool:
+    """Whether one of the columns matches one of the patterns."""
     return any(shows(column, patterns) for column in columns)
 
 
@@ -189,7 +193,7 @@ def score_nothing(
     rows = []
     for name, table in each(runs.items(), "explaining runs without a planted cause", "causes"):
         table = finished(table)
-        undisturbed = table[_truth(table, name) == UNDISTURBED]
+        undisturbed = table[_truth(table, known_cause(name)) == UNDISTURBED]
         rows.append(_nothing(name, "undisturbed", undisturbed, seed))
         for number in range(shuffles):
             random = np.random.default_rng([seed, number])

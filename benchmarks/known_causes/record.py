@@ -1,0 +1,157 @@
+"""Record the bench of known causes: each cause at each dose, 48 runs a table.
+
+    python benchmarks/known_causes/record.py FOLDER [--seconds 170] [--runs 48] [CAUSE ...]
+    python benchmarks/known_causes/record.py FOLDER --pack
+
+The first measures for so long and stops between two tables; the same call goes on. The tables are
+in random order, so that nothing of the machine's day goes with a dose. The second writes
+data/known-causes: runs/CAUSE.csv.gz and tables.csv, which has the drawn halves, the measured
+effects and the ids.
+
+The halves are drawn by cause, once. The 13 causes of the first bench are for development, since
+methods were tuned on them; of the others all but three (one of two at once) are held out.
+"""
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from nbhelpers.errors import NoisebookError
+from nbhelpers.measurement import finished, recorded_runs
+from nbhelpers.statistics import bootstrap_ratio
+from nbhelpers.studies.known_causes.campaigns import cause_campaign
+from nbhelpers.studies.known_causes.catalogue import UNDISTURBED, causes
+from nbhelpers.studies.known_causes.tables import (
+    DEVELOPMENT,
+    HELD_OUT,
+    KINDS_OF_TABLE,
+    bench_folder,
+    write_table,
+)
+
+SEED = 14  # of the halves, of the order, of the ids
+FIRST_BENCH = {
+    "cache-eviction",
+    "cpu-hog",
+    "cpu-quota",
+    "disk-contention",
+    "dropped-cache",
+    "fifo-bursts",
+    "forced-migrations",
+    "interrupt-storm",
+    "memory-bandwidth",
+    "returned-memory",
+    "slow-path",
+    "small-pages",
+    "timer-storm",
+}
+
+
+def tables() -> list[tuple[str, str]]:
+    """Cause and dose of each table, in the order of measuring."""
+    listed = [(cause.id, dose) for cause in causes().values() for dose in cause.doses]
+    order = np.random.default_rng([SEED, 1]).permutation(len(listed))
+    return [listed[at] for at in order]
+
+
+def halves() -> dict[str, str]:
+    """Cause -> its half."""
+    new = [name for name in causes() if name not in FIRST_BENCH]
+    single = [name for name in new if len(causes()[name].parts) == 1]
+    both = [name for name in new if name not in single]
+    random = np.random.default_rng([SEED, 2])
+    seen = {*random.choice(single, 2, replace=False), *random.choice(both, 1), *FIRST_BENCH}
+    return {name: DEVELOPMENT if name in seen else HELD_OUT for name in causes()}
+
+
+def measure(folder: Path, runs: int, seconds: float, only: list[str]) -> None:
+    """Measure the tables that are missing, for so long."""
+    end = time.monotonic() + seconds
+    left = [(c, d) for c, d in tables() if not only or c in only]
+    left = [(c, d) for c, d in left if not (folder / c / d / "done").exists()]
+    for number, (cause, dose) in enumerate(left):
+        if time.monotonic() > end:
+            print(f"{len(left) - number} tables are left")
+            return
+        began = time.monotonic()
+        try:
+            seed = 100 * SEED + tables().index((cause, dose))
+            campaign = cause_campaign(folder / cause / dose, cause, runs, seed, dose=dose)
+            table = finished(campaign.run())
+        except NoisebookError as error:
+            print(f"left out: {cause}/{dose}: {error.what}", flush=True)
+            continue
+        (folder / cause / dose / "done").touch()
+        ratio = effect(table)
+        print(
+            f"{cause}/{dose}: x{ratio[0]:.3f} ({ratio[1]:.3f} to {ratio[2]:.3f}),"
+            f" {len(table)} runs in {time.monotonic() - began:.1f} s",
+            flush=True,
+        )
+    print("all tables are measured")
+
+
+def effect(table: pd.DataFrame) -> tuple[float, float, float]:
+    """Median of the disturbed runs over that of the undisturbed ones, and its 95 % interval."""
+    on = table["truth"] != UNDISTURBED
+    low, high = bootstrap_ratio(table.loc[on, "seconds"], table.loc[~on, "seconds"], "median", SEED)
+    return table.loc[on, "seconds"].median() / table.loc[~on, "seconds"].median(), low, high
+
+
+def pack(folder: Path) -> None:
+    """Write data/known-causes."""
+    numbers = np.random.default_rng([SEED, 3]).permutation(len(tables()) * 3).reshape(-1, 3)
+    rows = []
+    bench_folder().mkdir(exist_ok=True)
+    for cause in causes().values():
+        doses = {
+            dose: recorded_runs(folder / cause.id / dose)
+            for dose in cause.doses
+            if (folder / cause.id / dose / "done").exists()
+        }
+        if doses:
+            write_table(bench_folder(), cause.id, doses)
+        for dose, runs in doses.items():
+            table = finished(runs)
+            ratio, low, high = effect(table)
+            ids = [f"T{number:03d}" for number in numbers[len(rows)]]
+            rows.append(
+                {
+                    "cause": cause.id,
+                    "dose": dose,
+                    "half": halves()[cause.id],
+                    "runs": len(table),
+                    "effect": round(ratio, 4),
+                    "low": round(low, 4),
+                    "high": round(high, 4),
+                    **dict(zip(KINDS_OF_TABLE, ids)),
+                }
+            )
+    pd.DataFrame(rows).to_csv(bench_folder() / "tables.csv", index=False)
+    size = sum(path.stat().st_size for path in bench_folder().rglob("*.gz"))
+    print(f"{len(rows)} tables, {size / 2**20:.2f} MiB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("causes", nargs="*", metavar="CAUSE")
+    parser.add_argument("--runs", type=int, default=48)
+    parser.add_argument("--seconds", type=float, default=170.0)
+    parser.add_argument("--pack", action="store_true")
+    options = parser.parse_intermixed_args()
+    warnings.simplefilter("ignore")
+    if options.pack:
+        pack(options.folder)
+    else:
+        measure(options.folder, options.runs, options.seconds, options.causes)
+
+
+if __name__ == "__main__":
+    main()

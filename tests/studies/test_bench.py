@@ -1,0 +1,308 @@
+"""The bench of known causes: a catalogue that holds together, tables that hide the truth, and a
+score that knows right from wrong.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError, Unavailable
+from nbhelpers.measurement import finished
+from nbhelpers.mitigation import factors
+from nbhelpers.studies.known_causes import scoring, tables
+from nbhelpers.studies.known_causes.campaigns import (
+    _dose,
+    _place,
+    _plant,
+    cause_campaign,
+    planting_error,
+)
+from nbhelpers.studies.known_causes.catalogue import causes
+from nbhelpers.studies.known_causes.kinds import KINDS
+from nbhelpers.studies.known_causes.outside import Confined, Profiler
+
+REQUIRED = (
+    "slow-path hash-collisions profiler memory-limit two-compilers nice-competitor tmpfs-storm"
+)
+
+
+def test_thirty_causes_several_programs_graded_and_some_of_them_together():
+    known = causes()
+    assert len(known) >= 30 and set(REQUIRED.split()) <= set(known)
+    victims = {dose.victim.id for cause in known.values() for dose in cause.doses.values()}
+    assert len(victims) >= 12
+    assert sum(len(cause.parts) == 2 for cause in known.values()) >= 3
+    assert sum(set(cause.doses) == {"weak", "medium", "strong"} for cause in known.values()) >= 20
+    for cause in known.values():
+        graded = set(cause.doses) == {"weak", "medium", "strong"}
+        assert graded or cause.graded, f"{cause}: why a dose is missing is not said"
+
+
+def test_every_cause_names_kinds_and_factors_that_exist():
+    for cause in causes().values():
+        assert {plant["kind"] for plant in cause.plants} <= set(KINDS), cause
+        assert set(cause.factors) <= set(factors()), cause
+        assert not [name for name in cause.shown_by if tables.is_giveaway(name)], cause
+
+
+def test_a_catalogue_against_its_schema_is_refused_with_the_place(tmp_path, monkeypatch):
+    from nbhelpers.places import knowledge
+    from nbhelpers.studies.known_causes.catalogue import _read
+
+    folder = tmp_path / "known-causes"
+    folder.mkdir()
+    schema = "known-causes.schema.json"
+    (tmp_path / schema).write_text((knowledge() / schema).read_text())
+    text = (knowledge() / "known-causes" / "causes.yml").read_text()
+    (folder / "causes.yml").write_text(
+        text.replace("doses: {weak: {amount: 1.0}", "doses: {faint: {amount: 1.0}", 1)
+    )
+    with pytest.raises(InputError, match="faint"):
+        _read(folder)
+
+
+@pytest.mark.parametrize("name", sorted(causes()))
+def test_what_accompanies_a_disturbed_run_accompanies_the_others_too(name, binaries):
+    """So that its presence says nothing; a change of the program itself has no company."""
+    if error := planting_error(name):
+        pytest.skip(f"{name} can't be planted here: {error.what}")
+    from dataclasses import replace
+
+    cause = causes()[name]
+    for part in _plant(cause, replace(_place(_dose(cause, None)), trial=True)):
+        company = [[type(one).__name__ for one in side] for side in (part.attachments, part.sham)]
+        assert company[0] == company[1] or cause.plants[0]["kind"] == "small_pages"
+
+
+def test_two_causes_at_once_are_each_alone_and_together_in_a_block(binaries, tmp_path):
+    runs = finished(cause_campaign(tmp_path, "timers-and-slow-path", 8, layers=()).run())
+    counts = runs["truth"].value_counts().to_dict()
+    both = "timer-storm+slow-path"
+    assert counts == {"none": 3, "timer-storm": 1, "slow-path": 1, both: 1}
+    slow = runs.set_index("truth")["retries"]
+    assert slow["slow-path"] == slow[both] == 7500 and slow["timer-storm"] == 0
+    assert set(runs["dose"]) == {"", "strong"}
+
+
+def test_the_other_compiler_is_the_disturbed_runs(binaries, tmp_path):
+    if error := planting_error("two-compilers"):
+        pytest.skip(error.what)
+    runs = finished(cause_campaign(tmp_path, "two-compilers", 4, layers=()).run())
+    built = runs.groupby("truth")["compiler"].agg(set)
+    assert len(built["none"]) == len(built["two-compilers"]) == 1
+    assert built["none"] != built["two-compilers"]
+
+
+def test_a_dose_that_a_cause_does_not_have_is_refused():
+    with pytest.raises(InputError, match="no dose 'strong'"):
+        cause_campaign(None, "forced-migrations", 4, dose="strong")
+
+
+def test_a_program_that_is_not_there_is_a_reason_and_no_failure(monkeypatch):
+    from nbhelpers.studies.known_causes import kinds, victims
+
+    def nothing(name):
+        raise Unavailable(f"no program '{name}' was found")
+
+    monkeypatch.setattr(kinds, "program_path", nothing)
+    error = planting_error("syscall-tracer")
+    assert error and error.what == "there is no strace" and error.fix == "apt install strace"
+    monkeypatch.setattr(victims, "program_path", nothing)
+    victims._compiler_proper.cache_clear()
+    assert planting_error("tmpfs-storm").fix == "apt install g++"
+
+
+def test_a_profiler_that_is_not_allowed_says_so(monkeypatch):
+    from nbhelpers.studies.known_causes import outside
+
+    def refused(pid, hertz):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(outside, "open_sampler", refused)
+    with pytest.raises(Unavailable, match="no process can be sampled"):
+        Profiler.check()
+
+
+def test_a_program_is_confined_for_a_time_only(tmp_path):
+    import os
+    import subprocess
+    import time
+
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("there is one CPU")
+    sleeper = subprocess.Popen(["sleep", "10"])
+    confined = Confined({cpus[0]}, set(cpus), 0.05)
+    try:
+        confined.armed(sleeper.pid)
+        assert os.sched_getaffinity(sleeper.pid) == {cpus[0]}
+        confined.released(time.monotonic_ns())
+        confined._thread.join()
+        assert os.sched_getaffinity(sleeper.pid) == set(cpus)
+    finally:
+        confined.close()
+        sleeper.kill()
+        sleeper.wait()
+
+
+# ---- tables and score ----------------------------------------------------------------------------
+
+
+def invented(sign: str, effect: float, seed: int, truths=("slow-path",), runs: int = 48):
+    """Runs with one column that shows the cause, one that does not, and one of the injector."""
+    random = np.random.default_rng(seed)
+    truth = np.array(
+        [("none",) * 3 + (truths[at % len(truths)],) for at in range(runs // 4)]
+    ).ravel()
+    on = truth != "none"
+    table = pd.DataFrame(
+        {"run": range(runs), "status": "ok", "cell": np.where(on, "disturbed", "undisturbed 1")}
+    )
+    table["truth"], table["dose"] = truth, np.where(on, "strong", "")
+    table["seconds"] = 0.1 * (1 + (effect - 1) * on + 0.002 * random.standard_normal(runs))
+    table["wall_seconds"] = table["seconds"] + 0.001
+    table[sign] = random.poisson(50, runs) + 500 * on
+    table["major_faults"] = random.poisson(50, runs)
+    return table.assign(machine_forks=1 + on, constant=3)
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """A bench of two causes, one of them without an effect, and one that is held out."""
+    rows = []
+    made = {
+        "slow-path": ("strong", invented("retries", 1.5, 1), "development", 1.4, 1.6),
+        "cpu-quota": (
+            "weak",
+            invented("cgroup_nr_throttled", 1.0, 2, ("cpu-quota",)),
+            "development",
+            0.9,
+            1.1,
+        ),
+        "profiler": ("strong", invented("irq_LOC", 1.5, 3, ("profiler",)), "held-out", 1.4, 1.6),
+    }
+    for number, (cause, (dose, runs, half, low, high)) in enumerate(made.items()):
+        tables.write_table(tmp_path, cause, {dose: runs})
+        ids = {kind: f"T{number}{at}" for at, kind in enumerate(tables.KINDS_OF_TABLE)}
+        rows.append(
+            {
+                "cause": cause,
+                "dose": dose,
+                "half": half,
+                "runs": 48,
+                "effect": 1.0,
+                "low": low,
+                "high": high,
+            }
+            | ids
+        )
+    pd.DataFrame(rows).to_csv(tmp_path / "tables.csv", index=False)
+    return tmp_path
+
+
+def test_tables_hide_the_truth_and_the_injector(bench):
+    found = list(tables.bench_tables(folder=bench))
+    assert [one.kind for one in found] == [*tables.KINDS_OF_TABLE] * 2
+    planted, shuffled, alone = found[:3]
+    assert {"truth", "retries", "major_faults"} <= set(planted.runs)
+    assert not {"truth", "dose", "cell", "machine_forks", "constant", "table"} & set(planted.blind)
+    assert sorted(shuffled.runs["seconds"]) == sorted(planted.runs["seconds"])
+    assert list(shuffled.runs["seconds"]) != list(planted.runs["seconds"])
+    assert len(alone.runs) == 36 and (alone.runs["seconds"] < 0.12).all()
+    original = invented("retries", 1.5, 1)
+    assert np.allclose(planted.runs["seconds"], original["seconds"])
+    assert list(planted.runs["truth"]) == list(original["truth"])
+
+
+def test_the_halves_are_apart(bench):
+    assert [one.cause.id for one in tables.bench_tables("held-out", bench, ("planted",))] == [
+        "profiler"
+    ]
+    with pytest.raises(InputError, match="no half 'other'"):
+        next(tables.bench_tables("other", bench))
+    with pytest.raises(InputError, match="no bench of known causes"):
+        next(tables.bench_tables(folder=bench / "nowhere"))
+
+
+def rows(table: pd.DataFrame) -> dict:
+    return {
+        (row.measure, row.tables): (row.count_, row.of)
+        for row in table.rename(columns={"count": "count_"}).itertuples()
+    }
+
+
+@pytest.mark.parametrize(
+    "leaders, factor, right",
+    [
+        ("retries", "program-paths", (1, 1)),
+        ("retries_per_s major_faults", "program-paths", (1, 1)),
+        ("major_faults retries", "major-faults", (0, 0)),
+        ("machine_forks", "process-creation", (0, 0)),
+        ("", "", (0, 0)),
+    ],
+)
+def test_the_score_knows_right_from_wrong(bench, leaders, factor, right):
+    answers = pd.DataFrame([{"table": "T00", "leaders": leaders, "factor": factor}])
+    scored = rows(scoring.score(answers, folder=bench))
+    assert scored["leader right", "all doses"] == (right[0], 1), (
+        "the table without an effect is not asked"
+    )
+    assert scored["factor right", "strong"] == (right[1], 1)
+    assert scored["false findings", "shuffled"] == (0, 2)
+
+
+def test_whatever_is_named_where_there_is_nothing_is_false(bench):
+    names = [("T01", "retries"), ("T11", ""), ("T02", "irq_LOC"), ("T12", "irq_LOC")]
+    answers = pd.DataFrame(
+        [{"table": name, "leaders": named, "factor": ""} for name, named in names]
+    )
+    scored = rows(scoring.score(answers, folder=bench))
+    assert scored["false findings", "shuffled"] == (1, 2)
+    assert scored["false findings", "undisturbed"] == (2, 2)
+
+
+def test_answers_that_cannot_be_scored_are_refused(bench):
+    good = pd.DataFrame([{"table": "T00", "leaders": "retries", "factor": ""}])
+    with pytest.raises(InputError, match="no column 'factor'"):
+        scoring.score(good.drop(columns="factor"), folder=bench)
+    with pytest.raises(InputError, match="answered twice"):
+        scoring.score(pd.concat([good, good]), folder=bench)
+    with pytest.raises(InputError, match="no table 'T20' in the half 'development'"):
+        scoring.score(good.assign(table="T20"), folder=bench)
+
+
+def test_both_causes_are_asked_for_where_both_were_planted(tmp_path):
+    truths = ("timer-storm", "slow-path", "timer-storm+slow-path")
+    runs = invented("retries", 1.5, 4, truths).assign(irq_LOC=7)
+    runs.loc[3, "irq_LOC"] = 9
+    tables.write_table(tmp_path, "timers-and-slow-path", {"strong": runs})
+    row = {"cause": "timers-and-slow-path", "dose": "strong", "half": "development", "runs": 48}
+    row |= {
+        "effect": 1.5,
+        "low": 1.4,
+        "high": 1.6,
+        "planted": "A",
+        "shuffled": "B",
+        "undisturbed": "C",
+    }
+    pd.DataFrame([row]).to_csv(tmp_path / "tables.csv", index=False)
+    for leaders, both in (("retries irq_LOC_per_s", 1), ("retries major_faults irq_LOC", 0)):
+        answers = pd.DataFrame([{"table": "A", "leaders": leaders, "factor": "program-paths"}])
+        scored = rows(scoring.score(answers, folder=tmp_path))
+        assert scored["both causes", "all doses"] == (both, 1)
+        assert scored["leader right", "strong"] == (1, 1)
+
+
+def test_our_own_attribution_answers_and_is_scored(bench):
+    answers = scoring.answers_of(folder=bench)
+    assert len(answers) == 6
+    scored = rows(scoring.score(answers, folder=bench))
+    assert scored["leader right", "strong"] == scored["factor right", "strong"] == (1, 1)
+
+
+@pytest.mark.parametrize("count, of", [(0, 8), (11, 13), (20, 32), (1000, 1000)])
+def test_wilson_is_that_of_statsmodels(count, of):
+    from statsmodels.stats.proportion import proportion_confint
+
+    expected = proportion_confint(count, of, method="wilson")
+    assert scoring.wilson(count, of) == pytest.approx(expected, abs=1e-6)
