@@ -77,14 +77,35 @@ def export_page(
     body = _NOTEBOOK_LINK.sub(
         r"\1\2.html\3", _body(notebook, Path(notebook_path).parent, hide_code)
     )
-    page = _frame(
-        title or _first_heading(notebook) or Path(notebook_path).stem, banner_html(replaced) + body
-    )
+    title = title or _first_heading(notebook) or Path(notebook_path).stem
+    return write_page(html_path, title, banner_html(replaced) + body, notebook_path)
+
+
+def write_page(
+    html_path: str | Path, title: str, body: str, source: str | Path | None = None
+) -> Path:
+    """Write a page with this body, framed like every other.
+
+    Parameters
+    ----------
+    html_path
+        The page.
+    title, body
+        Its title as text, its body as HTML.
+    source
+        What it was made of, for the message; None: the page itself.
+
+    Raises
+    ------
+    InputError
+        Something in it would be loaded from a network.
+    """
+    page = _frame(title, body)
     loads = outside_loads(page)
     if loads:
         raise InputError(
             f"the page would load {loads[0]}",
-            where=f"{notebook_path}, {len(loads)} such place(s)",
+            where=f"{source or html_path}, {len(loads)} such place(s)",
             why="it has to open without a network",
             fix="put the file in the folder of the notebook, or make it a plain link",
         )

@@ -47,7 +47,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return DONE
     _show(answer, arguments.json)
-    return DONE
+    return answer.status if answer else DONE
 
 
 def _show(answer: "Answer | None", as_json: bool) -> None:

@@ -10,6 +10,7 @@ from importlib import import_module
 
 from .. import __version__
 from ..errors import InputError
+from ._ab_options import AB_EPILOG, of_ab
 
 _STATUSES = """\
 exit status: 0 done, whatever was found; 1 a fault of Noisebook; 2 it cannot be done as requested
@@ -20,8 +21,10 @@ examples:
   noisebook why -- ./my_program --size 100
   noisebook run --runs 30 --seconds 'elapsed: (?P<seconds>[0-9.]+)' -- ./my_program
   noisebook run --shell './a | ./b'
+  noisebook ab -- ./old --size 100 -- ./new --size 100
 """
-_PROGRAM = ("run", "trace", "worst", "inject", "explain", "why", "simulate")
+_PROGRAM = ("run", "trace", "worst", "inject", "explain", "why", "ab", "simulate")
+_WITHOUT_PROGRAM = ("simulate", "ab")  # may be called without one
 VERBS = {
     "doctor": "what this machine can and cannot measure, and what fixes it",
     "run": "run a program some times: how long it takes, and how much that differs",
@@ -30,6 +33,7 @@ VERBS = {
     "inject": "run it with and without the noise of a config, in turn",
     "explain": "which counters separate its slow runs from the others",
     "why": "all of these in a bounded time: verdicts, remedies, and a page",
+    "ab": "is the new one of two builds, commands or settings better or worse, and by how much",
     "simulate": "what the noise would do to a program on very many CPUs",
     "lab": "open the notebooks in JupyterLab",
     "paper": "the whole study on this machine, ending in one page",
@@ -73,7 +77,8 @@ def unknown(word: str, known: list[str], what: str, program: str) -> InputError:
 
 
 def _verb(name: str) -> Callable:
-    return getattr(import_module(f"{__package__}._verbs"), name)
+    module = "_ab" if name == "ab" else "_verbs"
+    return getattr(import_module(f"{__package__}.{module}"), name)
 
 
 def _check(
@@ -107,7 +112,7 @@ def _check(
     programs = bool(command) + bool(takes and arguments.shell)
     if programs > 1:
         raise InputError("both a command and a shell line were given", fix="give one of them")
-    if takes and not programs and not arguments.program and arguments.name != "simulate":
+    if takes and not programs and not arguments.program and arguments.name not in _WITHOUT_PROGRAM:
         raise InputError(
             "which program?",
             fix=(
@@ -139,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
             name,
             help=what,
             description=what[0].upper() + what[1:] + ".",
-            epilog=_STATUSES,
+            epilog=_EPILOGS.get(name, "") + _STATUSES,
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             usage=f"noisebook {name} [options]"
@@ -147,6 +152,8 @@ def _parser() -> argparse.ArgumentParser:
         )
         if name in _PROGRAM:
             _describe_program(verb)
+        if name in _PROGRAM and name != "ab":
+            verb.add_argument("--runs", type=int, default=0, metavar="N", help="how many runs")
         _FURTHER.get(name, lambda verb: None)(verb)
         verb.add_argument("--json", action="store_true", help="print the answer as JSON")
     return parser
@@ -165,7 +172,6 @@ def _describe_program(verb: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="a run that takes longer is killed (default: 60)",
     )
-    verb.add_argument("--runs", type=int, default=0, metavar="N", help="how many runs")
     verb.add_argument(
         "--folder", metavar="FOLDER", help="keeps everything, so that the same command goes on"
     )
@@ -246,8 +252,10 @@ def _of_paper(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--profile", default="quick", help="smoke, quick or full (default: quick)")
 
 
+_EPILOGS = {"ab": AB_EPILOG}
 _FURTHER = {
     "why": _of_why,
+    "ab": of_ab,
     "simulate": _of_simulate,
     "paper": _of_paper,
     "inject": lambda verb: verb.add_argument(

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a verb found: for a person, and for a program."""
+    """What a verb found: for a person, and for a program; and the exit status that says it."""
 
     text: str
     data: object
+    status: int = 0
 
 
 def doctor(arguments: argparse.Namespace) -> Answer:

@@ -296,7 +296,8 @@ class Campaign:
         missing = self._missing(rows)
         names = {cell.name for cell in self.cells}
         total = sum(row["status"] == "ok" and row["cell"] in names for row in rows) + len(missing)
-        with task(self._title(), total, "runs", urgent=True) as shown:
+        several = len(missing) > len(self.cells)  # `enough` adds rounds one by one
+        with task(self._title(), total, "runs", urgent=several) as shown:
             shown.at(total - len(missing), lambda: self._seconds_left(rows, missing))
             self._measure_each(rows, missing, total, shown, progress)
 

@@ -1,0 +1,333 @@
+"""What the referee says of two sides, and when it stops measuring.
+
+Owns the decision, its one sentence, and its record as JSON.
+"""
+
+import time
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ..files import read_json, write_json
+from ..measurement import finished
+from ..outcomes import COST, outcome_of, with_cost
+from ..progress import Task, task
+from ..statistics.claims import MARGIN
+from ..statistics.sequential import BETTER, LEVEL, OPEN, WITHIN, WORSE, ConfidenceSequence
+from .duel import Duel, quads_of
+from .outliers import far_runs, more_on_one_side
+from .sides import NEW, OLD, Side
+
+FORMAT = "noisebook ab 1"
+FIRST_QUADS = 4
+MOST_PAIRS = 500
+SECONDS = 300.0
+_NAMED = 10  # far runs in the record
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What is known of a change from one side to another.
+
+    Attributes
+    ----------
+    old, new
+        The two sides, in words.
+    outcome
+        What is judged; the change is that of its cost (a time as it is, a rate by its reciprocal).
+    verdict
+        BETTER, WORSE, WITHIN (the margin), or OPEN (can't tell yet).
+    change, low, high
+        Of the usual run, as shares (0.02: 2 % more), with an interval that holds at all looks
+        together with a probability of 1 − level. An end that is not known yet is None.
+    margin, level
+        What counts as none, and the probability of ever excluding the true change.
+    pairs, more_pairs
+        Measured; and needed beyond these by forecast (0: none, None: it cannot be said).
+    medians, mean_change
+        Of the two sides, in the unit of the outcome; change of the mean, far runs included.
+    far
+        Far runs, the farthest first: run, cell, factor and what the process suffered.
+    notes
+        What a reader should know, a sentence each.
+    history
+        After each quad: pairs, change, low, high.
+    ratios
+        Log ratios, new over old, of each quad's two pairs.
+    folder
+        Where the runs are; empty: nowhere.
+    """
+
+    old: str
+    new: str
+    outcome: str
+    verdict: str
+    change: float
+    low: float | None
+    high: float | None
+    margin: float
+    level: float
+    pairs: int
+    more_pairs: int | None
+    medians: tuple[float, float]
+    mean_change: float
+    far: list[dict] = field(default_factory=list, repr=False)
+    notes: list[str] = field(default_factory=list, repr=False)
+    history: list[dict] = field(default_factory=list, repr=False)
+    ratios: list[list[float]] = field(default_factory=list, repr=False)
+    folder: str = ""
+
+    @property
+    def better(self) -> bool:
+        """Whether the new side is known to be better."""
+        return self.verdict == BETTER
+
+    @property
+    def worse(self) -> bool:
+        """Whether the new side is known to be worse."""
+        return self.verdict == WORSE
+
+    @property
+    def open(self) -> bool:
+        """Whether it can't be told yet."""
+        return self.verdict == OPEN
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one line."""
+        verdict = {WITHIN: f"within ± {100 * self.margin:g} %"}.get(self.verdict, self.verdict)
+        if self.open:
+            verdict += f": {self._forecast}"
+        return (
+            f"{verdict} ({self.outcome} {percent(self.change)}, {self._interval}, {self.pairs}"
+            f" pairs): {self.new} against {self.old}"
+        )
+
+    @property
+    def _forecast(self) -> str:
+        if self.more_pairs is None:
+            return "how many more pairs it takes cannot be said"
+        return f"about {self.more_pairs} more pairs"
+
+    @property
+    def _interval(self) -> str:
+        if self.low is None and self.high is None:
+            return "no interval yet"
+        low, high = ("any" if end is None else percent(end) for end in (self.low, self.high))
+        return f"{low} to {high} at {100 * (1 - self.level):g} %"
+
+    def as_dict(self) -> dict:
+        """The record, of plain JSON types."""
+        return {"format": FORMAT, "sentence": self.sentence, **asdict(self)}
+
+    def write(self, path: str | Path) -> Path:
+        """Write the record as JSON."""
+        return write_json(path, self.as_dict())
+
+
+def percent(share: float) -> str:
+    """A share of change with its sign, such as +2.1 %."""
+    return f"{100 * share:+.2g} %" if abs(share) < 0.01 else f"{100 * share:+.1f} %"
+
+
+def read_ruling(path: str | Path) -> Ruling:
+    """The ruling of a JSON record.
+
+    Parameters
+    ----------
+    path
+        As `Ruling.write` or `noisebook ab --json` wrote it.
+
+    Raises
+    ------
+    InputError
+        It is none.
+    """
+    record = read_json(path)
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise InputError(
+            "this is no record of the referee", where=path, fix="noisebook ab --json … > FILE"
+        )
+    names = {one.name for one in fields(Ruling)}
+    values = {name: value for name, value in record.items() if name in names}
+    return Ruling(**values | {"medians": tuple(record["medians"])})
+
+
+def decide(
+    old: Side,
+    new: Side,
+    folder: str | Path | None = None,
+    margin: float = MARGIN,
+    level: float = LEVEL,
+    pairs: int = MOST_PAIRS,
+    seconds: float = SECONDS,
+    seed: int = 1,
+) -> Ruling:
+    """Measure two sides in turn until it is known which is better, or the budget is spent.
+
+    Parameters
+    ----------
+    old, new
+        The two sides.
+    folder
+        Where the runs are stored; the same call goes on there. None: in memory.
+    margin
+        Share of change that counts as none.
+    level
+        Probability of a false verdict, over all looks.
+    pairs, seconds
+        The budget; seconds are those of this call.
+    seed
+        Of the order.
+
+    Raises
+    ------
+    InputError
+        A budget that cannot be used.
+    RunError
+        A program failed repeatedly.
+
+    Examples
+    --------
+    >>> from nbhelpers.workloads import program
+    >>> old, new = Side(program("sleep 0.01")), Side(program("sleep 0.02"))
+    >>> decide(old, new).verdict
+    'worse'
+    """
+    if pairs < 2 * FIRST_QUADS:
+        raise InputError(f"{pairs} pairs", fix=f"at least {2 * FIRST_QUADS}")
+    duel = Duel(folder, old, new, FIRST_QUADS, seed)
+    until = time.monotonic() + seconds
+    with task("comparing", pairs, "pairs at most") as shown:
+        watch = _Watch(ConfidenceSequence(margin, level), until, shown)
+        runs = finished(duel.run())
+        duel.wanted_runs = max(duel.wanted_runs, 2 * len(quads_of(runs)))  # of earlier calls
+        if not watch.enough(runs):
+            duel.run(enough=watch.enough, most_runs=pairs - pairs % 2)
+    return ruling_of(duel.runs(), old.text, new.text, margin, level, folder)
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """Whether a duel has its verdict, looked at after each quad."""
+
+    sequence: ConfidenceSequence
+    until_s: float
+    shown: Task
+
+    def enough(self, runs: pd.DataFrame) -> bool:
+        quads = quads_of(runs)
+        for first, second in quads.to_numpy()[self.sequence.units :]:
+            self.sequence.add(first, second)
+        self.shown.at(2 * self.sequence.units, seconds_left=float("nan"))
+        is_whole = runs["round"].max() % 2 == 1
+        return self.sequence.verdict != OPEN or (is_whole and time.monotonic() > self.until_s)
+
+
+def ruling_of(
+    runs: pd.DataFrame,
+    old: str,
+    new: str,
+    margin: float = MARGIN,
+    level: float = LEVEL,
+    folder: str | Path | None = None,
+) -> Ruling:
+    """The ruling on runs that were measured.
+
+    Parameters
+    ----------
+    runs
+        Runs of a `Duel`; failed ones are left out.
+    old, new
+        The two sides, in words.
+    margin, level
+        See `decide`.
+    folder
+        Where they are.
+
+    Raises
+    ------
+    InputError
+        Not one quad is complete.
+    """
+    done = finished(runs)
+    quads = quads_of(done).to_numpy()
+    if not len(quads):
+        raise InputError("not one quad of runs is complete", fix="measure more")
+    sequence, history = _replayed(quads, margin, level)
+    costs = with_cost(done)
+    far = far_runs(done)
+    medians = done.groupby("cell")[outcome_of(done).name].median()
+    means = costs.groupby("cell")[COST].mean()
+    last = history[-1]
+    return Ruling(
+        old=old,
+        new=new,
+        outcome=_judged(done),
+        verdict=sequence.verdict,
+        change=last["change"],
+        low=last["low"],
+        high=last["high"],
+        margin=margin,
+        level=level,
+        pairs=last["pairs"],
+        more_pairs=_whole(2 * sequence.more_units),
+        medians=(float(medians[OLD]), float(medians[NEW])),
+        mean_change=float(means[NEW] / means[OLD] - 1),
+        far=_records(far.head(_NAMED)),
+        notes=_notes(runs, done, far),
+        history=history,
+        ratios=quads[: sequence.units].tolist(),
+        folder=str(folder or ""),
+    )
+
+
+def _replayed(
+    quads: np.ndarray, margin: float, level: float
+) -> tuple[ConfidenceSequence, list[dict]]:
+    """The sequence up to its verdict, and what it said after each quad."""
+    sequence, history = ConfidenceSequence(margin, level), []
+    for first, second in quads:
+        sequence.add(first, second)
+        low, high = sequence.interval
+        history.append(
+            {
+                "pairs": 2 * sequence.units,
+                "change": sequence.estimate,
+                "low": low if low > -1 else None,
+                "high": high if np.isfinite(high) else None,
+            }
+        )
+        if sequence.verdict != OPEN:
+            break
+    return sequence, history
+
+
+def _judged(runs: pd.DataFrame) -> str:
+    judged = outcome_of(runs)
+    name = "run time" if judged.name == "seconds" else judged.name
+    return f"1 / {name}" if judged.higher_is_better else name
+
+
+def _records(table: pd.DataFrame) -> list[dict]:
+    """Rows without the columns that nothing is known of."""
+    known = table.dropna(axis=1, how="all").astype(object)
+    return known.where(known.notna(), None).to_dict("records")
+
+
+def _whole(count: float) -> int | None:
+    return int(count) if np.isfinite(count) else None
+
+
+def _notes(runs: pd.DataFrame, done: pd.DataFrame, far: pd.DataFrame) -> list[str]:
+    failed = len(runs) - len(done)
+    notes = [f"{failed} runs failed and are excluded."] if failed else []
+    if len(far):
+        notes.append(
+            f"{len(far)} of {len(done)} runs are far from the others of their side; they are named"
+            " and count."
+        )
+    return [*notes, *filter(None, [more_on_one_side(done, far)]), *runs.attrs.get("notes", [])]

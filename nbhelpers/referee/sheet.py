@@ -1,0 +1,171 @@
+"""A ruling as a page that opens without a network, and as a comment for a pull request.
+
+Owns the figure, the page and the comment.
+"""
+
+import html
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..page import write_page
+from ..report.appearance import PAGE_IN, ROLES, style
+from ..statistics.sequential import BETTER, OPEN, WORSE
+from .curve import curve_text
+from .ruling import Ruling, percent
+
+_MARKS = {BETTER: "🟢", WORSE: "🔴", OPEN: "⚪"}
+_WITHIN_MARK = "🟡"
+_SHOWN = 0.5  # changes beyond this are cut off in the figure, unless the change itself is larger
+
+
+def comment(ruling: Ruling) -> str:
+    """Markdown for a pull request.
+
+    Parameters
+    ----------
+    ruling
+        What is shown; `read_ruling` reads it from JSON.
+
+    Examples
+    --------
+    >>> from nbhelpers.referee.ruling import Ruling
+    >>> text = comment(
+    ...     Ruling(
+    ...         "a",
+    ...         "b",
+    ...         "run time",
+    ...         "worse",
+    ...         0.02,
+    ...         0.01,
+    ...         0.03,
+    ...         0.01,
+    ...         0.01,
+    ...         40,
+    ...         0,
+    ...         (1.0, 1.02),
+    ...         0.021,
+    ...     )
+    ... )
+    >>> text.splitlines()[0]
+    '**🔴 worse** (run time +2.0 %, +1.0 % to +3.0 % at 99 %, 40 pairs): b against a'
+    """
+    first = ruling.sentence
+    mark = _MARKS.get(ruling.verdict, _WITHIN_MARK)
+    head, bracket, rest = first.partition(" (")
+    lines = [
+        f"**{mark} {head}**{bracket}{rest}",
+        "",
+        "| | old | new | change |",
+        "| --- | --- | --- | --- |",
+        f"| median | {ruling.medians[0]:.4g} | {ruling.medians[1]:.4g} |"
+        f" {percent(ruling.medians[1] / ruling.medians[0] - 1)} |",
+        f"| mean, far runs included | | | {percent(ruling.mean_change)} |",
+        "",
+        *(f"* {note}" for note in ruling.notes),
+        "",
+        f"Runs in turn (ABBA or BAAB by a coin). The interval holds at all looks together;"
+        f" a change within ± {100 * ruling.margin:g} % counts as none.",
+    ]
+    return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+
+
+def write_sheet(path: str | Path, ruling: Ruling, curve: pd.DataFrame | None = None) -> Path:
+    """Write the page.
+
+    Parameters
+    ----------
+    path
+        The page.
+    ruling
+        What is shown.
+    curve
+        Of `operating_curve`; None: it is left out.
+    """
+    parts = [
+        f"<h1>{html.escape(ruling.new)} against {html.escape(ruling.old)}</h1>",
+        f"<p><strong>{html.escape(ruling.sentence)}.</strong></p>",
+        *(f"<p>{html.escape(note)}</p>" for note in ruling.notes),
+        _figure(ruling),
+        _far(ruling),
+        _curve(curve),
+        _method(ruling),
+    ]
+    return write_page(path, f"{ruling.verdict}: {ruling.new}", "\n".join(filter(None, parts)))
+
+
+def _figure(ruling: Ruling) -> str:
+    from matplotlib.figure import Figure
+
+    with style():
+        figure = Figure(figsize=(PAGE_IN, 2.6))
+        left, right = figure.subplots(1, 2, sharey=True)
+        _draw_interval(left, ruling)
+        _draw_pairs(right, ruling)
+        picture = io.StringIO()
+        figure.savefig(picture, format="svg", metadata={"Date": None})
+    svg = picture.getvalue()
+    caption = (
+        "Left: the interval of the change after each quad, and its estimate; the band is the"
+        " margin. Right: every pair."
+    )
+    return (
+        f'<figure class="noisebook">{svg[svg.index("<svg") :]}<figcaption>{caption}</figcaption>'
+        "</figure>"
+    )
+
+
+def _draw_interval(axes, ruling: Ruling) -> None:
+    history = pd.DataFrame(ruling.history).astype(float)
+    reach = 100 * max(_SHOWN * 0.1, 1.5 * float(np.nanmax(np.abs(np.expm1(ruling.ratios)))))
+    low = 100 * history["low"].fillna(-reach)
+    high = 100 * history["high"].fillna(reach)
+    role = ROLES["baseline"]
+    margin = 100 * ruling.margin
+    axes.axhspan(-margin, margin, color="#DDDDDD", zorder=0)
+    axes.axhline(0, color="black", linewidth=0.6)
+    axes.fill_between(history["pairs"], low, high, step="post", alpha=0.25, color=role.colour)
+    axes.plot(history["pairs"], 100 * history["change"], color=role.colour)
+    axes.set(xlabel="pairs", ylabel="change (%)", ylim=(-reach, reach))
+
+
+def _draw_pairs(axes, ruling: Ruling) -> None:
+    role = ROLES["injected"]
+    ratios = 100 * np.expm1(np.ravel(ruling.ratios))
+    margin = 100 * ruling.margin
+    axes.axhspan(-margin, margin, color="#DDDDDD", zorder=0)
+    axes.axhline(0, color="black", linewidth=0.6)
+    axes.plot(np.arange(ratios.size) + 1, ratios, role.marker, color=role.colour, linestyle="")
+    axes.set(xlabel="pair")
+
+
+def _far(ruling: Ruling) -> str:
+    if not ruling.far:
+        return "<p>No run is far from the others of its side.</p>"
+    table = pd.DataFrame(ruling.far).round({"factor": 3}).dropna(axis=1, how="all")
+    return f"<h2>Far runs</h2>{table.to_html(index=False, border=0)}"
+
+
+def _curve(curve: pd.DataFrame | None) -> str:
+    if curve is None:
+        return ""
+    text = html.escape(curve_text(curve))
+    return (
+        "<h2>How often this is wrong or late here</h2><p>Resampled from these pairs, their"
+        " difference taken out, with a planted change: the share of campaigns with each"
+        f" verdict.</p><pre>{text}</pre>"
+    )
+
+
+def _method(ruling: Ruling) -> str:
+    return (
+        "<h2>What this does not show</h2><p>The change is that of the usual run: the centre of the"
+        " log ratios of neighbouring runs. A change that only makes rare runs slower shows in the"
+        f" mean ({percent(ruling.mean_change)}) and in the counts of far runs. Run times are raw:"
+        " nothing is corrected, and no run is dropped. The interval rests on the coin that says"
+        " which side begins, and on no assumption about the noise; a verdict takes 10 quads or"
+        " more, whatever the change. Pairs run one after the other: two at once on two CPUs gain"
+        " nothing on a small virtual machine.</p>"
+    )
