@@ -60,6 +60,8 @@ class Factor:
         Columns that show it, with * for any text.
     neighbours, mitigations, references
         Ids.
+    inject
+        How it is injected, with its doses from the least to the most harm; empty: nobody knows.
     """
 
     id: str
@@ -72,6 +74,7 @@ class Factor:
     neighbours: tuple[str, ...]
     mitigations: tuple[str, ...]
     references: tuple[str, ...]
+    inject: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         return f"Factor({self.id}: {self.name}; {len(self.mitigations)} mitigations)"

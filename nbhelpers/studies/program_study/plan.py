@@ -10,7 +10,7 @@ from ...progress import readable
 
 SECONDS = 300.0  # what a study takes by default
 LEAST_RUNS = 90  # lengths of a run that it needs
-TRACED, REPLAYED, TREATED = 0.22, 0.18, 0.6  # shares of the time
+TRACED, REPLAYED, TREATED, PROVED = 0.2, 0.15, 0.5, 0.15  # shares of the time
 ROUNDS = (5, 40)  # of a campaign: at least, at most
 
 
@@ -29,7 +29,9 @@ class TimePlan:
     replayed
         Rounds of a run with the worst run's noise and one without.
     treated_seconds
-        For finding the cause and trying what may help.
+        For finding what separates slow runs and trying what may help.
+    proved_seconds
+        For injecting what is suspected.
     """
 
     run_seconds: float
@@ -37,6 +39,7 @@ class TimePlan:
     traced: int
     replayed: int
     treated_seconds: float
+    proved_seconds: float
 
     def table(self) -> pd.DataFrame:
         """One row a step: step, runs, seconds (at most)."""
@@ -48,6 +51,7 @@ class TimePlan:
                 2 * self.replayed * self.run_seconds,
             ),
             ("look for the cause, try what may help", None, self.treated_seconds),
+            ("inject what is suspected", None, self.proved_seconds),
         ]
         return pd.DataFrame(rows, columns=["step", "runs", "seconds"]).astype({"runs": "Int64"})
 
@@ -68,6 +72,7 @@ class TimePlan:
                 f"3. look for the cause and try what may help: {readable(self.treated_seconds)} at"
                 " most"
             ),
+            f"4. inject what is suspected: {readable(self.proved_seconds)} at most",
         ]
 
 
@@ -91,7 +96,7 @@ def plan_study(run_seconds: float, seconds: float = 0, runs: int = 0) -> TimePla
     Examples
     --------
     >>> plan_study(1.0).traced, plan_study(1.0).replayed, plan_study(60.0).seconds
-    (33, 27, 5400.0)
+    (30, 22, 5400.0)
     """
     least = LEAST_RUNS * run_seconds
     if seconds and seconds < least:
@@ -105,4 +110,4 @@ def plan_study(run_seconds: float, seconds: float = 0, runs: int = 0) -> TimePla
         runs or int(min(max(share * seconds / (2 * run_seconds), ROUNDS[0]), ROUNDS[1]))
         for share in (TRACED, REPLAYED)
     )
-    return TimePlan(run_seconds, seconds, traced, replayed, TREATED * seconds)
+    return TimePlan(run_seconds, seconds, traced, replayed, TREATED * seconds, PROVED * seconds)

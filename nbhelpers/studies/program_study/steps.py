@@ -1,5 +1,5 @@
 """The steps of a study of one program: measure and trace, replay the slowest run, look for the
-cause.
+cause, prove it.
 
 Owns the order of the campaigns and their folders. Every step keeps its data in the study's folder,
 so that the same call goes on where it stopped.
@@ -14,6 +14,7 @@ from typing import cast
 import pandas as pd
 
 from ... import places
+from ...empty import because
 from ...errors import InputError, NoisebookError
 from ...files import digest, read_json, write_json
 from ...injection import injection_campaign
@@ -25,6 +26,7 @@ from ...outcomes import Outcome
 from ...statistics import Comparison, compare
 from ...tracing import Tracer, noise_summary, read_traces
 from ...workloads import Workload
+from ..cause_proof import CauseProof, prove_cause
 from .plan import TimePlan, plan_study
 
 
@@ -172,6 +174,25 @@ class Steps:
             seed=self.seed,
             general=True,
         )
+
+    @cached_property
+    def proof(self) -> CauseProof | None:
+        """Step 5: what is suspected, injected at graded doses; None: nothing is suspected."""
+        return prove_cause(
+            self.treatments,
+            self.workload,
+            self.folder / "proof",
+            self.plan.proved_seconds,
+            self.seed,
+        )
+
+    @property
+    def doses(self) -> pd.DataFrame:
+        """What each dose of the suspected factor does; without rows where it was not injected."""
+        if self.proof and self.proof.response:
+            return self.proof.response.doses
+        why = self.proof.sentence if self.proof else "nothing is suspected"
+        return because(pd.DataFrame(columns=["dose", "runs", "ratio", "low", "high"]), why)
 
     @property
     def config(self) -> NoiseConfig:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ...errors import NoisebookError
 from ...files import write_json
+from ...mitigation import explain_factor
 from .steps import Steps
 from .verdicts import CANNOT, QUESTIONS, Verdict, Verdicts, find_verdict, percent
 
@@ -72,7 +73,7 @@ class ProgramStudy(Steps):
         Parameters
         ----------
         about
-            Spread, noise, tracing, replay, anomaly, cause or remedy.
+            Spread, noise, tracing, replay, anomaly, cause, remedy or proof.
 
         Raises
         ------
@@ -100,7 +101,7 @@ class ProgramStudy(Steps):
         Parameters
         ----------
         step
-            Traced, config, replayed or treatments.
+            Traced, config, replayed, treatments or proof.
         """
         try:
             getattr(self, step)
@@ -110,21 +111,26 @@ class ProgramStudy(Steps):
 
     def headline(self) -> str:
         """The answer to the title of the page, in one sentence."""
-        spread, cause, remedy = (self.verdict(name) for name in ("spread", "cause", "remedy"))
+        spread, remedy = self.verdict("spread"), self.verdict("remedy")
         differ = (
             "How much the runs differ is not known"
             if spread.value is None
             else f"The runs differ by {percent(spread.value)} (n = {spread.n})"
         )
-        separated = {
-            "yes": "something that was counted separates the slow ones",
-            "no": "nothing that was counted separates the slow ones",
-        }
         helped = {"yes": "a remedy helps, shown twice", "no": "none of the remedies tried helps"}
         return (
-            f"{differ}; {separated.get(cause.answer, 'why is not known here')};"
+            f"{differ}; {self._reason()};"
             f" {helped.get(remedy.answer, 'what helps is not known here')}."
         )
+
+    def _reason(self) -> str:
+        """What is known of the cause, in a clause."""
+        if self.verdict("proof").answer == "yes" and self.proof:
+            return f"a cause is proven: {explain_factor(self.proof.factor).name}"
+        return {
+            "yes": "what was counted and separates the slow ones is not proven to be the cause",
+            "no": "nothing that was counted separates the slow ones",
+        }.get(self.verdict("cause").answer, "why is not known here")
 
     @cached_property
     def _found(self) -> dict[str, Verdict]:

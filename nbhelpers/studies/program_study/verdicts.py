@@ -15,6 +15,7 @@ from ...errors import InputError, NoisebookError
 from ...mitigation import explain_factor, mitigations
 from ...mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, open_verdict
 from ...statistics import Comparison, bootstrap_interval, cell_statistics, compare, mean_ratio
+from ..cause_proof import CAUSE
 from .steps import Steps
 
 CANNOT = "cannot tell here"
@@ -26,6 +27,7 @@ QUESTIONS = {
     "anomaly": "Is that noise what made the slowest run slow?",
     "cause": "Does anything that was counted separate the slow runs?",
     "remedy": "Is there a remedy?",
+    "proof": "Is that the cause?",
 }
 
 
@@ -211,7 +213,7 @@ def _cause(steps: Steps, question: str) -> Verdict:
     if not found.found:
         return Verdict(question, "no", f"{found.summary} n = {n}.", n=n)
     names = [explain_factor(name).name for name in report.factors.index[:2]]
-    factors = f" That points to: {', '.join(names)}." if names else ""
+    factors = f" Suspected, not proven: {', '.join(names)}." if names else ""
     low, high = found.accuracy_interval
     return Verdict(
         question,
@@ -264,6 +266,27 @@ def _helpful(steps: Steps, question: str, name: str) -> Verdict:
     )
 
 
+def _proof(steps: Steps, question: str) -> Verdict:
+    """Whether the suspected factor is the cause: injected, and taken away."""
+    proof = steps.proof
+    if proof is None:
+        return Verdict(question, CANNOT, "because nothing is suspected.")
+    answer = "yes" if proof.verdict == CAUSE else CANNOT
+    if proof.response is None:
+        return Verdict(question, answer, proof.sentence)
+    found = proof.response.slower
+    return Verdict(
+        question,
+        answer,
+        proof.sentence,
+        found.effect,
+        found.low,
+        found.high,
+        "more cost by the largest dose",
+        found.units,
+    )
+
+
 _RULES: dict[str, Callable[[Steps, str], Verdict]] = {
     "spread": _spread,
     "noise": _noise,
@@ -272,6 +295,7 @@ _RULES: dict[str, Callable[[Steps, str], Verdict]] = {
     "anomaly": _anomaly,
     "cause": _cause,
     "remedy": _remedy,
+    "proof": _proof,
 }
 
 

@@ -1,0 +1,304 @@
+"""Is it the cause? The suspect is injected at graded doses, and taken away by a mitigation.
+
+Owns the two halves of the proof and its verdict: "cause" where both hold, or one where the other
+cannot be done here; "associated with" elsewhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ..errors import NoisebookError, Unavailable
+from ..measurement import Campaign, finished, metrics, recorded_runs
+from ..mitigation.knowledge import Factor, explain_factor, mitigations
+from ..mitigation.report import Report
+from ..mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, TIME_MARGIN, Trial
+from ..outcomes import COST, with_cost
+from ..statistics.claims import REPRODUCED, Claim, Evidence, Judgement, judge
+from ..workloads import Workload
+from .graded_injection import dose_cells, dose_names
+
+CAUSE = "cause"
+ASSOCIATED = "associated with"
+LAYERS = ("software", "kernel", "interrupts", "softirqs", "pressure")
+FEWEST_ROUNDS, MOST_ROUNDS = 8, 60
+_SLOWER = 3  # times the longest run so far: how long a disturbed one may take
+_START_S = 0.02  # of a run, beyond its time
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """What happens when a factor is injected.
+
+    Attributes
+    ----------
+    doses
+        A row a dose, the sham first. Columns: dose; runs; ratio (median cost over the sham's of the
+        same rounds); low, high (95 % interval by rounds).
+    slower
+        Whether runs get slower with the dose.
+    shown
+        Whether the counter by which the factor was found rises with the dose; None: it was not
+        counted.
+    """
+
+    doses: pd.DataFrame
+    slower: Judgement
+    shown: Judgement | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the dose shows in the run time, and in the counter as far as it was counted."""
+        shown = self.shown is None or self.shown.verdict == REPRODUCED
+        return self.slower.verdict == REPRODUCED and shown and self._never_falls
+
+    @property
+    def _never_falls(self) -> bool:
+        """No dose is shown to be less than the one before it."""
+        lower = self.doses["high"].to_numpy()[1:] < self.doses["low"].to_numpy()[:-1]
+        return not lower.any()
+
+    @property
+    def sentence(self) -> str:
+        """What the doses did."""
+        if self.slower.verdict != REPRODUCED:
+            missing = f"; {self.slower.why}" if self.slower.why else ""
+            return f"injecting it is not shown to slow the runs: {_numbers(self.slower)}{missing}"
+        if not self._never_falls:
+            return f"more of it is not always slower: {_numbers(self.slower)}"
+        if self.shown is not None and self.shown.verdict != REPRODUCED:
+            return "what was injected does not raise the counter by which it was found"
+        return (
+            f"injected at {len(self.doses) - 1} doses it slows the runs, the more the slower:"
+            f" {_numbers(self.slower)} from none to the most"
+        )
+
+
+def _numbers(found: Judgement) -> str:
+    interval = f"{found.low:+.1%} to {found.high:+.1%}"
+    return f"{found.effect:+.1%} ({interval}, n = {found.units} {found.unit})"
+
+
+@dataclass(frozen=True, eq=False)
+class CauseProof:
+    """Whether a factor is the cause.
+
+    Attributes
+    ----------
+    factor
+        Its id.
+    verdict
+        `CAUSE` or `ASSOCIATED`.
+    response
+        What injecting it does; None: it was not injected.
+    not_injected
+        Why not.
+    removed
+        The confirmed mitigation against it, with the trial that confirmed it; None: there is none.
+    not_removed
+        Why not.
+    runs
+        Of the injection.
+    """
+
+    factor: str
+    verdict: str
+    response: Response | None = None
+    not_injected: str = ""
+    removed: tuple[str, Trial] | None = None
+    not_removed: str = ""
+    runs: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False)
+
+    def __repr__(self) -> str:
+        return f"CauseProof({self.factor}: {self.verdict})"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with both halves of the proof."""
+        name = explain_factor(self.factor).name
+        parts = [self.response.sentence if self.response else f"not injected: {self.not_injected}"]
+        if self.removed:
+            mitigation, trial = self.removed
+            parts.append(f"{mitigations()[mitigation].name} takes it away: {trial.sentence}")
+        else:
+            parts.append(f"not taken away: {self.not_removed}")
+        head = f"{name} is a cause" if self.verdict == CAUSE else f"{name} is associated with it"
+        return f"{head}: {'; '.join(parts)}."
+
+
+def prove_cause(
+    report: Report,
+    workload: Workload,
+    folder: str | Path,
+    seconds: float = 60.0,
+    seed: int = 1,
+    recorded_only: bool = False,
+) -> CauseProof | None:
+    """Prove that the factor that the autopilot suspects is a cause, or say why not.
+
+    Parameters
+    ----------
+    report
+        Of the autopilot.
+    workload
+        The program.
+    folder
+        Of the campaign; the same call goes on there.
+    seconds
+        That injecting may take.
+    seed
+        Of the order.
+    recorded_only
+        True: measure nothing.
+
+    Returns
+    -------
+    CauseProof of the factor of a confirmed mitigation, else of the first that was found; None where
+    none was found.
+
+    Notes
+    -----
+    A round has a run of the sham and one of each dose, in random order. The evidence is a slope a
+    round, of the log cost over the doses' ranks (as in Page's trend test), scaled to the step from
+    none to the most. The counter that shows the factor is judged together with it.
+    """
+    name = suspect(report)
+    if name is None:
+        return None
+    factor = explain_factor(name)
+    removed, not_removed = removal(report, name)
+    response, not_injected, runs, cannot = None, "", pd.DataFrame(), False
+    try:
+        runs = _injected(report, factor, workload, Path(folder), seconds, seed, recorded_only)
+        response = judge_doses(runs, dose_names(factor), report.factors.loc[name, "columns"])
+    except NoisebookError as error:
+        not_injected, cannot = error.what, isinstance(error, Unavailable)
+    injected = None if cannot else response is not None and response.holds
+    taken_away = None if not_removed == CANNOT_BE_REMOVED else removed is not None
+    verdict = verdict_of(injected, taken_away)
+    return CauseProof(name, verdict, response, not_injected, removed, not_removed, runs)
+
+
+def suspect(report: Report) -> str | None:
+    """The factor of a confirmed mitigation, else the first that was found."""
+    confirmed = [report.tried.loc[name, "factor"] for name in report.helped]
+    known = [name for name in confirmed if name in report.factors.index]
+    return next(iter([*known, *report.factors.index]), None)
+
+
+CANNOT_BE_REMOVED = "no mitigation against it can be done here"
+
+
+def removal(report: Report, factor: str) -> tuple[tuple[str, Trial] | None, str]:
+    """The confirmed mitigation against a factor with its second trial, or why there is none.
+
+    Parameters
+    ----------
+    report
+        Of the autopilot.
+    factor
+        Id.
+    """
+    against = set(explain_factor(factor).mitigations)
+    tried = report.tried[report.tried.index.isin(against)]
+    for name in report.helped:
+        if name in tried.index:
+            return (name, report.again[name]), ""
+    if tried.empty:
+        return None, CANNOT_BE_REMOVED
+    if tried["verdict"].isin([NO_EFFECT, HARMS, NOT_AGAIN]).all():
+        return None, f"none of the {len(tried)} mitigations against it helps"
+    return None, f"of {len(tried)} mitigations against it none is confirmed yet"
+
+
+def verdict_of(injected: bool | None, removed: bool | None) -> str:
+    """`CAUSE` where both halves hold, or one where the other cannot be done here.
+
+    Parameters
+    ----------
+    injected
+        Whether runs get slower with the dose; None: it cannot be injected here.
+    removed
+        Whether a mitigation against it is confirmed; None: none can be tried here.
+
+    Examples
+    --------
+    >>> verdict_of(True, True), verdict_of(True, None), verdict_of(True, False)
+    ('cause', 'cause', 'associated with')
+    """
+    halves = {injected, removed}
+    return CAUSE if True in halves and False not in halves else ASSOCIATED
+
+
+def _injected(
+    report: Report,
+    factor: Factor,
+    workload: Workload,
+    folder: Path,
+    seconds: float,
+    seed: int,
+    recorded_only: bool,
+) -> pd.DataFrame:
+    """The runs of the sham and of each dose."""
+    if not factor.inject:
+        raise Unavailable("nobody knows yet how to inject it")
+    folder = folder / factor.id
+    if recorded_only:
+        return finished(recorded_runs(folder))
+    first = report.baseline
+    busy = float(((first["user_s"] + first["system_s"]) / first["wall_seconds"]).median())
+    window_s = _SLOWER * float(first["wall_seconds"].max()) + 1.0
+    cells = dose_cells(factor, workload, window_s, busy)
+    round_s = len(cells) * (1.3 * float(first["elapsed_seconds"].median()) + _START_S)
+    rounds = int(np.clip(seconds / round_s, FEWEST_ROUNDS, MOST_ROUNDS))
+    campaign = Campaign(folder, cells, rounds, seed, attachments=metrics(*LAYERS))
+    return finished(campaign.run())
+
+
+def judge_doses(runs: pd.DataFrame, names: Sequence[str], columns: Sequence[str]) -> Response:
+    """Whether runs get slower with the dose, and the counter rises that shows the factor.
+
+    Parameters
+    ----------
+    runs
+        Of the sham and the doses.
+    names
+        Of the cells, from the sham to the most.
+    columns
+        Counters of the runs table that show the factor (or their rates), the first one that was
+        counted is judged.
+    """
+    costs = with_cost(runs).pivot_table(COST, "round", "cell")[list(names)].dropna()
+    column = next((name for one in columns if (name := _total(one)) in runs), None)
+    pairs = [(Claim("runs are slower with the dose", "above", TIME_MARGIN), _slopes(costs))]
+    if column:
+        counts = runs.pivot_table(column, "round", "cell")[list(names)].dropna() + 1
+        pairs.append((Claim(f"{column} rises with the dose", "above"), _slopes(counts)))
+    slower, *shown = judge(pairs)
+    return Response(_dose_table(costs), slower, shown[0] if shown else None)
+
+
+def _total(column: str) -> str:
+    return column.removesuffix("_per_s")
+
+
+def _slopes(values: pd.DataFrame) -> Evidence:
+    """The slope of each round over the ranks of the doses, from the first to the last of them."""
+    ranks = np.arange(values.shape[1]) - (values.shape[1] - 1) / 2
+    weights = ranks * (values.shape[1] - 1) / (ranks @ ranks)
+    return Evidence(np.log(values.to_numpy(float)) @ weights, values.index)
+
+
+def _dose_table(costs: pd.DataFrame) -> pd.DataFrame:
+    """Each dose against the sham of the same round."""
+    logs = np.log(costs)
+    rows = []
+    for name in costs:
+        ratios = (logs[name] - logs.iloc[:, 0]).to_numpy()
+        middle = Evidence(ratios, costs.index).estimate
+        low, high = (0.0, 0.0) if name == costs.columns[0] else middle.interval()
+        rows.append((name, len(costs), *np.exp([middle.mean, low, high])))
+    return pd.DataFrame(rows, columns=["dose", "runs", "ratio", "low", "high"])

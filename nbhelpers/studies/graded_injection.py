@@ -1,0 +1,159 @@
+"""A suspected factor, injected at graded doses: one cell a dose, and a sham that does all but the
+harm.
+
+Owns what `inject` of a factor (data/knowledge/factors) means; how the doses are judged is in
+`cause_proof`.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import Unavailable
+from ..injection import Injector
+from ..injection.rules import may_realtime
+from ..measurement import Attachment, Cell
+from ..mitigation.action import with_variables
+from ..mitigation.knowledge import Factor
+from ..mitigation.treatment import treat_workload
+from ..noise import NoiseConfig, stressor_noise
+from ..workloads import Workload
+from .known_causes.planting import CpuQuota, ShakenAffinity
+
+SHAM = "sham"
+_NEVER_S = 0.1  # of the window's end: when the sham would do harm, no run is left
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is disturbed.
+
+    Attributes
+    ----------
+    workload
+        The program.
+    window_s
+        Longer than any run.
+    busy
+        CPUs that it keeps busy.
+    """
+
+    workload: Workload
+    window_s: float
+    busy: float
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The program's."""
+        return tuple(self.workload.cpus or sorted(os.sched_getaffinity(0)))
+
+    @property
+    def last_cpu(self) -> tuple[int, ...]:
+        """A CPU that the program leaves free; else the last one, if it has several."""
+        free = sorted(os.sched_getaffinity(0) - set(self.workload.cpus or ()))
+        if len(os.sched_getaffinity(0)) < 2 or not free:
+            raise Unavailable(
+                "this factor is injected from another CPU than the program's",
+                fix="a machine with more CPUs, or a program on fewer of them",
+            )
+        return (free[-1],)
+
+
+Disturbed = tuple[Workload, tuple[Attachment, ...]]
+
+
+def _stressor(at: Place, dose: float | None, noise: str, where: str, fifo: int = 0) -> Disturbed:
+    """Noise of one of the injector's kinds; without a dose it would begin after any run."""
+    if fifo and not may_realtime(fifo):
+        raise Unavailable("this user may not use SCHED_FIFO", fix="run as root, or: ulimit -r 99")
+    policy: dict[str, Any] = {"policy": "SCHED_FIFO", "priority": fifo} if fifo else {}
+    start = at.window_s - _NEVER_S if dose is None else 0.0
+    cpus = at.cpus if where == "program" else at.last_cpu
+    least = 1e-3 if noise == "duty" else 1.0
+    events = stressor_noise(noise, dose or least, at.window_s, cpus, start_s=start, **policy)
+    return at.workload, (Injector(NoiseConfig.from_events(events), placement="origin"),)
+
+
+def _quota(at: Place, dose: float | None) -> Disturbed:
+    """A control group that takes a share of the program's CPU time away; the sham's none."""
+    share = len(at.cpus) if dose is None else at.busy * (1 - dose)
+    treated = treat_workload((CpuQuota(share),), at.workload)
+    return treated.workload, treated.attachments
+
+
+def _shake(at: Place, dose: float | None) -> Disturbed:
+    """The program's affinity is changed so many times a second."""
+    cpus = (at.cpus[0], *at.last_cpu) if len(at.cpus) == 1 else at.cpus
+    if len(cpus) < 2:
+        raise Unavailable("the program has one CPU only", fix="a machine with more CPUs")
+    return at.workload, () if dose is None else (ShakenAffinity(cpus, 1 / dose),)
+
+
+def _environment(at: Place, dose: float | None, variable: str, without: str) -> Disturbed:
+    """A variable of the program's environment, which says how much of it there is."""
+    value = without if dose is None else f"{dose:.0f}"
+    if variable in dict(at.workload.env):
+        raise Unavailable(f"the workload sets {variable} itself", fix="leave it out of its env")
+    return replace(at.workload, env=with_variables(at.workload, {variable: value})), ()
+
+
+_KINDS: Mapping[str, Callable[..., Disturbed]] = {
+    "stressor": _stressor,
+    "quota": _quota,
+    "shake": _shake,
+    "environment": _environment,
+}
+
+
+def dose_names(factor: Factor) -> list[str]:
+    """Names of the cells, from the sham to the most.
+
+    Parameters
+    ----------
+    factor
+        Of the knowledge base, with `inject`.
+
+    Examples
+    --------
+    >>> from nbhelpers.mitigation import factors
+    >>> dose_names(factors()["cpu-contention"])[:2]
+    ['sham', '0.1 of each CPU']
+    """
+    unit = factor.inject["unit"]
+    return [SHAM, *(f"{_number(dose)} {unit}" for dose in factor.inject["doses"])]
+
+
+def _number(dose: float) -> str:
+    return f"{dose:,.0f}" if dose >= 1 else f"{dose:g}"
+
+
+def dose_cells(factor: Factor, workload: Workload, window_s: float, busy: float) -> list[Cell]:
+    """The cells of a campaign: the sham, then one a dose, from the least to the most.
+
+    Parameters
+    ----------
+    factor
+        With `inject`.
+    workload
+        The program.
+    window_s
+        Longer than any run, doses included.
+    busy
+        CPUs that the program keeps busy.
+
+    Raises
+    ------
+    Unavailable
+        It cannot be injected here, to this program.
+    """
+    options = dict(factor.inject)
+    doses = options.pop("doses")
+    options.pop("unit")
+    make = _KINDS[options.pop("kind")]
+    at = Place(workload, window_s, busy)
+    cells = []
+    for name, dose in zip(dose_names(factor), (None, *doses), strict=True):
+        disturbed, attachments = make(at, dose, **options)
+        cells.append(Cell(name, disturbed, attachments=attachments))
+    return cells

@@ -1,0 +1,149 @@
+"""A cause is claimed only where its dose shows in the run time and a mitigation takes it away, or
+one where the other cannot be done.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.measurement import measure, run_once
+from nbhelpers.mitigation import explain_factor, factors
+from nbhelpers.mitigation.trials import judge_trials
+from nbhelpers.studies.cause_proof import (
+    ASSOCIATED,
+    CANNOT_BE_REMOVED,
+    CAUSE,
+    LAYERS,
+    judge_doses,
+    prove_cause,
+    removal,
+    suspect,
+    verdict_of,
+)
+from nbhelpers.studies.graded_injection import dose_cells, dose_names
+from nbhelpers.workloads import Workload, binary_folder
+
+NAMES = ["sham", "1 unit", "2 units", "3 units"]
+
+
+def dosed(effects, rounds=12, spread=0.03, seed=1, counter=(0, 1, 2, 3)) -> pd.DataFrame:
+    """Runs of the sham and three doses, each with its effect and its count."""
+    random = np.random.default_rng(seed)
+    rows = [
+        {
+            "cell": name,
+            "round": number,
+            "seconds": (1 + effect) * random.lognormal(0, spread),
+            "minor_faults": 100 + 50 * count + random.integers(0, 10),
+        }
+        for number in range(rounds)
+        for name, effect, count in zip(NAMES, effects, counter)
+    ]
+    return pd.DataFrame(rows)
+
+
+def response(effects, **options):
+    return judge_doses(dosed(effects, **options), NAMES, ["vm_pgfault", "minor_faults_per_s"])
+
+
+def test_a_dose_response_needs_the_dose_in_the_run_time_and_in_the_counter():
+    found = response((0, 0.05, 0.1, 0.2))
+    assert found.holds and "the more the slower" in found.sentence
+    assert found.doses["dose"].tolist() == NAMES
+    assert found.doses["low"][3] < 1.2 < found.doses["high"][3]
+    assert not response((0, 0, 0, 0)).holds
+    assert not response((0.2, 0.1, 0.05, 0)).holds
+    assert not response((0, 0.5, 0.05, 0.4)).holds  # more is not slower
+    flat = response((0, 0.05, 0.1, 0.2), counter=(0, 0, 0, 0))
+    assert not flat.holds and "does not raise the counter" in flat.sentence
+
+
+def test_without_an_effect_a_dose_response_is_rarely_seen():
+    found = [response((0, 0, 0, 0), seed=seed, rounds=8, spread=0.2) for seed in range(200)]
+    assert sum(one.holds for one in found) <= 10
+
+
+@pytest.mark.parametrize(
+    "injected, removed, verdict",
+    [
+        (True, True, CAUSE),
+        (True, None, CAUSE),
+        (None, True, CAUSE),
+        (True, False, ASSOCIATED),
+        (False, True, ASSOCIATED),
+        (None, None, ASSOCIATED),
+        (None, False, ASSOCIATED),
+    ],
+)
+def test_both_halves_or_one_where_the_other_cannot_be_done(injected, removed, verdict):
+    assert verdict_of(injected, removed) == verdict
+
+
+def reported(factor: str, columns: tuple[str, ...] = (), tried=None, helped=(), again=None):
+    """What the proof reads of a report."""
+    index = pd.Index([factor], name="factor")
+    return SimpleNamespace(
+        factors=pd.DataFrame({"columns": [columns]}, index=index),
+        tried=pd.DataFrame(tried or {"factor": [], "verdict": []}, index=list(again or {})),
+        helped=list(helped),
+        again=again or {},
+        baseline=None,
+    )
+
+
+def test_what_is_suspected_is_what_a_confirmed_mitigation_is_against():
+    pair = tuple(
+        pd.DataFrame({"seconds": mean + 0.01 * np.arange(12) % 3, "round": range(12)})
+        for mean in (1.0, 0.8)
+    )
+    again = judge_trials({"jemalloc": pair})
+    tried = {"factor": ["page-faults"], "verdict": ["helps"]}
+    report = reported("softirqs", tried=tried, helped=["jemalloc"], again=again)
+    assert suspect(report) == "softirqs"  # page faults were not found
+    report = reported("page-faults", tried=tried, helped=["jemalloc"], again=again)
+    assert suspect(report) == "page-faults"
+    assert removal(report, "page-faults") == (("jemalloc", again["jemalloc"]), "")
+    assert removal(report, "softirqs") == (None, CANNOT_BE_REMOVED)
+    assert suspect(SimpleNamespace(helped=[], factors=pd.DataFrame(), tried=None)) is None
+
+
+def test_what_nobody_can_inject_or_remove_stays_associated(tmp_path):
+    proof = prove_cause(reported("program-paths"), Workload("w", "external", ("true",)), tmp_path)
+    assert proof.verdict == ASSOCIATED and "nobody knows yet" in proof.sentence
+    assert "associated" in proof.sentence and CANNOT_BE_REMOVED in proof.sentence
+    missing = prove_cause(reported("page-faults"), None, tmp_path, recorded_only=True)
+    assert missing.verdict == ASSOCIATED  # what was not recorded could be done
+
+
+@pytest.mark.parametrize("name", [name for name, one in factors().items() if one.inject])
+def test_every_factor_with_doses_names_a_sham_and_each_dose(name):
+    factor = explain_factor(name)
+    names = dose_names(factor)
+    assert len(set(names)) == len(factor.inject["doses"]) + 1 >= 4
+
+
+def test_the_doses_of_a_variable_reach_the_program(binaries):
+    victim = Workload(
+        "v", "external", (str(binary_folder() / "victim"), "allocate", "20", "0"), start="mark"
+    )
+    cells = dose_cells(factors()["page-faults"], victim, 2.0, 1.0)
+    faults = [run_once(cell.workload, cell.attachments)["minor_faults"] for cell in cells]
+    assert faults[-1] > 1.5 * faults[0]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name, column",
+    [("cpu-contention", "process_runqueue_wait_ns"), ("timer-interrupts", "irq_LOC")],
+)
+def test_injected_for_real_the_dose_shows(binaries, tmp_path, name, column, nothing_left):
+    victim = Workload(
+        "v", "external", (str(binary_folder() / "victim"), "compute", "6000", "0"), start="mark"
+    )
+    report = reported(name, (column,))
+    report.baseline = measure(victim, runs=5, metrics=list(LAYERS))
+    proof = prove_cause(report, victim, tmp_path, seconds=8)
+    assert proof.response.shown.verdict == "reproduced", proof.sentence
+    assert proof.response.slower.effect > 0
