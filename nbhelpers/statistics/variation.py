@@ -7,7 +7,7 @@ are judged like all others.
 import numpy as np
 import pandas as pd
 
-from .claims import Evidence
+from .evidence import Evidence
 
 FEWEST_RUNS = 4  # of each side; one is left out, and of two a spread means nothing
 

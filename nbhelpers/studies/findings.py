@@ -6,7 +6,6 @@ Owns the table of findings and the sentences that are read off it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -18,9 +17,11 @@ from ..statistics.claims import (
     VERDICTS,
     Claim,
     Estimate,
+    Estimated,
     Evidence,
     Judgement,
     judge,
+    p_text,
 )
 from ..statistics.robust import trimmed_count, trimmed_interval
 from .design import PRINTED_MODELS
@@ -91,7 +92,7 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     with its interval (`paper_low_percent`, `paper_high_percent`), `paper_why`, `why`.
     """
     judged = _judged(findings, [finding.here for finding in findings])
-    trimmed = _judged(findings, [_Trimmed.of(finding.here) for finding in findings])
+    trimmed = _judged(findings, [_trimmed(finding.here) for finding in findings])
     papers = judge([(finding.claim, finding.paper) for finding in findings])
     rows = [
         _row(finding, here)
@@ -166,25 +167,17 @@ def _under_condition(finding: Finding, judged: Judgement, condition: Judgement |
     )
 
 
-class _Trimmed(Evidence):
+def _trimmed(evidence: Evidence) -> Evidence:
     """The same effects; of the units a tenth is left out at each end."""
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> "_Trimmed":
-        return cls(
-            evidence.effects, evidence.units, evidence.strata, evidence.unmeasurable, evidence.unit
-        )
-
-    @cached_property
-    def estimate(self) -> Estimate:
-        plain, table = super().estimate, self.by_unit()
-        if plain.units < 2 or not plain.error > 0:
-            return plain
-        values = np.nanmean(table - np.nanmean(table, axis=0), axis=1) + plain.mean
-        found = trimmed_interval(values)
-        freedom = values.size - 2 * trimmed_count(values.size) - 1
-        error = (found.high - found.low) / 2 / (Estimate(0, 1, freedom, 0).interval()[1])
-        return Estimate(found.value, error, freedom, values.size)
+    plain, table = evidence.estimate, evidence.by_unit()
+    if plain.units < 2 or not plain.error > 0:
+        return evidence
+    values = np.nanmean(table - np.nanmean(table, axis=0), axis=1) + plain.mean
+    found = trimmed_interval(values)
+    freedom = values.size - 2 * trimmed_count(values.size) - 1
+    error = (found.high - found.low) / 2 / Estimate(0, 1, freedom, 0).interval()[1]
+    known = Estimate(found.value, error, freedom, values.size)
+    return Estimated(unmeasurable=evidence.unmeasurable, unit=evidence.unit, known=known)
 
 
 def _row(finding: Finding, judged: Judgement) -> dict[str, object]:
@@ -274,17 +267,6 @@ def _sentence(row: dict) -> str:
         numbers += f"; the run time itself changes by {row['run_time_percent']:+.1f} %"
     reason = f"; {row['why']}" if row["why"] else ""
     return f"{row['verdict'].capitalize()}: {row['finding']}{numbers}{reason}."
-
-
-def p_text(p_value: float) -> str:
-    """A p-value with its sign.
-
-    Examples
-    --------
-    >>> p_text(0.04), p_text(0.00004)
-    ('= 0.040', '< 0.001')
-    """
-    return f"= {p_value:.3f}" if p_value >= 0.001 else "< 0.001"
 
 
 def _effect(row: dict, name: str) -> str:

@@ -6,8 +6,14 @@ Owns its words; the verdicts and numbers are those of `findings_table`.
 import numpy as np
 import pandas as pd
 
-from ...statistics.claims import INCONCLUSIVE, NONE, NOT_MEASURABLE, REPRODUCED, REVERSED
-from ..findings import p_text
+from ...statistics.claims import (
+    INCONCLUSIVE,
+    NONE,
+    NOT_MEASURABLE,
+    REPRODUCED,
+    REVERSED,
+    p_text,
+)
 
 # of each mitigation the configurations or models that are compared
 _COMPARED = {
