@@ -15,10 +15,14 @@ import pandas as pd
 
 from ..errors import InputError
 from ..outcomes import COST, Outcome, outcome_of, with_cost
+from ._comparison_words import shown, trimmed_sentence, verdict_text
+from .claims import MARGIN, Claim, Judgement, judge
+from .contrast import interval_evidence, mean_contrast, variation_contrast
 from .difference import difference_tests
 from .epochs import same_epochs
 from .intervals import (
     STATISTICS,
+    Interval,
     as_values,
     bootstrap_interval,
     bootstrap_ratio,
@@ -30,15 +34,13 @@ from .intervals import (
 from .metadata import differing
 from .robust import (
     FEWEST_ROUNDS,
-    farthest,
-    trimmed_count,
     trimmed_interval,
     trimmed_mean,
     trimmed_ratio,
 )
 
-# of fewer runs some resamples do not vary at all, and the ratio of variations has no bound
-FEWEST_FOR_CV = 10
+CV_MARGIN = 0.05  # a change of the variation by less counts as none
+NO_DIFFERENCE = "no difference shown"
 SHIFTS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -73,7 +75,9 @@ class Comparison:
         What the trimmed mean shows, where that is something else than the mean does, or where the
         mean lies outside its interval; empty elsewhere. It is part of the verdict.
     better
-        "better", "worse" or "no difference shown", by the mean and its interval.
+        "better", "worse" or "no difference shown", by the verdict on the mean.
+    judged
+        Of `mean` and `cv`, judged together: reproduced means higher after, reversed lower.
     """
 
     table: pd.DataFrame
@@ -83,9 +87,10 @@ class Comparison:
     shift: pd.DataFrame = field(default_factory=pd.DataFrame)
     differs: pd.DataFrame = field(default_factory=pd.DataFrame)
     rounds: int = 0
-    better: str = "no difference shown"
+    better: str = NO_DIFFERENCE
     measured_in: str = ""
     by_trimmed: str = ""
+    judged: dict[str, Judgement] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         mean = self.table.loc["mean"]
@@ -118,6 +123,7 @@ def compare(
     higher_is_better: bool | None = None,
     block: str = "round",
     provenance: tuple[Mapping, Mapping] | None = None,
+    margin: float = MARGIN,
 ) -> Comparison:
     """Compare the runs before and after a change.
 
@@ -137,6 +143,8 @@ def compare(
         turn, only these are compared. Intervals and tests then resample whole rounds.
     provenance
         Circumstances of either set of runs (nested dicts); what differs is listed in the result.
+    margin
+        The share of change of the mean within which a difference counts as none.
 
     Returns
     -------
@@ -151,8 +159,10 @@ def compare(
     -----
     Percentile bootstrap, both sides resampled. The interval of the maximum is too narrow, as no
     resample exceeds the largest value seen; so is that of the 99th percentile of fewer than a few
-    hundred runs. If all runs of one side came before all of the other, drift of the machine is part
-    of the difference, and the verdict says so.
+    hundred runs. What is said of mean and variation is judged together (`statistics.claims`), by
+    rounds where there are rounds: at most one comparison in twenty says something false of them. If
+    all runs of one side came before all of the other, drift of the machine is part of the
+    difference, and the verdict says so.
 
     Examples
     --------
@@ -168,17 +178,21 @@ def compare(
     pair = _Pair.of(before, after, judged.name, block)
     table = pair.table(seed)
     tests = difference_tests(pair.old, pair.new, pair.old_rounds, pair.new_rounds, seed)
+    found, by_trimmed = pair.judged(table, margin)
+    trimmed = trimmed_sentence(table, pair, found["mean"], by_trimmed)
+    in_turn = _measured_in_turn(before, after)
     return Comparison(
         table=table,
-        verdict=_verdict(pair, table, tests, _measured_in_turn(before, after)),
+        verdict=verdict_text(pair, table, tests, found, trimmed, in_turn),
         outcome=judged.name,
         tests=tests,
         shift=pair.shift(seed),
         differs=differing(*provenance) if provenance else pd.DataFrame(),
         rounds=len(pair.rounds),
-        better=_better(table.loc["mean"], higher),
+        better=_better(shown(found["mean"], table.loc["mean"]), higher),
         measured_in=_shared_rounds(before, after, block),
-        by_trimmed=_trimmed_sentence(table, pair),
+        by_trimmed=trimmed,
+        judged=found,
     )
 
 
@@ -304,6 +318,21 @@ class _Pair:
     def _run_intervals(self, seed: int) -> dict[str, tuple[float, float]]:
         return {name: bootstrap_ratio(self.new, self.old, name, seed) for name in STATISTICS}
 
+    def judged(self, table: pd.DataFrame, margin: float) -> tuple[dict[str, Judgement], Judgement]:
+        """Mean and variation judged together; and what the mean's verdict is with the trimmed mean
+        in its place.
+        """
+        sides = self.old, self.new, self.old_rounds, self.new_rounds
+        mean, cv = Claim("mean", "above", margin), Claim("cv", "above", CV_MARGIN)
+        of_cv = cv, variation_contrast(*sides)
+        found = judge([(mean, mean_contrast(*sides)), of_cv])
+        value, low, high = table.loc["trimmed", ["ratio", "low", "high"]]
+        ratio = Interval(value, low, high, self.old.size)
+        units = len(self.rounds) or self.old.size + self.new.size
+        unit = "rounds" if self.rounds else "runs"
+        trimmed = judge([(mean, interval_evidence(ratio, units, unit)), of_cv])[0]
+        return dict(zip(("mean", "cv"), found, strict=True)), trimmed
+
     def shift(self, seed: int) -> pd.DataFrame:
         """How far each quantile moved, with its interval."""
         if self.rounds:
@@ -398,93 +427,10 @@ def _values(runs: object, outcome: str) -> np.ndarray:
     return as_values(runs[outcome] if isinstance(runs, pd.DataFrame) else runs)
 
 
-def _verdict(pair: _Pair, table: pd.DataFrame, tests: pd.DataFrame, in_turn: bool) -> str:
-    sentences = [_sentence("mean", table, pair)]
-    if min(pair.old.size, pair.new.size) >= FEWEST_FOR_CV:
-        sentences.append(_sentence("cv", table, pair))
-    sentences.append(_trimmed_sentence(table, pair))
-    sentences.append(_other_differences(tests, table))
-    if not in_turn:
-        sentences.append(
-            "The two were measured one after the other, so drift of the machine is part of the"
-            " difference."
-        )
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _sentence(name: str, table: pd.DataFrame, pair: _Pair) -> str:
-    row = table.loc[name]
-    label = {"mean": "mean", "cv": "coefficient of variation"}[name]
-    rounds = f" in {len(pair.rounds)} rounds" if pair.rounds else ""
-    counts = f" ({pair.old.size} against {pair.new.size} runs{rounds})" if name == "mean" else ""
-    if not np.isfinite([row.ratio, row.low, row.high]).all():
-        return f"No ratio of the {label} can be formed{counts}."
-    interval = f"{_change(row.low)} to {_change(row.high)}"
-    if row.low <= 1 <= row.high:
-        return (
-            f"No difference of the {label} is shown: {_change(row.ratio)}, 95 % interval"
-            f" {interval}{counts}."
-        )
-    word = "lower" if row.ratio < 1 else "higher"
-    return f"The {label} is {abs(row.ratio - 1):.1%} {word}, 95 % interval {interval}{counts}."
-
-
-def _trimmed_sentence(table: pd.DataFrame, pair: _Pair) -> str:
-    """Where the trimmed mean shows something else than the mean, or the mean lies outside its
-    interval; and by which run.
-    """
-    rows = table.loc[["mean", "trimmed"], ["ratio", "low", "high"]]
-    if not trimmed_count(max(pair.old.size, pair.new.size)) or not np.isfinite(rows).all(axis=None):
-        return ""
-    mean, trimmed = rows.loc["mean"], rows.loc["trimmed"]
-    is_outside = not trimmed.low <= mean.ratio <= trimmed.high
-    if _shown(mean) == _shown(trimmed) and not is_outside:
-        return ""
-    word = {0: "no difference is shown", 1: "it is higher", -1: "it is lower"}[_shown(trimmed)]
-    return (
-        f"By the trimmed mean {word}: {_change(trimmed.ratio)}, 95 % interval"
-        f" {_change(trimmed.low)} to {_change(trimmed.high)}."
-        + (f" {_farthest_sentence(pair)}" if is_outside else "")
-    )
-
-
-def _shown(row: pd.Series) -> int:
-    """1: higher by the whole interval, -1: lower, 0: neither."""
-    return int(row.low > 1) - int(row.high < 1)
-
-
-def _farthest_sentence(pair: _Pair) -> str:
-    """Which run moves the mean of its side farthest from the trimmed mean."""
-    sides = {"before": pair.old, "after": pair.new}
-    gaps = {side: float(v.mean() / trimmed_mean(v)) - 1 for side, v in sides.items()}
-    name = max(sides, key=lambda side: abs(gaps[side]))
-    far = farthest(sides[name])
-    farthest_value = f"{sides[name][far.place]:.4g}, {name}"
-    share = f"{far.runs_share:.0%} of the distance between mean and trimmed mean there."
-    if far.runs == 1:
-        return f"One run ({farthest_value}) makes {share}"
-    return f"The {far.runs} farthest runs (the farthest {farthest_value}) make {share}"
-
-
-def _other_differences(tests: pd.DataFrame, table: pd.DataFrame) -> str:
-    """A difference that the intervals of mean and variation do not show."""
-    shown = any(not row.low <= 1 <= row.high for row in (table.loc["mean"], table.loc["cv"]))
-    found = [
-        f"{name} (p = {tests.loc[name, 'p_holm']:.3f}, Holm)"
-        for name in tests.index
-        if tests.loc[name, "differs"]
-    ]
-    return "" if shown or not found else f"Yet the distributions differ: {', '.join(found)}."
-
-
-def _better(mean: pd.Series, higher_is_better: bool) -> str:
-    if not np.isfinite([mean.low, mean.high]).all() or mean.low <= 1 <= mean.high:
-        return "no difference shown"
-    return "better" if (mean.ratio > 1) == higher_is_better else "worse"
-
-
-def _change(ratio: float) -> str:
-    return f"{ratio - 1:+.1%}"
+def _better(sign: int, higher_is_better: bool) -> str:
+    if not sign:
+        return NO_DIFFERENCE
+    return "better" if (sign > 0) == higher_is_better else "worse"
 
 
 def _measured_in_turn(before: object, after: object) -> bool:

@@ -1,0 +1,143 @@
+"""The words of a comparison: what is said of mean, variation, trimmed mean and distribution."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from .claims import NONE, REPRODUCED, REVERSED, Judgement, p_text
+from .robust import farthest, trimmed_count, trimmed_mean
+
+# of fewer runs some resamples do not vary at all, and the ratio of variations has no bound
+FEWEST_FOR_CV = 10
+
+
+class Sides(Protocol):
+    """Two sets of values, and the rounds that hold both."""
+
+    @property
+    def old(self) -> np.ndarray:
+        """Values before."""
+
+    @property
+    def new(self) -> np.ndarray:
+        """Values after."""
+
+    @property
+    def rounds(self) -> tuple:
+        """Numbers of the rounds; none where values stand alone."""
+
+
+def verdict_text(
+    pair: Sides,
+    table: pd.DataFrame,
+    tests: pd.DataFrame,
+    judged: Mapping[str, Judgement],
+    trimmed: str,
+    in_turn: bool,
+) -> str:
+    """What a comparison says of mean, variation, trimmed mean and distribution."""
+    sentences = [_sentence("mean", table, pair, judged["mean"])]
+    if min(pair.old.size, pair.new.size) >= FEWEST_FOR_CV:
+        sentences.append(_sentence("cv", table, pair, judged["cv"]))
+    sentences += [trimmed, _other_differences(table, tests, judged)]
+    if not in_turn:
+        sentences.append(
+            "The two were measured one after the other, so drift of the machine is part of the"
+            " difference."
+        )
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _sentence(name: str, table: pd.DataFrame, pair: Sides, judged: Judgement) -> str:
+    row = table.loc[name]
+    label = {"mean": "mean", "cv": "coefficient of variation"}[name]
+    rounds = f" in {len(pair.rounds)} rounds" if pair.rounds else ""
+    counts = f" ({pair.old.size} against {pair.new.size} runs{rounds})" if name == "mean" else ""
+    if not np.isfinite([row.ratio, row.low, row.high]).all():
+        return f"No ratio of the {label} can be formed{counts}."
+    certainty = _p(judged) if shown(judged) == shown(judged, row) else ""
+    interval = f"95 % interval {_change(row.low)} to {_change(row.high)}{certainty}"
+    if judged.verdict == NONE:
+        within = f"within {100 * judged.claim.margin:.3g} %"
+        return f"The {label} is the same to {within}: {_change(row.ratio)}, {interval}{counts}."
+    if not shown(judged, row):
+        return (
+            f"No difference of the {label} is shown: {_change(row.ratio)}, {interval}{counts}"
+            f"{_forecast(judged)}."
+        )
+    word = "lower" if row.ratio < 1 else "higher"
+    return f"The {label} is {abs(row.ratio - 1):.1%} {word}, {interval}{counts}."
+
+
+def _p(judged: Judgement) -> str:
+    return f", p {p_text(judged.p_adjusted)} corrected" if np.isfinite(judged.p_adjusted) else ""
+
+
+def _forecast(judged: Judgement) -> str:
+    needed = judged.needed
+    return f"; about {needed:,.0f} {judged.unit} would settle it" if np.isfinite(needed) else ""
+
+
+def trimmed_sentence(
+    table: pd.DataFrame, pair: Sides, judged: Judgement, by_trimmed: Judgement
+) -> str:
+    """Where the trimmed mean shows something else than the mean, or the mean lies outside its
+    interval; and by which run.
+    """
+    rows = table.loc[["mean", "trimmed"], ["ratio", "low", "high"]]
+    if not trimmed_count(max(pair.old.size, pair.new.size)) or not np.isfinite(rows).all(axis=None):
+        return ""
+    mean, trimmed = rows.loc["mean"], rows.loc["trimmed"]
+    is_outside = not trimmed.low <= mean.ratio <= trimmed.high
+    if shown(judged) == shown(by_trimmed) and not is_outside:
+        return ""
+    word = {0: "no difference is shown", 1: "it is higher", -1: "it is lower"}[shown(by_trimmed)]
+    return (
+        f"By the trimmed mean {word}: {_change(trimmed.ratio)}, 95 % interval"
+        f" {_change(trimmed.low)} to {_change(trimmed.high)}."
+        + (f" {_farthest_sentence(pair)}" if is_outside else "")
+    )
+
+
+def shown(judged: Judgement, row: pd.Series | None = None) -> int:
+    """1: higher, -1: lower, 0: neither; with a row of the table, only if its interval agrees.
+
+    Where the shapes of two distributions differ, their typical differences do, and their
+    coefficients of variation need not.
+    """
+    sign = {REPRODUCED: 1, REVERSED: -1}.get(judged.verdict, 0)
+    agrees = row is None or (row.low > 1 if sign > 0 else row.high < 1)
+    return sign if agrees else 0
+
+
+def _farthest_sentence(pair: Sides) -> str:
+    """Which run moves the mean of its side farthest from the trimmed mean."""
+    sides = {"before": pair.old, "after": pair.new}
+    gaps = {name: values.mean() / trimmed_mean(values) - 1 for name, values in sides.items()}
+    name = max(gaps, key=lambda side: abs(gaps[side]))
+    far = farthest(sides[name])
+    farthest_value = f"{sides[name][far.place]:.4g}, {name}"
+    share = f"{far.runs_share:.0%} of the distance between mean and trimmed mean there."
+    if far.runs == 1:
+        return f"One run ({farthest_value}) makes {share}"
+    return f"The {far.runs} farthest runs (the farthest {farthest_value}) make {share}"
+
+
+def _other_differences(
+    table: pd.DataFrame, tests: pd.DataFrame, judged: Mapping[str, Judgement]
+) -> str:
+    """A difference that mean and variation do not show."""
+    found = [
+        f"{name} (p = {tests.loc[name, 'p_holm']:.3f}, Holm)"
+        for name in tests.index
+        if tests.loc[name, "differs"]
+    ]
+    if any(shown(one, table.loc[name]) for name, one in judged.items()) or not found:
+        return ""
+    return f"Yet the distributions differ: {', '.join(found)}."
+
+
+def _change(ratio: float) -> str:
+    return f"{ratio - 1:+.1%}"
