@@ -4,13 +4,12 @@ and what it finds where there is nothing.
 Owns the form of the answers and what counts as right; pure, tables in, tables out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ...attribution import Explanation
 from ...errors import InputError
 from ...measurement import describe_columns
 from ...mitigation.knowledge import factor_of
@@ -34,37 +33,46 @@ LEADER, FACTOR, BOTH, FALSE = "leader right", "factor right", "both causes", "fa
 SCORE = ["half", "measure", "tables", "of", "count", "share", "low", "high"]
 
 
-def answer(table: str, explanation: Explanation) -> dict[str, str]:
-    """An explanation as a row of answers.
+def named_by_explain(runs: pd.DataFrame) -> list[str]:
+    """The leaders of the groups that `explain` finds in blind runs, in order."""
+    explanation = explained_cause(runs)
+    return [str(name) for name in explanation.factors["factor"]] if explanation.found else []
+
+
+def answer(table: str, leaders: Sequence[str]) -> dict[str, str]:
+    """A row of answers.
 
     Parameters
     ----------
     table
         Id of the table.
-    explanation
-        Of its blind runs.
+    leaders
+        Columns that were named, the first first; none: nothing was found.
 
     Returns
     -------
-    `table`; `leaders` (the leaders of the groups in order, with blanks between); `factor` (of the
-    first one: what is known of it, or program-paths for a counter that only the program knows).
+    `table`; `leaders` with blanks between; `factor` of the first one: what is known of it, or
+    program-paths for a counter that only the program knows.
+
+    Examples
+    --------
+    >>> answer("T001", ["probes", "minor_faults"])
+    {'table': 'T001', 'leaders': 'probes minor_faults', 'factor': 'program-paths'}
     """
-    leaders = [str(name) for name in explanation.factors["factor"]] if explanation.found else []
-    return {"table": table, "leaders": " ".join(leaders), "factor": _factor(leaders)}
+    factor = _factor(leaders[0]) if leaders else ""
+    return {"table": table, "leaders": " ".join(leaders), "factor": factor}
 
 
-def _factor(leaders: list[str]) -> str:
-    if not leaders:
-        return ""
-    known = factor_of(leaders[0])
+def _factor(leader: str) -> str:
+    known = factor_of(leader)
     if known:
         return known.id
-    own = leaders[0].removesuffix("_per_s") not in describe_columns().index
+    own = leader.removesuffix("_per_s") not in describe_columns().index
     return PROGRAM if own else ""
 
 
 def answers_of(
-    attribute: Callable[[pd.DataFrame], Explanation] = explained_cause,
+    attribute: Callable[[pd.DataFrame], Sequence[str]] = named_by_explain,
     half: str = DEVELOPMENT,
     folder: str | Path | None = None,
 ) -> pd.DataFrame:
@@ -73,7 +81,7 @@ def answers_of(
     Parameters
     ----------
     attribute
-        Takes blind runs, returns an explanation; default: the one of this library.
+        Takes blind runs, returns the columns that it names; default: `explain`.
     half, folder
         Of `bench_tables`.
 
