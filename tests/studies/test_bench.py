@@ -93,6 +93,16 @@ def test_the_other_compiler_is_the_disturbed_runs(binaries, tmp_path):
     assert built["none"] != built["two-compilers"]
 
 
+def test_a_harder_input_has_another_output(binaries, tmp_path):
+    from nbhelpers.studies.known_causes.victims import input_path
+
+    runs = finished(cause_campaign(tmp_path, "harder-input", 4, layers=("io",)).run())
+    written = runs.groupby("truth")["io_write_chars"].agg(set)
+    assert len(written["none"]) == 1 and written["none"] != written["harder-input"]
+    left = [path for path in input_path("text").parent.iterdir() if path.name.startswith("input-")]
+    assert left == []
+
+
 def test_a_dose_that_a_cause_does_not_have_is_refused():
     with pytest.raises(InputError, match="no dose 'strong'"):
         cause_campaign(None, "forced-migrations", 4, dose="strong")

@@ -42,7 +42,6 @@ SIGNS = {
     "frequent-collection": ("collections", 10),
     "debug-logging": ("io_write_calls", 5000),
     "syscall-tracer": ("voluntary_switches", 500),
-    "harder-input": ("io_write_chars", 100_000),
 }
 
 

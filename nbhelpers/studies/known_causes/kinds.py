@@ -207,7 +207,7 @@ def extra(at: Place, amount: float) -> Disturbance:
 
 
 def input_file(at: Place, amount: float) -> Disturbance:
-    """Another file of the same length, a share of it random bytes."""
+    """Another file of the same length, a share of it of four letters."""
     kind = at.dose.victim.file
     made = InputFile(kind, amount)
     changed = victim_command(at.dose, input_path(kind, amount))

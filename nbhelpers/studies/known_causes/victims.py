@@ -90,10 +90,10 @@ def victim_files(victim: Victim) -> list[Attachment]:
     return [InputFile(victim.file)] if victim.file else []
 
 
-def input_path(kind: str, random_share: float = 0.0) -> Path:
+def input_path(kind: str, letters: float = 0.0) -> Path:
     """Where an input lies; its name says all that its content depends on."""
     ending = ".cpp" if kind == "source" else ".txt"
-    return leftovers.scratch_folder() / f"input-{kind}-{random_share:g}{ending}"
+    return leftovers.scratch_folder() / f"input-{kind}-{letters:g}{ending}"
 
 
 class InputFile(Attachment):
@@ -103,24 +103,24 @@ class InputFile(Attachment):
     ----------
     kind
         "text" (1 MiB of words) or "source" (a C++ source).
-    random_share
-        Of a text: how much of it is random bytes.
+    letters
+        Of a text: the share of it that is of four letters, where gzip searches longer.
     """
 
-    def __init__(self, kind: str, random_share: float = 0.0):
-        self.kind, self.random_share = kind, random_share
+    def __init__(self, kind: str, letters: float = 0.0):
+        self.kind, self.letters = kind, letters
         self._handle = -1
 
     def before(self, workload: Workload) -> None:
         if self._handle < 0:
-            path = input_path(self.kind, self.random_share)
-            self._handle = _written(path, _input(self.kind, self.random_share))
+            path = input_path(self.kind, self.letters)
+            self._handle = _written(path, _input(self.kind, self.letters))
 
     def close(self) -> None:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
-            path = input_path(self.kind, self.random_share)
+            path = input_path(self.kind, self.letters)
             leftovers.remove_if_unused(path)
             leftovers.remove_if_unused(path.with_name(path.name + ".gz"))
 
@@ -145,7 +145,7 @@ def _written(path: Path, content: bytes) -> int:
 
 
 @functools.cache
-def _input(kind: str, random_share: float) -> bytes:
+def _input(kind: str, letters: float) -> bytes:
     """Always the same bytes for the same arguments."""
     numbers = random.Random(INPUT_BYTES)
     if kind == "source":
@@ -155,8 +155,8 @@ def _input(kind: str, random_share: float) -> bytes:
         for number in range(3000)
     ]
     text = " ".join(numbers.choices(words, k=INPUT_BYTES // 5)).encode()[:INPUT_BYTES]
-    share = round(random_share * INPUT_BYTES)
-    return numbers.randbytes(share) + text[share:]
+    length = round(letters * INPUT_BYTES)
+    return "".join(numbers.choices("acgt", k=length)).encode() + text[length:]
 
 
 def _template(number: int) -> str:
