@@ -7,7 +7,6 @@ Tables and arrays in, numbers out; nothing here reads a file or knows of a campa
 from . import stopping
 from .adjustment import adjusted_effect
 from .comparison import Comparison, cell_statistics, compare, compare_costs
-from .difference import holm
 from .epochs import same_epochs
 from .intervals import (
     STATISTICS,
@@ -34,7 +33,6 @@ __all__ = [
     "compare",
     "compare_costs",
     "evaluate_rules",
-    "holm",
     "mean_interval",
     "mean_ratio",
     "percentile_interval",

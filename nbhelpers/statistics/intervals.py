@@ -13,6 +13,9 @@ import numpy as np
 from ..errors import InputError
 
 CHUNK_VALUES = 2_000_000  # resampled values held at once: 16 MB
+# of fewer values many resamples hold one value alone: the interval of a spread would begin at 0
+FEWEST_FOR_SPREAD = 6
+SPREADS = ("sd", "cv")
 
 Values = Sequence[float] | np.ndarray
 Statistic = str | Callable[..., Any]  # a name of `STATISTICS`, or a function (values, axis)
@@ -325,7 +328,8 @@ def bootstrap_interval(
 
     Returns
     -------
-    Low and high end, in the unit of the statistic.
+    Low and high end, in the unit of the statistic. NaN for a spread ("sd", "cv") of fewer than six
+    values, which are too few.
 
     Raises
     ------
@@ -338,8 +342,21 @@ def bootstrap_interval(
     too narrow: no resample holds more than the largest value seen.
     """
     random = np.random.default_rng(seed)
-    draws = _resample(as_values(values), as_statistic(statistic), random, repeats)
-    return percentile_interval(draws, level)
+    sample, function = as_values(values), as_statistic(statistic)
+    if too_few(statistic, sample.size):
+        return float("nan"), float("nan")
+    return percentile_interval(_resample(sample, function, random, repeats), level)
+
+
+def too_few(statistic: Statistic, size: int) -> bool:
+    """Whether so many values say nothing of how well a statistic is known.
+
+    Examples
+    --------
+    >>> too_few("sd", 2), too_few("mean", 2)
+    (True, False)
+    """
+    return statistic in SPREADS and size < FEWEST_FOR_SPREAD
 
 
 def bootstrap_ratio(
@@ -361,7 +378,8 @@ def bootstrap_ratio(
 
     Returns
     -------
-    Low and high end of `statistic(numerator) / statistic(denominator)`.
+    Low and high end of `statistic(numerator) / statistic(denominator)`; NaN as in
+    `bootstrap_interval`.
 
     Raises
     ------
@@ -370,8 +388,11 @@ def bootstrap_ratio(
     """
     random = np.random.default_rng(seed)
     function = as_statistic(statistic)
-    above = _resample(as_values(numerator), function, random, repeats)
-    below = _resample(as_values(denominator), function, random, repeats)
+    first, second = as_values(numerator), as_values(denominator)
+    if too_few(statistic, min(first.size, second.size)):
+        return float("nan"), float("nan")
+    above = _resample(first, function, random, repeats)
+    below = _resample(second, function, random, repeats)
     with np.errstate(divide="ignore", invalid="ignore"):
         return percentile_interval(above / below, level)
 

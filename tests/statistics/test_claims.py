@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from nbhelpers.errors import InputError
-from nbhelpers.statistics import holm
 from nbhelpers.statistics.claims import (
     INCONCLUSIVE,
     NONE,
@@ -20,6 +19,7 @@ from nbhelpers.statistics.claims import (
     judge,
     shaffer,
 )
+from nbhelpers.statistics.difference import holm
 
 RANDOM = np.random.default_rng(3)
 TEN = RANDOM.normal(0, 1, 10)

@@ -188,3 +188,12 @@ def test_the_verdict_on_means_is_by_welch_and_by_rounds_students():
     effect = np.log(after[:14].mean() / before.mean())
     paired = compare(*rounds).judged["mean"]
     assert np.isclose(paired.p_value, 2 * t.sf(abs(effect) / sem(moves), 13))
+
+
+def test_of_two_runs_a_spread_has_no_interval():
+    two, six = [1.0, 1.2], [1.0, 1.2, 1.1, 1.3, 0.9, 1.0]
+    for name in ("sd", "cv"):
+        assert np.isnan(bootstrap_interval(two, name)).all()
+        assert np.isnan(bootstrap_ratio(two, six, name)).all()
+        assert bootstrap_interval(six, name)[0] > 0
+    assert np.isfinite(bootstrap_interval(two, "mean")).all()

@@ -338,3 +338,12 @@ def test_where_no_mean_is_decided_the_table_says_so(tmp_path):
     assert not len(decided) and robust_sentences(decided)[0].startswith("In **0 of 36** cells")
     saved = save_table(decided, "decided", "None.", tmp_path)
     assert "no mean lies outside" in saved.to_html()
+
+
+def test_two_runs_are_too_few_for_the_interval_of_a_spread():
+    few = made_runs({}, rounds=2).query("trace == 'undisturbed'").assign(trace="traced")
+    table = spread_table(few)
+    assert table[["low_ms", "high_ms", "mad_low_ms", "mad_high_ms"]].isna().all(axis=None)
+    assert set(table["why"]) == {"2 runs are too few for an interval"}
+    many = made_runs({}).query("trace == 'undisturbed'").assign(trace="traced")
+    assert (spread_table(many)["low_ms"] > 0).all() and set(spread_table(many)["why"]) == {""}

@@ -19,7 +19,7 @@ from ...statistics import (
     percentile_interval,
     same_epochs,
 )
-from ...statistics.intervals import resampled_means
+from ...statistics.intervals import resampled_means, too_few
 from ..design import BENCHMARKS, PRINTED_MODELS
 from .campaigns import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
 from .robustness import robust_increase, robust_over
@@ -131,7 +131,8 @@ def spread_table(runs: pd.DataFrame) -> pd.DataFrame:
     `model`, `config`, `sd_ms`, `low_ms`, `high_ms`; `mad_ms` with `mad_low_ms`, `mad_high_ms` (the
     median absolute deviation × 1.483, which is the standard deviation of normal values and which
     no single run decides); `cv_percent`, `steal_ms` (mean CPU time a run that the hypervisor gave
-    to others), `programs`, `runs` (of each).
+    to others), `programs`, `runs` (of each), `why` (there is no interval: of fewer than six runs
+    it would begin at 0).
 
     Parameters
     ----------
@@ -153,12 +154,9 @@ def spread_table(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _spread(model: str, config: str, cell_runs: pd.DataFrame) -> dict:
     samples = [group["seconds"].to_numpy() for _, group in cell_runs.groupby("program", sort=False)]
-    random = np.random.default_rng(0)
-    draws = np.mean(
-        [random.choice(values, (_REPEATS, values.size)).std(axis=1, ddof=1) for values in samples],
-        axis=0,
-    )
-    low, high = percentile_interval(draws)
+    fewest = min(map(len, samples))
+    is_few = too_few("sd", fewest)
+    low, high = (np.nan, np.nan) if is_few else _deviation_interval(samples)
     deviations = [values.std(ddof=1) for values in samples]
     return {
         "model": PRINTED_MODELS[model],
@@ -166,25 +164,37 @@ def _spread(model: str, config: str, cell_runs: pd.DataFrame) -> dict:
         "sd_ms": 1e3 * np.mean(deviations),
         "low_ms": 1e3 * low,
         "high_ms": 1e3 * high,
-        **_median_deviation(samples),
+        **_median_deviation(samples, is_few),
         "cv_percent": (
             100
             * np.mean([deviation / values.mean() for deviation, values in zip(deviations, samples)])
         ),
         "steal_ms": _steal_ms(cell_runs),
         "programs": len(samples),
-        "runs": min(map(len, samples)),
+        "runs": fewest,
+        "why": f"{fewest} runs are too few for an interval" if is_few else "",
     }
 
 
-def _median_deviation(samples: list[np.ndarray]) -> dict[str, float]:
-    """The mean over the programs, with its 95 % bootstrap interval."""
+def _deviation_interval(samples: list[np.ndarray]) -> tuple[float, float]:
+    """Of the mean standard deviation over the programs, by the bootstrap."""
+    random = np.random.default_rng(0)
+    draws = np.mean(
+        [random.choice(values, (_REPEATS, values.size)).std(axis=1, ddof=1) for values in samples],
+        axis=0,
+    )
+    return percentile_interval(draws)
+
+
+def _median_deviation(samples: list[np.ndarray], is_few: bool) -> dict[str, float]:
+    """The mean over the programs, with its 95 % bootstrap interval; of few runs without."""
     from scipy.stats import median_abs_deviation
 
     random = np.random.default_rng(0)
     drawn = [random.choice(values, (_REPEATS, values.size)) for values in samples]
     draws = [median_abs_deviation(values, axis=1, scale="normal") for values in drawn]
-    low, high = percentile_interval(np.mean(draws, axis=0))
+    ends = percentile_interval(np.mean(draws, axis=0))
+    low, high = (np.nan, np.nan) if is_few else ends
     value = np.mean([median_abs_deviation(values, scale="normal") for values in samples])
     return {"mad_ms": 1e3 * value, "mad_low_ms": 1e3 * low, "mad_high_ms": 1e3 * high}
 
