@@ -7,6 +7,7 @@ from .action import Action
 from .gpu import GpuSetting
 from .groups import CpuSet, CpuWeight
 from .inherited import MemoryPolicy, NoHugePages, NoRandomisation
+from .parameter import FixedSeed
 from .preparation import CoolDown, Flush, Latency, Trigger, WarmFiles
 from .program import Environment, Preload
 from .scheduling import Confined, FewerThreads, IoPriority, Niced, PinnedThreads, Scheduled
@@ -42,6 +43,7 @@ KINDS: dict[str, Callable[..., Action]] = {
     "cpuset": lambda cpus: CpuSet(_cpus(cpus)),
     "cpu-weight": CpuWeight,
     "gpu": GpuSetting,
+    "seed": FixedSeed,
 }
 
 

@@ -37,10 +37,21 @@ def variation(runs: pd.DataFrame) -> str:
 def helped(report: "Report") -> str:
     """What is confirmed to help; else what is known instead, and the rounds that are missing."""
     if report.tried.empty:
-        return "No mitigation was tried."
+        return _nothing_tried(report)
     if report.helped:
         return _confirmed(report)
     return open_verdict(report.tried)
+
+
+def _nothing_tried(report: "Report") -> str:
+    """Whether there is a remedy at all for what was found."""
+    if report.factors.empty or len(report.not_tried):
+        return "No mitigation was tried."
+    found = explain_factor(report.factors.index[0]).name
+    return (
+        f"No mitigation was tried: against “{found}” none acts by itself here; what to do by hand"
+        " is under “What you can do yourself”."
+    )
 
 
 def _confirmed(report: "Report") -> str:

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ..attribution import explain, layer_effect
 from ..errors import InputError, RunError, SettingError, Unavailable
-from ..measurement import Cell, consequences, rates
+from ..measurement import Attachment, Cell, consequences, rates
 from ..measurement import metrics as metric_layers
 from ..measurement.layers import layer_cells
 from ..outcomes import COST, with_cost
@@ -64,6 +64,7 @@ def autopilot(
     seed: int = 1,
     progress: Callable[[str], object] | None = None,
     recorded_only: bool = False,
+    attachments: Sequence[Attachment] = (),
     **described: Any,
 ) -> Report:
     """Find out why runs differ and what helps.
@@ -97,6 +98,8 @@ def autopilot(
         Called with a sentence at each step; None: shown as progress.
     recorded_only
         True: measure nothing; the report is made from what `folder` holds, on any machine.
+    attachments
+        Accompany every run, such as a known disturbance.
     described
         Keywords of `workloads.program`: region, seconds, reports, outcome, ….
 
@@ -138,6 +141,7 @@ def autopilot(
             metrics=tuple(metrics),
             risk=risk,
             seed=int(seed),
+            attachments=tuple(attachments),
             notify=progress or (lambda sentence: shown.at(0, title=sentence)),
         )
         return loop.run(
@@ -171,6 +175,7 @@ class _Loop:
     metrics: tuple[str, ...]
     risk: str
     seed: int
+    attachments: tuple[Attachment, ...]
     notify: Callable[[str], object]
 
     def run(self, candidates: list[str] | None, general: bool, rule: stopping.Rule) -> Report:
@@ -202,6 +207,15 @@ class _Loop:
         again = self._measured_again(report)
         tried = tried_table(judged, wanted, again)
         return replace(report, tried=tried, again=again, seconds=self.steps.spent_s())
+
+    def _runs(
+        self,
+        step: str,
+        make_cells: Callable[[], list[Cell]],
+        count: int,
+        layers: Sequence[Attachment] = (),
+    ) -> pd.DataFrame:
+        return self.steps.runs(step, make_cells, count, (*layers, *self.attachments))
 
     # ---- the first measurement ----
 
@@ -242,7 +256,7 @@ class _Loop:
     def _first_runs(self, count: int) -> pd.DataFrame:
         # made anew each time: a campaign closes the layers at its end
         layers = () if self.steps.recorded_only else metric_layers(*self.metrics)
-        return self.steps.runs("first", lambda: [Cell(BASELINE, self.workload)], count, layers)
+        return self._runs("first", lambda: [Cell(BASELINE, self.workload)], count, layers)
 
     # ---- the counters ----
 
@@ -258,7 +272,7 @@ class _Loop:
                 "Whether the counters change the run time was not tested: the budget is too small."
             )
         self.notify(f"testing in {rounds} rounds whether the counters change the run time")
-        table = self.steps.runs(
+        table = self._runs(
             "layers", lambda: list(layer_cells(self.workload, *self.metrics)), rounds
         )
         without, with_layers = (table[table["cell"] == name] for name in ("without", "with"))
@@ -308,7 +322,7 @@ class _Loop:
         return int(self.steps.decide(f"trial-{name}", even_part)["rounds"])
 
     def _treated_runs(self, step: str, name: str, rounds: int) -> pd.DataFrame:
-        return self.steps.runs(step, lambda: treatment_cells(self.workload, [name]), rounds)
+        return self._runs(step, lambda: treatment_cells(self.workload, [name]), rounds)
 
     # ---- the confirmation ----
 

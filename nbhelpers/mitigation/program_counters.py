@@ -15,7 +15,6 @@ from .knowledge import Factor, factor_of, factors
 
 PATHS = "program-paths"  # the factor of all of them
 _DECISIVE = re.compile(r"seed|rand|hash|input|size|order|shuffle", re.IGNORECASE)
-_SEED = re.compile(r"--?[\w-]*(seed|random[-_]?state)", re.IGNORECASE)
 
 
 def is_of_program(column: str) -> bool:
@@ -45,24 +44,6 @@ def _known_columns() -> tuple[str, ...]:
 def factor_behind(column: str) -> Factor | None:
     """The factor that a column shows; of the program's own counters its paths."""
     return factors()[PATHS] if is_of_program(column) else factor_of(column)
-
-
-def seed_option(command: tuple[str, ...]) -> int | None:
-    """Where the value of an option for a seed stands in a command; None: it has none.
-
-    Examples
-    --------
-    >>> seed_option(("./probe", "--seed", "random", "8")), seed_option(("./probe", "8"))
-    (2, None)
-    """
-    for place, word in enumerate(command):
-        if not _SEED.match(word):
-            continue
-        if "=" in word:
-            return place
-        if place + 1 < len(command):
-            return place + 1
-    return None
 
 
 def program_parameters(workload: Workload) -> tuple[str, ...]:

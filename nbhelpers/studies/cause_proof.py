@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import NoisebookError, Unavailable
-from ..measurement import Campaign, finished, metrics, recorded_runs
+from ..measurement import Attachment, Campaign, finished, metrics, recorded_runs
 from ..mitigation.knowledge import Factor, explain_factor, mitigations
 from ..mitigation.report import Report
 from ..mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, TIME_MARGIN, Trial
@@ -136,6 +136,7 @@ def prove_cause(
     seconds: float = 60.0,
     seed: int = 1,
     recorded_only: bool = False,
+    attachments: Sequence[Attachment] = (),
 ) -> CauseProof | None:
     """Prove that the factor that the autopilot suspects is a cause, or say why not.
 
@@ -153,6 +154,8 @@ def prove_cause(
         Of the order.
     recorded_only
         True: measure nothing.
+    attachments
+        Accompany every run, as in the autopilot.
 
     Returns
     -------
@@ -172,7 +175,11 @@ def prove_cause(
     removed, not_removed = removal(report, name)
     response, not_injected, runs, cannot = None, "", pd.DataFrame(), False
     try:
-        runs = _injected(report, factor, workload, Path(folder), seconds, seed, recorded_only)
+        if recorded_only and factor.inject:
+            runs = finished(recorded_runs(Path(folder) / factor.id))
+        else:
+            campaign = _campaign(report, factor, workload, Path(folder), seconds, seed, attachments)
+            runs = finished(campaign.run())
         response = judge_doses(runs, dose_names(factor), report.factors.loc[name, "columns"])
     except NoisebookError as error:
         not_injected, cannot = error.what, isinstance(error, Unavailable)
@@ -233,29 +240,26 @@ def verdict_of(injected: bool | None, removed: bool | None) -> str:
     return CAUSE if True in halves and False not in halves else ASSOCIATED
 
 
-def _injected(
+def _campaign(
     report: Report,
     factor: Factor,
     workload: Workload,
     folder: Path,
     seconds: float,
     seed: int,
-    recorded_only: bool,
-) -> pd.DataFrame:
-    """The runs of the sham and of each dose."""
+    attachments: Sequence[Attachment],
+) -> Campaign:
+    """The sham and each dose, in as many rounds as the time allows."""
     if not factor.inject:
         raise Unavailable("nobody knows yet how to inject it")
-    folder = folder / factor.id
-    if recorded_only:
-        return finished(recorded_runs(folder))
     first = report.baseline
     busy = float(((first["user_s"] + first["system_s"]) / first["wall_seconds"]).median())
     window_s = _SLOWER * float(first["wall_seconds"].max()) + 1.0
     cells = dose_cells(factor, workload, window_s, busy)
     round_s = len(cells) * (1.3 * float(first["elapsed_seconds"].median()) + _START_S)
     rounds = int(np.clip(seconds / round_s, FEWEST_ROUNDS, MOST_ROUNDS))
-    campaign = Campaign(folder, cells, rounds, seed, attachments=metrics(*LAYERS))
-    return finished(campaign.run())
+    attached = (*metrics(*LAYERS), *attachments)
+    return Campaign(folder / factor.id, cells, rounds, seed, attachments=attached)
 
 
 def judge_doses(runs: pd.DataFrame, names: Sequence[str], columns: Sequence[str]) -> Response:
