@@ -68,8 +68,8 @@ COLUMNS = {
     "threads": _label("threads that the program used"),
     "verified": _label("whether the program found its result right"),
     "placement_ok": _label(
-        "whether all threads were on the CPUs of their configuration when the timed region began;"
-        " missing: they did not exist yet"
+        "whether all threads were on the CPUs that their configuration promises; missing: several"
+        " threads were never seen"
     ),
     "placement": _label(
         "the CPUs that the threads were allowed: 0+1: one thread on each; 0,1*2: two on either"
