@@ -63,9 +63,8 @@ class NiceHog(Hog):
         self.identity += f" nice {nice}"
 
     def _command(self, cpu, blocks):
-        *launcher, dashes = super()._command(cpu, blocks)[:4]
-        rest = super()._command(cpu, blocks)[4:]
-        return [*launcher, dashes, str(program_path("nice")), "-n", str(self._nice), *rest]
+        words = super()._command(cpu, blocks)
+        return [*words[:4], str(program_path("nice")), "-n", str(self._nice), *words[4:]]
 
 
 class Neighbour(Hog):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ..statistics import percentile_interval
+from ..statistics.intervals import ratio_of_sums_interval
 from ..tracing.stolen_shares import explained_gaps
 from .edges import Edges, edges_of_gaps
 from .gaps import CLASSES, HYPERVISOR, INTERRUPTS, SWITCH, gaps_with_events
@@ -98,10 +98,7 @@ def accuracy_by_class(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 def _shares(group: pd.DataFrame, table: pd.DataFrame, seed: int) -> dict:
     of_runs = group.groupby("run")[["gaps", "seen_ms", "recorded_ms", "predicted_ms"]].sum()
-    picks = np.random.default_rng(seed).integers(len(of_runs), size=(2000, len(of_runs)))
-    draws = of_runs[["predicted_ms", "seen_ms"]].to_numpy()[picks].sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = percentile_interval(draws[:, 0] / draws[:, 1])
+    low, high = ratio_of_sums_interval(of_runs["predicted_ms"], of_runs["seen_ms"], seed)
     sums = of_runs.sum()
     seen_ms = sums["seen_ms"] or np.nan
     return {

@@ -6,7 +6,7 @@ Owns the matching and the table of costs by class of gap. Pure: tables in, table
 import numpy as np
 import pandas as pd
 
-from ..statistics import percentile_interval
+from ..statistics.intervals import ratio_of_sums_interval
 from ..tracing.stolen_shares import explained_gaps
 from .loop import LoopRun
 
@@ -95,10 +95,8 @@ def edge_costs(gaps: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 def _mean_costs(gaps: pd.DataFrame, seed: int) -> dict:
     edge_ns = gaps[list(_WAYS.values())].sum(axis=1) - gaps["stolen_ns"]
-    of_runs = edge_ns.groupby(gaps["run"]).agg(["sum", "size"]).to_numpy(float)
-    picks = np.random.default_rng(seed).integers(len(of_runs), size=(2000, len(of_runs)))
-    sums = of_runs[picks].sum(axis=1)
-    low, high = percentile_interval(sums[:, 0] / sums[:, 1] / 1e3)
+    of_runs = edge_ns.groupby(gaps["run"]).agg(["sum", "size"])
+    low, high = (end / 1e3 for end in ratio_of_sums_interval(of_runs["sum"], of_runs["size"], seed))
     means = {name: float(gaps[column].mean()) / 1e3 for name, column in _WAYS.items()}
     length_ns = (gaps["end_ns"] - gaps["start_ns"]).sum()
     return (

@@ -150,7 +150,7 @@ def _by_interval(spread: pd.DataFrame, window_ns: int) -> Iterator[tuple[int, in
     """Begin, end, loss and most frequent cause of each interval that has a loss."""
     if not len(spread):
         return
-    parts = _cut_at_intervals(spread)
+    parts = _parts(spread)
     sums = parts.pivot_table("lost_ns", "interval", "cause", "sum", fill_value=0.0)
     total_ns = np.rint(sums.sum(axis=1).cumsum()).astype(np.int64)
     lost_ns = total_ns.diff().fillna(total_ns).astype(np.int64)
@@ -159,17 +159,41 @@ def _by_interval(spread: pd.DataFrame, window_ns: int) -> Iterator[tuple[int, in
         yield low_ns, min(low_ns + INTERVAL_NS, window_ns), int(lost), cause
 
 
-def _cut_at_intervals(losses: pd.DataFrame) -> pd.DataFrame:
+def cut_at_intervals(
+    start_ns: pd.Series, length_ns: pd.Series
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times cut at multiples of 10 ms.
+
+    Parameters
+    ----------
+    start_ns, length_ns
+        Of each time.
+
+    Returns
+    -------
+    Of each part: the row of its time, the number of its interval, its share of the time.
+
+    Examples
+    --------
+    >>> row, interval, share = cut_at_intervals(pd.Series([19e6]), pd.Series([4e6]))
+    >>> interval.tolist(), share.tolist()
+    ([1, 2], [0.25, 0.75])
+    """
+    start, length = start_ns.to_numpy(float), length_ns.to_numpy(float)
+    first = (start // INTERVAL_NS).astype(np.int64)
+    counts = ((start + np.maximum(length, 1) - 1) // INTERVAL_NS).astype(np.int64) - first + 1
+    row = np.repeat(np.arange(len(start)), counts)
+    interval = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    low_ns = np.maximum(start[row], interval * INTERVAL_NS)
+    high_ns = np.minimum((start + length)[row], (interval + 1) * INTERVAL_NS)
+    return row, interval, (high_ns - low_ns) / np.maximum(length[row], 1)
+
+
+def _parts(losses: pd.DataFrame) -> pd.DataFrame:
     """Each row cut at multiples of 10 ms: `interval`, `lost_ns` (its share), and all else."""
-    first = losses["start_ns"].to_numpy() // INTERVAL_NS
-    last = (losses["end_ns"].to_numpy() - 1) // INTERVAL_NS
-    counts = last - first + 1
-    parts = losses.iloc[np.repeat(np.arange(len(losses)), counts)]
-    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    interval = np.repeat(first, counts) + within
-    low_ns = np.maximum(parts["start_ns"], interval * INTERVAL_NS)
-    high_ns = np.minimum(parts["end_ns"], (interval + 1) * INTERVAL_NS)
-    share = (high_ns - low_ns) / (parts["end_ns"] - parts["start_ns"])
+    lengths_ns = losses["end_ns"] - losses["start_ns"]
+    row, interval, share = cut_at_intervals(losses["start_ns"], lengths_ns)
+    parts = losses.iloc[row]
     return parts.assign(interval=interval, lost_ns=parts["lost_ns"] * share)
 
 
@@ -245,7 +269,7 @@ def _share(cause: str, lost_ms: float, replayable_ms: float, excess_ms: float, w
 
 def _of_slowest_cpu(losses: pd.DataFrame) -> pd.Series:
     """Loss by cause, in each interval that of the CPU that lost most there; ns."""
-    parts = _cut_at_intervals(losses)
+    parts = _parts(losses)
     sums = parts.pivot_table("lost_ns", ["interval", "cpu"], "cause", "sum", fill_value=0.0)
     slowest = sums.sum(axis=1).groupby("interval").idxmax() if len(sums) else []
     return sums.loc[slowest].sum().reindex(list(CAUSES), fill_value=0.0)

@@ -295,6 +295,33 @@ def mean_ratio(
     )
 
 
+def ratio_of_sums_interval(
+    above: object, below: object, seed: int = 0, repeats: int = 2000
+) -> tuple[float, float]:
+    """95 % bootstrap interval of the sum of some numbers over that of others, by pairs.
+
+    Parameters
+    ----------
+    above, below
+        As many finite numbers each, such as a run's lost time and its length.
+    seed, repeats
+        Of the resamples of pairs.
+
+    Returns
+    -------
+    Low and high end; resamples whose lower sum is 0 are passed over.
+
+    Examples
+    --------
+    >>> ratio_of_sums_interval([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    (0.5, 0.5)
+    """
+    over, under = np.asarray(above, float), np.asarray(below, float)
+    picks = np.random.default_rng(seed).integers(len(over), size=(repeats, len(over)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return percentile_interval(over[picks].sum(axis=1) / under[picks].sum(axis=1))
+
+
 def resampled_means(values: np.ndarray, random: np.random.Generator, repeats: int) -> np.ndarray:
     """The mean of each of `repeats` resamples of the values."""
     return random.choice(values, (repeats, values.size)).mean(axis=1)

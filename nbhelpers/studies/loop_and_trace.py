@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..account.loop import NO_TRACEPOINTS, LoopRun, run_traced_loop
 from ..empty import because
-from ..statistics import percentile_interval
+from ..statistics.intervals import ratio_of_sums_interval
 from ..tracing.hypervisor import PERIODS_NS
 from ..tracing.stolen_shares import LONG_NS, explained_gaps, gap_causes
 
@@ -131,11 +131,10 @@ def loop_sentences(table: pd.DataFrame, seed: int = 0) -> list[str]:
             "No loop ran while tracepoints were recorded here: how much of a program's lost time"
             " the trace misses is not known."
         ]
-    draws = np.random.default_rng(seed).integers(len(table), size=(2000, len(table)))
     total, unexplained, stolen = (
         table[name].to_numpy() for name in ("gaps_ms", "unexplained_ms", "stolen_ms")
     )
-    low, high = percentile_interval(unexplained[draws].sum(1) / total[draws].sum(1))
+    low, high = ratio_of_sums_interval(unexplained, total, seed)
     return [
         f"A traced loop lost its CPU for {total.sum():.1f} ms of"
         f" {table['loop_s'].sum():.1f} s (n = {len(table)} runs):"

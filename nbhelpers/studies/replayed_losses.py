@@ -12,16 +12,15 @@ import pandas as pd
 from ..injection import read_logs
 from ..injection.log import DONE, noise_ns
 from ..noise import NoiseConfig
-from ..noise.losses import INTERVAL_NS
+from ..noise.losses import INTERVAL_NS, cut_at_intervals
 from ..speed import read_speed
-from ..statistics import percentile_interval
+from ..statistics.intervals import ratio_of_sums_interval
 
 UNDISTURBED, REPLAY = "undisturbed", "replay"
 # lengths of events are corrected apart: what an event costs beyond its length depends on that
 CLASSES_NS = (0, 150_000, 500_000, 2_000_000)
 _SMALL_SHARE = 0.05  # of all loss: a CPU that has less decides nothing
 _QUIET_SHARE = 0.1  # undisturbed runs that are longer without a CPU say nothing of the noise
-_REPEATS = 2000
 
 
 @dataclass(frozen=True)
@@ -111,15 +110,7 @@ def _held(log: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 def _by_interval(times: pd.DataFrame, keys: list[str], value: str = "length_ns") -> pd.Series:
     """Sums of times, each cut at multiples of 10 ms and shared out."""
-    start_ns, length_ns = times["start_ns"].to_numpy(float), times["length_ns"].to_numpy(float)
-    first = (start_ns // INTERVAL_NS).astype(np.int64)
-    counts = ((start_ns + np.maximum(length_ns, 1) - 1) // INTERVAL_NS).astype(np.int64) - first + 1
-    row = np.repeat(np.arange(len(times)), counts)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    interval = first[row] + within
-    low_ns = np.maximum(start_ns[row], interval * INTERVAL_NS)
-    high_ns = np.minimum((start_ns + length_ns)[row], (interval + 1) * INTERVAL_NS)
-    share = (high_ns - low_ns) / np.maximum(length_ns[row], 1)
+    row, interval, share = cut_at_intervals(times["start_ns"], times["length_ns"])
     parts = times.iloc[row].assign(interval=interval)
     return (parts[value] * share).groupby([parts[key] for key in keys]).sum()
 
@@ -187,10 +178,8 @@ def summarise_round(runs: pd.DataFrame, found: Replayed, tolerance: float, seed:
 
 def _error_interval(whole: pd.DataFrame, seed: int) -> tuple[float, float]:
     """95 % bootstrap interval of observed / planned − 1, over the replays."""
-    rows = np.random.default_rng(seed).integers(0, len(whole), (_REPEATS, len(whole)))
-    planned, observed = (whole[f"{name}_ns"].to_numpy()[rows] for name in ("planned", "observed"))
-    low, high = percentile_interval(observed.sum(axis=1) / planned.sum(axis=1) - 1)
-    return float(low), float(high)
+    low, high = ratio_of_sums_interval(whole["observed_ns"], whole["planned_ns"], seed)
+    return low - 1, high - 1
 
 
 def length_class(lengths_ns: pd.Series) -> pd.Series:

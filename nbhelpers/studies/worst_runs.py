@@ -20,6 +20,7 @@ from ..measurement import Campaign, Cell
 from ..noise import NoiseConfig, average_noise, delta_noise
 from ..outcomes import worst_first
 from ..statistics import as_values, percentile_interval, same_epochs
+from ..statistics.intervals import resampled_means
 from ..tracing import with_stolen_time
 from ..workloads import Workload
 from .replays import replay_campaign
@@ -244,7 +245,7 @@ def worst_table(runs: pd.DataFrame, cases: Sequence[WorstCase], seed: int = 0) -
     samples = {part["cell"].iloc[0]: as_values(part["seconds"]) for part in same_epochs(*cells)}
     random = np.random.default_rng(seed)
     means = {
-        cell: np.append(values.mean(), random.choice(values, (_REPEATS, values.size)).mean(axis=1))
+        cell: np.append(values.mean(), resampled_means(values, random, _REPEATS))
         for cell, values in samples.items()
     }
     return pd.DataFrame([_split(case, samples, means) for case in cases])
