@@ -77,7 +77,8 @@ class Comparison:
     better
         "better", "worse" or "no difference shown", by the verdict on the mean.
     judged
-        Of `mean` and `cv`, judged together: reproduced means higher after, reversed lower.
+        Of `mean` and `cv`, judged together: reproduced means higher after, reversed lower. Also of
+        `trimmed`, the mean's verdict with the trimmed mean in its place.
     """
 
     table: pd.DataFrame
@@ -178,8 +179,8 @@ def compare(
     pair = _Pair.of(before, after, judged.name, block)
     table = pair.table(seed)
     tests = difference_tests(pair.old, pair.new, pair.old_rounds, pair.new_rounds, seed)
-    found, by_trimmed = pair.judged(table, margin)
-    trimmed = trimmed_sentence(table, pair, found["mean"], by_trimmed)
+    found = pair.judged(table, margin)
+    trimmed = trimmed_sentence(table, pair, found["mean"], found["trimmed"])
     in_turn = _measured_in_turn(before, after)
     return Comparison(
         table=table,
@@ -318,9 +319,9 @@ class _Pair:
     def _run_intervals(self, seed: int) -> dict[str, tuple[float, float]]:
         return {name: bootstrap_ratio(self.new, self.old, name, seed) for name in STATISTICS}
 
-    def judged(self, table: pd.DataFrame, margin: float) -> tuple[dict[str, Judgement], Judgement]:
-        """Mean and variation judged together; and what the mean's verdict is with the trimmed mean
-        in its place.
+    def judged(self, table: pd.DataFrame, margin: float) -> dict[str, Judgement]:
+        """Mean and variation judged together; and the mean's verdict with the trimmed mean in its
+        place.
         """
         sides = self.old, self.new, self.old_rounds, self.new_rounds
         mean, cv = Claim("mean", "above", margin), Claim("cv", "above", CV_MARGIN)
@@ -331,7 +332,7 @@ class _Pair:
         units = len(self.rounds) or self.old.size + self.new.size
         unit = "rounds" if self.rounds else "runs"
         trimmed = judge([(mean, interval_evidence(ratio, units, unit)), of_cv])[0]
-        return dict(zip(("mean", "cv"), found, strict=True)), trimmed
+        return dict(zip(("mean", "cv", "trimmed"), (*found, trimmed), strict=True))
 
     def shift(self, seed: int) -> pd.DataFrame:
         """How far each quantile moved, with its interval."""

@@ -11,7 +11,19 @@ import pandas as pd
 
 from ..noise import NoiseConfig
 from ..statistics import bootstrap_interval
-from ..statistics.robust import trimmed_interval
+from ..statistics.claims import (
+    NONE,
+    REPRODUCED,
+    REVERSED,
+    Claim,
+    Estimate,
+    Estimated,
+    Evidence,
+    judge,
+)
+from ..statistics.contrast import interval_evidence, mean_contrast
+from ..statistics.intervals import Interval
+from ..statistics.robust import trimmed_interval, trimmed_ratio
 from .findings import MARGIN
 
 if TYPE_CHECKING:
@@ -78,8 +90,8 @@ def tracing_answer(
 ) -> str:
     """How much of a run the system takes, and whether tracing disturbs it.
 
-    It does where the interval of the change excludes 0. It does not where all of the interval lies
-    within 5 %. Where the trimmed mean says otherwise, the answer says so.
+    By the verdict on the mean: that it does not is shown where the change is within the margin.
+    Where the trimmed mean says otherwise, the answer says so.
 
     Parameters
     ----------
@@ -100,32 +112,28 @@ def tracing_answer(
             f"Detours take {share}, and what caused them is not known; whether a tracer disturbs"
             " cannot be told here, as there is none."
         )
-    mean, trimmed = (overhead.table.loc[name] for name in ("mean", "trimmed"))
-    is_otherwise = _disturbed(mean) != _disturbed(trimmed)
-    by_trimmed = f". By the trimmed mean {_disturbance(trimmed)}" if is_otherwise else ""
-    return f"Recorded noise takes {share}; {_disturbance(mean)}{by_trimmed}."
+    mean, trimmed = (overhead.judged[name].verdict for name in ("mean", "trimmed"))
+    by_trimmed = f". By the trimmed mean {_disturbance(overhead, 'trimmed')}"
+    otherwise = by_trimmed if trimmed != mean else ""
+    return f"Recorded noise takes {share}; {_disturbance(overhead, 'mean')}{otherwise}."
 
 
-def _disturbance(mean: pd.Series) -> str:
+def _disturbance(overhead: "Comparison", name: str) -> str:
     """Whether tracing changes the mean run time, with its interval."""
-    name = "trimmed mean" if mean.name == "trimmed" else "mean"
+    mean, judged = overhead.table.loc[name], overhead.judged[name]
+    label = "trimmed mean" if name == "trimmed" else "mean"
     numbers = (
-        f"the {name} changes by **{mean['ratio'] - 1:+.1%}** (95 % interval {mean['low'] - 1:+.1%}"
+        f"the {label} changes by **{mean['ratio'] - 1:+.1%}** (95 % interval {mean['low'] - 1:+.1%}"
         f" to {mean['high'] - 1:+.1%})"
     )
     words = {
-        True: "tracing disturbs it",
-        False: f"tracing does not disturb it, to within {100 * MARGIN:.0f} %",
-        None: "whether tracing disturbs it cannot be told here",
+        REPRODUCED: "tracing disturbs it",
+        REVERSED: "tracing disturbs it",
+        NONE: f"tracing does not disturb it, to within {100 * judged.claim.margin:.3g} %",
     }
-    return f"{words[_disturbed(mean)]}: {numbers}"
-
-
-def _disturbed(mean: pd.Series) -> bool | None:
-    """By the interval of the ratio; None: it holds both answers."""
-    if not mean["low"] <= 1 <= mean["high"]:
-        return True
-    return False if mean["low"] > 1 - MARGIN and mean["high"] < 1 + MARGIN else None
+    return (
+        f"{words.get(judged.verdict, 'whether tracing disturbs it cannot be told here')}: {numbers}"
+    )
 
 
 def delta_answer(delta: pd.DataFrame, traced: pd.DataFrame, config: NoiseConfig) -> str:
@@ -195,9 +203,9 @@ def delta_sentences(delta: pd.DataFrame, events: pd.DataFrame, traced: pd.DataFr
 def replay_answer(anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame) -> str:
     """Whether the replays are as slow as the anomaly.
 
-    They are where the whole interval of replayed / anomaly lies within 5 % of 1, unless the
-    undisturbed program may be as slow as they are. Where the intervals of the trimmed means say
-    otherwise, the answer says so.
+    They are where replayed / anomaly is shown to be within 5 % of 1, and the replays to be slower
+    than the undisturbed program; both are judged together. Where the trimmed means say otherwise,
+    the answer says so.
 
     Parameters
     ----------
@@ -211,7 +219,13 @@ def replay_answer(anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.D
         for ends in (_mean_ends, _trimmed_ends)
     )
     replayed, undisturbed = by_mean
-    verdict, other = _replay_verdict(*by_mean), _replay_verdict(*by_trimmed)
+    verdict, other = (
+        _replay_verdict(anomaly_seconds, *pair)
+        for pair in (
+            _mean_evidence(anomaly_seconds, injected, baseline),
+            _trimmed_evidence(anomaly_seconds, injected, baseline),
+        )
+    )
     otherwise = (
         f" By the trimmed mean: {other.lower()} ({_range(by_trimmed[0])} replayed,"
         f" {_range(by_trimmed[1])} undisturbed)."
@@ -234,13 +248,47 @@ def _trimmed_ends(runs: pd.DataFrame) -> tuple[float, float]:
     return found.low, found.high
 
 
-def _replay_verdict(replayed: tuple, undisturbed: tuple) -> str:
-    """By the intervals of both, as shares of the anomaly's run time."""
-    low, high = replayed
-    is_near = low > 1 - MARGIN and high < 1 + MARGIN
-    if is_near and low > undisturbed[1]:
+def _mean_evidence(
+    anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame
+) -> tuple[Evidence, Evidence]:
+    """Means: of the replays over the anomaly, and over the undisturbed runs."""
+    replays, undisturbed = (runs["seconds"].to_numpy(float) for runs in (injected, baseline))
+    known = mean_contrast(undisturbed, replays, *_shared_rounds(baseline, injected))
+    size, mean = replays.size, replays.mean()
+    error = replays.std(ddof=1) / np.sqrt(size) / mean
+    near = Estimate(float(np.log(mean / anomaly_seconds)), float(error), size - 1, size)
+    return Estimated(unit="replays", known=near), known
+
+
+def _trimmed_evidence(
+    anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame
+) -> tuple[Evidence, Evidence]:
+    """The same of trimmed means."""
+    found = trimmed_interval(injected["seconds"])
+    value, low, high = (bound / anomaly_seconds for bound in found[:3])
+    near = interval_evidence(Interval(value, low, high, found.size), found.size, "replays")
+    slower = trimmed_ratio([(injected, baseline)])
+    return near, interval_evidence(slower, slower.size, "runs")
+
+
+def _shared_rounds(
+    baseline: pd.DataFrame, injected: pd.DataFrame
+) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    """The rounds of both, where each round holds a run of either."""
+    if "round" not in baseline or "round" not in injected:
+        return None, None
+    rounds = baseline["round"].to_numpy(), injected["round"].to_numpy()
+    return rounds if set(rounds[0]) == set(rounds[1]) else (None, None)
+
+
+def _replay_verdict(anomaly_seconds: float, near: Evidence, slower: Evidence) -> str:
+    """Whether the replays are as slow as the anomaly, and not the undisturbed program as well."""
+    as_slow = Claim(f"the replays take {anomaly_seconds:.4f} s", "none", MARGIN)
+    more = Claim("the replays are slower than undisturbed runs", "above")
+    found, than = (one.verdict for one in judge([(as_slow, near), (more, slower)]))
+    if found == REPRODUCED and than == REPRODUCED:
         return f"Yes, to within {100 * MARGIN:.0f} %"
-    return "Cannot tell here" if is_near or low <= 1 <= high else "No"
+    return "No" if found == REVERSED else "Cannot tell here"
 
 
 def _range(interval: tuple) -> str:

@@ -176,7 +176,7 @@ def test_one_run_that_decides_a_mean_is_seen_in_the_answers():
     assert "trimmed" not in replay_answer(0.5, seconds(0.5), seconds(0.4))
     tracing = tracing_said(seconds(0.5), slow)
     assert "; whether tracing disturbs it cannot be told here: the mean changes" in tracing
-    assert ". By the trimmed mean tracing does not disturb it, to within 5 %: the trim" in tracing
+    assert ". By the trimmed mean tracing does not disturb it, to within 1 %: the trim" in tracing
 
 
 def split(*parts: tuple[float, float, float]) -> pd.DataFrame:
@@ -332,7 +332,7 @@ def test_a_run_loses_what_was_recorded_and_tracing_disturbs_by_its_interval():
     undisturbed = tracing_said(seconds(0.4), seconds(0.4))
     assert undisturbed.startswith(
         "Recorded noise takes **0.80%** of the CPU time of a run (n = 20 traced); tracing does not"
-        " disturb it, to within 5 %: the mean changes by **+0.0%** (95 % interval -0."
+        " disturb it, to within 1 %: the mean changes by **+0.0%** (95 % interval -0."
     )
     assert "; tracing disturbs it: the mean changes by **+2.5%** (95 % interval +2." in (
         tracing_said(seconds(0.4), seconds(0.41))
