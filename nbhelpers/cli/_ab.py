@@ -39,6 +39,7 @@ def ab(arguments: argparse.Namespace) -> Answer:
             level=arguments.level,
             pairs=arguments.pairs,
             seconds=arguments.budget,
+            correct=arguments.correct,
         )
     return _written(ruling, folder, arguments)
 

@@ -80,6 +80,13 @@ def _of_verdict(group: argparse._ArgumentGroup) -> None:
         help="time for measuring (default: 300)",
     )
 
+    group.add_argument(
+        "--correct",
+        action="store_true",
+        help="look at run times corrected by the account, where that is proven to help (needs"
+        " tracing, and runs of 0.1 s or more)",
+    )
+
 
 def _of_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--no-page", action="store_true", help="leave the page out")

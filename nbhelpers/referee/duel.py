@@ -4,6 +4,7 @@ Owns the order of the runs, what is random about a start, and the table of quads
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,8 @@ class Duel(Campaign):
         How many; `run(enough=…)` may add more.
     seed
         Of the order.
+    attachments
+        Accompany every run, such as those of `correction.recorders`.
 
     Examples
     --------
@@ -126,12 +129,22 @@ class Duel(Campaign):
     True
     """
 
-    def __init__(self, folder: str | Path | None, old: Side, new: Side, quads: int, seed: int = 1):
+    def __init__(
+        self,
+        folder: str | Path | None,
+        old: Side,
+        new: Side,
+        quads: int,
+        seed: int = 1,
+        attachments: Sequence[Attachment] = (),
+    ):
         cells = [
             Cell(name, side.workload, attachments=(NamedFiles(side.workload), *side.attachments))
             for name, side in ((OLD, old), (NEW, new))
         ]
-        super().__init__(folder, cells, 2 * quads, seed=seed, attachments=(RandomStart(),))
+        super().__init__(
+            folder, cells, 2 * quads, seed=seed, attachments=(RandomStart(), *attachments)
+        )
 
     def order(self, round_number: int) -> list[Cell]:
         """The order of a round; the same for the same seed, always."""

@@ -4,7 +4,7 @@ Owns the decision, its one sentence, and its record as JSON.
 """
 
 import time
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +12,12 @@ import pandas as pd
 
 from ..errors import InputError
 from ..files import read_json, write_json
-from ..measurement import finished
+from ..measurement import Attachment, finished
 from ..outcomes import COST, outcome_of, with_cost
 from ..progress import Task, task
 from ..statistics.claims import MARGIN
 from ..statistics.sequential import BETTER, LEVEL, OPEN, WITHIN, WORSE, ConfidenceSequence
+from .correction import correction_of, recorders
 from .duel import Duel, quads_of
 from .outliers import far_runs, more_on_one_side
 from .sides import NEW, OLD, Side
@@ -25,6 +26,7 @@ FORMAT = "noisebook ab 1"
 FIRST_QUADS = 4
 MOST_PAIRS = 500
 SECONDS = 300.0
+MANY_PAIRS = 10_000  # a forecast beyond is only called more
 _NAMED = 10  # far runs in the record
 
 
@@ -110,7 +112,10 @@ class Ruling:
     def _forecast(self) -> str:
         if self.more_pairs is None:
             return "how many more pairs it takes cannot be said"
-        return f"about {self.more_pairs} more pairs"
+        if self.more_pairs > MANY_PAIRS:
+            return f"more than {MANY_PAIRS:,} more pairs"
+        digits = max(len(str(self.more_pairs)) - 2, 0)  # two are known at best
+        return f"about {round(self.more_pairs, -digits):,} more pairs"
 
     @property
     def _interval(self) -> str:
@@ -165,6 +170,7 @@ def decide(
     pairs: int = MOST_PAIRS,
     seconds: float = SECONDS,
     seed: int = 1,
+    correct: bool = False,
 ) -> Ruling:
     """Measure two sides in turn until it is known which is better, or the budget is spent.
 
@@ -182,11 +188,15 @@ def decide(
         The budget; seconds are those of this call.
     seed
         Of the order.
+    correct
+        Whether to record each run's account. If the raw times can't tell until the budget is
+        spent, the corrected ones are looked at, one time, if they are proven to help
+        (`correction_of`); each of the two has half of the level. Needs a folder.
 
     Raises
     ------
     InputError
-        A budget that cannot be used.
+        A budget that cannot be used, or no folder for the account.
     RunError
         A program failed repeatedly.
 
@@ -199,7 +209,8 @@ def decide(
     """
     if pairs < 2 * FIRST_QUADS:
         raise InputError(f"{pairs} pairs", fix=f"at least {2 * FIRST_QUADS}")
-    duel = Duel(folder, old, new, FIRST_QUADS, seed)
+    level = level / 2 if correct else level
+    duel = Duel(folder, old, new, FIRST_QUADS, seed, _accompanied(folder) if correct else ())
     until = time.monotonic() + seconds
     with task("comparing", pairs, "pairs at most") as shown:
         watch = _Watch(ConfidenceSequence(margin, level), until, shown)
@@ -207,7 +218,40 @@ def decide(
         duel.wanted_runs = max(duel.wanted_runs, 2 * len(quads_of(runs)))  # of earlier calls
         if not watch.enough(runs):
             duel.run(enough=watch.enough, most_runs=pairs - pairs % 2)
-    return ruling_of(duel.runs(), old.text, new.text, margin, level, folder)
+    ruling = ruling_of(duel.runs(), old.text, new.text, margin, level, folder)
+    return corrected_ruling(ruling, duel.runs()) if correct and ruling.open else ruling
+
+
+def _accompanied(folder: str | Path | None) -> tuple[Attachment, ...]:
+    if folder is None:
+        raise InputError("no folder for the accounts of runs", fix="folder='FOLDER'")
+    return recorders(folder)
+
+
+def corrected_ruling(ruling: Ruling, runs: pd.DataFrame) -> Ruling:
+    """The ruling by corrected times if they may be used, else the same with a note.
+
+    Parameters
+    ----------
+    ruling
+        By the raw times, whose runs lie in a folder.
+    runs
+        All runs.
+
+    Notes
+    -----
+    Corrected times do not know the sides, so that the coin is still all that is random. One look at
+    all quads in the order of time is another sequence with a level of its own.
+    """
+    found = correction_of(ruling.folder, finished(runs))
+    if not found.helps:
+        return replace(ruling, notes=[*ruling.notes, found.why])
+    again = ruling_of(
+        found.runs, ruling.old, ruling.new, ruling.margin, ruling.level, ruling.folder
+    )
+    return replace(
+        again, outcome="corrected run time", notes=[*ruling.notes, *again.notes, found.why]
+    )
 
 
 @dataclass(frozen=True)

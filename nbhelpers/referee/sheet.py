@@ -163,9 +163,9 @@ def _method(ruling: Ruling) -> str:
     return (
         "<h2>What this does not show</h2><p>The change is that of the usual run: the centre of the"
         " log ratios of neighbouring runs. A change that only makes rare runs slower shows in the"
-        f" mean ({percent(ruling.mean_change)}) and in the counts of far runs. Run times are raw:"
-        " nothing is corrected, and no run is dropped. The interval rests on the coin that says"
-        " which side begins, and on no assumption about the noise; a verdict takes 10 quads or"
-        " more, whatever the change. Pairs run one after the other: two at once on two CPUs gain"
-        " nothing on a small virtual machine.</p>"
+        f" mean ({percent(ruling.mean_change)}) and in the counts of far runs. No run is"
+        " dropped, and none is corrected unless the lines above say so. The interval rests on the"
+        " coin that says which side begins, and on no assumption about the noise; a verdict takes"
+        " 10 quads or more, whatever the change. Pairs run one after the other: two at once on"
+        " two CPUs gain nothing on a small virtual machine.</p>"
     )
