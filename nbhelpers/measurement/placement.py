@@ -1,7 +1,7 @@
 """Whether a configuration took effect: where the kernel runs the threads, not what was requested.
 
-Owns the check of each thread's allowed CPUs against what its configuration promises: at the barrier
-where the program's threads exist there, while it runs otherwise.
+Owns the check of each thread's allowed CPUs at the barrier, when the program's threads exist and
+are where its runtime put them.
 """
 
 import os
@@ -12,13 +12,12 @@ from pathlib import Path
 
 from ..machine import cpu_list
 from ..workloads import Workload, format_cpu_list
-from ..workloads.promised import promise_of
+from ..workloads.promised import promised_places
 from .attachment import Attachment
-from .watching import Watch
 
 WRONG = "wrong placement"
 _LAST_CPU = 36  # field 39 of /proc/PID/stat, counted after the parenthesis of the name
-_PLACED_MODELS = ("omp", "sycl")  # whose threads a configuration places
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "DPCPP_CPU_NUM_CUS")
 
 
 @dataclass(frozen=True)
@@ -39,60 +38,28 @@ class PlacementCheck(Attachment):
 
     Notes
     -----
-    Adds the columns `placement_ok` (None: several threads were never seen, and only the confinement
+    Adds the columns `placement_ok` (None: the threads did not exist yet, and only the confinement
     could be checked), `placement` (such as ``0+1``, a thread on each, or ``0,1*2``, two on either)
-    and `last_cpus`. A run where it is False gets the status "wrong placement". Programs that wait
-    where their threads exist are read there: the kernel promises that no thread is moved later, and
-    our programs check it (`affinity_at_end`). Others are looked at while they run, 2, 4, 8, … ms
-    after the start: every look must find them on their CPUs, one of them as promised.
+    and `last_cpus`. A run where it is False gets the status "wrong placement". It is read at the
+    barrier only: the kernel promises that no thread is moved later, and our programs check it
+    (`affinity_at_end`).
     """
 
     def __init__(self, root: str | Path = "/"):
         self._root = Path(root)
         self._workload: Workload | None = None
         self._threads: list[Thread] = []
-        self._watch: Watch | None = None
-        self._wrong, self._as_promised = "", False
 
     def before(self, workload: Workload) -> None:
-        self.close()
         self._workload, self._threads = workload, []
-        self._wrong, self._as_promised = "", False
 
     def armed(self, pid: int) -> None:
-        assert self._workload is not None  # `before` was called
-        self._look(pid)
-        if self._workload.start != "mark" and self._workload.model in _PLACED_MODELS:
-            self._watch = Watch(pid, self._look)
-
-    def released(self, t0_ns: int) -> None:
-        if self._watch:
-            self._watch.begin(t0_ns)
-
-    def ended(self, pid: int) -> None:
-        self.close()
-
-    def _look(self, pid: int) -> None:
-        try:
-            threads = running_threads(pid, self._root)
-        except (FileNotFoundError, ProcessLookupError, StopIteration):
-            return  # it has ended
-        if not threads and self._threads:
-            return
-        assert self._workload is not None
-        self._wrong = self._wrong or beyond(threads, self._workload)
-        if len(threads) >= len(self._threads):
-            self._threads = threads
-        if self._workload.start == "mark" or len(threads) > 1:
-            self._as_promised = self._as_promised or not misplaced(threads, self._workload)
+        self._threads = running_threads(pid, self._root)
 
     def after(self, run: dict) -> dict:
-        self.close()
-        assert self._workload is not None
-        wrong = self._wrong or (
-            "" if self._as_promised else misplaced(self._threads, self._workload)
-        )
-        known = wrong or self._workload.start == "mark" or len(self._threads) > 1
+        assert self._workload is not None  # `before` was called
+        wrong = misplaced(self._threads, self._workload)
+        known = wrong or self._workload.start == "mark"
         columns = {
             "placement_ok": (not wrong) if known else None,
             "placement": placement_text(self._threads),
@@ -103,11 +70,6 @@ class PlacementCheck(Attachment):
         if wrong and run.get("status") == "ok":
             columns |= {"status": WRONG, "message": wrong}
         return columns
-
-    def close(self) -> None:
-        watch, self._watch = self._watch, None
-        if watch:
-            watch.end()
 
     def __repr__(self) -> str:
         return "PlacementCheck()"
@@ -134,74 +96,50 @@ def running_threads(pid: int, root: str | Path = "/") -> list[Thread]:
 def misplaced(
     threads: Collection[Thread], workload: Workload, usable: Collection[int] | None = None
 ) -> str:
-    """How the threads differ from what the workload's configuration promises; empty where they do
-    not.
+    """How the threads differ from the workload's configuration; empty where they do not.
 
     Parameters
     ----------
     threads
-        Of the process, which waits; or runs, if nobody can wait where its threads exist.
-    workload
-        As it is placed.
+        Of the waiting process.
     usable
         The CPUs of a workload that is not confined; None: those of this process.
     """
-    if wrong := beyond(threads, workload, usable):
-        return wrong
-    promise, runs = promise_of(workload), workload.start != "mark"
-    if runs and (len(threads) < 2 or workload.model not in _PLACED_MODELS):
-        return ""
-    # Intel's runtime has a thread that waits, besides those that work; others' programs may, too
-    more_may = runs or workload.model == "sycl"
-    count, wanted = len(threads), promise.threads
-    if wanted is not None and (count < wanted if more_may else count != wanted):
-        return f"{count} threads run; {wanted} were requested"
-    if not promise.pinned:
-        return _confined(threads, _allowed(workload, usable))
-    return _not_at(threads, promise.places) or _unpinned(threads, wanted or count, runs)
-
-
-def beyond(
-    threads: Collection[Thread], workload: Workload, usable: Collection[int] | None = None
-) -> str:
-    """The first thread that may run beyond the workload's CPUs, in words; empty where none may."""
-    allowed = _allowed(workload, usable)
+    allowed = set(workload.cpus or usable or os.sched_getaffinity(0))
     astray = [thread for thread in threads if not set(thread.allowed) <= allowed]
-    if not threads:
-        return "no thread was seen"
-    if not astray:
+    if not threads or astray:
+        return (
+            f"a thread may run on {format_cpu_list(astray[0].allowed)}, beyond"
+            f" {format_cpu_list(tuple(sorted(allowed)))}"
+            if astray
+            else "no thread was seen"
+        )
+    if workload.start != "mark":
         return ""
-    return (
-        f"a thread may run on {format_cpu_list(astray[0].allowed)}, beyond"
-        f" {format_cpu_list(tuple(sorted(allowed)))}"
-    )
+    wanted = _wanted_threads(workload)
+    # Intel's runtime has a thread that waits, besides those that work
+    idle_too = workload.model == "sycl"
+    if wanted is not None and (len(threads) < wanted if idle_too else len(threads) != wanted):
+        return f"{len(threads)} threads run; {wanted} were requested"
+    if not workload.config.startswith("TP"):
+        return _confined(threads, allowed)
+    return _not_at(threads, workload) or _unpinned(threads, wanted or len(threads))
 
 
-def _allowed(workload: Workload, usable: Collection[int] | None) -> set[int]:
-    return set(workload.cpus or usable or os.sched_getaffinity(0))
-
-
-def _not_at(threads: Collection[Thread], places: Collection[tuple[int, ...]]) -> str:
-    """The promised places without a thread, in words; empty where each has one."""
+def _not_at(threads: Collection[Thread], workload: Workload) -> str:
+    """The first promised place that no thread has for itself, in words; empty: each has one."""
     taken = {thread.allowed for thread in threads}
-    empty = [place for place in places if place not in taken]
-    if not empty:
+    empty = next((place for place in promised_places(workload) if place not in taken), None)
+    if empty is None:
         return ""
-    return (
-        f"no thread has the place {format_cpu_list(empty[0])} for itself: {placement_text(threads)}"
-    )
+    return f"no thread has the place {format_cpu_list(empty)} for itself: {placement_text(threads)}"
 
 
-def _unpinned(threads: Collection[Thread], wanted: int, runs: bool) -> str:
-    """Pinned threads have as many places as there are to work, and these do not overlap.
-
-    Those of further threads of a running program may.
-    """
+def _unpinned(threads: Collection[Thread], wanted: int) -> str:
+    """Pinned threads have as many places as there are to work, and these do not overlap."""
     places = {thread.allowed for thread in threads}
     if len(places) < wanted:
         return f"threads share a place: {placement_text(threads)}"
-    if runs:
-        return ""
     overlap = sum(map(len, places)) > len({cpu for place in places for cpu in place})
     return f"places overlap: {placement_text(threads)}" if overlap else ""
 
@@ -213,6 +151,11 @@ def _confined(threads: Collection[Thread], allowed: set[int]) -> str:
         if all(set(thread.allowed) == allowed for thread in threads)
         else f"threads that should roam are held: {placement_text(threads)}"
     )
+
+
+def _wanted_threads(workload: Workload) -> int | None:
+    env = dict(workload.env)
+    return next((int(env[name]) for name in _THREAD_VARIABLES if name in env), None)
 
 
 def placement_text(threads: Collection[Thread]) -> str:

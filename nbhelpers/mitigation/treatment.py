@@ -6,13 +6,15 @@ untreated ones.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, is_dataclass
 
 from ..errors import InputError, SettingError, Unavailable
 from ..measurement import Attachment, Cell
-from ..measurement.watching import Watch
 from ..workloads import Workload
 from . import _proc
 from .action import Action, NotYet, Unproven
@@ -21,6 +23,8 @@ from .knowledge import Mitigation, mitigations
 BASELINE = "baseline"
 NOT_IN_EFFECT = "mitigation not in effect"
 NOT_PROVEN = "mitigation not proven"  # it may have been, and nothing showed it
+# after the start; then after twice the time each, so that a long run is hardly disturbed
+_FIRST_LOOK_S = 0.002
 
 
 class _Unseen(Unproven):
@@ -55,7 +59,7 @@ class Treatment(Attachment):
         self.identity = f"mitigation {name}: {', '.join(words)}" if words else ""
         self._held = ExitStack()
         self._inherited = ExitStack()
-        self._watch: Watch | None = None
+        self._watch: _Watch | None = None
         self._wrong: str | None = None
         self._unproved: dict[int, str] = {}  # actions (by place), and why
         self._launcher = False
@@ -88,7 +92,7 @@ class Treatment(Attachment):
             with _explained(action):
                 action.arm(pid)
         self._look(pid, in_launcher=self._launcher)
-        self._watch = Watch(pid, self._while_running)
+        self._watch = _Watch(pid, self._while_running)
 
     def released(self, t0_ns: int) -> None:
         if self._watch:
@@ -161,6 +165,47 @@ def _explained(action: Action) -> Iterator[None]:
         ) from None
     except ProcessLookupError:  # the process has been killed at the barrier; the run will say so
         return
+
+
+class _Watch:
+    """A thread that looks at a process while it runs, at doubling intervals, until `end`."""
+
+    def __init__(self, pid: int, look: Callable[[int], None]):
+        self._pid = pid
+        self._look = look
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._pidfd = os.pidfd_open(pid)
+
+    def begin(self, t0_ns: int) -> None:
+        self._thread = threading.Thread(
+            target=self._go, args=(t0_ns,), name="mitigation watch", daemon=True
+        )
+        self._thread.start()
+
+    def _go(self, t0_ns: int) -> None:
+        after_s = _FIRST_LOOK_S
+        while True:
+            wait_s = (t0_ns - time.monotonic_ns()) * 1e-9 + after_s
+            if self._stop.wait(max(0.0, wait_s)) or not self._exists():
+                return
+            self._look(self._pid)
+            after_s = max(2 * after_s, (time.monotonic_ns() - t0_ns) * 1e-9 + _FIRST_LOOK_S)
+
+    def _exists(self) -> bool:
+        """By the pidfd, since a pid may be somebody else's by now."""
+        with suppress(PermissionError):
+            try:
+                signal.pidfd_send_signal(self._pidfd, 0)
+            except ProcessLookupError:
+                return False
+        return True
+
+    def end(self) -> None:
+        self._stop.set()
+        if self._thread:
+            self._thread.join()
+        os.close(self._pidfd)
 
 
 @dataclass(frozen=True)

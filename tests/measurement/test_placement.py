@@ -11,15 +11,7 @@ from nbhelpers.errors import RunError
 from nbhelpers.machine import topology
 from nbhelpers.measurement import Campaign, Cell, PlacementCheck, run_once
 from nbhelpers.measurement.placement import WRONG, Thread, misplaced, placement_text
-from nbhelpers.workloads import (
-    Region,
-    binary_folder,
-    configurations,
-    existing_configurations,
-    nbody,
-    sycl,
-)
-from nbhelpers.workloads import program as somebodys
+from nbhelpers.workloads import Region, configurations, existing_configurations, nbody, sycl
 
 USABLE = tuple(sorted(os.sched_getaffinity(0)))
 two_cpus = pytest.mark.skipif(len(USABLE) < 2, reason="needs two CPUs")
@@ -109,47 +101,11 @@ def test_a_program_that_waits_before_its_threads_exist_is_only_checked_for_its_c
     assert misplaced([Thread((0, 1), 0)], early) == ""
 
 
-def others(model: str = "omp", threads: int = 2):
-    """N-body as somebody else's program: nobody can wait where its threads exist."""
-    command = [binary_folder() / "nbody", "--bodies", "2000", "--steps", "40"]
-    env = {"OMP_NUM_THREADS": str(threads)}
-    return somebodys(list(map(str, command)), model=model, env=env)
-
-
-@two_cpus
-@pytest.mark.parametrize("name", ["Rm", "TP", "TP-ST2", "RmHK"])
-def test_somebody_elses_program_is_looked_at_while_it_runs(name, binaries):
-    configuration = next(one for one in configurations(topology(), USABLE) if one.name == name)
-    row = run_once(configuration.of(others()), [PlacementCheck()])
-    assert row["status"] == "ok", row["message"]
-    assert row["placement_ok"] is (None if configuration.threads == 1 else True), row["placement"]
-
-
-@two_cpus
-def test_somebody_elses_program_that_is_not_placed_as_promised_is_excluded(binaries):
-    """Its threads roam, without places and although it is told of places."""
-    placed = {"OMP_PROC_BIND": "close", "OMP_PLACES": f"{{{USABLE[0]}}},{{{USABLE[1]}}}"}
-    for env, said in (
-        ({}, "share a place"),
-        ({**placed, "OMP_PROC_BIND": "false"}, "no thread has the place"),
-    ):
-        workload = replace(others(), config="TP")
-        workload = replace(workload, env=tuple((dict(workload.env) | env).items()))
-        row = run_once(workload, [PlacementCheck()])
-        assert row["status"] == WRONG and said in row["message"], row["message"]
-    right = replace(others(), config="TP", env=tuple((dict(others().env) | placed).items()))
-    assert run_once(right, [PlacementCheck()])["placement_ok"] is True
-
-
 def test_a_promised_place_without_a_thread_is_seen():
     env = {"OMP_NUM_THREADS": "2", "OMP_PLACES": "{0},{2}"}
     pinned = replace(program(), config="TP", cpus=(0, 1, 2), env=env)
     assert misplaced([Thread((0,), 0), Thread((2,), 2)], pinned) == ""
     assert "no thread has the place 2" in misplaced([Thread((0,), 0), Thread((1,), 1)], pinned)
-    running = replace(others(), config="TP", cpus=(0, 1, 2), env=env)
-    helper = Thread((0, 1, 2), 1)
-    assert misplaced([Thread((0,), 0), Thread((2,), 2), helper], running) == ""
-    assert "1 threads run" not in misplaced([Thread((0,), 0)], running), "not started yet"
 
 
 def test_the_text_counts_equal_threads():
