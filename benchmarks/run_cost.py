@@ -1,5 +1,5 @@
-"""What a run costs: `run_once` and the metric layers against a bare spawn and wait of the same
-program, and how exact its times are.
+"""What a run costs: the CPU time of `run_once` with fifteen counters against a C loop that forks,
+executes and waits; all layers against a bare spawn and wait; and how exact its times are.
 
     .venv/bin/python benchmarks/run_cost.py [rounds]
 
@@ -8,6 +8,7 @@ run_once(lead 5 ms) is what campaigns do: the 5 ms until the common start are wa
 """
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -53,13 +54,6 @@ int main(void) {
 
 def spawn_and_wait(program: str) -> None:
     os.waitpid(os.posix_spawn(program, [program], os.environ), 0)
-
-
-def fork_and_wait(program: str) -> None:
-    pid = os.fork()
-    if pid == 0:
-        os.execv(program, [program])
-    os.waitpid(pid, 0)
 
 
 def with_layers(workload, names):
@@ -144,7 +138,6 @@ def print_costs(rounds: int, rng: np.random.Generator) -> None:
     names = [name for name in LAYERS if LAYERS[name]]
     variants = {
         "posix_spawn and waitpid": lambda: spawn_and_wait(program),
-        "fork, exec and waitpid": lambda: fork_and_wait(program),
         "subprocess.run": lambda: subprocess.run([program]),
         "run_once, lead 0": with_layers(workload, ()),
         "run_once, lead 5 ms": lambda: run_once(workload),
@@ -166,17 +159,55 @@ def print_costs(rounds: int, rng: np.random.Generator) -> None:
     for name, values in spent.items():
         middle, low, high = interval(values, rng)
         print(f"  {name:34s} {middle:7.3f} [{low:.3f}, {high:.3f}]  {middle / bare:6.2f}")
-    more = spent["run_once, lead 0, 15 counters"] - np.median(spent["fork, exec and waitpid"])
-    print(
-        "  above fork, exec and waitpid: 15 counters {:.3f} [{:.3f}, {:.3f}] ms a run (target: at"
-        " most 2)".format(*interval(more, rng))
-    )
     print("\nLayers on this process: us of a start and an end")
     for name, row in available_layers().iterrows():
         print(
             f"  {name:15s} {row['here_us']:9.0f}   in its file: {row['cost_us']:9.0f}  "
             f" {row['columns']:3d} columns"
         )
+
+
+BATCH = 25  # runs between two readings of the CPU time
+
+
+def cpu_ms() -> float:
+    """CPU time of this process and of the children that it reaped."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used) * 1e3
+
+
+def print_cpu_time(rounds: int, rng: np.random.Generator) -> None:
+    """CPU time a run, children included: ours with fifteen counters and without, and the C loop of
+    fork_exec.c; batches take turns.
+    """
+    program, workload = "/bin/true", foreign("/bin/true")
+    with tempfile.TemporaryDirectory() as folder:
+        loop, layer = Path(folder, "fork_exec"), Path(folder, "fifteen.yml")
+        source = Path(__file__).with_name("fork_exec.c")
+        subprocess.run(["cc", "-O2", source, "-o", loop], check=True)
+        layer.write_text(FIFTEEN)
+        spent = {"C: fork, exec, wait": [], "run_once": [], "run_once, 15 counters": []}
+        calls = {
+            "run_once": with_layers(workload, ()),
+            "run_once, 15 counters": with_layers(workload, (layer,)),
+        }
+        for number in range(rounds + 1):  # the first warms up
+            printed = subprocess.run([loop, str(BATCH), program], capture_output=True, check=True)
+            row = {"C: fork, exec, wait": float(printed.stdout.split()[0]) / 1e3}
+            for name, call in calls.items():
+                began = cpu_ms()
+                for _ in range(BATCH):
+                    call()
+                row[name] = (cpu_ms() - began) / BATCH
+            for name, value in row.items() if number else ():
+                spent[name].append(value)
+    in_c = np.array(spent["C: fork, exec, wait"])
+    print(f"\nCPU time a run of {program}, {rounds} batches of {BATCH} each: median ms [95 %]")
+    for name, values in spent.items():
+        middle, low, high = interval(np.array(values), rng)
+        more = "beyond C {:+.3f} [{:+.3f}, {:+.3f}]".format(*interval(np.array(values) - in_c, rng))
+        print(f"  {name:34s} {middle:7.3f} [{low:.3f}, {high:.3f}]  {more}")
+    print("  (target of 15 counters beyond C: at most 2)")
 
 
 def bare(program: Path) -> float:
@@ -248,5 +279,6 @@ def print_accuracy(rounds: int, rng: np.random.Generator) -> None:
 
 if __name__ == "__main__":
     ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    print_cpu_time(max(5, ROUNDS // 10), np.random.default_rng(3))
     print_costs(ROUNDS, np.random.default_rng(1))
     print_accuracy(max(10, ROUNDS), np.random.default_rng(2))

@@ -19,6 +19,10 @@ def children() -> frozenset[int]:
     """The children of this process, zombies among them; none where the kernel does not list them
     (CONFIG_PROC_CHILDREN).
     """
+    try:  # without any, which one call says, there is nothing to list
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return frozenset()
     found: set[int] = set()
     for thread in os.listdir("/proc/self/task"):
         with suppress(OSError):

@@ -53,6 +53,9 @@ class FileReader:
         self._root = str(root).rstrip("/")
         self._fds: dict[str, int] = {}
         self._parse = FORMATS[source.options["format"]]
+        self._plain = {
+            metric.id: one for metric in source.metrics if (one := _plain_key(metric)) is not None
+        }
         # the files of a process are not those of the next
         self._per_process = "{" in source.options["path"]
         self._files: dict[str, str] = {} if self._per_process else self._resolved(os.getpid())
@@ -82,6 +85,10 @@ class FileReader:
         ]
         values: dict[str, float] = {}
         for metric in self._source.metrics:
+            if len(raw) == 1 and (key := self._plain.get(metric.id)) in raw[0][1]:
+                value = _number(raw[0][1][key], _columns(metric), metric.where.get("scale", 1))
+                values |= {} if value is None else {metric.id: value}
+                continue
             values.update(
                 _combined(metric, [(label, _selected(metric, found)) for label, found in raw])
             )
@@ -200,10 +207,20 @@ def _group_folder(controller: str, membership: str, root: str) -> str | None:
     return None
 
 
+def _plain_key(metric: Metric) -> str | None:
+    """The one row of a file that a metric is; None of what has to be looked for."""
+    key = metric.where.get("key", "")
+    return key if isinstance(key, str) and "*" not in key + metric.id else None
+
+
+def _columns(metric: Metric) -> list[int]:
+    columns = metric.where.get("column", 0)
+    return [columns] if isinstance(columns, int) else columns
+
+
 def _selected(metric: Metric, raw: dict) -> dict[str, float]:
     """What of a file's rows belongs to a metric: part that the `*` of its id stands for: value."""
     keys, where = metric.where.get("key", ""), metric.where
-    columns = where.get("column", 0)
     patterns = (keys,) if isinstance(keys, str) else tuple(keys)
     plain = not any("*" in pattern for pattern in patterns)
     names = (
@@ -211,10 +228,9 @@ def _selected(metric: Metric, raw: dict) -> dict[str, float]:
         if plain
         else _named(tuple(raw), patterns, tuple(where.get("except", ())))
     )
-    places = [columns] if isinstance(columns, int) else columns
     numbers: dict[str, float] = {}
     for name in names:
-        value = _number(raw[name], places, where.get("scale", 1))
+        value = _number(raw[name], _columns(metric), where.get("scale", 1))
         if value is not None:
             numbers[name] = value
     if "*" in metric.id and "combine" not in where:
