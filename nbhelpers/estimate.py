@@ -278,7 +278,13 @@ def _remedies(parameters: dict, all_parameters: Mapping, machine: Machine) -> li
             layers=True,
         ),
         Planned("autopilot/*", round(parameters["budget_seconds"] / 0.07), 0.035, 0.035),
+        Planned("proof/*", _doses(parameters["budget_seconds"]), 0.045, 0.035, layers=True),
     ]
+
+
+def _doses(budget_seconds: float) -> int:
+    """Runs of a sham and three doses, 8 to 60 rounds in a quarter of the budget."""
+    return 4 * int(min(max(budget_seconds / 4 / 0.3, 8), 60))
 
 
 _VICTIM_S = 0.055  # on average, where a quarter of the runs is disturbed

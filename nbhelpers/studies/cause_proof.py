@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ..empty import because
 from ..errors import NoisebookError, Unavailable
 from ..measurement import Attachment, Campaign, finished, metrics, recorded_runs
 from ..mitigation.knowledge import Factor, explain_factor, mitigations
@@ -24,6 +25,7 @@ from .graded_injection import dose_cells, dose_names
 CAUSE = "cause"
 ASSOCIATED = "associated with"
 LAYERS = ("software", "kernel", "interrupts", "softirqs", "pressure")
+DOSE_COLUMNS = ["dose", "runs", "ratio", "low", "high"]
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 60
 _SLOWER = 3  # times the longest run so far: how long a disturbed one may take
 _START_S = 0.02  # of a run, beyond its time
@@ -189,6 +191,30 @@ def prove_cause(
     return CauseProof(name, verdict, response, not_injected, removed, not_removed, runs)
 
 
+def dose_table(proof: CauseProof | None) -> pd.DataFrame:
+    """What each dose does; see `Response.doses`. Without rows where nothing was injected.
+
+    Parameters
+    ----------
+    proof
+        Of `prove_cause`.
+    """
+    if proof and proof.response:
+        return proof.response.doses
+    return because(pd.DataFrame(columns=DOSE_COLUMNS), proof_sentence(proof))
+
+
+def proof_sentence(proof: CauseProof | None) -> str:
+    """The verdict with both halves of the proof, or that nothing is suspected.
+
+    Parameters
+    ----------
+    proof
+        Of `prove_cause`.
+    """
+    return proof.sentence if proof else "Nothing is suspected, so nothing was injected."
+
+
 def suspect(report: Report) -> str | None:
     """The factor of a confirmed mitigation, else the first that was found."""
     confirmed = [report.tried.loc[name, "factor"] for name in report.helped]
@@ -282,7 +308,7 @@ def judge_doses(runs: pd.DataFrame, names: Sequence[str], columns: Sequence[str]
         counts = runs.pivot_table(column, "round", "cell")[list(names)].dropna() + 1
         pairs.append((Claim(f"{column} rises with the dose", "above"), _slopes(counts)))
     slower, *shown = judge(pairs)
-    return Response(_dose_table(costs), slower, shown[0] if shown else None)
+    return Response(_by_dose(costs), slower, shown[0] if shown else None)
 
 
 def _total(column: str) -> str:
@@ -296,7 +322,7 @@ def _slopes(values: pd.DataFrame) -> Evidence:
     return Evidence(np.log(values.to_numpy(float)) @ weights, values.index)
 
 
-def _dose_table(costs: pd.DataFrame) -> pd.DataFrame:
+def _by_dose(costs: pd.DataFrame) -> pd.DataFrame:
     """Each dose against the sham of the same round."""
     logs = np.log(costs)
     rows = []
@@ -305,4 +331,4 @@ def _dose_table(costs: pd.DataFrame) -> pd.DataFrame:
         middle = Evidence(ratios, costs.index).estimate
         low, high = (0.0, 0.0) if name == costs.columns[0] else middle.interval()
         rows.append((name, len(costs), *np.exp([middle.mean, low, high])))
-    return pd.DataFrame(rows, columns=["dose", "runs", "ratio", "low", "high"])
+    return pd.DataFrame(rows, columns=DOSE_COLUMNS)

@@ -14,7 +14,6 @@ from typing import cast
 import pandas as pd
 
 from ... import places
-from ...empty import because
 from ...errors import InputError, NoisebookError
 from ...files import digest, read_json, write_json
 from ...injection import injection_campaign
@@ -26,7 +25,7 @@ from ...outcomes import Outcome
 from ...statistics import Comparison, compare
 from ...tracing import Tracer, noise_summary, read_traces
 from ...workloads import Workload
-from ..cause_proof import CauseProof, prove_cause
+from ..cause_proof import CauseProof, dose_table, prove_cause
 from .plan import TimePlan, plan_study
 
 
@@ -189,10 +188,7 @@ class Steps:
     @property
     def doses(self) -> pd.DataFrame:
         """What each dose of the suspected factor does; without rows where it was not injected."""
-        if self.proof and self.proof.response:
-            return self.proof.response.doses
-        why = self.proof.sentence if self.proof else "nothing is suspected"
-        return because(pd.DataFrame(columns=["dose", "runs", "ratio", "low", "high"]), why)
+        return dose_table(self.proof)
 
     @property
     def config(self) -> NoiseConfig:

@@ -270,7 +270,7 @@ def _proof(steps: Steps, question: str) -> Verdict:
     """Whether the suspected factor is the cause: injected, and taken away."""
     proof = steps.proof
     if proof is None:
-        return Verdict(question, CANNOT, "because nothing is suspected.")
+        return Verdict(question, CANNOT, "nothing is suspected.")
     answer = "yes" if proof.verdict == CAUSE else CANNOT
     if proof.response is None:
         return Verdict(question, answer, proof.sentence)
