@@ -212,6 +212,8 @@ def _worst(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[
 def _mitigations(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
     places = _places(parameters, machine, ("mitigation",))
     models = [model for model in parameters["models"].split() if model in machine.models]
+    ours = len(models)
+    models += ["original"] if parameters["originals"] else []
     planted = parameters["planted"].split()
     keys = 3 * len(models)  # nbody, stream and minife
     extra_s = RUN_S + PLACED_S + SYCL_S * ("sycl" in models) / len(models)
@@ -220,7 +222,7 @@ def _mitigations(parameters: dict, all_parameters: Mapping, machine: Machine) ->
     traces = 3 * parameters["traces"] * (len(models) if parameters["each_model"] else 1)
     traces += len(planted) * len(models)
     injected = keys * len(places) + 2 * traces + len(places) * len(models) * traces
-    lengths = 2 * 3 * len(planted) * len(models)  # two lengths, under no noise and two kinds of it
+    lengths = 2 * 3 * len(planted) * ours  # two lengths, under no noise and two kinds of it
     return [
         Planned(
             "baseline",
@@ -302,8 +304,31 @@ def _openmp(parameters: dict, all_parameters: Mapping, machine: Machine) -> list
     )
     cells = [name for name in names for place in places if runs_in(name, place)] * len(compilers)
     lengths_s = [_operation_s(name, parameters, machine) for name in cells]
+    if parameters["originals"]:
+        theirs = benchmark_names([1], parameters["constructs"].split())
+        cells = [name for name in theirs for place in places if runs_in(name, place)]
+        lengths_s += [_original_s(name, parameters, machine) for name in cells]
     mean_s = sum(lengths_s) / max(1, len(lengths_s))
-    return [Planned("runs", len(cells) * parameters["runs"], mean_s, RUN_S + 0.01)]
+    return [Planned("runs", len(lengths_s) * parameters["runs"], mean_s, RUN_S + 0.01)]
+
+
+# iterations a thread of EPCC's schedbench 4.0, and its chunk sizes, all in one run
+_EPCC_ITERATIONS, _EPCC_CHUNKS = 1024, 11
+
+
+def _original_s(benchmark: str, parameters: dict, machine: Machine) -> float:
+    """Length of a run of an original; a repetition of EPCC's takes 1 ms, or 20 executions."""
+    from .studies.cui import campaign
+
+    published = parameters["published_sizes"]
+    outer = campaign.OUTER if published else campaign.ORIGINAL_OUTER
+    if benchmark == "stream":
+        share = 1 if published else campaign.ORIGINAL_REPEATS / campaign.REPEATS
+        return share * _operation_s(benchmark, parameters | {"published_sizes": True}, machine)
+    if "_" not in benchmark:
+        return 2 * outer * campaign.TEST_S
+    delay_us = campaign.SCHED_DELAY_US if published else campaign.ORIGINAL_DELAY_US
+    return _EPCC_CHUNKS * outer * 20 * _EPCC_ITERATIONS * delay_us * 1e-6
 
 
 def _operation_s(benchmark: str, parameters: dict, machine: Machine) -> float:

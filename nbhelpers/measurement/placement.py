@@ -1,14 +1,16 @@
 """Whether a configuration took effect: where the kernel runs the threads, not what was requested.
 
-Owns the check of each thread's allowed CPUs at the barrier, when the program's threads exist and
-are where its runtime put them.
+Owns the check of each thread's allowed CPUs: at the barrier, where the program's threads exist
+there and are where its runtime put them; else as OpenMP's runtime prints them when they begin.
 """
 
 import os
+import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from ..machine import cpu_list
 from ..workloads import Workload, format_cpu_list
@@ -17,15 +19,18 @@ from .attachment import Attachment
 
 WRONG = "wrong placement"
 _LAST_CPU = 36  # field 39 of /proc/PID/stat, counted after the parenthesis of the name
+# OpenMP 5.0, 6.2.13: number of the thread in its team, and the CPUs that the kernel lets it use
+_DISPLAY = {"OMP_DISPLAY_AFFINITY": "TRUE", "OMP_AFFINITY_FORMAT": "noisebook-affinity: %n %A"}
+_DISPLAYED = re.compile(r"^noisebook-affinity: (\d+) ([\d,-]+)$", re.MULTILINE)
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "DPCPP_CPU_NUM_CUS")
 
 
 @dataclass(frozen=True)
 class Thread:
-    """A running thread: the CPUs it may use, and the one it ran on last."""
+    """A running thread: the CPUs it may use, and the one it ran on last; −1: not known."""
 
     allowed: tuple[int, ...]
-    last_cpu: int
+    last_cpu: int = -1
 
 
 class PlacementCheck(Attachment):
@@ -42,27 +47,37 @@ class PlacementCheck(Attachment):
     could be checked), `placement` (such as ``0+1``, a thread on each, or ``0,1*2``, two on either)
     and `last_cpus`. A run where it is False gets the status "wrong placement". It is read at the
     barrier only: the kernel promises that no thread is moved later, and our programs check it
-    (`affinity_at_end`).
+    (`affinity_at_end`). An OpenMP program that waits before its threads exist has them printed by
+    its runtime (OMP_DISPLAY_AFFINITY), which asks the kernel.
     """
 
     def __init__(self, root: str | Path = "/"):
         self._root = Path(root)
         self._workload: Workload | None = None
         self._threads: list[Thread] = []
+        self._displayed: list[Thread] = []
 
     def before(self, workload: Workload) -> None:
-        self._workload, self._threads = workload, []
+        self._workload, self._threads, self._displayed = workload, [], []
+        displays = workload.model == "omp" and workload.start != "mark"
+        self.variables = MappingProxyType(_DISPLAY if displays else {})
 
     def armed(self, pid: int) -> None:
         self._threads = running_threads(pid, self._root)
 
+    def printed(self, output: str, errors: str) -> None:
+        self._displayed = displayed_threads(output + "\n" + errors)
+
     def after(self, run: dict) -> dict:
         assert self._workload is not None  # `before` was called
-        wrong = misplaced(self._threads, self._workload)
-        known = wrong or self._workload.start == "mark"
+        threads = self._displayed or self._threads
+        # a team of one is not displayed: it is the first thread, which waits already
+        alone = bool(self.variables) and _wanted_threads(self._workload) == 1
+        complete = bool(self._displayed) or alone or self._workload.start == "mark"
+        wrong = misplaced(threads, self._workload, complete=complete)
         columns = {
-            "placement_ok": (not wrong) if known else None,
-            "placement": placement_text(self._threads),
+            "placement_ok": (not wrong) if wrong or complete else None,
+            "placement": placement_text(threads),
             "last_cpus": format_cpu_list(
                 tuple(sorted({thread.last_cpu for thread in self._threads}))
             ),
@@ -73,6 +88,12 @@ class PlacementCheck(Attachment):
 
     def __repr__(self) -> str:
         return "PlacementCheck()"
+
+
+def displayed_threads(text: str) -> list[Thread]:
+    """The threads that OpenMP's runtime printed; of each number the last, as teams come and go."""
+    found = {number: cpu_list(cpus) for number, cpus in _DISPLAYED.findall(text)}
+    return [Thread(cpus) for cpus in found.values()]
 
 
 def running_threads(pid: int, root: str | Path = "/") -> list[Thread]:
@@ -94,7 +115,10 @@ def running_threads(pid: int, root: str | Path = "/") -> list[Thread]:
 
 
 def misplaced(
-    threads: Collection[Thread], workload: Workload, usable: Collection[int] | None = None
+    threads: Collection[Thread],
+    workload: Workload,
+    usable: Collection[int] | None = None,
+    complete: bool | None = None,
 ) -> str:
     """How the threads differ from the workload's configuration; empty where they do not.
 
@@ -104,6 +128,8 @@ def misplaced(
         Of the waiting process.
     usable
         The CPUs of a workload that is not confined; None: those of this process.
+    complete
+        Whether all its threads are there; None: where it waits at its mark.
     """
     allowed = set(workload.cpus or usable or os.sched_getaffinity(0))
     astray = [thread for thread in threads if not set(thread.allowed) <= allowed]
@@ -114,7 +140,7 @@ def misplaced(
             if astray
             else "no thread was seen"
         )
-    if workload.start != "mark":
+    if not (workload.start == "mark" if complete is None else complete):
         return ""
     wanted = _wanted_threads(workload)
     # Intel's runtime has a thread that waits, besides those that work

@@ -43,7 +43,7 @@ _VERDICTS = {
     INCONCLUSIVE: ("fast", "s"),
     NOT_MEASURABLE: ("slow", "^"),
 }
-_MODELS = {"OMP": "baseline", "SYCL": "injected"}
+_MODELS = {"OMP": "baseline", "SYCL": "injected", "original": "fast"}
 _Reach = tuple[pd.Series, pd.Series]  # of an interval below and above its value
 
 

@@ -248,7 +248,7 @@ def finding_sentences(table: pd.DataFrame, models: Sequence[str]) -> list[str]:
     """
     counts = table["verdict"].value_counts()
     numbers = ", ".join(f"**{counts[name]} {name}**" for name in VERDICTS if name in counts)
-    names = {"omp": "OpenMP", "sycl": "SYCL"}
+    names = {"omp": "OpenMP", "sycl": "SYCL", "original": "original"}
     programs = " and ".join(names[model] for model in models if model in PRINTED_MODELS)
     first = f"Of {len(table)} findings judged with {programs} programs: {numbers}."
     rows = [_sentence(row) for row in table.to_dict("records")]

@@ -102,6 +102,8 @@ class Configuration:
         env = {name: value for name, value in env.items() if name != "OMP_PLACES"} | {
             "OMP_NUM_THREADS": str(self.threads)
         }
+        if "OMP_THREAD_LIMIT" in env:
+            env["OMP_THREAD_LIMIT"] = str(self.threads)
         if self.base == "Rm":
             return env | {"OMP_PROC_BIND": "false"}
         return env | {

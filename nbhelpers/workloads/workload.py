@@ -163,6 +163,8 @@ class Workload:
         threads = min(int(env.get("OMP_NUM_THREADS", len(cpus))), len(cpus))
         if "OMP_NUM_THREADS" in env:
             env["OMP_NUM_THREADS"] = str(threads)
+        if "OMP_THREAD_LIMIT" in env:
+            env["OMP_THREAD_LIMIT"] = str(threads)
         if base == "Rm":
             return env | _UNBOUND
         places = "cores" if threads <= len(cores(cpus)) else "threads"

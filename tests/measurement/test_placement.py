@@ -12,6 +12,7 @@ from nbhelpers.machine import topology
 from nbhelpers.measurement import Campaign, Cell, PlacementCheck, run_once
 from nbhelpers.measurement.placement import WRONG, Thread, misplaced, placement_text
 from nbhelpers.workloads import Region, configurations, existing_configurations, nbody, sycl
+from nbhelpers.workloads import program as workload_of
 
 USABLE = tuple(sorted(os.sched_getaffinity(0)))
 two_cpus = pytest.mark.skipif(len(USABLE) < 2, reason="needs two CPUs")
@@ -111,3 +112,27 @@ def test_a_promised_place_without_a_thread_is_seen():
 def test_the_text_counts_equal_threads():
     assert placement_text([Thread((0,), 0), Thread((1,), 1)]) == "0+1"
     assert placement_text([Thread((0, 1), 0)] * 2) == "0,1*2"
+
+
+def foreign(words: str, binaries, **env: str):
+    """A program that waits before its threads exist, as other people's do."""
+    command = [str(binaries / "stream"), *words.split()]
+    return workload_of(command, name="foreign", model="omp", threads=2, env=env)
+
+
+@two_cpus
+def test_threads_of_other_peoples_programs_are_where_they_were_put(binaries):
+    program = foreign("--elements 1000 --repeats 1", binaries)
+    for configuration in existing_configurations(configurations(topology(), USABLE)):
+        row = run_once(configuration.of(program), [PlacementCheck()])
+        assert (row["status"], row["placement_ok"]) == ("ok", True), row["message"]
+        assert len(row["placement"].split("+")) == (
+            configuration.threads if configuration.base == "TP" else 1
+        )
+
+
+@two_cpus
+def test_threads_of_other_peoples_programs_that_are_not_pinned_are_found(binaries):
+    program = foreign("--elements 1000 --repeats 1", binaries, OMP_PROC_BIND="false")
+    row = run_once(replace(program, config="TP"), [PlacementCheck()])
+    assert row["status"] == WRONG and "share a place" in row["message"]

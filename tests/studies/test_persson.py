@@ -116,7 +116,7 @@ def test_a_planted_disturbance_is_traced_and_replayed_as_long_as_a_program_of_tw
         and len(replay_table(injected, planted)) == 3
     )
     runs = label_length_runs(
-        length_campaign(folder / "lengths", folder, design, planted, runs=1).run()
+        length_campaign(folder / "lengths", design, planted, runs=1).run()
     ).set_index(["length", "noise_kind"])
     assert (
         1.9
@@ -136,7 +136,7 @@ def test_a_planted_disturbance_is_traced_and_replayed_as_long_as_a_program_of_tw
         > 0
     ).all()
     assert (
-        length_campaign(folder / "lengths", folder, design, [], runs=1) is None
+        length_campaign(folder / "lengths", design, [], runs=1) is None
         and planted_traces(*arguments[:4], ()) == []
     )
 

@@ -12,6 +12,7 @@ from ...workloads import Configuration, Workload
 from ...workloads.openmp import SCHEDULES, schedbench, stream
 from ...workloads.sizes import delay_steps
 from ..design import COMPILERS, Design, cached_design, chosen_elements
+from ..originals import ORIGINAL, microbenchmarks
 
 THROUGHOUT = ("dynamic_1", "reduction", "stream")  # in every configuration, as in Cui et al. 2023
 OUTER = 100  # repetitions of a micro-benchmark in a run (Table 1)
@@ -21,6 +22,8 @@ STREAM_TIMES = 5  # its runs are longer: with a few repetitions least and greate
 # Cui et al. 2023, Table 1 and section 4.2: iterations a thread of schedbench, length of a
 # repetition of syncbench, BabelStream's own default of repetitions
 ITERATIONS, TEST_S, REPEATS = 8192, 1e-3, 100
+# of the originals, where sizes are not the paper's: EPCC's chunk sizes take a run as long as all
+ORIGINAL_OUTER, ORIGINAL_DELAY_US, ORIGINAL_REPEATS = 20, 0.1, 20
 _MOST_S = 900.0  # a run of published size: 100 repetitions of 123 ms, more where CPUs are shared
 
 
@@ -34,6 +37,7 @@ def runtime_design(
     constructs: Sequence[str] = ("reduction",),
     recorded_only: bool = False,
     published_sizes: bool = False,
+    originals: str | Path = "",
 ) -> Design:
     """Schedbench (three schedules), syncbench and BabelStream with each compiler, with the
     parameters of Cui et al. 2023, Table 1.
@@ -56,6 +60,9 @@ def runtime_design(
         Of syncbench; reduction is always there.
     published_sizes
         True: iterations, test time and repetitions are the paper's, too.
+    originals
+        Folder of builds of EPCC's benchmarks and BabelStream, which are then measured beside ours,
+        as the last compiler, "original"; empty: ours alone.
 
     Raises
     ------
@@ -71,21 +78,37 @@ def runtime_design(
         models=compilers,
         families=FAMILIES,
         recorded_only=recorded_only,
+        originals=originals,
     )
+    ours = tuple(model for model in design.models if model != ORIGINAL)
+    names = list(dict.fromkeys(("reduction", *constructs)))
+    elements = chosen_elements(folder, elements, recorded_only)
     workloads: dict[tuple[str, str], Workload] = {}
-    for compiler in design.models:
+    for compiler in ours:
         size = _Size(folder, compiler, None if recorded_only else target_seconds, published_sizes)
         delays = _delays(folder)
         for chunk in dict.fromkeys((1, *chunks)):
             for schedule in SCHEDULES:
                 workload = size.schedule(schedule, chunk, delays["schedbench"])
                 workloads[f"{schedule}_{chunk}", compiler] = workload
-        for name in dict.fromkeys(("reduction", *constructs)):
+        for name in names:
             workloads[name, compiler] = size.construct(name, delays["syncbench"])
-        workloads["stream", compiler] = size.stream(
-            chosen_elements(folder, elements, recorded_only)
-        )
-    return replace(design, workloads=workloads)
+        workloads["stream", compiler] = size.stream(elements)
+    others = tuple(model for model in design.models if model == ORIGINAL)
+    for compiler in others:
+        found = _originals(originals, names, elements, published_sizes)
+        workloads |= {(name, compiler): workload for name, workload in found.items()}
+    return replace(design, models=(*ours, *others), workloads=workloads)
+
+
+def _originals(
+    folder: str | Path, constructs: Sequence[str], elements: int, published: bool
+) -> dict[str, Workload]:
+    if published:
+        return microbenchmarks(folder, constructs, elements, REPEATS, OUTER, SCHED_DELAY_US)
+    return microbenchmarks(
+        folder, constructs, elements, ORIGINAL_REPEATS, ORIGINAL_OUTER, ORIGINAL_DELAY_US
+    )
 
 
 def _delays(folder: Path) -> dict[str, int]:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from ...workloads import Workload
 from ..design import Design
+from ..originals import CONSTRUCTS, ORIGINAL
 from .campaign import SCHED_DELAY_US, SYNC_DELAY_US
 
 REFERENCE = "reference"
@@ -61,15 +62,64 @@ def repetitions(runs: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
     )[["benchmark", "compiler", "config", "round", "run", "threads", "index", "value_us"]]
 
 
-def run_statistics(repeated: pd.DataFrame) -> pd.DataFrame:
+def run_statistics(repeated: pd.DataFrame, runs: pd.DataFrame | None = None) -> pd.DataFrame:
     """One row a run and benchmark: `mean_us`, `min_normalised` and `max_normalised` (over the run's
-    mean; figures 3 to 5), `cv` (within the run).
+    mean; figures 3 to 5), `cv` (within the run; missing for the original BabelStream).
 
     Parameters
     ----------
     repeated
         Of `repetitions`.
+    runs
+        Of `runtime_campaign`, where originals are among them: they print these numbers, and not
+        their repetitions.
     """
+    table = _of_repetitions(repeated)
+    theirs = None if runs is None else _of_originals(runs, repeated)
+    if theirs is None or theirs.empty:
+        return table
+    return pd.concat([table, theirs.astype({"threads": table["threads"].dtype})], ignore_index=True)
+
+
+_STATISTICS = ["mean_us", "min_normalised", "max_normalised", "cv"]
+
+
+def _of_originals(runs: pd.DataFrame, repeated: pd.DataFrame) -> pd.DataFrame:
+    """Of the benchmarks that ours have, from the columns of EPCC's and BabelStream's outputs."""
+    cells = runs["cell"].str.split(" ", expand=True)
+    theirs = runs[cells[1] == ORIGINAL]
+    threads = runs.groupby("config")["threads"].max() if "threads" in runs else {}
+    rows = [
+        {
+            "benchmark": benchmark,
+            "compiler": ORIGINAL,
+            "config": run["config"],
+            "threads": threads[run["config"]],
+            "round": run["round"],
+            "run": run["run"],
+            **found,
+        }
+        for run in theirs.to_dict("records")
+        for benchmark in repeated["benchmark"].unique()
+        if (found := _printed_statistics(run, benchmark))
+    ]
+    return pd.DataFrame(rows, columns=[*KEYS, "threads", "round", "run", *_STATISTICS])
+
+
+def _printed_statistics(run: dict, benchmark: str) -> dict[str, float]:
+    """Of one benchmark, as the run's output has it; nothing where it is not of this run."""
+    column = CONSTRUCTS.get(benchmark, benchmark).lower()
+    mean, unit = (
+        (f"{column}_mean_us", "us") if f"{column}_mean_us" in run else (f"{column}_avg_s", "s")
+    )
+    if not np.isfinite(run.get(mean, np.nan)):
+        return {}
+    least, most, sd = (run.get(f"{column}_{name}_{unit}", np.nan) for name in ("min", "max", "sd"))
+    values = [run[mean] * _TO_US[unit], least / run[mean], most / run[mean], sd / run[mean]]
+    return dict(zip(_STATISTICS, values))
+
+
+def _of_repetitions(repeated: pd.DataFrame) -> pd.DataFrame:
     grouped = repeated.groupby([*KEYS, "threads", "round", "run"], sort=False)["value_us"]
     table = grouped.agg(["mean", "min", "max", "std"]).reset_index()
     return table.assign(

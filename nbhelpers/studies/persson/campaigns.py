@@ -29,6 +29,7 @@ MODES = {
 }
 MODE = "improved"  # under which all configurations are compared: that of section 5.2
 KEYS = ["program", "model", "config"]
+_CELL = r"^(?P<program>\S+) (?P<model>\S+) \S+ (?P<trace>\S+) ?(?P<mode>.*)$"
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ def campaign_attachments(recorded_only: bool) -> tuple[Attachment, ...]:
 
 
 def label_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Finished runs with `program`, `trace` (traced, untraced, undisturbed, #1, …) and `mode` from
-    the cell's name.
+    """Finished runs with `program`, `model` (omp, sycl, original), `trace` (traced, untraced,
+    undisturbed, #1, …) and `mode` from the cell's name.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def label_runs(runs: pd.DataFrame) -> pd.DataFrame:
         Of `baseline_campaign` or `injected_campaign`.
     """
     data = finished(runs)
-    parts = data["cell"].str.extract(r"^(?P<program>\S+) \S+ \S+ (?P<trace>\S+) ?(?P<mode>.*)$")
+    parts = data["cell"].str.extract(_CELL)
     return data.assign(**{name: parts[name] for name in parts})
 
 

@@ -7,7 +7,7 @@ of two lengths. The answers are in `fairness_tables`.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,12 +15,13 @@ import pandas as pd
 from ...files import digest
 from ...injection import Injector, random_schedule
 from ...injection.hog import Schedule
-from ...measurement import Campaign, Cell, calibrate, finished
+from ...measurement import Campaign, Cell, finished
 from ...noise import NoiseConfig
 from ...tracing import Tracer
 from ...workloads import Workload
 from ...workloads.sizes import size_model
 from ..design import Design
+from ..originals import ORIGINAL
 from ..planted_anomalies import real_time_hog
 from ..replays import replay_campaign
 from .campaigns import TRACED, UNDISTURBED, WorstTrace, campaign_attachments, trace_configs
@@ -182,32 +183,31 @@ def repeat_config(config: NoiseConfig, times: int) -> NoiseConfig:
 
 
 def longer_programs(
-    folder: str | Path, design: Design, programs: Sequence[str], factor: float
+    design: Design, programs: Sequence[str], factor: float
 ) -> dict[tuple[str, str], Workload]:
-    """The design's programs with about so many times the work, in its first configuration:
+    """Our programs of a design with about so many times the work, in its first configuration:
     (program, model) -> workload.
     """
     place = design.configuration(design.chosen[0])
     return {
-        key: place.of(_grown(Path(folder) / f"{key[0]}.json", *key, factor))
-        for key in design.workloads
-        if key[0] in programs
+        key: place.of(_grown(workload, key[0], factor))
+        for key, workload in design.workloads.items()
+        if key[0] in programs and key[1] != ORIGINAL
     }
 
 
-def _grown(path: Path, program: str, model: str, factor: float) -> Workload:
-    known = size_model(program)
-    make = partial(known.make, **({} if model == "omp" else {"model": model}))
+_SIZE_OPTIONS = {"nbody": "--bodies", "stream": "--repeats", "minife": "--nx"}
 
-    def grown(size: int, **threads: int) -> Workload:
-        return make(round(size * factor ** (1 / known.exponent)), **threads)
 
-    return calibrate(grown, file=path, recorded_only=True)
+def _grown(workload: Workload, program: str, factor: float) -> Workload:
+    words = list(workload.command)
+    at = words.index(_SIZE_OPTIONS[program]) + 1
+    words[at] = str(round(int(words[at]) * factor ** (1 / size_model(program).exponent)))
+    return replace(workload, command=tuple(words))
 
 
 def length_campaign(
     folder: str | Path,
-    sizes: str | Path,
     design: Design,
     planted: Sequence[WorstTrace],
     runs: int,
@@ -224,8 +224,6 @@ def length_campaign(
     ----------
     folder
         Of the campaign's data.
-    sizes
-        The folder of the programs' cached sizes.
     design
         Of the study.
     planted
@@ -240,14 +238,13 @@ def length_campaign(
         configs.setdefault(trace.program, {FIXED: config, SCALED: repeated})
     if not configs or not runs:
         return None
-    cells = _length_cells(sizes, design, configs, recorded_only)
+    cells = _length_cells(design, configs, recorded_only)
     return replay_campaign(
         folder, cells, runs, seed, recorded_only, campaign_attachments(recorded_only)
     )
 
 
 def _length_cells(
-    sizes: str | Path,
     design: Design,
     configs: Mapping[str, Mapping[str, NoiseConfig]],
     recorded_only: bool,
@@ -259,7 +256,7 @@ def _length_cells(
     }
     cells = []
     for length, factor in LENGTHS.items():
-        for key, workload in longer_programs(sizes, design, tuple(configs), factor).items():
+        for key, workload in longer_programs(design, tuple(configs), factor).items():
             prefix = f"{' '.join(key)} {length}"
             cells.append(Cell(f"{prefix} {UNDISTURBED}", workload))
             cells += [
