@@ -16,12 +16,10 @@ from ..statistics.claims import (
     REPRODUCED,
     REVERSED,
     Claim,
-    Estimate,
-    Estimated,
     Evidence,
     judge,
 )
-from ..statistics.contrast import interval_evidence, mean_contrast
+from ..statistics.contrast import interval_evidence, mean_contrast, over_number
 from ..statistics.intervals import Interval
 from ..statistics.robust import trimmed_interval, trimmed_ratio
 from .findings import MARGIN
@@ -253,11 +251,8 @@ def _mean_evidence(
 ) -> tuple[Evidence, Evidence]:
     """Means: of the replays over the anomaly, and over the undisturbed runs."""
     replays, undisturbed = (runs["seconds"].to_numpy(float) for runs in (injected, baseline))
-    known = mean_contrast(undisturbed, replays, *_shared_rounds(baseline, injected))
-    size, mean = replays.size, replays.mean()
-    error = replays.std(ddof=1) / np.sqrt(size) / mean
-    near = Estimate(float(np.log(mean / anomaly_seconds)), float(error), size - 1, size)
-    return Estimated(unit="replays", known=near), known
+    slower = mean_contrast(undisturbed, replays, *_shared_rounds(baseline, injected))
+    return over_number(replays, anomaly_seconds, "replays"), slower
 
 
 def _trimmed_evidence(

@@ -15,10 +15,13 @@ from ...errors import InputError, NoisebookError
 from ...mitigation import explain_factor, mitigations
 from ...mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, open_verdict
 from ...statistics import Comparison, bootstrap_interval, cell_statistics, compare, mean_ratio
+from ...statistics.claims import NONE, REPRODUCED, REVERSED, Claim, judge
+from ...statistics.contrast import mean_contrast, over_number
 from ..cause_proof import CAUSE
 from .steps import Steps
 
 CANNOT = "cannot tell here"
+SAME = 0.05  # replays within this share of the worst run are as slow
 QUESTIONS = {
     "spread": "How much do the runs differ?",
     "noise": "How much CPU time does the system take from it?",
@@ -191,11 +194,12 @@ def _anomaly(steps: Steps, question: str) -> Verdict:
         for cell, runs in steps.replayed.groupby("cell")
     }
     ratio = mean_ratio(costs["injected"], worst, seed=steps.seed)
-    explained = ratio.low <= 1 <= ratio.high
-    rest = "" if explained else f" Undisturbed runs take × {costs['baseline'].mean() / worst:.3f}."
+    answer = _as_slow(worst, np.asarray(costs["injected"]), np.asarray(costs["baseline"]))
+    undisturbed = costs["baseline"].mean() / worst
+    rest = "" if answer == "yes" else f" Undisturbed runs take × {undisturbed:.3f}."
     return Verdict(
         question,
-        "yes" if explained else "no",
+        answer,
         f"the replay takes × {ratio.value:.3f} of the slowest run"
         f" ({_with_unit(steps, slowest)}), 95 % interval {ratio.low:.3f} to"
         f" {ratio.high:.3f}, n = {ratio.size}; × 1 would be as slow.{rest}",
@@ -205,6 +209,16 @@ def _anomaly(steps: Steps, question: str) -> Verdict:
         "of the slowest run",
         ratio.size,
     )
+
+
+def _as_slow(worst: float, replayed: np.ndarray, undisturbed: np.ndarray) -> str:
+    """Whether replays cost as much as the worst run, to within 5 %, and more than others."""
+    near = Claim("the replay is as slow", "none", SAME), over_number(replayed, worst)
+    more = Claim("the replay is slower", "above"), mean_contrast(undisturbed, replayed)
+    found, slower = (one.verdict for one in judge([near, more]))
+    if found == REPRODUCED and slower == REPRODUCED:
+        return "yes"
+    return "no" if found == REVERSED else CANNOT
 
 
 def _cause(steps: Steps, question: str) -> Verdict:
@@ -304,15 +318,18 @@ def _change(
 ) -> Verdict:
     """Whether something changes the mean, from a comparison of runs without and with it."""
     mean = comparison.table.loc["mean"]
-    answer = {"worse": "yes", "better": "no, the contrary"}.get(comparison.better, "no")
-    unseen = " No change is shown by so many runs, which does not prove that there is none."
+    judged = comparison.judged["mean"]
+    unchanged = "no" if judged.verdict == NONE else CANNOT
+    answer = {"worse": "yes", "better": "no, the contrary"}.get(comparison.better, unchanged)
+    why = judged.why or "no change is shown by so many runs"
+    reason = f" {why[0].upper()}{why[1:]}."
     by_trimmed = f" {comparison.by_trimmed}" if comparison.by_trimmed else ""
     return Verdict(
         question,
         answer,
         f"with {what} the mean {steps.outcome.name} is × {mean.ratio:.4f}, 95 % interval "
         f"{mean.low:.4f} to {mean.high:.4f}, n = {n} runs each."
-        f"{unseen if answer == 'no' else ''}{by_trimmed}{more}",
+        f"{reason if answer == CANNOT else ''}{by_trimmed}{more}",
         mean.ratio,
         mean.low,
         mean.high,
