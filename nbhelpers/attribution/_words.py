@@ -6,35 +6,38 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from .factors import RIVAL
+
 if TYPE_CHECKING:
     from .explanation import Explanation
 
-# share of the bootstrapped trees that begin with another factor, from which it is named as a rival
-RIVAL = 0.2
 MOST_NAMED = 6  # members of a group named in the summary
 
 
 def summary_of(result: "Explanation", permutations: int) -> str:
     """Which runs are slow, what separates them, how sure that is, and whether the order matters."""
-    low, high = result.accuracy_interval
-    odds = f"accuracy on unseen runs {result.accuracy:.2f}, 95 % interval {low:.2f} to {high:.2f}"
+    odds = _odds(result)
     slow = _slow_runs(result)
-    block = result.order.block if result.order else 1
     order = f" {result.order.evidence}" if result.order and result.order.found else ""
     if not permutations:
-        return f"{slow}. Without a null, nothing is claimed ({odds}; guessing: 0.50).{order}"
-    odds = f"p = {result.p_value:.3f}, {odds}"
-    blocks = (
-        f"; shuffled in blocks of {block} runs and among neighbours, as the order matters"
-        if block > 1
-        else ""
-    )
+        return f"{slow}. Without a null, nothing is claimed ({odds}).{order}"
+    odds = f"p = {result.p_value:.3f}{', ' if odds else ''}{odds}"
+    if result.order and result.order.found:
+        odds += f"; compared with {result.surrogates}, as the order matters"
     if not result.found:
-        return (
-            f"{slow}. Nothing among these {len(result.features)} groups of counters separates them"
-            f" ({odds}; guessing: 0.50{blocks}).{order}"
-        )
-    return f"{slow}. {_factors(result.factors)} ({odds}{blocks}).{order}"
+        return f"{slow}. Nothing among these {result.searched} separates them ({odds}).{order}"
+    return f"{slow}. {_factors(result.factors)} ({odds}).{order}"
+
+
+def _odds(result: "Explanation") -> str:
+    """The tree's accuracy, if there is a tree."""
+    if np.isnan(result.accuracy):
+        return ""
+    low, high = result.accuracy_interval
+    return (
+        f"accuracy on unseen runs {result.accuracy:.2f}, 95 % interval {low:.2f} to {high:.2f};"
+        " guessing: 0.50"
+    )
 
 
 def _slow_runs(result: "Explanation") -> str:
@@ -58,17 +61,28 @@ def _slow_runs(result: "Explanation") -> str:
 
 def _factors(factors: pd.DataFrame) -> str:
     first = factors.iloc[0]
+    share = ""
+    if first["variance_share"] > 0:
+        share = f", {first['variance_share']:.0%} of the variance"
+    if first["kind"] == "category":
+        return f"They are associated with {first['factor']}: slow {first['direction']}{share}"
+    if first["kind"] == "interaction":
+        return f"They are associated with {_together(first)}{share}"
     text = (
         f"They are associated with {first['factor']}, {first['direction']} in slow runs (median"
         f" {first['slow_median']:.4g} against {first['fast_median']:.4g}), first split in"
-        f" {first['root_share']:.0%} of the bootstrapped trees"
+        f" {first['root_share']:.0%} of the bootstrapped trees{share}"
     )
-    if first["variance_share"] > 0:
-        text += f", {first['variance_share']:.0%} of the variance"
     text += _group(first["members"]) + _rivals(factors)
     if first["drifts"]:
         text += "; it drifts through the campaign, and anything else that drifts would fit as well"
     return text
+
+
+def _together(first: pd.Series) -> str:
+    if len(first["members"]) == 1:
+        return f"{first['factor']}, {first['direction']} of its range"
+    return f"{' and '.join(first['members'])} together, {first['direction']}; with neither alone"
 
 
 def _group(members: tuple[str, ...]) -> str:
@@ -83,7 +97,7 @@ def _group(members: tuple[str, ...]) -> str:
 
 
 def _rivals(factors: pd.DataFrame) -> str:
-    rivals = factors.iloc[1:].query("root_share >= @RIVAL")
+    rivals = factors.iloc[1:][factors["root_share"].iloc[1:] >= RIVAL]
     if rivals.empty:
         return ""
     named = ", ".join(f"{rival.factor} ({rival.root_share:.0%})" for rival in rivals.itertuples())

@@ -1,10 +1,11 @@
 """Which counters are associated with the slow runs: one call that answers with a factor, or with
 none.
 
-Owns the explanation. The choice of columns is in `screening`, the search with its null in `search`,
-the tree in `tree`, the words in `_words`.
+Owns the explanation. The choice of columns is in `screening`, the search in `search`, its p-value
+in `null`, the ranked factors in `factors`, the tree in `tree`, the words in `_words`.
 """
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,37 +15,22 @@ import pandas as pd
 
 from ..errors import InputError
 from ..outcomes import outcome_of
-from ..statistics.intervals import column_intervals
-from ..statistics.order import TimeOrder, positions, standard_ranks, time_order
+from ..statistics.order import TimeOrder, positions, time_order
 from . import tree as trees
-from ._words import RIVAL, as_html, summary_of
+from ._words import as_html, summary_of
 from .classes import Classes
 from .cutoff import FEWEST_VALUES, Cutoff, find_cutoff
-from .screening import Consequences, Screen
-from .search import Null, Search, SearchResult, default_workers, null_distribution
+from .factors import FACTOR_COLUMNS, Grouped, factor_table, grouped_places, led_groups
+from .known_counters import TIME_UNITS
+from .leaders import Differences
+from .null import null_distribution
+from .screening import Consequences, Screen, check_names
+from .search import Search, Table
 
 # of the whole search: campaigns are searched often, so one false find in a hundred, not in twenty
 SIGNIFICANCE = 0.01
-PERMUTATIONS = 200
+PERMUTATIONS = 1000
 FEWEST_SLOW = 4  # slow runs, and fast ones
-FACTOR_LEVEL = 0.05  # corrected p-value from which a group counts as a separate factor
-MOST_SHARED = 4  # factors among which the variance is divided: it takes 2**n models
-DRIFTS = 0.5  # rank correlation with the position in the campaign from which a counter drifts
-FACTOR_COLUMNS = [
-    "factor",
-    "members",
-    "importance",
-    "low",
-    "high",
-    "root_share",
-    "direction",
-    "slow_median",
-    "fast_median",
-    "separation",
-    "variance_share",
-    "drifts",
-    "p_value",
-]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,22 +42,26 @@ class Explanation:
     found
         Whether anything does, at a p-value of at most 0.01.
     p_value
-        Of the whole search, by shuffled outcomes; NaN if there was nothing to search, or no null
+        Of the whole search, by rearranged outcomes; NaN if there was nothing to search, or no null
         was computed.
     factors
-        DataFrame, a row a group of counters that move together; empty if nothing was found. Index
-        rank: first groups that separate on their own, then by importance. Rivals for the first
-        split are ordered by the share of the outcome's variance that they explain.
-        Columns: factor (the most central member); members (all of them); importance (the loss of
+        DataFrame, a row a group of counters that move together, a category or a pair; empty if
+        nothing was found. Index rank: first what is a factor on its own, then by importance. Rivals
+        for the first split are ordered by the share of the outcome's variance that they explain.
+        Columns: factor (the leader of the group: by what is known of its members, then by effect);
+        members (all of them, the leader first); kind ("class": its clearest sign is between slow
+        and fast runs; "continuous": over all run times; "category"; "interaction": of two columns
+        of which neither is a factor alone, or of both ends of one); importance (the loss of
         balanced accuracy on unseen runs when the factor is shuffled, mean over bootstrapped trees)
         with its 95 % interval low and high; root_share (of these trees, those that split on it
-        first); direction ("higher" or "lower" in slow runs); slow_median, fast_median; separation
-        (chance that a slow run has the larger value); variance_share (of the outcome, on unseen
-        runs, overlaps divided; NaN for groups that are no factors); drifts (it follows the position
-        in the campaign); p_value (of the group alone, corrected for the number of columns).
+        first); direction ("higher" or "lower" in slow runs, or where they are); slow_median,
+        fast_median; separation (chance that a slow run has the larger value; of a category,
+        balanced accuracy of its worst levels); variance_share (of the outcome, on unseen runs,
+        overlaps divided; NaN for groups that are no factors); drifts (it follows the position in
+        the campaign); p_value (of the leader alone, corrected for all that was searched).
     tree
         Fitted `DecisionTreeClassifier` of depth at most 3 on the leaders of all groups, None if
-        nothing was found.
+        nothing was found among columns of numbers.
     features
         Columns of the tree, in its order.
     accuracy, accuracy_interval
@@ -88,7 +78,11 @@ class Explanation:
     outcome
         Name of the column explained.
     order
-        Whether the order of the runs matters; if so, the shuffles moved blocks of neighbours.
+        Whether the order of the runs matters; if so, the rearranged outcomes keep it.
+    searched
+        What was searched, in words.
+    surrogates
+        What the outcomes were compared with, in words.
     higher_is_better
         The slow runs are those with the low values.
     summary
@@ -113,6 +107,8 @@ class Explanation:
     higher_is_better: bool = False
     summary: str = ""
     unit: str = ""
+    searched: str = ""
+    surrogates: str = ""
 
     def __repr__(self) -> str:
         first = self.factors["factor"].iloc[0] if self.found else "nothing found"
@@ -157,8 +153,8 @@ def explain(
     seed
         Of folds, shuffles and bootstraps; the same runs and seed give the same explanation.
     permutations
-        Shuffled outcomes of the tree's null, at least 200 for a p-value of 0.01. The null of single
-        columns has five times as many. 0: neither null nor intervals, and nothing is claimed.
+        Rearranged outcomes of the null, at least 200 for a p-value of 0.01. 0: neither null nor
+        intervals, and nothing is claimed.
     higher_is_better
         The outcome is a throughput or the like; None: as the table says.
     consequences
@@ -177,32 +173,38 @@ def explain(
     Raises
     ------
     InputError
-        No such column, or not numbers.
+        No such column, not numbers, or two columns of one name.
 
     Notes
     -----
-    A decision tree as in Frachtenberg (VGO, 2026), with four guards against false finds: accuracy
-    on unseen runs; a null for the whole search, with its choice of columns and cutoff; consequences
-    of a longer run excluded; correlated counters in one group. If the order of the runs matters,
-    the null moves whole stretches of runs. What is associated with slow runs need not cause them;
-    only an intervention shows that.
+    The question of Frachtenberg (VGO, 2026), with guards against false finds: one joint search, of
+    single columns by the classes and by the outcome's ranks, of categories and of pairs, under one
+    null that repeats all of it on rearranged outcomes; rearrangements that keep the order of the
+    runs where it matters (`null.null_distribution`); consequences of a longer run excluded;
+    correlated counters in one group. A decision tree of the leaders shows how they divide the runs;
+    its accuracy is that on unseen runs. What is associated with slow runs need not cause them; only
+    an intervention shows that. A cause that comes in a regular beat cannot be told from anything
+    else of that beat.
 
     Examples
     --------
     >>> random = np.random.default_rng(1)
-    >>> faults = np.where(np.arange(60) % 4 == 0, 900, 100) + random.integers(0, 50, 60)
+    >>> faults = np.where(random.random(60) < 0.25, 900, 100) + random.integers(0, 50, 60)
     >>> seconds = 1 + faults / 1000 + random.normal(0, 0.01, 60)
     >>> runs = pd.DataFrame({"seconds": seconds, "page_faults": faults})
     >>> explain(runs, permutations=200, seed=1)
-    Explanation(page_faults, p = 0.002, 15 of 60 runs slow)
+    Explanation(page_faults, p = 0.001, 15 of 60 runs slow)
     """
+    check_names(runs, exclude := tuple(exclude))
     judged = outcome_of(runs, outcome)
     higher = judged.higher_is_better if higher_is_better is None else higher_is_better
     runs, values = _finished(runs, judged.name)
     used, labels, threshold = _labels(runs, values, cutoff, seed, higher)
     in_order = positions(runs, order)
     slow = labels.to_numpy()[in_order]
-    screen = Screen(runs.iloc[in_order], judged.name, tuple(exclude), consequences, higher)
+    known = None if _to_be_searched(used) else slow
+    ordered = runs.iloc[in_order]
+    screen = Screen(ordered, judged.name, exclude, consequences, higher, known)
     start = _nothing_found(
         labels=labels,
         cutoff=used,
@@ -213,11 +215,14 @@ def explain(
         higher_is_better=higher,
         unit=judged.unit,
     )
-    obstacle = _obstacle(labels, screen.usable().size)
+    obstacle = _obstacle(labels, screen.columns.shape[1] + len(screen.categories))
     if obstacle:
         return replace(start, summary=obstacle)
-    search = Search(screen, None if _to_be_searched(used) else slow)
-    result = _search(start, search, in_order, seed, permutations, workers or default_workers())
+    classes = known is None or used.kind != "one class"
+    seconds = values[in_order] * TIME_UNITS.get(judged.unit, np.nan)
+    seen = _searched(screen, ordered, known, classes, seconds)
+    start = _with_searched_cutoff(start, seen, in_order) if known is None else start
+    result = _judged(start, seen, seed, permutations, workers or default_workers())
     return replace(result, summary=summary_of(result, permutations))
 
 
@@ -349,49 +354,72 @@ def _obstacle(labels: pd.Series, columns: int) -> str | None:
     return None
 
 
-def _search(
-    start: Explanation,
-    search: Search,
-    in_order: np.ndarray,
-    seed: int,
-    permutations: int,
-    workers: int,
+def _searched(
+    screen: Screen,
+    runs: pd.DataFrame,
+    slow: np.ndarray | None,
+    classes: bool,
+    seconds: np.ndarray,
+) -> Grouped:
+    """The search of the outcomes as they are, in groups; `seconds` are NaN if it is no time."""
+    names, values = list(screen.columns.columns), screen.columns.to_numpy()
+    search = Search(Table.of(values, screen.categories), screen.times, slow, classes)
+    found = search.run()
+    labels = search.labels_of(found) if slow is None else slow
+    groups = grouped_places(values, found)
+    shown = [names[place] for group in groups for place in group]
+    lost = seconds if np.isfinite(seconds).all() else None
+    differences = Differences.of(runs, shown, labels, lost)
+    groups = led_groups(groups, found, names, differences, screen.numeric)
+    return Grouped(search, found, names, values, screen.categories, labels, groups)
+
+
+def _judged(
+    start: Explanation, seen: Grouped, seed: int, permutations: int, workers: int
 ) -> Explanation:
-    random = np.random.default_rng(seed)
-    seen = search.run()
-    groups = search.groups(seen.columns)
-    leaders = [group[0] for group in groups]
-    values = search.values[:, leaders]
-    predicted = trees.cross_validated(values, seen.slow, random)
-    accuracy = trees.balanced_accuracy(seen.slow, predicted)
-    result = replace(
-        _with_searched_cutoff(start, search, seen, in_order),
-        accuracy=accuracy,
-        features=[search.screen.columns.columns[place] for place in leaders],
-        accuracy_interval=trees.accuracy_interval(seen.slow, predicted, random),
-    )
-    null: Null | None = None
+    """The search with its p-value; and the factors, if something was found."""
+    result = replace(_with_accuracy(start, seen, seed), searched=_counted(seen.search))
+    null = None
     if permutations:
-        block = start.order.block if start.order else 1
-        null = null_distribution(search, accuracy, block, permutations, SIGNIFICANCE, seed, workers)
+        null = null_distribution(seen.search, start.order, permutations, SIGNIFICANCE, seed)
         found = null.p_value <= SIGNIFICANCE
-        result = replace(result, p_value=null.p_value, found=found)
+        result = replace(result, p_value=null.p_value, found=found, surrogates=null.surrogates)
         if not found:
             return result
-    table = _group_table(search, seen, groups, null, seed, workers)
-    factors = _rank(table, search, groups, null, seed)
-    return replace(result, tree=trees.fit(values, seen.slow), factors=factors)
+    tree = trees.fit(seen.led_values, seen.slow) if seen.groups else None
+    return replace(result, tree=tree, factors=factor_table(seen, null, seed, workers))
 
 
-def _with_searched_cutoff(
-    start: Explanation, search: Search, seen: SearchResult, in_order: np.ndarray
-) -> Explanation:
-    """With the labels and the threshold of a cutoff that was searched for."""
-    if not _to_be_searched(start.cutoff):
+def _with_accuracy(start: Explanation, seen: Grouped, seed: int) -> Explanation:
+    """With the leaders, and how well a tree of them predicts unseen runs."""
+    if not seen.groups:
         return start
+    random = np.random.default_rng(seed)
+    predicted = trees.cross_validated(seen.led_values, seen.slow, random)
+    return replace(
+        start,
+        accuracy=trees.balanced_accuracy(seen.slow, predicted),
+        accuracy_interval=trees.accuracy_interval(seen.slow, predicted, random),
+        features=[seen.names[place] for place in seen.leaders],
+    )
+
+
+def _counted(search: Search) -> str:
+    """What was searched, in words."""
+    table = search.table
+    counts = {
+        "columns": table.ranks.shape[1],
+        "categories": table.degrees.size,
+        "pairs": table.products.shape[1],
+    }
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+
+
+def _with_searched_cutoff(start: Explanation, seen: Grouped, in_order: np.ndarray) -> Explanation:
+    """With the labels and the threshold of a cutoff that was searched for."""
     slow = np.empty(len(in_order), bool)
     slow[in_order] = seen.slow
-    times = search.screen.times
+    times = seen.search.times
     edges = np.array([times[~seen.slow].max(), times[seen.slow].min()])
     if start.higher_is_better:
         edges = 1 / edges if times.min() > 0 else -edges
@@ -404,82 +432,8 @@ def _with_searched_cutoff(
     )
 
 
-def _rank(
-    table: pd.DataFrame, search: Search, groups: list[np.ndarray], null: Null | None, seed: int
-) -> pd.DataFrame:
-    """The table of `_group_table` in the order of the groups' ranks."""
-    ranked = table.sort_values(["counts", "importance", "strength"], ascending=False, kind="stable")
-    chosen = ranked.index[ranked["counts"]][:MOST_SHARED] if null else ranked.index[:0]
-    if len(chosen):
-        leaders = [groups[place][0] for place in chosen]
-        ranked.loc[chosen, "variance_share"] = trees.variance_shares(
-            search.values[:, leaders], search.screen.times, seed
-        )
-    ranked = _order_rivals(ranked)
-    return ranked.set_axis(pd.RangeIndex(1, len(ranked) + 1, name="rank"))[FACTOR_COLUMNS]
-
-
-def _group_table(
-    search: Search,
-    seen: SearchResult,
-    groups: list[np.ndarray],
-    null: Null | None,
-    seed: int,
-    workers: int,
-) -> pd.DataFrame:
-    """The groups before they are ranked; also counts (as a separate factor) and strength."""
-    leaders, slow = [group[0] for group in groups], seen.slow
-    values, names = search.values[:, leaders].astype(float), search.screen.columns.columns
-    number = {place: number for number, place in enumerate(seen.columns)}
-    members = [[number[place] for place in group] for group in groups]
-    separation = trees.separations(values, slow)
-    ranks = search.screen.ranks[:, leaders]
-    drift = np.abs(standard_ranks(np.arange(slow.size)) @ ranks) / slow.size
-    p_values = [null.column_p_values[group].min() if null else np.nan for group in members]
-    table = {
-        "factor": names[leaders],
-        "members": [tuple(names[group]) for group in groups],
-        **_stability(search.values[:, leaders], slow, null is not None, seed, workers),
-        "direction": np.where(separation >= 0.5, "higher", "lower"),
-        "slow_median": np.median(values[slow], axis=0),
-        "fast_median": np.median(values[~slow], axis=0),
-        "separation": separation,
-        "variance_share": np.nan,
-        "drifts": drift >= DRIFTS,
-        "p_value": p_values,
-        "counts": np.array(p_values) <= FACTOR_LEVEL,
-        "strength": [seen.strength[group].max() for group in members],
-    }
-    return pd.DataFrame(table)
-
-
-def _order_rivals(ranked: pd.DataFrame) -> pd.DataFrame:
-    """Groups that separate the classes equally well, in the order of what they explain of the
-    outcome itself: the labels can't tell them apart.
+def default_workers() -> int:
+    """Threads for the trees (scikit-learn lets go of the interpreter's lock): the CPUs of this
+    process, at most four.
     """
-    rival = ranked["counts"] & (ranked["root_share"] >= RIVAL) & ranked["variance_share"].notna()
-    if rival.sum() < 2 or not rival.iloc[0]:
-        return ranked
-    first = ranked[rival].sort_values("variance_share", ascending=False, kind="stable")
-    return pd.concat([first, ranked[~rival]])
-
-
-def _stability(
-    values: np.ndarray, slow: np.ndarray, resampled: bool, seed: int, workers: int
-) -> dict[str, np.ndarray]:
-    """Importance with its interval and the share of first splits; not resampled: the importance in
-    the folds only.
-    """
-    if not resampled:
-        blank = np.full(values.shape[1], np.nan)
-        importance = trees.fold_importance(values, slow, np.random.default_rng(seed))
-        return {"importance": importance, "low": blank, "high": blank, "root_share": blank}
-    importances, roots = trees.bootstrap(values, slow, seed, workers)
-    low, high = column_intervals(importances)
-    shares = np.array([(roots == column).mean() for column in range(values.shape[1])])
-    return {
-        "importance": np.nanmean(importances, axis=0),
-        "low": low,
-        "high": high,
-        "root_share": shares,
-    }
+    return min(4, len(os.sched_getaffinity(0)))

@@ -1,7 +1,6 @@
 """Which columns of a runs table may explain slow runs, and which can't, each with the reason.
 
-Owns the line between causes and consequences of a longer run, and the groups of counters that move
-together.
+Owns the reasons. What a longer run alone does to a counter is judged in `consequences`.
 """
 
 import difflib
@@ -9,12 +8,12 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 
 from ..errors import InputError
 from ..outcomes import DIRECTIONS, Outcome, outcome_of, reported
-from ..statistics.order import standard_ranks
+from .categories import Category, category_of, numbered
+from .forms import USABLE, Forms
+from .known_counters import RATE, known_counter
 
 BOOKKEEPING = frozenset(
     [
@@ -64,21 +63,9 @@ CONSEQUENCES = frozenset(
         "sum_exec_runtime_ns",
     ]
 )
-RATE = "_per_s"
 MOST_MISSING = 0.2  # share of runs
-IN_STEP = 0.98  # correlation with the run time from which a counter is the run time in other units
-CLEAR = 4  # standard errors: a total that changes this clearly is not fixed work
-FIXED_WORK = "fixed work over the run time: the rate falls because the run is longer"
-REASONS = (
-    "",
-    "its total rises and its rate falls, as a longer run alone would have it",
-    "a total that grows with the run time: {rate} is used",
-    FIXED_WORK + ": {name} is used",
-    FIXED_WORK,
-    "a consequence: follows the run time itself",
-)
+FEWEST_DIFFERENT = 3  # runs that differ from the most frequent value
 REPORTED = "the program reports it: another outcome of the same run"
-GROUP_CORRELATION = 0.7  # mean correlation within a group
 
 
 Consequences = Mapping[str, bool | str] | Iterable[str] | None
@@ -90,8 +77,9 @@ def candidate_columns(
     exclude: Iterable[str] = (),
     consequences: Consequences = None,
     higher_is_better: bool | None = None,
+    slow: np.ndarray | None = None,
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """The columns that may explain the outcome, and why the others may not.
+    """The columns of numbers that may explain the outcome, and why other columns may not.
 
     Parameters
     ----------
@@ -107,44 +95,48 @@ def candidate_columns(
         the names of further consequences.
     higher_is_better
         The outcome falls as the run gets longer; None: as the table says.
+    slow
+        n booleans; None: the slowest quarter.
 
     Returns
     -------
     columns
         DataFrame of floats, a row a run; missing values are filled with the column's median.
     excluded
-        Reason for each numeric column that is excluded.
+        Reason for each column that is excluded, of any type.
 
     Raises
     ------
     InputError
-        `exclude` names a column that is not there.
+        `exclude` names a column that is not there, or two columns have one name.
 
     Notes
     -----
-    Two rules need no list of names. First, a column that follows the run time itself (correlation
+    Three rules need no list of names. First, a column that follows the run time itself (correlation
     0.98 and proportional, or inversely so) is the run time in other units. Second, a longer run
     alone makes totals of continuous work rise, or rates of fixed work fall (Pearson's spurious
     correlation of ratios, 1897). So a counter that has both forms is searched in the one less
-    associated with the run time; and not at all if its total rises while its rate falls.
+    associated with the run time. Third, a total that grows as a power of the run time among the
+    fast runs, and on the same line in the slow ones, is a consequence; one that leaves the line is
+    not (`consequences.PowerLaw`).
     """
     judged = outcome_of(runs, outcome)
     higher = judged.higher_is_better if higher_is_better is None else higher_is_better
-    screen = Screen(runs, judged.name, tuple(exclude), consequences, higher)
-    return screen.columns.iloc[:, screen.usable()], screen.excluded()
+    screen = Screen(runs, judged.name, tuple(exclude), consequences, higher, slow)
+    return screen.columns, screen.excluded()
 
 
 class Screen:
-    """The choice of columns, ready to be repeated for shuffled outcomes.
-
-    What does not depend on the outcome is computed at the beginning.
+    """The choice of columns.
 
     Attributes
     ----------
-    numeric
-        Names of all columns of numbers.
     columns
-        Those that may explain some outcome; missing values are filled with the median.
+        Those of numbers that may explain the outcome; missing values are filled with the median.
+    categories
+        Those of names or places that may.
+    numeric
+        Names of all columns of numbers that vary and have values.
     times
         The outcome as a time: larger is longer.
     """
@@ -156,97 +148,51 @@ class Screen:
         exclude: tuple[str, ...] = (),
         consequences: Consequences = None,
         higher_is_better: bool = False,
+        slow: np.ndarray | None = None,
     ):
-        _check_names(exclude, runs)
-        numbers = _numbers(runs, outcome)
-        self.numeric = list(numbers.columns)
+        check_names(runs, exclude)
         self.times = Outcome(direction=DIRECTIONS[higher_is_better]).costs(runs[outcome])
+        self._names = [name for name in runs.columns if name != outcome]
         known = dict.fromkeys(reported(runs), REPORTED) | as_known(consequences)
-        self._never: dict[str, str] = {}
-        for name in numbers:
-            reason = excluded_by_name(name, exclude, known) or _unusable(numbers[name])
-            if reason:
-                self._never[name] = reason
-        columns = numbers.drop(columns=list(self._never))
-        self.columns = columns.fillna(columns.median())
-        self._values = self.columns.to_numpy()
-        self.ranks = standard_ranks(self._values)
-        self._pair_up()
-        positive = bool(self.times.size) and self.times.min() > 0
-        self._is_log = (self._values > 0).all(axis=0) & positive
-        self._relative = _relative(self._values, self._is_log)
-        self._lengths = (self._relative**2).sum(axis=0)
+        reasons = {name: excluded_by_name(name, exclude, known) for name in self._names}
+        self._reasons = {name: reason for name, reason in reasons.items() if reason}
+        numbers = _numbers(runs, [name for name in self._names if name not in self._reasons])
+        self._reasons |= _unusable(numbers)
+        numbers = numbers.drop(columns=[name for name in numbers if name in self._reasons])
+        self.numeric = list(numbers.columns)
+        filled = numbers.fillna(numbers.median()) if numbers.isna().to_numpy().any() else numbers
+        if slow is None:
+            slow = self.times > np.percentile(self.times, 75) if self.times.size else np.zeros(0)
+        forms = Forms(filled, self.times, np.asarray(slow, bool))
+        self._reasons |= forms.reasons()
+        self.columns = filled.iloc[:, np.flatnonzero(forms.codes == USABLE)]
+        self.categories = self._categories(runs, filled)
 
-    def _pair_up(self) -> None:
-        """Which columns are the rate and the total of one counter, and which rates stand alone."""
-        place = {str(name): number for number, name in enumerate(self.columns)}
-        rates = [name for name in place if name.endswith(RATE)]
-        pairs = [
-            (place[rate], place[rate.removesuffix(RATE)])
-            for rate in rates
-            if rate.removesuffix(RATE) in place
-        ]
-        self._rate, self._total = np.array(pairs, int).reshape(-1, 2).T
-        self._alone = np.array(
-            [place[rate] for rate in rates if rate.removesuffix(RATE) not in place], int
-        )
-        self._alone_totals = standard_ranks(self._values[:, self._alone] * self.times[:, None])
+    def _categories(self, runs: pd.DataFrame, filled: pd.DataFrame) -> list[Category]:
+        """Columns of texts that are categories, and those of a few whole numbers."""
+        found = []
+        for name in self._names:
+            if name in self._reasons or name in filled.columns:
+                continue
+            category = category_of(runs[name])
+            if isinstance(category, str):
+                self._reasons[name] = category
+            else:
+                found.append(category)
+        places = (numbered(name, self.columns[name].to_numpy()) for name in _places(self.columns))
+        return found + [place for place in places if place]
 
     def excluded(self) -> dict[str, str]:
         """Why columns are excluded, in the order of the table."""
-        reasons = dict(self._never)
-        for name, code in zip(self.columns, self._verdicts(self.times), strict=True):
-            total = str(name).removesuffix(RATE)
-            if REASONS[code]:
-                reasons[name] = REASONS[code].format(name=total, rate=total + RATE)
-        return {name: reasons[name] for name in self.numeric if name in reasons}
+        return {name: self._reasons[name] for name in self._names if name in self._reasons}
 
-    def usable(self, order: np.ndarray | None = None) -> np.ndarray:
-        """Places of the columns to search, if the outcomes stood in this order (default: as they
-        are).
-        """
-        return np.flatnonzero(
-            self._verdicts(self.times if order is None else self.times[order]) == 0
-        )
 
-    def _verdicts(self, times: np.ndarray) -> np.ndarray:
-        """For each column the number of its reason (0: usable).
-
-        Strengths are rank correlations with the run time in standard errors: by ranks, because
-        counts are small whole numbers (a count that is the same in nearly every run falls as a rate
-        wherever the run took longer), and a single outlier must not hide that.
-        """
-        verdicts = np.zeros(self._values.shape[1], int)
-        scale = np.sqrt(max(times.size - 1, 0)) / max(times.size, 1)
-        ranks = standard_ranks(times) * scale
-        strengths = ranks @ self.ranks
-        of_rate, of_total = strengths[self._rate], strengths[self._total]
-        both = (of_rate < 0) & (of_total > 0)
-        by_rate = ~both & (np.abs(of_rate) <= np.abs(of_total))
-        verdicts[self._total[by_rate]] = 2
-        verdicts[self._rate[~both & ~by_rate]] = 3
-        verdicts[self._rate[both]] = 1
-        verdicts[self._total[both]] = 1
-        falls = strengths[self._alone] < -1
-        total_falls = ranks @ self._alone_totals < -CLEAR
-        verdicts[self._alone[falls & ~total_falls]] = 4
-        verdicts[self._followers(times) & (verdicts == 0)] = 5
-        return verdicts
-
-    def _followers(self, times: np.ndarray) -> np.ndarray:
-        """Which columns are the run time in other units: in step with it, and of about the same
-        relative spread.
-        """
-        column = times[:, None]
-        logs = _relative(column, column > 0)[:, 0]
-        linear = _relative(column, np.zeros(column.shape, bool))[:, 0]
-        followers = np.zeros(self._values.shape[1], bool)
-        for spread, chosen in ((logs, self._is_log), (linear, ~self._is_log)):
-            length, shared = spread @ spread, np.abs(spread @ self._relative)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                in_step = shared > IN_STEP * np.sqrt(length * self._lengths)
-                followers |= chosen & in_step & (shared / length > 0.8) & (shared / length < 1.25)
-        return followers
+def _places(columns: pd.DataFrame) -> list[str]:
+    """Columns of whole numbers with few values."""
+    values = columns.to_numpy()
+    whole = (values == np.round(values)).all(axis=0) if len(values) else np.zeros(0, bool)
+    few = [name for name, is_whole in zip(columns, whole) if is_whole]
+    return [name for name in few if not known_counter(name)]
 
 
 def as_known(consequences: Consequences) -> dict[str, bool | str]:
@@ -258,15 +204,24 @@ def as_known(consequences: Consequences) -> dict[str, bool | str]:
     return dict.fromkeys(consequences, True)
 
 
-def _numbers(runs: pd.DataFrame, outcome: str) -> pd.DataFrame:
-    columns = runs.select_dtypes(include=["number", "bool"]).drop(
-        columns=[outcome], errors="ignore"
-    )
-    values = {name: columns[name].to_numpy(dtype=float, na_value=np.nan) for name in columns}
-    return pd.DataFrame(values, index=runs.index).replace([np.inf, -np.inf], np.nan)
+def _numbers(runs: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """The columns of numbers among these, as floats; what is not finite is missing."""
+    columns = runs[names].select_dtypes(include=["number", "bool"])
+    columns = columns.select_dtypes(exclude=["timedelta"])
+    values = columns.to_numpy(dtype=float, na_value=np.nan)
+    values = np.where(np.isfinite(values), values, np.nan)
+    return pd.DataFrame(values, columns=columns.columns, index=runs.index)
 
 
-def _check_names(exclude: Iterable[str], runs: pd.DataFrame) -> None:
+def check_names(runs: pd.DataFrame, exclude: Iterable[str] = ()) -> None:
+    """Refuse a table with two columns of one name, and an excluded column that is not there."""
+    if not runs.columns.is_unique:
+        twice = runs.columns[runs.columns.duplicated()][0]
+        raise InputError(
+            f"two columns have the name {twice!r}",
+            why="which of them explains something could not be said",
+            fix="keep the first of each: runs.loc[:, ~runs.columns.duplicated()]",
+        )
     for name in exclude:
         if name not in runs.columns:
             near = difflib.get_close_matches(name, [str(column) for column in runs.columns], 1)
@@ -292,74 +247,29 @@ def excluded_by_name(
     return "a consequence: grows with the run time by definition" if consequence else None
 
 
-def _unusable(column: pd.Series) -> str | None:
-    """Why the values of a column explain nothing."""
-    missing = column.isna().mean()
-    if missing > MOST_MISSING:
-        return f"missing in {missing:.0%} of the runs"
-    values = column.to_numpy()
-    values = values[np.isfinite(values)]
-    varies = values.size and np.ptp(values) > 1e-12 * np.abs(values).max()
-    return None if varies else "does not vary"
+def _unusable(numbers: pd.DataFrame) -> dict[str, str]:
+    """Why the values of columns explain nothing."""
+    values = numbers.to_numpy()
+    if not values.size:
+        return dict.fromkeys(numbers, "there are no runs")
+    gaps = np.isnan(values)
+    missing = gaps.mean(axis=0)
+    filled = np.where(gaps, -np.inf, values)
+    ordered = np.sort(filled, axis=0)
+    reasons = {}
+    for number, name in enumerate(numbers):
+        column = ordered[:, number]
+        column = column[np.isfinite(column)]
+        if missing[number] > MOST_MISSING:
+            reasons[name] = f"missing in {missing[number]:.0%} of the runs"
+        elif column[-1] - column[0] <= 1e-12 * max(abs(column[0]), abs(column[-1])):
+            reasons[name] = "does not vary"
+        elif _alike(column):
+            reasons[name] = f"differs from its usual value in fewer than {FEWEST_DIFFERENT} runs"
+    return reasons
 
 
-def _relative(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
-    """Columns as relative deviations from their middle: centred logarithms where `positive`, else
-    over the mean size.
-    """
-    if not len(values):
-        return values
-    logs = np.log(np.where(positive, values, 1.0))
-    means = np.abs(values).mean(axis=0)
-    linear = values / np.where(means, means, 1)
-    relative = np.where(positive, logs, linear)
-    return relative - relative.mean(axis=0)
-
-
-def correlated_groups(columns: pd.DataFrame) -> list[list[str]]:
-    """Groups of columns that move together, each led by its most central member.
-
-    Average linkage on 1 − abs(correlation), the larger of Pearson's (counters that are zero in most
-    runs) and Spearman's (monotone but curved). Data of this kind cannot tell the members of a group
-    apart.
-    """
-    names = list(columns.columns)
-    groups = correlation_groups(correlation_strength(columns.to_numpy()))
-    return [[names[member] for member in members] for members in groups]
-
-
-def correlation_strength(values: np.ndarray) -> np.ndarray:
-    """The larger of Pearson's and Spearman's correlation, without sign (k × k, 0 to 1)."""
-    if values.shape[1] < 2:
-        return np.ones((values.shape[1],) * 2)
-    return np.maximum(_correlation(values), _correlation(standard_ranks(values)))
-
-
-def correlation_groups(strength: np.ndarray) -> list[np.ndarray]:
-    """Groups of columns (places), each led by its most central member.
-
-    Parameters
-    ----------
-    strength
-        Of `correlation_strength`.
-
-    Returns
-    -------
-    Arrays of places, in the order of their first members.
-    """
-    if len(strength) < 2:
-        return [np.arange(1)] * len(strength)
-    distance = np.clip(1 - strength, 0, 1)
-    np.fill_diagonal(distance, 0)
-    tree = linkage(squareform(distance, checks=False), "average")
-    labels = fcluster(tree, 1 - GROUP_CORRELATION, "distance")
-    groups = []
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
-        central = strength[np.ix_(members, members)].sum(axis=1).round(9)
-        groups.append(members[np.argsort(-central, kind="stable")])
-    return sorted(groups, key=lambda members: members.min())
-
-
-def _correlation(values: np.ndarray) -> np.ndarray:
-    return np.abs(np.corrcoef(values, rowvar=False))
+def _alike(ordered: np.ndarray) -> bool:
+    """Whether nearly all of the sorted values are the same one."""
+    most = ordered[ordered.size // 2]
+    return bool((ordered != most).sum() < FEWEST_DIFFERENT)

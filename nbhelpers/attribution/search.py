@@ -1,279 +1,248 @@
-"""The search for counters that are associated with the slow runs, and its p-value.
+"""The search for columns that are associated with the outcome.
 
-The search can be repeated on shuffled outcomes.
-
-Owns what the null repeats: the choice of columns, the labels (or the search for a cutoff), the
-groups, the separation, the tree.
+Owns the joint search: of classes and of the outcome itself, by single columns, categories and
+pairs. Its p-value is owned by `null`.
 """
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
+from scipy.stats import chi2, norm
 
-from ..progress import task
-from ..statistics.order import shuffles
-from . import tree as trees
-from .screening import Screen, correlation_groups, correlation_strength
+from ..statistics.order import standard_ranks
+from ..statistics.surrogates import without_beats, without_level
+from .categories import Category
 
-ENOUGH = 10  # shuffles that did as well: the p-value is large, and known well enough
-BATCH = 8  # shuffles handed out at once; fixed, so that the number of workers changes nothing
-WINDOWS = 10  # stretches of a campaign within which neighbours are exchanged
-SHORTEST_WINDOW = 8  # runs
+LARGEST = 20_000_000  # numbers of one product of matrices
 CANDIDATES = 100  # cutoffs of a search for one
+FEWEST_CANDIDATES = 20
 LEAST_SHARE = 0.05  # of the runs on either side of a cutoff that is searched for
+MOST_PAIRED = 120  # columns whose pairs are searched
+SHARES = {"column": 0.8, "category": 0.1, "interaction": 0.1}  # of the error, for each family
+CLASS, CONTINUOUS, CATEGORY, INTERACTION = "class", "continuous", "category", "interaction"
+NO_CLASS = 8.0  # by so much the slowest quarter gets less of the error than the outcome itself
 
 
 @dataclass(frozen=True, eq=False)
-class SearchResult:
-    """What one search saw.
+class Table:
+    """What is searched, as matrices.
 
     Attributes
     ----------
-    columns, strength
-        Places of the columns searched; how clearly each separates the runs, in standard errors.
-    slow
-        Labels of the runs.
+    ranks
+        n × k: standard ranks of the columns.
+    levels, starts, degrees
+        n × levels of all categories; where each category begins; its levels less one.
+    products, pairs
+        n × p: standard ranks of products of two columns' ranks; their places, p × 2.
+    """
+
+    ranks: np.ndarray
+    levels: np.ndarray
+    starts: np.ndarray
+    degrees: np.ndarray
+    products: np.ndarray
+    pairs: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, categories: Sequence[Category]) -> "Table":
+        """Of the columns' values and the categories."""
+        ranks = standard_ranks(values).astype(np.float32)
+        hot = [category.one_hot() for category in categories]
+        widths = np.array([block.shape[1] for block in hot], int)
+        levels = np.hstack(hot) if hot else np.zeros((len(values), 0))
+        products, pairs = _products(ranks)
+        return cls(
+            ranks,
+            levels.astype(np.float32),
+            np.cumsum(widths) - widths,
+            widths - 1,
+            products,
+            pairs,
+        )
+
+    def flattened(self, windows: np.ndarray, frequencies: np.ndarray) -> "Table":
+        """The same with beats, and the mean of each window, taken out of columns and products."""
+        ranks, products = (
+            flattened(part, windows, frequencies) for part in (self.ranks, self.products)
+        )
+        return Table(ranks, self.levels, self.starts, self.degrees, products, self.pairs)
+
+
+def _products(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each two columns (a column with itself: both of its ends), as standard ranks.
+
+    Of wide tables those columns are paired that have the most different values.
+    """
+    count = ranks.shape[1]
+    chosen = np.arange(count)
+    if count > MOST_PAIRED:
+        different = (np.diff(np.sort(ranks, axis=0), axis=0) > 0).sum(axis=0)
+        chosen = np.sort(np.argsort(-different, kind="stable")[:MOST_PAIRED])
+    one, two = np.triu_indices(chosen.size)
+    products = ranks[:, chosen[one]] * ranks[:, chosen[two]]
+    found = standard_ranks(products).astype(np.float32)
+    # of a column with two values the product with itself does not vary
+    varies = found.std(axis=0) > 0.5
+    return found[:, varies], np.column_stack([chosen[one], chosen[two]])[varies]
+
+
+def flattened(values: np.ndarray, windows: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    """Columns without waves of these frequencies and without the mean of each window."""
+    return standardised(without_level(without_beats(values, frequencies), windows))
+
+
+def standardised(values: np.ndarray) -> np.ndarray:
+    """Columns with mean 0 and standard deviation 1 (0 throughout if all are equal)."""
+    centred = values - values.mean(axis=0)
+    return (centred / np.maximum(centred.std(axis=0), 1e-6)).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """How clearly each column, category and pair is associated with the outcome.
+
+    Attributes
+    ----------
+    columns, categories, pairs
+        Score of each: minus the log of its own p-value, corrected within and for the families.
+    strengths
+        Of the columns, in standard errors.
+    by_class
+        Whether a column is clearer by the classes than by the outcome itself.
+    row
+        The row of outcomes by which the best column is found.
     """
 
     columns: np.ndarray
-    slow: np.ndarray
-    strength: np.ndarray
+    categories: np.ndarray
+    pairs: np.ndarray
+    strengths: np.ndarray
+    by_class: np.ndarray
+    row: int
+
+    @property
+    def best(self) -> float:
+        """Score of the best of all."""
+        parts = (self.columns, self.categories, self.pairs)
+        return max((float(part.max()) for part in parts if part.size), default=-np.inf)
 
 
 class Search:
-    """One search, repeatable.
+    """One search, repeatable on rearranged outcomes.
 
     Parameters
     ----------
-    screen
-        The choice of columns, of runs in the order in which they were measured.
+    table
+        What is searched; runs in the order in which they were measured.
+    times
+        Outcome, larger is longer.
     slow
-        Which runs are slow; None: the counters place the cutoff (maximally selected rank statistic,
+        Which runs are slow; None: the columns place the cutoff (maximally selected rank statistic,
         Lausen and Schumacher 1992).
+    classes
+        False: the slow runs are no class but the slowest quarter; they get less of the error.
     """
 
-    def __init__(self, screen: Screen, slow: np.ndarray | None):
-        self.screen = screen
-        self.values = screen.columns.to_numpy(np.float32)
-        self._slow = slow
-        self._correlations = correlation_strength(screen.columns.to_numpy())
+    def __init__(
+        self, table: Table, times: np.ndarray, slow: np.ndarray | None, classes: bool = True
+    ):
+        self.table, self.times = table, times
+        most = CANDIDATES if table.ranks.shape[1] <= 200 else FEWEST_CANDIDATES
+        self.labels = _candidate_labels(times, most) if slow is None else slow[None]
+        rows = [standard_ranks(times)[None], self.labels.astype(float)]
+        self.rows = standardised(np.vstack(rows).T).T
+        # of each row of outcomes, the log of what its share of the error is less
+        self.handicaps = np.zeros(len(self.rows)) if classes else np.log([1.0, NO_CLASS])
 
-    def run(
-        self, order: np.ndarray | None = None, windows: np.ndarray | None = None
-    ) -> SearchResult:
-        """Search once.
+    def of(self, table: Table, rows: np.ndarray) -> "Search":
+        """The same search of another table and other rows of outcomes."""
+        other = copy.copy(self)
+        other.table, other.rows = table, rows
+        return other
 
-        Parameters
-        ----------
-        order
-            Rearrangement of the outcomes; None: as they are.
-        windows
-            Window of each run; the difference within each window counts then.
-        """
-        columns = self.screen.usable(order)
-        times = self.screen.times if order is None else self.screen.times[order]
-        ranks = self.screen.ranks[:, columns]
-        strength: np.ndarray | None
-        if self._slow is None:
-            slow, strength = _best_labels(times, ranks)
-        else:
-            slow, strength = self._slow if order is None else self._slow[order], None
-        if windows is not None:
-            strength = _strengths_within(slow, ranks, windows)
-        elif strength is None:
-            strength = _strengths(slow[None].astype(float), ranks)[0]
-        return SearchResult(columns, slow, strength)
+    def run(self) -> Found:
+        """Search the outcomes as they are."""
+        root = np.sqrt(len(self.times))
+        strengths = np.abs(self.rows @ self.table.ranks) / root
+        by_row = self._scores(strengths, "column")
+        pairs = self._scores(np.abs(self.rows @ self.table.products) / root, "interaction")
+        return Found(
+            by_row.max(axis=0),
+            (self._category_scores(self.rows) - self.handicaps[:, None]).max(axis=0),
+            pairs.max(axis=0),
+            strengths.max(axis=0),
+            by_row[1:].max(axis=0, initial=-np.inf) >= by_row[0],
+            int(by_row.max(axis=1).argmax()) if by_row.size else 0,
+        )
 
-    def groups(self, columns: np.ndarray) -> list[np.ndarray]:
-        """Places of the columns that move together, each group led by its most central member."""
-        groups = correlation_groups(self._correlations[np.ix_(columns, columns)])
-        return [columns[members] for members in groups]
+    def _scores(self, strengths: np.ndarray, kind: str) -> np.ndarray:
+        """Of strengths (rows × any number of columns of this kind)."""
+        count = max(self._size(kind), 1)
+        log_p = np.log(2) + norm.logsf(strengths) + np.log(count / self._share(kind))
+        return -log_p - self.handicaps[:, None]
 
-    def accuracy(self, seen: SearchResult, random: np.random.Generator) -> float:
-        """Balanced accuracy on unseen runs of a tree of the leaders; 0.5 if no column is left."""
-        if not seen.columns.size:
-            return 0.5
-        leaders = [group[0] for group in self.groups(seen.columns)]
-        predicted = trees.cross_validated(self.values[:, leaders], seen.slow, random)
-        return trees.balanced_accuracy(seen.slow, predicted)
+    def labels_of(self, found: Found) -> np.ndarray:
+        """The labels by which the best column was found, of a searched cutoff."""
+        return self.labels[max(found.row - 1, 0)] if found.row else self._best_labels()
+
+    def _best_labels(self) -> np.ndarray:
+        strengths = np.abs(self.rows[1:] @ self.table.ranks).max(axis=1)
+        return self.labels[int(strengths.argmax())]
+
+    def largest(self, orders: np.ndarray, table: Table, rows: np.ndarray) -> np.ndarray:
+        """The best score of each rearrangement (count × n) of the rows of outcomes."""
+        per = max(1, LARGEST // (max(table.ranks.shape[1], table.products.shape[1], 1) * len(rows)))
+        parts = [
+            self._largest(rows[:, orders[first : first + per]], table)
+            for first in range(0, len(orders), per)
+        ]
+        return np.concatenate(parts)
+
+    def _largest(self, outcomes: np.ndarray, table: Table) -> np.ndarray:
+        """Of rows × count × n outcomes, for each of the count."""
+        rows, count, size = outcomes.shape
+        flat = outcomes.reshape(rows * count, size)
+        best = np.full(count, -np.inf)
+        for kind, values in (("column", table.ranks), ("interaction", table.products)):
+            if values.shape[1]:
+                strongest = np.abs(flat @ values).max(axis=1).reshape(rows, count)
+                best = np.maximum(best, self._scores(strongest / np.sqrt(size), kind).max(axis=0))
+        if table.levels.shape[1]:
+            scores = self._category_scores(flat).max(axis=1).reshape(rows, count)
+            best = np.maximum(best, (scores - self.handicaps[:, None]).max(axis=0))
+        return best
+
+    def _category_scores(self, rows: np.ndarray) -> np.ndarray:
+        """Kruskal and Wallis's statistic of each row and category, as a score."""
+        table = self.table
+        if not table.levels.shape[1]:
+            return np.zeros((len(rows), 0))
+        heights = np.add.reduceat((rows @ table.levels) ** 2, table.starts, axis=1)
+        p_values = chi2.logsf(heights, table.degrees)
+        return -(p_values + np.log(table.degrees.size / self._share("category")))
+
+    def _size(self, kind: str) -> int:
+        """How many of this kind are searched."""
+        sizes = {
+            "column": self.table.ranks.shape[1],
+            "category": self.table.degrees.size,
+            "interaction": self.table.products.shape[1],
+        }
+        return sizes[kind]
+
+    def _share(self, kind: str) -> float:
+        """Of the error; families that are not there leave theirs to the others."""
+        return SHARES[kind] / sum(
+            share for name, share in SHARES.items() if name == kind or self._size(name)
+        )
 
 
-def _strengths(labels: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Rank-sum statistics in standard errors, of each row of labels and column of ranks."""
-    size, count = labels.shape[1], labels.sum(axis=1)
-    variances = np.maximum(count * (size - count) / max(size - 1, 1), 1e-12)
-    return np.abs(labels @ ranks) / np.sqrt(variances)[:, None]
-
-
-def _strengths_within(slow: np.ndarray, ranks: np.ndarray, windows: np.ndarray) -> np.ndarray:
-    """The same with the mean of each window taken out of labels and ranks."""
-    sizes = np.bincount(windows)
-    labels = slow - (np.bincount(windows, slow) / sizes)[windows]
-    first = np.flatnonzero(np.diff(windows, prepend=-1))
-    inside = ranks - (np.add.reduceat(ranks, first, axis=0) / sizes[:, None])[windows]
-    lengths = np.sqrt((labels @ labels) * (inside**2).sum(axis=0))
-    return np.abs(labels @ inside) / np.maximum(lengths, 1e-12) * np.sqrt(slow.size)
-
-
-def _best_labels(times: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels by the cutoff at which some column separates best, and the strengths of all columns
-    there.
-    """
-    cuts = np.unique(np.quantile(times, np.linspace(LEAST_SHARE, 1 - LEAST_SHARE, CANDIDATES)))
+def _candidate_labels(times: np.ndarray, most: int) -> np.ndarray:
+    """Labels by each of the cutoffs."""
+    cuts = np.unique(np.quantile(times, np.linspace(LEAST_SHARE, 1 - LEAST_SHARE, most)))
     labels = times > cuts[:, None]
     labels = labels[(labels.sum(axis=1) >= 4) & ((~labels).sum(axis=1) >= 4)]
-    if not len(labels) or not ranks.shape[1]:
-        return times > np.median(times), np.zeros(ranks.shape[1])
-    strengths = _strengths(labels.astype(float), ranks)
-    best = int(np.argmax(strengths.max(axis=1)))
-    return labels[best], strengths[best]
-
-
-@dataclass(frozen=True, eq=False)
-class Null:
-    """A search compared with searches of shuffled outcomes.
-
-    Attributes
-    ----------
-    p_value
-        Of the search.
-    column_p_values
-        Of each searched column alone, corrected for the number of columns (Westfall and Young's
-        maximum).
-    """
-
-    p_value: float
-    column_p_values: np.ndarray
-
-
-def null_distribution(
-    search: Search,
-    accuracy: float,
-    block: int,
-    permutations: int,
-    level: float,
-    seed: int,
-    workers: int | None = None,
-) -> Null:
-    """The p-value of a search: how often a search of shuffled outcomes sees as much.
-
-    Two statistics: how clearly the best column alone separates (cheap, so five times as many
-    shuffles), and how well a tree predicts, which sees what only several columns together do. The
-    smaller p-value is doubled. The tree's null is skipped where the first has decided. The cutoff
-    of `find_cutoff` does not depend on the order of the outcomes, so a shuffle leaves it where it
-    was. Either stops early after ten shuffles that did as well (Besag and Clifford 1991).
-
-    Where the order of the runs matters (`block` above 1), single runs can't be exchanged, and two
-    nulls must both be rejected. One moves blocks of runs, so that neighbours stay alike. The other
-    exchanges neighbours only, within a tenth of the campaign, so that a shared drift stays.
-
-    Parameters
-    ----------
-    search, accuracy
-        The search of the outcomes as they are, and the accuracy of its tree.
-    block
-        Runs that are moved together.
-    permutations
-        Shuffles of the tree's null.
-    level
-        p-value that decides.
-    seed
-        Of the shuffles.
-    workers
-        Threads; None: `default_workers`.
-    """
-    null = _Shuffles(search, accuracy, permutations, level, seed, workers)
-    size = len(search.screen.times)
-    moved = null.against(shuffles(size, block, np.random.default_rng(seed)))
-    if block == 1 or moved.p_value > level:
-        return moved
-    windows = np.arange(size) // max(SHORTEST_WINDOW, -(-size // WINDOWS))
-    exchanged = null.against(_exchanges(windows, np.random.default_rng(seed)), windows)
-    return Null(
-        max(moved.p_value, exchanged.p_value),
-        np.maximum(moved.column_p_values, exchanged.column_p_values),
-    )
-
-
-def _exchanges(windows: np.ndarray, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Endless rearrangements within windows."""
-    while True:
-        yield np.argsort(windows + random.random(windows.size))
-
-
-@dataclass(frozen=True, eq=False)
-class _Shuffles:
-    search: Search
-    accuracy: float
-    permutations: int
-    level: float
-    seed: int
-    workers: int | None
-
-    def against(self, orders: Iterator[np.ndarray], windows: np.ndarray | None = None) -> Null:
-        """The search compared with those of rearranged outcomes."""
-        strength = self.search.run(windows=windows).strength
-        strongest = strength.max(initial=0)
-
-        def strongest_of(order: np.ndarray, _: np.random.Generator) -> float:
-            return self.search.run(order, windows).strength.max(initial=0)
-
-        def accuracy_of(order: np.ndarray, random: np.random.Generator) -> float:
-            return self.search.accuracy(self.search.run(order), random)
-
-        count = 5 * self.permutations
-        largest = _collect(strongest_of, orders, count, strongest, self.seed, 1)
-        as_strong = (largest[:, None] >= strength - 1e-9).sum(axis=0)
-        column_p_values = (as_strong + 1) / (largest.size + 1)
-        best = _share(largest, strongest, count)
-        if 2 * best <= self.level:
-            return Null(2 * best, column_p_values)
-        accuracies = _collect(
-            accuracy_of, orders, self.permutations, self.accuracy, self.seed + 1, self.workers
-        )
-        smaller = min(best, _share(accuracies, self.accuracy, self.permutations))
-        return Null(min(1.0, 2 * smaller), column_p_values)
-
-
-def _collect(
-    statistic: Callable[[np.ndarray, np.random.Generator], float],
-    orders: Iterator[np.ndarray],
-    count: int,
-    seen: float,
-    seed: int,
-    workers: int | None,
-) -> np.ndarray:
-    """The statistic of up to `count` shuffles, in batches, until enough did as well."""
-    seeds = np.random.SeedSequence(seed).spawn(count)
-    values: list[float] = []
-    with (
-        ThreadPoolExecutor(workers or default_workers()) as pool,
-        task("searching shuffled run times", count, "times") as shown,
-    ):
-        work: Iterator = zip(map(np.random.default_rng, seeds), orders)
-        while batch := list(islice(work, min(BATCH, count - len(values)))):
-            values += (
-                [statistic(order, random) for random, order in batch]
-                if workers == 1
-                else pool.map(lambda pair: statistic(*pair[::-1]), batch)
-            )
-            shown.at(len(values))
-            if sum(value >= seen - 1e-9 for value in values) >= ENOUGH:
-                break
-    return np.array(values)
-
-
-def _share(values: np.ndarray, seen: float, count: int) -> float:
-    as_good = int((values >= seen - 1e-9).sum())
-    return as_good / values.size if values.size < count else (as_good + 1) / (values.size + 1)
-
-
-def default_workers() -> int:
-    """Threads for the trees (scikit-learn lets go of the interpreter's lock): the CPUs of this
-    process, at most four.
-    """
-    return min(4, len(os.sched_getaffinity(0)))
+    return labels if len(labels) else (times > np.median(times))[None]

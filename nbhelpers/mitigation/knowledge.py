@@ -62,6 +62,10 @@ class Factor:
         Ids.
     inject
         How it is injected, with its doses from the least to the most harm; empty: nobody knows.
+    symptom_of
+        Ids of factors that show this one as well; it is then their symptom.
+    event_us
+        What one event can cost a run at most; 0: not known.
     """
 
     id: str
@@ -75,6 +79,8 @@ class Factor:
     mitigations: tuple[str, ...]
     references: tuple[str, ...]
     inject: dict[str, Any] = field(default_factory=dict, repr=False)
+    symptom_of: tuple[str, ...] = ()
+    event_us: float = 0.0
 
     def __repr__(self) -> str:
         return f"Factor({self.id}: {self.name}; {len(self.mitigations)} mitigations)"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..attribution import Explanation
-from ..attribution.explanation import RIVAL
+from ..attribution.factors import RIVAL
 from ..files import write_atomically
 from . import _report_words as words
 from .knowledge import explain_factor, mitigations

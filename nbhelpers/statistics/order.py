@@ -1,11 +1,10 @@
 """Time order as a factor: do neighbouring runs resemble each other, does the campaign drift, where
 does it change?
 
-Owns the test of exchangeability and the shuffles that respect what it finds; without them a counter
-that drifts together with the run times would be taken for their cause.
+Owns the test of exchangeability. What it finds decides which surrogates a search is compared with;
+without them a counter that drifts together with the run times would be taken for their cause.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +14,13 @@ from ..errors import InputError
 from .intervals import Values
 
 LEVEL = 0.01  # of the test of time order
+SUSPECTED = 0.1  # p-value from which surrogates keep the order, even if it is not shown to matter
 CHANGE_LEVEL = 0.01  # of each change point
 SHUFFLES = 499
 FEWEST_RUNS = 12  # fewer say nothing of their order
 SHORTEST_SEGMENT = 3
-FEW_BLOCKS = 20  # with fewer independent stretches a common drift can hardly be told from a cause
+WAVES = 6  # that a campaign holds at least, if it has a period
+WAVE_SHARE = 0.3  # of the variance of the ranks
 ORDER_COLUMNS = ("began_unix_s", "start_ns", "t0_ns", "run")
 
 
@@ -40,7 +41,9 @@ class TimeOrder:
     changes
         Positions at which a new level begins (0 = first run).
     kind
-        "none", "warm-up", "slow-down", "drift" or "phases".
+        "none", "warm-up", "slow-down", "drift", "periodic" or "phases".
+    period
+        In runs, of kind "periodic"; else 0.
     block
         Runs that belong together: a shuffle moves blocks of this length (1: single runs).
     evidence
@@ -55,6 +58,7 @@ class TimeOrder:
     kind: str
     block: int
     evidence: str
+    period: float = 0.0
 
     def __repr__(self) -> str:
         return (
@@ -77,11 +81,13 @@ def time_order(values: Values, seed: int = 0, higher_is_better: bool = False) ->
 
     Notes
     -----
-    Two tests on ranks, both against shuffled orders; the smaller p-value is doubled. Resemblance of
-    neighbours: Bartels's rank version of von Neumann's ratio (1982). Change of level at an unknown
-    place: the largest weighted CUSUM (Pettitt 1979). Change points by binary segmentation. The
-    block is twice the integrated autocorrelation time, summed up to the first lag within the noise
-    of white data.
+    Four tests on ranks, all against shuffled orders; the smallest p-value is multiplied by four.
+    Resemblance of neighbours, or its opposite: Bartels's rank version of von Neumann's ratio
+    (1982). Change of level at an unknown place: the largest weighted CUSUM (Pettitt 1979). A
+    period: the largest ordinate of the periodogram (Fisher 1929). Any other pattern that
+    repeats: the largest autocorrelation. Change points by binary segmentation. The block is twice
+    the integrated autocorrelation time, summed up to the first lag within the noise of white data,
+    and at least a period.
     """
     outcomes = np.asarray(values, dtype=float)
     if outcomes.size < FEWEST_RUNS or np.ptp(outcomes) == 0:
@@ -89,23 +95,19 @@ def time_order(values: Values, seed: int = 0, higher_is_better: bool = False) ->
         return TimeOrder(False, 1.0, 0.0, 0.0, (), "none", 1, why)
     ranks = standard_ranks(outcomes)
     random = np.random.default_rng(seed)
-    p_value = _order_p_value(ranks, random)
+    p_values = _order_p_values(ranks, random)
+    p_value = min(1.0, len(p_values) * min(p_values.values()))
     near = float(_neighbours(ranks))
     trend = float(ranks @ standard_ranks(np.arange(outcomes.size)) / outcomes.size)
     found = p_value <= LEVEL
     changes = tuple(_changes(ranks, 0, random)) if found else ()
     kind = _kind(-ranks if higher_is_better else ranks, changes, trend) if found else "none"
-    block = _block(ranks) if found else 1
-    return TimeOrder(
-        found,
-        p_value,
-        near,
-        trend,
-        changes,
-        kind,
-        block,
-        _in_words(kind, p_value, near, trend, changes, outcomes.size),
-    )
+    period = _period(ranks) if found else 0.0
+    if kind == "phases" and period:
+        kind = "periodic"
+    block = _block(ranks, period) if found else 1
+    words = _in_words(kind, p_value, near, trend, changes, outcomes.size, period)
+    return TimeOrder(found, p_value, near, trend, changes, kind, block, words, period)
 
 
 def standard_ranks(values: np.ndarray) -> np.ndarray:
@@ -152,23 +154,6 @@ def _numbers_all(column: pd.Series) -> bool:
     return pd.api.types.is_numeric_dtype(column) and column.notna().all() and column.is_unique
 
 
-def shuffles(size: int, block: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Endless rearrangements of 0 … size − 1 that keep neighbours together in blocks (block 1: any
-    rearrangement).
-
-    The sequence is closed to a ring, cut into blocks from a random place on, the blocks are
-    shuffled and every other time run backwards, so that the joints fall elsewhere each time.
-    """
-    while True:
-        if block <= 1:
-            yield random.permutation(size)
-            continue
-        ring = np.roll(np.arange(size), random.integers(size))
-        pieces = np.array_split(ring, max(2, round(size / block)))
-        arranged = np.concatenate([pieces[index] for index in random.permutation(len(pieces))])
-        yield arranged[::-1] if random.integers(2) else arranged
-
-
 def _neighbours(ranks: np.ndarray) -> np.ndarray:
     """Correlation of neighbours along the last axis of standard ranks."""
     return (ranks[..., 1:] * ranks[..., :-1]).mean(axis=-1)
@@ -182,11 +167,40 @@ def _cusum(ranks: np.ndarray) -> np.ndarray:
     return np.abs(sums) / np.sqrt(before * (size - before) / size)
 
 
-def _order_p_value(ranks: np.ndarray, random: np.random.Generator) -> float:
-    shuffled = random.permuted(np.tile(ranks, (SHUFFLES, 1)), axis=1)
-    near = (np.sum(_neighbours(shuffled) >= _neighbours(ranks)) + 1) / (SHUFFLES + 1)
-    level = (np.sum(_cusum(shuffled).max(axis=1) >= _cusum(ranks).max()) + 1) / (SHUFFLES + 1)
-    return float(min(1.0, 2 * min(near, level)))
+def _order_p_values(ranks: np.ndarray, random: np.random.Generator) -> dict[str, float]:
+    """p-value of each test of the order, by shuffles."""
+    both = np.vstack([ranks, random.permuted(np.tile(ranks, (SHUFFLES, 1)), axis=1)])
+    power = _power(both)
+    statistics = {
+        "neighbours": np.abs(_neighbours(both)),
+        "level": _cusum(both).max(axis=1),
+        "period": power[:, 1 : ranks.size + 1].max(axis=1),
+        "repetition": _repetition(power, ranks.size),
+    }
+    return {
+        name: float((seen[1:] >= seen[0] - 1e-9).sum() + 1) / (SHUFFLES + 1)
+        for name, seen in statistics.items()
+    }
+
+
+def _power(ranks: np.ndarray) -> np.ndarray:
+    """Periodogram of rows, at twice as many frequencies as they have."""
+    return np.abs(np.fft.rfft(ranks, 2 * ranks.shape[-1], axis=-1)) ** 2
+
+
+def _repetition(power: np.ndarray, size: int) -> np.ndarray:
+    """Largest autocorrelation of each row at a lag of two to a half of its length."""
+    products = np.fft.irfft(power, axis=-1)[:, 2 : size // 2 + 1]
+    terms = size - np.arange(2, size // 2 + 1)
+    return (np.abs(products) / np.sqrt(terms)).max(axis=1)
+
+
+def _period(ranks: np.ndarray) -> float:
+    """Runs of the strongest wave; 0 if it is seen seldom, or makes up little of the variance."""
+    power = _power(ranks)
+    strongest = 1 + int(np.argmax(power[1:]))
+    period, share = 2 * ranks.size / strongest, 2 * power[strongest] / ranks.size**2
+    return period if period <= ranks.size / WAVES and share >= WAVE_SHARE else 0.0
 
 
 def _changes(ranks: np.ndarray, first: int, random: np.random.Generator) -> list[int]:
@@ -221,17 +235,23 @@ def _kind(badness: np.ndarray, changes: tuple[int, ...], trend: float) -> str:
     return "drift" if abs(trend) > 0.5 else "phases"
 
 
-def _block(ranks: np.ndarray) -> int:
+def _block(ranks: np.ndarray, period: float) -> int:
     size = ranks.size
-    power = np.abs(np.fft.rfft(ranks, 2 * size)) ** 2
-    correlation = np.fft.irfft(power)[:size] / size
+    correlation = np.fft.irfft(_power(ranks))[:size] / size
     noise = np.flatnonzero(correlation < 1.96 / np.sqrt(size))
     last = int(noise[0]) if noise.size else size
-    return int(np.clip(np.ceil(2 * (1 + 2 * correlation[1:last].sum())), 2, size // 2))
+    time = 2 * (1 + 2 * correlation[1:last].sum())
+    return int(np.clip(np.ceil(max(time, period)), 2, size // 2))
 
 
 def _in_words(
-    kind: str, p_value: float, near: float, trend: float, changes: tuple[int, ...], size: int
+    kind: str,
+    p_value: float,
+    near: float,
+    trend: float,
+    changes: tuple[int, ...],
+    size: int,
+    period: float,
 ) -> str:
     numbers = (
         f"p = {p_value:.3f}, autocorrelation {near:.2f}, rank correlation with the position"
@@ -249,5 +269,6 @@ def _in_words(
         "slow-down": "The last runs are the slow ones (a slow-down",
         "drift": "The runs drift (",
         "phases": "Slow runs come in phases (",
+        "periodic": f"Slow runs come back about every {period:.3g} runs (",
     }[kind]
     return f"{what}{'' if what.endswith('(') else '; '}{numbers}{where}; {size} runs)."

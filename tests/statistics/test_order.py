@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.statistics.order import positions, shuffles, time_order
+from nbhelpers.statistics.order import positions, time_order
+from nbhelpers.statistics.surrogates import shuffles
 
 
 def test_exchangeable_runs_have_no_order():

@@ -76,7 +76,8 @@ def test_nothing_made_a_run_slow_that_was_not():
 def runs():
     """A quarter of the runs is slow and has more page faults; nothing else differs."""
     random = np.random.default_rng(1)
-    faults = np.where(np.arange(60) % 4 == 0, 900, 100) + random.integers(0, 50, 60)
+    slow = random.permutation(np.arange(60) % 4 == 0)
+    faults = np.where(slow, 900, 100) + random.integers(0, 50, 60)
     seconds = 1 + faults / 1000 + random.normal(0, 0.01, 60)
     return pd.DataFrame(
         {

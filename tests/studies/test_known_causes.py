@@ -104,7 +104,7 @@ def test_a_campaign_needs_whole_blocks_and_a_cause_that_exists(tmp_path):
 def invented(column, extra=0.3, runs=80, seed=0):
     """Runs of which a quarter is slower, with a counter that rises then and four that don't."""
     random = np.random.default_rng(seed)
-    disturbed = np.arange(runs) % 4 == 0
+    disturbed = random.permutation(np.arange(runs) % 4 == 0)
     table = pd.DataFrame({f"noise_{number}": random.poisson(100, runs) for number in range(4)})
     table[column] = random.poisson(50, runs) + 400 * disturbed
     table["seconds"] = 0.1 * (1 + extra * disturbed + 0.01 * random.standard_normal(runs))

@@ -1,0 +1,170 @@
+"""The p-value of a search: the same search of rearranged outcomes, again and again.
+
+Owns the one null that corrects for everything searched, and the choice of rearrangements.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..progress import task
+from ..statistics.order import SUSPECTED, TimeOrder
+from ..statistics.surrogates import beats, block_orders, level_windows, phase_orders
+from .search import Search, Table, flattened
+
+ENOUGH = 10  # surrogates that did as well: the p-value is large, and known well enough
+BATCH = 50  # surrogates at once
+
+
+@dataclass(frozen=True, eq=False)
+class Null:
+    """A search compared with searches of rearranged outcomes.
+
+    Attributes
+    ----------
+    p_value
+        Of the search.
+    column_p_values, category_p_values, pair_p_values
+        Of each alone, corrected for everything that was searched (Westfall and Young's maximum).
+    surrogates
+        What the outcomes were compared with, in words.
+    """
+
+    p_value: float
+    column_p_values: np.ndarray
+    category_p_values: np.ndarray
+    pair_p_values: np.ndarray
+    surrogates: str
+
+
+def null_distribution(
+    search: Search, order: TimeOrder | None, count: int, level: float, seed: int
+) -> Null:
+    """The p-value of a search: how often a search of rearranged outcomes sees as much.
+
+    Parameters
+    ----------
+    search
+        Of the outcomes as they are.
+    order
+        What the order of the runs has to do with the outcome; None: nothing.
+    count
+        Rearrangements of each kind.
+    level
+        p-value that decides; a kind that is not rejected at it ends the work.
+    seed
+        Of the rearrangements.
+
+    Notes
+    -----
+    One maximum over everything searched: single columns by classes and by the outcome's ranks,
+    categories, and pairs. Each counts by its own p-value, corrected for the size and the share
+    of its family.
+
+    Where the order of the runs matters, or may (p at most 0.1), single runs can't be exchanged, and
+    three nulls must all be rejected. The first moves blocks of runs, so that neighbours stay alike.
+    The second keeps the spectrum of the outcome and draws its phases, so that its autocorrelation
+    and its periods stay. The third does so with what is left when the outcome's beats and the level
+    of each tenth of the campaign are taken out of outcome and columns, so that a common beat, drift
+    or step explains nothing.
+    Work stops early after ten rearrangements that did as well (Besag and Clifford 1991).
+    """
+    random = np.random.default_rng(seed)
+    suspected = order is not None and order.p_value <= SUSPECTED
+    kinds = _nulls(search, order, random) if order and suspected else [_plain(search, random)]
+    nulls: list[Null] = []
+    with task("searching rearranged run times", count * len(kinds), "times") as shown:
+        for number, kind in enumerate(kinds):
+            nulls.append(_against(search, kind, count, partial(_at, shown, number * count)))
+            if nulls[-1].p_value > level:
+                break
+    return Null(
+        max(null.p_value for null in nulls),
+        np.max([null.column_p_values for null in nulls], axis=0),
+        np.max([null.category_p_values for null in nulls], axis=0),
+        np.max([null.pair_p_values for null in nulls], axis=0),
+        ", ".join(kind.name for kind in kinds),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Kind:
+    """A way to rearrange, and the table and the rows of outcomes that it holds for."""
+
+    name: str
+    orders: Callable[[int], np.ndarray]
+    table: Table
+    rows: np.ndarray
+
+
+def _plain(search: Search, random: np.random.Generator) -> _Kind:
+    size = len(search.times)
+    return _Kind(
+        "single runs", lambda count: block_orders(size, 1, count, random), search.table, search.rows
+    )
+
+
+def _nulls(search: Search, order: TimeOrder, random: np.random.Generator) -> list[_Kind]:
+    size = len(search.times)
+    windows = level_windows(size, order.changes)
+    frequencies = beats(_signal(search.rows, search))
+    inside = flattened(search.rows.T, windows, frequencies).T
+    block = "single runs" if order.block == 1 else f"blocks of {order.block} runs"
+    return [
+        _Kind(
+            block,
+            lambda count: block_orders(size, order.block, count, random),
+            search.table,
+            search.rows,
+        ),
+        _Kind(
+            "random phases",
+            lambda count: phase_orders(_signal(search.rows, search), count, random),
+            search.table,
+            search.rows,
+        ),
+        _Kind(
+            "random phases of what is left without beats and drift",
+            lambda count: phase_orders(_signal(inside, search), count, random),
+            search.table.flattened(windows, frequencies),
+            inside,
+        ),
+    ]
+
+
+def _signal(rows: np.ndarray, search: Search) -> np.ndarray:
+    """What keeps its spectrum: the outcome, and the labels, if they are not searched for."""
+    return rows[0] + 2 * rows[1] if len(search.labels) == 1 and len(rows) == 2 else rows[0]
+
+
+def _at(shown: Any, before: int, done: int) -> None:
+    shown.at(before + done)
+
+
+def _against(search: Search, kind: _Kind, count: int, shown: Callable[[int], object]) -> Null:
+    """The search compared with one kind of rearrangement."""
+    seen = search.of(kind.table, kind.rows).run()
+    values: list[np.ndarray] = []
+    done = as_good = 0
+    while done < count and as_good < ENOUGH:
+        orders = kind.orders(min(BATCH, count - done))
+        values.append(search.largest(orders, kind.table, kind.rows))
+        done += len(orders)
+        as_good += int((values[-1] >= seen.best - 1e-9).sum())
+        shown(done)
+    largest = np.concatenate(values)
+
+    def p_values(scores: np.ndarray) -> np.ndarray:
+        exceeding = largest.size - np.searchsorted(np.sort(largest), scores - 1e-9)
+        return (exceeding + 1) / (largest.size + 1)
+
+    return Null(
+        float(p_values(np.array([seen.best]))[0]),
+        p_values(seen.columns),
+        p_values(seen.categories),
+        p_values(seen.pairs),
+        kind.name,
+    )
