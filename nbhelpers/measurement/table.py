@@ -66,6 +66,8 @@ COLUMNS = {
     "cpu_ns": _total("ns", "CPU time of all threads in the timed region"),
     "timeslices": _total("", "times that a thread was put on a CPU in the timed region"),
     "threads": _label("threads that the program used"),
+    "device": _label("what the kernels of a SYCL program ran on"),
+    "driver": _label("version of the device's driver"),
     "verified": _label("whether the program found its result right"),
     "placement_ok": _label(
         "whether all threads were on the CPUs that their configuration promises; missing: several"

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, is_dataclass
 
 from ..errors import InputError, SettingError, Unavailable
-from ..measurement import Attachment, Cell
+from ..measurement import Attachment, Cell, run_once
 from ..workloads import Workload
 from . import _proc
 from .action import Action, NotYet, Unproven
@@ -254,6 +254,26 @@ def treat_workload(
         settled.append(action.settled(changed))
         changed = action.applied_to(changed)
     return TreatedWorkload(changed, (Treatment(name, settled, workload),))
+
+
+def why_unproven(mitigation: str | Mitigation, workload: Workload, tries: int = 2) -> str:
+    """Why nothing shows that a mitigation acts on a program here, by running it; "" if it does.
+
+    Parameters
+    ----------
+    mitigation, workload
+        As of `treat_workload`.
+    tries
+        Runs, of which one has to show it.
+    """
+    treated = treat_workload(mitigation, workload)
+    message = ""
+    for _ in range(tries):
+        row = run_once(*treated)
+        if row["status"] == "ok":
+            return ""
+        message = row["message"].removeprefix(f"{row['mitigation']}: ")
+    return message
 
 
 def _actions_of(mitigation: str | Mitigation | Iterable[Action]) -> tuple[str, tuple[Action, ...]]:

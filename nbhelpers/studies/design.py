@@ -292,19 +292,33 @@ def _calibrated(
 
 
 def placement_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Where the threads were, as the kernel reports it.
-
-    Returns ------- One row a model and configuration: `model`, `config`, `runs`, `placed` (runs in
-    which all threads were where the configuration puts them), `threads_on`.
+    """Where the threads were, as the kernel reports it, and on which device SYCL's kernels ran.
 
     Parameters
     ----------
     runs
         Finished runs of a campaign with `PlacementCheck`.
+
+    Returns
+    -------
+    One row a model and configuration: `model`, `config`, `runs`, `placed` (runs in which all
+    threads were where the configuration puts them), `threads_on`; where programs name it, `device`
+    with its driver: several, if it changed within the campaign.
     """
-    grouped = runs.assign(_placed=runs["placement_ok"].eq(True)).groupby(["model", "config"])
-    return grouped.agg(
+    devices = _devices(runs)
+    named = devices.ne("").any()
+    rows = runs.assign(_placed=runs["placement_ok"].eq(True), _device=devices)
+    table = rows.groupby(["model", "config"]).agg(
         runs=("run", "size"),
         placed=("_placed", "sum"),
         threads_on=("placement", lambda column: " or ".join(sorted(set(column)))),
-    ).reset_index()
+        device=("_device", lambda column: " or ".join(sorted(set(column)))),
+    )
+    return table.reset_index().drop(columns=[] if named else ["device"])
+
+
+def _devices(runs: pd.DataFrame) -> pd.Series:
+    """Device and driver of each run, as the program names them; "" where it names none."""
+    parts = runs.reindex(columns=["device", "driver"]).astype(object)
+    words = parts["device"] + ", driver " + parts["driver"]
+    return words.where(parts.notna().all(axis=1), "").astype(str).str.replace("_", " ")

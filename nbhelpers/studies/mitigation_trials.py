@@ -19,7 +19,7 @@ from ..files import write_atomically
 from ..measurement import Attachment, Campaign, finished, metrics, recorded_runs
 from ..mitigation.knowledge import check_risk, explain_factor, factor_of, mitigations
 from ..mitigation.report import tried_table
-from ..mitigation.treatment import BASELINE, treatment_cells
+from ..mitigation.treatment import BASELINE, treatment_cells, why_unproven
 from ..mitigation.trials import HELPS, SEEMS, Trial, judge_trials, open_verdict
 from ..workloads import Workload, program
 from .known_causes.campaigns import disturbed_victim
@@ -186,10 +186,19 @@ def _current_choice(
     path: Path, workload: Workload, explanation: Explanation, otherwise: str, risk: str
 ) -> pd.DataFrame:
     if not path.exists():
-        return _against_first_factor(explanation, workload, otherwise, risk)
+        return _shown(_against_first_factor(explanation, workload, otherwise, risk), workload)
     factor = str(pd.read_csv(path, keep_default_na=False)["factor"].iloc[0])
     table = mitigations_against(factor, workload, risk).assign(factor=factor)
-    return table[["factor", "mitigation", "name", "tried", "reason"]]
+    return _shown(table[["factor", "mitigation", "name", "tried", "reason"]], workload)
+
+
+def _shown(table: pd.DataFrame, workload: Workload) -> pd.DataFrame:
+    """What a run shows to act on the program is tried; the others have the reason."""
+    reasons = [
+        why_unproven(str(name), workload) if tried else str(reason)
+        for name, tried, reason in table[["mitigation", "tried", "reason"]].itertuples(index=False)
+    ]
+    return table.assign(tried=[not reason for reason in reasons], reason=reasons)
 
 
 def _against_first_factor(

@@ -417,7 +417,15 @@ def test_every_column_that_we_make_is_described():
     runs = rates(measure(nbody(200), runs=1, metrics="all"))
     described = describe_columns(runs)
     program_keys = set(described.index[described.kind == "program"])
-    assert program_keys == {"bodies", "steps", "energy", "energy_drift", "checksum"}
+    assert program_keys == {
+        "bodies",
+        "steps",
+        "precision",
+        "energy",
+        "energy_drift",
+        "force_error",
+        "checksum",
+    }
     assert (
         described.loc["irq_LOC_per_s", "unit"] == "1/s"
         and described.loc["user_s", "kind"] == "total"

@@ -9,7 +9,10 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.measurement import run_once
 from nbhelpers.mitigation import treat_workload
+from nbhelpers.mitigation.treatment import why_unproven
+from nbhelpers.studies.known_causes.campaigns import disturbed_victim
 from nbhelpers.studies.mitigation_trials import (
+    _shown,
     judge_runs,
     matrix_product,
     measured_again,
@@ -40,13 +43,13 @@ def test_a_mitigation_that_comes_later_is_tried_beside_the_untreated_runs_of_its
     binaries, tmp_path
 ):
     first = trial_runs(tmp_path, "returned-memory", ["malloc-keeps-memory"], 8)
-    runs = trial_runs(tmp_path, "returned-memory", ["malloc-keeps-memory", "malloc-arenas"], 8)
+    runs = trial_runs(tmp_path, "returned-memory", ["malloc-keeps-memory", "warm-files"], 8)
     assert runs["run"].tolist()[:16] == first["run"].tolist() and runs[
         "cell"
-    ].value_counts().to_dict() == {"baseline": 16, "malloc-keeps-memory": 8, "malloc-arenas": 8}
+    ].value_counts().to_dict() == {"baseline": 16, "malloc-keeps-memory": 8, "warm-files": 8}
     table = trial_table(judge_runs(runs)).set_index("mitigation")
     assert (
-        table["rounds"].to_dict() == {"malloc-keeps-memory": "0-7", "malloc-arenas": "8-15"}
+        table["rounds"].to_dict() == {"malloc-keeps-memory": "0-7", "warm-files": "8-15"}
         and (table["runs"] == 8).all()
     )
     gone = trial_runs(tmp_path, "returned-memory", [], 8)
@@ -164,3 +167,14 @@ def test_a_slow_path_faults_its_memory_anew_in_some_runs_and_not_with_a_mitigati
     ) < 0.1 * pages
     with pytest.raises(InputError, match="at least one"):
         program_with_slow_path(0)
+
+
+def test_what_no_run_shows_to_act_on_the_program_is_not_tried(binaries):
+    """The victim has one thread: no limit of malloc's arenas holds it back."""
+    workload, _ = disturbed_victim("returned-memory")
+    assert why_unproven("warm-files", workload) == ""
+    assert "which no limit holds back" in why_unproven("malloc-arenas", workload)
+    rows = [("malloc-arenas", True, ""), ("warm-files", True, ""), ("pin-process", False, "why")]
+    table = pd.DataFrame(rows, columns=["mitigation", "tried", "reason"])
+    shown = _shown(table, workload)
+    assert shown["tried"].tolist() == [False, True, False] and shown["reason"][2] == "why"

@@ -4,6 +4,7 @@ measuring.
 
 import os
 
+import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError
@@ -168,3 +169,20 @@ def test_a_design_follows_what_is_asked_for_and_what_the_machine_has(study):
     )
     with pytest.raises(InputError, match="not recorded"):
         cached_design(folder / "elsewhere", ["Rm"], 0.03, recorded_only=True)
+
+
+def test_the_device_and_driver_of_sycl_runs_stand_beside_their_places():
+    rows = [
+        ("omp", None, None),
+        ("sycl", "AMD_EPYC", "2026.22.10"),
+        ("sycl", "AMD_EPYC", "2026.23.1"),
+    ]
+    runs = pd.DataFrame(rows, columns=["model", "device", "driver"]).assign(
+        run=range(3), config="Rm", placement_ok=True, placement="0,1*2"
+    )
+    table = placement_table(runs).set_index("model")
+    assert table.loc["omp", "device"] == "" and list(table["placed"]) == [1, 2]
+    assert (
+        table.loc["sycl", "device"] == "AMD EPYC, driver 2026.22.10 or AMD EPYC, driver 2026.23.1"
+    )
+    assert "device" not in placement_table(runs[runs["model"] == "omp"])
