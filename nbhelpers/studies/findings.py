@@ -134,6 +134,18 @@ _COLUMNS = [
 ]
 
 
+def papers_table(table: pd.DataFrame) -> pd.DataFrame:
+    """What the papers' own printed numbers say: the columns `paper_…` of `findings_table`.
+
+    Parameters
+    ----------
+    table
+        Of `findings_table`.
+    """
+    names = [name for name in table if name.startswith("paper_")]
+    return table[["finding", "source", *names]]
+
+
 def _judged(findings: Sequence[Finding], evidence: Sequence[Evidence]) -> list[Judgement]:
     """All claims and conditions together; a claim whose condition is not shown says nothing."""
     conditions = {
