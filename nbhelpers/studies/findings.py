@@ -89,7 +89,8 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     (`trimmed_low_percent`, `trimmed_high_percent`), `trimmed_verdict`, `run_time_percent` (of the
     treated runs against the untreated ones, where the effect is a ratio of ratios), `p_value`,
     `p_corrected`, `rounds`, `pairs`, `needed_rounds`, `dose`, `paper_verdict`, `paper_percent`
-    with its interval (`paper_low_percent`, `paper_high_percent`), `paper_why`, `why`.
+    with its interval (`paper_low_percent`, `paper_high_percent`), `paper_p_corrected`,
+    `paper_units`, `paper_why`, `why`.
     """
     judged = _judged(findings, [finding.here for finding in findings])
     trimmed = _judged(findings, [_trimmed(finding.here) for finding in findings])
@@ -99,7 +100,12 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
         | _numbers(by_trimmed, "trimmed_")
         | {"trimmed_verdict": by_trimmed.verdict}
         | _numbers(paper, "paper_")
-        | {"paper_verdict": paper.verdict, "paper_why": _paper_why(paper)}
+        | {
+            "paper_verdict": paper.verdict,
+            "paper_p_corrected": paper.p_adjusted,
+            "paper_units": paper.units,
+            "paper_why": _paper_why(paper),
+        }
         for finding, here, by_trimmed, paper in zip(findings, judged, trimmed, papers, strict=True)
     ]
     return pd.DataFrame(rows)[_COLUMNS]
@@ -129,6 +135,8 @@ _COLUMNS = [
     "paper_percent",
     "paper_low_percent",
     "paper_high_percent",
+    "paper_p_corrected",
+    "paper_units",
     "paper_why",
     "why",
 ]
@@ -277,8 +285,8 @@ def _sentence(row: dict) -> str:
         numbers += f", n = {row['rounds']} rounds"
     if np.isfinite(row["run_time_percent"]):
         numbers += f"; the run time itself changes by {row['run_time_percent']:+.1f} %"
-    reason = f"; {row['why']}" if row["why"] else ""
-    return f"{row['verdict'].capitalize()}: {row['finding']}{numbers}{reason}."
+    reasons = "".join(f"; {row[name]}" for name in ("dose", "why") if row[name])
+    return f"{row['verdict'].capitalize()}: {row['finding']}{numbers}{reasons}."
 
 
 def _effect(row: dict, name: str) -> str:

@@ -121,7 +121,7 @@ def test_what_is_true_of_the_runs_is_reproduced_and_what_the_machine_lacks_is_no
         "housekeeping (RmHK) takes 50 % of the CPUs here, 12.5 % in the paper: more than twice as"
         " much",
     ]
-    assert table["dose"].iloc[0] == "2 to 1 here; 254 to 4 and 30 to 4 in the paper"
+    assert table["dose"].iloc[0] == "threads: 2 to 1 here, 254 to 4 and 30 to 4 in the paper"
 
 
 def test_how_runs_vary_is_judged_by_their_means(made):

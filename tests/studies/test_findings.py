@@ -18,7 +18,7 @@ from nbhelpers.statistics.claims import (
     Evidence,
 )
 from nbhelpers.studies.dose import housekeeping_share, other_dose
-from nbhelpers.studies.findings import Finding, finding_sentences, findings_table
+from nbhelpers.studies.findings import Finding, finding_sentences, findings_table, papers_table
 from nbhelpers.studies.persson import mitigation_answer, persson_findings
 from nbhelpers.workloads import configurations
 
@@ -232,3 +232,5 @@ def test_the_papers_own_tables_are_judged_by_the_same_rule():
     steadier = table.loc["cores that are left free make runs steadier"]
     assert steadier.paper_verdict == NOT_MEASURABLE and "table 2" in steadier.paper_why
     assert any("own printed numbers" in said for said in _said(table))
+    theirs = papers_table(table)
+    assert "verdict" not in theirs and theirs["paper_units"].max() == 10

@@ -93,7 +93,7 @@ def _of_threads(compared: "_Compared", paper: dict[str, Evidence]) -> list[Findi
             "5.1",
         ),
     }
-    dose = f"{compared.threads(_MORE_THREADS)} here; 254 to 4 and 30 to 4 in the paper"
+    dose = f"threads: {compared.threads(_MORE_THREADS)} here, 254 to 4 and 30 to 4 in the paper"
     return [
         compared.within(claims["within"], _MORE_THREADS, paper=paper["within"], dose=dose),
         compared.between(claims["between"], _MORE_THREADS, paper=paper["between"], dose=dose),
