@@ -1,6 +1,6 @@
-"""Record the bench of known causes: each cause at each dose, 48 runs a table.
+"""Record the bench of known causes: each cause at each dose, 40 runs a table.
 
-    python benchmarks/known_causes/record.py FOLDER [--seconds 170] [--runs 48] [CAUSE ...]
+    python benchmarks/known_causes/record.py FOLDER [--seconds 170] [--runs 40] [CAUSE ...]
     python benchmarks/known_causes/record.py FOLDER --pack
 
 The first measures for so long and stops between two tables; the same call goes on. The tables are
@@ -142,7 +142,7 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("causes", nargs="*", metavar="CAUSE")
-    parser.add_argument("--runs", type=int, default=48)
+    parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=170.0)
     parser.add_argument("--pack", action="store_true")
     options = parser.parse_intermixed_args()

@@ -30,18 +30,18 @@ SIGNS = {
     "interrupt-storm": ("irq_CAL", 1000),
     "forced-migrations": ("cpu_migrations", 20),
     "cpu-quota": ("cgroup_nr_throttled", 1),
-    "dropped-cache": ("disk_read_bytes", 8_000_000),
+    "dropped-cache": ("disk_read_bytes", 4_000_000),
     "fifo-bursts": ("runqueue_wait_ns", 5_000_000),
     "disk-contention": ("disk_write_bytes", 1_000_000),
     "nice-competitor": ("process_runqueue_wait_ns", 1_000_000),
-    "profiler": ("irq_LOC", 500),
+    "profiler": ("irq_LOC", 200),
     "tlb-shootdowns": ("irq_TLB", 100),
     "network-storm": ("net_loopback_bytes", 100_000),
     "memory-limit": ("cgroup_memory_failures", 100),
     "hash-collisions": ("probes", 10_000),
     "frequent-collection": ("collections", 10),
     "debug-logging": ("io_write_calls", 5000),
-    "syscall-tracer": ("voluntary_switches", 500),
+    "syscall-tracer": ("voluntary_switches", 150),
 }
 
 
