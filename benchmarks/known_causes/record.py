@@ -1,6 +1,6 @@
-"""Record the bench of known causes: each cause at each dose, 40 runs a table.
+"""Record the bench of known causes: each cause at each dose, 32 runs a table.
 
-    python benchmarks/known_causes/record.py FOLDER [--seconds 170] [--runs 40] [CAUSE ...]
+    python benchmarks/known_causes/record.py FOLDER [--seconds 170] [--runs 32] [CAUSE ...]
     python benchmarks/known_causes/record.py FOLDER --pack
 
 The first measures for so long and stops between two tables; the same call goes on. The tables are
@@ -73,6 +73,7 @@ def measure(folder: Path, runs: int, seconds: float, only: list[str]) -> None:
     end = time.monotonic() + seconds
     left = [(c, d) for c, d in tables() if not only or c in only]
     left = [(c, d) for c, d in left if not (folder / c / d / "done").exists()]
+    left.sort(key=lambda table: len(list((folder / table[0]).glob("*/done"))))  # stays random
     for number, (cause, dose) in enumerate(left):
         if time.monotonic() > end:
             print(f"{len(left) - number} tables are left")
@@ -142,7 +143,7 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("causes", nargs="*", metavar="CAUSE")
-    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--runs", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=170.0)
     parser.add_argument("--pack", action="store_true")
     options = parser.parse_intermixed_args()
