@@ -186,20 +186,18 @@ static double dot(const struct system *s, const double *left, const double *righ
     return sum;
 }
 
-__attribute__((noinline)) static double row_dot(const struct system *s,
-                                                const double *restrict vector, long row)
-{
-    double sum = 0;
-    for (int64_t at = s->begin[row]; at < s->begin[row + 1]; at++)
-        sum += s->value[at] * vector[s->column[at]];
-    return sum;
-}
-
 static void multiply(const struct system *s, const double *vector, double *product)
 {
+    const int64_t *begin = s->begin;
+    const int32_t *column = s->column;
+    const double *value = s->value;
 #pragma omp parallel for schedule(static)
-    for (long row = 0; row < s->mesh.rows; row++)
-        product[row] = row_dot(s, vector, row);
+    for (long row = 0; row < s->mesh.rows; row++) {
+        double sum = 0;
+        for (int64_t at = begin[row]; at < begin[row + 1]; at++)
+            sum += value[at] * vector[column[at]];
+        product[row] = sum;
+    }
 }
 
 /* result = left + factor * right */

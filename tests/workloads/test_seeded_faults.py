@@ -225,8 +225,8 @@ LONG = [
     Fault(
         "an entry left out",
         MINIFE,
-        "at < s->begin[row + 1]; at++)\n        sum",
-        "at < s->begin[row + 1] - 1; at++)\n        sum",
+        "at < begin[row + 1]; at++)\n            sum",
+        "at < begin[row + 1] - 1; at++)\n            sum",
     ),
 ]
 
