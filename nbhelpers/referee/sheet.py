@@ -18,7 +18,7 @@ from .ruling import Ruling, percent
 
 _MARKS = {BETTER: "🟢", WORSE: "🔴", OPEN: "⚪"}
 _WITHIN_MARK = "🟡"
-_SHOWN = 0.5  # changes beyond this are cut off in the figure, unless the change itself is larger
+_SHOWN = 0.9  # share of the pairs by which the axis reaches; the others are drawn at its ends
 
 
 def comment(ruling: Ruling) -> str:
@@ -102,14 +102,14 @@ def _figure(ruling: Ruling) -> str:
     with style():
         figure = Figure(figsize=(PAGE_IN, 2.6))
         left, right = figure.subplots(1, 2, sharey=True)
-        _draw_interval(left, ruling)
-        _draw_pairs(right, ruling)
+        _draw_interval(left, ruling, _reach(ruling))
+        _draw_pairs(right, ruling, _reach(ruling))
         picture = io.StringIO()
         figure.savefig(picture, format="svg", metadata={"Date": None})
     svg = picture.getvalue()
     caption = (
         "Left: the interval of the change after each quad, and its estimate; the band is the"
-        " margin. Right: every pair."
+        " margin. Right: every pair; triangles lie further out."
     )
     return (
         f'<figure class="noisebook">{svg[svg.index("<svg") :]}<figcaption>{caption}</figcaption>'
@@ -117,28 +117,46 @@ def _figure(ruling: Ruling) -> str:
     )
 
 
-def _draw_interval(axes, ruling: Ruling) -> None:
+def _draw_interval(axes, ruling: Ruling, reach: float) -> None:
     history = pd.DataFrame(ruling.history).astype(float)
-    reach = 100 * max(_SHOWN * 0.1, 1.5 * float(np.nanmax(np.abs(np.expm1(ruling.ratios)))))
     low = 100 * history["low"].fillna(-reach)
     high = 100 * history["high"].fillna(reach)
     role = ROLES["baseline"]
-    margin = 100 * ruling.margin
-    axes.axhspan(-margin, margin, color="#DDDDDD", zorder=0)
-    axes.axhline(0, color="black", linewidth=0.6)
+    _draw_margin(axes, ruling)
     axes.fill_between(history["pairs"], low, high, step="post", alpha=0.25, color=role.colour)
     axes.plot(history["pairs"], 100 * history["change"], color=role.colour)
     axes.set(xlabel="pairs", ylabel="change (%)", ylim=(-reach, reach))
 
 
-def _draw_pairs(axes, ruling: Ruling) -> None:
+def _draw_pairs(axes, ruling: Ruling, reach: float) -> None:
     role = ROLES["injected"]
-    ratios = 100 * np.expm1(np.ravel(ruling.ratios))
+    ratios = _changes(ruling)
+    number = np.arange(ratios.size) + 1
+    is_far = np.abs(ratios) > reach
+    _draw_margin(axes, ruling)
+    axes.plot(number[~is_far], ratios[~is_far], role.marker, color=role.colour)
+    axes.plot(
+        number[is_far],
+        0.97 * reach * np.sign(ratios[is_far]),
+        ROLES["slow"].marker,
+        color=ROLES["slow"].colour,
+    )
+    axes.set(xlabel="pair")
+
+
+def _draw_margin(axes, ruling: Ruling) -> None:
     margin = 100 * ruling.margin
     axes.axhspan(-margin, margin, color="#DDDDDD", zorder=0)
     axes.axhline(0, color="black", linewidth=0.6)
-    axes.plot(np.arange(ratios.size) + 1, ratios, role.marker, color=role.colour, linestyle="")
-    axes.set(xlabel="pair")
+
+
+def _changes(ruling: Ruling) -> np.ndarray:
+    return 100 * np.expm1(np.ravel(ruling.ratios))
+
+
+def _reach(ruling: Ruling) -> float:
+    usual = 1.5 * np.quantile(np.abs(_changes(ruling)), _SHOWN)
+    return float(max(300 * ruling.margin, 150 * abs(ruling.change), usual))
 
 
 def _far(ruling: Ruling) -> str:

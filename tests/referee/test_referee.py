@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,6 +25,8 @@ from nbhelpers.statistics.sequential import OPEN, WITHIN, WORSE
 from nbhelpers.workloads import program
 
 pytest_plugins = ["pytester"]
+PYPROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+PLUGIN = PYPROJECT["project"]["entry-points"]["pytest11"]["noisebook"]
 
 
 @pytest.fixture(autouse=True)
@@ -229,6 +233,6 @@ def test_the_plugin_gives_tests_a_referee(pytester, tmp_path):
             assert not referee("sleep 0.003", "sleep 0.03").worse
         """
     )
-    done = pytester.runpytest_subprocess("-p", "nbhelpers.referee.pytest_plugin")
+    done = pytester.runpytest_subprocess("-p", PLUGIN)
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(["*= referee =*", "*::test_slower: worse*"])
