@@ -85,7 +85,11 @@ def _sides(arguments: argparse.Namespace) -> Iterator[tuple["Side", "Side"]]:
     if arguments.git:
         from ..referee.revisions import built_revisions, placed
 
-        _one_program(arguments, "--git")
+        if not arguments.command:  # a shell line would be the same for both
+            raise InputError(
+                "--git needs the program behind --",
+                fix="noisebook ab --git REV1 REV2 -- ./program; a line: … -- sh -c '{}/a | {}/b'",
+            )
         with built_revisions(arguments.git, arguments.build) as folders:
             commands = [placed(arguments.command, folder) for folder in folders]
             labels = [f"{shlex.join(arguments.command)} of {name}" for name in arguments.git]
@@ -126,7 +130,8 @@ def _commands(arguments: argparse.Namespace) -> list[list[str] | str]:
             )
         return [arguments.old, arguments.new]
     if _is_configured(arguments):
-        _one_program(arguments, "this comparison")
+        if not (arguments.command or arguments.shell or arguments.program):
+            raise InputError("which program?", fix="noisebook ab … -- ./program arguments")
         return [arguments.command, arguments.command]
     words = arguments.command
     at = words.index("--") if "--" in words else 0
@@ -142,11 +147,6 @@ def _is_configured(arguments: argparse.Namespace) -> bool:
     names = ("old_env", "new_env", "old_mitigation", "new_mitigation", "curve")
     several = "--" in arguments.command
     return not several and any(getattr(arguments, name) for name in names)
-
-
-def _one_program(arguments: argparse.Namespace, what: str) -> None:
-    if not (arguments.command or arguments.shell or arguments.program):
-        raise InputError(f"{what} needs the program", fix="noisebook ab … -- ./program arguments")
 
 
 def _variables(words: Sequence[str]) -> dict[str, str]:

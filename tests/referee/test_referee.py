@@ -218,7 +218,8 @@ def test_the_command_and_its_statuses(tmp_path, capsys):
         (["ab", "--", "sleep", "0.01"], "which two programs?"),
         (["ab", "--old", "a"], "give both"),
         (["ab", "--new-env", "A", "--", "true"], "NAME=VALUE"),
-        (["ab", "--git", "a", "b"], "needs the program"),
+        (["ab", "--git", "a", "b", "--shell", "x"], "needs the program"),
+        (["ab", "--new-env", "A=1"], "which program?"),
     ):
         assert (
             main([*wrong, *folder] if "--" not in wrong else [*wrong[:1], *folder, *wrong[1:]]) == 2
