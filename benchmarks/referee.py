@@ -224,7 +224,7 @@ def disturbed(workload: Workload, noise: pd.DataFrame, label: str) -> Side:
 
 def planted(pairs: int, seconds: float) -> None:
     """What the injector takes from each new run, and what the referee says."""
-    workload = nbody(bodies=1500, steps=15, threads=2)
+    workload = nbody(bodies=3000, steps=15, threads=2)
     usual = finished(Duel(None, Side(workload), Side(workload), 3).run())["seconds"].median()
     taken_ns = int(PLANTED * usual * 1e9)
     print(f"nbody, {usual:.3f} s; the injector takes {taken_ns / 1e6:.2f} ms more of each new run")
