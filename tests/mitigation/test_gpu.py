@@ -10,6 +10,9 @@ import time
 
 import pytest
 
+from ..gpu.why_not import why_not
+from ..trees import REPOSITORY
+
 # A stand-in for libnvidia-ml.so.1: clock cap, fan, persistence of one GPU in the file $FAKE_GPU;
 # the numbers -1 mean the driver's own control.
 SOURCE = r"""
@@ -287,3 +290,13 @@ def test_a_fan_that_does_not_turn_is_not_counted(gpu, binaries):
 def test_what_the_driver_refuses_is_told(name, variable, complaint, gpu, binaries):
     _, said = started([name], gpu | {variable: "1"}).communicate(timeout=60)
     assert "SettingError" in said and complaint in said and state(gpu) == "-1 -1 0"
+
+
+def test_without_a_gpu_make_test_gpu_says_why_in_a_line():
+    if not why_not():
+        pytest.skip("there is a GPU: make test-gpu proves the mitigations on it")
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "test-gpu", f"PY={sys.executable}"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"make test-gpu: skipped: {why_not()}"
