@@ -1,14 +1,16 @@
 """Our programs beside the originals that they are made after: interleaved pairs of the same size,
 compiler and number of threads.
 
-    python benchmarks/originals.py FOLDER [pairs] [name ...]
+    python benchmarks/originals.py [FOLDER] [pairs] [name ...]
 
-FOLDER has builds of the unmodified originals: babelstream, hecbench-nbody, minife-openmp,
-epcc-syncbench, epcc-schedbench (built as data/knowledge/programs says, by gcc; what is not there is
-left out). Prints ours over theirs: the median of the rounds' ratios with a 95 % bootstrap interval,
-and both medians. The bound is 1; each round runs both in random order. Three minutes for 30 pairs.
+FOLDER (or NOISEBOOK_ORIGINALS) has builds of the unmodified originals: babelstream, hecbench-nbody,
+minife-openmp, epcc-syncbench, epcc-schedbench, built as data/knowledge/programs says, by gcc. What
+is not there is left out. Prints ours over theirs: the median of the rounds' ratios with a 95 %
+bootstrap interval, and both medians. The bound is 1; each round runs both in random order. Three
+minutes for 30 pairs.
 """
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +136,8 @@ def main(folder: str, count: int = 30, names: tuple[str, ...] = ()) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        raise SystemExit(__doc__)
-    main(sys.argv[1], int((sys.argv[2:] or ["30"])[0]), tuple(sys.argv[3:]))
+    place = (sys.argv[1:] or [os.environ.get("NOISEBOOK_ORIGINALS", "")])[0]
+    if not place:
+        print("no originals: name the folder of their builds, or set NOISEBOOK_ORIGINALS to it")
+        raise SystemExit(0)
+    main(place, int((sys.argv[2:] or ["30"])[0]), tuple(sys.argv[3:]))
