@@ -83,9 +83,29 @@ def _mounts(state: Path) -> Iterator[str]:
 
 
 def scratch_folder() -> Path:
-    """A folder on a disk that only this user can read, for files that a run reads or writes.
+    """The private folder for files that a run reads or writes.
 
     Files in it belong to whoever holds a `flock` on them, and are removed when nobody does.
+
+    Returns
+    -------
+    Path of the folder, which exists.
+
+    Raises
+    ------
+    Unavailable
+        As `private_folder`.
+    """
+    return private_folder("scratch")
+
+
+def private_folder(name: str) -> Path:
+    """A folder on a disk that only this user can read and write; the same at each call.
+
+    Parameters
+    ----------
+    name
+        What it is for: a part of its name.
 
     Returns
     -------
@@ -97,7 +117,7 @@ def scratch_folder() -> Path:
         There is no place for it, or somebody else has taken its name.
     """
     for parent in (*ON_DISK, tempfile.gettempdir()):
-        folder = Path(parent) / f"noisebook-scratch-{os.geteuid()}"
+        folder = Path(parent) / f"noisebook-{name}-{os.geteuid()}"
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, exist_ok=True)
             if _private(folder):

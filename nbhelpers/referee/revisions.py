@@ -6,13 +6,13 @@ Owns the worktrees and their builds.
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..errors import InputError, RunError
 from ..files import digest
+from ..machine.leftovers import private_folder
 
 PLACE = "{}"  # in a command: the folder of the revision
 
@@ -41,13 +41,13 @@ def built_revisions(
 
     Notes
     -----
-    The folders are git worktrees below the folder for temporary files. Their paths depend on the
-    repository and the commit alone, and all have one length: what was measured by an earlier call
-    counts as long as the build gives the same bytes.
+    The folders are git worktrees in a private folder: nobody else can change a build. Their paths
+    depend on the repository and the commit alone, and all have one length: what was measured by an
+    earlier call counts as long as the build gives the same bytes.
     """
     commits = [_commit(revision, repository) for revision in revisions]
     top = _git(repository, "rev-parse", "--show-toplevel")
-    home = Path(tempfile.gettempdir()) / f"noisebook-ab-{os.getuid()}-{digest(top)}"
+    home = private_folder("revisions") / digest(top)
     with ExitStack() as stack:
         folders: dict[str, Path] = {}
         for commit in commits:
