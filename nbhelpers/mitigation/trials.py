@@ -206,20 +206,20 @@ def open_verdict(tried: pd.DataFrame) -> str:
     verdicts, count, rounds = tried["verdict"], len(tried), _range(tried["runs"])
     if verdicts.isin([NO_EFFECT, HARMS, NOT_AGAIN]).all():
         return (
-            f"None of the {count} mitigations tried helps: each changes the run time by less than"
+            f"None of {_counted(count)} tried helps: each changes the run time by less than"
             f" {TIME_MARGIN:.0%}, makes it worse, or failed when it was measured again"
             f" ({rounds} rounds)."
         )
     parts = [
         f"{len(part)} {word}{rounds_missing(part)}"
         for part, word in (
-            (tried[verdicts == SEEMS], "seem to, and must be measured again"),
+            (tried[verdicts == SEEMS], "may help and must be measured again"),
             (tried[verdicts == TOO_FEW], "had too few rounds"),
         )
         if len(part)
     ]
     return (
-        f"Of {count} mitigations tried none is confirmed to help ({rounds} rounds):"
+        f"Of {_counted(count)} tried none is confirmed to help ({rounds} rounds):"
         f" {'; '.join(parts) or 'each has a gain and a loss'}."
     )
 
@@ -234,6 +234,10 @@ def rounds_missing(tried: pd.DataFrame) -> str:
     """
     needed = tried["needed"].dropna()
     return f" (about {_range(needed)} rounds would do)" if len(needed) else ""
+
+
+def _counted(mitigations: int) -> str:
+    return f"{mitigations} mitigation{'' if mitigations == 1 else 's'}"
 
 
 def _range(values: pd.Series) -> str:

@@ -93,7 +93,7 @@ def test_the_table_says_what_helped_only_where_it_was_shown_twice():
 
 def test_none_helps_only_where_each_is_shown_to_change_nothing():
     told = trial_sentence(trial_table(judge_runs(invented(1.0))), "Test")
-    assert told.startswith("Test: none of the 2 mitigations tried helps: each changes")
+    assert told.startswith("Test: none of 2 mitigations tried helps: each changes")
     few = trial_sentence(trial_table(judge_runs(invented(1.0).query("round < 7"))), "Test")
     assert "none is confirmed to help (7 rounds): 1 had too few rounds (about" in few
 
