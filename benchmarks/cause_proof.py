@@ -1,7 +1,7 @@
 """Does the autopilot find the factor of a planted cause, confirm what helps against it, and prove
 that it is the cause?
 
-    python benchmarks/cause_proof.py [CAUSE ...] [--budget 20] [--proof 6] [--dose NAME] [--seed 1]
+    python benchmarks/cause_proof.py [CAUSE ...] [--budget 40] [--proof 12] [--dose NAME] [--seed 1]
 
 Of each cause of the bench a program is disturbed in half of its runs, at random and without a word
 of it; the other half has the sham. The autopilot gets the program and nothing else. A line a cause:
@@ -121,7 +121,6 @@ def study(name: str, options: argparse.Namespace, folder: Path) -> tuple[bool, b
         rule=stopping.Count(options.runs),
         seed=options.seed,
         attachments=attachments,
-        metrics=("software", "kernel", "interrupts", "softirqs", "pressure", "huge_pages"),
     )
     proof = prove_cause(
         report, workload, folder, options.proof, options.seed, attachments=attachments
@@ -147,9 +146,9 @@ def study(name: str, options: argparse.Namespace, folder: Path) -> tuple[bool, b
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=[])
-    parser.add_argument("--budget", type=float, default=20.0, help="seconds of the autopilot")
-    parser.add_argument("--proof", type=float, default=6.0, help="seconds of the injection")
-    parser.add_argument("--runs", type=int, default=40, help="of the first measurement")
+    parser.add_argument("--budget", type=float, default=40.0, help="seconds of the autopilot")
+    parser.add_argument("--proof", type=float, default=12.0, help="seconds of the injection")
+    parser.add_argument("--runs", type=int, default=80, help="of the first measurement")
     parser.add_argument("--dose", default="strong")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()

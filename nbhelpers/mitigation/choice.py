@@ -18,6 +18,7 @@ from .knowledge import Mitigation, explain_factor, mitigations
 from .steps import Decision, Steps
 from .treatment import treatment_cells
 
+LARGER_BUDGET = "a larger budget"
 SEVERAL_CPUS = 1.3  # CPU time over run time from which a program counts as parallel
 
 
@@ -150,10 +151,12 @@ class Choice:
         chosen = [name for name in stored["chosen"] if name in wanted]
         parallel = _is_parallel(runs)
         for name in new:
-            reason = "the budget does not reach so far: fewer with enough rounds show more"
-            fix = "a larger budget"
-            if len(chosen) < affordable:
-                reason, fix = self._objection(mitigations()[name], parallel)
+            reason, fix = self._objection(mitigations()[name], parallel)
+            if not reason and len(chosen) >= affordable:
+                reason = "the budget does not reach so far: fewer with enough rounds show more"
+                fix = LARGER_BUDGET
+            elif not reason:
+                reason, fix = self._proof(mitigations()[name])
             if reason:
                 self.not_tried.append(self._row(mitigations()[name], reason, fix))
             else:
@@ -178,14 +181,13 @@ class Choice:
         }
 
     def _objection(self, mitigation: Mitigation, parallel: bool) -> tuple[str, str]:
-        """Why a mitigation is not tried, and the fix; "" if it is."""
+        """Why a mitigation cannot be tried, and the fix; "" if it can."""
         if too_risky := mitigation.too_risky(self.risk):
             return too_risky, f"risk={mitigation.risk!r}"
         if mitigation.serial and parallel or mitigation.parallel and not parallel:
             return f"the program is {'parallel' if parallel else 'serial'}", ""
-        if not (answer := mitigation.possible(self.workload)):
-            return answer.reason, answer.fix
-        return self._proof(mitigation)
+        answer = mitigation.possible(self.workload)
+        return ("", "") if answer else (answer.reason, answer.fix)
 
     def _proof(self, mitigation: Mitigation) -> tuple[str, str]:
         """Why a run shows that the mitigation does not take effect, and the fix; "" if it does."""

@@ -41,7 +41,7 @@ from .steps import Decision, Steps
 from .treatment import BASELINE, treatment_cells
 from .trials import Pair, Trial, judge_trials
 
-METRICS = ("software", "kernel", "interrupts", "softirqs", "pressure")
+METRICS = ("software", "kernel", "scheduler", "interrupts", "softirqs", "pressure", "throttling")
 # shares of the budget
 FIRST_SHARE = 0.35
 LAYERS_SHARE = 0.1

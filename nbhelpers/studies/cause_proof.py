@@ -14,7 +14,9 @@ import pandas as pd
 from ..empty import because
 from ..errors import NoisebookError, Unavailable
 from ..measurement import Attachment, Campaign, finished, metrics, recorded_runs
+from ..mitigation.choice import LARGER_BUDGET
 from ..mitigation.knowledge import Factor, explain_factor, mitigations
+from ..mitigation.loop import METRICS
 from ..mitigation.report import Report
 from ..mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, TIME_MARGIN, Trial
 from ..outcomes import COST, with_cost
@@ -24,7 +26,6 @@ from .graded_injection import dose_cells, dose_names
 
 CAUSE = "cause"
 ASSOCIATED = "associated with"
-LAYERS = ("software", "kernel", "interrupts", "softirqs", "pressure")
 DOSE_COLUMNS = ["dose", "runs", "ratio", "low", "high"]
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 60
 _SLOWER = 3  # times the longest run so far: how long a disturbed one may take
@@ -241,10 +242,17 @@ def removal(report: Report, factor: str) -> tuple[tuple[str, Trial] | None, str]
         if name in tried.index:
             return (name, report.again[name]), ""
     if tried.empty:
-        return None, CANNOT_BE_REMOVED
+        return None, _untried(report.not_tried, against) or CANNOT_BE_REMOVED
     if tried["verdict"].isin([NO_EFFECT, HARMS, NOT_AGAIN]).all():
         return None, f"none of the {len(tried)} mitigations against it helps"
     return None, f"of {len(tried)} mitigations against it none is confirmed yet"
+
+
+def _untried(not_tried: pd.DataFrame, against: set[str]) -> str:
+    """What could have been tried with a larger budget or at a higher risk; empty: nothing."""
+    left = not_tried[not_tried.index.isin(against)]
+    left = left[left["fix"].astype(str).str.startswith((LARGER_BUDGET, "risk="))]
+    return "; ".join(f"{row['name']} was not tried ({row['fix']})" for _, row in left.iterrows())
 
 
 def verdict_of(injected: bool | None, removed: bool | None) -> str:
@@ -284,7 +292,7 @@ def _campaign(
     cells = dose_cells(factor, workload, window_s, busy)
     round_s = len(cells) * (1.3 * float(first["elapsed_seconds"].median()) + _START_S)
     rounds = int(np.clip(seconds / round_s, FEWEST_ROUNDS, MOST_ROUNDS))
-    attached = (*metrics(*LAYERS), *attachments)
+    attached = (*metrics(*METRICS), *attachments)
     return Campaign(folder / factor.id, cells, rounds, seed, attachments=attached)
 
 

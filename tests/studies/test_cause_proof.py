@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from nbhelpers.measurement import measure, run_once
-from nbhelpers.mitigation import explain_factor, factors
+from nbhelpers.mitigation import explain_factor, factors, mitigations
+from nbhelpers.mitigation.loop import METRICS
 from nbhelpers.mitigation.trials import judge_trials
 from nbhelpers.studies.cause_proof import (
     ASSOCIATED,
     CANNOT_BE_REMOVED,
     CAUSE,
-    LAYERS,
     judge_doses,
     prove_cause,
     removal,
@@ -23,6 +23,7 @@ from nbhelpers.studies.cause_proof import (
     verdict_of,
 )
 from nbhelpers.studies.graded_injection import dose_cells, dose_names
+from nbhelpers.studies.known_causes.catalogue import known_cause
 from nbhelpers.workloads import Workload, binary_folder
 
 NAMES = ["sham", "1 unit", "2 units", "3 units"]
@@ -88,6 +89,7 @@ def reported(factor: str, columns: tuple[str, ...] = (), tried=None, helped=(), 
         factors=pd.DataFrame({"columns": [columns]}, index=index),
         tried=pd.DataFrame(tried or {"factor": [], "verdict": []}, index=list(again or {})),
         helped=list(helped),
+        not_tried=pd.DataFrame({"name": [], "reason": [], "fix": []}),
         again=again or {},
         baseline=None,
     )
@@ -106,6 +108,9 @@ def test_what_is_suspected_is_what_a_confirmed_mitigation_is_against():
     assert suspect(report) == "page-faults"
     assert removal(report, "page-faults") == (("jemalloc", again["jemalloc"]), "")
     assert removal(report, "softirqs") == (None, CANNOT_BE_REMOVED)
+    left = {"name": "Interrupts away", "reason": "the budget", "fix": "a larger budget"}
+    report.not_tried = pd.DataFrame([left], index=["interrupts-away"])
+    assert removal(report, "softirqs")[1] == "Interrupts away was not tried (a larger budget)"
     assert suspect(SimpleNamespace(helped=[], factors=pd.DataFrame(), tried=None)) is None
 
 
@@ -115,6 +120,16 @@ def test_what_nobody_can_inject_or_remove_stays_associated(tmp_path):
     assert "associated" in proof.sentence and CANNOT_BE_REMOVED in proof.sentence
     missing = prove_cause(reported("page-faults"), None, tmp_path, recorded_only=True)
     assert missing.verdict == ASSOCIATED  # what was not recorded could be done
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["slow-path", "profiler", "memory-limit", "two-compilers", "nice-competitor", "tmpfs-storm"],
+)
+def test_each_real_cause_has_a_factor_and_something_to_do_about_it(name):
+    for factor in known_cause(name).factors:
+        known = [mitigations()[one] for one in explain_factor(factor).mitigations]
+        assert any(one.automated for one in known) or all(one.by_hand for one in known)
 
 
 @pytest.mark.parametrize("name", [name for name, one in factors().items() if one.inject])
@@ -143,7 +158,7 @@ def test_injected_for_real_the_dose_shows(binaries, tmp_path, name, column, noth
         "v", "external", (str(binary_folder() / "victim"), "compute", "6000", "0"), start="mark"
     )
     report = reported(name, (column,))
-    report.baseline = measure(victim, runs=5, metrics=list(LAYERS))
+    report.baseline = measure(victim, runs=5, metrics=list(METRICS))
     proof = prove_cause(report, victim, tmp_path, seconds=8)
     assert proof.response.shown.verdict == "reproduced", proof.sentence
     assert proof.response.slower.effect > 0
