@@ -5,14 +5,14 @@ effect.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import pandas as pd
 
 from ..errors import NoisebookError
-from ..measurement import run_once
+from ..measurement import Attachment, run_once
 from ..workloads import Workload
 from .knowledge import Mitigation, explain_factor, mitigations
 from .steps import Decision, Steps
@@ -74,6 +74,8 @@ class Choice:
         The highest that is tried.
     notify
         Called with a sentence before each proof.
+    attachments
+        Accompany the proof, as every run.
 
     Attributes
     ----------
@@ -82,8 +84,14 @@ class Choice:
     """
 
     def __init__(
-        self, workload: Workload, steps: Steps, risk: str, notify: Callable[[str], object]
+        self,
+        workload: Workload,
+        steps: Steps,
+        risk: str,
+        notify: Callable[[str], object],
+        attachments: Sequence[Attachment] = (),
     ):
+        self.attachments = tuple(attachments)
         self.workload = workload
         self.steps = steps
         self.risk = risk
@@ -195,9 +203,10 @@ class Choice:
             treated = treatment_cells(self.workload, [mitigation])[1]
             self.notify(f"proving that “{mitigation.name}” takes effect")
             with ExitStack() as stack:
-                for attachment in treated.attachments:
+                attachments = (*treated.attachments, *self.attachments)
+                for attachment in attachments:
                     stack.callback(attachment.close)
-                row = run_once(treated.workload, treated.attachments)
+                row = run_once(treated.workload, attachments)
         except NoisebookError as error:
             return error.what, error.fix or ""
         return ("", "") if row["status"] == "ok" else (row["message"] or row["status"], "")

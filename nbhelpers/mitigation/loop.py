@@ -185,7 +185,7 @@ class _Loop:
         self.notify(explanation.summary)
         factors = found_factors(explanation)
         wanted = wanted_mitigations(candidates, list(factors.index), general)
-        choice = Choice(self.workload, self.steps, self.risk, self.notify)
+        choice = Choice(self.workload, self.steps, self.risk, self.notify, self.attachments)
         gain = expected_gain(runs, explanation.labels)
         affordable = affordable_trials(self._left_s(), _round_s(runs), len(wanted), *gain)
         pairs, trials, failed = self._trials(choice.of(wanted, runs, affordable), runs)

@@ -28,6 +28,7 @@ CAUSE = "cause"
 ASSOCIATED = "associated with"
 DOSE_COLUMNS = ["dose", "runs", "ratio", "low", "high"]
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 60
+MOST_COUNTERS = 3  # of a factor that are judged
 _SLOWER = 3  # times the longest run so far: how long a disturbed one may take
 _START_S = 0.02  # of a run, beyond its time
 
@@ -44,19 +45,22 @@ class Response:
     slower
         Whether runs get slower with the dose.
     shown
-        Whether the counter by which the factor was found rises with the dose; None: it was not
-        counted.
+        Whether the counters by which the factor was found rise with the dose, of the first three
+        that were counted.
     """
 
     doses: pd.DataFrame
     slower: Judgement
-    shown: Judgement | None = None
+    shown: tuple[Judgement, ...] = ()
 
     @property
     def holds(self) -> bool:
-        """Whether the dose shows in the run time, and in the counter as far as it was counted."""
-        shown = self.shown is None or self.shown.verdict == REPRODUCED
-        return self.slower.verdict == REPRODUCED and shown and self._never_falls
+        """Whether the dose shows in the run time, and in a counter as far as one was counted."""
+        return self.slower.verdict == REPRODUCED and self._counted and self._never_falls
+
+    @property
+    def _counted(self) -> bool:
+        return not self.shown or any(one.verdict == REPRODUCED for one in self.shown)
 
     @property
     def _never_falls(self) -> bool:
@@ -72,8 +76,8 @@ class Response:
             return f"injecting it is not shown to slow the runs: {_numbers(self.slower)}{missing}"
         if not self._never_falls:
             return f"more of it is not always slower: {_numbers(self.slower)}"
-        if self.shown is not None and self.shown.verdict != REPRODUCED:
-            return "what was injected does not raise the counter by which it was found"
+        if not self._counted:
+            return "what was injected does not raise the counters by which it was found"
         return (
             f"injected at {len(self.doses) - 1} doses it slows the runs, the more the slower:"
             f" {_numbers(self.slower)} from none to the most"
@@ -306,17 +310,17 @@ def judge_doses(runs: pd.DataFrame, names: Sequence[str], columns: Sequence[str]
     names
         Of the cells, from the sham to the most.
     columns
-        Counters of the runs table that show the factor (or their rates), the first one that was
-        counted is judged.
+        Counters of the runs table that show the factor, or their rates; the first three that were
+        counted are judged.
     """
     costs = with_cost(runs).pivot_table(COST, "round", "cell")[list(names)].dropna()
-    column = next((name for one in columns if (name := _total(one)) in runs), None)
     pairs = [(Claim("runs are slower with the dose", "above", TIME_MARGIN), _slopes(costs))]
-    if column:
+    counted = [one for one in dict.fromkeys(map(_total, columns)) if one in runs]
+    for column in counted[:MOST_COUNTERS]:
         counts = runs.pivot_table(column, "round", "cell")[list(names)].dropna() + 1
         pairs.append((Claim(f"{column} rises with the dose", "above"), _slopes(counts)))
     slower, *shown = judge(pairs)
-    return Response(_by_dose(costs), slower, shown[0] if shown else None)
+    return Response(_by_dose(costs), slower, tuple(shown))
 
 
 def _total(column: str) -> str:

@@ -100,15 +100,15 @@ def test_finds_the_storm_of_page_faults_and_what_ends_it(storm, binaries, tmp_pa
 @pytest.mark.long
 def test_goes_on_where_it_stopped_and_gives_the_same_answer(binaries, tmp_path):
     arguments = dict(
-        folder=tmp_path, rule=stopping.Count(30), candidates=["malloc-keeps-memory"], metrics=()
+        folder=tmp_path, rule=stopping.Count(30), candidates=["policy-batch"], metrics=()
     )
     first = autopilot("sleep 0.005", 6, **arguments)
     before = {path: path.read_bytes() for path in tmp_path.rglob("runs.jsonl")}
     again = autopilot("sleep 0.005", 6, **arguments)
     assert {path: path.read_bytes() for path in tmp_path.rglob("runs.jsonl")} == before
     pd.testing.assert_frame_equal(first.tried, again.tried)
-    other = autopilot("sleep 0.005", 6, **arguments | {"candidates": ["malloc-arenas"]})
-    assert set(other.tried.index) == {"malloc-arenas"}, (
+    other = autopilot("sleep 0.005", 6, **arguments | {"candidates": ["aslr-off"]})
+    assert set(other.tried.index) == {"aslr-off"}, (
         "other mitigations are tried beside those that were"
     )
     last = autopilot("sleep 0.005", 6, **arguments)
@@ -123,18 +123,18 @@ def test_goes_on_where_it_stopped_and_gives_the_same_answer(binaries, tmp_path):
         pack(path, path)
         path.unlink()
     (
-        tmp_path / "trial-malloc-keeps-memory" / "campaign.json"
+        tmp_path / "trial-policy-batch" / "campaign.json"
     ).unlink()  # what is only read needs neither the program nor the mitigation
     recorded = autopilot("sleep 0.005", 6, **arguments, recorded_only=True)
     pd.testing.assert_frame_equal(first.tried, recorded.tried)
     assert recorded.seconds == last.seconds and recorded.summary == last.summary
     state = tmp_path / "autopilot.json"
     decisions = read_json(state)
-    write_json(state, decisions | {"trial-malloc-keeps-memory": {"rounds": 1000}})
+    write_json(state, decisions | {"trial-policy-batch": {"rounds": 1000}})
     short = autopilot("sleep 0.005", 6, **arguments, recorded_only=True)
     assert (
         short.tried.empty
-        and "fewer than 1000 runs" in short.not_tried.loc["malloc-keeps-memory", "reason"]
+        and "fewer than 1000 runs" in short.not_tried.loc["policy-batch", "reason"]
     )
 
 

@@ -58,7 +58,7 @@ def test_a_dose_response_needs_the_dose_in_the_run_time_and_in_the_counter():
     assert not response((0.2, 0.1, 0.05, 0)).holds
     assert not response((0, 0.5, 0.05, 0.4)).holds  # more is not slower
     flat = response((0, 0.05, 0.1, 0.2), counter=(0, 0, 0, 0))
-    assert not flat.holds and "does not raise the counter" in flat.sentence
+    assert not flat.holds and "does not raise the counters" in flat.sentence
 
 
 def test_without_an_effect_a_dose_response_is_rarely_seen():
@@ -160,5 +160,5 @@ def test_injected_for_real_the_dose_shows(binaries, tmp_path, name, column, noth
     report = reported(name, (column,))
     report.baseline = measure(victim, runs=5, metrics=list(METRICS))
     proof = prove_cause(report, victim, tmp_path, seconds=8)
-    assert proof.response.shown.verdict == "reproduced", proof.sentence
+    assert proof.response.shown[0].verdict == "reproduced", proof.sentence
     assert proof.response.slower.effect > 0
