@@ -119,7 +119,7 @@ def pack(folder: Path) -> None:
         for dose, runs in doses.items():
             table = finished(runs)
             ratio, low, high = effect(table)
-            ids = [f"T{number:03d}" for number in numbers[len(rows)]]
+            ids = [f"T{number:03d}" for number in numbers[tables().index((cause.id, dose))]]
             rows.append(
                 {
                     "cause": cause.id,

@@ -9,6 +9,7 @@ import pytest
 from nbhelpers.errors import InputError, Unavailable
 from nbhelpers.measurement import finished
 from nbhelpers.mitigation import factors
+from nbhelpers.studies.known_causes import __main__ as command
 from nbhelpers.studies.known_causes import scoring, tables
 from nbhelpers.studies.known_causes.campaigns import (
     _dose,
@@ -20,6 +21,7 @@ from nbhelpers.studies.known_causes.campaigns import (
 from nbhelpers.studies.known_causes.catalogue import causes
 from nbhelpers.studies.known_causes.kinds import KINDS
 from nbhelpers.studies.known_causes.outside import Confined, Profiler
+from nbhelpers.studies.known_causes.scores import shows
 
 REQUIRED = (
     "slow-path hash-collisions profiler memory-limit two-compilers nice-competitor tmpfs-storm"
@@ -316,3 +318,38 @@ def test_wilson_is_that_of_statsmodels(count, of):
 
     expected = proportion_confint(count, of, method="wilson")
     assert scoring.wilson(count, of) == pytest.approx(expected, abs=1e-6)
+
+
+# ---- the recorded bench --------------------------------------------------------------------------
+
+
+def test_the_recorded_bench_is_whole_and_small():
+    listed = tables.split()
+    assert listed.groupby("cause")["half"].nunique().eq(1).all()
+    assert set(listed["half"]) == {"development", "held-out"}
+    ids = listed[["planted", "shuffled", "undisturbed"]].to_numpy().ravel()
+    assert len(set(ids)) == len(ids)
+    files = list((tables.bench_folder() / "runs").iterdir())
+    assert {path.name.removesuffix(".csv.gz") for path in files} == set(listed["cause"])
+    assert sum(path.stat().st_size for path in files) < 1.5 * 2**20
+
+
+def test_recorded_tables_have_the_truth_and_nothing_that_gives_the_injector_away():
+    for one in tables.bench_tables(kinds=("planted",)):
+        assert set(one.runs["truth"]) == {"none", *one.cause.truths}, one
+        assert set(one.runs["dose"]) == {"", one.dose}, one
+        assert not [name for name in one.runs if tables.is_giveaway(name)], one
+        assert not {"truth", "dose", "cell"} & set(one.blind), one
+        assert any(shows(name, (*one.cause.shown_by, *one.cause.trail)) for name in one.blind), one
+
+
+def test_the_command_exports_blind_tables_and_scores_answers(tmp_path, capsys):
+    assert command.main(["export", str(tmp_path)]) == 0
+    files = sorted(tmp_path.glob("T*.csv"))
+    assert len(files) == 3 * (tables.split()["half"] == "development").sum()
+    assert "truth" not in pd.read_csv(files[0]) and "seconds" in pd.read_csv(files[0])
+    path = tmp_path / "answers.csv"
+    pd.DataFrame(columns=list(scoring.ANSWERS)).to_csv(path, index=False)
+    assert command.main(["score", str(path)]) == 0
+    assert "leader right, all doses: 0 of " in capsys.readouterr().out
+    assert command.main(["score", str(tmp_path / "nothing.csv")]) == 1
