@@ -87,10 +87,11 @@ def findings_table(findings: Sequence[Finding]) -> pd.DataFrame:
     before correction (`low_percent`, `high_percent`), `margin_percent`, `adjusted_percent` (the
     effect where the hypervisor took as much of both), `trimmed_percent` with its interval
     (`trimmed_low_percent`, `trimmed_high_percent`), `trimmed_verdict`, `run_time_percent` (of the
-    treated runs against the untreated ones, where the effect is a ratio of ratios), `p_value`,
-    `p_corrected`, `rounds`, `pairs`, `needed_rounds`, `dose`, `paper_verdict`, `paper_percent`
-    with its interval (`paper_low_percent`, `paper_high_percent`), `paper_p_corrected`,
-    `paper_units`, `paper_why`, `why`.
+    treated runs against the untreated ones, where the effect is a ratio of ratios), `longer_cells`
+    (programs, models and traces in which they take longer), `p_value`, `p_corrected`, `rounds`,
+    `pairs`, `needed_rounds`, `dose`, `paper_verdict`, `paper_percent` with its interval
+    (`paper_low_percent`, `paper_high_percent`), `paper_p_corrected`, `paper_units`, `paper_why`,
+    `why`.
     """
     judged = _judged(findings, [finding.here for finding in findings])
     trimmed = _judged(findings, [_trimmed(finding.here) for finding in findings])
@@ -125,6 +126,7 @@ _COLUMNS = [
     "trimmed_high_percent",
     "trimmed_verdict",
     "run_time_percent",
+    "longer_cells",
     "p_value",
     "p_corrected",
     "rounds",
@@ -211,6 +213,7 @@ def _row(finding: Finding, judged: Judgement) -> dict[str, object]:
         "margin_percent": 100 * finding.claim.margin,
         "adjusted_percent": _adjusted(finding),
         "run_time_percent": _run_time(finding),
+        "longer_cells": _longer_cells(finding),
         "p_value": judged.p_value,
         "p_corrected": judged.p_adjusted,
         "rounds": judged.units,
@@ -245,6 +248,14 @@ def _run_time(finding: Finding) -> float:
     if finding.run_times is None:
         return np.nan
     return 100 * float(np.expm1(finding.run_times.estimate.mean))
+
+
+def _longer_cells(finding: Finding) -> str:
+    """In how many strata treated runs take longer on average, such as "6 of 6"."""
+    if finding.run_times is None or not len(finding.run_times.effects):
+        return ""
+    means = np.nanmean(finding.run_times.by_unit(), axis=0)
+    return f"{np.sum(means > 0)} of {means.size}"
 
 
 def at_equal_steal(effects: np.ndarray, steal: np.ndarray) -> float:
@@ -284,7 +295,10 @@ def _sentence(row: dict) -> str:
             numbers += f", p {p_text(row['p_corrected'])} corrected"
         numbers += f", n = {row['rounds']} rounds"
     if np.isfinite(row["run_time_percent"]):
-        numbers += f"; the run time itself changes by {row['run_time_percent']:+.1f} %"
+        numbers += (
+            f"; the run time itself changes by {row['run_time_percent']:+.1f} % (longer in"
+            f" {row['longer_cells']} cells)"
+        )
     reasons = "".join(f"; {row[name]}" for name in ("dose", "why") if row[name])
     return f"{row['verdict'].capitalize()}: {row['finding']}{numbers}{reasons}."
 

@@ -137,6 +137,7 @@ def test_a_ratio_of_ratios_comes_with_the_run_times_themselves():
     noisy = runs[runs.trace == "#1"].groupby(["program", "model", "config"])["seconds"].mean()
     ratios = noisy.xs("RmHK", level="config") / noisy.xs("Rm", level="config")
     assert np.isclose(row.run_time_percent, 100 * (stats.gmean(ratios) - 1), atol=0.2)
+    assert row.longer_cells == f"{(ratios > 1).sum()} of 6"
     assert row.effect_percent < -10 and "the run time itself" in mitigation_answer(
         table.reset_index()
     )

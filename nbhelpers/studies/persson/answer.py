@@ -47,12 +47,13 @@ def mitigation_answer(judged: pd.DataFrame) -> str:
     ...     columns=["finding", "verdict", *names],
     ... ).assign(why=["", "about 18 rounds would settle it", "no SYCL", ""])
     >>> judged["run_time_percent"] = [44.2, None, None, None]
+    >>> judged["longer_cells"] = "6 of 6"
     >>> print(mitigation_answer(judged))  # doctest: +NORMALIZE_WHITESPACE
     Under heavy replayed noise **housekeeping** helps (slowdown -15.0 %, 95 % interval -19.0 to
-    -11.0, p < 0.001 corrected, n = 8 rounds; the run time itself +44.2 %); inconclusive: pinning
-    (slowdown +2.0 %, 95 % interval -3.0 to +7.0, p = 1.000 corrected, n = 8 rounds; about 18
-    rounds would settle it); not measurable here: SYCL in place of OpenMP (no SYCL). In average
-    noise housekeeping changes the run time of N-body by +84.0 % (n = 8 rounds).
+    -11.0, p < 0.001 corrected, n = 8 rounds; the run time itself +44.2 %, longer in 6 of 6 cells);
+    inconclusive: pinning (slowdown +2.0 %, 95 % interval -3.0 to +7.0, p = 1.000 corrected, n = 8
+    rounds; about 18 rounds would settle it); not measurable here: SYCL in place of OpenMP (no
+    SYCL). In average noise housekeeping changes the run time of N-body by +84.0 % (n = 8 rounds).
     """
     rows = {
         name: judged[judged["finding"].str.endswith(f"(slowdown {pair})")].iloc[0]
@@ -99,7 +100,8 @@ def _change(row: pd.Series) -> str:
             f" {row['high_percent']:+.1f}{p_value}, n = {row['rounds']} rounds"
         )
         if pd.notna(row["run_time_percent"]):
-            parts.append(f"the run time itself {row['run_time_percent']:+.1f} %")
+            longer = f", longer in {row['longer_cells']} cells"
+            parts.append(f"the run time itself {row['run_time_percent']:+.1f} %{longer}")
     return "; ".join([*parts, row["why"]] if row["why"] else parts)
 
 
