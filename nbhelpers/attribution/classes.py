@@ -14,15 +14,15 @@ from scipy.stats import norm
 
 from ..errors import InputError
 from ..statistics.order import SHORTEST_SEGMENT, TimeOrder, time_order
+from ._modes import modes_of
 from .cutoff import (
     FEWEST_VALUES,
     SMALLEST_CLASS,
     Cutoff,
     bulk_scores,
     find_cutoff,
-    find_modes,
     find_tail,
-    finite_sorted,
+    finite,
     iqr,
     thinned,
 )
@@ -123,7 +123,7 @@ def classify(
 
     Notes
     -----
-    The tests behind the rules: `find_cutoff` (Silverman 1981 for modes) and `time_order`.
+    The tests behind the rules: `find_cutoff` and `time_order`.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def classify(
         series = values
     else:
         series = pd.Series(np.asarray(values, dtype=float).ravel())
-    finite_sorted(series.to_numpy(float))
+    finite(series.to_numpy(float))
     if at is not None and runs is not None:
         raise InputError("both thresholds and a list of runs", fix="pass one of the two")
     if runs is not None:
@@ -254,10 +254,10 @@ def from_cutoff(series: pd.Series, cutoff: Cutoff) -> Classes:
 
 
 def _by_modes(series: pd.Series, how: str, higher_is_better: bool, seed: int) -> Classes:
-    values, random = np.sort(series.to_numpy(float)), np.random.default_rng(seed)
+    values, random = series.to_numpy(float), np.random.default_rng(seed)
     cuts = sorted(_split(values, random))
     if not cuts:
-        return _one_class(series, how, "The density has one mode (Silverman's test).")
+        return _one_class(series, how, "The runs have one mode.")
     names = tuple(f"mode {number}" for number in range(1, len(cuts) + 2))
     bounds = np.array([bound for bound, _ in cuts])
     evidence = f"{len(names)} modes. " + " ".join(why for _, why in cuts)
@@ -265,17 +265,17 @@ def _by_modes(series: pd.Series, how: str, higher_is_better: bool, seed: int) ->
 
 
 def _split(values: np.ndarray, random: np.random.Generator) -> list[tuple[float, str]]:
-    """Cuts between modes: the deepest valley, then those of either part."""
-    if values.size < FEWEST_VALUES or iqr(values) == 0:
+    """Cuts between modes: the clearest valley, then those of either part."""
+    if values.size < FEWEST_VALUES or np.ptp(values) == 0:
         return []
-    cutoff, _ = find_modes(thinned(values), random)
-    if cutoff is None or cutoff.value is None:
+    found = modes_of(thinned(values), random)
+    if found.value is None:
         return []
-    below, above = values[values <= cutoff.value], values[values > cutoff.value]
+    why = found.sentence()
     return [
-        *_split(below, random),
-        (cutoff.value, f"At {cutoff.value:.4g}: {cutoff.evidence[0].lower()}{cutoff.evidence[1:]}"),
-        *_split(above, random),
+        *_split(values[values <= found.value], random),
+        (found.value, f"At {found.value:.4g}: {why[0].lower()}{why[1:]}"),
+        *_split(values[values > found.value], random),
     ]
 
 

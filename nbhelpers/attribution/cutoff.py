@@ -1,27 +1,23 @@
 """The cutoff that labels slow runs: between two modes, at the start of a right tail, or nowhere.
 
-Owns the two tests (modes, tail). A sample that passes neither is one class, and then there is no
-cutoff: that is a result.
+Owns the answer and the test for a tail; the one for modes is in `_modes`. A sample that passes
+neither is one class, and then there is no cutoff: that is a result.
 """
 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
 from scipy.stats import norm
 
 from ..errors import InputError
+from ._modes import Modes, modes_of
 
 FEWEST_VALUES = 12  # below this no split can be told from chance
 SMALLEST_CLASS = 3  # slow runs; fewer are outliers, not a class
-MODE_SHARE = 0.05  # a mode holds at least this share of the runs, and five runs
-VALLEY_DEPTH = 0.7  # density in the valley over the lower peak: a shallower one is a shoulder
-MODES_LEVEL = 0.02  # of the bootstrap test against one mode
 TAIL_LEVEL = 0.02  # of the bootstrap test against a bulk without a tail
 TAIL_FALSE_SHARE = 0.1  # of the runs labelled slow at most this share may belong to the bulk
-REPEATS = 200  # bootstrap samples of either test
+REPEATS = 200  # bootstrap samples of that test
 MOST_VALUES = 5000  # beyond, evenly spaced order statistics stand for the sample
-GRID = 1024
 
 
 def _g_value(scores: np.ndarray, g: float) -> np.ndarray:
@@ -101,8 +97,9 @@ def find_cutoff(values: object, seed: int = 0, higher_is_better: bool = False) -
 
     Returns
     -------
-    Cutoff of kind "modes" if the sample has two modes (the cutoff is the deepest point of the
-    valley), of kind "tail" if the worse end is heavier than that of the bulk, else "one class".
+    Cutoff of kind "modes" if the sample has two modes or more (the cutoff lies at the bottom of the
+    valley between them), of kind "tail" if the worse end is heavier than that of the bulk, else
+    "one class".
 
     Raises
     ------
@@ -111,32 +108,59 @@ def find_cutoff(values: object, seed: int = 0, higher_is_better: bool = False) -
 
     Notes
     -----
-    Modes: Silverman's test (Using kernel density estimates to investigate multimodality, 1981). The
-    smallest kernel width that leaves one mode is compared with samples drawn from that density.
-    Only modes with a share of the runs count. The test assumes no shape, so a skewed sample is not
-    taken for two modes.
+    Modes: mixtures of up to three normal distributions, on the logarithms if all values are
+    positive, else on the values. They must have a valley, and fit better than one class by more
+    than they do in samples of one class (a parametric bootstrap of the likelihood ratio). One class
+    is any skewed, flat, sharp-edged or heavy-tailed density of an asymmetric exponential power
+    distribution (Zhu and Zinde-Walsh 2009), so none of these is taken for two modes. If
+    neighbouring runs resemble each other, so do those of the samples. Of several valleys the cutoff
+    is the one whose filling costs most likelihood; every mode beyond it counts as slow.
 
     Tail: a shifted lognormal (Tukey's g-distribution) is fitted to quantiles of the bulk, which a
     tail of up to 15 % does not reach. The excess above it is compared with samples of that
     distribution. At most a tenth of the runs above the cutoff belong to the bulk (Benjamini and
     Hochberg 1995).
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(1)
+    >>> seconds = np.r_[random.normal(1, 0.1, 40), random.normal(2, 0.2, 20)]
+    >>> find_cutoff(seconds)
+    Cutoff(modes: cutoff 1.36, 33.3% slow)
     """
-    ordered = finite_sorted(values)
-    if higher_is_better:
-        return _mirrored(find_cutoff(-ordered, seed))
+    in_order = finite(values)
+    ordered = np.sort(in_order)
     random = np.random.default_rng(seed)
     if ordered.size < FEWEST_VALUES:
         return _one_class(
             f"Only {ordered.size} runs: at least {FEWEST_VALUES} are needed to tell two classes"
             " apart."
         )
-    if iqr(ordered) == 0:
-        return _one_class("More than half of the runs took exactly the same time.")
-    sample = thinned(ordered)
-    modes, why_not_modes = find_modes(sample, random)
-    tail, why_not_tail = (None, "") if modes else find_tail(sample, random)
-    found = modes or tail or _one_class(f"{why_not_modes} {why_not_tail}")
+    if ordered[0] == ordered[-1]:
+        return _one_class("All runs took exactly the same time.")
+    modes = modes_of(thinned(in_order), random)
+    found = _between_modes(modes, higher_is_better)
+    if found is None:
+        found = _tail_or_one_class(ordered, modes, random, higher_is_better)
     return replace(found, share_slow=float(found.slow(ordered).mean()))
+
+
+def _between_modes(modes: Modes, higher_is_better: bool) -> Cutoff | None:
+    if modes.value is None:
+        return None
+    numbers = {"p_value": modes.p_value, "valley_depth": modes.depth, "gain": modes.gain}
+    return Cutoff(modes.value, "modes", 0.0, modes.sentence(), numbers, higher_is_better)
+
+
+def _tail_or_one_class(
+    ordered: np.ndarray, modes: Modes, random: np.random.Generator, higher_is_better: bool
+) -> Cutoff:
+    if iqr(ordered) == 0:
+        return _one_class(f"{modes.sentence()} More than half of the runs took the same time.")
+    sample = thinned(np.sort(-ordered) if higher_is_better else ordered)
+    tail, why_not = find_tail(sample, random)
+    found = tail or _one_class(f"{modes.sentence()} {why_not}")
+    return _mirrored(found) if higher_is_better else found
 
 
 def _mirrored(found: Cutoff) -> Cutoff:
@@ -149,8 +173,8 @@ def _mirrored(found: Cutoff) -> Cutoff:
     )
 
 
-def finite_sorted(values: object) -> np.ndarray:
-    """The values in ascending order; one that is not finite is an error."""
+def finite(values: object) -> np.ndarray:
+    """The values as an array; one that is not finite is an error."""
     array = np.asarray(values, dtype=float).ravel()
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
@@ -159,14 +183,15 @@ def finite_sorted(values: object) -> np.ndarray:
             where=f"position {bad[0]}",
             fix="use only the runs whose status is 'ok'",
         )
-    return np.sort(array)
+    return array
 
 
 def thinned(values: np.ndarray) -> np.ndarray:
-    """At most `MOST_VALUES` of the sorted values, evenly spaced."""
+    """At most `MOST_VALUES` of the values, evenly spaced by rank; their order stays."""
     if values.size <= MOST_VALUES:
         return values
-    return values[np.linspace(0, values.size - 1, MOST_VALUES).round().astype(int)]
+    ranks = np.linspace(0, values.size - 1, MOST_VALUES).round().astype(int)
+    return values[np.sort(np.argsort(values, kind="stable")[ranks])]
 
 
 def _one_class(evidence: str) -> Cutoff:
@@ -177,119 +202,6 @@ def iqr(values: np.ndarray) -> float:
     """Distance between the quartiles."""
     low, high = np.percentile(values, [25, 75])
     return float(high - low)
-
-
-# Modes
-# --------------------------------------------------------------------------------------------------
-
-
-def find_modes(values: np.ndarray, random: np.random.Generator) -> tuple[Cutoff | None, str]:
-    """The cutoff between two modes of sorted values, or None and why not."""
-    grid = _Grid.over(values)
-    counts = grid.counts(values)
-    smallest = max(5, round(MODE_SHARE * values.size))
-    critical = _critical_width(counts, smallest, max(2.0, 0.75 * _resolution(values) / grid.step))
-    if critical is None:
-        return None, "The density has one mode at any kernel width."
-    p_value = _one_mode_p_value(counts, critical, smallest, random)
-    valley, depth = _deepest_valley(
-        gaussian_filter1d(counts, critical / 2, mode="constant"), counts, smallest
-    )
-    numbers = {"p_value": p_value, "valley_depth": depth, "critical_width": critical * grid.step}
-    text = (
-        f"one mode: p = {p_value:.3f} (Silverman's test, {REPEATS} samples), valley at {depth:.0%}"
-        " of the lower peak"
-    )
-    if p_value > MODES_LEVEL or depth > VALLEY_DEPTH:
-        return None, f"No two modes ({text})."
-    return Cutoff(float(grid.value(valley)), "modes", 0.0, f"Two modes ({text}).", numbers), ""
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """Equal bins over the values; far outliers fall into the end bins, where they can't stretch the
-    grid.
-    """
-
-    low: float
-    step: float
-
-    @classmethod
-    def over(cls, values: np.ndarray) -> "_Grid":
-        p5, p95 = np.percentile(values, [5, 95])
-        low, high = max(values[0], p5 - 3 * (p95 - p5)), min(values[-1], p95 + 3 * (p95 - p5))
-        margin = 0.25 * (high - low)
-        return cls(low - margin, (high - low + 2 * margin) / GRID)
-
-    def counts(self, values: np.ndarray) -> np.ndarray:
-        bins = np.clip((values - self.low) / self.step, GRID // 8, GRID - GRID // 8).astype(int)
-        return np.bincount(bins, minlength=GRID).astype(float)
-
-    def value(self, position: float) -> float:
-        return self.low + (position + 0.5) * self.step
-
-
-def _resolution(values: np.ndarray) -> float:
-    """Distance between neighbouring values of a rounded sample, 0 if it isn't rounded: rounding is
-    not a mode.
-    """
-    distinct = np.unique(values)
-    return float(np.median(np.diff(distinct))) if distinct.size < values.size / 2 else 0.0
-
-
-def _critical_width(counts: np.ndarray, smallest: int, narrowest: float) -> float | None:
-    """Smallest kernel width (in bins) with one mode; None if the narrowest sensible one already has
-    one.
-    """
-    low, high = narrowest, max(GRID / 4, narrowest)
-    if not _has_valley(counts, low, smallest):
-        return None
-    for _ in range(12):
-        middle = np.sqrt(low * high)
-        low, high = (middle, high) if _has_valley(counts, middle, smallest) else (low, middle)
-    return float(high)
-
-
-def _has_valley(counts: np.ndarray, width: float, smallest: int) -> bool:
-    density = gaussian_filter1d(counts, width, mode="constant")
-    return len(_valleys(density, counts, smallest)) > 0
-
-
-def _valleys(density: np.ndarray, counts: np.ndarray, smallest: int) -> np.ndarray:
-    """Local minima (middles of flat stretches) with a mode of at least `smallest` runs on either
-    side.
-    """
-    density = np.where(density < 1e-9 * density.max(), 0, density)
-    edges = np.flatnonzero(np.diff(density))
-    slopes = np.sign(np.diff(density)[edges])
-    turns = np.flatnonzero((slopes[:-1] < 0) & (slopes[1:] > 0))
-    middles = (edges[turns] + 1 + edges[turns + 1]) // 2
-    below = np.cumsum(counts)[middles]
-    return middles[(below >= smallest) & (counts.sum() - below >= smallest)]
-
-
-def _one_mode_p_value(
-    counts: np.ndarray, critical: float, smallest: int, random: np.random.Generator
-) -> float:
-    """Share of samples from the critical density that need a wider kernel to have one mode."""
-    size = int(counts.sum())
-    positions = np.repeat(np.arange(GRID), counts.astype(int)).astype(float)
-    mean, spread = positions.mean(), positions.std()
-    # the variance of the sample stays, as in Silverman's paper
-    shrink = spread / np.hypot(spread, critical)
-    drawn = random.choice(positions, (REPEATS, size)) + random.normal(0, critical, (REPEATS, size))
-    bins = np.clip(mean + shrink * (drawn - mean), 0, GRID - 1).astype(int)
-    samples = (np.bincount(row, minlength=GRID).astype(float) for row in bins)
-    wider = sum(_has_valley(sample, critical, smallest) for sample in samples)
-    return (wider + 1) / (REPEATS + 1)
-
-
-def _deepest_valley(density: np.ndarray, counts: np.ndarray, smallest: int) -> tuple[int, float]:
-    """Position and depth (density over that of the lower peak next to it) of the deepest valley."""
-    valleys = _valleys(density, counts, smallest)
-    depths = [density[at] / min(density[:at].max(), density[at:].max()) for at in valleys]
-    best = int(np.argmin(depths))
-    return int(valleys[best]), float(depths[best])
 
 
 # Tail
