@@ -16,6 +16,7 @@ from ..places import knowledge
 RATE = "_per_s"
 MOST_REMEMBERED = 50_000  # names
 OWN_READERS = ("run", "taskstats", "perf", "program")  # of the process, not of the machine
+OF_MACHINE = ("machine_", "vm_", "irq_", "softirq_", "disk_", "net_", "numastat_", "others_")
 TIME_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -79,7 +80,7 @@ def _counters(chosen: str | None) -> tuple[dict[str, Counter], dict[str, Counter
     folder = Path(chosen) if chosen else knowledge()
     factors = {row["id"]: row for row in _rows(folder / "factors")}
     found: dict[str, Counter] = {
-        pattern: _counter({"id": pattern, "factor": row["id"]}, factors, of_process=False)
+        pattern: _counter(_by_name(pattern, row["id"]), factors, not _of_machine(pattern))
         for row in factors.values()
         for pattern in row["metrics"]
     }
@@ -98,6 +99,16 @@ def _counters(chosen: str | None) -> tuple[dict[str, Counter], dict[str, Counter
 
 def _rows(folder: Path) -> list[dict]:
     return [row for path in sorted(folder.glob("*.yml")) for row in read_yaml(path, "factors")]
+
+
+def _by_name(pattern: str, factor: str) -> dict:
+    """A counter that no layer describes: its name ends with its unit."""
+    unit = pattern.rpartition("_")[2]
+    return {"id": pattern, "factor": factor, "unit": unit if unit in TIME_UNITS else ""}
+
+
+def _of_machine(name: str) -> bool:
+    return name.startswith(OF_MACHINE)
 
 
 def _of_process(source: dict) -> bool:

@@ -336,7 +336,8 @@ def _first_group(search: "Explanation") -> str:
     if not search.found:
         return f"none {certainty}"
     first = search.factors.iloc[0]
-    others = len(first["members"]) - 1
+    together = first["kind"] == "interaction"
+    others = 0 if together else len(first["members"]) - 1
     named = f"**{first['factor']}**" + (f" and {others} that move with it" if others else "")
     return f"{named}, {first['direction']} in slow runs {certainty}"
 

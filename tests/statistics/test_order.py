@@ -6,7 +6,6 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.statistics.order import positions, time_order
-from nbhelpers.statistics.surrogates import shuffles
 
 
 def test_exchangeable_runs_have_no_order():
@@ -33,6 +32,27 @@ def test_the_kind_of_order(kind, shape):
     assert time_order(-values, higher_is_better=True).kind == kind
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.sin(2 * np.pi * np.arange(120) / 7.3),
+        np.arange(120) % 8 == 0,
+        (-1.0) ** np.arange(120),
+    ],
+    ids=["wave", "pulses", "to and fro"],
+)
+def test_a_period_is_seen(values):
+    random = np.random.default_rng(4)
+    assert time_order(values + random.normal(0, 0.3, 120)).found
+
+
+def test_a_period_is_named():
+    wave = np.sin(2 * np.pi * np.arange(120) / 7.3)
+    order = time_order(1 + wave + np.random.default_rng(4).normal(0, 0.3, 120))
+    assert order.kind == "periodic" and abs(order.period - 7.3) < 0.3
+    assert "come back about every 7." in order.evidence and order.block >= 8
+
+
 def test_a_change_is_dated():
     values = np.random.default_rng(2).normal(1, 0.1, 200) + 0.3 * (np.arange(200) >= 80)
     assert len(time_order(values).changes) == 1 and abs(time_order(values).changes[0] - 80) <= 2
@@ -47,17 +67,6 @@ def test_blocks_grow_with_dependence():
 
     blocks = [time_order(autoregression(rho)).block for rho in (0, 0.6, 0.9)]
     assert blocks[0] == 1 and blocks[0] < blocks[1] < blocks[2]
-
-
-@pytest.mark.parametrize("block", [1, 7])
-def test_a_shuffle_is_a_rearrangement_that_keeps_neighbours(block):
-    stream = shuffles(100, block, np.random.default_rng(0))
-    for _ in range(20):
-        order = next(stream)
-        assert sorted(order) == list(range(100))
-        if block > 1:
-            step = np.abs(np.diff(order))
-            assert np.isin(step, (1, 99)).mean() > 0.8
 
 
 def test_positions_follow_the_start_times():
