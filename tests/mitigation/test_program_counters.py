@@ -28,7 +28,8 @@ print("probes=%d" % probes)"""
 
 def runs_with_probes() -> pd.DataFrame:
     """The program reports its probes; softirqs and forks are there, too, and rise with them."""
-    random, slow = np.random.default_rng(1), np.arange(60) % 3 == 0
+    random = np.random.default_rng(1)
+    slow = random.random(60) < 1 / 3
     probes = 400 + 900 * slow + random.integers(0, 50, 60)
     return pd.DataFrame(
         {
