@@ -163,9 +163,8 @@ def test_a_program_is_confined_for_a_time_only(tmp_path):
 def invented(sign: str, effect: float, seed: int, truths=("slow-path",), runs: int = 48):
     """Runs with one column that shows the cause, one that does not, and one of the injector."""
     random = np.random.default_rng(seed)
-    truth = np.array(
-        [("none",) * 3 + (truths[at % len(truths)],) for at in range(runs // 4)]
-    ).ravel()
+    blocks = [("none",) * 3 + (truths[at % len(truths)],) for at in range(runs // 4)]
+    truth = np.array([random.permutation(block) for block in blocks]).ravel()
     on = truth != "none"
     table = pd.DataFrame(
         {"run": range(runs), "status": "ok", "cell": np.where(on, "disturbed", "undisturbed 1")}
