@@ -12,8 +12,15 @@ import numpy as np
 
 from ..progress import task
 from ..statistics.order import SUSPECTED, TimeOrder
-from ..statistics.surrogates import beats, block_orders, level_windows, phase_orders
-from .search import Search, Table, flattened
+from ..statistics.surrogates import (
+    beats,
+    block_orders,
+    level_windows,
+    neighbourhood,
+    phase_orders,
+    without_beats,
+)
+from .search import Search, Table, flattened, standardised
 
 ENOUGH = 10  # surrogates that did as well: the p-value is large, and known well enough
 BATCH = 50  # surrogates at once
@@ -67,9 +74,9 @@ def null_distribution(
     Where the order of the runs matters, or may (p at most 0.1), single runs can't be exchanged, and
     three nulls must all be rejected. The first moves blocks of runs, so that neighbours stay alike.
     The second keeps the spectrum of the outcome and draws its phases, so that its autocorrelation
-    and its periods stay. The third does so with what is left when the outcome's beats and the level
-    of each tenth of the campaign are taken out of outcome and columns, so that a common beat, drift
-    or step explains nothing.
+    and its periods stay. The third does so with what is left when the outcome's beats, its share of
+    the run before, and the level of each tenth of the campaign are taken out of outcome and
+    columns. So a common beat, drift or step explains nothing.
     Work stops early after ten rearrangements that did as well (Besag and Clifford 1991).
     """
     random = np.random.default_rng(seed)
@@ -98,6 +105,8 @@ class _Kind:
     orders: Callable[[int], np.ndarray]
     table: Table
     rows: np.ndarray
+    # what was taken out of the outcomes leaves them fewer degrees of freedom than rearranged ones
+    gain: float = 1.0
 
 
 def _plain(search: Search, random: np.random.Generator) -> _Kind:
@@ -110,8 +119,10 @@ def _plain(search: Search, random: np.random.Generator) -> _Kind:
 def _nulls(search: Search, order: TimeOrder, random: np.random.Generator) -> list[_Kind]:
     size = len(search.times)
     windows = level_windows(size, order.changes)
-    frequencies = beats(_signal(search.rows, search))
-    inside = flattened(search.rows.T, windows, frequencies).T
+    signal = _signal(search.rows, search)
+    frequencies = beats(signal)
+    left = (frequencies, neighbourhood(without_beats(signal, frequencies)), windows)
+    inside = _without_changes(flattened(search.rows.T, *left), order.changes).T
     block = "single runs" if order.block == 1 else f"blocks of {order.block} runs"
     return [
         _Kind(
@@ -129,10 +140,20 @@ def _nulls(search: Search, order: TimeOrder, random: np.random.Generator) -> lis
         _Kind(
             "random phases of what is left without beats and drift",
             lambda count: phase_orders(_signal(inside, search), count, random),
-            search.table.flattened(windows, frequencies),
+            search.table.flattened(*left),
             inside,
+            float(np.sqrt(size / max(size - 2 * frequencies.size - windows[-1] - 1, size / 4))),
         ),
     ]
+
+
+def _without_changes(rows: np.ndarray, changes: tuple[int, ...]) -> np.ndarray:
+    """Outcomes (n × rows) without the runs about a change of level, whose place is not certain."""
+    near = np.unique([place for change in changes for place in range(change - 2, change + 2)])
+    left = rows.copy()
+    if 0 < near.size < len(rows) / 3:
+        left[near.clip(0, len(rows) - 1).astype(int)] = 0
+    return standardised(left)
 
 
 def _signal(rows: np.ndarray, search: Search) -> np.ndarray:
@@ -151,7 +172,7 @@ def _against(search: Search, kind: _Kind, count: int, shown: Callable[[int], obj
     done = as_good = 0
     while done < count and as_good < ENOUGH:
         orders = kind.orders(min(BATCH, count - done))
-        values.append(search.largest(orders, kind.table, kind.rows))
+        values.append(search.largest(orders, kind.table, kind.gain * kind.rows))
         done += len(orders)
         as_good += int((values[-1] >= seen.best - 1e-9).sum())
         shown(done)

@@ -7,12 +7,13 @@ pairs. Its p-value is owned by `null`.
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2, norm
 
 from ..statistics.order import standard_ranks
-from ..statistics.surrogates import without_beats, without_level
+from ..statistics.surrogates import without_beats, without_level, without_past
 from .categories import Category
 
 LARGEST = 20_000_000  # numbers of one product of matrices
@@ -63,11 +64,11 @@ class Table:
             pairs,
         )
 
-    def flattened(self, windows: np.ndarray, frequencies: np.ndarray) -> "Table":
-        """The same with beats, and the mean of each window, taken out of columns and products."""
-        ranks, products = (
-            flattened(part, windows, frequencies) for part in (self.ranks, self.products)
-        )
+    def flattened(self, *order: Any) -> "Table":
+        """The same with what the order has to do with the outcome taken out of columns and products
+        (see `flattened`).
+        """
+        ranks, products = (flattened(part, *order) for part in (self.ranks, self.products))
         return Table(ranks, self.levels, self.starts, self.degrees, products, self.pairs)
 
 
@@ -89,9 +90,14 @@ def _products(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return found[:, varies], np.column_stack([chosen[one], chosen[two]])[varies]
 
 
-def flattened(values: np.ndarray, windows: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-    """Columns without waves of these frequencies and without the mean of each window."""
-    return standardised(without_level(without_beats(values, frequencies), windows))
+def flattened(
+    values: np.ndarray, frequencies: np.ndarray, share: float, windows: np.ndarray
+) -> np.ndarray:
+    """Columns without waves of these frequencies, without this share of the run before, and without
+    the mean of each window.
+    """
+    left = without_past(without_beats(values, frequencies), share)
+    return standardised(without_level(left, windows))
 
 
 def standardised(values: np.ndarray) -> np.ndarray:

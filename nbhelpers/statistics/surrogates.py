@@ -132,3 +132,16 @@ def without_beats(values: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     angles = 2 * np.pi * np.arange(len(values))[:, None] * frequencies
     waves, _ = np.linalg.qr(np.column_stack([np.sin(angles), np.cos(angles)]))
     return values - waves @ (waves.T @ values)
+
+
+def neighbourhood(values: np.ndarray) -> float:
+    """Share of a run's deviation that the next run has, too: the first autocorrelation, or 0."""
+    left = values - values.mean()
+    return float(np.clip(left[1:] @ left[:-1] / max(left @ left, 1e-12), 0, 1))
+
+
+def without_past(values: np.ndarray, share: float) -> np.ndarray:
+    """Values (n, or n × k) less this share of the run before (Cochrane and Orcutt 1949)."""
+    left = values - values.mean(axis=0)
+    left[1:] -= share * left[:-1].copy()
+    return left
