@@ -193,7 +193,7 @@ def explain(
     >>> seconds = 1 + faults / 1000 + random.normal(0, 0.01, 60)
     >>> runs = pd.DataFrame({"seconds": seconds, "page_faults": faults})
     >>> explain(runs, permutations=200, seed=1)
-    Explanation(page_faults, p = 0.001, 15 of 60 runs slow)
+    Explanation(page_faults, p = 0.005, 12 of 60 runs slow)
     """
     check_names(runs, exclude := tuple(exclude))
     judged = outcome_of(runs, outcome)
