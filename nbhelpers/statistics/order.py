@@ -106,7 +106,8 @@ def time_order(values: Values, seed: int = 0, higher_is_better: bool = False) ->
     if kind == "phases" and period:
         kind = "periodic"
     block = _block(ranks, period) if found else 1
-    words = _in_words(kind, p_value, near, trend, changes, outcomes.size, period)
+    seen_by = min(p_values, key=p_values.__getitem__)
+    words = _in_words(kind, seen_by, p_value, near, trend, changes, outcomes.size, period)
     return TimeOrder(found, p_value, near, trend, changes, kind, block, words, period)
 
 
@@ -246,6 +247,7 @@ def _block(ranks: np.ndarray, period: float) -> int:
 
 def _in_words(
     kind: str,
+    seen_by: str,
     p_value: float,
     near: float,
     trend: float,
@@ -268,7 +270,14 @@ def _in_words(
         "warm-up": "The first runs are the slow ones (a warm-up",
         "slow-down": "The last runs are the slow ones (a slow-down",
         "drift": "The runs drift (",
-        "phases": "Slow runs come in phases (",
+        "phases": f"{_phases(seen_by, near)} (",
         "periodic": f"Slow runs come back about every {period:.3g} runs (",
     }[kind]
     return f"{what}{'' if what.endswith('(') else '; '}{numbers}{where}; {size} runs)."
+
+
+def _phases(seen_by: str, near: float) -> str:
+    """An order that is neither a drift nor a period, by the test that saw it best."""
+    if seen_by in ("period", "repetition"):
+        return "Slow runs come back in a pattern"
+    return "Slow runs come in phases" if near > 0 else "Slow and fast runs alternate"
