@@ -3,8 +3,6 @@
 import json
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,8 +23,6 @@ from nbhelpers.statistics.sequential import OPEN, WITHIN, WORSE
 from nbhelpers.workloads import program
 
 pytest_plugins = ["pytester"]
-PYPROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-PLUGIN = PYPROJECT["project"]["entry-points"]["pytest11"]["noisebook"]
 
 
 @pytest.fixture(autouse=True)
@@ -234,6 +230,6 @@ def test_the_plugin_gives_tests_a_referee(pytester, tmp_path):
             assert not referee("sleep 0.003", "sleep 0.03").worse
         """
     )
-    done = pytester.runpytest_subprocess("-p", PLUGIN)
+    done = pytester.runpytest_subprocess()
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(["*= referee =*", "*::test_slower: worse*"])

@@ -27,7 +27,7 @@ SIGNS = {
     "returned-memory": ("minor_faults", 5000),
     "small-pages": ("minor_faults", 10_000),
     "timer-storm": ("irq_LOC", 1000),
-    "interrupt-storm": ("irq_CAL", 1000),
+    "interrupt-storm": ("irq_CAL", 300),
     "forced-migrations": ("cpu_migrations", 20),
     "cpu-quota": ("cgroup_nr_throttled", 1),
     "dropped-cache": ("disk_read_bytes", 4_000_000),

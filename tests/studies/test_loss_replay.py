@@ -121,7 +121,8 @@ def test_a_real_replay_is_measured_and_its_recording_says_the_same(tmp_path, bin
 @pytest.mark.skipif(not may_realtime(50), reason="SCHED_FIFO is not permitted here")
 @pytest.mark.flaky(reruns=2)
 def test_what_was_observed_is_what_the_log_states(tmp_path, binaries):
-    found = calibrated_replay(tmp_path, nbody(4000, 12, threads=2), CONFIG, runs=1, rounds=1)
+    long = nbody(4000, 40, threads=2)  # its region lasts longer than the config
+    found = calibrated_replay(tmp_path, long, CONFIG, runs=1, rounds=1)
     folder = tmp_path / CONFIG.digest
     log = read_logs(folder, pd.DataFrame({"run": [int(next(folder.glob("inj*")).stem[-6:])]}))
     done = log[log["outcome"].isin(["injected", "late"])]
