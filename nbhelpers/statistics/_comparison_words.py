@@ -115,8 +115,8 @@ def shown(judged: Judgement, row: pd.Series | None = None) -> int:
 def _farthest_sentence(pair: Sides) -> str:
     """Which run moves the mean of its side farthest from the trimmed mean."""
     sides = {"before": pair.old, "after": pair.new}
-    gaps = {name: values.mean() / trimmed_mean(values) - 1 for name, values in sides.items()}
-    name = max(gaps, key=lambda side: abs(gaps[side]))
+    gaps = {side: float(v.mean() / trimmed_mean(v)) - 1 for side, v in sides.items()}
+    name = max(sides, key=lambda side: abs(gaps[side]))
     far = farthest(sides[name])
     farthest_value = f"{sides[name][far.place]:.4g}, {name}"
     share = f"{far.runs_share:.0%} of the distance between mean and trimmed mean there."
