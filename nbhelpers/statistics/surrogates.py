@@ -137,7 +137,7 @@ def without_beats(values: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
 def neighbourhood(values: np.ndarray) -> float:
     """Share of a run's deviation that the next run has, too: the first autocorrelation, or 0."""
     left = values - values.mean()
-    return float(np.clip(left[1:] @ left[:-1] / max(left @ left, 1e-12), 0, 1))
+    return float(np.clip(left[1:] @ left[:-1] / max(float(left @ left), 1e-12), 0, 1))
 
 
 def without_past(values: np.ndarray, share: float) -> np.ndarray:
