@@ -12,7 +12,8 @@ from pathlib import Path
 import pandas as pd
 
 from ..files import read_json
-from ..statistics import Comparison, bootstrap_interval, robust_intervals
+from ..statistics import Comparison
+from ..statistics.robust import accuracy_columns, increase_columns
 from .paper import provenance_html
 from .publications import published_table
 
@@ -45,7 +46,7 @@ def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.Data
         "increase_percent": 100 * (mean["ratio"] - 1),
         "low_percent": 100 * (mean["low"] - 1),
         "high_percent": 100 * (mean["high"] - 1),
-        **_robust_percent(comparison.table),
+        **increase_columns(_robust_ratios(comparison.table)),
     }
     theirs = published_table("persson2025-table1").rename(
         columns={"tracing_off_seconds": "off_seconds", "tracing_on_seconds": "on_seconds"}
@@ -56,12 +57,9 @@ def overhead_table(comparison: Comparison, benchmark: str, runs: int) -> pd.Data
     )
 
 
-def _robust_percent(table: pd.DataFrame) -> dict[str, float]:
-    return {
-        f"{name}{end}_percent": 100 * (table.loc[name, column] - 1)
-        for name in ("median", "trimmed")
-        for end, column in (("", "ratio"), ("_low", "low"), ("_high", "high"))
-    }
+def _robust_ratios(table: pd.DataFrame) -> dict[str, list[float]]:
+    columns = ["ratio", "low", "high"]
+    return {name: table.loc[name, columns].tolist() for name in ("median", "trimmed")}
 
 
 def accuracy_table(
@@ -113,21 +111,13 @@ def accuracy_table(
 
 
 def _accuracy(label: str, anomaly_seconds: float, runs: pd.DataFrame) -> dict:
-    """The anomaly is one run, a constant; only what is compared with it has an interval."""
-    low, high = bootstrap_interval(runs["seconds"], "mean")
-    ratio = runs["seconds"].mean() / anomaly_seconds
+    found = accuracy_columns(runs["seconds"], anomaly_seconds)
     return {
         "configuration": label,
-        "accuracy_percent": 100 * abs(ratio - 1),
+        "accuracy_percent": found.pop("accuracy_percent"),
         "runs": len(runs),
         "mean_seconds": runs["seconds"].mean(),
-        "ratio": ratio,
-        "low": low / anomaly_seconds,
-        "high": high / anomaly_seconds,
-    } | {
-        f"{name}_ratio{end}": bound / anomaly_seconds
-        for name, bounds in robust_intervals(runs["seconds"]).items()
-        for end, bound in zip(("", "_low", "_high"), bounds[:3])
+        **found,
     }
 
 

@@ -19,7 +19,6 @@ from .intervals import (
     quantile_interval,
 )
 from .regression import quantile_effect
-from .robust import robust_intervals
 from .stopping_evaluation import evaluate_rules, running_statistic, stopping_sentence
 
 __all__ = [
@@ -38,7 +37,6 @@ __all__ = [
     "percentile_interval",
     "quantile_effect",
     "quantile_interval",
-    "robust_intervals",
     "running_statistic",
     "same_epochs",
     "stopping",

@@ -3,7 +3,7 @@
 Owns which runs a trimmed mean leaves out, and when a mean is called decided by few runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -209,8 +209,66 @@ def farthest(values: np.ndarray) -> Farthest:
     return Farthest(int(order[0]), float(shares[0]), half + 1, float(shares[half]))
 
 
+def accuracy_columns(values: object, target: float) -> dict[str, float]:
+    """How near runs come to a number that they should reproduce, as columns of a table.
+
+    Parameters
+    ----------
+    values
+        One number a run; at least two.
+    target
+        What they should be: the run time of the one run that they replay. It is a constant; only
+        what is compared with it has an interval.
+
+    Returns
+    -------
+    `accuracy_percent` (abs(mean / target − 1)); `ratio` (mean / target), `median_ratio` and
+    `trimmed_ratio`, each with its 95 % interval (`low`, `high`; `median_ratio_low` and so on).
+
+    Examples
+    --------
+    >>> found = accuracy_columns([1.0, 1.1, 1.2, 1.3, 1.4], 2.0)
+    >>> found["accuracy_percent"], found["median_ratio"]
+    (40.0, 0.6)
+    """
+    sample = as_values(values)
+    ratio = float(sample.mean()) / target
+    ends = [bound / target for bound in bootstrap_interval(sample, "mean")]
+    columns = {"accuracy_percent": 100 * abs(ratio - 1), "ratio": ratio}
+    columns |= dict(zip(("low", "high"), ends))
+    return columns | {
+        f"{name}_ratio{end}": bound / target
+        for name, found in robust_intervals(sample).items()
+        for end, bound in zip(("", "_low", "_high"), found[:3])
+    }
+
+
 # Ratios
 # --------------------------------------------------------------------------------------------------
+
+
+def increase_columns(ratios: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Increases in per cent, with their intervals, as columns of a table.
+
+    Parameters
+    ----------
+    ratios
+        Of `robust_ratio`, or the like: by name, value, low and high.
+
+    Returns
+    -------
+    For a ratio named `median`: `median_percent`, `median_low_percent`, `median_high_percent`.
+
+    Examples
+    --------
+    >>> increase_columns({"median": (1.5, 1.25, 2.0)})["median_low_percent"]
+    25.0
+    """
+    return {
+        f"{name}{end}_percent": 100 * (bound - 1)
+        for name, found in ratios.items()
+        for end, bound in zip(("", "_low", "_high"), found[:3])
+    }
 
 
 def robust_ratio(

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from nbhelpers.statistics import compare, robust_intervals
+from nbhelpers.statistics import compare
 from nbhelpers.statistics.robust import (
     farthest,
+    robust_intervals,
     robust_ratio,
     robust_summary,
     trimmed_count,

@@ -10,48 +10,12 @@ import numpy as np
 import pandas as pd
 
 from ...empty import because
-from ...statistics import robust_intervals
-from ...statistics.robust import robust_ratio, robust_summary
+from ...statistics.robust import robust_summary
 from ..design import BENCHMARKS, PRINTED_MODELS
 from .campaigns import KEYS
 
 NONE_DECIDED = "no mean lies outside the 95 % interval of its trimmed mean"
-_NAMES = ("median", "trimmed")
 _MOST_NAMED = 3  # cases that a sentence names; the table has all
-
-
-def robust_increase(pairs: Sequence[tuple[pd.DataFrame, pd.DataFrame]]) -> dict[str, float]:
-    """Increase of the median and of the trimmed mean, in per cent, each with its 95 % interval.
-
-    Parameters
-    ----------
-    pairs
-        Runs (after, before); of several pairs the mean increase.
-    """
-    ratios = robust_ratio(pairs)
-    return {
-        f"{name}{end}_percent": 100 * (bound - 1)
-        for name in _NAMES
-        for end, bound in zip(("", "_low", "_high"), ratios[name][:3])
-    }
-
-
-def robust_over(seconds: pd.Series, anomaly_seconds: float) -> dict[str, float]:
-    """Median and trimmed mean of replays over the anomaly, a constant, with their 95 % intervals.
-
-    Parameters
-    ----------
-    seconds
-        Of the replays.
-    anomaly_seconds
-        Of the run that they replay.
-    """
-    found = robust_intervals(seconds)
-    return {
-        f"{name}_ratio{end}": bound / anomaly_seconds
-        for name in _NAMES
-        for end, bound in zip(("", "_low", "_high"), found[name][:3])
-    }
 
 
 def decided_table(*tables: pd.DataFrame) -> pd.DataFrame:

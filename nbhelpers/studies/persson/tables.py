@@ -14,15 +14,14 @@ import pandas as pd
 from ...empty import because
 from ...statistics import (
     adjusted_effect,
-    bootstrap_interval,
     bootstrap_ratio,
     percentile_interval,
     same_epochs,
 )
 from ...statistics.intervals import resampled_means, too_few
+from ...statistics.robust import accuracy_columns, increase_columns, robust_ratio
 from ..design import BENCHMARKS, PRINTED_MODELS
 from .campaigns import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
-from .robustness import robust_increase, robust_over
 
 _REPEATS = 2000
 _ROBUST = [
@@ -71,7 +70,7 @@ def tracing_table(runs: pd.DataFrame) -> pd.DataFrame:
                     "tracing_off_seconds": cell_runs["seconds"].mean(),
                     "tracing_on_seconds": on["seconds"].mean(),
                     **_increase(on, cell_runs),
-                    **robust_increase([(on, cell_runs)]),
+                    **increase_columns(robust_ratio([(on, cell_runs)])),
                     "steal_off_ms": _steal_ms(cell_runs),
                     "steal_on_ms": _steal_ms(on),
                     "runs": len(cell_runs),
@@ -257,7 +256,7 @@ def _slowdown(
         "config": config,
         "seconds": mean,
         **_increase(cell_runs, calm),
-        **robust_increase([(cell_runs, calm)]),
+        **increase_columns(robust_ratio([(cell_runs, calm)])),
         "adjusted_percent": _adjusted(cell_runs, calm),
         "sd_ms": 1e3 * deviation,
         "cv_percent": 100 * deviation / mean,
@@ -363,7 +362,7 @@ def _mean_increase(cell_runs: pd.DataFrame, runs: pd.DataFrame) -> dict[str, flo
     """Intervals of the mean over rows, and the means over rows of the other increases."""
     pairs = [_row_runs(row, runs) for row in cell_runs.itertuples()]
     low, high = percentile_interval(_mean_draws(pairs))
-    return {"low_percent": low, "high_percent": high, **robust_increase(pairs)}
+    return {"low_percent": low, "high_percent": high, **increase_columns(robust_ratio(pairs))}
 
 
 def _row_runs(row: Any, runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -446,19 +445,13 @@ def _replay(trace: WorstTrace, mode: str, runs: pd.DataFrame) -> dict:
         _cell(runs, *key, trace.label, mode), _cell(runs, *key, UNDISTURBED)
     )
     cell_runs, calm = replayed["seconds"], undisturbed["seconds"]
-    low, high = (bound / trace.seconds for bound in bootstrap_interval(cell_runs, "mean"))
-    ratio = cell_runs.mean() / trace.seconds
     return {
         "benchmark": BENCHMARKS[trace.program],
         "model": PRINTED_MODELS[trace.model],
         "config": trace.config,
         "trace": trace.label,
         "mode": mode,
-        "accuracy_percent": 100 * abs(ratio - 1),
-        "ratio": ratio,
-        "low": low,
-        "high": high,
-        **robust_over(cell_runs, trace.seconds),
+        **accuracy_columns(cell_runs, trace.seconds),
         "undisturbed_percent": 100 * abs(calm.mean() / trace.seconds - 1),
         "anomaly_seconds": trace.seconds,
         "excess_ms": 1e3 * (trace.seconds - calm.mean()),
