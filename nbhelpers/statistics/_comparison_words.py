@@ -62,13 +62,27 @@ def _sentence(name: str, table: pd.DataFrame, pair: Sides, judged: Judgement) ->
     if judged.verdict == NONE:
         within = f"within {100 * judged.claim.margin:.3g} %"
         return f"The {label} is the same to {within}: {_change(row.ratio)}, {interval}{counts}."
+    if name == "cv" and not shown(judged) and not row.low <= 1 <= row.high:
+        return _far_runs_sentence(row, judged)
     if not shown(judged, row):
         return (
             f"No difference of the {label} is shown: {_change(row.ratio)}, {interval}{counts}"
             f"{_forecast(judged)}."
         )
-    word = "lower" if row.ratio < 1 else "higher"
-    return f"The {label} is {abs(row.ratio - 1):.1%} {word}, {interval}{counts}."
+    return f"The {label} is {abs(row.ratio - 1):.1%} {_word(row)}, {interval}{counts}."
+
+
+def _far_runs_sentence(row: pd.Series, judged: Judgement) -> str:
+    """Where the interval of the ratio and the test on typical differences do not agree."""
+    return (
+        f"The coefficient of variation is {abs(row.ratio - 1):.1%} {_word(row)}, 95 % interval"
+        f" {_change(row.low)} to {_change(row.high)}, which few far runs can make: no difference"
+        f" is shown of how far two typical runs are apart{_p(judged)}."
+    )
+
+
+def _word(row: pd.Series) -> str:
+    return "lower" if row.ratio < 1 else "higher"
 
 
 def _p(judged: Judgement) -> str:

@@ -197,3 +197,13 @@ def test_of_two_runs_a_spread_has_no_interval():
         assert np.isnan(bootstrap_ratio(two, six, name)).all()
         assert bootstrap_interval(six, name)[0] > 0
     assert np.isfinite(bootstrap_interval(two, "mean")).all()
+
+
+def test_a_variation_that_few_far_runs_make_is_not_called_none():
+    random = np.random.default_rng(6)
+    before, after = random.normal(1, 0.06, 60), random.normal(1, 0.06, 60)
+    before[:6] *= 1.25
+    found = compare(before, after)
+    assert found.table.loc["cv", "high"] < 1
+    assert "% lower" in found.verdict and "which few far runs can make" in found.verdict
+    assert "No difference of the coefficient" not in found.verdict
