@@ -1,12 +1,13 @@
 """Record the bench of known causes: each cause at each dose, 32 runs a table.
 
     python benchmarks/known_causes/record.py FOLDER [--seconds 170] [--runs 32] [CAUSE ...]
-    python benchmarks/known_causes/record.py FOLDER --pack
+    python benchmarks/known_causes/record.py FOLDER --pack [CAUSE ...]
 
 The first measures for so long and stops between two tables; the same call goes on. The tables are
 in random order, so that nothing of the machine's day goes with a dose. The second writes
 data/known-causes: runs/CAUSE.csv.gz and tables.csv, which has the drawn halves, the measured
-effects and the ids.
+effects and the ids. With causes it writes theirs only: one that had to be planted in another way is
+measured again, and the others stay as they are.
 
 The halves are drawn by cause, once. The 13 causes of the first bench are for development, since
 methods were tuned on them; of the others all but three (one of two at once) are held out.
@@ -30,6 +31,7 @@ from nbhelpers.studies.known_causes.tables import (
     HELD_OUT,
     KINDS_OF_TABLE,
     bench_folder,
+    split,
     write_table,
 )
 
@@ -51,9 +53,14 @@ FIRST_BENCH = {
 }
 
 
+def catalogue() -> list[tuple[str, str]]:
+    """Cause and dose of each table, in the order of the catalogue."""
+    return [(cause.id, dose) for cause in causes().values() for dose in cause.doses]
+
+
 def tables() -> list[tuple[str, str]]:
     """Cause and dose of each table, in the order of measuring."""
-    listed = [(cause.id, dose) for cause in causes().values() for dose in cause.doses]
+    listed = catalogue()
     order = np.random.default_rng([SEED, 1]).permutation(len(listed))
     return [listed[at] for at in order]
 
@@ -103,12 +110,14 @@ def effect(table: pd.DataFrame) -> tuple[float, float, float]:
     return table.loc[on, "seconds"].median() / table.loc[~on, "seconds"].median(), low, high
 
 
-def pack(folder: Path) -> None:
-    """Write data/known-causes."""
+def pack(folder: Path, only: list[str]) -> None:
+    """Write data/known-causes; of some causes, if there are any."""
     numbers = np.random.default_rng([SEED, 3]).permutation(len(tables()) * 3).reshape(-1, 3)
-    rows = []
     bench_folder().mkdir(exist_ok=True)
+    rows = split()[lambda table: ~table["cause"].isin(only)].to_dict("records") if only else []
     for cause in causes().values():
+        if only and cause.id not in only:
+            continue
         doses = {
             dose: recorded_runs(folder / cause.id / dose)
             for dose in cause.doses
@@ -132,6 +141,8 @@ def pack(folder: Path) -> None:
                     **dict(zip(KINDS_OF_TABLE, ids)),
                 }
             )
+    order = {table: number for number, table in enumerate(catalogue())}
+    rows.sort(key=lambda row: order[row["cause"], row["dose"]])
     pd.DataFrame(rows).to_csv(bench_folder() / "tables.csv", index=False)
     size = sum(path.stat().st_size for path in bench_folder().rglob("*.gz"))
     print(f"{len(rows)} tables, {size / 2**20:.2f} MiB")
@@ -149,7 +160,7 @@ def main() -> None:
     options = parser.parse_intermixed_args()
     warnings.simplefilter("ignore")
     if options.pack:
-        pack(options.folder)
+        pack(options.folder, options.causes)
     else:
         measure(options.folder, options.runs, options.seconds, options.causes)
 

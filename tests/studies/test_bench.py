@@ -2,12 +2,17 @@
 score that knows right from wrong.
 """
 
+import os
+import subprocess
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from nbhelpers.errors import InputError, Unavailable
-from nbhelpers.measurement import finished
+from nbhelpers.injection._interrupts import interrupt_counts
+from nbhelpers.measurement import Attachment, finished
 from nbhelpers.mitigation import factors
 from nbhelpers.studies.known_causes import __main__ as command
 from nbhelpers.studies.known_causes import scoring, tables
@@ -22,6 +27,7 @@ from nbhelpers.studies.known_causes.catalogue import causes
 from nbhelpers.studies.known_causes.kinds import KINDS
 from nbhelpers.studies.known_causes.outside import Confined, Profiler
 from nbhelpers.studies.known_causes.scores import shows
+from nbhelpers.studies.known_causes.translations import Shootdowns
 
 REQUIRED = (
     "slow-path hash-collisions profiler memory-limit two-compilers nice-competitor tmpfs-storm"
@@ -133,6 +139,87 @@ def test_a_profiler_that_is_not_allowed_says_so(monkeypatch):
     monkeypatch.setattr(outside, "open_sampler", refused)
     with pytest.raises(Unavailable, match="no process can be sampled"):
         Profiler.check()
+
+
+class InterruptsOfCpus(Attachment):
+    """What the kernel counts on each CPU from the start of a run to its end."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def released(self, t0_ns: int) -> None:
+        self._before = interrupt_counts()[self.name]
+
+    def ended(self, pid: int) -> None:
+        self._counted = interrupt_counts()[self.name] - self._before
+
+    def after(self, run: dict) -> dict:
+        return {f"on_cpu_{cpu}": int(count) for cpu, count in self._counted.items()}
+
+
+@pytest.mark.parametrize(
+    "name, kind", [("interrupt-storm", "CAL"), ("tlb-shootdowns", "TLB"), ("tlb-shootdowns", "CAL")]
+)
+def test_interrupts_come_to_the_cpu_of_the_victim(name, kind, binaries, tmp_path, monkeypatch):
+    """They came to the other CPU, and what sent them competed with the victim."""
+    from nbhelpers.studies.known_causes import campaigns
+
+    if error := planting_error(name):
+        pytest.skip(f"{name} can't be planted here: {error.what}")
+    if kind not in interrupt_counts():
+        pytest.skip(f"this kernel does not count {kind}")
+    monkeypatch.setattr(campaigns, "metrics", lambda *layers: (InterruptsOfCpus(kind),))
+    at = _place(_dose(causes()[name], None))
+    runs = finished(cause_campaign(tmp_path, name, 4).run()).set_index("truth")
+    here, other = runs[f"on_cpu_{at.cpu}"], runs[f"on_cpu_{at.other_cpu}"]
+    assert here[name] >= here["none"].max() + 200
+    assert other[name] < here[name] / 4
+
+
+def test_shootdowns_come_from_the_other_cpu_and_stop(monkeypatch):
+    if error := planting_error("tlb-shootdowns"):
+        pytest.skip(error.what)
+    cpus = sorted(os.sched_getaffinity(0))
+    seen = []
+    advise = Shootdowns._advise
+
+    def watched(self, memory):
+        seen.append(os.sched_getaffinity(0))
+        advise(self, memory)
+
+    monkeypatch.setattr(Shootdowns, "_advise", watched)
+    sleeper = subprocess.Popen(["sleep", "10"])
+    for harmless in (False, True):
+        shootdowns = Shootdowns(cpus[0], 1000, harmless)
+        try:
+            shootdowns.armed(sleeper.pid)
+            shootdowns.released(time.monotonic_ns())
+            limit = time.monotonic() + 10
+            while len(seen) < 10 and time.monotonic() < limit:
+                time.sleep(0.001)
+        finally:
+            shootdowns.close()
+        assert len(seen) >= 10 and {frozenset(one) for one in seen} == {frozenset({cpus[0]})}
+        seen.clear()
+        assert sleeper.poll() is None and set(cpus) == os.sched_getaffinity(0)
+    sleeper.kill()
+    sleeper.wait()
+
+
+@pytest.mark.parametrize(
+    "name, change, said",
+    [
+        ("interrupt-storm", "kinds.may_count_cpus", "without a helper on it"),
+        ("tlb-shootdowns", "translations._libc.syscall", "no program's memory can be advised on"),
+    ],
+)
+def test_interrupts_that_are_not_allowed_say_so(name, change, said, monkeypatch):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is one CPU")
+    path = f"nbhelpers.studies.known_causes.{change}"
+    monkeypatch.setattr(path, lambda *arguments: -1 if arguments else False)
+    error = planting_error(name)
+    assert error and said in error.what and "root" in error.fix
 
 
 def test_a_program_is_confined_for_a_time_only(tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...errors import NoisebookError, Unavailable
 from ...injection import Hog, Injector
+from ...injection._interrupts import may_count_cpus
 from ...injection.rules import may_realtime
 from ...injection.stressor_options import StressorOptions
 from ...measurement import Attachment
@@ -22,6 +23,7 @@ from ...workloads import Workload, binary_folder, program_path
 from .catalogue import Dose
 from .outside import Confined, NiceHog, Profiler, Tracer
 from .planting import CpuQuota, DroppedFile, MemoryLimit, ShakenAffinity
+from .translations import Shootdowns
 from .victims import InputFile, input_path, victim_command
 
 WINDOW_S = 3.0  # of the noise: longer than any run
@@ -116,6 +118,8 @@ def noise(
     victim's file is never in the page cache.
     """
     cpu = at.second_cpu if other_cpu else at.cpu
+    if noise == "ipi":
+        _check_interrupts(at)
     if folder and not os.path.isdir(folder):
         raise Unavailable(f"there is no folder {folder}", fix=f"mount -t tmpfs tmpfs {folder}")
     if at.trial:  # an injector is calibrated, which takes the machine for a second
@@ -133,6 +137,18 @@ def noise(
     ]
     dropped = (DroppedFile(at.file),) if cold and at.file else ()
     return Disturbance((*dropped, both[0]), (*dropped, both[1]))
+
+
+def _check_interrupts(at: Place) -> None:
+    """The injector interrupts the CPU of its event from another one; without these rights by a
+    helper that would compete for the CPU.
+    """
+    _ = at.second_cpu
+    if not may_count_cpus():
+        raise Unavailable(
+            "no other CPU can be interrupted here without a helper on it",
+            fix="run as root, or: sysctl kernel.perf_event_paranoid=0",
+        )
 
 
 def quota(at: Place, amount: float) -> Disturbance:
@@ -179,6 +195,15 @@ def profiler(at: Place, amount: float) -> Disturbance:
     """So many samples a second of CPU time; in the sham one."""
     Profiler.check()
     return Disturbance((Profiler(round(amount)),), (Profiler(1),))
+
+
+def shootdowns(at: Place, amount: float) -> Disturbance:
+    """So many times a second the victim's CPU forgets its memory; in the sham, memory that nobody
+    uses.
+    """
+    cpu = at.second_cpu
+    Shootdowns.check()
+    return Disturbance((Shootdowns(cpu, amount),), (Shootdowns(cpu, amount, harmless=True),))
 
 
 def tracer(at: Place, amount: float) -> Disturbance:
@@ -242,6 +267,7 @@ KINDS: Mapping[str, Kind] = {
     "confine": confine,
     "shake": shake,
     "profiler": profiler,
+    "shootdowns": shootdowns,
     "tracer": tracer,
     "drop": drop,
     "variables": variables,

@@ -1,7 +1,7 @@
 """What others do to a program while it runs: a competitor of another nice value, a profiler, a
 tracer, a change of its CPUs.
 
-Owns these attachments of a run; the other causes' are in `planting`.
+Owns these attachments of a run; the other causes' are in `planting` and `translations`.
 """
 
 import contextlib
