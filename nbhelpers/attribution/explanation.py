@@ -5,6 +5,7 @@ Owns the explanation. The choice of columns is in `screening`, the search in `se
 in `null`, the ranked factors in `factors`, the tree in `tree`, the words in `_words`.
 """
 
+import copy
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -378,7 +379,8 @@ def _judged(
     start: Explanation, seen: Grouped, seed: int, permutations: int, workers: int
 ) -> Explanation:
     """The search with its p-value; and the factors, if something was found."""
-    result = replace(_with_accuracy(start, seen, seed), searched=_counted(seen.search))
+    folds = trees.FoldTrees.of(seen.led_values, seen.slow, seed) if seen.groups else None
+    result = replace(_with_accuracy(start, seen, folds), searched=_counted(seen.search))
     null = None
     if permutations:
         null = null_distribution(seen.search, start.order, permutations, SIGNIFICANCE, seed)
@@ -387,15 +389,15 @@ def _judged(
         if not found:
             return result
     tree = trees.fit(seen.led_values, seen.slow) if seen.groups else None
-    return replace(result, tree=tree, factors=factor_table(seen, null, seed, workers))
+    factors = factor_table(seen, null, folds, seed, workers)
+    return replace(result, tree=tree, factors=factors)
 
 
-def _with_accuracy(start: Explanation, seen: Grouped, seed: int) -> Explanation:
+def _with_accuracy(start: Explanation, seen: Grouped, folds: trees.FoldTrees | None) -> Explanation:
     """With the leaders, and how well a tree of them predicts unseen runs."""
-    if not seen.groups:
+    if folds is None:
         return start
-    random = np.random.default_rng(seed)
-    predicted = trees.cross_validated(seen.led_values, seen.slow, random)
+    predicted, random = folds.predictions(), copy.deepcopy(folds.random)
     return replace(
         start,
         accuracy=trees.balanced_accuracy(seen.slow, predicted),

@@ -108,7 +108,9 @@ def led_groups(
     return ordered
 
 
-def factor_table(seen: Grouped, null: Null | None, seed: int, workers: int) -> pd.DataFrame:
+def factor_table(
+    seen: Grouped, null: Null | None, folds: trees.FoldTrees | None, seed: int, workers: int
+) -> pd.DataFrame:
     """All factors, ranked; see `Explanation.factors`.
 
     Parameters
@@ -117,10 +119,12 @@ def factor_table(seen: Grouped, null: Null | None, seed: int, workers: int) -> p
         What was searched.
     null
         None: without intervals, and no factor counts.
+    folds
+        Trees of the leaders; None: there is no leader.
     seed, workers
         Of the bootstrapped trees.
     """
-    table = _rank(_group_table(seen, null, seed, workers), seen, null, seed)
+    table = _rank(_group_table(seen, null, folds, seed, workers), seen, null, seed)
     rows = _category_rows(seen, null) + _pair_rows(seen, null) if null else []
     if rows:
         more = pd.DataFrame(rows).sort_values("score", ascending=False, kind="stable")
@@ -133,7 +137,9 @@ def factor_table(seen: Grouped, null: Null | None, seed: int, workers: int) -> p
     return table.set_axis(pd.RangeIndex(1, len(table) + 1, name="rank"))[FACTOR_COLUMNS]
 
 
-def _group_table(seen: Grouped, null: Null | None, seed: int, workers: int) -> pd.DataFrame:
+def _group_table(
+    seen: Grouped, null: Null | None, folds: trees.FoldTrees | None, seed: int, workers: int
+) -> pd.DataFrame:
     """The groups before they are ranked; also counts (as a separate factor) and score."""
     leaders, slow = seen.leaders, seen.slow
     values, ranks = seen.values[:, leaders].astype(float), seen.search.table.ranks[:, leaders]
@@ -144,7 +150,7 @@ def _group_table(seen: Grouped, null: Null | None, seed: int, workers: int) -> p
         "factor": [seen.names[place] for place in leaders],
         "members": [tuple(seen.names[place] for place in group) for group in seen.groups],
         "kind": np.where(seen.found.by_class[leaders], CLASS, CONTINUOUS),
-        **_stability(seen.led_values, slow, null is not None, seed, workers),
+        **_stability(folds, null is not None, seed, workers),
         "direction": np.where(separation >= 0.5, "higher", "lower"),
         "slow_median": np.median(values[slow], axis=0),
         "fast_median": np.median(values[~slow], axis=0),
@@ -183,17 +189,16 @@ def _order_rivals(ranked: pd.DataFrame) -> pd.DataFrame:
 
 
 def _stability(
-    values: np.ndarray, slow: np.ndarray, resampled: bool, seed: int, workers: int
+    folds: trees.FoldTrees | None, resampled: bool, seed: int, workers: int
 ) -> dict[str, np.ndarray]:
     """Importance with its interval and the share of first splits; not resampled: the importance in
     the folds only.
     """
-    blank = np.full(values.shape[1], np.nan)
-    if not values.shape[1]:
-        return {"importance": blank, "low": blank, "high": blank, "root_share": blank}
-    if not resampled:
-        importance = trees.fold_importance(values, slow, np.random.default_rng(seed))
+    blank = np.full(0 if folds is None else folds.values.shape[1], np.nan)
+    if folds is None or not resampled:
+        importance = blank if folds is None else folds.importance()
         return {"importance": importance, "low": blank, "high": blank, "root_share": blank}
+    values, slow = folds.values, folds.slow
     importances, roots = trees.bootstrap(values, slow, seed, workers)
     low, high = column_intervals(importances)
     shares = np.array([(roots == column).mean() for column in range(values.shape[1])])

@@ -1,9 +1,11 @@
 """The decision tree behind an explanation: its accuracy, importance and stability on unseen runs.
 
-Owns everything random about an explanation; each function takes its random generator.
+Owns everything random about an explanation; each function takes its seed or random generator.
 """
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import combinations
 from math import factorial
 
@@ -48,18 +50,53 @@ def fit(values: np.ndarray, slow: np.ndarray, seed: int = 0) -> DecisionTreeClas
     )
 
 
-def cross_validated(
-    values: np.ndarray, slow: np.ndarray, random: np.random.Generator
-) -> np.ndarray:
-    """Prediction for each run by a tree that has not seen it (stratified folds)."""
-    fold = _stratified_folds(slow, random)
-    predicted = np.zeros(slow.size, bool)
-    for number in range(fold.max() + 1):
-        held = fold == number
-        predicted[held] = fit(values[~held], slow[~held]).predict(
-            np.ascontiguousarray(values[held], np.float32), check_input=False
-        )
-    return predicted
+@dataclass(frozen=True, eq=False)
+class FoldTrees:
+    """A tree for each fold of the runs, fitted to the others.
+
+    Attributes
+    ----------
+    values, slow
+        n × k columns, and n booleans.
+    held
+        Of each fold, which runs its tree has not seen.
+    trees
+        One a fold.
+    random
+        The generator of the folds, in the state after them.
+    """
+
+    values: np.ndarray
+    slow: np.ndarray
+    held: list[np.ndarray]
+    trees: list[DecisionTreeClassifier]
+    random: np.random.Generator
+
+    @classmethod
+    def of(cls, values: np.ndarray, slow: np.ndarray, seed: int) -> "FoldTrees":
+        """Of stratified folds."""
+        random = np.random.default_rng(seed)
+        fold = _stratified_folds(slow, random)
+        held = [fold == number for number in range(fold.max() + 1)]
+        fitted = [fit(values[~part], slow[~part]) for part in held]
+        return cls(values, slow, held, fitted, random)
+
+    def predictions(self) -> np.ndarray:
+        """Of each run, by the tree that has not seen it."""
+        predicted = np.zeros(self.slow.size, bool)
+        for part, tree in zip(self.held, self.trees):
+            unseen = np.ascontiguousarray(self.values[part], np.float32)
+            predicted[part] = tree.predict(unseen, check_input=False)
+        return predicted
+
+    def importance(self) -> np.ndarray:
+        """`held_out_importance` of the trees, averaged."""
+        random = copy.deepcopy(self.random)
+        importances = [
+            held_out_importance(tree, self.values[part], self.slow[part], random)
+            for part, tree in zip(self.held, self.trees)
+        ]
+        return np.mean(importances, axis=0)
 
 
 def _stratified_folds(slow: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -143,19 +180,6 @@ def held_out_importance(
         shuffled[:, column] = random.permutation(shuffled[:, column])
         importance[column] = accuracy - balanced_accuracy(slow, tree.predict(shuffled) > 0)
     return importance
-
-
-def fold_importance(
-    values: np.ndarray, slow: np.ndarray, random: np.random.Generator
-) -> np.ndarray:
-    """`held_out_importance` of the trees of the folds, averaged."""
-    fold = _stratified_folds(slow, random)
-    importances = []
-    for number in range(fold.max() + 1):
-        held = fold == number
-        tree = fit(values[~held], slow[~held])
-        importances.append(held_out_importance(tree, values[held], slow[held], random))
-    return np.mean(importances, axis=0)
 
 
 def variance_shares(values: np.ndarray, outcome: np.ndarray, seed: int) -> np.ndarray:
