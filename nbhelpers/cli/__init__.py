@@ -62,8 +62,9 @@ def _complain(error: NoisebookError) -> int:
 
 def _stopped(arguments: object) -> int:
     folder = getattr(arguments, "data_folder", None)
+    continued = getattr(arguments, "continued", "the same command")
     message = (
-        f"What was measured is kept in {folder}; the same command goes on from there."
+        f"What was measured is kept in {folder}; {continued} goes on from there."
         if folder
         else "Nothing was kept: give --folder to keep what is measured."
     )

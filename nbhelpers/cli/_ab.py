@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..referee.sides import Side
 
 WORSE_STATUS, OPEN_STATUS = 4, 5
+FEWEST_PAIRS = 8
 
 
 def ab(arguments: argparse.Namespace) -> Answer:
@@ -29,6 +30,7 @@ def ab(arguments: argparse.Namespace) -> Answer:
     if arguments.comment:
         ruling = read_ruling(arguments.comment)
         return Answer(comment(ruling), {"comment": comment(ruling)})
+    _check(arguments)
     folder = _folder(arguments)
     with _sides(arguments) as (old, new):
         ruling = decide(
@@ -44,25 +46,31 @@ def ab(arguments: argparse.Namespace) -> Answer:
     return _written(ruling, folder, arguments)
 
 
-def _written(ruling: "Ruling", folder: Path, arguments: argparse.Namespace) -> Answer:
-    import numpy as np
+def _check(arguments: argparse.Namespace) -> None:
+    for name, fits, fix in (
+        ("margin", 0 < arguments.margin < 100, "a percentage above 0: --margin 2"),
+        ("level", 0 < arguments.level < 1, "a probability: --level 0.05"),
+        ("pairs", arguments.pairs >= FEWEST_PAIRS, f"--pairs {FEWEST_PAIRS} or more"),
+        ("budget", arguments.budget >= 0, "seconds: --budget 60"),
+    ):
+        if not fits:
+            raise InputError(f"--{name} {getattr(arguments, name):g} cannot be used", fix=fix)
 
-    from ..files import write_atomically
-    from ..referee.curve import curve_text, operating_curve
+
+def _written(ruling: "Ruling", folder: Path, arguments: argparse.Namespace) -> Answer:
+    from ..referee.curve import curve_text
     from ..referee.sheet import write_sheet
 
     ruling.write(folder / "ruling.json")
-    curve: pd.DataFrame | None = None
-    if arguments.curve:
-        ratios = np.array(ruling.ratios)
-        curve = operating_curve(ratios, margin=ruling.margin, level=ruling.level)
-        write_atomically(folder / "operating_curve.csv", curve.to_csv(index=False))
+    curve, missing = _curve(ruling, folder) if arguments.curve else (None, "")
     page = None if arguments.no_page else write_sheet(folder / "ab.html", ruling, curve)
     _say(
         *([curve_text(curve)] if curve is not None else []),
+        *filter(None, [missing]),
+        *ruling.notes,
         *([f"page  {_relative(page)}"] if page else []),
-        f"data  {_relative(folder)} (to go on: the same command with --folder"
-        f" {shlex.quote(_relative(folder))})",
+        f"data  {_relative(folder)}",
+        *([f"to go on: {arguments.continued}"] if ruling.open else []),
     )
     status = WORSE_STATUS if ruling.worse else OPEN_STATUS if ruling.open else 0
     data = ruling.as_dict() | {"page": page}
@@ -71,11 +79,28 @@ def _written(ruling: "Ruling", folder: Path, arguments: argparse.Namespace) -> A
     return Answer(ruling.sentence, data, 0 if arguments.curve else status)
 
 
+def _curve(ruling: "Ruling", folder: Path) -> tuple["pd.DataFrame | None", str]:
+    """The operating curve, also as a file; or why there is none."""
+    import numpy as np
+
+    from ..files import write_atomically
+    from ..referee.curve import operating_curve
+
+    try:
+        ratios = np.array(ruling.ratios)
+        curve = operating_curve(ratios, margin=ruling.margin, level=ruling.level)
+    except InputError as error:
+        return None, f"no operating curve: {error.what}; {error.fix}"
+    write_atomically(folder / "operating_curve.csv", curve.to_csv(index=False))
+    return curve, ""
+
+
 def _folder(arguments: argparse.Namespace) -> Path:
     """The folder that was named, else a new one: a command may stand for another program by now."""
     name = f"{datetime.now():%Y-%m-%d-%H%M%S}"
     folder = Path(arguments.folder or places.results() / "ab" / name).absolute()
     arguments.data_folder = folder
+    arguments.continued = f"the same command with --folder {shlex.quote(_relative(folder))}"
     return folder
 
 

@@ -22,7 +22,7 @@ answer is known: better, worse, or within the margin. With --folder the same com
 an earlier one stopped.
 
 exit status of ab: 0 the new one is better, or the change is within the margin; 4 it is worse; 5 it
-can't be told yet; the others as everywhere:
+can't be told yet. Of all verbs:
 """
 
 

@@ -5,6 +5,7 @@ imported here.
 import argparse
 import difflib
 import re
+import shlex
 from collections.abc import Callable
 from importlib import import_module
 
@@ -97,14 +98,9 @@ def _check(
             f"noisebook {arguments.name}",
         )
     if others:
-        fix = (
-            f"noisebook {arguments.name} [options] -- {' '.join(others)}"
-            if takes
-            else f"noisebook {arguments.name} --help"
-        )
         raise InputError(
             f"'{others[0]}' was not expected",
-            fix=fix,
+            fix=_meant(arguments.name, others, command),
             why="a program and its arguments stand behind --" if takes else None,
         )
     if dashes and not takes:
@@ -120,6 +116,17 @@ def _check(
                 "or --shell 'LINE', or --program NAME"
             ),
         )
+
+
+def _meant(name: str, others: list[str], command: list[str]) -> str:
+    """What was probably meant by words that were not expected."""
+    if name not in _PROGRAM:
+        return f"noisebook {name} --help"
+    if name == "ab" and len(others) == 2 and not command:
+        old, new = map(shlex.quote, others)
+        return f"noisebook ab --old {old} --new {new}"
+    second = ["--", *(command or ["./new", "arguments"])] if name == "ab" else []
+    return f"noisebook {name} [options] -- {shlex.join([*others, *second])}"
 
 
 def _options(name: str) -> list[str]:

@@ -352,11 +352,12 @@ class Campaign:
             f" '{row['status']}'",
             where=" ".join(cell.workload.command),
             why=row["message"],
-            fix=(
-                "run the command by hand; the runs so far are stored, and the same call goes on"
-                " from there"
-            ),
+            fix=f"run the command by hand{self._goes_on()}",
         )
+
+    def _goes_on(self) -> str:
+        folder = self._store.folder
+        return f"; the next campaign in {folder} goes on from there" if folder else ""
 
     def _check_recorded(self) -> None:
         self._store.agree(self._identity(with_programs=False))

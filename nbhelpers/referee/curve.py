@@ -71,8 +71,9 @@ def operating_curve(
     """
     if len(quads) < FEWEST_QUADS:
         raise InputError(
-            f"{len(quads)} quads say too little of the noise",
-            fix=f"measure {2 * FEWEST_QUADS} pairs or more: noisebook ab --curve --pairs 100 …",
+            f"{2 * len(quads)} pairs say too little of the noise for an operating curve",
+            fix=f"measure {2 * FEWEST_QUADS} pairs or more, by a larger budget or a margin that"
+            " takes more of them",
         )
     rests = np.asarray(quads) - pseudo_median(np.mean(quads, axis=1))
     drawn = drawn_campaigns(rests, campaigns, max(pairs) // 2, seed)

@@ -35,12 +35,17 @@ def referee(request: pytest.FixtureRequest, record_property: Callable) -> Callab
     """
 
     def compared(old: Any, new: Any, **options: Any) -> "Ruling":
+        __tracebackhide__ = True
+        from ..errors import NoisebookError
         from .ruling import decide
 
         seconds = request.config.getoption("--referee-seconds")
         if seconds is not None:
             options["seconds"] = seconds
-        ruling = decide(_side(old), _side(new), **options)
+        try:
+            ruling = decide(_side(old), _side(new), **options)
+        except NoisebookError as error:
+            raise error.with_traceback(None) from None  # the line of the test is what is shown
         record_property("referee", ruling.sentence)
         stash = request.config.stash.setdefault(_SENTENCES, [])
         stash.append(f"{request.node.nodeid}: {ruling.sentence}")

@@ -61,6 +61,8 @@ class Ruling:
         Log ratios, new over old, of each quad's two pairs.
     folder
         Where the runs are; empty: nowhere.
+    unit
+        Of the medians.
     """
 
     old: str
@@ -81,6 +83,7 @@ class Ruling:
     history: list[dict] = field(default_factory=list, repr=False)
     ratios: list[list[float]] = field(default_factory=list, repr=False)
     folder: str = ""
+    unit: str = "s"
 
     @property
     def better(self) -> bool:
@@ -100,13 +103,16 @@ class Ruling:
     @property
     def sentence(self) -> str:
         """The answer in one line."""
+        return f"{self.answer}: {self.new} against {self.old}"
+
+    @property
+    def answer(self) -> str:
+        """The verdict and its numbers, without the names of the sides."""
         verdict = {WITHIN: f"within ± {100 * self.margin:g} %"}.get(self.verdict, self.verdict)
         if self.open:
             verdict += f": {self._forecast}"
-        return (
-            f"{verdict} ({self.outcome} {percent(self.change)}, {self._interval}, {self.pairs}"
-            f" pairs): {self.new} against {self.old}"
-        )
+        numbers = f"{self.outcome} {percent(self.change)}, {self._interval}, {self.pairs} pairs"
+        return f"{verdict} ({numbers})"
 
     @property
     def _forecast(self) -> str:
@@ -121,8 +127,13 @@ class Ruling:
     def _interval(self) -> str:
         if self.low is None and self.high is None:
             return "no interval yet"
-        low, high = ("any" if end is None else percent(end) for end in (self.low, self.high))
-        return f"{low} to {high} at {100 * (1 - self.level):g} %"
+        if self.high is None:
+            ends = f"at least {percent(self.low or 0.0)}"
+        elif self.low is None:
+            ends = f"at most {percent(self.high)}"
+        else:
+            ends = f"{percent(self.low)} to {percent(self.high)}"
+        return f"{ends} at {100 * (1 - self.level):g} %"
 
     def as_dict(self) -> dict:
         """The record, of plain JSON types."""
@@ -208,11 +219,13 @@ def decide(
     'worse'
     """
     if pairs < 2 * FIRST_QUADS:
-        raise InputError(f"{pairs} pairs", fix=f"at least {2 * FIRST_QUADS}")
+        raise InputError(
+            f"{pairs} pairs are too few for any answer", fix=f"at least {2 * FIRST_QUADS}"
+        )
     level = level / 2 if correct else level
     duel = Duel(folder, old, new, FIRST_QUADS, seed, _accompanied(folder) if correct else ())
     until = time.monotonic() + seconds
-    with task("comparing", pairs, "pairs at most") as shown:
+    with task("comparing until it is known", pairs, "pairs") as shown:
         watch = _Watch(ConfidenceSequence(margin, level), until, shown)
         runs = finished(duel.run())
         duel.wanted_runs = max(duel.wanted_runs, 2 * len(quads_of(runs)))  # of earlier calls
@@ -326,6 +339,7 @@ def ruling_of(
         history=history,
         ratios=quads[: sequence.units].tolist(),
         folder=str(folder or ""),
+        unit=outcome_of(done).unit,
     )
 
 
@@ -367,11 +381,21 @@ def _whole(count: float) -> int | None:
 
 
 def _notes(runs: pd.DataFrame, done: pd.DataFrame, far: pd.DataFrame) -> list[str]:
-    failed = len(runs) - len(done)
-    notes = [f"{failed} runs failed and are excluded."] if failed else []
+    notes = _failed(runs, done)
     if len(far):
         notes.append(
             f"{len(far)} of {len(done)} runs are far from the others of their side; they are named"
             " and count."
         )
     return [*notes, *filter(None, [more_on_one_side(done, far)]), *runs.attrs.get("notes", [])]
+
+
+def _failed(runs: pd.DataFrame, done: pd.DataFrame) -> list[str]:
+    """Whose runs failed: a side that fails is no faster side."""
+    failed = runs["cell"].value_counts().sub(done["cell"].value_counts(), fill_value=0)
+    if not failed.sum():
+        return []
+    counts = ", ".join(
+        f"{name} {failed[name]:.0f} of {(runs['cell'] == name).sum()}" for name in (OLD, NEW)
+    )
+    return [f"Runs failed ({counts}); they are excluded."]

@@ -5,11 +5,13 @@ Owns the figure, the page and the comment.
 
 import html
 import io
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from ..machine import describe
 from ..page import write_page
 from ..report.appearance import PAGE_IN, ROLES, style
 from ..statistics.sequential import BETTER, OPEN, WORSE
@@ -52,16 +54,16 @@ def comment(ruling: Ruling) -> str:
     >>> text.splitlines()[0]
     '**🔴 worse** (run time +2.0 %, +1.0 % to +3.0 % at 99 %, 40 pairs): b against a'
     """
-    first = ruling.sentence
     mark = _MARKS.get(ruling.verdict, _WITHIN_MARK)
-    head, bracket, rest = first.partition(" (")
+    head, bracket, rest = ruling.sentence.partition(" (")
+    unit = f", {ruling.unit}" if ruling.unit else ""
     lines = [
         f"**{mark} {head}**{bracket}{rest}",
         "",
         "| | old | new | change |",
         "| --- | --- | --- | --- |",
-        f"| median | {ruling.medians[0]:.4g} | {ruling.medians[1]:.4g} |"
-        f" {percent(ruling.medians[1] / ruling.medians[0] - 1)} |",
+        f"| median{unit} | {ruling.medians[0]:.4g} | {ruling.medians[1]:.4g} |"
+        f" {percent(_of_medians(ruling))} |",
         f"| mean, far runs included | | | {percent(ruling.mean_change)} |",
         "",
         *(f"* {note}" for note in ruling.notes),
@@ -84,9 +86,11 @@ def write_sheet(path: str | Path, ruling: Ruling, curve: pd.DataFrame | None = N
     curve
         Of `operating_curve`; None: it is left out.
     """
+    answer = ruling.answer[0].upper() + ruling.answer[1:]
     parts = [
         f"<h1>{html.escape(ruling.new)} against {html.escape(ruling.old)}</h1>",
-        f"<p><strong>{html.escape(ruling.sentence)}.</strong></p>",
+        f"<p><strong>{html.escape(answer)}.</strong></p>",
+        _sides(ruling),
         *(f"<p>{html.escape(note)}</p>" for note in ruling.notes),
         _figure(ruling),
         _far(ruling),
@@ -94,6 +98,26 @@ def write_sheet(path: str | Path, ruling: Ruling, curve: pd.DataFrame | None = N
         _method(ruling),
     ]
     return write_page(path, f"{ruling.verdict}: {ruling.new}", "\n".join(filter(None, parts)))
+
+
+def _of_medians(ruling: Ruling) -> float:
+    return ruling.medians[1] / ruling.medians[0] - 1
+
+
+def _sides(ruling: Ruling) -> str:
+    """What was run, and how long it usually took."""
+    unit = f" ({html.escape(ruling.unit)})" if ruling.unit else ""
+    rows = "".join(
+        f'<tr><th>{name}</th><td>{html.escape(text)}</td><td class="number">{median:.4g}</td></tr>'
+        for name, text, median in zip(("old", "new"), (ruling.old, ruling.new), ruling.medians)
+    )
+    head = f'<tr><th></th><th>what was run</th><th class="number">median{unit}</th></tr>'
+    changes = f"median {percent(_of_medians(ruling))}, mean {percent(ruling.mean_change)}"
+    when = f"{datetime.now():%Y-%m-%d %H:%M}"
+    return (
+        f"<table>{head}{rows}</table><p>From old to new: {changes}. Measured on"
+        f" {html.escape(str(describe()))}; {when}.</p>"
+    )
 
 
 def _figure(ruling: Ruling) -> str:
@@ -108,8 +132,9 @@ def _figure(ruling: Ruling) -> str:
         figure.savefig(picture, format="svg", metadata={"Date": None})
     svg = picture.getvalue()
     caption = (
-        "Left: the interval of the change after each quad, and its estimate; the band is the"
-        " margin. Right: every pair; triangles lie further out."
+        "Left: the estimated change and its interval, after every two pairs (old new new old, or"
+        " new old old new); the grey band is the margin. Right: every pair; triangles lie further"
+        " out."
     )
     return (
         f'<figure class="noisebook">{svg[svg.index("<svg") :]}<figcaption>{caption}</figcaption>'
@@ -125,7 +150,7 @@ def _draw_interval(axes, ruling: Ruling, reach: float) -> None:
     _draw_margin(axes, ruling)
     axes.fill_between(history["pairs"], low, high, step="post", alpha=0.25, color=role.colour)
     axes.plot(history["pairs"], 100 * history["change"], color=role.colour)
-    axes.set(xlabel="pairs", ylabel="change (%)", ylim=(-reach, reach))
+    axes.set(xlabel="pairs", ylabel="change (%)", ylim=(max(-reach, -100), reach))
 
 
 def _draw_pairs(axes, ruling: Ruling, reach: float) -> None:
@@ -184,6 +209,6 @@ def _method(ruling: Ruling) -> str:
         f" mean ({percent(ruling.mean_change)}) and in the counts of far runs. No run is"
         " dropped, and none is corrected unless the lines above say so. The interval rests on the"
         " coin that says which side begins, and on no assumption about the noise; a verdict takes"
-        " 10 quads or more, whatever the change. Pairs run one after the other: two at once on"
+        " 20 pairs or more, whatever the change. Pairs run one after the other: two at once on"
         " two CPUs gain nothing on a small virtual machine.</p>"
     )

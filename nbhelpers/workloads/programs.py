@@ -71,7 +71,11 @@ def program_path(name: str | Path) -> Path:
     raise RunError(
         f"no program '{name}' was found",
         where=f"PATH, that is {os.environ.get('PATH', '(not set)')}",
-        fix="check the spelling, or give its path",
+        fix=(
+            "leave out the quotes: a program and its arguments are words of their own"
+            if " " in str(name)
+            else "check the spelling, or give its path"
+        ),
     )
 
 

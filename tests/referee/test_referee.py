@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -85,6 +86,21 @@ def test_rulings_on_known_times():
     assert ruling_of(slow, "a", "b").better
 
 
+def test_whose_runs_failed_is_said():
+    runs = measured(0.02, quads=15)
+    runs.loc[runs.index[runs["cell"] == "old"][:4], "status"] = "exit 1"
+    assert (
+        "Runs failed (old 4 of 30, new 0 of 30); they are excluded."
+        in ruling_of(runs, "a", "b").notes
+    )
+
+
+def test_an_interval_with_one_end_says_so():
+    ruling = replace(ruling_of(measured(0.02), "a", "b"), low=0.01, high=None)
+    assert "at least +1.0 % at 99 %" in ruling.sentence
+    assert "at most +3.0 % at 99 %" in replace(ruling, low=None, high=0.03).sentence
+
+
 def test_a_rate_is_judged_by_its_reciprocal():
     runs = measured(0.05)
     runs = runs.assign(rate=1 / runs["seconds"], outcome="rate")
@@ -111,10 +127,11 @@ def test_the_record_the_comment_and_the_page(tmp_path):
     ruling = ruling_of(runs, "./a <x>", "./b", folder=tmp_path)
     assert read_ruling(ruling.write(tmp_path / "ruling.json")) == ruling
     text = comment(ruling)
-    assert text.startswith("**🔴 worse**") and "| median |" in text and "far" in text
+    assert text.startswith("**🔴 worse**") and "| median, s |" in text and "far" in text
     curve = operating_curve(np.array(ruling.ratios * 3), changes=[0.0, 0.05], campaigns=50)
     page = write_sheet(tmp_path / "ab.html", ruling, curve).read_text()
-    assert "<svg" in page and "./a &lt;x&gt;" in page and "median pairs" in page
+    assert "<svg" in page and "<td>./a &lt;x&gt;</td>" in page and "median pairs" in page
+    assert "<strong>Worse (run time +" in page and f'"number">{ruling.medians[0]:.4g}</td>' in page
     assert not outside_loads(page)
     with pytest.raises(InputError, match="no record of the referee"):
         (tmp_path / "other.json").write_text("{}")
@@ -128,7 +145,7 @@ def test_the_operating_curve_has_few_false_alarms_and_power_that_grows():
     assert (none["worse"] + none["better"]).max() <= 0.02
     power = curve.set_index(["change", "pairs"])["worse"]
     assert power[0.02].is_monotonic_increasing and power[0.1, 100] == 1.0
-    with pytest.raises(InputError, match="20 quads|10 quads"):
+    with pytest.raises(InputError, match="20 pairs say too little"):
         operating_curve(quads[:10])
 
 
@@ -209,8 +226,14 @@ def test_the_command_and_its_statuses(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("better (run time -")
     words = ["--old", "sleep 0.01", "--new", "sleep 0.0101", "--budget", "0"]
     assert main(["ab", "--no-page", "--folder", str(tmp_path / "b"), *words]) == 5
-    capsys.readouterr()
+    assert "to go on: the same command with --folder" in capsys.readouterr().err
+    few = ["ab", *folder, "--curve", "--budget", "0", "--", "sleep", "0.001"]
+    assert main(few) == 0 and "no operating curve: 8 pairs say" in capsys.readouterr().err
     for wrong, message in (
+        (["ab", "--margin", "0", "--", "true", "--", "true"], "a percentage above 0"),
+        (["ab", "--pairs", "3", "--", "true", "--", "true"], "--pairs 8 or more"),
+        (["ab", "a 1", "b 1"], "noisebook ab --old 'a 1' --new 'b 1'"),
+        (["ab", "a", "1", "--", "b", "1"], "noisebook ab [options] -- a 1 -- b 1"),
         (["ab", "--", "sleep", "0.01"], "which two programs?"),
         (["ab", "--old", "a"], "give both"),
         (["ab", "--new-env", "A", "--", "true"], "NAME=VALUE"),
@@ -228,8 +251,13 @@ def test_the_plugin_gives_tests_a_referee(pytester, tmp_path):
         """
         def test_slower(referee):
             assert not referee("sleep 0.003", "sleep 0.03").worse
+
+        def test_of_nothing(referee):
+            referee("./nowhere", "sleep 0.03")
         """
     )
     done = pytester.runpytest_subprocess()
-    done.assert_outcomes(failed=1)
+    done.assert_outcomes(failed=2)
+    assert "there is no such program" in done.stdout.str()
+    assert "programs.py" not in done.stdout.str(), "our own code is no news to them"
     done.stdout.fnmatch_lines(["*= referee =*", "*::test_slower: worse*"])
