@@ -172,9 +172,12 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 
 # Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
 # thousand measurements is disturbed by others: of these, what fails is run up to twice more, and the summary names it.
-TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/statistics tests/attribution tests/noise tests/report tests/simulation tests/test_house.py tests/test_page.py tests/test_stages.py \
-  tests/test_make.py tests/test_profiles.py tests/test_imports.py tests/test_words.py tests/test_warnings.py tests/mitigation/test_knowledge.py $(patsubst %,tests/studies/test_%.py,answers findings persson_answers persson_panels scale tables) \
-  $(patsubst %,tests/tracing/test_%.py,missing_switches mutations netduration osnoise ringbuffer)
+TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/statistics tests/attribution tests/noise tests/report tests/simulation \
+  $(patsubst %,tests/test_%.py,absent_promises house imports make page profiles progress recorded stages warnings words) \
+  $(patsubst %,tests/injection/test_%.py,fuzz log plan) $(patsubst %,tests/mitigation/test_%.py,knowledge language_model trials) \
+  $(patsubst %,tests/studies/test_%.py,answers false_verdicts findings persson_answers persson_panels persson_selection program_verdicts published_sizes scale \
+    scale_simulations tables trial_verdict) \
+  $(patsubst %,tests/tracing/test_%.py,foreign missing_switches mutations netduration osnoise ringbuffer) $(patsubst %,tests/workloads/test_%.py,configuration description)
 # One formatter for each language, one linter, one type checker (pyproject.toml, .clang-format): `format` writes, `check` only looks.
 OUR_C := $(shell find benchmarks injector_c simulator_c tests workloads -name '*.[ch]' ! -name '_*')
 CLANG_FORMAT = $(python) -c 'from clang_format import clang_format as main; main()'

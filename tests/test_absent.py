@@ -1,13 +1,11 @@
 """Any subset of the optional parts of a machine gives complete pages, and the doctor said before
 what they would lack.
 
-The parts are really absent (`tests/absent.py`). The short tests take one part away at a time and
-ask the doctor; the long ones run stages.
+The parts are really absent (`tests/absent.py`). What the doctor says is tested in
+`test_absent_promises.py`; here stages run.
 """
 
-import json
 import os
-import random
 import shutil
 import sys
 from pathlib import Path
@@ -16,23 +14,8 @@ import pytest
 
 from .absent import PARTS, run_without
 from .happened import CHECKED, faults, replaced_or_left_out, says
+from .promised import STAGES, asked, some_parts
 
-STAGES = [
-    "00-machine",
-    "10-trace-collection",
-    "15-account",
-    "20-delta-config",
-    "30-injection",
-    "35-planted-anomaly",
-    "37-worst-runs",
-    "40-mitigations",
-    "50-attribution",
-    "52-known-causes",
-    "55-mitigate-and-compare",
-    "60-openmp-variability",
-    "80-noise-at-scale",
-    "90-paper",
-]
 TO_REPLAY = STAGES[:5]
 # part: the stages that use it, with those that they need; the others are in the sets below
 USED_BY = {
@@ -58,16 +41,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("unshare") is None, reason="needs Linux with mount namespaces"),
 ]
 
-ASK = """
-import dataclasses, json
-from nbhelpers.machine import doctor
-from nbhelpers.promise import promises
-found = doctor()
-made = [
-    [dataclasses.asdict(one) for one in promises(name, found=found)] for name in ("full", "smoke")
-]
-print(json.dumps([dataclasses.asdict(found.capabilities), *made]))
-"""
 RUN = """
 import sys
 from nbhelpers.errors import NoisebookError
@@ -78,80 +51,6 @@ for stage in sys.argv[1:]:
     except NoisebookError as error:
         sys.exit(f"{stage}: {error}")
 """
-
-
-def asked(parts: list[str], folder: Path) -> tuple[dict, list[dict], list[dict]]:
-    """The doctor's capabilities and its promises for the profiles full and smoke, without some
-    parts.
-    """
-    done = run_without(parts, [sys.executable, "-c", ASK], folder)
-    if done.returncode == 77:
-        pytest.skip(done.stdout.strip())
-    assert done.returncode == 0, done.stdout
-    return tuple(json.loads(done.stdout.splitlines()[-1]))
-
-
-def of(made: list[dict], stage: str) -> set[str]:
-    return {one["part"] for one in made if one["stage"] == stage and one["part"]}
-
-
-EXPECTED = {
-    "tracefs": lambda can, made: (
-        can["tracer"] == "detours" and "time of the hypervisor" in of(made, "37-worst-runs")
-    ),
-    "realtime": lambda can, made: (
-        not can["fifo"]
-        and {"real-time scheduling"} <= of(made, "30-injection")
-        and "fifo-bursts" in of(made, "52-known-causes")
-    ),
-    "root": lambda can, made: (
-        can["tracer"] == "detours" and "kernel tracer" in of(made, "10-trace-collection")
-    ),
-    "perf": lambda can, made: (
-        not can["perf_hardware"]
-        and not can["perf_software"]
-        and "hardware counters" in of(made, "50-attribution")
-    ),
-    "second-cpu": lambda can, made: (
-        "configurations" in of(made, "40-mitigations")
-        and "interrupt-storm" in of(made, "52-known-causes")
-    ),
-    "cgroups": lambda can, made: "cpu-quota" in of(made, "52-known-causes"),
-    "allocators": lambda can, made: (
-        {"jemalloc", "tcmalloc", "mimalloc"} <= of(made, "55-mitigate-and-compare")
-    ),
-    "sycl": lambda can, made: "sycl" in of(made, "40-mitigations"),
-}
-
-
-@pytest.mark.parametrize("part", EXPECTED)
-def test_a_part_that_is_absent_is_found_absent_and_said_so(part, tmp_path):
-    can, made, _ = asked([part], tmp_path)
-    assert len({one["stage"] for one in made}) == len(STAGES) and all(
-        one["sentence"] for one in made
-    )
-    assert EXPECTED[part](can, made), (can, made)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_any_set_of_absent_parts_has_a_promise_for_every_stage(seed, tmp_path):
-    parts = some_parts(seed)
-    can, made, _ = asked(parts, tmp_path)
-    assert len({one["stage"] for one in made}) == len(STAGES)
-    for part in parts:
-        assert EXPECTED.get(part, lambda *_: True)(can, made), part
-
-
-def test_what_is_taken_away_is_there_again_afterwards(tmp_path):
-    before = Path("/proc/self/mounts").read_text()
-    asked(["tracefs", "allocators", "sycl", "pressure", "root"], tmp_path)
-    assert Path("/proc/self/mounts").read_text() == before
-
-
-def some_parts(seed: int) -> list[str]:
-    """A random set, the same for the same seed."""
-    chance = random.Random(seed)
-    return [part for part in PARTS if chance.random() < 0.5]
 
 
 def check_pages(parts: list[str], stages: list[str], folder: Path) -> None:

@@ -88,8 +88,8 @@ def claims(draw, samples, first_seed):
 
 
 def test_one_class_of_any_structure_is_not_taken_for_two():
-    found = sum(claims(draw, 5, 100) for _, draw in one_class_samples(100))
-    assert found <= stats.binom.ppf(0.9999, 5 * 13, MODES_LEVEL)
+    found = sum(claims(draw, 3, 100) for _, draw in one_class_samples(100))
+    assert found <= stats.binom.ppf(0.9999, 3 * 13, MODES_LEVEL)
 
 
 @pytest.mark.long

@@ -253,11 +253,12 @@ def test_the_first_trace_after_all_were_killed_works_and_says_what_it_found(
 
 @as_root
 @pytest.mark.timeout(600)
-def test_a_dozen_interruptions_of_traced_and_injected_runs_leave_nothing(binaries):
-    """The short version of benchmarks/interruptions.py: three of each end, at random moments,
-    tracefs mounted and not.
+@pytest.mark.parametrize("each", [1, pytest.param(3, marks=pytest.mark.long)])
+def test_interruptions_of_traced_and_injected_runs_leave_nothing(each, binaries):
+    """The short version of benchmarks/interruptions.py: every end, at random moments, tracefs
+    mounted and not.
     """
-    command = [sys.executable, "benchmarks/interruptions.py", "3", str(os.getpid())]
+    command = [sys.executable, "benchmarks/interruptions.py", str(each), str(os.getpid())]
     done = subprocess.run(
         command,
         cwd=REPOSITORY,
@@ -267,7 +268,7 @@ def test_a_dozen_interruptions_of_traced_and_injected_runs_leave_nothing(binarie
     )
     assert (
         done.returncode == 0
-        and "12 interruptions" in done.stdout
+        and f"{4 * each} interruptions" in done.stdout
         and "0 with something left" in done.stdout
     ), done.stdout + done.stderr
 

@@ -298,12 +298,13 @@ _SCRIPT = """
 """
 
 
-def test_killed_at_random_moments_while_it_grows(tmp_path):
+@pytest.mark.parametrize("attempts", [5, pytest.param(12, marks=pytest.mark.long)])
+def test_killed_at_random_moments_while_it_grows(attempts, tmp_path):
     """Real SIGKILLs of the harness, from its first import to the end of a campaign that changes
     every time.
     """
     folder, dice, acknowledged, took = tmp_path / "c", random.Random(3), set(), 3.0
-    for attempt in range(12):
+    for attempt in range(attempts):
         words = [
             str(dice.randrange(2)),
             dice.choice(["ab", "abc", "bcd", "a"]),

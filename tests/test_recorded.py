@@ -1,0 +1,61 @@
+"""What was recorded is still of what the library computes: its traces give the configs that were
+injected.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.measurement import calibrate, finished, recorded_runs
+from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
+from nbhelpers.studies.planted_anomalies import (
+    describe_configs,
+    planted_schedules,
+    planted_table,
+    traced_configs,
+)
+from nbhelpers.tracing import read_traces
+from nbhelpers.workloads import nbody
+
+RECORDED = Path(__file__).resolve().parent.parent / "data" / "recorded"
+
+
+@pytest.fixture(scope="module")
+def traced():
+    runs = finished(recorded_runs(RECORDED / "10-trace-collection/baseline"))
+    return runs[runs["cell"] == "traced"]
+
+
+@pytest.fixture(scope="module")
+def events(traced):
+    return read_traces(RECORDED / "10-trace-collection/baseline/traces", traced)
+
+
+def test_the_recorded_traces_still_give_the_config_that_was_injected(traced, events):
+    """Who changes trace, average, delta or merge sees here that the recorded replay was of
+    something else: record anew, or fix.
+    """
+    config = NoiseConfig.from_events(delta_noise(events, average_noise(events, traced), traced))
+    assert (RECORDED / "30-injection" / config.digest / "runs.jsonl.gz").exists()
+
+
+def test_the_recorded_planted_anomalies_still_give_their_configs(traced, events):
+    undisturbed = finished(recorded_runs(RECORDED / "10-trace-collection/baseline"))
+    seconds = undisturbed[undisturbed["cell"] == "untraced"]["seconds"].mean()
+    workload = calibrate(
+        nbody, file=RECORDED / "10-trace-collection/calibration.json", recorded_only=True
+    )
+    configs = traced_configs(
+        RECORDED / "35-planted-anomaly/traced",
+        workload,
+        planted_schedules(10, seconds, cpus=2, seed=3),
+        average_noise(events, traced),
+        seed=3,
+        recorded_only=True,
+    )
+    replayed = finished(recorded_runs(RECORDED / "35-planted-anomaly/replayed"))
+    injected = replayed[replayed["cell"].str.startswith("replayed")]
+    assert set(injected["noise"]) == {config.digest for config in configs}
+    assert (
+        describe_configs(configs)["realtime_ms"].gt(0).all() and len(planted_table(replayed)) == 10
+    )
