@@ -115,8 +115,8 @@ def _sides(ruling: Ruling) -> str:
     changes = f"median {percent(_of_medians(ruling))}, mean {percent(ruling.mean_change)}"
     when = f"{datetime.now():%Y-%m-%d %H:%M}"
     return (
-        f"<table><thead>{head}</thead><tbody>{rows}</tbody></table><p>From old to new: {changes}. Measured on"
-        f" {html.escape(str(describe()))}; {when}.</p>"
+        f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        f"<p>From old to new: {changes}. Measured on {html.escape(str(describe()))}; {when}.</p>"
     )
 
 
