@@ -1,4 +1,4 @@
-"""Interrupts as the kernel counts them, and who may count those of other CPUs."""
+"""Interrupts as the kernel counts them, and who may count those of other CPUs, or send them."""
 
 import contextlib
 import re
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from ..errors import Unavailable
 
 _COUNTED = ("LOC", "RES", "CAL", "TLB")
 _CAP_SYS_ADMIN = 1 << 21
@@ -43,3 +45,18 @@ def may_count_cpus() -> bool:
             return True
         return int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) < 1
     return False
+
+
+def check_interrupts() -> None:
+    """Check that another CPU can be interrupted, and nobody need run on it.
+
+    Raises
+    ------
+    Unavailable
+        Interrupts would come by a helper, which competes for that CPU.
+    """
+    if not may_count_cpus():
+        raise Unavailable(
+            "no other CPU can be interrupted here without a helper on it",
+            fix="run as root, or: sysctl kernel.perf_event_paranoid=0",
+        )

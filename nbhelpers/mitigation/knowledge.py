@@ -61,7 +61,9 @@ class Factor:
     neighbours, mitigations, references
         Ids.
     inject
-        How it is injected, with its doses from the least to the most harm; empty: nobody knows.
+        How it is injected, with its doses from the least to the most harm; empty: it is not.
+    not_injected
+        Why nothing that can be injected is this factor; empty: nobody knows yet.
     symptom_of
         Ids of factors that show this one as well; it is then their symptom.
     event_us
@@ -79,6 +81,7 @@ class Factor:
     mitigations: tuple[str, ...]
     references: tuple[str, ...]
     inject: dict[str, Any] = field(default_factory=dict, repr=False)
+    not_injected: str = field(default="", repr=False)
     symptom_of: tuple[str, ...] = ()
     event_us: float = 0.0
 

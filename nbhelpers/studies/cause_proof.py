@@ -1,7 +1,7 @@
 """Is it the cause? The suspect is injected at graded doses, and taken away by a mitigation.
 
 Owns the two halves of the proof and its verdict: "cause" where both hold, or one where the other
-cannot be done here; "associated with" elsewhere.
+cannot be done here; "associated with" elsewhere. What the doses do is judged in `dose_response`.
 """
 
 from collections.abc import Sequence
@@ -18,75 +18,18 @@ from ..mitigation.choice import LARGER_BUDGET
 from ..mitigation.knowledge import Factor, explain_factor, mitigations
 from ..mitigation.loop import METRICS
 from ..mitigation.report import Report
-from ..mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, TIME_MARGIN, Trial
-from ..outcomes import COST, with_cost
-from ..statistics.claims import REPRODUCED, Claim, Evidence, Judgement, judge
+from ..mitigation.trials import HARMS, NO_EFFECT, NOT_AGAIN, Trial
+from ..statistics.claims import REPRODUCED
 from ..workloads import Workload
-from .graded_injection import dose_cells, dose_names
+from .dose_response import DOSE_COLUMNS, WAITING, Response, judge_doses, waiting_share
+from .graded_injection import dose_cells, dose_names, has_helper
 
 CAUSE = "cause"
 ASSOCIATED = "associated with"
-DOSE_COLUMNS = ["dose", "runs", "ratio", "low", "high"]
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 60
-MOST_COUNTERS = 3  # of a factor that are judged
+MOST_WAITING = 0.5  # of what a dose costs; more of it is a competitor's work
 _SLOWER = 3  # times the longest run so far: how long a disturbed one may take
 _START_S = 0.02  # of a run, beyond its time
-
-
-@dataclass(frozen=True, eq=False)
-class Response:
-    """What happens when a factor is injected.
-
-    Attributes
-    ----------
-    doses
-        A row a dose, the sham first. Columns: dose; runs; ratio (median cost over the sham's of the
-        same rounds); low, high (95 % interval by rounds).
-    slower
-        Whether runs get slower with the dose.
-    shown
-        Whether the counters by which the factor was found rise with the dose, of the first three
-        that were counted.
-    """
-
-    doses: pd.DataFrame
-    slower: Judgement
-    shown: tuple[Judgement, ...] = ()
-
-    @property
-    def holds(self) -> bool:
-        """Whether the dose shows in the run time, and in a counter as far as one was counted."""
-        return self.slower.verdict == REPRODUCED and self._counted and self._never_falls
-
-    @property
-    def _counted(self) -> bool:
-        return not self.shown or any(one.verdict == REPRODUCED for one in self.shown)
-
-    @property
-    def _never_falls(self) -> bool:
-        """No dose is shown to be less than the one before it."""
-        lower = self.doses["high"].to_numpy()[1:] < self.doses["low"].to_numpy()[:-1]
-        return not lower.any()
-
-    @property
-    def sentence(self) -> str:
-        """What the doses did."""
-        if self.slower.verdict != REPRODUCED:
-            missing = f"; {self.slower.why}" if self.slower.why else ""
-            return f"injecting it is not shown to slow the runs: {_numbers(self.slower)}{missing}"
-        if not self._never_falls:
-            return f"more of it is not always slower: {_numbers(self.slower)}"
-        if not self._counted:
-            return "what was injected does not raise the counters by which it was found"
-        return (
-            f"injected at {len(self.doses) - 1} doses it slows the runs, the more the slower:"
-            f" {_numbers(self.slower)} from none to the most"
-        )
-
-
-def _numbers(found: Judgement) -> str:
-    interval = f"{found.low:+.1%} to {found.high:+.1%}"
-    return f"{found.effect:+.1%} ({interval}, n = {found.units} {found.unit})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +117,9 @@ def prove_cause(
     A round has a run of the sham and one of each dose, in random order. The evidence is a slope a
     round, of the log cost over the doses' ranks (as in Page's trend test), scaled to the step from
     none to the most. The counter that shows the factor is judged together with it.
+
+    What disturbs must not compete with the program, unless the factor is a competitor. Where the
+    program waited for a CPU for half of what the doses cost, the factor counts as not injected.
     """
     name = suspect(report)
     if name is None:
@@ -187,13 +133,32 @@ def prove_cause(
         else:
             campaign = _campaign(report, factor, workload, Path(folder), seconds, seed, attachments)
             runs = finished(campaign.run())
-        response = judge_doses(runs, dose_names(factor), report.factors.loc[name, "columns"])
+        response = _fair_response(runs, factor, report.factors.loc[name, "columns"])
     except NoisebookError as error:
         not_injected, cannot = error.what, isinstance(error, Unavailable)
     injected = None if cannot else response is not None and response.holds
     taken_away = None if not_removed == CANNOT_BE_REMOVED else removed is not None
     verdict = verdict_of(injected, taken_away)
     return CauseProof(name, verdict, response, not_injected, removed, not_removed, runs)
+
+
+def _fair_response(runs: pd.DataFrame, factor: Factor, columns: Sequence[str]) -> Response:
+    """What the doses do, if it is not done by competing with the program."""
+    names = dose_names(factor)
+    response = judge_doses(runs, names, columns)
+    if response.slower.verdict != REPRODUCED or not has_helper(factor):
+        return response
+    if WAITING not in runs:
+        raise Unavailable(
+            "nobody counts here for how long a program waits for a CPU, so that whatever was"
+            " injected may have competed with it"
+        )
+    if (share := waiting_share(runs, names[-1])) > MOST_WAITING:
+        raise Unavailable(
+            f"what was injected competed with the program, which waited for a CPU for {share:.0%}"
+            " of what it cost"
+        )
+    return response
 
 
 def dose_table(proof: CauseProof | None) -> pd.DataFrame:
@@ -289,7 +254,7 @@ def _campaign(
 ) -> Campaign:
     """The sham and each dose, in as many rounds as the time allows."""
     if not factor.inject:
-        raise Unavailable("nobody knows yet how to inject it")
+        raise Unavailable(factor.not_injected or "nobody knows yet how to inject it")
     first = report.baseline
     busy = float(((first["user_s"] + first["system_s"]) / first["wall_seconds"]).median())
     window_s = _SLOWER * float(first["wall_seconds"].max()) + 1.0
@@ -298,49 +263,3 @@ def _campaign(
     rounds = int(np.clip(seconds / round_s, FEWEST_ROUNDS, MOST_ROUNDS))
     attached = (*metrics(*METRICS), *attachments)
     return Campaign(folder / factor.id, cells, rounds, seed, attachments=attached)
-
-
-def judge_doses(runs: pd.DataFrame, names: Sequence[str], columns: Sequence[str]) -> Response:
-    """Whether runs get slower with the dose, and the counter rises that shows the factor.
-
-    Parameters
-    ----------
-    runs
-        Of the sham and the doses.
-    names
-        Of the cells, from the sham to the most.
-    columns
-        Counters of the runs table that show the factor, or their rates; the first three that were
-        counted are judged.
-    """
-    costs = with_cost(runs).pivot_table(COST, "round", "cell")[list(names)].dropna()
-    pairs = [(Claim("runs are slower with the dose", "above", TIME_MARGIN), _slopes(costs))]
-    counted = [one for one in dict.fromkeys(map(_total, columns)) if one in runs]
-    for column in counted[:MOST_COUNTERS]:
-        counts = runs.pivot_table(column, "round", "cell")[list(names)].dropna() + 1
-        pairs.append((Claim(f"{column} rises with the dose", "above"), _slopes(counts)))
-    slower, *shown = judge(pairs)
-    return Response(_by_dose(costs), slower, tuple(shown))
-
-
-def _total(column: str) -> str:
-    return column.removesuffix("_per_s")
-
-
-def _slopes(values: pd.DataFrame) -> Evidence:
-    """The slope of each round over the ranks of the doses, from the first to the last of them."""
-    ranks = np.arange(values.shape[1]) - (values.shape[1] - 1) / 2
-    weights = ranks * (values.shape[1] - 1) / (ranks @ ranks)
-    return Evidence(np.log(values.to_numpy(float)) @ weights, values.index)
-
-
-def _by_dose(costs: pd.DataFrame) -> pd.DataFrame:
-    """Each dose against the sham of the same round."""
-    logs = np.log(costs)
-    rows = []
-    for name in costs:
-        ratios = (logs[name] - logs.iloc[:, 0]).to_numpy()
-        middle = Evidence(ratios, costs.index).estimate
-        low, high = (0.0, 0.0) if name == costs.columns[0] else middle.interval()
-        rows.append((name, len(costs), *np.exp([middle.mean, low, high])))
-    return pd.DataFrame(rows, columns=DOSE_COLUMNS)

@@ -2,7 +2,7 @@
 harm.
 
 Owns what `inject` of a factor (data/knowledge/factors) means; how the doses are judged is in
-`cause_proof`.
+`dose_response`.
 """
 
 import os
@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import Unavailable
+from ..errors import InputError, Unavailable
 from ..injection import Injector
+from ..injection._interrupts import check_interrupts
 from ..injection.rules import may_realtime
+from ..machine import topology
 from ..measurement import Attachment, Cell
 from ..mitigation.action import with_variables
 from ..mitigation.knowledge import Factor
@@ -20,8 +22,14 @@ from ..mitigation.treatment import treat_workload
 from ..noise import NoiseConfig, stressor_noise
 from ..workloads import Workload
 from .known_causes.planting import CpuQuota, ShakenAffinity
+from .known_causes.translations import Shootdowns
 
 SHAM = "sham"
+COMPETITOR = "duty"
+# noise that may be for the program's CPU: a competitor, timers, which expire on the CPU where they
+# were set, and interrupts from other CPUs; any other kind has a helper there, which competes
+AT_THE_PROGRAM = (COMPETITOR, "timer", "ipi")
+_BUSY = 1.1  # CPUs; a program that keeps more of them busy has several threads
 _NEVER_S = 0.1  # of the window's end: when the sham would do harm, no run is left
 
 
@@ -37,11 +45,14 @@ class Place:
         Longer than any run.
     busy
         CPUs that it keeps busy.
+    most
+        The largest dose.
     """
 
     workload: Workload
     window_s: float
     busy: float
+    most: float
 
     @property
     def cpus(self) -> tuple[int, ...]:
@@ -50,11 +61,19 @@ class Place:
 
     @property
     def last_cpu(self) -> tuple[int, ...]:
-        """A CPU that the program leaves free; else the last one, if it has several."""
-        free = sorted(os.sched_getaffinity(0) - set(self.workload.cpus or ()))
-        if len(os.sched_getaffinity(0)) < 2 or not free:
+        """The last CPU that the program leaves free, on a core that it leaves free, too.
+
+        Raises
+        ------
+        Unavailable
+            There is none.
+        """
+        allowed, own = os.sched_getaffinity(0), set(self.workload.cpus or ())
+        cores = {cpu.core for cpu in topology().cpus if cpu.cpu in own}
+        free = [one.cpu for one in topology().cpus if one.core not in cores and one.cpu in allowed]
+        if len(allowed) < 2 or not free:
             raise Unavailable(
-                "this factor is injected from another CPU than the program's",
+                "this factor is injected from another core than the program's",
                 fix="a machine with more CPUs, or a program on fewer of them",
             )
         return (free[-1],)
@@ -64,7 +83,14 @@ Disturbed = tuple[Workload, tuple[Attachment, ...]]
 
 
 def _stressor(at: Place, dose: float | None, noise: str, where: str, fifo: int = 0) -> Disturbed:
-    """Noise of one of the injector's kinds; without a dose it would begin after any run."""
+    """Noise of one of the injector's kinds; without a dose it would begin after any run.
+
+    Raises
+    ------
+    Unavailable
+        It would compete with the program, or real-time priority is needed and not allowed.
+    """
+    _check_noise(at, noise, where)
     if fifo and not may_realtime(fifo):
         raise Unavailable("this user may not use SCHED_FIFO", fix="run as root, or: ulimit -r 99")
     policy: dict[str, Any] = {"policy": "SCHED_FIFO", "priority": fifo} if fifo else {}
@@ -75,6 +101,28 @@ def _stressor(at: Place, dose: float | None, noise: str, where: str, fifo: int =
     return at.workload, (Injector(NoiseConfig.from_events(events), placement="origin"),)
 
 
+def _check_noise(at: Place, noise: str, where: str) -> None:
+    """Refuse noise that would compete with the program, and is to do something else."""
+    if where == "program" and noise not in AT_THE_PROGRAM:
+        raise InputError(
+            f"noise of kind {noise} for the program's CPU",
+            why="it would come from a helper on this CPU, which competes with the program",
+            fix="where: others",
+        )
+    if noise == "ipi":
+        check_interrupts()
+        _ = at.last_cpu  # else the sender competes
+
+
+def _shootdowns(at: Place, dose: float | None) -> Disturbed:
+    """Another CPU makes those of the program forget its memory; in the sham memory that nobody
+    uses, as often as the largest dose.
+    """
+    (cpu,) = at.last_cpu
+    Shootdowns.check()
+    return at.workload, (Shootdowns(cpu, dose or at.most, harmless=dose is None),)
+
+
 def _quota(at: Place, dose: float | None) -> Disturbed:
     """A control group that takes a share of the program's CPU time away; the sham's none."""
     share = len(at.cpus) if dose is None else at.busy * (1 - dose)
@@ -83,7 +131,14 @@ def _quota(at: Place, dose: float | None) -> Disturbed:
 
 
 def _shake(at: Place, dose: float | None) -> Disturbed:
-    """The program's affinity is changed so many times a second."""
+    """The program's affinity is changed so many times a second; of one that keeps one CPU busy, as
+    threads would be sent to the CPU of another one and compete.
+    """
+    if at.busy > _BUSY:
+        raise Unavailable(
+            f"the program keeps {at.busy:.1f} CPUs busy, and its threads would share one",
+            fix="one thread",
+        )
     cpus = (at.cpus[0], *at.last_cpu) if len(at.cpus) == 1 else at.cpus
     if len(cpus) < 2:
         raise Unavailable("the program has one CPU only", fix="a machine with more CPUs")
@@ -102,8 +157,27 @@ _KINDS: Mapping[str, Callable[..., Disturbed]] = {
     "stressor": _stressor,
     "quota": _quota,
     "shake": _shake,
+    "shootdowns": _shootdowns,
     "environment": _environment,
 }
+
+
+def has_helper(factor: Factor) -> bool:
+    """Whether somebody else's work makes the harm, who should not compete with the program.
+
+    Parameters
+    ----------
+    factor
+        Of the knowledge base, with `inject`.
+
+    Examples
+    --------
+    >>> from nbhelpers.mitigation import factors
+    >>> has_helper(factors()["tlb-shootdowns"]), has_helper(factors()["cpu-contention"])
+    (True, False)
+    """
+    kind, noise = factor.inject["kind"], factor.inject.get("noise")
+    return kind == "shootdowns" or (kind == "stressor" and noise != COMPETITOR)
 
 
 def dose_names(factor: Factor) -> list[str]:
@@ -151,7 +225,7 @@ def dose_cells(factor: Factor, workload: Workload, window_s: float, busy: float)
     doses = options.pop("doses")
     options.pop("unit")
     make = _KINDS[options.pop("kind")]
-    at = Place(workload, window_s, busy)
+    at = Place(workload, window_s, busy, max(doses))
     cells = []
     for name, dose in zip(dose_names(factor), (None, *doses), strict=True):
         disturbed, attachments = make(at, dose, **options)

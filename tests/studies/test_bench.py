@@ -209,15 +209,18 @@ def test_shootdowns_come_from_the_other_cpu_and_stop(monkeypatch):
 @pytest.mark.parametrize(
     "name, change, said",
     [
-        ("interrupt-storm", "kinds.may_count_cpus", "without a helper on it"),
-        ("tlb-shootdowns", "translations._libc.syscall", "no program's memory can be advised on"),
+        ("interrupt-storm", "injection._interrupts.may_count_cpus", "without a helper on it"),
+        (
+            "tlb-shootdowns",
+            "studies.known_causes.translations._libc.syscall",
+            "no program's memory can be advised on",
+        ),
     ],
 )
 def test_interrupts_that_are_not_allowed_say_so(name, change, said, monkeypatch):
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("there is one CPU")
-    path = f"nbhelpers.studies.known_causes.{change}"
-    monkeypatch.setattr(path, lambda *arguments: -1 if arguments else False)
+    monkeypatch.setattr(f"nbhelpers.{change}", lambda *arguments: -1 if arguments else False)
     error = planting_error(name)
     assert error and said in error.what and "root" in error.fix
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...errors import NoisebookError, Unavailable
 from ...injection import Hog, Injector
-from ...injection._interrupts import may_count_cpus
+from ...injection._interrupts import check_interrupts
 from ...injection.rules import may_realtime
 from ...injection.stressor_options import StressorOptions
 from ...measurement import Attachment
@@ -119,7 +119,8 @@ def noise(
     """
     cpu = at.second_cpu if other_cpu else at.cpu
     if noise == "ipi":
-        _check_interrupts(at)
+        _ = at.second_cpu
+        check_interrupts()
     if folder and not os.path.isdir(folder):
         raise Unavailable(f"there is no folder {folder}", fix=f"mount -t tmpfs tmpfs {folder}")
     if at.trial:  # an injector is calibrated, which takes the machine for a second
@@ -137,18 +138,6 @@ def noise(
     ]
     dropped = (DroppedFile(at.file),) if cold and at.file else ()
     return Disturbance((*dropped, both[0]), (*dropped, both[1]))
-
-
-def _check_interrupts(at: Place) -> None:
-    """The injector interrupts the CPU of its event from another one; without these rights by a
-    helper that would compete for the CPU.
-    """
-    _ = at.second_cpu
-    if not may_count_cpus():
-        raise Unavailable(
-            "no other CPU can be interrupted here without a helper on it",
-            fix="run as root, or: sysctl kernel.perf_event_paranoid=0",
-        )
 
 
 def quota(at: Place, amount: float) -> Disturbance:

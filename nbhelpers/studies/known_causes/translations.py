@@ -122,6 +122,8 @@ def _memory_of(pid: int) -> _Memory:
     """The largest writable mapping of a process's own, such as its static arrays or its heap."""
     lines = [line.split() for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
     spans = [line[0].split("-") for line in lines if line[1] == "rw-p"]
+    if not spans:
+        raise ProcessLookupError(f"process {pid} has ended")
     length, begin = max((int(end, 16) - int(begin, 16), int(begin, 16)) for begin, end in spans)
     return _Memory(begin, length)
 
