@@ -48,7 +48,8 @@ class Explanation:
     factors
         DataFrame, a row a group of counters that move together, a category or a pair; empty if
         nothing was found. Index rank: first what is a factor on its own, then by importance. Rivals
-        for the first split are ordered by the share of the outcome's variance that they explain.
+        for the first split are ordered by the share of the outcome's variance that they explain. A
+        symptom comes after the factors that are known to show it, as far as they are found.
         Columns: factor (the leader of the group: by what is known of its members, then by effect);
         members (all of them, the leader first); kind ("class": its clearest sign is between slow
         and fast runs; "continuous": over all run times; "category"; "interaction": of two columns
@@ -372,7 +373,8 @@ def _searched(
     lost = seconds if np.isfinite(seconds).all() else None
     differences = Differences.of(runs, shown, labels, lost)
     groups = led_groups(groups, found, names, differences, screen.numeric)
-    return Grouped(search, found, names, values, screen.categories, labels, groups)
+    categories = screen.categories
+    return Grouped(search, found, names, values, categories, labels, groups, differences)
 
 
 def _judged(

@@ -14,7 +14,7 @@ from ..statistics.order import standard_ranks
 from . import tree as trees
 from .categories import Category, worst_levels
 from .groups import correlation_groups, correlation_strength
-from .leaders import Differences, counted_of_process, led
+from .leaders import Differences, causes_first, counted_of_process, led
 from .null import Null
 from .search import CATEGORY, CLASS, CONTINUOUS, INTERACTION, Found, Search
 
@@ -60,6 +60,8 @@ class Grouped:
         Which runs are slow.
     groups
         Places of the columns that move together, each group led by the one that stands for it.
+    differences
+        Between slow and other runs.
     """
 
     search: Search
@@ -69,6 +71,7 @@ class Grouped:
     categories: list[Category]
     slow: np.ndarray
     groups: list[np.ndarray]
+    differences: Differences
 
     @property
     def leaders(self) -> list[int]:
@@ -174,7 +177,15 @@ def _rank(table: pd.DataFrame, seen: Grouped, null: Null | None, seed: int) -> p
         ranked.loc[chosen, "variance_share"] = trees.variance_shares(
             values, seen.search.times, seed
         )
-    return _order_rivals(ranked).reset_index(drop=True)
+    return _causes_first(_order_rivals(ranked), seen).reset_index(drop=True)
+
+
+def _causes_first(ranked: pd.DataFrame, seen: Grouped) -> pd.DataFrame:
+    """Of the groups that count, a symptom after its causes."""
+    counts = ranked[ranked["counts"]]
+    effects = seen.found.strengths[counts["place"].to_numpy(int)].tolist()
+    order = causes_first(counts["factor"].tolist(), effects, seen.differences)
+    return pd.concat([counts.iloc[order], ranked[~ranked["counts"]]]) if len(counts) else ranked
 
 
 def _order_rivals(ranked: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,8 @@
-"""Which counter of a group stands for it: by what is known of each, then by its effect.
+"""Which counter of a group stands for it, and which group is a symptom of another: by what is known
+of each counter, then by its effect.
 
-Owns the order of a group's members. Counters of one group move together, so the data alone cannot
-tell which of them is the cause; what each can do to a run often can.
+Owns the order of a group's members, and that of causes and symptoms. Counters that move together
+cannot be told apart by the data alone; what each can do to a run often tells them apart.
 """
 
 from collections.abc import Sequence, Set
@@ -104,6 +105,41 @@ def led(
         return not able[number], faint, symptom, scope, -round(effects[number], 6), number
 
     return sorted(range(len(members)), key=place)
+
+
+def causes_first(leaders: Sequence[str], effects: Sequence[float], seen: Differences) -> list[int]:
+    """Order of the groups that were found, by their leaders: a symptom comes after its causes.
+
+    Parameters
+    ----------
+    leaders
+        Of the groups, the first first.
+    effects
+        As of `led`.
+    seen
+        Differences between slow and other runs, of the leaders at least.
+
+    Notes
+    -----
+    Within a group the same holds, see `led`. A cause is a factor that shows the other one as well
+    (`symptom_of` in data/knowledge/factors); that can have cost what was lost; and whose effect is
+    half of the symptom's or more. Nothing else moves.
+    """
+    known = [known_counter(name) for name in leaders]
+    able = [bool(one and _is_able(one, name, seen)) for one, name in zip(known, leaders)]
+    order: list[int] = []
+
+    def is_cause(number: int, symptom: int) -> bool:
+        cause, other = known[number], known[symptom]
+        shown = cause is not None and other is not None and cause.factor in other.symptom_of
+        return shown and able[number] and effects[number] >= LIKE * effects[symptom]
+
+    for symptom in range(len(leaders)):
+        causes = [
+            number for number in range(symptom + 1, len(leaders)) if is_cause(number, symptom)
+        ]
+        order += [number for number in (*causes, symptom) if number not in order]
+    return order
 
 
 def _of_others(one: Counter, counted: Set[str], within: set[str]) -> bool:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.attribution import explain
-from nbhelpers.attribution.leaders import Differences, led
+from nbhelpers.attribution.leaders import Differences, causes_first, led
 from nbhelpers.errors import InputError
 
 RUNS = 120
@@ -159,3 +159,26 @@ def test_an_unknown_counter_leads_by_its_effect():
 def test_a_faint_member_does_not_lead():
     amounts = {"page_faults": 5e3, "cgroup_nr_throttled": 12.0}
     assert order_of(amounts, [9.0, 2.0])[0] == "page_faults"
+
+
+@pytest.mark.parametrize(
+    "leaders, effects, amounts, order",
+    [
+        # what others did is a symptom of the interrupts that they sent; system time, of faults
+        (["others_busy_s", "irq_CAL"], [5, 5], [0.1, 6000], ["irq_CAL", "others_busy_s"]),
+        (
+            ["system_s", "x", "minor_faults"],
+            [5, 3, 4],
+            [0.05, 1, 9000],
+            ["minor_faults", "system_s", "x"],
+        ),
+        # too few for what was lost; much fainter; the other way round; nothing is known
+        (["others_busy_s", "irq_CAL"], [5, 5], [0.1, 30], ["others_busy_s", "irq_CAL"]),
+        (["others_busy_s", "irq_CAL"], [5, 2], [0.1, 6000], ["others_busy_s", "irq_CAL"]),
+        (["irq_CAL", "others_busy_s"], [5, 5], [6000, 0.1], ["irq_CAL", "others_busy_s"]),
+        (["x", "retries"], [2, 5], [1, 1], ["x", "retries"]),
+    ],
+)
+def test_a_symptom_comes_after_its_cause(leaders, effects, amounts, order):
+    places = causes_first(leaders, effects, Differences(dict(zip(leaders, amounts)), 0.05))
+    assert [leaders[place] for place in places] == order
