@@ -52,6 +52,24 @@ def strongest_rank(runs: pd.DataFrame) -> list[str]:
 METHODS = {"explain": named_by_explain, "tree": first_split, "rank": strongest_rank}
 
 
+def card_table(scores: pd.DataFrame) -> str:
+    """The scores as data/known-causes/CARD.md shows them."""
+    results = [
+        f"{row['count']} of {row['of']} ({100 * row['low']:.0f} % to {100 * row['high']:.0f} %)"
+        for _, row in scores.iterrows()
+    ]
+    methods = list(scores["method"].unique())
+    wide = scores.assign(result=results).pivot_table(
+        index=["measure", "tables"], columns="method", values="result", aggfunc="first", sort=False
+    )[methods]
+    lines = [
+        ["measure", "tables", *(f"`{name}`" for name in methods)],
+        ["---"] * (2 + len(methods)),
+    ]
+    lines += [[*name, *row] for name, row in zip(wide.index, wide.to_numpy(), strict=True)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -70,14 +88,8 @@ def main() -> None:
             options.answers.mkdir(parents=True, exist_ok=True)
             answers.to_csv(options.answers / f"{name}-{options.half}.csv", index=False)
         scores.append(score(answers, options.half).assign(method=name))
-    table = pd.concat(scores)
-    table["result"] = [
-        f"{row['count']}/{row['of']} ({row['share']:.0%}, {row['low']:.0%} to {row['high']:.0%})"
-        for _, row in table.iterrows()
-    ]
-    wide = table.pivot(index=["measure", "tables"], columns="method", values="result")
-    print(f"{options.half} half; in brackets the share and its 95 % Wilson interval")
-    print(wide.to_string())
+    print(f"{options.half.capitalize()} half; in brackets the 95 % Wilson interval:\n")
+    print(card_table(pd.concat(scores)))
 
 
 if __name__ == "__main__":

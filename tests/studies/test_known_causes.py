@@ -53,13 +53,18 @@ def planted(name, tmp_path, runs=4):
 
 @pytest.mark.parametrize("name", SIGNS)
 def test_a_planted_cause_is_really_there(name, binaries, tmp_path, nothing_left):
-    table = planted(name, tmp_path)
+    """On a loaded machine what disturbs may get no CPU in a short run: then there are more."""
     column, more = SIGNS[name]
-    if column not in table:
-        pytest.skip(f"this machine doesn't count {column}")
-    assert list(table["truth"].value_counts()[["none", name]]) == [3, 1]
-    disturbed = table["truth"] == name
-    assert table.loc[disturbed, column].iloc[0] >= table.loc[~disturbed, column].median() + more
+    for blocks in (1, 4):
+        table = planted(name, tmp_path, 4 * blocks)
+        if column not in table:
+            pytest.skip(f"this machine doesn't count {column}")
+        disturbed = table["truth"] == name
+        assert [(~disturbed).sum(), disturbed.sum()] == [3 * blocks, blocks]
+        found = table.loc[disturbed, column].max() - table.loc[~disturbed, column].median()
+        if found >= more:
+            return
+    raise AssertionError(f"{column}: {found} more, of at least {more}")
 
 
 def test_what_plants_a_cause_leaves_no_column_and_no_file(binaries, tmp_path):
