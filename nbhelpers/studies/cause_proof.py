@@ -259,7 +259,7 @@ def _campaign(
     busy = float(((first["user_s"] + first["system_s"]) / first["wall_seconds"]).median())
     window_s = _SLOWER * float(first["wall_seconds"].max()) + 1.0
     cells = dose_cells(factor, workload, window_s, busy)
-    round_s = len(cells) * (1.3 * float(first["elapsed_seconds"].median()) + _START_S)
+    round_s = len(cells) * (1.3 * float(first["elapsed_seconds"].mean()) + _START_S)
     rounds = int(np.clip(seconds / round_s, FEWEST_ROUNDS, MOST_ROUNDS))
     attached = (*metrics(*METRICS), *attachments)
     return Campaign(folder / factor.id, cells, rounds, seed, attachments=attached)
