@@ -26,6 +26,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 NOBODY = 65534
 CAP_SYS_ADMIN, CAP_SYS_NICE = 21, 23
 _NEW_NAMESPACE, _PRIVATE, _RECURSIVE, _BIND = 0x20000, 1 << 18, 1 << 14, 1 << 12
+_DETACH = 2
 _SET_SECCOMP, _FILTER, _DROP_CAPABILITY, _NO_NEW_PRIVILEGES = 22, 2, 24, 38
 _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241, "riscv64": 241}
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -76,6 +77,8 @@ def _without_files(*patterns: str) -> None:
         "overlay",
         options=f"lowerdir=/usr,upperdir={upper}/changed,workdir={upper}/work",
     )
+    _checked("umount2", str(upper).encode(), _DETACH)  # the overlay holds on to what it needs
+    upper.rmdir()
     for path in found:
         path.unlink(missing_ok=True)
 

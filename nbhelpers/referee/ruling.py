@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..files import read_json, write_json
+from ..machine import measuring
 from ..measurement import Attachment, finished
 from ..outcomes import COST, outcome_of, with_cost
 from ..progress import Task, task
@@ -28,6 +29,7 @@ MOST_PAIRS = 500
 SECONDS = 300.0
 MANY_PAIRS = 10_000  # a forecast beyond is only called more
 _NAMED = 10  # far runs in the record
+_TASK = "comparing until it is known"
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def decide(
     level
         Probability of a false verdict, over all looks.
     pairs, seconds
-        The budget; seconds are those of this call.
+        The budget; seconds are those of measuring in this call, without waiting for the machine.
     seed
         Of the order.
     correct
@@ -224,8 +226,8 @@ def decide(
         )
     level = level / 2 if correct else level
     duel = Duel(folder, old, new, FIRST_QUADS, seed, _accompanied(folder) if correct else ())
-    until = time.monotonic() + seconds
-    with task("comparing until it is known", pairs, "pairs") as shown:
+    with measuring(doing="a comparison of two sides"), task(_TASK, pairs, "pairs") as shown:
+        until = time.monotonic() + seconds  # not of waiting until the machine is free
         watch = _Watch(ConfidenceSequence(margin, level), until, shown)
         runs = finished(duel.run())
         duel.wanted_runs = max(duel.wanted_runs, 2 * len(quads_of(runs)))  # of earlier calls

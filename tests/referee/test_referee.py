@@ -77,6 +77,18 @@ def test_a_budget_that_is_spent_says_what_is_missing(tmp_path):
         decide(sleeping(0.005), sleeping(0.005), pairs=4)
 
 
+def test_waiting_for_the_machine_is_not_in_the_budget(tmp_path):
+    holder = (
+        "import sys, time; from nbhelpers.machine import measuring\n"
+        "with measuring(): print('held', flush=True); time.sleep(2)"
+    )
+    held = subprocess.Popen([sys.executable, "-c", holder], stdout=subprocess.PIPE, text=True)
+    assert held.stdout.readline() == "held\n"
+    ruling = decide(sleeping(0.005), sleeping(0.00501), tmp_path, margin=1e-4, seconds=1.5)
+    assert held.wait(timeout=60) == 0
+    assert ruling.pairs > 16
+
+
 def test_rulings_on_known_times():
     assert ruling_of(measured(0.02), "a", "b").verdict == WORSE
     assert ruling_of(measured(0.0), "a", "b").verdict == WITHIN
