@@ -268,7 +268,7 @@ def _causes(parameters: dict, all_parameters: Mapping, machine: Machine) -> list
 def _remedies(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
     allocators = [name for name in parameters["allocators"] if name in machine.allocators]
     # n**3, on all CPUs
-    product_s = max(0.02, 3.3 * (parameters["elements"] / 25e6) ** 1.5 * 2 / machine.cpus)
+    product_s = max(0.02, 2.7 * (parameters["elements"] / 25e6) ** 1.5 * 2 / machine.cpus)
     return [
         Planned("known-cause", (1 + _TRIED) * parameters["rounds"], 0.09),
         Planned("known-cause-again", (1 + _TRIED) * parameters["rounds"], 0.09),

@@ -29,7 +29,7 @@ RESTS_ON = {
     ),
     "report": ("data/published/*.csv", "data/knowledge/references.yml"),
     "simulation": ("simulator_c/*.[ch]", "simulator_c/*.py", "data/knowledge/networks.yml"),
-    "studies": ("data/published/*.csv",),
+    "studies": ("data/published/*.csv", "data/knowledge/earlier-findings.csv"),
     "workloads": (
         "data/knowledge/programs/*",
         "workloads/*.[ch]",
