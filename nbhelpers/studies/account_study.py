@@ -12,6 +12,7 @@ import pandas as pd
 from ..account import Account, measure_edges
 from ..account.table import FEWEST_RUNS, PARTS
 from ..empty import because
+from ..files import read_json, write_json
 from ..injection import Overheads, measure_overheads
 from ..injection.rules import may_realtime
 from ..noise.loss_deltas import loss_delta
@@ -146,13 +147,21 @@ class AccountStudy:
         )
 
     def gate(self) -> dict:
-        """What decides here whether a loss can be replayed: arguments of `replayable_shares`; none
-        where nothing is known of losses.
+        """What decides whether a loss can be replayed where these runs were measured: arguments of
+        `replayable_shares`; none where nothing is known of losses.
+
+        They are recorded with the runs: a recorded campaign's replays are found again by them.
         """
         if self.beyond_ordinary is None:
             return {}
+        file = self.baseline.data / "replay-limits.json"
+        if self.baseline.recorded_only and file.exists():
+            return read_json(file)
         overheads = Overheads() if self.baseline.recorded_only else measure_overheads()
-        return {"realtime": may_realtime(50), "shortest_ns": round(overheads.shortest_us * 1e3)}
+        limits = {"realtime": may_realtime(50), "shortest_ns": round(overheads.shortest_us * 1e3)}
+        if not self.baseline.recorded_only:
+            write_json(file, limits)
+        return limits
 
     def _gate(self, run: int, losses: pd.DataFrame) -> dict:
         regions = self.runs.set_index("run")["region_seconds"] * 1e9

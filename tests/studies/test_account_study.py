@@ -5,13 +5,17 @@ import pytest
 
 from nbhelpers.account.table import PARTS
 from nbhelpers.empty import why_empty
+from nbhelpers.files import read_json
+from nbhelpers.injection import Overheads
 from nbhelpers.measurement import Campaign, Cell
+from nbhelpers.places import shipped
 from nbhelpers.speed import SpeedProbe
 from nbhelpers.studies.account_study import NOT_RECORDED, SAMPLED, AccountStudy
 from nbhelpers.studies.baseline import Baseline
 from nbhelpers.workloads import nbody
 
 RUNS = 8
+RECORDED = shipped() / "data" / "recorded"
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +53,20 @@ def test_the_tables_of_the_page(study):
 def test_without_a_trace_nothing_is_said_to_be_replayable(study):
     assert study.beyond_ordinary is None and study.gate() == {}
     assert not len(study.replayable(2))
+
+
+def test_recorded_runs_are_replayed_as_far_as_the_recording_machine_could(monkeypatch, tmp_path):
+    """Another machine's injector, or a user without its privilege, plans the same replays."""
+    recorded = AccountStudy(Baseline(RECORDED / "10-trace-collection", recorded_only=True))
+    limits = recorded.gate()
+    assert limits == read_json(RECORDED / "10-trace-collection" / "replay-limits.json")
+    assert limits["realtime"] and limits["shortest_ns"] != round(Overheads().shortest_us * 1e3)
+    monkeypatch.setattr("nbhelpers.studies.account_study.may_realtime", lambda priority: False)
+    assert recorded.gate() == limits
+    measured = AccountStudy(Baseline(tmp_path))
+    measured.__dict__["beyond_ordinary"] = recorded.beyond_ordinary.head(1)
+    assert measured.gate() == read_json(tmp_path / "replay-limits.json")
+    assert measured.gate()["realtime"] is False
 
 
 def test_runs_whose_speed_was_not_recorded_say_so(tmp_path):
