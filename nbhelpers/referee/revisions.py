@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from ..errors import InputError, RunError
+from ..errors import InputError, RunError, Unavailable
 from ..files import digest
 from ..machine.leftovers import private_folder
 
@@ -38,6 +38,8 @@ def built_revisions(
         No repository, or no such revision.
     RunError
         The build failed; the message ends with its last lines.
+    Unavailable
+        git is not installed.
 
     Notes
     -----
@@ -84,6 +86,12 @@ def placed(words: Sequence[str], folder: Path) -> list[str]:
 
 
 def _git(folder: str | Path, *words: str) -> str:
+    if shutil.which("git") is None:
+        raise Unavailable(
+            "git is not installed",
+            why="two revisions are checked out by it",
+            fix="apt install git; or build both yourself: noisebook ab --old ./OLD --new ./NEW",
+        )
     done = subprocess.run(
         ["git", "-C", str(folder), *words], capture_output=True, text=True, check=False
     )

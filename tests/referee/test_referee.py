@@ -1,6 +1,7 @@
 """The referee: real programs in turn, the right verdict, and everything that is written of it."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 from nbhelpers.cli import main
-from nbhelpers.errors import InputError, RunError
+from nbhelpers.errors import InputError, RunError, Unavailable
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.page import outside_loads
 from nbhelpers.referee.curve import operating_curve
@@ -180,6 +181,8 @@ def test_another_script_is_another_program(tmp_path):
 @pytest.fixture
 def repository(tmp_path):
     """Two commits of a program that is built by copying; the second one sleeps longer."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not here")
     folder = tmp_path / "repository"
     folder.mkdir()
 
@@ -196,6 +199,12 @@ def repository(tmp_path):
 
 
 BUILD = "install -m 755 source program"
+
+
+def test_without_git_it_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unavailable, match="git is not installed"), built_revisions(["main"], ""):
+        pass
 
 
 def test_two_revisions_are_built_apart_and_removed(repository):
