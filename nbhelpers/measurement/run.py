@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..outcomes import OUTCOME, REPORTS, as_label
-from ..workloads import Workload
+from ..workloads import Workload, binary_folder
 from ..workloads.reader import Reader
 from ._orphans import as_subreaper, cleaned_up_on_sigterm
 from ._output import count_values, parse_line, parse_series, shorten
@@ -215,6 +215,11 @@ def _never_waited(workload: Workload) -> str:
         "mpi": (
             "no rank called MPI_Init here: is it an MPI program, dynamically linked, started by"
             " mpirun?"
+            + (
+                " Ranks of Open MPI load no library from a path with a blank: move Noisebook"
+                if " " in str(binary_folder())
+                else ""
+            )
         ),
     }
     other = {"main": 'use start="exec"'}.get(workload.start, "the launcher is broken: make env")
