@@ -142,8 +142,12 @@ class AccountStudy:
         if losses is None or account is None:
             columns = ("excess_ms", "replayable_ms", "replayable_share", "not_replayable")
             return _nothing("run", *columns)
+        limits = self.gate()
         return pd.DataFrame(
-            [self._gate(run, losses[losses["run"] == run]) for run in account.slowest(count)]
+            [
+                self._share(run, losses[losses["run"] == run], limits)
+                for run in account.slowest(count)
+            ]
         )
 
     def gate(self) -> dict:
@@ -163,10 +167,10 @@ class AccountStudy:
             write_json(file, limits)
         return limits
 
-    def _gate(self, run: int, losses: pd.DataFrame) -> dict:
+    def _share(self, run: int, losses: pd.DataFrame, limits: dict) -> dict:
         regions = self.runs.set_index("run")["region_seconds"] * 1e9
         excess_ns = float(regions[run] - regions.median())
-        shares = replayable_shares(losses, excess_ns, round(regions[run]), **self.gate())
+        shares = replayable_shares(losses, excess_ns, round(regions[run]), **limits)
         sentences = shares_sentences(shares)
         return {
             "run": run,

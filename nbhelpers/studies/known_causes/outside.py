@@ -9,7 +9,6 @@ import mmap
 import os
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -19,6 +18,7 @@ from ...injection import Hog
 from ...injection.hog import Schedule
 from ...measurement import Attachment
 from ...measurement.sampling import open_sampler
+from .disturbing import Disturbing
 
 _RING_PAGES = 64
 _ATTACHED_S = 5.0
@@ -136,7 +136,7 @@ class Tracer(Attachment):
             child.wait()
 
 
-class Confined(Attachment):
+class Confined(Disturbing):
     """All threads of the program on some CPUs at first, and on others from a time on.
 
     Parameters
@@ -148,16 +148,12 @@ class Confined(Attachment):
     """
 
     def __init__(self, first: Collection[int], then: Collection[int], until_s: float):
+        super().__init__()
         self.first, self.then, self.until_s = set(first), set(then), until_s
         self.identity = f"on {sorted(self.first)} for {until_s} s, then on {sorted(self.then)}"
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._pid = 0
 
     def armed(self, pid: int) -> None:
-        self.close()
-        self._stop.clear()
-        self._pid = pid
+        super().armed(pid)
         self._place(self.first)
 
     def _place(self, cpus: Collection[int]) -> None:
@@ -169,21 +165,7 @@ class Confined(Attachment):
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(thread, cpus)
 
-    def released(self, t0_ns: int) -> None:
-        end_s = (t0_ns - time.monotonic_ns()) * 1e-9 + self.until_s
-        self._thread = threading.Thread(target=self._widen, args=(end_s,), daemon=True)
-        self._thread.start()
-
-    def _widen(self, after_s: float) -> None:
+    def _disturb(self, t0_ns: int) -> None:
+        after_s = (t0_ns - time.monotonic_ns()) * 1e-9 + self.until_s
         if not self._stop.wait(max(0.0, after_s)):
             self._place(self.then)
-
-    def ended(self, pid: int) -> None:
-        """Stops while the process is not reaped yet, so that its pid cannot be somebody else's."""
-        self.close()
-
-    def close(self) -> None:
-        self._stop.set()
-        if self._thread:
-            self._thread.join()
-            self._thread = None

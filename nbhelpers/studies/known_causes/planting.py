@@ -13,7 +13,6 @@ import os
 import random
 import stat
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from ...machine import leftovers
 from ...measurement import Attachment
 from ...mitigation.groups import Group
 from ...workloads import Workload
+from .disturbing import Disturbing
 
 _PERIOD_US = 10_000
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -239,7 +239,7 @@ class DroppedFile(Attachment):
                 os.posix_fadvise(file.fileno(), 0, end, os.POSIX_FADV_DONTNEED)
 
 
-class ShakenAffinity(Attachment):
+class ShakenAffinity(Disturbing):
     """Moves the process from CPU to CPU while it runs.
 
     Parameters
@@ -251,24 +251,11 @@ class ShakenAffinity(Attachment):
     """
 
     def __init__(self, cpus: Sequence[int], pause_s: float):
+        super().__init__()
         self.cpus, self.pause_s = tuple(cpus), pause_s
         self.identity = f"on {self.cpus} in turn, every {pause_s} s"
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._pid = 0
 
-    def armed(self, pid: int) -> None:
-        self.close()
-        self._stop.clear()
-        self._pid = pid
-
-    def released(self, t0_ns: int) -> None:
-        self._thread = threading.Thread(
-            target=self._shake, args=(t0_ns,), name="shaken affinity", daemon=True
-        )
-        self._thread.start()
-
-    def _shake(self, t0_ns: int) -> None:
+    def _disturb(self, t0_ns: int) -> None:
         self._stop.wait(max(0.0, (t0_ns - time.monotonic_ns()) * 1e-9))
         turn = 0
         with contextlib.suppress(OSError):  # it has ended
@@ -276,16 +263,6 @@ class ShakenAffinity(Attachment):
                 turn += 1
                 os.sched_setaffinity(self._pid, {self.cpus[turn % len(self.cpus)]})
                 time.sleep(self.pause_s)
-
-    def ended(self, pid: int) -> None:
-        """Stops while the process is not reaped yet, so that its pid cannot be somebody else's."""
-        self.close()
-
-    def close(self) -> None:
-        self._stop.set()
-        if self._thread:
-            self._thread.join()
-            self._thread = None
 
 
 @dataclass(frozen=True)

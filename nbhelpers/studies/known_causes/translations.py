@@ -10,19 +10,18 @@ import itertools
 import mmap
 import os
 import subprocess
-import threading
 import time
 from pathlib import Path
 
 from ...errors import Unavailable
-from ...measurement import Attachment
+from .disturbing import Disturbing
 
 _PROCESS_MADVISE, _MADV_COLD = 440, 20  # the call's number is the same on all machines
 _UNUSED_BYTES = 512 * 1024
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Shootdowns(Attachment):
+class Shootdowns(Disturbing):
     """Another CPU makes that of the program forget translations of the program's memory.
 
     A thread on the other CPU calls process_madvise(2) with MADV_COLD. The kernel then interrupts
@@ -40,11 +39,10 @@ class Shootdowns(Attachment):
     """
 
     def __init__(self, cpu: int, rate: float, harmless: bool = False):
+        super().__init__()
         self.cpu, self.rate, self.harmless = cpu, rate, harmless
         self.identity = f"{rate:g} calls/s on {'unused' if harmless else 'its'} memory"
         self._unused = ctypes.create_string_buffer(b"1" * _UNUSED_BYTES) if harmless else None
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
         self._fd = -1
 
     @staticmethod
@@ -71,18 +69,11 @@ class Shootdowns(Attachment):
                 sleeper.kill()
 
     def armed(self, pid: int) -> None:
-        self.close()
-        self._stop.clear()
-        self._pid = os.getpid() if self.harmless else pid
+        super().armed(os.getpid() if self.harmless else pid)
         self._fd = os.pidfd_open(self._pid)
 
-    def released(self, t0_ns: int) -> None:
-        self._thread = threading.Thread(
-            target=self._call, args=(t0_ns * 1e-9,), name="shootdowns", daemon=True
-        )
-        self._thread.start()
-
-    def _call(self, begin_s: float) -> None:
+    def _disturb(self, t0_ns: int) -> None:
+        begin_s = t0_ns * 1e-9
         os.sched_setaffinity(0, {self.cpu})  # of this thread
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
             memory = _whole_pages(self._unused) if self._unused else _memory_of(self._pid)
@@ -98,15 +89,8 @@ class Shootdowns(Attachment):
         if _libc.syscall(_PROCESS_MADVISE, self._fd, ctypes.byref(memory), 1, _MADV_COLD, 0) < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
-    def ended(self, pid: int) -> None:
-        """Stops while the process is not reaped yet."""
-        self.close()
-
     def close(self) -> None:
-        self._stop.set()
-        if self._thread:
-            self._thread.join()
-            self._thread = None
+        super().close()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
