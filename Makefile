@@ -7,16 +7,16 @@
 PROFILE ?= quick
 PYTHON  ?= python3
 PY      ?= .venv/bin/python
-STAGES  := 00-machine 10-trace-collection 15-account 20-delta-config 30-injection 35-planted-anomaly 37-worst-runs 40-mitigations 50-attribution 52-known-causes 55-mitigate-and-compare 60-openmp-variability 80-noise-at-scale 90-paper
-C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py simulator_c/*.[ch] simulator_c/*.py workloads/*.c workloads/*.h workloads/Makefile workloads/sycl/*) setup.py pyproject.toml
+STAGES  := 00-machine 10-trace-collection 15-account 20-delta-config 30-injection 35-planted-anomaly 37-worst-runs 40-mitigations 50-attribution 52-known-causes 55-mitigate-and-compare 60-openmp-variability 70-noise-signatures 75-mpi-at-scale 80-noise-at-scale 82-this-machine-at-scale 85-stragglers 90-paper
+C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py simulator_c/*.[ch] simulator_c/*.py workloads/*.c workloads/*.h workloads/Makefile workloads/sycl/* workloads/mpi/*) setup.py pyproject.toml
 
 # --- what was asked for: names are checked before anything is installed ----------------------------------------------------
 
 # A new target is known by its rule; a new setting that is given as NAME=value on the command line is added here.
 TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
-SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX ACCEPT_LICENCE COMMAND SHORT
+SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX MPICC ACCEPT_LICENCE COMMAND SHORT
 BUILTIN   := smoke quick full paper record recorded
-RESERVED  := $(BUILTIN) bin lib sycl docs
+RESERVED  := $(BUILTIN) bin lib sycl mpi docs
 PROFILES  := $(BUILTIN) $(filter-out $(BUILTIN),$(notdir $(basename $(wildcard notebooks/parameters/*.yml))))
 
 quoted   = '$(subst ','\'',$(1))'
@@ -91,15 +91,16 @@ help:
 #:   make env            1-2 min      only the environment (.venv) and the C parts (done by the others when needed)
 #:   make measure-again  1 s          keeps this profile's data aside (never deletes them); the next `make paper` measures anew
 #:   make sycl           1 min        an optional extra: the SYCL programs and Intel's runtime for them (482 MB; says its licence, asks for consent)
+#:   make mpi            10 s         an optional extra: Open MPI and mpi4py (4 MB), and the MPI programs; MPICC=mpicc takes an installed MPI
 #:   make clean          1 s          removes what was computed; measured data stay
 #:   make bench          10 min       figures of speed, each beside a rival or a bound
 #:   make lock           10 s         resolves requirements.lock anew (needs uv)
 #:
-#:   PROFILE=smoke       4 min        every stage with a handful of runs: does it work at all? (no conclusions)
+#:   PROFILE=smoke       6 min        every stage with a handful of runs: does it work at all? (no conclusions)
 #:   PROFILE=quick       (default)    a small study on any machine
 #:   PROFILE=full        hours, or days on 32 cores: the papers' counts: 1000 baseline and 200 injected runs a configuration
 #:   PROFILE=paper       days on 32 cores: the papers' sizes, too: run lengths, iterations, arrays, numbers of threads
-#:   PROFILE=recorded    8 min        no privilege, any machine: the tables of the recorded campaign (data/recorded)
+#:   PROFILE=recorded    10 min       no privilege, any machine: the tables of the recorded campaign (data/recorded)
 #:
 #:   * on two virtual cores. One stage alone: make build/quick/stamps/20-delta-config.done
 
@@ -132,6 +133,7 @@ build/c-parts: $(ENV) $(C_PARTS)
 	@$(python) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . || { \
 	  echo "The injector did not build: the compiler's own message stands above"; exit 1; }
 	@PY=$(python) sh workloads/sycl/install.sh again || echo "The SYCL programs did not build anew; all else did. To try again: make sycl"
+	@PY=$(python) sh workloads/mpi/install.sh again || echo "The MPI programs did not build anew; all else did. To try again: make mpi"
 	@touch $@
 
 # --- the stages -----------------------------------------------------------------------------------------------------------
@@ -165,18 +167,20 @@ $(S)/37-worst-runs.done: $(S)/10-trace-collection.made
 $(S)/40-mitigations.done: $(S)/20-delta-config.made
 $(S)/50-attribution.done: $(S)/10-trace-collection.made $(S)/35-planted-anomaly.made
 $(S)/55-mitigate-and-compare.done: $(S)/52-known-causes.made
-$(S)/80-noise-at-scale.done: $(S)/00-machine.made $(S)/10-trace-collection.made
+$(S)/70-noise-signatures.done: $(S)/00-machine.made
+$(S)/82-this-machine-at-scale.done: $(S)/00-machine.made $(S)/10-trace-collection.made
+$(S)/85-stragglers.done: $(S)/00-machine.made
 $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 
 # --- the rest -------------------------------------------------------------------------------------------------------------
 
 # Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
 # thousand measurements is disturbed by others: of these, what fails is run up to twice more, and the summary names it.
-TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/statistics tests/attribution tests/noise tests/report tests/simulation \
-  $(patsubst %,tests/test_%.py,absent_promises house imports make page profiles progress recorded stages warnings words) \
+TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/statistics tests/attribution tests/noise tests/report tests/simulation tests/training \
+  $(patsubst %,tests/test_%.py,absent_promises code_state house imports make page profiles progress recorded stages warnings words) \
   $(patsubst %,tests/injection/test_%.py,fuzz log plan) $(patsubst %,tests/mitigation/test_%.py,knowledge language_model trials) \
-  $(patsubst %,tests/studies/test_%.py,answers false_verdicts findings persson_answers persson_panels persson_selection program_verdicts published_sizes scale \
-    scale_simulations tables trial_verdict) \
+  $(patsubst %,tests/studies/test_%.py,answers false_verdicts ferreira findings persson_answers persson_panels persson_selection program_verdicts published_sizes scale stragglers host_noise \
+    scale_extremes scale_machine_simulations scale_simulations tables trial_verdict) \
   $(patsubst %,tests/tracing/test_%.py,foreign missing_switches mutations netduration osnoise ringbuffer) $(patsubst %,tests/workloads/test_%.py,configuration description)
 # One formatter for each language, one linter, one type checker (pyproject.toml, .clang-format): `format` writes, `check` only looks.
 OUR_C := $(shell find benchmarks injector_c simulator_c tests workloads -name '*.[ch]' ! -name '_*')
@@ -242,6 +246,9 @@ lab: build/c-parts
 sycl: build/c-parts
 	@echo "make sycl: about $(call says,make sycl) and 482 MB"
 	@PY=$(python) sh workloads/sycl/install.sh
+
+mpi: build/c-parts
+	@PY=$(python) MPICC=$(call quoted,$(if $(filter command,$(origin MPICC)),$(MPICC))) sh workloads/mpi/install.sh
 
 bench: build/c-parts
 	@for b in benchmarks/[a-z]*.py benchmarks/*/*.py; do echo "== $$b"; $(python) $$b || exit 1; done

@@ -3,7 +3,8 @@ pattern and the figures of the reference.
 
     python benchmarks/implicit.py [--ranks 1048576] [--replicates 200] [--all]
 
-One core unless said. The reference (LogGOPSim at -O3, on two virtual cores): 64 k ranks 4.6 to 8 s,
+One core unless said; --threads compares one thread with two.
+The reference (LogGOPSim at -O3, on two virtual cores): 64 k ranks 4.6 to 8 s,
 456 MB; 1 M ranks 137 s, 7.7 GB, after 124 s of preparing its schedule. Memory is that of a process
 of its own beyond its imports. "history": one of all events was kept.
 """
@@ -92,14 +93,16 @@ def line(what: str, cpu_s: float, found, against: float | None = None, rival: st
     )
 
 
+def recordings(trace: str | None) -> dict[str, Detours]:
+    found = {"sparse synthetic recording": sparse(), "dense synthetic recording": dense()}
+    return found | ({Path(trace).name: read_detours(trace)} if trace else {})
+
+
 def dissemination(ranks: int, trace: str | None) -> None:
     print(f"dissemination, 1 byte, {ranks} ranks")
     cpu_s, _, found = timed(evaluate, "dissemination", ranks)
     line("no noise", cpu_s, found, REFERENCE_S.get(ranks), "the reference, prepared schedule")
-    noises = {"sparse synthetic recording": sparse(), "dense synthetic recording": dense()} | (
-        {Path(trace).name: read_detours(trace)} if trace else {}
-    )
-    for name, detours in noises.items():
+    for name, detours in recordings(trace).items():
         cpu_s, _, found = timed(
             evaluate, "dissemination", ranks, noise=Noise.on_ranks(detours, ranks, seed=1)
         )
@@ -120,6 +123,24 @@ def dissemination(ranks: int, trace: str | None) -> None:
         "  peak memory, no noise:"
         f" {peak_mb(f'evaluate({chr(34)}dissemination{chr(34)}, {ranks})'):.0f} MB"
     )
+
+
+def both_threads(ranks: int, noises: dict[str, Detours], rounds: int = 5) -> None:
+    """One thread and two in turn: seconds by the clock, the least and all pairs' ratios."""
+    for pattern in ("dissemination", "recursive_doubling_allreduce"):
+        for name, detours in noises.items():
+            noise = Noise.on_ranks(detours, ranks, seed=1)
+            took = {1: [], 2: []}
+            for turn in range(rounds):
+                for threads in (1, 2) if turn % 2 == 0 else (2, 1):
+                    begin = time.perf_counter()
+                    evaluate(pattern, ranks, noise=noise, threads=threads)
+                    took[threads].append(time.perf_counter() - begin)
+            ratios = sorted(one / two for one, two in zip(took[1], took[2]))
+            print(
+                f"  {pattern}, {name}: one thread {min(took[1]):.2f} s, two {min(took[2]):.2f} s;"
+                f" {ratios[0]:.2f} to {ratios[-1]:.2f} x, median {ratios[rounds // 2]:.2f}"
+            )
 
 
 def beside_the_engine(ranks: int) -> None:
@@ -168,8 +189,11 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=1 << 20)
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--trace", help="a recorded trace, besides the synthetic ones")
+    parser.add_argument("--threads", action="store_true", help="compare one thread with two only")
     parser.add_argument("--all", action="store_true", help="all of 1000 replicates")
     options = parser.parse_args()
+    if options.threads:
+        return both_threads(options.ranks, recordings(options.trace))
     dissemination(options.ranks, options.trace)
     beside_the_engine(min(options.ranks, 1 << 16))
     replicates(1000 if options.all else options.replicates)

@@ -2,7 +2,9 @@
 figures.
 
 Each row is a process of its own (peak memory); figures are user CPU time on one core. --all adds a
-million ranks with noise, --huge goes on to 10^8 messages.
+million ranks with noise, --huge goes on to 10^8 messages. --fan-in: many messages to one rank with
+two CPUs and NICs, `exact` beside `compat`. --threads: wall-clock time on one thread and on two, in
+turn.
 """
 
 import argparse
@@ -11,6 +13,12 @@ import resource
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from nbhelpers.simulation import Detours, Schedule
 
 # LogGOPSim at -O3 on a machine of this kind, measured for this project: events a second and peak
 # memory a message, preparing (schedule, binary) not counted.
@@ -22,16 +30,23 @@ REFERENCE = {
 }
 
 
-def measure(pattern: str, ranks: int, noise_name: str) -> dict:
-    """One simulation in this process."""
-    from nbhelpers.simulation import LogGOPS, patterns, periodic, poisson, simulate
+def noise_called(name: str) -> "Detours | None":
+    """The noise of a row."""
+    from nbhelpers.simulation import periodic, poisson
 
-    build = {"dissemination": patterns.dissemination, "binomial": patterns.binomial_bcast}[pattern]
-    noise = {
+    return {
         "-": None,
         "1000 Hz x 100 us": periodic(1000, 100),
         "poisson 250 Hz x 3 us": poisson(250, 3, 100),
-    }[noise_name]
+    }[name]
+
+
+def measure(pattern: str, ranks: int, noise_name: str) -> dict:
+    """One simulation in this process."""
+    from nbhelpers.simulation import LogGOPS, patterns, simulate
+
+    build = {"dissemination": patterns.dissemination, "binomial": patterns.binomial_bcast}[pattern]
+    noise = noise_called(noise_name)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     built = time.process_time()
     schedule = build(ranks, 1)
@@ -52,6 +67,77 @@ def measure(pattern: str, ranks: int, noise_name: str) -> dict:
     }
 
 
+def fan_in(kind: str, n: int) -> "Schedule":
+    """n messages to rank 0, whose receives take turns on two CPUs and NICs."""
+    from nbhelpers.simulation import Schedule
+
+    one_source = kind in ("one source", "one source, tags")
+    source = np.ones(n, int) if one_source else np.arange(1, n + 1)
+    turns = np.concatenate([np.arange(n) % 2, np.zeros(n, int)])
+    tag = np.arange(n) if kind == "one source, tags" else np.zeros(n, int)
+    return Schedule.from_arrays(
+        [n, n] if one_source else [n] + [1] * n,
+        np.repeat([2, 1], n),
+        np.concatenate([np.full(n, -1) if kind == "anybody" else source, np.zeros(n, int)]),
+        8,
+        tag=np.concatenate([tag, tag]),
+        cpu=turns,
+        nic=turns,
+        requires=(np.arange(1, n), np.arange(n - 1)) if kind == "one by one" else None,
+    )
+
+
+def print_fan_in() -> None:
+    """How the time grows with n: `compat`, which never tries a message twice, is the bound."""
+    from nbhelpers.simulation import LogGOPS, simulate
+
+    print(f"{'fan-in':18} {'n':>8} {'exact s':>9} {'ns/message':>11} {'compat s':>9} {'ratio':>6}")
+    for kind in ("each its receive", "anybody", "one by one", "one source", "one source, tags"):
+        for n in (2000, 20_000, 200_000):
+            schedule, best = fan_in(kind, n), {"exact": 9e9, "compat": 9e9}
+            for _ in range(5):
+                for mode in best:
+                    start = time.process_time()
+                    simulate(schedule, LogGOPS(), mode=mode)
+                    best[mode] = min(best[mode], time.process_time() - start)
+            exact, compat = best.values()
+            print(
+                f"{kind:18} {n:8} {exact:9.4f} {exact / n * 1e9:11.0f} {compat:9.4f}"
+                f" {exact / compat:6.1f}",
+                flush=True,
+            )
+    print("Best of 5, the two modes in turn.")
+
+
+def print_threads(rows: list[tuple[str, int, str]], pairs: int = 5) -> None:
+    """One thread and two, in turn, wall-clock time: medians, and the ratio with its range."""
+    from nbhelpers.simulation import LogGOPS, patterns, simulate
+
+    print(
+        f"{'pattern':14} {'ranks':>8} {'noise':>22} {'M events/s: 1':>14} {'2 threads':>10}"
+        f" {'ratio':>6} {'range':>13}"
+    )
+    for pattern, ranks, noise_name in rows:
+        if pattern != "dissemination":
+            continue
+        schedule, noise = patterns.dissemination(ranks, 1), noise_called(noise_name)
+        seconds = np.zeros((pairs, 2))
+        for pair in range(pairs):
+            for threads in (1, 2):
+                start = time.perf_counter()
+                result = simulate(schedule, LogGOPS(), noise, threads=threads)
+                seconds[pair, threads - 1] = time.perf_counter() - start
+                assert result.threads == threads
+        ratio = seconds[:, 0] / seconds[:, 1]
+        one, two = schedule.events / np.median(seconds, axis=0) / 1e6
+        print(
+            f"{pattern:14} {ranks:8} {noise_name:>22} {one:14.2f} {two:10.2f}"
+            f" {np.median(ratio):6.2f} {ratio.min():5.2f} to {ratio.max():4.2f}",
+            flush=True,
+        )
+    print(f"Medians and range of {pairs} pairs.")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -59,10 +145,15 @@ def main() -> None:
         "--one", nargs=3, metavar=("PATTERN", "RANKS", "NOISE"), help=argparse.SUPPRESS
     )
     parser.add_argument("--all", action="store_true", help="a million ranks with noise, too")
+    parser.add_argument("--fan-in", action="store_true", help="many messages to one rank, only")
+    parser.add_argument("--threads", action="store_true", help="one thread beside two, only")
     parser.add_argument("--huge", action="store_true", help="up to 1.09e8 messages (about 6 GB)")
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measure(options.one[0], int(options.one[1]), options.one[2])))
+        return
+    if options.fan_in:
+        print_fan_in()
         return
     rows = [
         ("dissemination", 2**16, "-"),
@@ -85,6 +176,9 @@ def main() -> None:
         if options.huge
         else []
     )
+    if options.threads:
+        print_threads(rows)
+        return
     print(
         f"{'pattern':14} {'ranks':>8} {'noise':>22} {'messages':>11} {'built s':>8} {'CPU s':>8}"
         f" {'M events/s':>11} {'ref.':>6} {'ratio':>6} {'B/message':>10} {'ref.':>6}"

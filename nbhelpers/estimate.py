@@ -316,6 +316,31 @@ def _openmp(parameters: dict, all_parameters: Mapping, machine: Machine) -> list
 _EPCC_ITERATIONS, _EPCC_CHUNKS = 1024, 11
 
 
+_LOOP_MORE_S = 0.4  # until the loops know the length of a reading, and their injectors are ready
+
+
+def _signatures(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
+    periodic = len(parameters["frequencies"].split())
+    presets = len({"10", "100", "1000"} & set(parameters["frequencies"].split()))
+    cells = 1 + periodic + 4 * parameters["randomised"]
+    programs = 1 + presets + (2 + presets) * (machine.cpus > 1)
+    extra_s = RUN_S + INJECTED_S
+    return [
+        Planned("loops", cells * parameters["rounds"], parameters["loop_seconds"], _LOOP_MORE_S),
+        Planned(
+            "programs",
+            programs * parameters["program_rounds"],
+            1.05 * parameters["program_seconds"],
+            extra_s,
+        ),
+    ]
+
+
+def _signatures_s(parameters: dict, machine: Machine) -> float:
+    events = 50 * parameters["seeds"] * parameters["ranks"] * parameters["share"]
+    return _sizing(2, parameters["program_seconds"]) + 3 + 0.008 * events * 2 / machine.cpus
+
+
 def _original_s(benchmark: str, parameters: dict, machine: Machine) -> float:
     """Length of a run of an original; a repetition of EPCC's takes 1 ms, or 20 executions."""
     from .studies.cui import campaign
@@ -346,6 +371,37 @@ def _operation_s(benchmark: str, parameters: dict, machine: Machine) -> float:
     return 1.1 * campaign.OUTER * campaign.TEST_S
 
 
+def _loops(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
+    """A case of noise a folder; Python and NumPy start in half a second."""
+    run_s = parameters["loop_steps"] * 0.0045
+    runs = 2 * parameters["loop_runs"]
+    cases = ("10-Hz-x-2500-us", "three-sources")
+    return [Planned(f"loop/{case}", runs, run_s, RUN_S + INJECTED_S + 0.5) for case in cases]
+
+
+# started by a launcher: MPI_Init, and the check of the result
+RANKS_S = 0.8
+
+
+def _ranks(parameters: dict, all_parameters: Mapping, machine: Machine) -> list[Planned]:
+    """Where there is no MPI, nothing is measured."""
+    from .studies.ferreira.ranks_at_work import LENGTH_S, why_not
+
+    if why_not():
+        return []
+    programs, sizes = len(parameters["programs"]), len(parameters["ranks"].split())
+    runs = (1 + len(parameters["signatures"])) * parameters["rounds"] * sizes
+    run_s, extra_s = LENGTH_S * parameters["length"], RANKS_S + INJECTED_S
+    # 13 sizes and operations; what they send is made and checked in twice the time of the calls
+    collective_s = 13 * 3 * max(parameters["span_ms"] * 1e-3, parameters["calls"] * 20e-6)
+    traced = parameters["traced_rounds"] * programs
+    return [
+        Planned("runs", runs * programs, run_s, extra_s),
+        Planned("collectives", runs, collective_s, extra_s),
+        Planned("traced", traced, run_s, RANKS_S),
+    ]
+
+
 _CAMPAIGNS = {
     "10-trace-collection": _traces,
     "30-injection": _injection,
@@ -355,6 +411,9 @@ _CAMPAIGNS = {
     "52-known-causes": _causes,
     "55-mitigate-and-compare": _remedies,
     "60-openmp-variability": _openmp,
+    "70-noise-signatures": _signatures,
+    "75-mpi-at-scale": _ranks,
+    "85-stragglers": _loops,
 }
 
 
@@ -409,10 +468,38 @@ def _simulations_s(parameters: dict, machine: Machine) -> float:
         + parameters["pop_ranks"] * parameters["pop_share"]
         + 4 * parameters["program_ranks"] * parameters["share"]
     )
-    large = seeds * parameters["large_ranks"] + parameters["large_seeds"] * (
-        parameters["ranks"] + parameters["own_ranks"]
-    )
-    return 6 + (0.035 * events + 3e-6 * large * 20 / 15) * 2 / machine.cpus
+    large = seeds * parameters["large_ranks"] + parameters["large_seeds"] * parameters["ranks"]
+    varied = min(seeds, 6) * (40 * parameters["code_ranks"] + 12 * parameters["growth_ranks"])
+    simulated_s = 0.035 * events + 3e-6 * large * 20 / 15 + 6e-5 * varied
+    return 6 + simulated_s * 2 / machine.cpus
+
+
+def _this_machine_s(parameters: dict, machine: Machine) -> float:
+    """As of `_simulations_s`; reading a run's trace takes some 0.07 s, a collective 6 µs a rank."""
+    seeds, runs = parameters["seeds"], 0.07 * parameters["traced_runs"]
+    collectives = 10 * seeds + 6 * parameters["resamples"]
+    events = seeds * parameters["program_ranks"] * parameters["share"]
+    simulated_s = 0.035 * events + 6e-6 * collectives * parameters["ranks"]
+    return 10 + runs + 2 * parameters["detour_seconds"] + simulated_s / machine.cpus
+
+
+def _stragglers_s(parameters: dict, machine: Machine) -> float:
+    """A planted case takes 40 ms; a step of job AR takes 3 ms a replica to prepare and simulate."""
+    sought = 7 * parameters["scaled_cases"] + 4 * parameters["seeds"]
+    return 5 + 0.04 * parameters["cases"] + 3e-3 * sought * parameters["replicas"]
+
+
+def _traced_ranks_s(parameters: dict, machine: Machine) -> float:
+    """Reading traced runs, and simulations on more ranks: 5 ms a rank and draw of the phases."""
+    from .studies.ferreira.ranks_at_work import why_not
+
+    if why_not():
+        return 1.0
+    programs, drawn = len(parameters["programs"]), parameters["seeds"]
+    read_s = 1.0 * parameters["traced_rounds"] * parameters["length"]
+    ranks = sum(2 * int(word) for word in parameters["times"].split())
+    draws = drawn * len(parameters["signatures"]) + 1
+    return 6 + programs * (read_s + 5e-3 * ranks * draws * parameters["length"])
 
 
 _ANALYSIS_S = {
@@ -426,7 +513,11 @@ _ANALYSIS_S = {
     "52-known-causes": _causes_s,
     "55-mitigate-and-compare": lambda parameters, machine: 8.0,
     "60-openmp-variability": _openmp_s,
+    "70-noise-signatures": _signatures_s,
+    "75-mpi-at-scale": _traced_ranks_s,
     "80-noise-at-scale": _simulations_s,
+    "82-this-machine-at-scale": _this_machine_s,
+    "85-stragglers": _stragglers_s,
 }
 
 
@@ -495,7 +586,11 @@ def _shown_s(stage: str) -> float:
         "52-known-causes": 130,
         "55-mitigate-and-compare": 15,
         "60-openmp-variability": 15,
+        "70-noise-signatures": 15,
+        "75-mpi-at-scale": 5,
         "80-noise-at-scale": 60,
+        "82-this-machine-at-scale": 60,
+        "85-stragglers": 30,
     }.get(stage, 0)
 
 

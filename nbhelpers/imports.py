@@ -29,12 +29,14 @@ RESTS_ON = {
     ),
     "report": ("data/published/*.csv", "data/knowledge/references.yml"),
     "simulation": ("simulator_c/*.[ch]", "simulator_c/*.py", "data/knowledge/networks.yml"),
+    "training": ("data/published/stragglers/*.parquet",),
     "studies": ("data/published/*.csv", "data/knowledge/earlier-findings.csv"),
     "workloads": (
         "data/knowledge/programs/*",
         "workloads/*.[ch]",
         "workloads/Makefile",
         "workloads/sycl/*",
+        "workloads/mpi/*",
     ),
 }
 
@@ -224,7 +226,21 @@ def code_digest(
     """
     cells = read_json(notebook)["cells"]
     texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    modules = tree.reached(texts, besides, ends)
+    return modules_digest(tree.reached(texts, besides, ends), tree, sources)
+
+
+def modules_digest(modules: set[str], tree: CodeTree, sources: Path) -> str:
+    """Digest of modules, and of what their packages rest on besides (`RESTS_ON`).
+
+    It is the same under each version of Python.
+
+    Parameters
+    ----------
+    modules
+        Their names.
+    tree, sources
+        See `code_digest`.
+    """
     parts = [part for name in sorted(modules) for part in (name, tree.digest(name))]
     for name, path in sorted(_other_files(modules, tree, sources).items()):
         parts += [name, digest(path.read_bytes())]
@@ -302,4 +318,15 @@ def _statements(node: ast.AST) -> list[ast.AST]:
 
 @lru_cache(maxsize=1024)
 def _digest(content: bytes) -> str:
-    return digest(ast.dump(_parsed(content)))
+    return digest(_written(_parsed(content)))
+
+
+def _written(node: object) -> str:
+    """A syntax tree as text, without what is empty: versions of Python differ in that."""
+    if isinstance(node, list):
+        return f"[{','.join(map(_written, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = ((name, getattr(node, name, None)) for name in node._fields)
+    full = (f"{name}={_written(value)}" for name, value in fields if value not in (None, []))
+    return f"{type(node).__name__}({','.join(full)})"

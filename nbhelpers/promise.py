@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from .errors import Unavailable
 from .machine import Doctor, doctor, topology
 from .machine.checks import wrapped
+from .mpi import installation
 from .profiles import default_parameters, parameters_of
 from .studies.design import why_missing
 from .study import NOTEBOOKS, PAPER, STARTER
@@ -261,6 +263,19 @@ def _clock(stage: str, here: Here) -> _Parts:
         )
 
 
+def _real_ranks(stage: str, here: Here) -> _Parts:
+    """Real ranks need an MPI, which is an optional extra."""
+    try:
+        installation()
+    except Unavailable:
+        yield (
+            "MPI",
+            LEFT_OUT,
+            "No program runs on real ranks: no MPI is installed for Noisebook.",
+            "make mpi",
+        )
+
+
 _LOOP = (
     "The kernel's tracer is replaced by a detour loop that runs in the program's place: noise has a"
     " start and a length, but no name, kind or priority."
@@ -327,12 +342,15 @@ _CHECKS: dict[str, tuple[Callable[[str, Here], _Parts], ...]] = {
         _configurations(("mitigation", "threads", "nodes")),
         _clock,
     ),
-    "80-noise-at-scale": (
+    "70-noise-signatures": (_realtime,),
+    "75-mpi-at-scale": (_real_ranks,),
+    "82-this-machine-at-scale": (
         _tracer(
             "The kernel events of traced runs are replaced by the times that a detour loop was"
             " without its CPU."
         ),
     ),
+    "85-stragglers": (_realtime,),
 }
 
 
@@ -368,11 +386,19 @@ def text(profile: str = "quick", found: Doctor | None = None) -> str:
             f"  {stage:<{_NAME_WIDTH}}",
             _in_a_line([one for one in made if one.stage == stage], numbers),
         )
+    lines += wrapped(f"  {'MPI':<{_NAME_WIDTH}}", _mpi())
     lines += [""] if numbers else []
     for (sentence, fix), number in numbers.items():
         lines += wrapped(f"  [{number}]".ljust(7), sentence)
         lines += wrapped(" " * 7, f"fix: {fix}") if fix else []
     return "\n".join(lines)
+
+
+def _mpi() -> str:
+    try:
+        return str(installation())
+    except Unavailable as error:
+        return f"{error.what}: {error.why}; {error.fix}"
 
 
 def _in_a_line(made: list[Promise], numbers: Mapping[tuple[str, str], int]) -> str:

@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .code_state import tables_of_other_code
 from .errors import InputError
 from .files import read_json, write_json
 from .places import how_to, is_installed, results, shipped
@@ -389,6 +390,7 @@ class Header:
                 "Nothing on this page was measured on this machine: it was regenerated from the"
                 " recorded campaign in data/recorded.",
             )
+            notes += self._of_other_code()
         if self.study.profile == "smoke":
             notes.insert(
                 0,
@@ -396,6 +398,15 @@ class Header:
                 " be drawn from them.",
             )
         return banner_html(notes) if notes else ""
+
+    def _of_other_code(self) -> list[str]:
+        names = tables_of_other_code(self.study.data)
+        if not names:
+            return []
+        return [
+            "Simulated by another state of the code than this one, or by an unknown one, and shown"
+            f" as recorded: {', '.join(names)}."
+        ]
 
     def _replaced(self) -> list[str]:
         """Of a recorded campaign what its machine replaced; of one that is measured here what this

@@ -13,7 +13,7 @@ from cffi import FFI
 
 HERE = Path(__file__).resolve().parent
 SOURCES = sorted(path.name for path in HERE.glob("*.c") if not path.name.startswith("_"))
-HEADERS = ["simulator.h", "engine.h", "goal.h", "implicit.h", "schedule.h"]
+HEADERS = ["simulator.h", "engine.h", "goal.h", "implicit.h", "replay.h", "schedule.h"]
 SANITIZE = (
     ["-fsanitize=" + os.environ["NB_SANITIZE"], "-fno-omit-frame-pointer", "-g"]
     if os.environ.get("NB_SANITIZE")
@@ -36,7 +36,7 @@ ffibuilder.set_source(
     sources=[f"simulator_c/{name}" for name in SOURCES],
     include_dirs=[str(HERE)],
     depends=[f"simulator_c/{path.name}" for path in sorted(HERE.glob("*.h"))],
-    libraries=["m"],
+    libraries=["m", "pthread"],
     extra_compile_args=["-std=c11", "-O3", "-fno-math-errno", "-Wall", "-Wextra", *SANITIZE],
     extra_link_args=SANITIZE,
 )

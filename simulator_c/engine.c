@@ -16,6 +16,8 @@
 
 #include "events.h"
 #include "prefetch.h"
+#include "roots.h"
+#include "team.h"
 
 enum { LINE = 64, HUGE = 2 << 20 }; /* bytes of a cache line, of a huge page */
 
@@ -31,11 +33,6 @@ static void *table_new(size_t bytes)
     if (unit == HUGE)
         madvise(table, bytes, MADV_HUGEPAGE);
     return memset(table, 0, bytes);
-}
-
-static inline uint32_t needs_of(const struct sim *sim, uint32_t op)
-{
-    return sim->needs_width == 1 ? ((uint8_t *)sim->needs)[op] : ((uint32_t *)sim->needs)[op];
 }
 
 /* Add up what each operation waits for; 0 if a count does not fit. */
@@ -70,6 +67,25 @@ static int prepare_needs(struct sim *sim)
     return 0;
 }
 
+/* exact, several CPUs or NICs: what all receives of a rank have in common. */
+static void find_alike(struct sim *sim, uint32_t rank)
+{
+    const struct nb_schedule *s = sim->s;
+    uint32_t first = NONE;
+    sim->alike[rank] = SAME_CLASS | SAME_KEY;
+    for (int64_t i = s->rank_start[rank]; i < s->rank_start[rank + 1]; i++) {
+        uint32_t op = (uint32_t)i;
+        if (s->kind[op] != NB_RECV)
+            continue;
+        first = first == NONE ? op : first;
+        if (class_by(sim, op) != class_by(sim, first))
+            sim->alike[rank] &= (uint8_t)~SAME_CLASS;
+        if (s->peer[op] != s->peer[first] || tag_of(sim, op) != tag_of(sim, first))
+            sim->alike[rank] &= (uint8_t)~SAME_KEY;
+    }
+    sim->first_receive[rank] = first;
+}
+
 static int prepare(struct sim *sim)
 {
     const struct nb_schedule *s = sim->s;
@@ -82,14 +98,21 @@ static int prepare(struct sim *sim)
     sim->host_size = (sizeof(struct host) + clocks * sizeof(uint64_t) + LINE - 1) / LINE * LINE;
     sim->hosts = table_new(ranks * sim->host_size);
     sim->link = table_new((operations + 1) * sizeof *sim->link);
-    if (!sim->hosts || !sim->link || !prepare_needs(sim))
+    if (!sim->hosts || !sim->link || !prepare_needs(sim) || !flights_prepare(sim))
         return 0;
     if (sim->several && !sim->compat) {
-        sim->taken = calloc(operations + 1, 1);
+        sim->where = calloc(operations + 1, sizeof *sim->where);
         sim->pending = malloc(ranks * sizeof *sim->pending);
-        if (!sim->taken || !sim->pending)
+        sim->crowd = malloc(ranks * sizeof *sim->crowd);
+        sim->first_receive = malloc(ranks * sizeof *sim->first_receive);
+        sim->alike = malloc(ranks);
+        if (sim->pending)
+            memset(sim->pending, 0xFF, ranks * sizeof *sim->pending);
+        if (!sim->where || !sim->pending || !sim->crowd || !sim->first_receive || !sim->alike)
             return 0;
-        memset(sim->pending, 0xFF, ranks * sizeof *sim->pending);
+        memset(sim->crowd, 0xFF, ranks * sizeof *sim->crowd);
+        for (size_t rank = 0; rank < ranks; rank++)
+            find_alike(sim, (uint32_t)rank);
     }
     if (s->cpus > 1 && !sim->compat && !(sim->ready = calloc(operations + 1, sizeof *sim->ready)))
         return 0;
@@ -100,36 +123,13 @@ static int prepare(struct sim *sim)
             return 0;
         memset(sim->last, 0xFF, ranks * clocks * sizeof(struct mover));
     }
-    sim->entries.free = sim->waiters.free = sim->waits.free = sim->indexes.free = NONE;
+    sim->entries.free = sim->waiters.free = sim->waits.free = sim->indexes.free = sim->crowds
+                                                                                      .free = NONE;
     for (size_t rank = 0; rank < ranks; rank++)
         *host_of(sim, (uint32_t)rank) = (struct host){NONE, NONE, NONE,
                                                       NONE, NONE, (uint32_t)s->rank_start[rank]};
-    sim->queue.present = UINT64_MAX;
+    sim->queue.present = sim->now = sim->flights_next = UINT64_MAX;
     return 1;
-}
-
-/* The operations of a rank that wait for nothing, in the order of their release; how many. `root`
- * grows with the need. */
-static uint32_t roots_of(struct sim *sim, int64_t rank, uint32_t **root, uint32_t *room)
-{
-    const struct nb_schedule *s = sim->s;
-    int64_t low = s->rank_start[rank], high = s->rank_start[rank + 1];
-    if ((uint64_t)(high - low) > *room) {
-        free(*root);
-        *room = (uint32_t)(high - low);
-        *root = malloc(*room * sizeof **root);
-        if (!*root) {
-            *room = 0;
-            sim->stop = NB_STOP_MEMORY;
-            return 0;
-        }
-    }
-    uint32_t count = 0;
-    for (int kind = NB_SEND; kind <= NB_CALC; kind++)
-        for (int64_t op = low; op < high; op++)
-            if (s->kind[op] == kind && needs_of(sim, (uint32_t)op) == 0)
-                (*root)[count++] = (uint32_t)op;
-    return count;
 }
 
 /* All that can start at once, in order: it would stand in the queue with time 0 and the first
@@ -137,8 +137,7 @@ static uint32_t roots_of(struct sim *sim, int64_t rank, uint32_t **root, uint32_
 static void begin(struct sim *sim)
 {
     uint32_t *root = NULL, room = 0, seq = 0;
-    for (int64_t op = 0; op < sim->s->operations; op++)
-        sim->seq += needs_of(sim, (uint32_t)op) == 0;
+    sim->seq = count_roots(sim, 0, sim->s->ranks);
     for (int64_t rank = 0; rank < sim->s->ranks && !sim->stop; rank++) {
         uint32_t count = roots_of(sim, rank, &root, &room);
         for (uint32_t i = 0; i < count && !sim->stop; i++)
@@ -203,32 +202,48 @@ static int check_all_done(struct sim *sim)
     if (!out->unstarted && !out->unmatched && !out->unreceived)
         return NB_DONE;
     for (int64_t rank = 0; rank < sim->s->ranks; rank++)
-        stuck_lists(sim, host_of(sim, (uint32_t)rank));
+        stuck_lists(owner_of(sim, rank), host_of(sim, (uint32_t)rank));
     for (int64_t op = 0; op < sim->s->operations; op++)
         if (needs_of(sim, (uint32_t)op))
             stuck(sim, (uint32_t)op, NB_NEVER_STARTED);
     return NB_STOP_STUCK;
 }
 
-static void clear(struct sim *sim)
+static void clear_shared(struct sim *sim)
 {
     for (uint32_t i = 0; sim->hosts && i < (uint32_t)sim->s->ranks; i++) {
         const struct host *host = host_of(sim, i);
+        const struct sim *owner = owner_of(sim, i);
         if (host->posted_last == INDEXED && host->posted != NONE)
-            free(index_of(sim, host->posted)->chain);
+            free(index_of(owner, host->posted)->chain);
         if (host->arrived_last == INDEXED && host->arrived != NONE)
-            free(index_of(sim, host->arrived)->chain);
+            free(index_of(owner, host->arrived)->chain);
+        if (sim->pending && sim->pending[i] != NONE)
+            free(index_of(sim, sim->pending[i])->chain);
     }
-    void *owned[] = {sim->hosts,       sim->needs,        sim->link,         sim->ready,
-                     sim->ready_cause, sim->handled,      sim->entries.item, sim->waiters.item,
-                     sim->waits.item,  sim->indexes.item, sim->released,     sim->last,
-                     sim->taken,       sim->pending};
+    void *owned[] = {sim->hosts,       sim->needs,         sim->link,  sim->ready,
+                     sim->ready_cause, sim->last,          sim->where, sim->pending,
+                     sim->crowd,       sim->first_receive, sim->alike};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        free(owned[i]);
+    nb_contention_free(sim->flights);
+}
+
+/* What each of two threads has of its own. */
+static void clear_own(struct sim *sim)
+{
+    const struct share *share = &sim->share;
+    void *owned[] = {sim->handled,         sim->entries.item,   sim->waiters.item,
+                     sim->waits.item,      sim->indexes.item,   sim->released,
+                     sim->crowds.item,     share->held[0].item, share->held[1].item,
+                     share->creators.item, share->numbers.item, share->fresh.item};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         free(owned[i]);
     queue_free(&sim->queue);
+    free(sim);
 }
 
-static int run(struct sim *sim)
+static void run_alone(struct sim *sim)
 {
     struct event event;
     begin(sim);
@@ -238,26 +253,47 @@ static int run(struct sim *sim)
     }
     if (sim->queue.failed)
         sim->stop = NB_STOP_MEMORY;
+}
+
+static int run(struct sim *sim, int32_t threads)
+{
+    sim->out->threads = threads > 1 && nb_team_can(sim) && nb_team_run(sim) ? 2 : 1;
+    if (sim->out->threads == 1)
+        run_alone(sim);
     if (sim->stop)
         return sim->stop;
     finish(sim);
     return check_all_done(sim);
 }
 
-int nb_simulate(const struct nb_schedule *schedule, const struct nb_network *network,
-                const struct nb_noise *noise, const struct nb_record *record,
-                struct nb_outcome *outcome)
+static int simulate(const struct sim *with, int32_t threads)
 {
-    struct sim *sim = calloc(1, sizeof *sim);
+    struct sim *sim = malloc(sizeof *sim);
     if (!sim)
         return NB_STOP_MEMORY;
-    sim->s = schedule;
-    sim->network = network;
-    sim->noise = noise;
-    sim->record = record;
-    sim->out = outcome;
-    int stop = prepare(sim) ? run(sim) : NB_STOP_MEMORY;
-    clear(sim);
-    free(sim);
+    *sim = *with;
+    int stop = prepare(sim) ? run(sim, threads) : NB_STOP_MEMORY;
+    clear_shared(sim);
+    if (sim->other)
+        clear_own(sim->other);
+    clear_own(sim);
     return stop;
+}
+
+int nb_simulate(const struct nb_schedule *schedule, const struct nb_network *network,
+                const struct nb_noise *noise, const struct nb_record *record, int32_t threads,
+                struct nb_outcome *outcome)
+{
+    const struct nb_outcome empty = *outcome;
+    const struct sim sim = {
+        .s = schedule, .network = network, .noise = noise, .record = record, .out = outcome
+    };
+    int stop = simulate(&sim, threads);
+    if (stop != NB_STOP_TIME || outcome->threads == 1)
+        return stop;
+    /* Which of two threads meets it first is chance; one always meets the same operation. */
+    *outcome = empty;
+    if (outcome->noise)
+        memset(outcome->noise, 0, (size_t)schedule->ranks * sizeof *outcome->noise);
+    return simulate(&sim, 1);
 }

@@ -2,9 +2,9 @@
 #ifndef NB_EVENTS_H
 #define NB_EVENTS_H
 
-#include "match.h"
+#include "crowd.h"
+#include "flight.h"
 #include "release.h"
-#include "wait.h"
 
 enum { LATEST = 62 }; /* bits of a time */
 
@@ -23,6 +23,17 @@ static inline int too_long(struct sim *sim, uint32_t rank, uint32_t op, uint64_t
     return 1;
 }
 
+/* exact: an end beyond what times are counted up to. (compat counts modulo 2^64, as the reference
+ * does; its events' times are watched.) */
+static inline int too_late(struct sim *sim, uint32_t op, uint64_t end)
+{
+    if (!(end >> LATEST) || sim->compat)
+        return 0;
+    sim->stop = NB_STOP_TIME;
+    sim->out->stopped_at = op;
+    return 1;
+}
+
 static inline void do_calc(struct sim *sim, struct host *host, const struct event *event)
 {
     uint32_t op = event->op, rank = event->host, cpu = cpu_of(sim, op);
@@ -35,6 +46,8 @@ static inline void do_calc(struct sim *sim, struct host *host, const struct even
     if (too_long(sim, rank, op, t, work))
         return;
     struct nb_times times = nb_calc(sim->network, sim->noise, rank, t, work);
+    if (too_late(sim, op, times.cpu))
+        return;
     add_noise(sim, rank, times.noise);
     if (sim->record) {
         record_begin(sim, rank, op, t, clock, NULL);
@@ -42,6 +55,7 @@ static inline void do_calc(struct sim *sim, struct host *host, const struct even
         sim->record->end[op] = times.cpu;
     }
     *clock = times.cpu;
+    clocks_moved(sim, rank);
     has_begun(sim, host, op, t);
     is_done(sim, host, op, times.cpu);
     release_all(sim, rank, rank, 0);
@@ -59,14 +73,22 @@ static inline void do_send(struct sim *sim, struct host *host, const struct even
     if (too_long(sim, rank, op, t, (uint64_t)sim->network->o))
         return;
     uint64_t bytes = column_entry(&sim->s->size, op);
-    struct nb_times times = nb_send(sim->network, sim->noise, rank, t, bytes);
+    struct nb_network drawn;
+    const struct nb_network *network = nb_drawn(sim->network, op, &drawn);
+    struct nb_times times = nb_send(network, sim->noise, rank, t, bytes);
+    if (too_late(sim, op, times.cpu))
+        return;
     add_noise(sim, rank, times.noise);
     if (sim->record)
         record_send(sim, rank, op, t, clock, gap, &times);
     *clock = times.cpu;
     *gap = times.gap;
-    queue_push(&sim->queue,
-               &(struct event){times.arrival, sim->seq++, op, (uint32_t)sim->s->peer[op], rank});
+    clocks_moved(sim, rank);
+    if (__builtin_expect(sim->flights != NULL, 0))
+        *gap -= flight_begins(sim, op, rank, times.arrival - (uint64_t)network->L,
+                              nb_per_byte(network, network->G, bytes));
+    else
+        emit(sim, &(struct event){times.arrival, sim->seq++, op, (uint32_t)sim->s->peer[op], rank});
     has_begun(sim, host, op, t);
     if (bytes <= sim->network->S)
         is_done(sim, host, op, times.cpu);
@@ -98,54 +120,6 @@ static inline uint32_t taker(struct sim *sim, struct host *host, const struct ev
     return match_posted(sim, host, event->aux, (uint32_t)tag_of(sim, event->op), 0);
 }
 
-/* exact, several CPUs or NICs: which CPU takes a message may change as receives are posted, so it
- * waits by itself, and is on a list of its rank so that a receive can call it. */
-static void message_pends(struct sim *sim, const struct event *event, uint64_t free)
-{
-    struct event again = *event;
-    again.time = free;
-    queue_push_old(&sim->queue, &again);
-    for (uint32_t i = sim->pending[event->host]; i != NONE; i = entry_of(sim, i)->next)
-        if (entry_of(sim, i)->op == event->op)
-            return;
-    uint32_t i = pool_take(sim, &sim->entries, sizeof(struct entry));
-    if (i == NONE)
-        return;
-    *entry_of(sim, i) = (struct entry){
-        event->op, event->aux, sim->pending[event->host], event->seq, NONE
-    };
-    sim->pending[event->host] = i;
-}
-
-static void message_settled(struct sim *sim, uint32_t rank, uint32_t op)
-{
-    sim->taken[op] = 1;
-    for (uint32_t before = NONE, i = sim->pending[rank]; i != NONE;
-         before = i, i = entry_of(sim, i)->next) {
-        if (entry_of(sim, i)->op != op)
-            continue;
-        if (before == NONE)
-            sim->pending[rank] = entry_of(sim, i)->next;
-        else
-            entry_of(sim, before)->next = entry_of(sim, i)->next;
-        pool_give(&sim->entries, sizeof(struct entry), i);
-        return;
-    }
-}
-
-/* A receive has been posted: the messages that it takes try again at once. */
-static void call_pending(struct sim *sim, uint32_t rank, uint32_t receive, uint64_t t)
-{
-    uint32_t from = (uint32_t)sim->s->peer[receive], tag = (uint32_t)tag_of(sim, receive);
-    for (uint32_t i = sim->pending[rank]; i != NONE; i = entry_of(sim, i)->next) {
-        const struct entry *entry = entry_of(sim, i);
-        if ((from == ANY || from == entry->from) &&
-            (tag == ANY || tag == (uint32_t)tag_of(sim, entry->op)))
-            queue_push_old(&sim->queue,
-                           &(struct event){t, entry->older, entry->op, rank, entry->from});
-    }
-}
-
 static inline void message_waits(struct sim *sim, const struct event *event, uint32_t cpu,
                                  uint32_t nic, uint64_t free)
 {
@@ -157,7 +131,7 @@ static inline void message_waits(struct sim *sim, const struct event *event, uin
     if (sim->record)
         record_begin(sim, event->host, message_node(sim, event->op), free,
                      cpu_clock(sim, host, cpu), receive_clock(sim, host, nic));
-    message_pends(sim, event, free);
+    message_pends(sim, event, class_of(sim, NB_RECV, cpu, nic), free);
 }
 
 static inline void message_taken(struct sim *sim, struct host *host, const struct event *event,
@@ -196,7 +170,7 @@ static inline void message_stored(struct sim *sim, struct host *host, const stru
 
 static inline void do_message(struct sim *sim, struct host *host, const struct event *event)
 {
-    if (sim->pending && sim->taken[event->op])
+    if (sim->pending && sim->where[event->op] == TAKEN)
         return;
     uint32_t op = event->op, rank = event->host, like = taker(sim, host, event);
     uint32_t cpu = like == NONE ? 0 : cpu_of(sim, like), nic = like == NONE ? 0 : nic_of(sim, like);
@@ -209,15 +183,22 @@ static inline void do_message(struct sim *sim, struct host *host, const struct e
     if (too_long(sim, rank, op, t, (uint64_t)sim->network->o))
         return;
     uint64_t bytes = column_entry(&sim->s->size, op);
-    struct nb_times times = nb_receive(sim->network, sim->noise, rank, t, bytes);
+    struct nb_network drawn;
+    struct nb_times times = nb_receive(nb_drawn(sim->receiving, op, &drawn), sim->noise, rank, t,
+                                       bytes);
+    if (too_late(sim, op, times.cpu))
+        return;
     add_noise(sim, rank, times.noise);
     if (sim->record)
         record_message(sim, rank, op, t, clock, gap, &times, sim->pending ? like : NONE);
     *clock = times.cpu;
     *gap = times.gap;
+    clocks_moved(sim, rank);
     if (sim->pending)
-        message_settled(sim, rank, op);
+        message_settled(sim, rank, op, event->aux);
     uint32_t receive = match_posted(sim, host, event->aux, (uint32_t)tag_of(sim, op), 1);
+    if (sim->pending && receive != NONE)
+        receive_gone(sim, host, event, receive);
     if (receive != NONE)
         message_taken(sim, host, event, receive, times.cpu, bytes);
     else
@@ -282,21 +263,33 @@ static inline void do_operation(struct sim *sim, struct host *host, const struct
     }
 }
 
-/* When is what a class waits for free? */
-static uint64_t class_free(const struct sim *sim, struct host *host, uint32_t class)
+/* The first of a crowd tries; then the next one's turn comes. */
+static void do_crowd_wake(struct sim *sim, struct host *host, const struct event *event)
 {
-    uint32_t cpus = (uint32_t)sim->s->cpus, nics = (uint32_t)sim->s->nics;
-    if (class < cpus)
-        return *cpu_clock(sim, host, class);
-    uint32_t pair = (class - cpus) % (cpus * nics);
-    uint64_t gap = class < cpus + cpus * nics ? *send_clock(sim, host, pair % nics)
-                                              : *receive_clock(sim, host, pair % nics);
-    return nb_later(*cpu_clock(sim, host, pair / nics), gap);
+    struct event first;
+    if (!crowd_turn(sim, event, &first))
+        return;
+    const uint32_t number = event->op - sim->message_class, class = crowd_at(sim, number)->class;
+    if (class_by(sim, taker(sim, host, &first)) != class ||
+        class_free(sim, host, class) <= event->time) {
+        crowd_drop(sim, number);
+        do_message(sim, host, &first);
+    }
+    if (!sim->stop)
+        crowd_again(sim, number);
 }
 
 static void do_wake(struct sim *sim, struct host *host, const struct event *event)
 {
     uint32_t rank = event->host, class = event->op;
+    if (class == FLIGHTS) {
+        flights_land(sim, event);
+        return;
+    }
+    if (sim->pending && class >= sim->message_class) {
+        do_crowd_wake(sim, host, event);
+        return;
+    }
     if (host->waiting == NONE || wait_class(sim, host->waiting, class)->seq != event->seq)
         return;
     uint64_t free = class_free(sim, host, class);
@@ -314,6 +307,11 @@ static void do_wake(struct sim *sim, struct host *host, const struct event *even
 static inline void do_event(struct sim *sim, const struct event *event)
 {
     struct host *host = host_of(sim, event->host);
+    if (sim->pending) {
+        uint32_t passed = sim->passed > sim->turn ? sim->passed : sim->turn + 1;
+        sim->passed = event->time == sim->now && passed > event->seq ? passed : event->seq;
+        sim->turn = event->seq;
+    }
     sim->now = event->time;
     if (event->time >> LATEST) {
         sim->stop = NB_STOP_TIME;

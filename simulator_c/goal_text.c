@@ -112,9 +112,11 @@ static int read_number(struct goal_reader *reader, int64_t limit, int any, int64
     if (class_of(*at) != DIGIT)
         return fail_here(reader, GOAL_NOT_A_NUMBER);
     for (; class_of(*at) == DIGIT; at++) {
-        value = value * 10 + (uint64_t)(*at - '0');
-        if (value > (uint64_t)limit)
+        uint64_t digit = (uint64_t)(*at - '0');
+
+        if (value > ((uint64_t)limit - digit) / 10)
             return fail_here(reader, GOAL_OVERFLOW);
+        value = value * 10 + digit;
     }
     *number = (int64_t)value;
     reader->at = at;

@@ -2,11 +2,9 @@
  * by windows.c; at first without a history of events, then with one if order.c needs it. */
 #include "implicit.h"
 
-#include <string.h>
-
+#include "parts.h"
 #include "rounds.h"
 #include "shapes.h"
-#include "windows.h"
 
 static int allocate(struct world *w)
 {
@@ -16,10 +14,7 @@ static int allocate(struct world *w)
     w->next = nb_room_for(w, ranks, sizeof *w->next);
     w->next_of_block = nb_room_for(w, blocks, sizeof *w->next_of_block);
     w->next_of_group = nb_room_for(w, groups, sizeof *w->next_of_group);
-    w->capacity = 2 * (uint32_t)ranks + FIRST_NODES; /* untouched memory costs nothing */
-    w->used = (uint32_t)ranks + 1;                   /* node 0 is none */
-    w->nodes = nb_room_for(w, w->capacity, sizeof *w->nodes);
-    int full = !w->ranks || !w->next || !w->next_of_block || !w->next_of_group || !w->nodes;
+    int full = !w->ranks || !w->next || !w->next_of_block || !w->next_of_group;
     if (w->noise)
         full |= !(w->quiet = nb_room_for(w, ranks, sizeof *w->quiet));
     if (w->job->repetitions > 1 || w->job->compute_ns || w->job->order == NB_BLOCKING)
@@ -57,19 +52,6 @@ static int measure(struct world *w)
     return w->travelled && (w->longer || !w->noise) ? 0 : NB_IMPLICIT_MEMORY;
 }
 
-static int collect(struct world *w)
-{
-    if (w->failed || (w->job->ties && !w->history))
-        return w->failed;
-    for (uint32_t rank = 0; rank < w->job->ranks; rank++) {
-        const struct rank *state = &w->ranks[rank];
-        w->job->finish[rank] = state->cpu;
-        if (state->at != w->total || state->inbox || state->waiting || state->aside)
-            return NB_IMPLICIT_UNFINISHED;
-    }
-    return NB_IMPLICIT_DONE;
-}
-
 /* Once, from the start to the end; with a history of up to `room` entries if that is not 0. */
 static int evaluate(struct nb_implicit *job, const struct nb_network *network,
                     const struct nb_noise *noise, uint64_t room)
@@ -82,44 +64,41 @@ static int evaluate(struct nb_implicit *job, const struct nb_network *network,
         .rounds = job->rounds ? job->rounds : 1
     };
     w.total = job->repetitions * (job->order == NB_FREELY ? 1 : w.rounds);
-    job->messages = job->windows = job->ties = 0;
+    w.lone = job->order == NB_ORDERED && job->repetitions == 1 && !job->compute_ns &&
+             w.rounds <= 32 && (job->pattern == NB_SHIFT || job->pattern == NB_XOR);
     int stop = room > HISTORY_ENTRIES ? NB_IMPLICIT_MEMORY : allocate(&w);
     if (!stop)
         stop = measure(&w);
-    if (!stop) {
-        if (noise)
-            memset(job->noise, 0, job->ranks * sizeof *job->noise);
-        nb_run_windows(&w);
-        stop = collect(&w);
-    }
-    while (w.rooms)
-        nb_give_back(&w.room[--w.rooms]);
+    if (!stop)
+        stop = nb_run_parts(&w);
+    nb_give_all_back(&w);
+    job->messages = w.messages;
+    job->windows = w.windows;
+    job->ties = w.ties;
     return stop;
 }
 
-/* A message has its state entry and perhaps one for a reception that found it there; so has a
- * computation. */
-static uint64_t history_room(const struct nb_implicit *job)
+/* Has a rank ended later than times are counted up to? */
+static int is_too_late(const struct nb_implicit *job)
 {
-    uint64_t messages = 0;
     for (uint32_t rank = 0; rank < job->ranks; rank++)
-        for (uint32_t round = 0; round < job->rounds; round++)
-            messages += nb_round_of(job, rank, 0, round).sends;
-    return job->repetitions * (2 * messages + job->ranks) + 1;
+        if (job->finish[rank] > LONGEST)
+            return 1;
+    return 0;
 }
 
 int nb_implicit_evaluate(struct nb_implicit *job, const struct nb_network *network,
                          const struct nb_noise *noise)
 {
     if (nb_by_rounds(job, network, noise))
-        return NB_IMPLICIT_DONE;
-    uint64_t room = noise && job->with_history ? history_room(job) : 0;
+        return is_too_late(job) ? NB_IMPLICIT_TIME : NB_IMPLICIT_DONE;
+    uint64_t room = noise && job->with_history ? nb_history_room(job, 0, job->ranks) : 0;
     room = room <= EARLY_HISTORY_ENTRIES ? room : 0;
     int stop = evaluate(job, network, noise, room);
     if (!stop && !room && job->ties) {
-        room = history_room(job);
+        room = nb_history_room(job, 0, job->ranks);
         stop = evaluate(job, network, noise, room);
     }
     job->ties = room > 0;
-    return stop;
+    return !stop && is_too_late(job) ? NB_IMPLICIT_TIME : stop;
 }

@@ -40,6 +40,7 @@ struct nb_implicit {
      * moment; try it round by round */
     int32_t with_history, by_rounds;
     int32_t periodic;     /* halo: the grid closes upon itself */
+    int32_t threads;      /* 1 or 2; the results are the same */
     const uint32_t *step; /* [rounds] */
     const int64_t *bytes; /* of a message: [rounds]; halo: [3], by direction */
     /* bytes that do not divide into equal parts: into how many, of how much, and the ring's first

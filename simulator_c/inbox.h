@@ -68,11 +68,18 @@ static inline uint32_t without_root(const struct world *w, uint32_t root, int ar
     return heap;
 }
 
-/* Every rank has a node of its own, number rank + 1, so that neighbours' messages are neighbours in
- * memory; more come from the common pool. */
+/* Every rank has nodes of its own, so that neighbours' messages are neighbours in memory; more come
+ * from the common pool. */
+static inline uint32_t own_node(const struct world *w, uint32_t rank)
+{
+    return OWN_NODES * (rank - w->first) + 1;
+}
+
 static inline uint32_t new_node(struct world *w, uint32_t rank, struct node content)
 {
-    uint32_t node = w->nodes[rank + 1].taken ? nb_spare_node(w) : rank + 1;
+    uint32_t node = own_node(w, rank);
+    if (w->nodes[node].taken)
+        node = w->nodes[node + 1].taken ? nb_spare_node(w) : node + 1;
     if (node) {
         w->nodes[node] = content;
         w->nodes[node].taken = 1;
@@ -82,7 +89,7 @@ static inline uint32_t new_node(struct world *w, uint32_t rank, struct node cont
 
 static inline void free_node(struct world *w, uint32_t node)
 {
-    if (node <= w->job->ranks) {
+    if (node <= OWN_NODES * (w->last - w->first)) {
         w->nodes[node].taken = 0;
         return;
     }

@@ -73,14 +73,14 @@ static int index_resize(struct sim *sim, struct index *index, uint32_t chains)
     return 1;
 }
 
-/* A new index; its number, or NONE. */
-static uint32_t index_new(struct sim *sim)
+/* A new index; its number, or NONE. chains: a power of two. */
+static uint32_t index_new(struct sim *sim, uint32_t chains)
 {
     uint32_t i = pool_take(sim, &sim->indexes, sizeof(struct index));
     if (i == NONE)
         return NONE;
     *index_of(sim, i) = (struct index){.first = NONE, .last = NONE};
-    return index_resize(sim, index_of(sim, i), 64) ? i : NONE;
+    return index_resize(sim, index_of(sim, i), chains) ? i : NONE;
 }
 
 static void index_add(struct sim *sim, uint32_t number, uint32_t i)
@@ -145,7 +145,7 @@ static void index_add_receive(struct sim *sim, uint32_t number, uint32_t op)
 
 static void index_posted(struct sim *sim, struct host *host)
 {
-    uint32_t number = index_new(sim);
+    uint32_t number = index_new(sim, 64);
     if (number == NONE)
         return;
     for (uint32_t op = host->posted; op != NONE; op = sim->link[op])
@@ -238,7 +238,7 @@ static void index_add_arrived(struct sim *sim, uint32_t number, uint32_t i)
 
 static void index_arrived(struct sim *sim, struct host *host)
 {
-    uint32_t number = index_new(sim);
+    uint32_t number = index_new(sim, 64);
     if (number == NONE)
         return;
     for (uint32_t i = host->arrived, next; i != NONE; i = next) {

@@ -54,6 +54,8 @@ static ALWAYS_INLINE void prefetch(const struct sim *sim)
     if (ahead > FAR_AHEAD) {
         const struct event *event = &front[FAR_AHEAD];
         __builtin_prefetch(host_of(sim, event->host), 1);
+        if (sim->noise)
+            __builtin_prefetch(&sim->noise->place[event->host], 1);
         if (event->aux == OPERATION)
             __builtin_prefetch(&s->kind[event->op]);
     }

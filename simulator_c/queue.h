@@ -35,7 +35,7 @@ struct chunk {
 
 struct bucket {
     struct chunk *first, *last;
-    uint64_t count;
+    uint64_t count, least; /* events; the soonest's time */
     int unsorted;
 };
 
@@ -107,6 +107,7 @@ static inline void bucket_push(struct queue *queue, const struct event *event)
             bucket->unsorted |= event_before(event, &chunk->event[CHUNK_EVENTS - 1]);
         } else {
             bucket->first = fresh;
+            bucket->least = event->time;
             queue->filled[level] |= (uint16_t)(1u << digit);
             queue->levels |= 1u << level;
         }
@@ -115,6 +116,7 @@ static inline void bucket_push(struct queue *queue, const struct event *event)
         bucket->unsorted |= event_before(event, &chunk->event[chunk->used - 1]);
     }
     chunk->event[chunk->used++] = *event;
+    bucket->least = event->time < bucket->least ? event->time : bucket->least;
     bucket->count++;
 }
 
@@ -181,7 +183,7 @@ static struct event *event_sort(struct event *from, struct event *to, uint64_t c
 
 static void bucket_empty(struct queue *queue, int level, int digit)
 {
-    queue->bucket[level][digit] = (struct bucket){NULL, NULL, 0, 0};
+    queue->bucket[level][digit] = (struct bucket){NULL, NULL, 0, 0, 0};
     queue->filled[level] &= (uint16_t)~(1u << digit);
     if (!queue->filled[level])
         queue->levels &= ~(1u << level);
@@ -216,12 +218,7 @@ static void front_from_copy(struct queue *queue, struct bucket bucket)
 
 static void bucket_spread(struct queue *queue, struct bucket bucket)
 {
-    uint64_t least = UINT64_MAX;
-    for (struct chunk *chunk = bucket.first; chunk; chunk = chunk->next)
-        for (uint64_t i = 0; i < chunk->used; i++)
-            if (chunk->event[i].time < least)
-                least = chunk->event[i].time;
-    queue->last = least;
+    queue->last = bucket.least;
     for (struct chunk *chunk = bucket.first, *next; chunk; chunk = next) {
         for (uint64_t i = 0; i < chunk->used; i++)
             bucket_push(queue, &chunk->event[i]);
@@ -327,7 +324,26 @@ static inline int queue_pop(struct queue *queue, struct event *event)
     return 1;
 }
 
-static void queue_free(struct queue *queue)
+/* When the next event happens; UINT64_MAX: there is none. Takes nothing out of its bucket. */
+static inline uint64_t queue_least(const struct queue *queue)
+{
+    uint64_t least = queue->near_count ? queue->near[0].time : UINT64_MAX;
+    if (queue->front < queue->front_end)
+        return queue->front->time < least ? queue->front->time : least;
+    if (least != UINT64_MAX || !queue->levels)
+        return least;
+    int level = __builtin_ctz(queue->levels);
+    return queue->bucket[level][__builtin_ctz(queue->filled[level])].least;
+}
+
+/* The next event if it happens before `end`. No bucket that begins later is opened: `last` stays
+ * below `end`, so that events from `end` on may still come in. */
+static inline int queue_pop_before(struct queue *queue, uint64_t end, struct event *event)
+{
+    return queue_least(queue) < end && queue_pop(queue, event);
+}
+
+static inline void queue_free(struct queue *queue)
 {
     for (void **slab = queue->slabs, **next; slab; slab = next) {
         next = slab[0];

@@ -154,8 +154,7 @@ int nb_by_rounds(struct nb_implicit *job, const struct nb_network *network,
     w.quiet = noise ? nb_room_for(&w, ranks, size) : NULL;
     const int done = clocks.send_gap && clocks.receive_gap && clocks.arrival &&
                      (!noise || (clocks.begun && w.quiet)) && all_rounds(&w, &clocks);
-    while (w.rooms)
-        nb_give_back(&w.room[--w.rooms]);
+    nb_give_all_back(&w);
     job->messages = (uint64_t)ranks * job->rounds * job->repetitions;
     job->windows = job->ties = 0;
     return done;

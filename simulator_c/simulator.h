@@ -13,11 +13,41 @@
 enum nb_mode { NB_EXACT = 0, NB_COMPAT = 1 };
 enum nb_kind { NB_SEND = 1, NB_RECV = 2, NB_CALC = 3 };
 
+/* exact: measured values, of which each message takes one; see spread.h. */
+struct nb_spread {
+    const int64_t *latency;   /* ps */
+    const double *gap;        /* ps a byte */
+    uint32_t latencies, gaps; /* how many; 0: all messages have the network's */
+    uint64_t seed;
+};
+
+/* exact: what messages share on their way; see contention.h. */
+struct nb_links {
+    const double *capacity; /* links; 1: as fast as a NIC, 1 / G */
+    int64_t links;
+    const int32_t *path; /* routes times hops: links, -1 after the last */
+    int32_t hops;
+    const int32_t *route; /* operations: of a send; -1: it shares nothing */
+    int32_t together;     /* a NIC's messages share it; 0: one after another */
+    uint64_t resolution;  /* rates are worked out anew at most that often, ps */
+};
+
 struct nb_network {
-    int32_t mode;    /* enum nb_mode */
-    int64_t L, o, g; /* in the mode's unit */
-    double G, O;     /* exact: ps a byte; compat: whole ns a byte */
-    uint64_t S;      /* bytes */
+    int32_t mode;                   /* enum nb_mode */
+    int64_t L, o, g;                /* in the mode's unit */
+    double G, O;                    /* exact: ps a byte; compat: whole ns a byte */
+    uint64_t S;                     /* bytes */
+    const struct nb_spread *spread; /* NULL: all messages are alike */
+    const struct nb_links *links;   /* NULL: messages share nothing on their way */
+};
+
+/* Where a rank is in its trace. Nothing is lost in [from, until), simulated time; a rank without
+ * noise is left alone from 0 to 2^64 - 1. */
+struct nb_place {
+    uint64_t from, until;
+    int64_t begins; /* exact: simulated time at which the present turn of the trace began */
+    int32_t trace;
+    int32_t hint; /* where the last look-up ended */
 };
 
 /* Detours: those of trace i are detour[2 * first[i]] to detour[2 * first[i + 1]], two numbers each:
@@ -30,8 +60,7 @@ struct nb_noise {
     const int64_t *free;       /* traces; exact: noise-free time in a period */
     const int32_t *rank_trace; /* ranks; -1: no noise */
     const int64_t *phase;      /* ranks */
-    /* ranks, zeroed; where the last look-up ended. NULL: always search */
-    int32_t *hint;
+    struct nb_place *place;    /* ranks */
 };
 
 /* A column that is the same for all operations has stride 0. width: bytes of an entry. */

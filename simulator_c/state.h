@@ -31,14 +31,39 @@ struct entry {
 
 /* One that found the CPU or NIC taken: a node of a pairing heap by seq. */
 struct waiter {
+    uint32_t child; /* the first word also links free items */
     uint32_t seq, op, from;
-    uint32_t child, sibling;
+    uint32_t sibling;
 };
 
 struct pool {
     void *item;
     /* free: first of the free list, linked by the item's first word */
     uint32_t count, room, free;
+};
+
+struct list {
+    void *item;
+    size_t count, room;
+};
+
+/* A waiter, and the class in which it waits; see renumber_waiters. */
+struct fresh {
+    uint32_t waiter, rank, class;
+};
+
+/* Of two threads (team.c), what this one does in the present window of time. */
+struct share {
+    uint64_t end;         /* of the window */
+    uint32_t split;       /* the first rank of the second thread */
+    int stop;             /* sim->stop, when the window was over */
+    uint64_t soonest;     /* its next event */
+    uint32_t created;     /* how many events in the last window */
+    uint32_t turn;        /* the youngest event of the present time so far */
+    struct list held[2];  /* struct event: for each thread's ranks, not before `end` */
+    struct list creators; /* struct creator */
+    struct list numbers;  /* uint32_t: of what has been created, in the order of creation */
+    struct list fresh;    /* struct fresh */
 };
 
 /* What last moved a clock: a node (see struct nb_record), and how. */
@@ -64,21 +89,30 @@ struct sim {
     /* exact, several CPUs: when all that an operation waits for is done */
     uint64_t *ready;
     struct mover *ready_cause; /* the same, when recording: what was done last */
-    /* exact, several CPUs or NICs: a rank's messages that found them taken, entries linked by
-     * `next`; */
-    uint32_t *pending;
-    /* and which sends' messages have been taken (those may still stand in the queue) */
-    uint8_t *taken;
+    /* exact, several CPUs or NICs (crowd.h): an index of each rank's messages that found them
+     * taken; its crowds; its first receive, and what all its receives have in common; where each
+     * send's message is */
+    uint32_t *pending, *crowd, *first_receive, *where;
+    uint8_t *alike;
+    /* whoever has a lower number has had its turn at the present time; who has it now */
+    uint32_t passed, turn;
     uint64_t *handled; /* exact, several CPUs: when an entry's message was taken */
     uint32_t handled_room;
-    struct pool entries, waiters, waits, indexes;
+    struct pool entries, waiters, waits, indexes, crowds;
     uint32_t *released; /* operations that have just become free to start */
     uint32_t released_count, released_room;
     uint32_t seq;
-    struct mover *last; /* recording: what last moved each clock */
+    const struct nb_network *receiving; /* the network as a reception sees it */
+    struct nb_network without_bytes;    /* that, with links */
+    struct contention *flights;         /* with links: the messages on their way, */
+    uint64_t flights_next;              /* when the next thing happens to them, */
+    uint32_t flights_seq;               /* and the wake-up for it */
+    struct mover *last;                 /* recording: what last moved each clock */
     uint64_t now;
     int64_t started;
     int stop;
+    struct share share;
+    struct sim *other; /* of two threads: the second one's; else NULL */
 };
 
 static inline struct host *host_of(const struct sim *sim, uint32_t rank)

@@ -12,6 +12,7 @@
 
 #include "inbox.h"
 #include "order.h"
+#include "parts.h"
 #include "quiet.h"
 #include "shapes.h"
 
@@ -97,6 +98,17 @@ static int take_early(struct world *w, struct rank *state, int order, uint32_t *
     return 1;
 }
 
+static inline void put_aside(struct world *w, struct rank *state, uint32_t message)
+{
+    if (w->lone) {
+        state->aside |= UINT32_C(1) << w->nodes[message].at;
+        free_node(w, message);
+        return;
+    }
+    w->nodes[message].sibling = state->aside;
+    state->aside = message;
+}
+
 static void go_on(struct world *w, uint32_t rank, struct cause cause, int order);
 
 /* A part of the rank's round, or free-running of its repetition, is done. */
@@ -141,6 +153,10 @@ static int begin(struct world *w, uint32_t rank, struct cause cause, int order)
     if (order == NB_ORDERED ? number == 0 : round.receptions > 0) {
         if (w->posting)
             w->posting[rank] = state->cpu;
+    } else if (order == NB_ORDERED && w->lone) {
+        const uint32_t early = state->aside & UINT32_C(1) << state->at;
+        state->remaining -= early != 0;
+        state->aside -= early;
     } else if (order == NB_ORDERED && state->aside && (!w->posting || w->posting[rank] == NEVER)) {
         for (uint32_t at = 0; take_early(w, state, order, &at);)
             state->remaining--;
@@ -197,6 +213,10 @@ static void compute(struct world *w, uint32_t rank, uint64_t t, int order)
 
 static inline void deliver(struct world *w, uint32_t to, struct node message)
 {
+    if (to - w->first >= w->last - w->first) {
+        nb_send_parcel(w, to, &message);
+        return;
+    }
     uint32_t node = new_node(w, to, message);
     if (!node)
         return;
@@ -214,8 +234,10 @@ static inline void deliver(struct world *w, uint32_t to, struct node message)
 /* What the delivery of a message will touch. Always inlined, as in prefetch.h. */
 static inline __attribute__((always_inline)) void fetch_receiver(const struct world *w, uint32_t to)
 {
+    if (to - w->first >= w->last - w->first)
+        return;
     __builtin_prefetch(&w->ranks[to], 1);
-    __builtin_prefetch(&w->nodes[to + 1], 1);
+    __builtin_prefetch(&w->nodes[own_node(w, to)], 1);
     __builtin_prefetch(&w->next[to], 1);
 }
 
@@ -235,7 +257,7 @@ static inline void send(struct world *w, uint32_t rank, uint64_t t, int order)
         w->job->noise[rank] += times.noise;
     state->cpu = times.cpu;
     state->send_gap = times.gap;
-    w->job->messages++;
+    w->messages++;
     const uint64_t waited = t - state->released;
     struct cause cause = cause_of(w, state);
     cause.chain = noted(w, &cause, t, 1 + (order == NB_FREELY ? 0 : state->front), SENT);
@@ -274,8 +296,7 @@ static inline void receive(struct world *w, uint32_t rank, uint64_t t, uint32_t 
     state->receive_gap = times.gap;
     if (state->front == COMPUTATION || (w->posting && w->posting[rank] != NEVER) ||
         (order == NB_FREELY ? repetition : node->at) != state->at) {
-        w->nodes[message].sibling = state->aside; /* it is not posted yet, or not wanted yet */
-        state->aside = message;
+        put_aside(w, state, message); /* it is not posted yet, or not wanted yet */
         return;
     }
     struct cause cause = {t, received(w, node->chain, t), node->origin, node->longer};
@@ -309,7 +330,7 @@ static inline uint32_t take(struct world *w, struct rank *state)
     *heap = w->nodes[message].child ? without_root(w, message, arrived) : 0;
     if (*heap && (arrived || w->nodes[*heap].time == w->nodes[message].time) &&
         matters(w, &w->nodes[message], &w->nodes[*heap]))
-        w->job->ties++;
+        w->ties++;
     return message;
 }
 
@@ -322,7 +343,7 @@ static int was_created_first(struct world *w, const struct rank *state, const st
         return nb_was_first(w->history, message->chain, state->chain);
     /* Let go by a reception, whose message had been on its way for longer than the other's send had
      * waited. */
-    w->job->ties += !w->even || message->waited >= w->shortest_flight;
+    w->ties += !w->even || message->waited >= w->shortest_flight;
     return 0;
 }
 
@@ -373,7 +394,7 @@ static inline __attribute__((always_inline)) uint64_t advance(struct world *w, u
 static inline __attribute__((always_inline)) void fetch(const struct world *w, uint32_t rank)
 {
     __builtin_prefetch(&w->ranks[rank], 1);
-    __builtin_prefetch(&w->nodes[rank + 1], 1);
+    __builtin_prefetch(&w->nodes[own_node(w, rank)], 1);
     if (w->quiet)
         __builtin_prefetch(&w->quiet[rank], 1);
 }
@@ -434,7 +455,8 @@ static inline __attribute__((always_inline)) void group_window(struct world *w, 
 
 static inline __attribute__((always_inline)) void window(struct world *w, uint64_t end, int order)
 {
-    for (uint32_t group = (w->job->ranks + BLOCK * GROUP - 1) / (BLOCK * GROUP); group-- > 0;) {
+    const uint32_t first = w->first / PART;
+    for (uint32_t group = (w->last + PART - 1) / PART; group-- > first;) {
         if (w->next_of_group[group] < end)
             group_window(w, group, end, order);
         if (w->next_of_group[group] < w->soonest)
@@ -442,26 +464,29 @@ static inline __attribute__((always_inline)) void window(struct world *w, uint64
     }
 }
 
-void nb_run_windows(struct world *w)
+void nb_begin_ranks(struct world *w)
 {
-    const uint64_t length = (uint64_t)(w->network->o + w->network->L);
-    const int order = w->job->order;
-    uint64_t begin = 0;
-    for (uint32_t rank = 0; rank < w->job->ranks; rank++) {
+    for (uint32_t rank = w->first; rank < w->last; rank++) {
         const uint32_t event = w->history ? 4 * rank + AT_START : 0;
-        go_on(w, rank, (struct cause){0, event, w->even ? 0 : rank, 0}, order);
+        go_on(w, rank, (struct cause){0, event, w->even ? 0 : rank, 0}, w->job->order);
     }
-    while (begin != NEVER && !w->failed && (w->history || !w->job->ties)) {
-        w->soonest = NEVER;
-        w->job->windows++;
-        if (order == NB_FREELY)
-            window(w, begin + length, NB_FREELY);
-        else if (order == NB_ORDERED)
-            window(w, begin + length, NB_ORDERED);
-        else
-            window(w, begin + length, NB_BLOCKING);
-        begin = w->soonest;
-        if (begin > LONGEST && begin != NEVER)
-            w->failed = NB_IMPLICIT_TIME;
-    }
+}
+
+void nb_run_window(struct world *w, uint64_t begin)
+{
+    const uint64_t end = begin + (uint64_t)(w->network->o + w->network->L);
+    w->soonest = NEVER;
+    if (w->job->order == NB_FREELY)
+        window(w, end, NB_FREELY);
+    else if (w->job->order == NB_ORDERED)
+        window(w, end, NB_ORDERED);
+    else
+        window(w, end, NB_BLOCKING);
+}
+
+void nb_open_parcels(struct world *w, const struct world *from)
+{
+    for (uint32_t i = 0; i < from->parcel_count; i++)
+        if (from->parcels[i].to - w->first < w->last - w->first)
+            deliver(w, from->parcels[i].to, from->parcels[i].message);
 }

@@ -26,6 +26,12 @@ void *nb_room_for(struct world *w, size_t count, size_t size)
     return room;
 }
 
+void nb_give_all_back(struct world *w)
+{
+    while (w->rooms)
+        nb_give_back(&w->room[--w->rooms]);
+}
+
 void nb_give_back(const struct room *room)
 {
     if (room->bytes < LARGE_PAGE)

@@ -12,10 +12,12 @@
 enum {
     BLOCK = 256,
     GROUP = 64,
-    RANKS_AHEAD = 6, /* fetched into the cache */
+    PART = BLOCK * GROUP, /* ranks; both halves have whole groups */
+    RANKS_AHEAD = 6,      /* fetched into the cache */
     FIRST_NODES = 4096,
     LARGE_PAGE = 1 << 21,
     ROOMS = 16,
+    OWN_NODES = 2, /* of a rank */
     ODD_BITS = 14,
     LONGER_BITS = 10,
     HISTORY_ENTRIES = 1 << 30,
@@ -65,6 +67,14 @@ struct room {
     size_t bytes;
 };
 
+/* A message to a rank of another part: delivered between two windows. */
+struct parcel {
+    struct node message;
+    uint32_t to;
+};
+
+/* What one thread knows: its part of the ranks, first .. last - 1, and their messages. Arrays by
+ * rank are shared by all parts, and so is the history, of which each part writes its own piece. */
 struct world {
     struct nb_implicit *job;
     const struct nb_network *network;
@@ -74,13 +84,20 @@ struct world {
     /* when a rank's receptions will be posted; NEVER: they are. NULL: all are, from the start */
     uint64_t *posting;
     struct node *nodes;
-    uint32_t used, capacity, spare, rounds, total;
+    uint32_t first, last, used, capacity, spare, rounds, total;
     int even;
+    /* a rank receives one message a round at most, all posted from the start, in 32 rounds at most:
+     * `aside` is a mask of those that have come early */
+    int lone;
+    uint64_t messages, windows, ties;
+    struct parcel *parcels;
+    uint32_t parcel_count, parcel_room;
     /* of each rank's cause, where there is noise and all steps are even; else NULL */
     uint32_t *longer;
-    uint32_t *travelled;  /* even: how far a line has come by each round */
-    struct past *history; /* or NULL */
-    uint64_t entries, room_of_history, shortest_wait, shortest_flight;
+    uint32_t *travelled;               /* even: how far a line has come by each round */
+    struct past *history;              /* or NULL */
+    uint64_t entries, room_of_history; /* the next entry, and the end of the part's piece */
+    uint64_t shortest_wait, shortest_flight;
     int failed;
     uint32_t rooms;
     struct room room[ROOMS];
@@ -89,5 +106,6 @@ struct world {
 /* Zeroed memory that lives as long as the world; NULL: there is none. */
 void *nb_room_for(struct world *w, size_t count, size_t size);
 void nb_give_back(const struct room *room);
+void nb_give_all_back(struct world *w);
 
 #endif

@@ -138,6 +138,7 @@ FILES: dict[
 }
 OTHERS: dict[str, Callable[[], None]] = {  # in the order in which they can be taken away
     "sycl": lambda: _empty(REPOSITORY / "build/sycl", REPOSITORY / "build/bin/sycl"),
+    "mpi-programs": lambda: _empty(REPOSITORY / "build/mpi", REPOSITORY / "build/bin/mpi"),
     "cpufreq": lambda: _empty(
         *sorted(Path("/sys/devices/system/cpu").glob("cpu*/cpufreq")),
         "/sys/devices/system/cpu/cpufreq",

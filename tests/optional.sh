@@ -58,7 +58,16 @@ sycl() {
     fi
 }
 
+mpi() {
+    if [ -e build/mpi/compiler ]; then
+        echo "The MPI programs are built"
+    else
+        sh workloads/mpi/install.sh >build/mpi.log 2>&1 || echo "The MPI programs could not be had: $(tail -1 build/mpi.log)"
+    fi
+}
+
 mkdir -p build
 packages
 sycl
+mpi
 [ -n "${NOISEBOOK_OSNOISE_VM:-}" ] || echo "The emulated PC with the osnoise tracer is not part of this repository: NOISEBOOK_OSNOISE_VM names it"

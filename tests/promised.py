@@ -22,7 +22,11 @@ STAGES = [
     "52-known-causes",
     "55-mitigate-and-compare",
     "60-openmp-variability",
+    "70-noise-signatures",
+    "75-mpi-at-scale",
     "80-noise-at-scale",
+    "82-this-machine-at-scale",
+    "85-stragglers",
     "90-paper",
 ]
 ASK = """

@@ -19,10 +19,15 @@ from .promised import STAGES, asked, some_parts
 TO_REPLAY = STAGES[:5]
 # part: the stages that use it, with those that they need; the others are in the sets below
 USED_BY = {
-    "tracefs": [*STAGES[:7], "40-mitigations", "80-noise-at-scale"],
+    "tracefs": [*STAGES[:7], "40-mitigations", "82-this-machine-at-scale"],
     "realtime": TO_REPLAY,
     "perf": [*STAGES[:2], "35-planted-anomaly", "50-attribution"],
-    "second-cpu": [*TO_REPLAY, "40-mitigations", "60-openmp-variability", "80-noise-at-scale"],
+    "second-cpu": [
+        *TO_REPLAY,
+        "40-mitigations",
+        "60-openmp-variability",
+        "82-this-machine-at-scale",
+    ],
     "cgroups": ["52-known-causes"],
     "allocators": ["52-known-causes", "55-mitigate-and-compare"],
     "clang": ["60-openmp-variability"],

@@ -127,6 +127,7 @@ EXACT = {
     "52-known-causes": list(CAUSES),
     "55-mitigate-and-compare": ["matrix-product"],
     "60-openmp-variability": ["runs"],
+    "70-noise-signatures": ["loops", "programs"],
 }
 
 
@@ -161,7 +162,7 @@ def test_the_time_of_recorded_campaigns_is_met_within_a_third(stage):
 
 def test_the_papers_counts_take_days_on_a_node_and_hours_on_two_cpus(tmp_path):
     assert 1.5 < total_s(server(tmp_path), "full") / 86_400 < 5
-    assert 2 < total_s(recorded_machine(), "smoke") / 60 < 6
+    assert 2 < total_s(recorded_machine(), "smoke") / 60 < 7  # 70, 75 and 85 are among the stages
     assert (
         total_s(recorded_machine(), "smoke")
         < total_s(recorded_machine(), "quick")

@@ -12,7 +12,13 @@ from nbhelpers.imports import RESTS_ON, CodeTree, code_digest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SOURCES = ("injector_c", "simulator_c", "workloads", "data/knowledge", "data/published")
-SIMULATES = {"80-noise-at-scale"}
+SIMULATES = {
+    "70-noise-signatures",
+    "75-mpi-at-scale",
+    "80-noise-at-scale",
+    "82-this-machine-at-scale",
+    "85-stragglers",
+}
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 LONGEST_LINE = 88
 LONGEST_CELL = 15  # lines
 MOST_CELLS = 31
+SHOWING = ("study.table(", "study.figure(", "study.text(")
 
 
 def read_cells(path: Path) -> list[dict]:
@@ -56,6 +57,13 @@ def calls(path: Path, method: str) -> list[ast.Call]:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 class TestNotebook:
+    def test_what_a_cell_shows_is_its_last_line(self, path):
+        """What `study.table` and its kin return is shown only there; before, it would be lost."""
+        for cell in code_cells(path):
+            for line in ast.parse(source(cell)).body[:-1]:
+                shown = ast.unparse(line).startswith(SHOWING)
+                assert not shown, f"{ast.unparse(line)} is not the last line of its cell"
+
     def test_has_no_outputs_and_no_counts(self, path):
         for cell in code_cells(path):
             assert not cell["outputs"]

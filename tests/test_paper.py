@@ -37,7 +37,7 @@ def results(profile: str) -> dict[str, str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
     """From nothing: data of an older library are kept aside, since its configs may have been
     others.
@@ -61,7 +61,7 @@ def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_recorded_campaign_gives_the_same_bytes_every_time():
     make_paper("recorded")
     before = results("recorded")

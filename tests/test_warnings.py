@@ -44,5 +44,6 @@ def test_what_users_build_does_not_stop_at_a_warning():
         *REPOSITORY.glob("*_c/build.py"),
         REPOSITORY / "workloads/Makefile",
         REPOSITORY / "workloads/sycl/Makefile",
+        REPOSITORY / "workloads/mpi/Makefile",
     ):
         assert "-Werror" not in build.read_text(), build

@@ -5,9 +5,7 @@
  * the end of their MPI_Init and begin at the common start. It knows no MPI's header: what it wraps
  * has the same face in all of them.
  */
-#include <dlfcn.h>
-#include <link.h>
-
+#include "loaded_mpi.h"
 #include "nbregion.h"
 
 static struct nb_record *record;
@@ -27,6 +25,7 @@ static int number_from(const char *const *names, int otherwise)
 static int ranks_here(void)
 {
     static const char *const names[] = {
+        "NOISEBOOK_RANKS_HERE", /* by an agent of ours (nbhelpers/nodes) */
         "OMPI_COMM_WORLD_LOCAL_SIZE",
         "MPI_LOCALNRANKS",
         "MV2_COMM_WORLD_LOCAL_SIZE",
@@ -45,38 +44,9 @@ static int own_rank(void)
     return number_from(names, 0);
 }
 
-struct wanted {
-    const char *name;
-    void *found;
-};
-
-/* An MPI library that was loaded by dlopen() (a Python module) is not among those that RTLD_NEXT
- * searches. */
-static int look_into(struct dl_phdr_info *info, size_t size, void *data)
-{
-    struct wanted *wanted = (struct wanted *)data;
-    (void)size;
-    const char *file = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
-    if (!file || strncmp(file, "/libmpi", 7))
-        return 0;
-    void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-    if (!library)
-        return 0;
-    wanted->found = dlsym(library, wanted->name);
-    dlclose(library); /* it stays loaded: this was one reference more */
-    return wanted->found != NULL;
-}
-
 static void *next_of(const char *name)
 {
-    struct wanted wanted = {name, dlsym(RTLD_NEXT, name)};
-    if (!wanted.found)
-        dl_iterate_phdr(look_into, &wanted);
-    if (!wanted.found) {
-        fprintf(stderr, "noisebook: there is no %s behind %s\n", name, "libnbmpi.so");
-        abort();
-    }
-    return wanted.found;
+    return nb_find_surely(RTLD_NEXT, name, "libnbmpi.so");
 }
 
 static void begun(void)

@@ -15,11 +15,10 @@
 #include <dlfcn.h>
 
 #include "nbregion.h"
+#include "open_file.h"
 
 static const char *symbols_folder; /* NULL: nobody asked for the region of the two symbols */
 static struct nb_record *record;
-
-#define OPEN_FILE "/proc/self/fd/"
 
 static const char *own_path(void)
 {

@@ -13,8 +13,7 @@
 #include <sys/prctl.h>
 
 #include "cpus.h"
-
-#define OPEN_FILE "/proc/self/fd/"
+#include "open_file.h"
 
 enum { BAD_START = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127, MOST_PRELOADS = 4 };
 

@@ -58,8 +58,9 @@ def longest_span_ns(events: pd.DataFrame) -> int:
 
 
 def longest_full_stop_ns(events: pd.DataFrame, cpu_count: int) -> int:
-    """Longest stretch in which `cpu_count` CPUs have real-time noise at the same time; pauses below
-    1 ms count as none.
+    """Longest stretch in which `cpu_count` CPUs have real-time noise at the same time.
+
+    A pause that is below 1 ms and not longer than the noise before it counts as none.
     """
     spans = realtime_spans(events)
     if len(spans) < cpu_count:
@@ -70,7 +71,12 @@ def longest_full_stop_ns(events: pd.DataFrame, cpu_count: int) -> int:
     order = np.lexsort((-steps, times))
     times, busy = times[order], np.cumsum(steps[order])
     full = np.flatnonzero(busy[:-1] >= cpu_count)
-    return _longest(*_merge(times[full], times[full + 1], 1_000_000))
+    starts, ends = _merge(times[full], times[full + 1], 0)
+    pauses = starts[1:] - ends[:-1]
+    apart = np.flatnonzero(pauses > np.minimum(1_000_000, (ends - starts)[:-1])) + 1
+    if not len(starts):
+        return 0
+    return _longest(starts[np.append(0, apart)], ends[np.append(apart - 1, len(ends) - 1)])
 
 
 def busiest_second_share(events: pd.DataFrame) -> float:

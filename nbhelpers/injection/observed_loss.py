@@ -109,7 +109,7 @@ class ObservedLoss:
         return lost_ns.where((events["taken_ns"] >= first) & (events["end_ns"] <= last))
 
 
-class _Shield(Attachment):
+class Shield(Attachment):
     """Puts the threads of the run above all ordinary programs of the machine, below injected
     real-time noise.
     """
@@ -165,7 +165,7 @@ def observe_loss(
     if not recorded_only:
         defaults: dict[str, Any] = {"placement": "origin", "log_folder": folder / "logs"}
         attachments = (Injector(config, **(defaults | options)), DetourTracer(folder))
-        attachments += (_Shield(),) if shielded else ()
+        attachments += (Shield(),) if shielded else ()
     cell = Cell(_CELL, workload, noise=config.digest, attachments=attachments)
     runs = finished(Campaign(folder, [cell], runs=1, recorded_only=recorded_only).run())
     run = runs.iloc[0]

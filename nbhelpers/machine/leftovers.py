@@ -1,13 +1,14 @@
 """What of ours stands on the machine without a live owner, found by its name.
 
 Owns how tracefs instances, control groups and mounts of dead processes are found, and the private
-folder for large files of a run. Such a file is in use as long as somebody holds a lock on it.
+folders for files of a run. What lies there is in use as long as somebody holds a lock on it.
 """
 
 import contextlib
 import errno
 import fcntl
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from . import guardian, kernel
 
 TRACEFS = "/sys/kernel/tracing"
 ON_DISK = ("/var/tmp",)  # /tmp often lies in memory
+IN_MEMORY = "/dev/shm"
 
 
 def remove(state: Path) -> list[str]:
@@ -32,7 +34,7 @@ def remove(state: Path) -> list[str]:
     -------
     list of str, a sentence for each thing removed, or not to be removed.
     """
-    return [*_instances(), *_groups(), *_mounts(state), *_scratch_files()]
+    return [*_instances(), *_groups(), *_mounts(state), *remove_scratch()]
 
 
 def _instances() -> Iterator[str]:
@@ -82,8 +84,68 @@ def _mounts(state: Path) -> Iterator[str]:
 # ---- files of a run ------------------------------------------------------------------------------
 
 
+class RunFolder:
+    """A private folder for the files of one run, in memory where there is any.
+
+    It is locked as long as this process lives. What a killed one left is removed by
+    `settings.repair`, and by whoever makes the next.
+
+    Parameters
+    ----------
+    name
+        What it is for: a part of its name.
+
+    Attributes
+    ----------
+    path
+        Where it lies.
+
+    Raises
+    ------
+    Unavailable
+        As `private_folder`.
+
+    Examples
+    --------
+    >>> folder = RunFolder("example")
+    >>> folder.path.is_dir()
+    True
+    >>> folder.close()
+    >>> folder.path.exists()
+    False
+    """
+
+    def __init__(self, name: str):
+        remove_scratch()
+        parent = private_folder("scratch", IN_MEMORY, *ON_DISK)
+        self._lock = -1
+        while self._lock < 0:  # a sweep may come between making and locking it
+            self.path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
+            self._lock = _locked(self.path)
+
+    def close(self) -> None:
+        """Remove it with all that is in it; safe to call again."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _locked(folder: Path) -> int:
+    """A descriptor that holds the lock on a folder; −1: it is gone."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return -1
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    if folder.exists():
+        return handle
+    os.close(handle)
+    return -1
+
+
 def scratch_folder() -> Path:
-    """The private folder for files that a run reads or writes.
+    """The private folder, on a disk, for files that a run reads or writes.
 
     Files in it belong to whoever holds a `flock` on them, and are removed when nobody does.
 
@@ -96,16 +158,18 @@ def scratch_folder() -> Path:
     Unavailable
         As `private_folder`.
     """
-    return private_folder("scratch")
+    return private_folder("scratch", *ON_DISK)
 
 
-def private_folder(name: str) -> Path:
-    """A folder on a disk that only this user can read and write; the same at each call.
+def private_folder(name: str, *places: str) -> Path:
+    """A folder that only this user can read and write; the same at each call.
 
     Parameters
     ----------
     name
         What it is for: a part of its name.
+    places
+        Where it may lie, the best first; then where temporary files do. None: on a disk.
 
     Returns
     -------
@@ -116,7 +180,7 @@ def private_folder(name: str) -> Path:
     Unavailable
         There is no place for it, or somebody else has taken its name.
     """
-    for parent in (*ON_DISK, tempfile.gettempdir()):
+    for parent in (*(places or ON_DISK), tempfile.gettempdir()):
         folder = Path(parent) / f"noisebook-{name}-{os.geteuid()}"
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -140,20 +204,28 @@ def _private(folder: Path) -> bool:
     )
 
 
-def _scratch_files() -> Iterator[str]:
-    for parent in {*ON_DISK, tempfile.gettempdir()}:
+def remove_scratch() -> list[str]:
+    """Remove this user's files and folders of runs that nobody holds a lock on.
+
+    Returns
+    -------
+    A sentence for each that was removed.
+    """
+    removed: list[str] = []
+    for parent in dict.fromkeys((*ON_DISK, IN_MEMORY, tempfile.gettempdir())):
         folder = Path(parent) / f"noisebook-scratch-{os.geteuid()}"
         with contextlib.suppress(OSError):
             if _private(folder):
-                yield from (
+                removed += [
                     f"removed: {path}, left by a dead process"
                     for path in folder.iterdir()
                     if remove_if_unused(path)
-                )
+                ]
+    return removed
 
 
 def remove_if_unused(path: Path) -> bool:
-    """Remove a scratch file unless somebody holds a lock on it."""
+    """Remove a file or folder of a run unless somebody holds a lock on it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -165,7 +237,10 @@ def remove_if_unused(path: Path) -> bool:
         return True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink(missing_ok=True)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
         return True
     except BlockingIOError:
         return False

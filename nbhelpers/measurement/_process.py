@@ -117,7 +117,11 @@ class Child:
         libraries = [
             self._preload_name(_file_of(binary_folder() / name)) for name in self._libraries
         ]
-        options = _launcher_options(workload, self.watch.library, libraries)
+        if self.watch.library:  # of all the run's processes: no rank of MPI inherits open files
+            libraries.append(self._preload_name(_file_of(binary_folder() / self.watch.library)))
+        elif workload.start == "main":
+            libraries.append(_file_of(binary_folder() / "libnbstart.so"))
+        options = _launcher_options(workload, libraries)
         variables = {
             **self._variables,
             **self.watch.env,
@@ -185,6 +189,9 @@ class Child:
     def _preload_name(self, library: str) -> str:
         """LD_PRELOAD is a list that blanks and colons separate: a path that holds one is named by a
         file that we keep open, so that children of the program find it, too.
+
+        nbstart names its own library otherwise, by a file that the program inherits: the ranks of
+        an MPI do not inherit it, and a program of another user may not look into our /proc.
         """
         if not set(library) & set(": "):
             return library
@@ -380,14 +387,11 @@ def _working_in(folder: str | None) -> Iterator[None]:
             os.close(before)
 
 
-def _launcher_options(workload: Workload, library: str, others: Collection[str]) -> list[str]:
+def _launcher_options(workload: Workload, libraries: Collection[str]) -> list[str]:
     options = ["--parent", str(os.getpid())]
     if workload.cpus is not None:
         options += ["--cpus", format_cpu_list(workload.cpus)]
-    waits = library or ("libnbstart.so" if workload.start == "main" else "")
-    if waits:
-        others = [*others, _file_of(binary_folder() / waits)]
-    for library in others:
+    for library in libraries:
         options += ["--preload", library]
     return options + (["--wait"] if workload.start == "exec" else [])
 

@@ -8,21 +8,18 @@ region never began or ended.
 import fcntl
 import os
 import re
-import shutil
 import struct
 import sys
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..machine.leftovers import RunFolder
 from ..workloads import Region
 from ._output import Capture
 from ._stamps import StampedCapture, monotonic_less_realtime_ns
 
-_FOLDER = "noisebook-region-"
 _RECORD = struct.Struct("=7q")  # struct nb_record of workloads/nbregion.h
 _ENDS = ("begin", "end")
 _NOTE = struct.Struct("=2i")
@@ -112,7 +109,7 @@ class _FolderWatch(Watch):
 
     def __init__(self, region: Region):
         super().__init__(region)
-        self._folder = _PrivateFolder()
+        self._folder = _StampFolder()
         self.env = {"NOISEBOOK_REGION": region.kind, "NOISEBOOK_REGION_FOLDER": self._folder.path}
         self.arrivals = self._ready = self._folder.fifo("ready")
         self._go = self._folder.open("go", os.O_RDWR | os.O_CREAT)
@@ -221,7 +218,7 @@ class RoiWatch(Watch):
 
     def __init__(self, region: Region):
         super().__init__(region)
-        self._folder = _PrivateFolder()
+        self._folder = _StampFolder()
         self.written = self._fifo = self._folder.fifo("roi")
         self.env = {"NOISEBOOK_ROI": f"{self._folder.path}/roi"}
         self._rest = ""
@@ -279,17 +276,13 @@ def watch(region: Region) -> Watch:
     return _WATCHES.get(region.kind, Watch)(region)
 
 
-class _PrivateFolder:
-    """A folder in memory for one run; one that a killed harness left is removed by the next."""
+class _StampFolder:
+    """The folder of a run's stamps, with its open files."""
 
-    def __init__(self):
-        base = Path("/dev/shm")
-        base = base if os.access(base, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
-        for path in base.glob(f"{_FOLDER}*"):
-            _remove_if_left(path)
-        self.path = tempfile.mkdtemp(prefix=_FOLDER, dir=base)
-        self._fds = [os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
-        fcntl.flock(self._fds[0], fcntl.LOCK_EX)
+    def __init__(self) -> None:
+        self._folder = RunFolder("region")
+        self.path = str(self._folder.path)
+        self._fds: list[int] = []
 
     def open(self, name: str, flags: int) -> int:
         """A file in it, closed with it."""
@@ -307,20 +300,7 @@ class _PrivateFolder:
         """Remove it; safe to call again."""
         while self._fds:
             os.close(self._fds.pop())
-        shutil.rmtree(self.path, ignore_errors=True)
-
-
-def _remove_if_left(path: Path) -> None:
-    """Its owner holds a lock on it; a folder that was made just now may not be locked yet."""
-    with suppress(OSError):
-        if time.time() - path.stat().st_mtime < 60:
-            return
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(path, ignore_errors=True)
-        finally:
-            os.close(fd)
+        self._folder.close()
 
 
 def _paired(found: Mapping[str, list[int]], missing: Mapping[str, str], no_length: str) -> Times:

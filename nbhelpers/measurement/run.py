@@ -10,8 +10,9 @@ from typing import Any
 
 from ..errors import InputError
 from ..outcomes import OUTCOME, REPORTS, as_label
-from ..workloads import Workload, binary_folder
+from ..workloads import Workload
 from ..workloads.reader import Reader
+from ..workloads.same_mpi import check_same_mpi
 from ._orphans import as_subreaper, cleaned_up_on_sigterm
 from ._output import count_values, parse_line, parse_series, shorten
 from ._process import Child
@@ -64,6 +65,8 @@ def run_once(
     ------
     RunError
         The program, or the launcher, does not exist.
+    InputError
+        An MPI program is linked with another MPI than its launcher's.
     """
     began_ns, began_unix_s = time.monotonic_ns(), time.time()
     row: dict[str, Any] = {
@@ -84,6 +87,8 @@ def run_once(
         "began_unix_s": began_unix_s,
         **_outcome_columns(workload),
     }
+    if workload.region.kind == "mpi":
+        check_same_mpi(workload.command)
     with cleaned_up_on_sigterm(), as_subreaper():
         for attachment in attachments:
             attachment.before(workload)
@@ -215,11 +220,6 @@ def _never_waited(workload: Workload) -> str:
         "mpi": (
             "no rank called MPI_Init here: is it an MPI program, dynamically linked, started by"
             " mpirun?"
-            + (
-                " Ranks of Open MPI load no library from a path with a blank: move Noisebook"
-                if " " in str(binary_folder())
-                else ""
-            )
         ),
     }
     other = {"main": 'use start="exec"'}.get(workload.start, "the launcher is broken: make env")
@@ -286,7 +286,7 @@ def _reported(child: Child, ended_ns: int, workload: Workload, before: dict) -> 
         printed = sources.text(reader, None)
     except NotReported as error:
         return _failure(child, "unreadable output" if status == "ok" else status, str(error))
-    line = parse_line(child.output.text) if workload.region.kind == "marks" else None
+    line = parse_line(child.output.text) if _prints_line(workload) else None
     if failure := _reported_failure(child, status, line, reader, printed):
         return failure
     times = _marked_times(line or {}, ended_ns)
@@ -305,6 +305,12 @@ def _reported(child: Child, ended_ns: int, workload: Workload, before: dict) -> 
     if "seconds" in reports:
         columns["seconds"] = float(reports["seconds"])
     return _with_series(child, line, columns, series)
+
+
+def _prints_line(workload: Workload) -> bool:
+    """Whether it is one of ours; our MPI programs wait by the symbols, as launchers close pipes."""
+    kind = workload.region.kind
+    return kind == "marks" or (kind == "symbols" and workload.reader is None)
 
 
 def _reported_failure(

@@ -1,35 +1,235 @@
-"""Artificial noise of a given frequency and duration.
+"""Artificial noise of a given frequency and duration: a signature, and its events on CPUs.
 
-Owns the noise signatures of Ferreira, Bridges and Brightwell (SC 2008), as events like those of a
-trace.
+Owns the noise signatures of Ferreira, Bridges and Brightwell (SC 2008). What is random in them is
+in `_signature_draw.py`, the paper's own values are in `presets.py`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ..errors import InputError
-from ._merge import completion
-from ._tables import made_events
-from ._vocabulary import INJECTED_AS, INTERRUPT_KINDS, KINDS, POLICIES, REAL_TIME
-
-DISTRIBUTIONS = ("periodic", "poisson", "ferreira")
-DURATIONS = ("fixed", "exponential", "ferreira")
-PHASES = ("aligned", "random")
-LARGEST_COUNT = 10**8
-
-# The paper's three that take 2.5 % of a CPU (section 5.2, figure 2): a loaded timer interrupt, a
-# daemon, and between the two.
-SIGNATURES: Mapping[str, Mapping[str, float]] = MappingProxyType(
-    {
-        "timer": MappingProxyType({"frequency_hz": 1000.0, "duration_us": 25.0}),
-        "between": MappingProxyType({"frequency_hz": 100.0, "duration_us": 250.0}),
-        "daemon": MappingProxyType({"frequency_hz": 10.0, "duration_us": 2500.0}),
-    }
+from ._signature_checks import (
+    check_words,
+    checked_ranks,
+    checked_window,
+    cpu_numbers,
+    policy_of,
+    two_of_three,
 )
+from ._signature_draw import Draw
+from ._tables import made_events
+from .config import NoiseConfig
+
+
+@dataclass(frozen=True, repr=False)
+class Signature:
+    """Noise of one frequency and duration, for the injector and for the simulator alike.
+
+    Parameters
+    ----------
+    frequency_hz
+        Events a second on each CPU or rank (mean).
+    duration_us
+        Length of an event in µs (mean).
+    share
+        Net share of the time that the noise takes: frequency × duration. Two of these three fix
+        the third; with one of the first two alone, the share is the paper's 2.5 %.
+    distribution
+        Of the starts: "periodic", "poisson" (a Poisson process) or "ferreira" (section 3 of the
+        paper: the interval is the mean of a Poisson-distributed number of µs).
+    durations
+        "fixed", "exponential" or "ferreira" (a Poisson-distributed number of µs).
+    phase
+        "random": each CPU begins somewhere in the first period. "aligned": all half a period after
+        the start. {CPU or rank: µs}: there. None: "aligned" if `coscheduled`, else "random".
+    coscheduled
+        Whether all share one draw of intervals and durations; with the phase "aligned" the noise
+        strikes everywhere at once. None: unless the phase is "random".
+    ranks
+        The CPUs or ranks that have the noise; None: all that are asked for.
+    seed
+        Of the random numbers.
+
+    Raises
+    ------
+    InputError
+        Numbers that contradict each other or are not positive, a share of 1 or more, an unknown
+        word.
+
+    Notes
+    -----
+    Ferreira, Bridges, Brightwell: Characterizing application sensitivity to OS interference using
+    kernel-level noise injection, SC 2008, section 3.
+
+    Examples
+    --------
+    >>> from nbhelpers.noise.signature import Signature
+    >>> daemon = Signature(frequency_hz=10)
+    >>> daemon
+    Signature(10 Hz x 2500 us: 2.5 %, periodic, random phase)
+    >>> daemon.config(seconds=1.0, cpus=[0, 1]).summary()["share"].round(6).tolist()
+    [0.025, 0.025]
+    >>> Signature(1000, 25, coscheduled=True).phase
+    'aligned'
+    """
+
+    # never None after __post_init__, which fills in what follows from the rest
+    frequency_hz: float = None  # type: ignore[assignment]
+    duration_us: float = None  # type: ignore[assignment]
+    share: float = None  # type: ignore[assignment]
+    distribution: str = "periodic"
+    durations: str = "fixed"
+    phase: str | Mapping[int, float] = None  # type: ignore[assignment]
+    coscheduled: bool = None  # type: ignore[assignment]
+    ranks: Sequence[int] | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        three = two_of_three(self.frequency_hz, self.duration_us, self.share)
+        phase = self.phase
+        if phase is None:
+            phase = "aligned" if self.coscheduled else "random"
+        check_words(self.distribution, self.durations, phase)
+        together = phase != "random" if self.coscheduled is None else bool(self.coscheduled)
+        made = (*map(float, three), self.distribution, self.durations, phase, together)
+        ranks = None if self.ranks is None else checked_ranks(self.ranks)
+        for name, value in zip(_FIELDS, (*made, ranks), strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def label(self) -> str:
+        """Frequency and duration, as in the tables."""
+        return f"{self.frequency_hz:g} Hz x {self.duration_us:g} us"
+
+    @property
+    def local_slowdown(self) -> float:
+        """Run time over undisturbed run time of a program that waits for nobody: 1 / (1 − share).
+
+        The share is one of the disturbed run's time; of 2.5 % the program takes 2.56 % longer.
+        """
+        return 1 / (1 - self.share)
+
+    @property
+    def simultaneous(self) -> bool:
+        """Whether each event strikes all CPUs or ranks at the same moment."""
+        return self.coscheduled and self.phase == "aligned"
+
+    def with_(self, **changes: Any) -> "Signature":
+        """The same signature with other values.
+
+        Of frequency, duration and share, one that is changed alone keeps the share; a share that is
+        changed alone keeps the duration.
+
+        Examples
+        --------
+        >>> from nbhelpers.noise.signature import Signature
+        >>> Signature(10, 2500).with_(frequency_hz=100).duration_us
+        250.0
+        """
+        three = {"frequency_hz", "duration_us", "share"}
+        changed = three & set(changes)
+        if len(changed) == 1:
+            other = "duration_us" if changed == {"share"} else "share"
+            changes |= dict.fromkeys(three - changed - {other})
+        elif len(changed) == 2:
+            changes |= dict.fromkeys(three - changed)
+        return replace(self, **changes)
+
+    def events(
+        self,
+        seconds: float,
+        cpus: Sequence[int],
+        kind: str = "irq",
+        policy: str | None = None,
+        priority: int | None = None,
+    ) -> pd.DataFrame:
+        """Make its noise events on CPUs.
+
+        Parameters
+        ----------
+        seconds
+            Length of the window; an event that reaches beyond it is shortened.
+        cpus
+            CPU numbers; those outside `ranks` have no noise.
+        kind
+            nmi, irq, softirq, thread or hardware. All but thread are injected with a real-time
+            policy: the paper's noise is the kernel's, which no program can delay.
+        policy, priority
+            None: as `NoiseConfig` injects the kind (irq: SCHED_FIFO 50, thread: SCHED_OTHER 0).
+
+        Returns
+        -------
+        Noise events (columns as in data/README.md), run 0, sorted by CPU and start;
+        `attrs["seconds"]` is the window.
+
+        Raises
+        ------
+        InputError
+            A CPU without a phase, no CPU that has noise, more events than fit in memory.
+        """
+        numbers = self._chosen(cpu_numbers(cpus))
+        check_words(kind=kind)
+        seconds = checked_window(self.frequency_hz, seconds, len(numbers))
+        policy, priority = policy_of(kind, policy, priority)
+        draw = Draw(
+            period_ns=1e9 / self.frequency_hz,
+            duration_ns=self.duration_us * 1e3,
+            window_ns=round(seconds * 1e9),
+            distribution=self.distribution,
+            durations=self.durations,
+            phase=self.phase,
+            seed=self.seed,
+            coscheduled=self.coscheduled,
+        )
+        return made_events(
+            pd.concat([draw.table(cpu) for cpu in numbers], ignore_index=True),
+            "signature",
+            seconds,
+            kind=kind,
+            source=self.label,
+            policy=policy,
+            priority=priority,
+        )
+
+    def config(self, seconds: float, cpus: Sequence[int], **kind: Any) -> NoiseConfig:
+        """Make the noise config that the injector replays.
+
+        Parameters
+        ----------
+        seconds, cpus
+            As of `events`.
+        kind
+            `kind`, `policy`, `priority` of `events`.
+        """
+        return NoiseConfig.from_events(
+            self.events(seconds, cpus, **kind), provenance={"signature": self.label}
+        )
+
+    def _chosen(self, cpus: Sequence[int]) -> list[int]:
+        chosen = [cpu for cpu in cpus if self.ranks is None or cpu in self.ranks]
+        if not chosen:
+            raise InputError(
+                f"none of the CPUs {', '.join(map(str, cpus))} has the noise",
+                where=f"ranks={self.ranks}",
+                fix="name CPUs in ranks that the noise goes to",
+            )
+        return chosen
+
+    def __repr__(self) -> str:
+        words = [self.distribution]
+        if self.durations != "fixed":
+            words.append(f"{self.durations} durations")
+        phase = f"{self.phase} phase" if isinstance(self.phase, str) else "phases set"
+        words.append("everywhere at once" if self.simultaneous else phase)
+        if self.ranks is not None:
+            words.append(f"on {len(self.ranks)} CPUs or ranks")
+        return f"Signature({self.label}: {100 * self.share:.3g} %, {', '.join(words)})"
+
+
+_FIELDS = tuple(field.name for field in fields(Signature))[:-1]
 
 
 def signature_noise(
@@ -50,42 +250,25 @@ def signature_noise(
 ) -> pd.DataFrame:
     """Make noise events of one frequency and duration on each CPU.
 
-    They take the share frequency × duration of each CPU's time.
+    `Signature` says what the words mean; this makes the events of one in a single call.
 
     Parameters
     ----------
-    frequency_hz
-        Events a second on each CPU (mean). Give two of `frequency_hz`, `duration_us`, `share`.
-    duration_us
-        Length of an event in µs (mean).
+    frequency_hz, duration_us, share
+        Of `Signature`: events a second on each CPU, their length in µs, and the share of each CPU's
+        time that they take.
     seconds
         Length of the window; an event that reaches beyond it is shortened.
     cpus
         CPU numbers.
-    kind
-        nmi, irq, softirq, thread or hardware. All but thread are injected with a real-time policy.
-    policy
-        None: as `NoiseConfig` injects the kind (thread: SCHED_OTHER, irq: SCHED_FIFO).
-    priority
-        None: as `NoiseConfig` injects the kind (thread: 0, irq: 50).
-    distribution
-        Of the starts. "periodic": equally spaced. "poisson": a Poisson process (exponentially
-        distributed intervals). "ferreira": the intervals are a Poisson-distributed number of µs, as
-        the paper words it, so nearly periodic. An event that falls into the one before begins when
-        that is over.
+    kind, policy, priority
+        Of `Signature.events`; here thread noise is the default.
+    distribution, durations, coscheduled, seed
+        Of `Signature`. An event that falls into the one before begins when that is over; a CPU's
+        noise does not depend on which others have noise.
     phase
-        "aligned": the first event of a periodic CPU comes half a period after the start. "random":
-        it comes somewhere within the first period. {CPU: µs}: it comes then. A Poisson process has
-        no first period: it is shifted by so much, in a ring.
-    seed
-        Of the random numbers, CPU by CPU: a CPU's noise does not depend on the other CPUs.
-    share
-        Share of each CPU's time that the noise takes, between 0 and 1.
-    durations
-        "fixed". "exponential": of that mean. "ferreira": a Poisson-distributed number of µs.
-    coscheduled
-        Whether all CPUs share one draw of intervals and durations, so that with "aligned" their
-        events coincide. None: unless the phase is "random".
+        Of `Signature`; here "aligned" is the default. A Poisson process has no first period: a
+        phase that is given shifts it, in a ring.
 
     Returns
     -------
@@ -95,16 +278,13 @@ def signature_noise(
     Raises
     ------
     InputError
-        A number that is not positive, a share of 1 or more, not two of the three, an unknown word,
-        or a CPU without a phase.
+        As `Signature` and `Signature.events`.
 
     Notes
     -----
-    Ferreira, Bridges, Brightwell: Characterizing application sensitivity to OS interference using
-    kernel-level noise injection, SC 2008, section 3. Randomised parameters are there "the
+    Ferreira, Bridges, Brightwell, SC 2008, section 3. Randomised parameters are there "the
     arithmetic mean of a Poisson-distributed random variable"; the unit, which decides how much it
-    varies, is not stated there: here it is the µs of the paper's figures. `SIGNATURES` has its
-    three of 2.5 %.
+    varies, is not stated: here it is the µs of the paper's figures.
 
     Examples
     --------
@@ -114,231 +294,12 @@ def signature_noise(
     ([50000000, 150000000], 0.025)
     >>> signature_noise(100, share=0.025, seconds=1.0, cpus=[0])["duration_ns"].unique().tolist()
     [250000]
-    >>> from nbhelpers.noise.signature import SIGNATURES
-    >>> len(signature_noise(**SIGNATURES["timer"], seconds=1.0, cpus=[0, 1]))
+    >>> len(signature_noise(1000, seconds=1.0, cpus=[0, 1]))
     2000
     """
-    _check_words(kind, distribution, durations, phase)
-    frequency_hz, duration_us = _two_of_three(frequency_hz, duration_us, share)
-    numbers = _cpu_numbers(cpus)
-    seconds = _checked_window(frequency_hz, seconds, len(numbers))
-    policy, priority = _policy(kind, policy, priority)
-    draw = _Draw(
-        period_ns=1e9 / frequency_hz,
-        duration_ns=duration_us * 1e3,
-        window_ns=round(seconds * 1e9),
-        distribution=distribution,
-        durations=durations,
-        phase=phase,
+    signature = Signature(
+        *(frequency_hz, duration_us, share),  # type: ignore[arg-type]
+        *(distribution, durations, phase, coscheduled),  # type: ignore[arg-type]
         seed=seed,
-        coscheduled=phase != "random" if coscheduled is None else bool(coscheduled),
     )
-    return made_events(
-        pd.concat([draw.table(cpu) for cpu in numbers], ignore_index=True),
-        "signature",
-        seconds,
-        kind=kind,
-        source=f"{frequency_hz:g} Hz x {duration_us:g} us",
-        policy=policy,
-        priority=priority,
-    )
-
-
-def _check_words(kind: str, distribution: str, durations: str, phase: object) -> None:
-    words: dict[str, tuple[object, tuple[str, ...]]] = {
-        "kind": (kind, KINDS),
-        "distribution": (distribution, DISTRIBUTIONS),
-        "durations": (durations, DURATIONS),
-    }
-    if not isinstance(phase, Mapping):
-        words["phase"] = (phase, PHASES)
-    for name, (word, known) in words.items():
-        if word not in known:
-            raise InputError(f"unknown {name} {word!r}", fix=f"{name} is one of {', '.join(known)}")
-
-
-def _two_of_three(
-    frequency_hz: float | None, duration_us: float | None, share: float | None
-) -> tuple[float, float]:
-    """Frequency and duration."""
-    three = {"frequency_hz": frequency_hz, "duration_us": duration_us, "share": share}
-    passed = {name: value for name, value in three.items() if value is not None}
-    if len(passed) != 2:
-        raise InputError(
-            f"{len(passed)} of frequency, duration and share are given",
-            where=", ".join(passed) or "arguments",
-            fix="give two of frequency_hz, duration_us and share: the third follows",
-        )
-    for name, value in passed.items():
-        _check_positive(name, value)
-    if frequency_hz is not None and duration_us is not None:
-        share = frequency_hz * duration_us / 1e6
-    _check_share(passed.get("share", share))
-    if frequency_hz is None:
-        frequency_hz = passed["share"] * 1e6 / passed["duration_us"]
-    if duration_us is None:
-        duration_us = passed["share"] * 1e6 / frequency_hz
-    return frequency_hz, duration_us
-
-
-def _check_share(share: float | None) -> None:
-    if share is not None and share >= 1:
-        raise InputError(
-            f"the noise would take {share:.0%} of each CPU",
-            where="frequency_hz × duration_us",
-            why="nothing would be left for the workload",
-            fix="choose a product below 1 000 000, a share below 1",
-        )
-
-
-def _check_positive(name: str, value: float | None) -> None:
-    # false for NaN; beyond, periods and lengths overflow
-    if value is None or not 1e-9 <= value <= 1e12:
-        raise InputError(
-            f"{name} is {value}", fix=f"{name} must be a positive number, 1e-9 to 1e12"
-        )
-
-
-def _checked_window(frequency_hz: float, seconds: float | None, cpus: int) -> float:
-    _check_positive("seconds", seconds)
-    seconds = float(seconds or 0)
-    if frequency_hz * seconds * cpus > LARGEST_COUNT:
-        raise InputError(
-            f"{frequency_hz * seconds * cpus:.2g} events",
-            where="frequency_hz × seconds × CPUs",
-            why=f"more than {LARGEST_COUNT:.0e} don't fit in memory",
-            fix="choose a lower frequency or a shorter window",
-        )
-    return seconds
-
-
-def _cpu_numbers(cpus: Sequence[int]) -> list[int]:
-    numbers = sorted(cpus) if not isinstance(cpus, (int, str)) else []
-    valid = all(int(cpu) == cpu and cpu >= 0 for cpu in numbers)
-    if not numbers or not valid or len(set(numbers)) < len(numbers):
-        raise InputError(
-            f"cpus is {cpus!r}", fix="cpus is a list of different CPU numbers, for instance [0, 1]"
-        )
-    return [int(cpu) for cpu in numbers]
-
-
-def _policy(kind: str, policy: str | None, priority: int | None) -> tuple[str, int]:
-    if policy is None:
-        policy, usual = INJECTED_AS[kind]
-    elif policy not in REAL_TIME:
-        usual = 0
-    else:
-        usual = INJECTED_AS[kind][1] if kind in INTERRUPT_KINDS else 1
-    if policy not in POLICIES or (kind in INTERRUPT_KINDS and policy not in REAL_TIME):
-        raise InputError(
-            f"policy {policy!r} does not go with {kind} noise",
-            fix=f"known: {', '.join(POLICIES)}; for all kinds but thread {' or '.join(REAL_TIME)}",
-        )
-    priority = usual if priority is None else priority
-    lowest, highest = POLICIES[policy]
-    if not lowest <= priority <= highest:
-        raise InputError(
-            f"priority {priority} is none of {policy}'s", fix=f"{policy} has {lowest} … {highest}"
-        )
-    return policy, priority
-
-
-@dataclass(frozen=True)
-class _Draw:
-    """Starts and durations of a signature, CPU by CPU.
-
-    Intervals, shifts and durations are separate streams of random numbers.
-    """
-
-    period_ns: float
-    duration_ns: float
-    window_ns: int
-    distribution: str
-    durations: str
-    phase: str | Mapping[int, float]
-    seed: int
-    coscheduled: bool
-
-    def table(self, cpu: int) -> pd.DataFrame:
-        """The events of a CPU; one that falls into another begins when that is over."""
-        starts, durations = self.events(cpu)
-        ends = completion(starts, durations)
-        starts = ends - durations
-        inside = (starts < self.window_ns) & (durations > 0)
-        starts, ends = starts[inside], np.minimum(ends[inside], self.window_ns)
-        return pd.DataFrame(
-            {"cpu": np.int64(cpu), "start_ns": starts, "duration_ns": ends - starts, "end_ns": ends}
-        )
-
-    def events(self, cpu: int) -> tuple[np.ndarray, np.ndarray]:
-        """Starts in ns, ascending and inside the window, and durations, which may overlap."""
-        common = 0 if self.coscheduled else cpu
-        starts = (
-            self._process(common) if self.distribution == "poisson" else self._spaced(common, cpu)
-        )
-        starts = np.floor(starts[starts < self.window_ns]).astype(np.int64)
-        return self._in_ring(cpu, starts, self._durations(common, len(starts)))
-
-    def _random(self, *stream: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, *stream])
-
-    def _process(self, common: int) -> np.ndarray:
-        random = self._random(common)
-        return np.sort(
-            random.uniform(0, self.window_ns, random.poisson(self.window_ns / self.period_ns))
-        )
-
-    def _spaced(self, common: int, cpu: int) -> np.ndarray:
-        """A first strike and intervals after it."""
-        if isinstance(self.phase, Mapping):
-            first_ns = _phase_ns(self.phase, cpu)
-        elif self.phase == "random":
-            first_ns = self._random(cpu).uniform(0, 1) * self.period_ns
-        else:
-            first_ns = 0.5 * self.period_ns
-        count = int(self.window_ns / self.period_ns) + 2
-        if self.distribution == "periodic":
-            return (np.arange(count) + first_ns / self.period_ns) * self.period_ns
-        random, steps = self._random(common, 3), np.zeros(1)
-        while steps.sum() < self.window_ns:
-            steps = np.append(steps, random.poisson(self.period_ns / 1e3, count) * 1e3)
-        return first_ns + np.cumsum(steps)
-
-    def _in_ring(
-        self, cpu: int, starts: np.ndarray, durations: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """A Poisson process that is shared, shifted for this CPU; what leaves the window at its end
-        comes in at its beginning.
-        """
-        if self.distribution != "poisson":
-            return starts, durations
-        if isinstance(self.phase, Mapping):
-            shift_ns = _phase_ns(self.phase, cpu)
-        elif self.phase == "random" and self.coscheduled:
-            shift_ns = self._random(cpu, 1).uniform(0, self.window_ns)
-        else:
-            return starts, durations
-        starts = (starts + int(shift_ns)) % self.window_ns
-        order = np.argsort(starts, kind="stable")
-        return starts[order], durations[order]
-
-    def _durations(self, common: int, count: int) -> np.ndarray:
-        random = self._random(common, 2)
-        if self.durations == "exponential":
-            lengths = np.maximum(np.round(random.exponential(self.duration_ns, count)), 1)
-        elif self.durations == "ferreira":
-            lengths = random.poisson(self.duration_ns / 1e3, count) * 1000
-        else:
-            lengths = np.full(count, max(round(self.duration_ns), 1))
-        return lengths.astype(np.int64)
-
-
-def _phase_ns(phases: Mapping[int, float], cpu: int) -> float:
-    phase_us = phases.get(cpu)
-    if phase_us is None or not (np.isfinite(phase_us) and phase_us >= 0):
-        raise InputError(
-            f"CPU {cpu} has {'no phase' if phase_us is None else f'the phase {phase_us}'}",
-            where="phase",
-            fix="phase is {CPU: µs} for each CPU, 0 or more",
-        )
-    return phase_us * 1e3
+    return signature.events(seconds, cpus, kind, policy, priority)  # type: ignore[arg-type]

@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ._signature_checks import cpu_numbers
 from ._tables import made_events
 from ._vocabulary import LARGEST_NS, POLICIES, STRESSOR_KINDS, STRESSORS
-from .signature import _cpu_numbers, signature_noise
+from .signature import signature_noise
 
 STEPS = 20  # of a ramp
 SHORTEST_STEP_S = 0.005
@@ -117,7 +118,7 @@ def stressor_noise(
                 "intensity": shares * float(intensity),
             }
         )
-        for cpu in _cpu_numbers(cpus)
+        for cpu in cpu_numbers(cpus)
     ]
     return _events(
         pd.concat(parts, ignore_index=True), kind, intensity, policy, priority, window_ns / 1e9

@@ -23,6 +23,7 @@ from .curves import (
 )
 from .detours import (
     figure_detours,
+    figure_return_levels,
     figure_systems,
 )
 from .distributions import (
@@ -79,6 +80,10 @@ from .timelines import (
 from .trees import (
     figure_attribution,
 )
+from .workers import (
+    figure_step_times,
+    figure_workers,
+)
 
 __all__ = [
     "figure_account",
@@ -110,12 +115,15 @@ __all__ = [
     "figure_ranks",
     "figure_replay",
     "figure_reserved",
+    "figure_return_levels",
     "figure_scaling",
     "figure_sides",
     "figure_stopping",
     "figure_subtraction",
+    "figure_step_times",
     "figure_systems",
     "figure_timeline",
+    "figure_workers",
     "found_html",
     "overhead_table",
     "published_results",

@@ -170,3 +170,65 @@ def _quanta(samples: pd.DataFrame) -> tuple[pd.Series, str]:
         lambda counts: max(np.quantile(counts, 0.9), 1)
     )
     return samples["count"] / best, "work done (1 = undisturbed)"
+
+
+@or_blank
+def figure_return_levels(
+    curve: pd.DataFrame, points: pd.DataFrame, width_in: float = PAGE_IN
+) -> "Figure":
+    """The longest detour against how long is recorded: foretold, with its interval, and recorded
+    (a return level plot: Coles 2001, section 4.3.4).
+
+    Parameters
+    ----------
+    curve
+        `recording`, `cpu_seconds`, `median_ms`, `low_ms`, `high_ms`; a panel a recording.
+    points
+        `recording`, `cpu_seconds`, `longest_ms`.
+    width_in
+        Of the figure at print size, in inches.
+
+    Returns
+    -------
+    matplotlib Figure; a dashed line stands where the recording ends.
+    """
+    import matplotlib.pyplot as plt
+
+    need_rows(curve, "no tail to draw", fix="record for longer")
+    names = curve["recording"].drop_duplicates().tolist()
+    with style():
+        figure, panels = plt.subplots(
+            1, len(names), figsize=(width_in, 2.6), sharey=True, squeeze=False
+        )
+        for axes, name in zip(panels[0], names):
+            ours = points[points["recording"] == name]
+            _draw_levels(axes, curve[curve["recording"] == name], ours)
+            axes.set_title(name, loc="left")
+        panels[0][0].set_ylabel("longest detour (ms)")
+        panels[0][0].legend(loc="upper left")
+        figure.supxlabel("time of a CPU (s)", fontsize=8)
+    return figure
+
+
+def _draw_levels(axes: Any, curve: pd.DataFrame, points: pd.DataFrame) -> None:
+    role, seen = ROLES["baseline"], ROLES["slow"]
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.fill_between(
+        curve["cpu_seconds"],
+        curve["low_ms"],
+        curve["high_ms"],
+        color=role.colour,
+        alpha=0.2,
+        linewidth=0,
+    )
+    axes.plot(curve["cpu_seconds"], curve["median_ms"], color=role.colour, label="foretold")
+    axes.scatter(
+        points["cpu_seconds"],
+        points["longest_ms"],
+        s=9,
+        color=seen.colour,
+        marker=seen.marker,
+        label="recorded",
+    )
+    axes.axvline(points["cpu_seconds"].max(), color="black", linewidth=0.6, linestyle="--")

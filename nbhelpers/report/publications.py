@@ -7,12 +7,16 @@ caption.
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
 from ..places import shipped
+from ..statistics.agreement import accepted_range
+from ..statistics.claims import REVERSED, VERDICTS, Claim, judge
+from ..statistics.evidence import Estimate, Estimated, Evidence
 
 FOLDER = shipped() / "data" / "published"
 
@@ -88,25 +92,32 @@ def published_results(
 
     Returns
     -------
-    DataFrame : `source`, `result`, `statement`, `published`, `reference` (as text: a number, a
-    range, a bound), `ours`, `low`, `high` (95 %), `seeds`, `case`; a
-        result that was not simulated has empty cells.
+    DataFrame : `source`, `result`, `statement`, `published`, `accepted`, `reference` (as text: a
+    number, a range, a bound), `ours`, `low`, `high` (95 %), `seeds`, `verdict`, `case`; a result
+    that was not simulated has empty cells. The verdict is of `statistics.claims`: whether ours is
+    within the accepted range (`statistics.agreement`: of a slow-down, the published one with each
+    end widened by 20 % of its excess); empty where nothing was published, or ours has no interval.
 
     Raises
     ------
     InputError
         A name that no published table has.
     """
-    rows = []
+    rows: list[dict] = []
+    claimed: dict[int, tuple[Claim, Evidence]] = {}
     for name in tables:
         for row in published_table(name).to_dict("records"):
             found = ours.get(row["result"], {})
+            pair = _claimed(row, found)
+            if pair:
+                claimed[len(rows)] = pair
             rows.append(
                 {
                     "source": _AUTHORS.get(name.split("-")[0], name),
                     "result": row["result"],
                     "statement": row["statement"],
                     "published": _range(row["published_low"], row["published_high"]),
+                    "accepted": _range(*_accepted(row)),
                     "reference": _range(row["reference_low"], row["reference_high"]),
                     "ours": found.get("median", np.nan),
                     "low": found.get("low", np.nan),
@@ -122,12 +133,46 @@ def published_results(
             where=", ".join(tables),
             fix="the names stand in the column `result`",
         )
-    return pd.DataFrame(rows).astype({"seeds": "Int64"})
+    judged = dict(zip(claimed, judge(list(claimed.values())), strict=True))
+    verdicts = [_WORDS[judged[i].verdict] if i in judged else "" for i in range(len(rows))]
+    table = pd.DataFrame(rows).astype({"seeds": "Int64"})
+    table.insert(table.columns.get_loc("case"), "verdict", verdicts)
+    return table
+
+
+_WORDS = {verdict: verdict for verdict in VERDICTS} | {REVERSED: "not reproduced"}
+
+
+def _accepted(row: Mapping[str, Any]) -> tuple[float, float]:
+    low, high = accepted_range(row["published_low"], row["published_high"], row["quantity"])
+    return float(low), float(high)
+
+
+def _claimed(row: Mapping[str, Any], found: Mapping[str, float]) -> tuple[Claim, Evidence] | None:
+    """That ours is not beyond the nearest end of the accepted range, and what the simulations say
+    of it. The margin of the claim is the distance from the published end to the accepted one.
+    """
+    from scipy.special import stdtrit
+
+    least, most = row["published_low"], row["published_high"]
+    ours, low, high = (found.get(name, np.nan) for name in ("median", "low", "high"))
+    units = int(found.get("seeds", 0))
+    if (np.isnan(least) and np.isnan(most)) or not np.isfinite([low, high]).all() or units < 2:
+        return None
+    below = np.isnan(most) or (not np.isnan(least) and ours < np.sqrt(least * most))
+    half = (np.log(high) - np.log(low)) / 2
+    error = max(half / float(stdtrit(units - 1, 0.975)), 1e-6)
+    bound, limit = (ends[0 if below else 1] for ends in ((least, most), _accepted(row)))
+    mean = float(np.log(ours / bound))
+    claim = Claim(
+        row["statement"], "not below" if below else "not above", abs(float(limit / bound) - 1)
+    )
+    return claim, Estimated(known=Estimate(mean, error, units - 1, units), unit="seeds")
 
 
 def _range(low: float, high: float) -> str:
     if np.isnan(low) and np.isnan(high):
         return ""
     if np.isnan(low) or np.isnan(high):
-        return f"> {low:g}" if np.isnan(high) else f"< {high:g}"
-    return f"{low:g}" if low == high else f"{low:g}–{high:g}"
+        return f"> {low:.4g}" if np.isnan(high) else f"< {high:.4g}"
+    return f"{low:.4g}" if low == high else f"{low:.4g}–{high:.4g}"

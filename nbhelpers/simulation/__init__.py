@@ -1,6 +1,7 @@
 """Noise at scale: GOAL schedules, the LogGOPS engine, noise on ranks.
 
-Patterns of communication are in `patterns`, skeletons of applications in `applications`.
+Patterns of communication are in `patterns`, skeletons of applications in `applications`, fat
+trees and dragonflies in `topology`, messages with an L and G of their own in `spread`.
 """
 
 from .engine import simulate
@@ -12,6 +13,7 @@ from .noise import Detours, Noise, periodic, poisson, read_detours
 from .replicates import replicate
 from .result import Result
 from .schedule import Schedule
+from .signatures import signature_on_ranks
 
 __all__ = [
     "Detours",
@@ -27,6 +29,7 @@ __all__ = [
     "read_detours",
     "read_goal",
     "replicate",
+    "signature_on_ranks",
     "simulate",
     "spread_over",
     "write_goal",

@@ -13,6 +13,8 @@ from ..errors import InputError
 from .loggops import LogGOPS
 from .noise import Noise
 from .schedule import CALC, Schedule
+from .spread import MessageSpread
+from .topology import Links
 
 MODES = {"exact": 0, "compat": 1}
 UNIT_NS = {"exact": 1e-3, "compat": 1.0}
@@ -29,14 +31,66 @@ def mode_number(mode: str) -> int:
     return MODES[mode]
 
 
-def bind_network(network: LogGOPS, mode: str) -> object:
+def check_threads(threads: int) -> None:
+    """One thread or two."""
+    if isinstance(threads, bool) or threads not in (1, 2):
+        raise InputError(
+            f"threads is {threads!r}",
+            why="a simulation is carried out by one thread or by two",
+            fix="threads=1 (the default) or threads=2",
+        )
+
+
+def bind_network(
+    network: LogGOPS,
+    mode: str,
+    spread: MessageSpread | None = None,
+    links: Links | None = None,
+) -> object:
     """`struct nb_network *` in the mode's unit."""
     ffi, _ = _c()
     L, o, g, G, O, S = network.picoseconds() if mode == "exact" else network.nanoseconds()
-    return ffi.new(
+    return _struct(
         "struct nb_network *",
-        {"mode": mode_number(mode), "L": L, "o": o, "g": g, "G": G, "O": O, "S": S},
+        {
+            "mode": mode_number(mode),
+            "L": L,
+            "o": o,
+            "g": g,
+            "G": G,
+            "O": O,
+            "S": S,
+            "spread": ffi.NULL if spread is None else _bind_spread(spread),
+            "links": ffi.NULL if links is None else _bind_links(links),
+        },
     )
+
+
+def _bind_spread(spread: MessageSpread) -> object:
+    ffi, _ = _c()
+    latency, gap = np.rint(spread.L * 1000).astype(np.int64), spread.G * 1000
+    fields = {
+        "latency": ffi.from_buffer("int64_t[]", latency),
+        "gap": ffi.from_buffer("double[]", gap),
+        "latencies": len(latency),
+        "gaps": len(gap),
+        "seed": spread.seed,
+    }
+    return _struct("struct nb_spread *", fields)
+
+
+def _bind_links(links: Links) -> object:
+    ffi, _ = _c()
+    fields = {
+        "capacity": ffi.from_buffer("double[]", links.capacity),
+        "links": len(links.capacity),
+        "path": ffi.from_buffer("int32_t[]", links.path),
+        "hops": links.path.shape[1],
+        "route": ffi.from_buffer("int32_t[]", links.route),
+        "together": int(links.together),
+        "resolution": round(links.resolution_ns * 1000),
+    }
+    return _struct("struct nb_links *", fields)
 
 
 def bind_noise(noise: Noise | None, mode: str) -> object:
@@ -45,7 +99,7 @@ def bind_noise(noise: Noise | None, mode: str) -> object:
     if noise is None:
         return ffi.NULL
     tables = noise.tables(mode)
-    tables["hint"] = _hints(tables)
+    places = _places(tables)
     types = {
         "detour": "int64_t[]",
         "first": "int64_t[]",
@@ -53,12 +107,26 @@ def bind_noise(noise: Noise | None, mode: str) -> object:
         "free": "int64_t[]",
         "phase": "int64_t[]",
         "rank_trace": "int32_t[]",
-        "hint": "int32_t[]",
     }
-    return _struct(
-        "struct nb_noise *",
-        {key: ffi.from_buffer(ctype, tables[key]) for key, ctype in types.items()},
-    )
+    fields = {key: ffi.from_buffer(ctype, tables[key]) for key, ctype in types.items()}
+    memory = ffi.from_buffer(places)
+    fields["place"] = ffi.cast("struct nb_place *", memory)
+    return _struct("struct nb_noise *", fields, memory)
+
+
+_PLACE = np.dtype(
+    [("from", "u8"), ("until", "u8"), ("begins", "i8"), ("trace", "i4"), ("hint", "i4")]
+)
+
+
+def _places(tables: dict[str, np.ndarray]) -> np.ndarray:
+    """`struct nb_place` of each rank at time 0."""
+    places = np.zeros(len(tables["phase"]), _PLACE)
+    places["trace"] = tables["rank_trace"]
+    places["begins"] = -tables["phase"]
+    places["until"][tables["rank_trace"] < 0] = np.iinfo(np.uint64).max
+    places["hint"] = _hints(tables)
+    return places
 
 
 def _hints(tables: dict[str, np.ndarray]) -> np.ndarray:
@@ -99,7 +167,9 @@ def bind_schedule(schedule: Schedule) -> object:
     return _struct("struct nb_schedule *", fields, columns)
 
 
-def check_range(schedule: Schedule, network: LogGOPS, mode: str) -> None:
+def check_range(
+    schedule: Schedule, network: LogGOPS, mode: str, spread: MessageSpread | None = None
+) -> None:
     """Refuse what would leave 64 bits: single costs here; the engine watches the sums.
 
     Raises
@@ -115,13 +185,12 @@ def check_range(schedule: Schedule, network: LogGOPS, mode: str) -> None:
             why="the engine numbers them with 32 bits",
         )
     scale = 1000 if mode == "exact" else 1
-    per_byte = max(network.G, network.O, 1.0)
+    gap = network.G if spread is None else max(network.G, spread.G.max(initial=0))
+    per_byte = max(gap, network.O, 1.0)
     if float(schedule.size.max(initial=0)) * scale * per_byte < _LONGEST_PS:
         return
     is_calc = schedule.kind == CALC
-    cost = schedule.column("size") * np.where(
-        is_calc, float(scale), scale * max(network.G, network.O)
-    )
+    cost = schedule.column("size") * np.where(is_calc, float(scale), scale * max(gap, network.O))
     if cost.max(initial=0) >= _LONGEST_PS:
         raise InputError(
             "an operation is too long for 64-bit times",

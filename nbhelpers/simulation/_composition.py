@@ -19,7 +19,7 @@ from .schedule import ANY, CALC, RECV, Edges, Schedule
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """What the composition needs to know of a schedule, however often that is repeated."""
 
     schedule: Schedule
@@ -31,7 +31,7 @@ class _Part:
     tags: int  # 1 + the largest tag
 
     @classmethod
-    def of(cls, schedule: Schedule) -> "_Part":
+    def of(cls, schedule: Schedule) -> "Part":
         counts = np.diff(schedule.rank_start)
         rank = np.repeat(np.arange(schedule.ranks, dtype=np.int32), counts)
         waits = np.zeros(len(schedule), bool)
@@ -77,7 +77,7 @@ def compose(
         At the end, every rank has a calculation of 0 ns that waits for all.
     """
     _check_parts(parts, compute_ns)
-    known = {id(part): _Part.of(part) for part in parts}
+    known = {id(part): Part.of(part) for part in parts}
     laid = [known[id(part)] for part in parts]
     # where each part begins within each rank, its computation included
     begin = [np.zeros(laid[0].schedule.ranks, np.int64)]
@@ -142,7 +142,7 @@ class _Weaving:
         self.open: list[tuple[np.ndarray, np.ndarray]] = []
         self.tags = 0
 
-    def add(self, part: _Part, ns: Numbers | None, offset: np.ndarray) -> None:
+    def add(self, part: Part, ns: Numbers | None, offset: np.ndarray) -> None:
         if ns is not None:
             self.calculate(ns, offset, everything=not self.overlap)
             offset = offset + 1
@@ -163,7 +163,7 @@ class _Weaving:
             self._begin(part, at, self.calc)
         self.open.append((part.rank[part.last], at[part.last]))
 
-    def _begin(self, part: _Part, at: np.ndarray, calc: np.ndarray) -> None:
+    def _begin(self, part: Part, at: np.ndarray, calc: np.ndarray) -> None:
         early = (
             (part.schedule.kind[part.first] == RECV)
             if self.early

@@ -54,7 +54,11 @@ _PROBLEMS = {
         "only `from -1` (anybody) and a receive's `tag -1` (any tag) are",
         None,
     ),
-    "OVERFLOW": ("'{word}' is too large", _LIMITS, None),
+    "OVERFLOW": (
+        "'{word}' is too large",
+        _LIMITS,
+        "sizes are bytes, calculations ns: is the number in another unit?",
+    ),
     "PEER_RANGE": ("the peer {place} does not exist", "there are {ranks} ranks, 0 to {last}", None),
     "OPTION_TWICE": ("a second '{word}' for the same operation", None, None),
     "OPTION_OF_CALC": ("a calculation has no '{word}'", "it takes only `cpu N`", None),

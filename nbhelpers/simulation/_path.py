@@ -68,23 +68,39 @@ class _Costs:
         self.L, self.o, self.g, self.G, self.O, _ = (
             network.picoseconds() if self.exact else network.nanoseconds()
         )
+        self.spread, self.shares = result.spread, result.topology is not None
+        self.together = result.topology is not None and result.topology.nic == "together"
+        self.slowed = result._recorded().slowed
 
     def clean(self, node: int, via: int) -> int:
         """From the begin of a node to when it lets the next one go on, by `via`."""
         op = node if node < len(self.schedule) else node - len(self.schedule)
         kind, size = int(self.schedule.kind[op]), int(self.schedule.column("size")[op])
+        L, G = self.drawn(op)
+        if self.shares and node >= len(self.schedule):
+            G = 0.0  # the bytes came with the message
         if via == _NETWORK:
-            return self.o + self.L
+            return self.o + L + (int(self.slowed[op]) if self.shares else 0)
         if via in (_SEND_GAP, _RECEIVE_GAP):
-            return self.g + self.bytes(size, self.G)
+            return self.g + (0 if self.together and self.slowed[op] else self.bytes(size, G))
         if via not in (_CPU, _DONE) or (node < len(self.schedule) and kind == RECV):
             return 0
         if node >= len(self.schedule):
-            return self.o + max(self.bytes(size, self.O), self.bytes(size, self.G), key=_unsigned)
+            return self.o + max(self.bytes(size, self.O), self.bytes(size, G), key=_unsigned)
         return (
             size * (1000 if self.exact else 1)
             if kind == CALC
             else self.o + self.bytes(size, self.O)
+        )
+
+    def drawn(self, op: int) -> tuple[int, float]:
+        """L and G of the message of a send, in the engine's unit."""
+        if self.spread is None:
+            return self.L, self.G
+        L, G = self.spread.draws(np.array([op]))
+        return (
+            int(np.rint(L[0] * 1000)) if len(L) else self.L,
+            float(G[0] * 1000) if len(G) else self.G,
         )
 
     def bytes(self, size: int, cost: float) -> int:

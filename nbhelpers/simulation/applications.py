@@ -1,27 +1,36 @@
 """Skeletons of applications: the communication of Sweep3D, POP, AMG, SAGE and CTH with computation
 between, as far as it was published.
 
-What is published, and used: the numbers of collectives of one run of Sweep3D and POP (Hoefler,
+What is published, and used: the MPI calls of one run of Sweep3D, as a trace (data/published); the
+numbers of collectives of Sweep3D and POP, and the share of point-to-point messages (Hoefler,
 Schneider, Lumsdaine, "Characterizing the Influence of System Noise on Large-Scale Applications by
 Simulation", SC 2010, slides on both); how often POP, SAGE and CTH reduce, relative to each other,
 and how many bytes (Ferreira, Bridges, Brightwell, "Characterizing Application Sensitivity to OS
 Interference Using Kernel-Level Noise Injection", SC 2008, section 6). Everything else (grids, sizes
-of halos, lengths of computations, order) is our choice, can be set, and decides how much noise is
-absorbed: compare shapes, not seconds.
+of halos, lengths of computations, order) is our choice and can be set.
+
+The lengths of computations follow from one number: SAGE computes for 10 ms between two reductions,
+chosen such that it slows down as published under 10 Hz × 2500 µs. CTH reduces as often, POP 20
+times as often. `nbhelpers.studies.scale.experiments` varies what was chosen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
 from ..errors import InputError
+from ..places import shipped
 from . import patterns
 from .schedule import Schedule
+from .traces import read_liballprof, schedule_of_calls
 
 SWEEP3D_COLLECTIVES = {"bcast": 4, "barrier": 3, "allreduce": 32}
+SWEEP3D_ITERATIONS, SWEEP3D_BLOCKS = 12, 15  # of the trace: 12 x 8 octants x 15 blocks
 POP_COLLECTIVES = {"bcast": 703, "barrier": 575, "allreduce": 608}
+POP_HALOS = 5  # 8 messages each: 0.2 % of all messages on 32,768 ranks
 POP_ALLREDUCES_PER_SAGE = 20
+STEP_NS = 10_000_000  # computation of SAGE and CTH between two reductions
 
 
 def spread(counts: dict[str, int]) -> list[str]:
@@ -39,105 +48,123 @@ def scaled(counts: dict[str, int], share: float) -> dict[str, int]:
     return {name: max(1, round(count * share)) if count else 0 for name, count in counts.items()}
 
 
+def traced_sweep3d(algorithms: str = "by size") -> Schedule:
+    """Sweep3D on 2 x 2 ranks as it ran: the schedule of its published trace.
+
+    Parameters
+    ----------
+    algorithms
+        Of collectives, see `schedule_of_calls`.
+    """
+    calls = read_liballprof(shipped() / "data" / "published" / "sweep3d-2x2.tar.xz")
+    return schedule_of_calls(calls, algorithms=algorithms, name="Sweep3D as traced")
+
+
 def sweep3d(
     shape: Sequence[int],
     share: float = 1.0,
     *,
-    blocks: int = 10,
+    blocks: int = SWEEP3D_BLOCKS,
     block_bytes: int = 36_000,
-    block_ns: int = 100_000,
+    block_ns: int = 27_100_000,
     reduced_bytes: int = 8,
 ) -> Schedule:
     """Sweep3D: discrete ordinates, wavefronts from all corners of a two-dimensional grid of ranks,
-    a reduction at the end of each iteration.
+    two reductions at the end of each iteration.
 
-    Published (SC 2010): 4 broadcasts, 3 barriers, 32 all-reductions, and 92.4 % of the operations
-    blocking point-to-point messages. Ours: broadcasts at the start, one iteration of eight octants
-    before each all-reduction, `blocks` blocks an octant of `block_ns` each; the messages of 36,000
-    bytes are those of the sample trace that the reference simulator comes with (2 x 2 ranks).
+    Published (SC 2010 and the trace): 4 broadcasts, 3 barriers, 32 all-reductions; 12 iterations of
+    eight octants, 15 blocks an octant, messages of 36,000 bytes, blocks of 27.1 ms (mean, n = 5844;
+    the quartiles are 25.3 and 28.0 ms). Ours: weak scaling, each rank computes as on 2 x 2 ranks.
     """
     ranks, counts = prod(shape), scaled(SWEEP3D_COLLECTIVES, share)
+    iterations = max(1, round(SWEEP3D_ITERATIONS * share))
     iteration = patterns.sweep(shape, block_bytes, blocks, block_ns)
     reduction = patterns.recursive_doubling_allreduce(ranks, reduced_bytes)
     barriers = [patterns.barrier(ranks)] * counts["barrier"]
+    after = min(2, counts["allreduce"] // iterations)
     parts = (
         [patterns.binomial_bcast(ranks, 64)] * counts["bcast"]
-        + barriers[:1]
-        + [iteration, reduction] * counts["allreduce"]
-        + barriers[1:]
+        + barriers[:2]
+        + [iteration, *[reduction] * after] * iterations
+        + barriers[2:]
+        + [reduction] * (counts["allreduce"] - after * iterations)
     )
-    return _named(parts, [0] * len(parts), f"Sweep3D on {' x '.join(map(str, shape))}")
+    return _named(parts, [0] * len(parts), f"Sweep3D on {_by(shape)}")
 
 
 def pop(
     shape: Sequence[int],
     share: float = 1.0,
     *,
-    compute_ns: int = 500_000,
+    compute_ns: int = 330_000,
     halo_bytes: int = 2048,
-    halos: bool = True,
+    halos: int = POP_HALOS,
+    reduction: Callable[[int, int], Schedule] = patterns.recursive_doubling_allreduce,
 ) -> Schedule:
-    """POP, the Parallel Ocean Program: a solver that reduces 8 bytes again and again, with 9-point
-    halos on a two-dimensional grid.
+    """POP, the Parallel Ocean Program: a solver that reduces 8 bytes again and again, with a few
+    9-point halos on a two-dimensional grid.
 
-    Published (SC 2010): 703 broadcasts, 575 barriers, 608 all-reductions, 0.2 % non-blocking
-    point-to-point operations; POP reduces 20 times as often as SAGE and CTH in the same time (SC
-    2008). Ours: the collectives evenly mixed, `compute_ns` before every all-reduction, a halo of
-    `halo_bytes` a face before it (`halos=False`: collectives only).
+    Published (SC 2010): 703 broadcasts, 575 barriers, 608 all-reductions, 0.2 % of the messages
+    non-blocking point-to-point; POP reduces 20 times as often as SAGE and CTH in the same time (SC
+    2008). Ours: the collectives evenly mixed, `compute_ns` before every all-reduction, which with
+    the collectives themselves makes a twentieth of SAGE's step; `halos` exchanges of `halo_bytes` a
+    face in the whole run; `reduction`, a pattern.
     """
     ranks, counts = prod(shape), scaled(POP_COLLECTIVES, share)
-    halo = patterns.halo(shape, halo_bytes, points=9)
+    counts["halo"] = round(halos * share) if halos else 0
     kinds = {
-        "bcast": [patterns.binomial_bcast(ranks, 64)],
-        "barrier": [patterns.barrier(ranks)],
-        "allreduce": [halo] * halos + [patterns.recursive_doubling_allreduce(ranks, 8)],
+        "bcast": patterns.binomial_bcast(ranks, 64),
+        "barrier": patterns.barrier(ranks),
+        "allreduce": reduction(ranks, 8),
+        "halo": patterns.halo(shape, halo_bytes, points=9),
     }
-    parts: list[Schedule] = []
-    grains: list = []
-    for name in spread(counts):
-        parts += kinds[name]
-        grains += [compute_ns if name == "allreduce" else 0] + [0] * (len(kinds[name]) - 1)
-    return _named(parts, grains, f"POP on {' x '.join(map(str, shape))}")
+    names = spread(counts)
+    grains = [compute_ns if name == "allreduce" else 0 for name in names]
+    return _named([kinds[name] for name in names], grains, f"POP on {_by(shape)}")
 
 
 def sage(
     shape: Sequence[int],
     iterations: int,
     *,
-    compute_ns: int = POP_ALLREDUCES_PER_SAGE * 500_000,
+    compute_ns: int = STEP_NS,
     halo_bytes: int = 32_768,
+    imbalance: float = 0.0,
 ) -> Schedule:
     """SAGE, adaptive grid hydrodynamics: long computations, non-blocking neighbours, 8-byte
     all-reductions.
 
     Published (SC 2008): all-reductions of 8 bytes on average, a twentieth as often as POP's; time
     in MPI_Allreduce and MPI_Wait, hardly any broadcast. Ours: the grid in three dimensions,
-    `halo_bytes` a face, one reduction an iteration; 20 times the computation of `pop` between two
-    reductions.
+    `halo_bytes` a face, one reduction an iteration; `imbalance`: each rank's computation of each
+    iteration lies within this share of `compute_ns`, evenly distributed.
     """
     parts = [
         patterns.halo(shape, halo_bytes),
         patterns.recursive_doubling_allreduce(prod(shape), 8),
     ]
-    return _named(
-        parts * iterations, [compute_ns, 0] * iterations, f"SAGE on {' x '.join(map(str, shape))}"
-    )
+    grains = [
+        grain for work in _uneven(shape, iterations, compute_ns, imbalance) for grain in (work, 0)
+    ]
+    return _named(parts * iterations, grains, f"SAGE on {_by(shape)}")
 
 
 def cth(
     shape: Sequence[int],
     iterations: int,
     *,
-    compute_ns: int = POP_ALLREDUCES_PER_SAGE * 500_000,
-    halo_bytes: int = 131_072,
+    compute_ns: int = STEP_NS,
+    halo_bytes: int = 40_960,
     bcast_every: int = 1,
+    imbalance: float = 0.0,
 ) -> Schedule:
     """CTH, shock physics: like SAGE, but larger collectives: all-reductions of 32 bytes and
     broadcasts of 1 KiB.
 
     Published (SC 2008): all-reductions as many as SAGE's, 32 bytes on average; broadcasts of 1024
-    bytes on average; time spread over all-reductions, broadcasts, sends and waits. Ours: the grid
-    in three dimensions, `halo_bytes` a face, a broadcast every `bcast_every` iterations.
+    bytes on average; 60 % of the time of communication in sends, receives and waits. Ours: the grid
+    in three dimensions, `halo_bytes` a face, a broadcast every `bcast_every` iterations;
+    `imbalance` as of `sage`.
     """
     ranks = prod(shape)
     halo = patterns.halo(shape, halo_bytes)
@@ -145,10 +172,22 @@ def cth(
     bcast = patterns.binomial_bcast(ranks, 1024)
     parts: list[Schedule] = []
     grains: list = []
-    for i in range(iterations):
+    for i, work in enumerate(_uneven(shape, iterations, compute_ns, imbalance)):
         parts += [halo, reduction] + [bcast] * (i % bcast_every == 0)
-        grains += [compute_ns] + [0] * (len(parts) - len(grains) - 1)
-    return _named(parts, grains, f"CTH on {' x '.join(map(str, shape))}")
+        grains += [work] + [0] * (len(parts) - len(grains) - 1)
+    return _named(parts, grains, f"CTH on {_by(shape)}")
+
+
+def _uneven(
+    shape: Sequence[int], iterations: int, compute_ns: int, imbalance: float
+) -> list[np.ndarray | int]:
+    """The computation of each iteration: one number, or one a rank; always the same draws."""
+    if not 0 <= imbalance <= 1:
+        raise InputError(f"an imbalance of {imbalance}", why="it is a share, from 0 to 1")
+    if not imbalance:
+        return [compute_ns] * iterations
+    drawn = np.random.default_rng(0).uniform(-1, 1, (iterations, prod(shape)))
+    return list(np.round(compute_ns * (1 + imbalance * drawn)).astype(np.int64))
 
 
 def amg(
@@ -192,7 +231,7 @@ def amg(
     return _named(
         parts * cycles,
         ([grains[level] for level in down_and_up] + [0] * reductions) * cycles,
-        f"AMG on {' x '.join(map(str, shape))}",
+        f"AMG on {_by(shape)}",
     )
 
 
@@ -210,3 +249,7 @@ def _coarser(shape: Sequence[int]) -> list[tuple[tuple[int, ...], np.ndarray]]:
 
 def _named(parts: list[Schedule], grains: list, name: str) -> Schedule:
     return patterns.compose(parts, grains, name=name)
+
+
+def _by(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))

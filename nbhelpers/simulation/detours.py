@@ -15,6 +15,8 @@ import pandas as pd
 
 from ..errors import InputError
 
+LONGEST_NS = 2**62 / 1000  # what the engine counts up to in picoseconds: 53 days
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Detours:
@@ -53,13 +55,13 @@ class Detours:
             source = np.asarray(self.source)[order] if len(self.source) else self.source
             object.__setattr__(self, "source", source)
         period = float(start[-1] if self.period_ns is None else self.period_ns)
-        if not (period >= 1 and start[-1] <= period < 9e15):
+        if not (period >= 1 and start[-1] <= period < LONGEST_NS):
             raise InputError(
                 f"a trace can't be repeated every {period:g} ns",
                 where=self.name,
                 why=(
-                    "it must be at least 1 ns and not end before the last detour begins"
-                    f" ({start[-1]:g} ns)"
+                    "it must be at least 1 ns, at most 53 days, and not end before the last detour"
+                    f" begins ({start[-1]:g} ns)"
                 ),
                 fix="give period_ns",
             )
@@ -86,6 +88,13 @@ class Detours:
             raise InputError(
                 "a detour begins before 0, or lasts less than nothing", where=self.name
             )
+        if duration.sum() >= LONGEST_NS:
+            raise InputError(
+                f"detours of {duration.sum():g} ns together",
+                where=self.name,
+                why="picoseconds are counted up to 53 days",
+                fix="durations are in ns",
+            )
 
     @classmethod
     def from_table(
@@ -94,11 +103,12 @@ class Detours:
         """From a table with `start_ns`, `duration_ns` and perhaps `source`: noise events of one CPU
         and run, or detours.
 
-        `period_ns`: None = what `attrs["seconds"]` says, and the reference's rule if it says
-        nothing.
+        `period_ns`: None = what `attrs["seconds"]` says, or the end of the last detour where that
+        is later; the reference's rule if it says nothing.
         """
         if period_ns is None and "seconds" in table.attrs:
-            period_ns = max(float(table.attrs["seconds"]) * 1e9, float(table["start_ns"].max()))
+            last_ns = float((table["start_ns"] + table["duration_ns"]).max())
+            period_ns = max(float(table.attrs["seconds"]) * 1e9, last_ns)
         codes, sources = (
             pd.factorize(table["source"], sort=True)
             if "source" in table
@@ -148,6 +158,7 @@ class Detours:
             "the detours leave no time at all to compute",
             where=self.name,
             why="no operation would ever end",
+            fix="record for longer, or when the machine is less loaded",
         )
 
     @cached_property

@@ -96,8 +96,8 @@ def _of_table(table: pd.DataFrame) -> list[Detours]:
 
 
 def _trace(events: pd.DataFrame, period_ns: float, name: str) -> Detours:
-    last_ns = float(events["start_ns"].max())
-    return Detours.from_table(events.sort_values("start_ns"), max(period_ns, last_ns + 1), name)
+    last_ns = float((events["start_ns"] + events["duration_ns"]).max())
+    return Detours.from_table(events.sort_values("start_ns"), max(period_ns, last_ns), name)
 
 
 def spread_over(

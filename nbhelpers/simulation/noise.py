@@ -102,6 +102,12 @@ class Noise:
             raise InputError(f"{len(phases)} phases for {ranks} ranks")
         if not np.isfinite(phases).all() or phases.min() < 0:
             raise InputError("a phase must be 0 ns or more", where=f"rank {int(np.argmin(phases))}")
+        if phases.max() >= 2**62:
+            raise InputError(
+                f"a phase of {phases.max():g} ns",
+                where=f"rank {int(np.argmax(phases))}",
+                why="it must stay below 2^62 ns (146 years)",
+            )
         return cls(
             traces,
             rank_trace,
@@ -130,18 +136,31 @@ class Noise:
         parts = [
             trace.exact_table if mode == "exact" else trace.compat_table for trace in self.traces
         ]
-        scale = 1000 if mode == "exact" else 1
+        period = np.array([part[1] for part in parts], np.int64)
         lengths = [len(part[0]) for part in parts]
         return {
             "detour": (
                 parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
             ),
             "first": np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
-            "period": np.array([part[1] for part in parts], np.int64),
+            "period": period,
             "free": np.array([part[2] for part in parts], np.int64),
             "rank_trace": np.ascontiguousarray(self.rank_trace, np.int32),
-            "phase": np.ascontiguousarray(self.phase_ns, np.int64) * scale,
+            "phase": self._phases(period, mode),
         }
+
+    def _phases(self, period: np.ndarray, mode: str) -> np.ndarray:
+        """In the mode's unit, within the period: times 1000 a phase of years would leave 64 bits.
+        compat, for which a trace has edges, takes it as it stands.
+        """
+        phase = np.array(self.phase_ns, np.int64)
+        if mode != "exact":
+            return phase
+        period = period[self.rank_trace]
+        phase %= period
+        if phase.max(initial=0) < 2**53:
+            return phase * 1000 % period
+        return _times_1000(phase, period)
 
     def __repr__(self) -> str:
         noisy = int((self.rank_trace != NOISELESS).sum())
@@ -156,6 +175,11 @@ class Noise:
             f"Noise({', '.join(trace.name for trace in self.traces[:3])} on {noisy} of {self.ranks}"
             f" ranks, {phases})"
         )
+
+
+def _times_1000(phase: np.ndarray, period: np.ndarray) -> np.ndarray:
+    """1000 phase mod period, by Python's integers of any length where NumPy's would overflow."""
+    return np.array([1000 * int(a) % int(p) for a, p in zip(phase, period)], np.int64)
 
 
 def _noisy(noisy: Sequence[int] | np.ndarray | None, ranks: int) -> np.ndarray:

@@ -16,6 +16,8 @@ from ._binding import UNIT_NS, _struct
 from .loggops import LogGOPS
 from .noise import Noise
 from .schedule import Schedule
+from .spread import MessageSpread
+from .topology import Dragonfly, FatTree
 
 NO_NODE = 2**32 - 1
 
@@ -25,21 +27,23 @@ class Record:
     """What happened, in the engine's unit: node i is operation i, node N + i is the reception of
     the message of send i.
 
-    begin, end: uint64[2N]; arrival: uint64[N]; cause: uint32[2N]; via: uint8[2N] (enum nb_via in
+    begin, end: uint64[2N]; arrival: uint64[N]; slowed: uint64[N], how long a send's bytes were on
+    their way (on a topology; else empty); cause: uint32[2N]; via: uint8[2N] (enum nb_via in
     simulator_c/engine.h); last: uint32[P]; last_via: uint8[P].
     """
 
     begin: np.ndarray
     end: np.ndarray
     arrival: np.ndarray
+    slowed: np.ndarray
     cause: np.ndarray
     via: np.ndarray
     last: np.ndarray
     last_via: np.ndarray
 
     @classmethod
-    def empty(cls, schedule: Schedule) -> "Record":
-        """Room for what a schedule will do."""
+    def empty(cls, schedule: Schedule, shares: bool = False) -> "Record":
+        """Room for what a schedule will do; `shares`: its messages share links."""
         n = len(schedule)
         if n >= 2**31:
             raise InputError(
@@ -52,6 +56,7 @@ class Record:
             zeros(2 * n, np.uint64),
             zeros(2 * n, np.uint64),
             zeros(n, np.uint64),
+            zeros(n if shares else 0, np.uint64),
             np.full(2 * n, NO_NODE, np.uint32),
             zeros(2 * n, np.uint8),
             zeros(schedule.ranks, np.uint32),
@@ -86,6 +91,10 @@ class Result:
         What was simulated.
     record
         What happened when, if it was asked for (`critical_path=True`).
+    topology, spread
+        What messages shared, and the values of L and G that they drew from; None: nothing.
+    threads
+        How many carried it out.
     """
 
     finish_ns: np.ndarray
@@ -95,6 +104,9 @@ class Result:
     noise: Noise | None = None
     mode: str = "exact"
     record: Record | None = None
+    topology: FatTree | Dragonfly | None = None
+    spread: MessageSpread | None = None
+    threads: int = 1
 
     @property
     def makespan_ns(self) -> float:
@@ -116,7 +128,12 @@ class Result:
         """The same without noise (simulated when first asked for)."""
         from .engine import simulate
 
-        return self if self.noise is None else simulate(self.schedule, self.network, mode=self.mode)
+        if self.noise is None:
+            return self
+        network = self.topology.at(self.network) if self.topology else self.network
+        return simulate(
+            self.schedule, network, mode=self.mode, spread=self.spread, threads=self.threads
+        )
 
     @property
     def slowdown(self) -> float:

@@ -170,7 +170,7 @@ def _capacity(seconds: float) -> int:
     return int(min(max(1 << 18, _DETOURS_A_SECOND * seconds), 1 << 26))
 
 
-def detour_workload(seconds: float, folder: str | Path) -> Workload:
+def detour_workload(seconds: float, folder: str | Path, fixed: str = "work") -> Workload:
     """Describe the detour loop as a workload of a campaign, for users without a kernel tracer.
 
     Parameters
@@ -179,13 +179,14 @@ def detour_workload(seconds: float, folder: str | Path) -> Workload:
         Undisturbed time a CPU, that is the length of an undisturbed run.
     folder
         Where `DetourTracer` of the same folder finds the detours of the loop.
+    fixed
+        "work", or "time": then `seconds` is how long the loop takes, whatever it loses.
     """
     path = Path(folder).absolute() / _FILE
+    command = [str(binary_folder() / "detours"), "--seconds", repr(float(seconds))]
+    command += ["--for", "time"] if fixed == "time" else []
     return Workload(
-        "detours",
-        "external",
-        (str(binary_folder() / "detours"), "--seconds", repr(float(seconds)), "--out", str(path)),
-        timeout_s=60 + 30 * seconds,
+        "detours", "external", (*command, "--out", str(path)), timeout_s=60 + 30 * seconds
     )
 
 

@@ -20,6 +20,7 @@ from .workload import Workload
 
 DEFAULT_TIMEOUT_S = 60.0
 _HOW_TO_BUILD = {
+    "mpi": "make mpi",
     "clang": "apt-get install clang libomp-dev && make env",
     "sycl": "make sycl ACCEPT_LICENCE=yes",
 }

@@ -1,6 +1,7 @@
 """The machine's costs: measured for real, kept, and estimated as other code would."""
 
 import json
+import subprocess
 import sys
 from datetime import datetime, timedelta
 
@@ -9,12 +10,14 @@ import pytest
 from scipy import stats
 
 from nbhelpers.files import read_json
-from nbhelpers.injection import Overheads, measure_overheads
+from nbhelpers.injection import Injector, Overheads, measure_overheads
 from nbhelpers.injection._machine_state import machine_state
 from nbhelpers.injection.costs import ExitCost
 from nbhelpers.injection.rules import may_realtime
+from nbhelpers.progress import reporting
 
-from .helpers import run_unprivileged
+from ..processes import REPOSITORY
+from .helpers import make_config, run_unprivileged
 
 pytestmark = pytest.mark.flaky(reruns=2)
 
@@ -70,6 +73,46 @@ def test_they_are_measured_once(measured, monkeypatch):
     costs, path = measured
     monkeypatch.setattr(module, "measure_on", lambda cpu: pytest.fail("measured again"))
     assert measure_overheads(path) == costs
+
+
+HOLDER = """
+import sys
+from nbhelpers.machine import measuring
+with measuring(doing="a test"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+class LetsGo:
+    """Shows progress; the first line ends the holder of the lock."""
+
+    after_s = 2.0
+
+    def __init__(self, holder: subprocess.Popen):
+        self.holder, self.lines = holder, []
+
+    def show(self, line: str, urgent: bool = False) -> None:
+        self.lines.append(line)
+        self.holder.stdin.close()
+
+    def end(self, line: str) -> None:
+        pass
+
+
+@pytest.mark.long
+@needs_realtime
+def test_an_injector_that_waits_for_the_machine_says_so_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path))
+    config = make_config([(0, "irq", 1, 1)])
+    command = [sys.executable, "-c", HOLDER]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, cwd=REPOSITORY) as holder:
+        assert holder.stdout.readline() == "held\n"
+        shown = LetsGo(holder)
+        with reporting(shown):
+            injector = Injector(config)
+    assert f"waiting: the machine is in use by process {holder.pid} (a test)" in shown.lines[0]
+    assert injector.overheads.measured
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"wake_us": 3}', "foreign"])

@@ -79,6 +79,11 @@ def test_pauses_that_nobody_can_use_are_none():
     assert longest_full_stop_ns(events, 3) == 0
 
 
+def test_a_loaded_timer_on_all_cpus_at_once_stops_nobody():
+    timer = [(cpu, i * MS, 25_000, "SCHED_FIFO") for cpu in (0, 1) for i in range(1000)]
+    assert longest_full_stop_ns(table(timer), 2) == 25_000
+
+
 def test_a_plan_that_stops_the_machine_is_refused_unless_meant():
     config = make_config([(cpu, "irq", 0, 600) for cpu in range(CPU_COUNT)])
     with pytest.raises(InputError, match="takes every CPU.*600 ms"):

@@ -597,3 +597,40 @@ def test_doctor_without_a_state_folder_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("NOISEBOOK_STATE", str(tmp_path / "file" / "state"))
     [check] = [check for check in doctor().checks if check.name == "left by dead runs"]
     assert check.state == "no" and "no folder for the journal" in check.found and check.fix
+
+
+HOLDS = """
+import sys
+from nbhelpers.machine.leftovers import RunFolder
+folder = RunFolder("test")
+(folder.path / "file").write_text("of a run")
+print(folder.path, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_folder_in_memory_goes_when_its_owner_was_killed_and_not_before(state):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", HOLDS],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    path = Path(owner.stdout.readline().strip())
+    told = f"removed: {path}, left by a dead process"
+    assert path.parent.name == f"noisebook-scratch-{os.geteuid()}"
+    assert told not in settings.repair() and (path / "file").exists()
+    owner.kill()
+    owner.communicate()
+    assert told in settings.repair() and not path.exists()
+
+
+def test_the_next_folder_in_memory_sweeps_the_last(state):
+    parent = leftovers.private_folder("scratch", leftovers.IN_MEMORY)
+    left = Path(tempfile.mkdtemp(prefix="test-", dir=parent))
+    folder = leftovers.RunFolder("test")
+    assert not left.exists() and folder.path.parent == parent
+    folder.close()
+    folder.close()
+    assert not folder.path.exists()

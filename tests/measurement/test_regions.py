@@ -14,7 +14,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.injection import Injector
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished, measure, rates, run_once
-from nbhelpers.measurement._regions import NoRegion, RoiWatch, SymbolsWatch, _remove_if_left
+from nbhelpers.measurement._regions import NoRegion, RoiWatch, SymbolsWatch
 from nbhelpers.measurement.table import region_notes, runs_table
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise, signature_noise
 from nbhelpers.tracing import Tracer, noise_summary, read_traces
@@ -385,14 +385,12 @@ def test_what_was_read_late_is_said(tmp_path):
     assert "known to 3.0 ms only" in notes[0]
 
 
-def test_a_folder_that_a_killed_harness_left_is_removed(tmp_path):
-    left = tmp_path / "noisebook-region-x"
-    left.mkdir()
-    _remove_if_left(left)
-    assert left.exists()  # it may be somebody's who has just made it
-    os.utime(left, (0, 0))
-    _remove_if_left(left)
-    assert not left.exists()
+def test_a_folder_of_stamps_is_removed_with_its_watch():
+    watch = SymbolsWatch(Region("symbols"))
+    folder = Path(watch.env["NOISEBOOK_REGION_FOLDER"])
+    assert sorted(path.name for path in folder.iterdir()) == ["go", "ready"]
+    watch.close()
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize(

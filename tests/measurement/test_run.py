@@ -1,6 +1,7 @@
 """One run: its times, its failures, and that nothing of it survives."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -469,6 +470,29 @@ def test_libraries_and_variables_of_attachments():
     # list when it was loaded; the user's own stay behind
     assert names == ["libnbmpi.so", "libnbspeed.so", "libm.so.6"]
     assert variable == "here"
+
+
+def test_libraries_in_a_folder_with_a_blank_are_loaded(tmp_path, monkeypatch, binaries):
+    """Children find those that attachments add; the launcher's own closes its file again."""
+    place = tmp_path / "a b:c"
+    place.mkdir()
+    for name in ("nbstart", "libnbstart.so", "libnbspeed.so"):
+        shutil.copy2(Path(binaries) / name, place)
+    monkeypatch.setenv("NOISEBOOK_BIN", str(place))
+    script = """
+        import os, subprocess
+        maps = ["cat", "/proc/self/maps"]
+        loaded = subprocess.run(maps, capture_output=True, text=True, check=True)
+        own = open("/proc/self/maps").read()
+        print("libnbspeed" in own, "libnbstart" in own, "libnbspeed" in loaded.stdout)
+        files = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+        print([one for one in map(os.path.realpath, files) if "libnb" in one], loaded.stderr)
+    """
+    seen, written = Diary(), []
+    seen.printed = lambda output, errors: written.append((output, errors))
+    row = run_once(replace(python(script), start="main"), [seen, Preloads("libnbspeed.so")])
+    assert row["status"] == "ok"
+    assert written == [("True True True\n[] \n", "")]
 
 
 def test_the_launcher_takes_four_libraries():

@@ -44,10 +44,8 @@ def lacking(name: str) -> str:
     """Which program, or path, a case needs and this machine lacks; "" if none."""
     kind, source, *words = CASES[name]
     needed = [COMPILERS[Path(source).suffix]] if Path(source).suffix in COMPILERS else []
-    if kind == "mpi" and words[0] == "openmpi" and " " in str(binary_folder()):
-        return "path without a blank, from which ranks of Open MPI could load our library"
     if kind == "mpi":
-        needed = list(MPIS[words[0]][:2]) + (["mpif90.openmpi"] if source.endswith(".f90") else [])
+        needed += [*MPIS[words[0]][:2], *(["mpif90.openmpi"] if source.endswith(".f90") else [])]
     return next((program for program in needed if not shutil.which(program)), "")
 
 

@@ -146,6 +146,8 @@ class TestPublishedResults:
             table["ours"].notna().sum() == 1
             and table.loc["pop-scale", "published"] == "> 2"
             and table.loc["one-mib", "published"] == "< 1"
+            and table.loc["POP 1000 Hz x 25 us", "accepted"] == "1.24–1.36"
+            and table.loc["pop-scale", "accepted"] == "> 1.99"
         )
 
     def test_what_nobody_published_is_refused(self):

@@ -91,3 +91,50 @@ def random_program(
                 ).append(i)
                 op.needs += 1
     return program
+
+
+def random_fan_in(seed: int) -> list[list[Op]]:
+    """Many messages to rank 0, whose receives lie on several CPUs and NICs and come early or late:
+    messages wait in crowds, which change as receives are posted and matched.
+    """
+    rng = random.Random(seed)
+    senders, each = rng.randint(1, 5), rng.randint(2, 20)
+    cpus, nics = rng.randint(1, 3), rng.randint(1, 3)
+    sizes, style = (
+        rng.choice([(1,), (1, 2, 5), (1, 100, 400)]),
+        rng.choice(["any", "named", "both"]),
+    )
+    sent = [
+        (source, rng.choice(sizes), rng.choice((0, 0, 1)))
+        for source in range(1, senders + 1)
+        for _ in range(each)
+    ]
+    root = []
+    for source, size, tag in rng.sample(sent, len(sent)):
+        wild = style == "any" or (style == "both" and rng.random() < 0.4)
+        root.append(
+            Op(
+                "recv",
+                size,
+                -1 if wild else source,
+                -1 if style == "any" else tag,
+                rng.randrange(cpus),
+                rng.randrange(nics),
+            )
+        )
+    for _ in range(rng.randint(0, len(root) // 2)):
+        calc = Op("calc", rng.choice((0, 1, 7, 20, 100)), cpu=rng.randrange(cpus))
+        root.insert(rng.randint(0, len(root)), calc)
+    program = [root]
+    for rank in range(1, senders + 1):
+        sends = [Op("send", size, 0, tag) for source, size, tag in sent if source == rank]
+        for _ in range(rng.choice((0, each // 2))):
+            sends.insert(rng.randint(0, len(sends)), Op("calc", rng.choice((1, 10, 50, 300))))
+        program.append(sends)
+    for ops, share in [(root, rng.choice((0, 0.1, 0.5, 1)))] + [(ops, 0.8) for ops in program[1:]]:
+        for i in range(1, len(ops)):
+            if rng.random() < share:
+                needed = ops[rng.randrange(max(0, i - 3), i)]
+                (needed.after_done if rng.random() < 0.7 else needed.after_begun).append(i)
+                ops[i].needs += 1
+    return program

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.simulation import applications, patterns
+from nbhelpers.simulation import Detours, applications, known_network, patterns, simulate
 from nbhelpers.simulation.schedule import CALC, RECV, SEND
 
 from .dataflow import Flow, knowledge
@@ -30,7 +30,7 @@ def collectives(schedule, ranks):
 
 
 def test_pop_has_the_published_collectives():
-    schedule = applications.pop((3, 2), halos=False)  # 5, 18 and 12 messages: all different
+    schedule = applications.pop((3, 2), halos=0)  # 5, 18 and 12 messages: all different
     assert collectives(schedule, 6) == {"bcast": 703, "barrier": 575, "allreduce": 608}
     assert applications.POP_COLLECTIVES == {"bcast": 703, "barrier": 575, "allreduce": 608}
     assert schedule.messages == 703 * 5 + 575 * 18 + 608 * 12
@@ -38,38 +38,73 @@ def test_pop_has_the_published_collectives():
 
 def test_sweep3d_has_the_published_collectives():
     schedule = applications.sweep3d((3, 2), blocks=2)
-    sweeps = 32 * 8 * 2 * (3 + 4)  # iterations, octants, blocks, neighbours
+    sweeps = 12 * 8 * 2 * (3 + 4)  # iterations, octants, blocks, neighbours
     assert schedule.messages == 4 * 5 + 3 * 18 + 32 * 12 + sweeps
     assert np.count_nonzero(schedule.column("size")[schedule.kind == SEND] == 36_000) == sweeps
     assert (
-        np.count_nonzero((schedule.kind == CALC) & (schedule.column("size") == 100_000))
-        == 32 * 8 * 2 * 6
+        np.count_nonzero((schedule.kind == CALC) & (schedule.column("size") == 27_100_000))
+        == 12 * 8 * 2 * 6
     )
 
 
+def test_sweep3d_takes_as_long_and_communicates_as_its_trace():
+    """Against the trace itself: time, messages, and the share of the run that is no computation."""
+    traced, skeleton = applications.traced_sweep3d(), applications.sweep3d((2, 2))
+    took = [simulate(schedule).makespan_ns for schedule in (traced, skeleton)]
+    assert took[1] == pytest.approx(took[0], rel=0.05)
+    assert abs(skeleton.messages - traced.messages) <= 20  # of 6000: other barriers and trees
+    idle = [
+        1 - schedule.column("size")[schedule.kind == CALC].sum() / 4 / ns
+        for schedule, ns in zip((traced, skeleton), took, strict=True)
+    ]
+    assert idle[1] == pytest.approx(idle[0], rel=0.2)
+
+
+def test_the_trace_under_noise_is_slowed_down_as_by_the_reference():
+    """1000 Hz x 100 us: 46.66 s for 42.44 s (1.099), from runs of the reference simulator."""
+    count = 100_000
+    noise = Detours(np.arange(count) * 1e6, np.full(count, 1e5), period_ns=count * 1e6)
+    schedule = applications.traced_sweep3d("reference")
+    plain = simulate(schedule, mode="compat").makespan_ns
+    slow = [
+        simulate(schedule, noise=noise, seed=seed, mode="compat").makespan_ns / plain
+        for seed in range(5)
+    ]
+    assert slow == pytest.approx([1.0993] * 5, abs=5e-4)
+
+
+def test_pop_exchanges_few_halos():
+    """0.2 % of the messages on 32,768 ranks, as published."""
+    with_halos, without = (applications.pop((4, 4), halos=halos) for halos in (5, 0))
+    assert with_halos.messages - without.messages == 5 * 8 * 16
+    collectives = 703 * 32_767 + (575 + 608) * 15 * 32_768
+    assert 5 * 8 * 32_768 / collectives == pytest.approx(0.002, rel=0.1)
+
+
+def test_an_imbalance_keeps_the_mean_and_its_limits():
+    schedule = applications.sage((4, 4, 4), 5, compute_ns=1000, imbalance=0.3)
+    work = schedule.column("size")[schedule.kind == CALC]
+    work = work[work > 0]
+    assert len(work) == 5 * 64 and 700 <= work.min() < 750 and 1250 < work.max() <= 1300
+    assert work.mean() == pytest.approx(1000, rel=0.05)
+    with pytest.raises(InputError, match="imbalance"):
+        applications.cth((2, 2, 2), 1, imbalance=2)
+
+
 def test_pop_reduces_twenty_times_as_often_as_sage_and_cth():
-    computed = {}
-    for name, schedule in (
-        (
-            "pop",
-            applications.pop(
-                (
-                    2,
-                    2,
-                ),
-                share=0.01,
-            ),
-        ),
-        ("sage", applications.sage((2, 2, 1), 6)),
-        ("cth", applications.cth((2, 2, 1), 6)),
-    ):
-        computed[name] = (
-            schedule.column("size")[: schedule.rank_start[1]][
-                schedule.kind[: schedule.rank_start[1]] == CALC
-            ].sum()
-            / 6
-        )
-    assert computed["sage"] == computed["cth"] == 20 * computed["pop"]
+    """By the time between two reductions: computation and collectives, on 512 ranks."""
+    pop, sage, cth = (
+        applications.pop((32, 16), share=0.05),
+        applications.sage((8, 8, 8), 4),
+        applications.cth((8, 8, 8), 4),
+    )
+    network = known_network("red-storm")
+    each = [
+        simulate(schedule, network).makespan_ns / count
+        for schedule, count in ((pop, 30), (sage, 4), (cth, 4))
+    ]
+    assert each[1] / each[0] == pytest.approx(20, rel=0.2)
+    assert each[2] / each[0] == pytest.approx(20, rel=0.2)
 
 
 def test_sizes_of_reductions_and_broadcasts():

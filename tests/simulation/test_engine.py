@@ -6,6 +6,7 @@ import pytest
 from nbhelpers.errors import InputError
 from nbhelpers.simulation import patterns
 from nbhelpers.simulation.engine import Deadlock, simulate
+from nbhelpers.simulation.implicit import evaluate
 from nbhelpers.simulation.loggops import LogGOPS, known_network, known_networks
 from nbhelpers.simulation.noise import (
     Detours,
@@ -221,6 +222,77 @@ def test_numbers_beyond_64_bits():
     with pytest.raises(InputError, match="left 64 bits"):
         simulate(ages)
     assert simulate(ages, mode="compat").makespan_ns == 1.2e16
+
+
+LONGEST_PS = 2**62  # what exact counts up to
+
+
+@pytest.mark.parametrize("counts", [[2], [2, 0], [0, 0, 2]])
+def test_the_end_of_time(counts: list[int]):
+    """Two calculations that just fit, and two that do not: the second is named, although nothing
+    follows it.
+    """
+    half = LONGEST_PS // 1000 // 2
+    ops = dict(counts=counts, kind=[3, 3], peer=[-1, -1], requires=([1], [0]))
+    assert simulate(Schedule.from_arrays(size=half, **ops)).makespan_ns == 2.0 * half
+    with pytest.raises(InputError, match=r"left 64 bits\n.*operation 1: calc"):
+        simulate(Schedule.from_arrays(size=[half, half + 2], **ops))
+
+
+def test_messages_beyond_the_end_of_time():
+    """Bytes that take 40 days, sent twice by a rank and received twice by another."""
+    size = int(3.5e15)
+    network = LogGOPS(G=1, S=2**60)
+    ops = dict(counts=[2, 2], kind=[1, 1, 2, 2], peer=[1, 1, 0, 0])
+    once = Schedule.from_arrays(size=[size, 1, size, 1], **ops)
+    assert simulate(once, network).makespan_ns == pytest.approx(size, rel=1e-9)
+    with pytest.raises(InputError, match="left 64 bits"):
+        simulate(Schedule.from_arrays(size=size, **ops), network)
+
+
+@pytest.mark.parametrize("busy", [0.9, 0.999, 1 - 1e-9])
+def test_noise_that_stretches_beyond_the_end_of_time(busy: float):
+    """10 days of work, of which a trace leaves a tenth, a thousandth or a billionth a second."""
+    trace = Detours(np.array([0.0]), np.array([busy * 1e9]), 1e9)
+    calc = Schedule.from_arrays([1], [3], [-1], 10 * 86_400 * 10**9)
+    with pytest.raises(InputError, match="left 64 bits"):
+        simulate(calc, noise=trace, phases_ns=0)
+    with pytest.raises(InputError, match="left 64 bits"):
+        evaluate(
+            "dissemination",
+            1,
+            noise=Noise.on_ranks(trace, 1, phases_ns=0),
+            compute_ns=10 * 86_400 * 10**9,
+            repetitions=2,
+        )
+
+
+def test_phases_of_years_are_places_in_the_trace():
+    trace = Detours(np.array([100.0]), np.array([500.0]), 10_000)
+    calc = Schedule.from_arrays([1], [3], [-1], 400)
+    years = 10_000 * 10**14
+    for phase in (0, 50, 300, 9_900):
+        ends = [
+            simulate(calc, noise=trace, phases_ns=np.array([phase + more])).finish_ns[0]
+            for more in (0, 10_000, years)
+        ]
+        assert ends[0] == ends[1] == ends[2]
+    with pytest.raises(InputError, match="146 years"):
+        Noise.on_ranks(trace, 1, phases_ns=2**62)
+
+
+def test_traces_beyond_the_end_of_time():
+    with pytest.raises(InputError, match="53 days"):
+        Detours(np.array([0.0]), np.array([1.0]), 5e15)
+    with pytest.raises(InputError, match="53 days"):
+        Detours(np.array([0.0, 1.0]), np.array([3e15, 3e15]), 1e9)
+
+
+def test_implicit_messages_beyond_the_end_of_time():
+    with pytest.raises(InputError, match="too long"):
+        evaluate("dissemination", 4, LogGOPS(G=1e6, S=2**50), bytes=2**39)
+    with pytest.raises(InputError, match="left 64 bits"):
+        evaluate("dissemination", 4, LogGOPS(G=1e4, S=2**50), bytes=2**38)
 
 
 def test_compat_refuses_what_the_reference_cannot_do():

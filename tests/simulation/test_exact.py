@@ -2,9 +2,11 @@
 promises.
 """
 
+from collections import Counter
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
@@ -14,7 +16,7 @@ from nbhelpers.simulation.loggops import LogGOPS
 from nbhelpers.simulation.noise import Detours, Noise, periodic
 from nbhelpers.simulation.schedule import Schedule, ScheduleError
 
-from .programs import random_program, to_schedule
+from .programs import random_fan_in, random_program, to_schedule
 from .reference import Op, Reference, Stuck, finish_exact
 
 NETWORKS = [
@@ -43,7 +45,12 @@ def random_trace(
 def compare(
     program_seed: int, network: tuple, mode: str, noise_seed: int | None, **options
 ) -> None:
-    program = random_program(program_seed, **options)
+    compare_program(random_program(program_seed, **options), network, mode, noise_seed)
+
+
+def compare_program(
+    program: list[list[Op]], network: tuple, mode: str, noise_seed: int | None
+) -> None:
     schedule = to_schedule(program)
     traces = phases = noise = None
     if noise_seed is not None:
@@ -124,6 +131,27 @@ def test_one_cpu_with_noise(seed: int, network: tuple, noise: int, mode: str):
 )
 def test_several_cpus_and_nics(seed: int, network: tuple, noise: int | None, cpus: int, nics: int):
     compare(seed, network, "exact", noise, cpus=cpus, nics=nics, sizes=(0, 1, 2, 100, 5000))
+
+
+TIES = [
+    (10, 10, 0, 1, 0, 2**40),
+    (0, 0, 0, 1, 0, 2**40),
+    (20, 10, 5, 0, 1, 3),
+    (5, 0, 10, 1, 0, 50),
+]
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.integers(0, 10**9),
+    st.sampled_from(NETWORKS + TODAY + TIES),
+    st.one_of(st.none(), st.none(), st.integers(0, 10**6)),
+)
+def test_fan_in_on_several_cpus_and_nics(seed: int, network: tuple, noise: int | None):
+    """The engine moves waiting messages together; the slow implementation tries each again and
+    again.
+    """
+    compare_program(random_fan_in(seed), network, "exact", noise)
 
 
 @settings(max_examples=150, deadline=None)
@@ -248,6 +276,40 @@ def test_a_calculation_ends_when_it_has_had_its_time(seed: int, phase: int, work
     result = simulate(calc, noise=Noise.on_ranks(trace, 1, phases_ns=phase))
     assert round(result.finish_ns[0] * 1000) == end
     assert round(result.noise_ns[0] * 1000) == end - 1000 * (work + 1 + work // 3)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 3), st.booleans())
+def test_look_ups_that_go_on_back_and_round(seed: int, cpus: int, crowded: bool):
+    """Chains of calculations on each CPU of a rank: what one CPU has looked up far ahead, another
+    looks up again from before; short work between detours, and work of many periods.
+    """
+    rng = np.random.default_rng(seed)
+    start, duration, period = random_trace(rng)
+    if not crowded:
+        start, duration, period = start[:1], [min(duration[0], 50)], 10 * period
+    phase, each = int(rng.integers(0, 3 * period)), 12
+    work = rng.choice([0, 1, 30, 400, 5000, 70_000, 900_000, 8 * period], (cpus, each))
+    chains = Schedule.from_arrays(
+        [cpus * each],
+        [3] * (cpus * each),
+        [-1] * (cpus * each),
+        work.ravel(),
+        cpu=np.repeat(np.arange(cpus), each),
+        requires=(
+            np.arange(cpus * each).reshape(cpus, each)[:, 1:].ravel(),
+            np.arange(cpus * each).reshape(cpus, each)[:, :-1].ravel(),
+        ),
+    )
+    trace = Detours(np.array(start, float), np.array(duration, float), period)
+    scaled = ([1000 * v for v in start], [1000 * v for v in duration], 1000 * period)
+    ends = [0] * cpus
+    for cpu in range(cpus):
+        for part in work[cpu]:
+            ends[cpu] = finish_exact(scaled, phase * 1000, ends[cpu], int(part) * 1000)
+    result = simulate(chains, noise=Noise.on_ranks(trace, 1, phases_ns=phase))
+    assert round(result.finish_ns[0] * 1000) == max(ends)
+    assert round(result.noise_ns[0] * 1000) == sum(ends) - 1000 * int(work.sum())
 
 
 def test_a_detour_that_strikes_while_another_is_made_up_for_counts():
@@ -413,15 +475,49 @@ class TestHandshakes:
 
     @settings(max_examples=60, deadline=None)
     @given(st.integers(0, 10**9))
+    @example(67108863)
     def test_are_stuck_where_a_rendezvous_is_and_nowhere_else(self, seed: int):
+        """Each message has a tag of its own. If two receives that no dependency orders could take
+        the same message, who gets it depends on times, and with it whether anybody is stuck.
+        """
         program = random_program(seed, wildcards=False, sizes=(1, 8, 70_000))
-        for op in (op for rank in program for op in rank):
-            op.tag += 2 * (op.size > 1000)  # large messages and small ones don't match each other
-        stuck = []
-        for handshakes in (False, True):
-            try:
-                simulate(to_schedule(program), LogGOPS(S=1000), handshakes=handshakes)
-                stuck.append(False)
-            except Deadlock:
-                stuck.append(True)
+        give_own_tags(program, large=1000)
+        stuck = [is_stuck(to_schedule(program), handshakes) for handshakes in (False, True)]
         assert stuck[0] == stuck[1]
+
+    def test_may_change_who_takes_a_message(self):
+        """The same program with shared tags: two receives of rank 3 from itself race, and only one
+        order lets its second send follow.
+        """
+        program = random_program(67108863, wildcards=False, sizes=(1, 8, 70_000))
+        for op in (op for rank in program for op in rank):
+            op.tag += 2 * (op.size > 1000)
+        assert [is_stuck(to_schedule(program), which) for which in (False, True)] == [False, True]
+        for receive, both in ((7, False), (10, True)):
+            for op in program[3]:
+                op.tag = 0 if op.size == 1 and op.peer == 3 else op.tag
+            program[3][6].tag = program[3][receive].tag = 9
+            assert [is_stuck(to_schedule(program), which) for which in (False, True)] == [both] * 2
+
+
+def is_stuck(schedule: Schedule, handshakes: bool) -> bool:
+    """Whether it ends in a deadlock, with messages above 1000 bytes waiting for their receives."""
+    try:
+        simulate(schedule, LogGOPS(S=1000), handshakes=handshakes)
+    except Deadlock:
+        return True
+    return False
+
+
+def give_own_tags(program: list[list[Op]], large: int) -> None:
+    """A tag for each message alone: the n-th send of a kind is for the n-th receive of it. Large
+    messages and small ones are of different kinds.
+    """
+    number: dict[tuple, int] = {}
+    for rank, ops in enumerate(program):
+        seen: Counter = Counter()
+        for op in (op for op in ops if op.kind != "calc"):
+            ends = (rank, op.peer) if op.kind == "send" else (op.peer, rank)
+            kind = (*ends, op.tag, op.size > large)
+            seen[op.kind, kind] += 1
+            op.tag = number.setdefault((kind, seen[op.kind, kind]), len(number))

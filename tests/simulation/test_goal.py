@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.simulation import goal, patterns
+from nbhelpers.simulation import LogGOPS, goal, patterns, simulate
 from nbhelpers.simulation.goal import read_goal, write_goal
 from nbhelpers.simulation.schedule import ANY, CALC, RECV, SEND, Schedule, ScheduleError
 
@@ -380,6 +380,53 @@ def test_operations_without_labels(tmp_path):
 HEAD = "num_ranks 2\nrank 0 {\n"
 TAIL = "\n}\nrank 1 {\n}\n"
 
+TOO_LARGE = [limit + more for limit in (2**63, 2**64) for more in (0, 1, 10)] + [2**65 + 1, 10**30]
+
+
+@pytest.mark.parametrize("number", TOO_LARGE + [10**60 + 7])
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("num_ranks {}\nrank 0 {{\n}}\n", 1),
+        ("num_ranks 1\nrank {} {{\n}}\n", 2),
+        (HEAD.replace("{", "{{") + "\ncalc {}" + TAIL.replace("{", "{{").replace("}", "}}"), 4),
+    ]
+    + [
+        (HEAD.replace("{", "{{") + statement + TAIL.replace("{", "{{").replace("}", "}}"), 3)
+        for statement in (
+            "send {}b to 1",
+            "recv {}b from 1",
+            "send 8b to {}",
+            "recv 8b from {}",
+            "send 8b to 1 tag {}",
+            "recv 8b from 1 tag {}",
+            "send 8b to 1 cpu {}",
+            "calc 8 cpu {}",
+            "recv 8b from 1 nic {}",
+        )
+    ],
+)
+def test_numbers_do_not_wrap(tmp_path: Path, text: str, line: int, number: int):
+    """Above 2^64 a number's last 64 bits may look harmless: 2^64 is 0, and 2^64 + 1 is 1."""
+    path = tmp_path / "large.goal"
+    path.write_text(text.format(number))
+    with pytest.raises(ScheduleError, match=f"'{number}b?' is too large") as caught:
+        read_goal(path)
+    assert f"line {line}" in str(caught.value) and "2^63" in str(caught.value)
+
+
+def test_the_largest_numbers_are_read_and_written(tmp_path: Path):
+    path = tmp_path / "largest.goal"
+    path.write_text(
+        f"num_ranks 1\nrank 0 {{\nsend {2**63 - 1}b to 0 tag {2**31 - 1} cpu 255 nic 255\n"
+        f"recv 000{2**63 - 1}b from 0 tag {2**31 - 1}\ncalc {2**63 - 1}\ncalc 0\n}}\n"
+    )
+    for copy in ("copy.goal", "copy.bin"):
+        found = read_goal(write_goal(read_goal(path), tmp_path / copy))
+        assert found.column("size").tolist() == [2**63 - 1] * 3 + [0]
+        assert found.column("tag").tolist() == [2**31 - 1] * 2 + [0, 0]
+        assert (found.cpus, found.nics) == (256, 256)
+
 
 @pytest.mark.parametrize(
     "text, line, rank, said",
@@ -408,6 +455,8 @@ TAIL = "\n}\nrank 1 {\n}\n"
         (HEAD + "l1: send 8b to 1 tag -1" + TAIL, 3, 0, "negative"),
         (HEAD + "l1: send 9223372036854775808b to 1" + TAIL, 3, 0, "too large"),
         (HEAD + "l1: send 99999999999999999999999b to 1" + TAIL, 3, 0, "too large"),
+        (HEAD + "l1: calc -0" + TAIL, 3, 0, "'-0': a negative number"),
+        (HEAD + "l1: recv 8b from -0" + TAIL, 3, 0, "negative"),
         (HEAD + "l1: send 8b to 1 tag 2147483648" + TAIL, 3, 0, "too large"),
         (HEAD + "l1: calc 8 cpu 256" + TAIL, 3, 0, "too large"),
         (HEAD + "l1: send 8b to 1 nic 256" + TAIL, 3, 0, "too large"),
@@ -602,3 +651,47 @@ def test_the_reader_is_clean_under_the_sanitizers(tmp_path):
     assert done.returncode == 0 and not done.stderr, done.stderr[-2000:]
     refused, read = (int(number) for number in done.stdout.split())
     assert refused > 1000 and read > 100
+
+
+ATLAHS_STYLE = """num_ranks 2
+
+rank 0 {
+l1: calc 0 cpu 0
+l2: calc 5000 cpu 1
+l2 requires l1
+l3: send 4096b to 1 tag 0 cpu 1 nic 0
+l3 requires l2
+l4: calc 2000 cpu 2
+l4 requires l1
+l5: send 4096b to 1 tag 1 cpu 2 nic 1
+l5 requires l4
+l6: calc 0 cpu 0
+l6 requires l3
+l6 requires l5
+}
+
+rank 1 {
+l1: calc 0 cpu 0
+l2: recv 4096b from 0 tag 0 cpu 1 nic 0
+l2 requires l1
+l3: recv 4096b from 0 tag 1 cpu 2 nic 1
+l3 requires l1
+l4: calc 1000 cpu 1
+l4 requires l2
+l4 requires l3
+}
+"""
+
+
+def test_goal_of_collectives_of_gpus_has_several_cpus_and_nics(tmp_path):
+    """As written for NCCL programs: a CPU for each stream and channel, a NIC for each GPU."""
+    path = tmp_path / "nccl.goal"
+    path.write_text(ATLAHS_STYLE)
+    schedule = read_goal(path)
+    assert (schedule.ranks, schedule.cpus, schedule.nics, schedule.messages) == (2, 3, 2, 2)
+    network = LogGOPS(L=3700, o=200, g=5, G=0.04, O=0)
+    # the later message leaves at 5000; 4095 bytes follow its first; then 1000 are computed
+    expected = 5000 + 200 + 3700 + 200 + 4095 * 0.04 + 1000
+    assert simulate(schedule, network).finish_ns[1] == pytest.approx(expected, abs=0.01)
+    again = read_goal(write_goal(schedule, tmp_path / "again.goal"))
+    assert (again.cpus, again.nics) == (3, 2)

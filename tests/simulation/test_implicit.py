@@ -177,6 +177,41 @@ def test_equal_to_the_engine_where_messages_overtake_each_other(case):
     assert_equal(*both(*case))
 
 
+@pytest.mark.parametrize("order", ["history", "hashes"])
+@pytest.mark.parametrize(
+    "pattern", ["dissemination", "barrier", "recursive_doubling_allreduce", "binomial_bcast"]
+)
+def test_two_threads_come_to_the_same(pattern, order, monkeypatch):
+    """On ranks that are no whole number of groups; coarse noise makes events of the same moment."""
+    monkeypatch.setattr(implicit_module, "HISTORY_ABOVE", -1 if order == "history" else math.inf)
+    ranks = 2 * 16_384 + 777
+    starts = np.arange(40) * 2500.0
+    noise = Noise.on_ranks(Detours(starts, np.full(40, 500.0), 2e5), ranks, seed=3)
+    one, two = (
+        evaluate(pattern, ranks, LogGOPS(G=1.0), noise, bytes=9, threads=threads)
+        for threads in (1, 2)
+    )
+    assert_alike(one, two)
+    assert one.ties == two.ties
+
+
+def test_two_threads_come_to_the_same_as_the_engine():
+    """A halo along three axes, with computation between two of them."""
+    ranks = 2 * 16_384
+    noise = Noise.on_ranks(poisson(20_000, 8, 0.01, 1), ranks, seed=2)
+    once = patterns.halo((32, 32, 32), 100)
+    engine = simulate(patterns.loop(once, 2, 3000), LogGOPS(), noise)
+    shape = dict(bytes=100, shape=(32, 32, 32), repetitions=2, compute_ns=3000)
+    found = evaluate("halo", ranks, noise=noise, **shape, threads=2)
+    assert_equal(engine, found)
+
+
+@pytest.mark.parametrize("threads", [0, 3, True, 1.5])
+def test_other_numbers_of_threads_are_refused(threads):
+    with pytest.raises(InputError, match="threads"):
+        evaluate("dissemination", 4, threads=threads)
+
+
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_schedules_have_the_defaults_of_evaluate(pattern):
     shape = (4, 3) if pattern == "halo" else None

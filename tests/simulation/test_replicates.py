@@ -151,6 +151,13 @@ class TestRecordings:
         ]
         assert {trace.period_ns for trace in traces} == {2e7} and traces[0].sources == ("timer",)
 
+    def test_a_detour_that_outlasts_the_recording(self):
+        """A loaded machine took the CPU for 0.3 s, of a recording of 0.2 s."""
+        taken = pd.DataFrame({"cpu": 0, "start_ns": [5e7], "duration_ns": [3e8]})
+        taken.attrs["seconds"] = 0.2
+        (trace,) = traces_of(taken)
+        assert trace.period_ns == 3.5e8 and trace.overhead == pytest.approx(6 / 7)
+
     def test_files(self, tmp_path):
         (tmp_path / "d.txt").write_text(
             "# selfish\n0\t233\n5000\t700\n# Measurement period: 0.001 s\n"

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbhelpers.injection.rules import may_realtime
 from nbhelpers.measurement import measure, run_once
 from nbhelpers.mitigation import explain_factor, factors, mitigations
 from nbhelpers.mitigation.loop import METRICS
@@ -159,6 +160,10 @@ def test_injected_for_real_the_dose_shows(binaries, tmp_path, name, column, noth
     )
     report = reported(name, (column,))
     report.baseline = measure(victim, runs=5, metrics=list(METRICS))
+    if column not in report.baseline:
+        pytest.skip(f"this machine, or this user, doesn't count {column}")
     proof = prove_cause(report, victim, tmp_path, seconds=8)
+    if proof.response is None and not may_realtime(50):
+        pytest.skip(proof.not_injected)
     assert proof.response.shown[0].verdict == "reproduced", proof.sentence
     assert proof.response.slower.effect > 0

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from nbhelpers.code_state import tables_of_other_code
 from nbhelpers.errors import InputError
 from nbhelpers.report import published_results, published_table
 from nbhelpers.simulation import Detours, LogGOPS, Noise, patterns, periodic, poisson, simulate
@@ -34,8 +35,10 @@ from nbhelpers.studies.scale.applications import (
     extrapolated_sweep3d,
     injected_codes,
     overlap_potential,
+    talked_of,
+    traced_sweep,
 )
-from nbhelpers.studies.scale.cache import Cache, cache_key
+from nbhelpers.studies.scale.cache import Cache, cache_key, read_table
 from nbhelpers.studies.scale.collectives import overhead_and_slowdown, rank_correlation, scaling
 from nbhelpers.studies.scale.results import (
     application_results,
@@ -279,6 +282,15 @@ class TestApplications:
             and (table["median"] >= 0.99).all()
         )
 
+    def test_each_noise_has_its_own_network(self):
+        slow, fast = LogGOPS(L=1e6), LogGOPS(L=0)
+        noises = {"far": periodic(10, 1), "near": periodic(10, 1)}
+        table = application_slowdown(
+            injected_codes(4, 0.02), noises, seeds=2, network={"far": slow, "near": fast}
+        )
+        ideal = table.pivot(index="application", columns="noise", values="ideal_ms")
+        assert (ideal["far"] > ideal["near"] + 2).all()
+
     def test_overlap_is_worth_something_and_the_same_network_nothing(self):
         programs = applications_on(4, 0.02)
         overlap = overlap_potential(programs, shares=(0, 1))
@@ -330,10 +342,8 @@ def test_every_result_finds_its_place_beside_the_published_ones():
         scaling(poisson(1000, 50, 1), 8, seeds=2, cosched=True),
     )
     ours |= injected_results(loops, application_slowdown(injected_codes(4, 0.02), HOURLY, seeds=2))
-    applications = application_slowdown(applications_on(4, 0.02), HOURLY, seeds=2)
-    ours |= application_results(
-        applications, applications[applications["application"] == "Sweep3D"]
-    )
+    applications = application_slowdown(talked_of(4, 0.02), HOURLY, seeds=2)
+    ours |= application_results(applications, traced_sweep(seeds=2))
     table = published_results(ours)
     assert set(table.loc[table["ours"].isna(), "result"]) == {
         f"regular-{ranks}" for ranks in (2, 32, 128, 512, 2048, 32768)
@@ -387,6 +397,23 @@ class TestCache:
             and (tmp_path / "t.csv").read_bytes() == before
         )
 
+    def test_a_recorded_table_of_other_code_is_read_and_named(self, tmp_path):
+        """A recorded campaign is what was computed then: only the page says that code changed."""
+        asked = (scaling, periodic(1000, 100), [2, 8])
+        made = Cache(tmp_path).table("ours", *asked, seeds=3)
+        key, code, *rows = (tmp_path / "ours.csv").read_text().split("\n")
+        assert code.endswith(f" {scaling.__module__}") and "simulation.detours" in code
+        assert tables_of_other_code(tmp_path) == []
+        table = "\n".join([key, "# code: 0123456789abcdef " + scaling.__module__, *rows])
+        (tmp_path / "ours.csv").write_text(table.replace(" us,,8,", " us,,7,"))
+        (tmp_path / "older.csv").write_text("\n".join([key, *rows]))
+        assert tables_of_other_code(tmp_path) == ["older", "ours"]
+        recorded = Cache(tmp_path, recorded_only=True)
+        pd.testing.assert_frame_equal(recorded.table("older", *asked, seeds=3), made)
+        assert recorded.table("ours", *asked, seeds=3)["ranks"].to_list() == [2, 7]
+        pd.testing.assert_frame_equal(Cache(tmp_path).table("ours", *asked, seeds=3), made)
+        assert tables_of_other_code(tmp_path) == ["older"]
+
     def test_what_is_asked_for_does_not_depend_on_the_last_bits_of_a_trace_nor_on_where_a_file_lies(
         self,
     ):
@@ -436,9 +463,7 @@ class TestRecordedTables:
         assert (RECORDED / "regular.csv").read_text().split("\n", 1)[0].split()[-1] == asked
 
     def test_are_what_this_library_computes(self):
-        table = pd.read_csv(
-            RECORDED / "regular.csv", skiprows=1, engine="python", keep_default_na=False
-        )
+        table = read_table(RECORDED / "regular.csv")
         small = table[table["ranks"] <= 512].reset_index(drop=True)
         again = scaling(
             periodic(1000, 100),

@@ -2,9 +2,7 @@
 
 import pytest
 
-from nbhelpers.places import shipped
 from nbhelpers.report import published_table
-from nbhelpers.studies.baseline import Baseline
 from nbhelpers.studies.scale import (
     Simulations,
     Sizes,
@@ -13,20 +11,16 @@ from nbhelpers.studies.scale import (
     regular_sentence,
 )
 
-RECORDED = shipped() / "data" / "recorded"
-
 
 def sizes(ranks: int = 64) -> Sizes:
     programs = dict.fromkeys(("code_ranks", "pop_ranks", "program_ranks"), 8)
-    return Sizes(ranks, 2, large_ranks=32, large_seeds=2, machine_ranks=16, **programs)
+    return Sizes(ranks, 2, large_ranks=32, large_seeds=2, **programs)
 
 
 @pytest.fixture
 def simulations(tmp_path):
     return Simulations(
         tmp_path,
-        Baseline(RECORDED / "10-trace-collection"),
-        RECORDED / "00-machine" / "detours.json",
         sizes(),
         share=0.05,
         pop_share=0.05,
@@ -72,11 +66,3 @@ def test_the_sentence_on_overhead_has_the_correlation_and_its_case():
     assert correlation_sentence(results) == (
         "The rank correlation of overhead and slow-down is -0.72 (9 systems, p = 0.03, 64 ranks)."
     )
-
-
-def test_this_machines_noise_is_brought_to_scale(simulations):
-    few = simulations.baseline.traced.head(3)  # a trace takes a third of a second to read
-    simulations.baseline.__dict__["traced"] = few
-    here = simulations.this_machine
-    assert set(here["ranks"]) == {2, 8, 16}
-    assert (here["median"] >= 1).all()

@@ -5,28 +5,13 @@ run; the program itself must say verified=no.
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-SOURCES = Path(__file__).resolve().parents[2] / "workloads"
+from ..planted_faults import SOURCES, Fault
+
 ATTEMPTS = 5  # of two threads that never meet none is in the other's way
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What stands in a source, what is put in its place, and the run that must fail."""
-
-    name: str
-    words: str
-    right: str
-    wrong: str
-    source: str = ""
-
-    @property
-    def program(self) -> str:
-        return self.words.split()[0]
 
 
 def sync(name: str, construct: str, right: str, wrong: str, source: str = "") -> Fault:

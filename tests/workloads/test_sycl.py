@@ -445,6 +445,14 @@ class TestInstalling:
             and not (tmp_path / "build").exists()
         )
 
+    def test_a_folder_with_a_blank_is_refused_before_the_download(self, tmp_path):
+        """Intel's OpenCL finds no device there: it reads /proc/self/maps, it seems."""
+        folder = tmp_path / "a b"
+        folder.mkdir()
+        done = self.install(folder, SYCLCXX="", ACCEPT_LICENCE="yes")
+        assert done.returncode == 1 and "holds a blank" in done.stderr
+        assert "Licence" not in done.stdout and not (folder / "build").exists()
+
     def test_again_does_nothing_where_nothing_is(self, tmp_path):
         shutil.copytree(REPOSITORY / "workloads", tmp_path / "workloads")
         done = run("sh", "workloads/sycl/install.sh", "again", cwd=tmp_path)

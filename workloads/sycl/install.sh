@@ -31,9 +31,14 @@ find_compilers() {
              "  what to do: on Debian or Ubuntu: apt-get install g++ libc6-dev"
 }
 
-install_runtime() {
+suits_runtime() {
+    case $(pwd -P) in *" "*) fail "Intel's runtime finds no device in a folder whose path holds a blank: $(pwd -P)" \
+        "  what to do: move Noisebook to another folder, or name an installed SYCL compiler: make sycl SYCLCXX=acpp" ;; esac
     [ "$(uname -sm)" = "Linux x86_64" ] || fail "Intel's runtime exists for Linux on x86_64 only; this is $(uname -sm)." \
         "  what to do: name an installed SYCL compiler: make sycl SYCLCXX=acpp"
+}
+
+install_runtime() {
     rm -rf "$RUNTIME"
     mkdir -p "$FOLDER"
     echo "Installing the SYCL runtime into build/sycl/runtime (482 MB)"
@@ -65,6 +70,7 @@ find_compilers
 if [ -n "$SYCLCXX" ]; then
     mkdir -p "$FOLDER"
 elif ! cmp -s requirements-sycl.lock "$INSTALLED"; then
+    suits_runtime
     licence
     [ "${ACCEPT_LICENCE:-}" = yes ] || fail "" "Nothing was installed. If you accept the licence: make sycl ACCEPT_LICENCE=yes"
     install_runtime

@@ -2,6 +2,7 @@
 `nbhelpers.report`.
 """
 
+from . import experiments, skeletons
 from .applications import (
     applications_on,
     extrapolation,
@@ -9,8 +10,15 @@ from .applications import (
     sensitivity,
 )
 from .collectives import bottleneck, pipelining
+from .extremes import (
+    deciding_sentence,
+    foretold_sentence,
+    returns_sentence,
+    spreads_sentence,
+)
 from .formulas import closed_forms
 from .load import detours_with_published, quiet_and_loaded
+from .machine_simulations import MachineSimulations
 from .signatures import (
     published_signatures,
 )
@@ -31,6 +39,7 @@ from .this_machine import (
 )
 
 __all__ = [
+    "MachineSimulations",
     "Simulations",
     "Sizes",
     "applications_on",
@@ -39,16 +48,22 @@ __all__ = [
     "bottleneck_table",
     "closed_forms",
     "correlation_sentence",
+    "deciding_sentence",
     "detours_with_published",
+    "experiments",
     "extrapolation",
     "extrapolation_table",
+    "foretold_sentence",
     "path_sentence",
     "pipelining",
     "point_to_point",
+    "published_signatures",
     "quiet_and_loaded",
     "regular_sentence",
+    "returns_sentence",
     "sensitivity",
-    "published_signatures",
+    "skeletons",
+    "spreads_sentence",
     "systems_table",
     "this_machine_at_scale",
     "this_machine_sentence",

@@ -7,15 +7,16 @@ The skeletons are those of `nbhelpers.simulation.applications`: compare shapes, 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from ...simulation import applications, patterns
 from ...simulation.engine import simulate
-from ...simulation.loggops import LogGOPS
+from ...simulation.loggops import LogGOPS, known_network
 from ...simulation.noise import Detours, Noise
 from ...simulation.result import Result
 from ...simulation.schedule import Schedule
-from .collectives import DEFAULT_NETWORK, Traces, overhead, slowdown
+from .collectives import Traces, overhead, slowdown
 
 Programs = Mapping[str, Schedule] | Callable[[], Mapping[str, Schedule]]
 
@@ -23,6 +24,10 @@ Programs = Mapping[str, Schedule] | Callable[[], Mapping[str, Schedule]]
 def _made(schedules: Programs) -> Mapping[str, Schedule]:
     """A call that makes schedules is made only where they are needed."""
     return schedules() if callable(schedules) else schedules
+
+
+RED_STORM = known_network("red-storm")
+MOST_STEPS = 10  # of SAGE and CTH: 0.1 s, a period of the rarer noise
 
 
 def applications_on(ranks: int, share: float = 0.1) -> dict[str, Schedule]:
@@ -48,13 +53,56 @@ def applications_on(ranks: int, share: float = 0.1) -> dict[str, Schedule]:
     }
 
 
+def talked_of(ranks: int, share: float = 0.1) -> dict[str, Schedule]:
+    """POP and AMG on so many ranks: those of which the talk prints a slow-down."""
+    made = applications_on(ranks, share)
+    return {name: made[name] for name in ("POP", "AMG")}
+
+
+def traced_sweep(*, seeds: int, frequency_hz: int = 1000, duration_us: int = 100) -> pd.DataFrame:
+    """Sweep3D on 2 x 2 ranks as it was traced, under regular noise, by both modes of the engine.
+
+    The reference's rule (compat) lengthens a computation by the detours within its own time; exact
+    also counts those that come while it is longer.
+
+    Parameters
+    ----------
+    seeds
+        Replicates, at least 2.
+    frequency_hz, duration_us
+        Of the noise. Its trace lasts 100 s: the reference's rule needs one longer than any
+        computation.
+
+    Returns
+    -------
+    `mode`, `ranks`, `ideal_ms`, the slow-down's `median`, `low`, `high`, `seeds`.
+    """
+    count = 100 * frequency_hz
+    noise = Detours(
+        np.arange(count) * (1e9 / frequency_hz),
+        np.full(count, duration_us * 1e3),
+        period_ns=100e9,
+        name=f"{frequency_hz} Hz x {duration_us} us",
+    )
+    schedule = applications.traced_sweep3d("reference")
+    rows = []
+    for mode in ("compat", "exact"):
+        call = partial(simulate, schedule, LogGOPS(), mode=mode)
+        slow = slowdown(call, noise, schedule.ranks, seeds)
+        rows.append(
+            {"mode": mode, "ranks": schedule.ranks, "ideal_ms": slow["ideal_us"] / 1e3}
+            | {name: slow[name] for name in ("median", "low", "high", "seeds")}
+        )
+    return pd.DataFrame(rows)
+
+
 def injected_codes(ranks: int, share: float = 0.1) -> dict[str, Schedule]:
-    """POP, SAGE and CTH on so many ranks, of about the same length: a twentieth as many steps of
-    SAGE and CTH as POP reduces.
+    """POP, SAGE and CTH on so many ranks: a share of POP's published numbers of collectives, and
+    a tenth of a second of the others at most.
     """
     plane, space = patterns.grid(ranks, 2), patterns.grid(ranks, 3)
     reductions = applications.scaled(applications.POP_COLLECTIVES, share)["allreduce"]
-    steps = max(2, round(reductions / applications.POP_ALLREDUCES_PER_SAGE))
+    steps = max(2, min(MOST_STEPS, reductions))
     return {
         "POP": applications.pop(plane, share),
         "SAGE": applications.sage(space, steps),
@@ -72,7 +120,7 @@ def application_slowdown(
     noises: Mapping[str, Traces],
     *,
     seeds: int = 30,
-    network: LogGOPS = DEFAULT_NETWORK,
+    network: LogGOPS | Mapping[str, LogGOPS] = RED_STORM,
 ) -> pd.DataFrame:
     """How much longer applications take under noise, and what the noise alone takes from each CPU.
 
@@ -86,7 +134,7 @@ def application_slowdown(
     seeds
         Replicates of each simulation, at least 2.
     network
-        Its parameters.
+        Its parameters; or one for each noise, by the noise's name.
 
     Returns
     -------
@@ -99,7 +147,8 @@ def application_slowdown(
     rows = []
     for application, schedule in _made(schedules).items():
         for noise, traces in noises.items():
-            slow = _slowdown(schedule, traces, seeds, network)
+            own = network if isinstance(network, LogGOPS) else network[noise]
+            slow = _slowdown(schedule, traces, seeds, own)
             rows.append(
                 {
                     "application": application,
@@ -170,7 +219,7 @@ def point_to_point(
     steps: int = 100,
     compute_ns: int = 500_000,
     seeds: int = 30,
-    network: LogGOPS = DEFAULT_NETWORK,
+    network: LogGOPS = RED_STORM,
 ) -> pd.DataFrame:
     """Does point-to-point communication absorb noise or pass it on? As `application_slowdown`, over
     `communication_kinds`.
@@ -198,7 +247,7 @@ def overlap_potential(
     schedules: Programs,
     *,
     shares: Sequence[float] = (0, 0.25, 0.5, 0.75, 1),
-    network: LogGOPS = DEFAULT_NETWORK,
+    network: LogGOPS = RED_STORM,
 ) -> pd.DataFrame:
     """How much an application would gain if communication occupied its CPUs less: o from 0 to g and
     O from 0 to G (Hoefler et al. 2010, overlap potential).
@@ -232,7 +281,7 @@ def sensitivity(
     schedules: Programs,
     *,
     factors: Sequence[float] = (0.25, 0.5, 1, 2, 4),
-    network: LogGOPS = DEFAULT_NETWORK,
+    network: LogGOPS = RED_STORM,
     parameters: Sequence[str] = ("L", "G"),
 ) -> pd.DataFrame:
     """Run time of applications with one network parameter multiplied, over that with the network as
@@ -285,7 +334,7 @@ def extrapolated_sweep3d(
     *,
     blocks: int = 10,
     block_bytes: int = 36_000,
-    block_ns: int = 100_000,
+    block_ns: int = 27_100_000,
 ) -> Schedule:
     """Sweep3D on a small grid extrapolated to `times` as many ranks by the reference generator's
     scheme: point-to-point messages are copied for each block of ranks, collectives are made anew
@@ -308,7 +357,7 @@ def extrapolation(
     *,
     iterations: int = 3,
     seeds: int = 30,
-    network: LogGOPS = DEFAULT_NETWORK,
+    network: LogGOPS = RED_STORM,
     **options: int,
 ) -> pd.DataFrame:
     """Extrapolated Sweep3D and Sweep3D made for as many ranks: how long each takes, and with

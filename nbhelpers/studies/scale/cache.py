@@ -1,11 +1,11 @@
 """Tables of long simulations, cached as CSV: the recorded campaign shows them at full size on any
 machine, without the minutes that they took.
 
-Owns the files, and the key that says what a table was computed from: one with another key is not
-used.
+Owns the files, and the key that says what was asked for: a table with another key is not used. A
+second line says by which state of the code it was computed (`nbhelpers.code_state`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ...code_state import KEY, code_line, head_of
 from ...files import digest, write_atomically
 from ...progress import task
 from ...simulation.noise import Detours
@@ -33,7 +34,8 @@ class Cache:
         Of the tables, NAME.csv each.
     recorded_only
         False: every table is computed and cached. True (a recorded campaign): a table of the same
-        key is read; any other is computed, and not cached.
+        key is read, whatever the code that computed it; the top of the page says which tables are
+        of another state of the code. Any other is computed, and not cached.
     """
 
     folder: Path
@@ -55,19 +57,33 @@ class Cache:
         if not self.recorded_only:
             with task(f"simulating {name}"):
                 table = study(*arguments, **options)
-            write_atomically(path, f"# key: {key}\n" + table.to_csv(index=False, na_rep="nan"))
-        elif not path.exists() or _key_of(path) != key:
+            code = code_line(_modules_of([study, arguments, options]))
+            rows = table.to_csv(index=False, na_rep="nan")
+            write_atomically(path, f"{KEY}{key}\n{code}\n{rows}")
+        elif not path.exists() or head_of(path)[:1] != [f"{KEY}{key}"]:
             return study(*arguments, **options)
-        return _read(path)
+        return read_table(path)
 
 
-def _key_of(path: Path) -> str:
-    return path.read_text().split("\n", 1)[0].split()[-1]
+def read_table(path: Path) -> pd.DataFrame:
+    """A cached table as it was written, to the last bit: an empty text is no missing number."""
+    head = len(head_of(path))
+    return pd.read_csv(
+        path, skiprows=head, engine="python", keep_default_na=False, na_values=["nan"]
+    )
 
 
-def _read(path: Path) -> pd.DataFrame:
-    """As it was written, to the last bit: an empty text is no missing number."""
-    return pd.read_csv(path, skiprows=1, engine="python", keep_default_na=False, na_values=["nan"])
+def _modules_of(value: object) -> Iterator[str]:
+    """The modules that define a function, or what it is given."""
+    if isinstance(value, partial):
+        yield from _modules_of([value.func, value.args, value.keywords])
+    elif isinstance(value, Mapping):
+        yield from _modules_of(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _modules_of(one)
+    else:
+        yield str(getattr(value if callable(value) else type(value), "__module__", ""))
 
 
 def cache_key(study: Study, *arguments: object, **options: object) -> str:

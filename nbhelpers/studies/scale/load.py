@@ -16,15 +16,15 @@ import pandas as pd
 
 from ...errors import RunError
 from ...measurement.cache import cached_value
+from ...noise.presets import MACHINES, published_noise
 from ...tracing import record_detours
 from ...tracing.netgauge import detour_summary
 from ...workloads import binary_folder, program_path
-from .signatures import PUBLISHED, published_noise
 
 # of both states, so that they can be compared, and a second of them stays small
 THRESHOLD_NS = 1000
 WARM_S = 0.3  # until the load has made its arrays
-TALK = PUBLISHED.with_name("hoefler2010-noise1.csv")
+TALK = MACHINES.with_name("hoefler2010-noise1.csv")
 FIGURES = ["resolution_ns", "overhead_percent", "detours_per_s", "median_us", "p99_us", "max_us"]
 
 

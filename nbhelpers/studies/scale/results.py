@@ -4,8 +4,10 @@ data/published.
 `nbhelpers.report.published_results` puts them there.
 """
 
+import numpy as np
 import pandas as pd
 
+from ...statistics.evidence import Evidence
 from .collectives import rank_correlation
 
 Row = dict[str, object]
@@ -176,14 +178,32 @@ def injected_results(calls: dict[str, pd.DataFrame], codes: pd.DataFrame) -> dic
     return found | {"ferreira-128": found["allreduce 10 Hz x 2500 us"]}
 
 
-def application_results(applications: pd.DataFrame, sweep: pd.DataFrame) -> dict[str, Row]:
-    """Of application skeletons under the noise that they suffer most from; `sweep` : Sweep3D on 2 x
-    2 ranks under regular noise.
+def application_results(systems: pd.DataFrame, sweep: pd.DataFrame) -> dict[str, Row]:
+    """Of applications under published noise.
+
+    Parameters
+    ----------
+    systems
+        `application_slowdown` of POP and AMG under the noise of each published system, on its
+        network. The row is the geometric mean of all systems with Student's interval over them.
+    sweep
+        `traced_sweep`.
     """
-    found = {"sweep3d-serial": _row(sweep.iloc[0], "skeleton, 4 ranks")}
+    by_mode = sweep.set_index("mode")
+    case = f"its trace, 4 ranks, the reference's rule; exact: {by_mode.loc['exact', 'median']:.3f}"
+    found = {"sweep3d-serial": _row(by_mode.loc["compat"], case)}
     for name, application in (("pop-scale", "POP"), ("amg-scale", "AMG")):
-        worst = (
-            applications[applications["application"] == application].nlargest(1, "median").iloc[0]
-        )
-        found[name] = _row(worst, f"skeleton, {worst['ranks']} ranks, noise: {worst['noise']}")
+        rows = systems[systems["application"] == application]
+        estimate = Evidence(np.log(rows["median"].to_numpy()), unit="systems").estimate
+        low, high = estimate.interval()
+        found[name] = {
+            "median": np.exp(estimate.mean),
+            "low": np.exp(low),
+            "high": np.exp(high),
+            "seeds": len(rows),
+            "case": (
+                f"skeleton, {rows['ranks'].iloc[0]} ranks, mean of {len(rows)} published systems"
+                f" ({rows['median'].min():.2f} to {rows['median'].max():.2f})"
+            ),
+        }
     return found

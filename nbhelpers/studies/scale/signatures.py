@@ -1,7 +1,7 @@
 """Synthetic equivalents of noise that was published as figures only: traces with the same overhead,
 rate and quantiles of the durations.
 
-Owns the reading of data/published/desensi2022-noise1.csv and how a distribution is made of some of
+Owns how a distribution is made of some of
 its quantiles.
 """
 
@@ -11,14 +11,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from ...errors import InputError
+from ...noise.presets import published_noise
 from ...places import shipped
 from ...simulation.loggops import LogGOPS, known_network
 from ...simulation.noise import Detours, read_detours
 
-PUBLISHED = shipped() / "data" / "published" / "desensi2022-noise1.csv"
 RECORDED_SOURCE = ("recorded",)
 RECORDED = {
     "alps": "alps_slingshot",
@@ -39,11 +38,6 @@ QUANTILES = {
     "p99_99_us": 0.9999,
     "max_us": 1.0,
 }
-
-
-def published_noise() -> pd.DataFrame:
-    """The figures of each system's noise, as data/published has them."""
-    return pd.read_csv(PUBLISHED, comment="#")
 
 
 def published_signatures(seconds: float = 100.0, seed: int = 0) -> dict[str, Detours]:

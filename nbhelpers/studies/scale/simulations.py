@@ -12,11 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from ...simulation import LogGOPS, periodic
-from ...simulation.applications import sweep3d
-from ...simulation.machines import Recording
 from ...simulation.noise import Detours
-from ...tracing import read_traces
-from ..baseline import Baseline
 from .applications import (
     application_slowdown,
     applications_on,
@@ -26,17 +22,19 @@ from .applications import (
     point_to_point,
     pop_alone,
     sensitivity,
+    talked_of,
+    traced_sweep,
 )
 from .cache import Cache
 from .collectives import bottleneck, overhead_and_slowdown, pipelining, scaling
+from .experiments import apparent_speedup, balance, growth, variations
 from .formulas import closed_forms
 from .results import Row, application_results, collective_results, injected_results
 from .signatures import system_networks, system_noises
-from .this_machine import this_machine_at_scale, this_machine_recordings
+from .skeletons import skeleton_table
 
 _MOST_CHEAP = 32768  # ranks; more take minutes, so that they have fewer replicates
 _MOST_STEPS = 2**17  # ranks; beyond, only the largest number
-_TRACED_RUNS = 40  # of stage 10 whose events are brought to scale
 _LONG, _SHORT = "10 Hz x 2500 us", "1000 Hz x 25 us"
 
 
@@ -50,20 +48,20 @@ class Sizes:
         Largest number of ranks, a power of two, and replicates of each simulation.
     large_ranks, large_seeds
         Ranks for the comparison of systems, networks and messages; replicates on more than 32,768.
-    machine_ranks
-        Largest number of CPUs like this machine's.
     code_ranks, pop_ranks, program_ranks
         Ranks of POP, SAGE and CTH; of POP under the short noise; of the other applications.
+    growth_ranks
+        Largest number of nodes of POP, SAGE and CTH.
     """
 
     ranks: int
     seeds: int
     large_ranks: int
     large_seeds: int
-    machine_ranks: int
     code_ranks: int
     pop_ranks: int
     program_ranks: int
+    growth_ranks: int = 128
 
     def __str__(self) -> str:
         return (
@@ -74,12 +72,17 @@ class Sizes:
 
     def steps(self) -> list[int]:
         """Every second power of two up to the largest number of ranks."""
-        steps = range(1, min(self.ranks, _MOST_STEPS).bit_length(), 2)
-        return sorted({2**step for step in steps} | {self.ranks})
+        return rank_steps(self.ranks)
 
     def steps_to(self, most: int) -> list[int]:
         """The steps below another largest number, and that number."""
         return [size for size in self.steps() if size < most] + [most]
+
+
+def rank_steps(most: int) -> list[int]:
+    """Every second power of two up to so many ranks, and that number."""
+    steps = range(1, min(most, _MOST_STEPS).bit_length(), 2)
+    return sorted({2**step for step in steps} | {most})
 
 
 @dataclass(frozen=True)
@@ -90,10 +93,6 @@ class Simulations:
     ----------
     folder
         Where the tables are cached.
-    baseline
-        Runs of stage 10, whose kernel events are brought to scale.
-    detours
-        File of this machine's detours, of stage 00.
     sizes
         How many ranks and replicates.
     share, pop_share
@@ -102,21 +101,22 @@ class Simulations:
         Collectives in the loop of a benchmark.
     traces
         Folder of other systems' detours; empty: made anew from their published figures.
+    recorded_only
+        Whether tables of a recorded campaign are read (`Cache`).
     """
 
     folder: Path
-    baseline: Baseline
-    detours: Path
     sizes: Sizes
     share: float
     pop_share: float
     calls: int
     traces: str = ""
+    recorded_only: bool = False
 
     def _table(
         self, name: str, study: Callable[..., pd.DataFrame], *args: object, **options: object
     ) -> pd.DataFrame:
-        return Cache(self.folder, self.baseline.recorded_only).table(name, study, *args, **options)
+        return Cache(self.folder, self.recorded_only).table(name, study, *args, **options)
 
     # --- single collectives -------------------------------------------------------------------
 
@@ -270,25 +270,60 @@ class Simulations:
             seeds=self.sizes.seeds,
         )
 
-    # --- this machine --------------------------------------------------------------------------
+    # --- why ours differ -----------------------------------------------------------------------
 
     @cached_property
-    def recordings(self) -> dict[str, Recording]:
-        """This machine's noise: the detours of a loop, and kernel events of traced runs."""
-        traced = self.baseline.traced.head(_TRACED_RUNS)
-        events = read_traces(self.baseline.folder / "traces", traced)
-        return this_machine_recordings(self.detours, events, traced)
+    def skeletons(self) -> pd.DataFrame:
+        """What the skeletons communicate, beside what was published of it."""
+        return self._table("skeletons", skeleton_table, min(512, self.sizes.code_ranks), self.share)
 
     @cached_property
-    def this_machine(self) -> pd.DataFrame:
-        """An all-reduce on many CPUs as noisy as this machine's."""
+    def growth(self) -> pd.DataFrame:
+        """POP, SAGE and CTH under the two injected noises by number of nodes."""
+        most = self.sizes.growth_ranks
+        ranks = sorted({size for size in (2, 16, 128, 1024, 2500, 8192) if size < most} | {most})
         return self._table(
-            "this-machine",
-            this_machine_at_scale,
-            self.recordings,
-            self.sizes.steps_to(self.sizes.machine_ranks),
-            seeds=self.sizes.seeds,
+            "growth", growth, self.shapes, ranks, share=self.share, seeds=self._few_seeds
         )
+
+    @cached_property
+    def variations(self) -> pd.DataFrame:
+        """The codes with one choice of ours varied at a time."""
+        return self._table(
+            "variations",
+            variations,
+            self.shapes,
+            self.sizes.code_ranks,
+            share=self.share,
+            seeds=self._few_seeds,
+            calls=self.calls,
+        )
+
+    @cached_property
+    def balance(self) -> pd.DataFrame:
+        """The codes on networks of ever less bandwidth."""
+        return self._table(
+            "balance",
+            balance,
+            self.shapes,
+            min(512, self.sizes.code_ranks),
+            share=self.share,
+            seeds=self._few_seeds,
+        )
+
+    @cached_property
+    def apparent_speedup(self) -> pd.DataFrame:
+        """Sweep3D where noise seems to speed it up, and where not."""
+        noise = self.noises["daint"]
+        ranks = self.sizes.program_ranks
+        return self._table(
+            "apparent-speedup", apparent_speedup, noise, ranks, seeds=self.sizes.seeds
+        )
+
+    @property
+    def _few_seeds(self) -> int:
+        """Replicates of what has many cases; six are the fewest of which a verdict is made."""
+        return min(self.sizes.seeds, 6)
 
     # --- applications --------------------------------------------------------------------------
 
@@ -298,15 +333,27 @@ class Simulations:
 
     @cached_property
     def applications(self) -> pd.DataFrame:
-        """Sweep3D, POP and AMG under the noise of three systems and of this one."""
+        """Sweep3D, POP and AMG under the noise of three systems."""
         noises = {name: self.noises[name] for name in ("alps", "daint", "azure-hc")}
-        here = {"this machine": list(self.recordings.values())[-1]}
         return self._table(
             "applications",
             application_slowdown,
             self._programs,
-            noises | here,
+            noises,
             seeds=self.sizes.seeds,
+            network=self.networks,
+        )
+
+    @cached_property
+    def on_systems(self) -> pd.DataFrame:
+        """POP and AMG under the noise of all nine systems, on the network of each."""
+        return self._table(
+            "on-systems",
+            application_slowdown,
+            partial(talked_of, self.sizes.program_ranks, self.share),
+            self.noises,
+            seeds=self.sizes.seeds,
+            network=self.networks,
         )
 
     @cached_property
@@ -340,11 +387,5 @@ class Simulations:
             self.coscheduled,
         )
         injected = injected_results(self.loops, pd.concat([self.codes, self.pop]))
-        sweep = self._table(
-            "sweep3d",
-            application_slowdown,
-            {"Sweep3D": sweep3d((2, 2), self.share)},
-            {"1000 Hz x 100 us": periodic(1000, 100)},
-            seeds=self.sizes.seeds,
-        )
-        return single | injected | application_results(self.applications, sweep)
+        sweep = self._table("sweep3d", traced_sweep, seeds=self.sizes.seeds)
+        return single | injected | application_results(self.on_systems, sweep)

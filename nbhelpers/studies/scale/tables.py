@@ -119,3 +119,49 @@ def correlation_sentence(results: dict[str, Row]) -> str:
     return (
         f"The rank correlation of overhead and slow-down is {row['median']:+.2f} ({row['case']})."
     )
+
+
+def codes_sentence(codes: pd.DataFrame) -> str:
+    """How much the same noise slows programs, from the least to the most affected.
+
+    Parameters
+    ----------
+    codes
+        `Simulations.codes`.
+    """
+    least, most = (
+        codes.loc[place] for place in (codes["median"].idxmin(), codes["median"].idxmax())
+    )
+    return (
+        f"{100 * most['overhead_share']:.3g} % of noise slows programs on {most['ranks']:,} ranks"
+        f" **{least['median']:.2f}** to **{most['median']:.3g}** times, by its shape:"
+        f" {_case(least)}, {_case(most)}; n = {most['seeds']} seeds."
+    )
+
+
+def _case(row: pd.Series) -> str:
+    return (
+        f"{row['application']} under {row['noise']} {row['median']:.3g} ({row['low']:.3g} to"
+        f" {row['high']:.3g})"
+    )
+
+
+def verdicts_sentence(results: pd.DataFrame) -> str:
+    """How many published results are reproduced, and which are not.
+
+    Parameters
+    ----------
+    results
+        Of `report.published_results`.
+    """
+    judged = results[results["verdict"] != ""]
+    counts = judged["verdict"].value_counts()
+    numbers = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    failed = judged[judged["verdict"] == "not reproduced"]
+    cases = "; ".join(
+        f"{row['result']} ({row['ours']:.3g}, published {row['published']})"
+        for row in failed.to_dict("records")
+    )
+    return f"Of {len(judged)} published results judged: {numbers or 'none'}." + (
+        f" Not reproduced: {cases}." if cases else ""
+    )

@@ -1,0 +1,133 @@
+"""Ping-pong families between two real ranks: the times that LogGOPS parameters are fitted to.
+
+Owns the starting and reading of workloads/mpi/pingpong.c; the fit is
+`nbhelpers.simulation.loggops_fit`.
+"""
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from ..errors import InputError, NoisebookError
+from ..progress import task
+from ._installation import Installation, installation
+
+COLUMNS = ("family", "bytes", "messages", "delay_ns", "round", "ns", "send_ns")
+
+
+def measure_pingpong(
+    sizes: Sequence[int] | None = None,
+    *,
+    rounds: int = 10,
+    repetitions: int = 3,
+    messages: int = 10,
+    seed: int = 0,
+    timeout_s: float = 300.0,
+    mpi: Installation | None = None,
+) -> pd.DataFrame:
+    """Measure families of round trips between two ranks of this machine.
+
+    Parameters
+    ----------
+    sizes
+        Bytes; None: 15 from 1 B to 1 MiB.
+    rounds, repetitions
+        Every round takes all families and sizes, in an order of its own; each is repeated.
+    messages
+        Of a burst.
+    seed
+        Of the orders.
+    timeout_s
+        After which the ranks are ended.
+    mpi
+        Which MPI; None: `installation()`.
+
+    Returns
+    -------
+    DataFrame
+        A row a repetition: `family` (roundtrip, burst, delayed, late), `bytes`, `messages`,
+        `delay_ns` (between messages; late: before the receive), `round`, `ns` (late: of the send),
+        `send_ns` (in all send calls together). attrs: `mpi`, `seconds`.
+
+    Raises
+    ------
+    Unavailable
+        No MPI is here; the message says `make mpi`.
+    NoisebookError
+        The ranks failed, or took too long; nothing of them is left.
+    """
+    mpi = mpi or installation()
+    with tempfile.TemporaryDirectory(prefix="noisebook-") as folder:
+        file = Path(folder) / "times"
+        numbers = [rounds, repetitions, messages, seed, *(sizes or ())]
+        command = [*mpi.command(2), str(mpi.programs / "pingpong"), str(file), *map(str, numbers)]
+        with task("ping-pong between two ranks", urgent=True):
+            printed = _output(command, timeout_s)
+        times = read_pingpong(file)
+    times.attrs = {"mpi": str(mpi), "seconds": _seconds(printed)}
+    return times
+
+
+def read_pingpong(path: str | Path) -> pd.DataFrame:
+    """The table that the program wrote.
+
+    Parameters
+    ----------
+    path
+        Of its file.
+
+    Raises
+    ------
+    InputError
+        It is not such a file, or cut short.
+    """
+    try:
+        times = pd.read_csv(path, sep=" ")
+    except (OSError, ValueError) as error:
+        raise InputError("no times of a ping-pong", where=path, why=str(error)) from None
+    if tuple(times) != COLUMNS or times.isna().any().any():
+        raise InputError("not a table of a ping-pong, or cut short", where=path)
+    return times
+
+
+def _output(command: Sequence[str], timeout_s: float) -> str:
+    """What it printed; an error with the last lines if it failed."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, errors="replace") as ranks:
+        try:
+            output, errors = ranks.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            raise NoisebookError(
+                f"the ping-pong was not done after {timeout_s:g} s",
+                where=" ".join(command),
+                fix="fewer rounds or sizes, or a larger timeout_s",
+            ) from None
+        finally:
+            _end(ranks)
+    if ranks.returncode:
+        said = [line for line in (errors or output).splitlines() if line.strip("- ")][:3]
+        raise NoisebookError(
+            f"the ping-pong failed (status {ranks.returncode})",
+            where=" ".join(command),
+            why=" / ".join(said) or "it said nothing",
+        )
+    return output
+
+
+def _end(launcher: subprocess.Popen) -> None:
+    """A launcher that is asked to end takes its ranks with it; one that is killed does not."""
+    if launcher.poll() is None:
+        launcher.terminate()
+        try:
+            launcher.wait(10)
+        except subprocess.TimeoutExpired:
+            launcher.kill()
+            launcher.wait()
+
+
+def _seconds(printed: str) -> float:
+    words = dict(word.split("=", 1) for word in printed.split() if "=" in word)
+    return float(words.get("seconds", "nan"))

@@ -1,0 +1,146 @@
+"""What a noise signature may be: words, numbers, CPUs, policies.
+
+Owns the errors of wrong ones.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ..errors import InputError
+from ._vocabulary import INJECTED_AS, INTERRUPT_KINDS, KINDS, POLICIES, REAL_TIME
+
+DISTRIBUTIONS = ("periodic", "poisson", "ferreira")
+DURATIONS = ("fixed", "exponential", "ferreira")
+PHASES = ("aligned", "random")
+LARGEST_COUNT = 10**8
+USUAL_SHARE = 0.025
+
+
+def check_words(
+    distribution: str = "periodic",
+    durations: str = "fixed",
+    phase: object = "random",
+    kind: str = "irq",
+) -> None:
+    """Refuse a word that is not known."""
+    words: dict[str, tuple[object, tuple[str, ...]]] = {
+        "kind": (kind, KINDS),
+        "distribution": (distribution, DISTRIBUTIONS),
+        "durations": (durations, DURATIONS),
+    }
+    if not isinstance(phase, Mapping):
+        words["phase"] = (phase, PHASES)
+    for name, (word, known) in words.items():
+        if word not in known:
+            raise InputError(f"unknown {name} {word!r}", fix=f"{name} is one of {', '.join(known)}")
+
+
+def two_of_three(
+    frequency_hz: float | None, duration_us: float | None, share: float | None
+) -> tuple[float, float, float]:
+    """Frequency, duration and share; all three are accepted where they agree."""
+    three = {"frequency_hz": frequency_hz, "duration_us": duration_us, "share": share}
+    passed = {name: value for name, value in three.items() if value is not None}
+    if len(passed) == 1 and share is None:
+        passed["share"] = USUAL_SHARE
+    if len(passed) < 2:
+        raise _wrong_number(passed)
+    for name, value in passed.items():
+        _check_positive(name, value)
+    frequency, duration = passed.get("frequency_hz"), passed.get("duration_us")
+    frequency = passed["share"] * 1e6 / passed["duration_us"] if frequency is None else frequency
+    duration = passed["share"] * 1e6 / frequency if duration is None else duration
+    taken = frequency * duration / 1e6
+    if not math.isclose(passed.get("share", taken), taken, rel_tol=1e-9):
+        raise _wrong_number(passed)
+    _check_share(taken)
+    return frequency, duration, passed.get("share", taken)
+
+
+def _wrong_number(passed: Mapping[str, float]) -> InputError:
+    return InputError(
+        f"{len(passed)} of frequency, duration and share are given",
+        where=", ".join(passed) or "arguments",
+        fix="give two of frequency_hz, duration_us and share: the third follows",
+    )
+
+
+def _check_share(share: float) -> None:
+    if share >= 1:
+        raise InputError(
+            f"the noise would take {share:.0%} of each CPU",
+            where="frequency_hz × duration_us",
+            why="nothing would be left for the workload",
+            fix="choose a product below 1 000 000, a share below 1",
+        )
+
+
+def _check_positive(name: str, value: float | None) -> None:
+    # false for NaN; beyond, periods and lengths overflow
+    if value is None or not 1e-9 <= value <= 1e12:
+        raise InputError(
+            f"{name} is {value}", fix=f"{name} must be a positive number, 1e-9 to 1e12"
+        )
+
+
+def checked_window(frequency_hz: float, seconds: float | None, cpus: int) -> float:
+    """The window in seconds, if the events in it fit in memory."""
+    _check_positive("seconds", seconds)
+    seconds = float(seconds or 0)
+    if frequency_hz * seconds * cpus > LARGEST_COUNT:
+        raise InputError(
+            f"{frequency_hz * seconds * cpus:.2g} events",
+            where="frequency_hz × seconds × CPUs",
+            why=f"more than {LARGEST_COUNT:.0e} don't fit in memory",
+            fix="choose a lower frequency or a shorter window",
+        )
+    return seconds
+
+
+def cpu_numbers(cpus: Sequence[int]) -> list[int]:
+    """CPU numbers, sorted."""
+    numbers = _whole_numbers(cpus)
+    if not numbers:
+        raise InputError(
+            f"cpus is {cpus!r}", fix="cpus is a list of different CPU numbers, for instance [0, 1]"
+        )
+    return numbers
+
+
+def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
+    """The CPUs or ranks that have noise, sorted."""
+    numbers = _whole_numbers(ranks)
+    if not numbers:
+        raise InputError(
+            f"ranks is {ranks!r}", fix="ranks is a list of different CPU or rank numbers, or None"
+        )
+    return tuple(numbers)
+
+
+def _whole_numbers(values: Sequence[int]) -> list[int]:
+    """Different whole numbers, 0 or more, sorted; none: they are something else."""
+    numbers = sorted(values) if not isinstance(values, (int, str)) else []
+    valid = all(int(value) == value and value >= 0 for value in numbers)
+    return [int(value) for value in numbers] if valid and len(set(numbers)) == len(numbers) else []
+
+
+def policy_of(kind: str, policy: str | None, priority: int | None) -> tuple[str, int]:
+    """Policy and priority with which a kind is injected, if they go together."""
+    if policy is None:
+        policy, usual = INJECTED_AS[kind]
+    elif policy not in REAL_TIME:
+        usual = 0
+    else:
+        usual = INJECTED_AS[kind][1] if kind in INTERRUPT_KINDS else 1
+    if policy not in POLICIES or (kind in INTERRUPT_KINDS and policy not in REAL_TIME):
+        raise InputError(
+            f"policy {policy!r} does not go with {kind} noise",
+            fix=f"known: {', '.join(POLICIES)}; for all kinds but thread {' or '.join(REAL_TIME)}",
+        )
+    priority = usual if priority is None else priority
+    lowest, highest = POLICIES[policy]
+    if not lowest <= priority <= highest:
+        raise InputError(
+            f"priority {priority} is none of {policy}'s", fix=f"{policy} has {lowest} … {highest}"
+        )
+    return policy, priority

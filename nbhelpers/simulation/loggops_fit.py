@@ -1,0 +1,372 @@
+"""LogGOPS parameters of one's own machine, out of times of round trips.
+
+Owns the fit: numbers in, parameters with intervals out. Pure; `nbhelpers.mpi.pingpong` measures.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from .loggops import LogGOPS
+
+FAMILIES = ("roundtrip", "burst", "delayed")
+PARAMETERS = ("L", "o", "g", "G", "O", "S")
+UNLIMITED = 2**40  # S where no size was found to wait for its receive
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LogGOPSFit:
+    """LogGOPS parameters of a machine, and how well they describe it.
+
+    Parameters
+    ----------
+    network
+        Of all sizes together.
+    table
+        Index `parameter`; columns `value`, `low`, `high` (95 % bootstrap interval over rounds),
+        `unit`, `n` (rounds).
+    segments
+        Stretches of sizes with parameters of their own: columns `from_bytes`, `to_bytes`, `L`, `o`,
+        `g` (ns), `G`, `O` (ns a byte). Where the protocol or a cache changes, so do these.
+    residuals
+        A row a family and size: `family`, `bytes`, `measured_ns`, `fitted_ns` (by `network`),
+        `segment_ns` (by its segment), `error` and `segment_error` (shares).
+    """
+
+    network: LogGOPS
+    table: pd.DataFrame
+    segments: pd.DataFrame
+    residuals: pd.DataFrame
+
+    def network_for(self, size: int) -> LogGOPS:
+        """The parameters of the stretch of sizes that this size is in.
+
+        Parameters
+        ----------
+        size
+            Bytes.
+        """
+        row = min(
+            np.searchsorted(self.segments["to_bytes"].to_numpy(), size), len(self.segments) - 1
+        )
+        return self.network.with_(
+            **{name: float(self.segments[name].iloc[row]) for name in "LogGO"}
+        )
+
+    def curves(self) -> pd.DataFrame:
+        """What a message costs by size, to be drawn: `family`, `bytes`, `line`, `ns`.
+
+        `line` is measured, "one set" (of all sizes) or "by stretches" of sizes.
+        """
+        lines = {
+            "measured_ns": "measured",
+            "fitted_ns": "one set",
+            "segment_ns": "by stretches",
+        }
+        table = self.residuals.rename(columns=lines)
+        return table.melt(["family", "bytes"], list(lines.values()), "line", "ns")
+
+    def __repr__(self) -> str:
+        worst = self.residuals["segment_error"].abs().max()
+        return f"LogGOPSFit({self.network}, {len(self.segments)} segments, at most {worst:.0%} off)"
+
+
+def fit_loggops(
+    times: pd.DataFrame, quantile: float = 0.25, resamples: int = 100, seed: int = 0
+) -> LogGOPSFit:
+    """Fit LogGOPS parameters to families of round trips.
+
+    Parameters
+    ----------
+    times
+        A row a repetition: `family` (roundtrip, burst, delayed, late), `bytes`, `messages`,
+        `delay_ns`, `round`, `ns`; see the notes.
+    quantile
+        Of the repetitions of a family and size: what stands for the undisturbed machine. Other load
+        only ever makes a round trip longer.
+    resamples
+        Bootstrap samples of rounds, for the intervals.
+    seed
+        Of the resampling.
+
+    Returns
+    -------
+    LogGOPSFit
+        Parameters, intervals, residuals.
+
+    Raises
+    ------
+    InputError
+        A family or column is missing, or fewer than two rounds or three sizes.
+
+    Notes
+    -----
+    PRTT(n, d, s) of Hoefler, Lichei, Rehm (IPDPS 2007), here in the simulator's model: n messages
+    of s bytes, d apart, and one back. With D = (s − 1) O and B = (s − 1) G,
+
+    * roundtrip, PRTT(1, 0, s) = 2 (2 o + L + max(D, B));
+    * burst, (PRTT(n, 0, s) − PRTT(1, 0, s)) / (n − 1) = max(o + max(D, B), g + B);
+    * delayed, (PRTT(n, d, s) − PRTT(1, 0, s)) / (n − 1) − d = o + D, if d is long enough;
+    * late: the send of more than S bytes lasts until its receive is posted.
+
+    Above S a send lasts until its message is taken, so burst and delayed are o + L at least. A gap
+    g below o never shows, and is then given as o: it changes no time. Lines are fitted to shares,
+    (fitted − measured) / measured, so that small and large messages count alike.
+
+    Examples
+    --------
+    >>> sizes, rounds = [1, 1001, 100_001], [0, 1]
+    >>> cell = lambda family, s, k, n, d, ns: dict(
+    ...     family=family, bytes=s, round=k, messages=n, delay_ns=d, ns=ns
+    ... )
+    >>> rows = [
+    ...     cell(*row)
+    ...     for k in rounds
+    ...     for s in sizes
+    ...     for row in [
+    ...         ("roundtrip", s, k, 1, 0, 2 * (2 * 500 + 1000 + 0.5 * (s - 1))),
+    ...         ("burst", s, k, 2, 0, 4000 + (s - 1) + 600 + 0.5 * (s - 1)),
+    ...         ("delayed", s, k, 2, 10**6, 4000 + (s - 1) + 500 + 10**6),
+    ...     ]
+    ... ]
+    >>> fit_loggops(pd.DataFrame(rows), resamples=10).table["value"].round(3).tolist()[:5]
+    [1000.0, 500.0, 600.0, 0.5, 0.0]
+    """
+    _check(times)
+    rounds = np.unique(times["round"])
+    cells, late = _cells(times, rounds), _late(times)
+    costs, S = _costs(cells, quantile), _threshold(late)
+    network = _parameters(costs, S)
+    rng, draws = np.random.default_rng(seed), []
+    for _ in range(resamples):
+        drawn = rng.integers(0, len(rounds), len(rounds))
+        again = _parameters(_costs(cells, quantile, drawn), _threshold(late, drawn))
+        draws.append([getattr(again, name) for name in PARAMETERS])
+    segments = _segments(costs, network)
+    fit = LogGOPSFit(network, _table(network, draws, len(rounds)), segments, pd.DataFrame())
+    return replace(fit, residuals=_residuals(costs, fit))
+
+
+def _check(times: pd.DataFrame) -> None:
+    missing = {"family", "bytes", "messages", "delay_ns", "round", "ns"} - set(times)
+    if missing:
+        raise InputError(f"a table without {', '.join(sorted(missing))}", where="fit_loggops")
+    for family in FAMILIES:
+        sizes = times.loc[times["family"] == family, "bytes"].nunique()
+        if sizes < 3:
+            raise InputError(
+                f"{sizes} sizes of the family {family}", where="fit_loggops", fix="≥ 3"
+            )
+    if times["round"].nunique() < 2:
+        raise InputError("one round", where="fit_loggops", why="rounds are resampled", fix="≥ 2")
+
+
+# --- what a message costs, by size ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Times without the pauses: ns[families, sizes, rounds, repetitions]; NaN: there is none."""
+
+    sizes: np.ndarray
+    more: np.ndarray  # [families, sizes]: messages beyond the first, at least 1
+    ns: np.ndarray
+
+
+def _cells(times: pd.DataFrame, rounds: np.ndarray) -> _Cells:
+    kept = times[times["family"].isin(FAMILIES)]
+    sizes = np.unique(kept["bytes"])
+    place = [
+        kept["family"].map(FAMILIES.index).to_numpy(int),
+        np.searchsorted(sizes, kept["bytes"]),
+        np.searchsorted(rounds, kept["round"]),
+    ]
+    repetition = kept.groupby(["family", "bytes", "round"]).cumcount().to_numpy()
+    shape = (len(FAMILIES), len(sizes), len(rounds), int(repetition.max()) + 1)
+    ns, more = np.full(shape, np.nan), np.ones(shape[:2])
+    ns[*place, repetition] = kept["ns"] - kept["delay_ns"] * (kept["messages"] - 1)
+    more[place[0], place[1]] = np.maximum(kept["messages"] - 1, 1)
+    return _Cells(sizes, more, ns)
+
+
+def _costs(cells: _Cells, quantile: float, rounds: Any = slice(None)) -> pd.DataFrame:
+    """Index bytes; columns roundtrip (half of one), burst and delayed (of one message more), ns."""
+    drawn = cells.ns[:, :, rounds].reshape(*cells.ns.shape[:2], -1)
+    typical = (np.nanquantile if np.isnan(drawn).any() else np.quantile)(drawn, quantile, axis=2)
+    trip, burst, delayed = typical
+    costs = {
+        "roundtrip": trip / 2,
+        "burst": (burst - trip) / cells.more[1],
+        "delayed": (delayed - trip) / cells.more[2],
+    }
+    index = pd.Index(cells.sizes, name="bytes")
+    return pd.DataFrame(costs, index=index).dropna().clip(lower=0)
+
+
+def _late(times: pd.DataFrame) -> pd.DataFrame:
+    """The shortest late send of each round (index) and size (column), as a share of the delay."""
+    late = times[times["family"] == "late"]
+    share = late["ns"] / late["delay_ns"]
+    return share.groupby([late["round"], late["bytes"]]).min().unstack()
+
+
+def _threshold(late: pd.DataFrame, rounds: Any = slice(None)) -> int:
+    """The largest size below the first whose send waits for its late receive."""
+    if late.empty:
+        return UNLIMITED
+    waits = late.iloc[rounds].min() > 0.5
+    if not waits.any():
+        return UNLIMITED
+    eager = waits.index[waits.index < waits.idxmax()]
+    return int(eager.max()) if len(eager) else 0
+
+
+def _line(sizes: np.ndarray, ns: np.ndarray, least: float = 0.0) -> tuple[float, float]:
+    """a and b of a + b (s − 1) with a ≥ least, b ≥ 0 and the least squares of shares."""
+    ns = np.maximum(ns, 1.0)
+    rows = np.stack([1 / ns, (sizes - 1) / ns], axis=1)
+    (a, b), *_ = np.linalg.lstsq(rows, np.ones(len(ns)), rcond=None)
+    if b < 0:
+        return max(least, float(np.sum(1 / ns) / np.sum(1 / ns**2))), 0.0
+    if a < least:
+        x = rows[:, 1]
+        a, b = least, float(x @ (1 - least / ns) / (x @ x)) if x.any() else 0.0
+    return float(a), max(0.0, float(b))
+
+
+def _parameters(costs: pd.DataFrame, S: int, whole: LogGOPS | None = None) -> LogGOPS:
+    """Overheads and g from eager messages, L and G from all; `whole`: for what too few show."""
+    eager = costs[costs.index <= S]
+    if len(eager) < 2 and whole is not None:
+        o, O, g = whole.o, whole.O, whole.g
+    else:
+        eager = costs if len(eager) < 2 else eager
+        o, O = _line(eager.index.to_numpy(float), eager["delayed"].to_numpy())
+        g = -1.0
+    sizes = costs.index.to_numpy(float)
+    if len(costs) > 1 or whole is None:
+        trip, G = _line(sizes, costs["roundtrip"].to_numpy(), 2 * o)
+    else:
+        G = whole.G
+        trip = max(2 * o, float(costs["roundtrip"].iloc[0] - (sizes[0] - 1) * G))
+    if g < 0:
+        gaps = eager["burst"].to_numpy() - (eager.index.to_numpy(float) - 1) * G
+        g = max(o, float(np.median(gaps[: (len(gaps) + 1) // 2])))
+    return LogGOPS(L=trip - 2 * o, o=o, g=g, G=G, O=min(O, G), S=S)
+
+
+# --- where the line changes -----------------------------------------------------------------------
+
+
+def _segments(costs: pd.DataFrame, network: LogGOPS, most: int = 3) -> pd.DataFrame:
+    """Parameters by stretches of sizes: on each side of S, as many as pay by the Bayesian
+    information criterion.
+    """
+    rows = []
+    for part in (costs[costs.index <= network.S], costs[costs.index > network.S]):
+        if part.empty:
+            continue
+        splits = [_split(part, count) for count in range(1, most + 1)]
+        starts = min(splits, key=lambda split: split[0])[1]
+        for first, last in zip(starts, [*starts[1:], len(part)]):
+            stretch = part.iloc[first:last]
+            found = _parameters(stretch, network.S, network)
+            ends = {"from_bytes": int(stretch.index[0]), "to_bytes": int(stretch.index[-1])}
+            rows.append(ends | {name: getattr(found, name) for name in "LogGO"})
+    return pd.DataFrame(rows)
+
+
+def _split(costs: pd.DataFrame, count: int) -> tuple[float, list[int]]:
+    """Criterion and first places of the best `count` stretches of two sizes or more."""
+    sizes, n = costs.index.to_numpy(float), len(costs)
+    if n < 2 * count:
+        return (0.0 if count == 1 else np.inf), [0]
+    loss = np.full((n + 1, n + 1), np.inf)
+    for first in range(n - 1):
+        for last in range(first + 2, n + 1):
+            loss[first, last] = sum(
+                _loss(sizes[first:last], costs[family].to_numpy()[first:last])
+                for family in FAMILIES
+            )
+    total, start = loss[0].copy(), [[0] for _ in range(n + 1)]
+    for _ in range(count - 1):
+        through = total[:, None] + loss
+        before = through.argmin(axis=0)
+        start = [[*start[before[last]], int(before[last])] for last in range(n + 1)]
+        total = through.min(axis=0)
+    values = len(FAMILIES) * n
+    floor = values * 4e-4  # 2 % each: no better than what is measured
+    return values * np.log((total[n] + floor) / values) + 5 * count * np.log(values), start[n]
+
+
+def _loss(sizes: np.ndarray, ns: np.ndarray) -> float:
+    a, b = _line(sizes, ns)
+    share = (a + b * (sizes - 1)) / np.maximum(ns, 1) - 1
+    return float(share @ share)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _table(network: LogGOPS, draws: Sequence[Sequence[float]], rounds: int) -> pd.DataFrame:
+    low, high = np.quantile(np.array(draws, float), [0.025, 0.975], axis=0)
+    units = ["ns", "ns", "ns", "ns a byte", "ns a byte", "bytes"]
+    return pd.DataFrame(
+        {
+            "value": [float(getattr(network, name)) for name in PARAMETERS],
+            "low": low,
+            "high": high,
+            "unit": units,
+            "n": rounds,
+        },
+        index=pd.Index(PARAMETERS, name="parameter"),
+    )
+
+
+def fitted_ns(network: LogGOPS, family: str, sizes: np.ndarray) -> np.ndarray:
+    """What a family's message costs by the model, ns: see `fit_loggops`.
+
+    Parameters
+    ----------
+    network
+        LogGOPS parameters.
+    family
+        roundtrip (half of one), burst or delayed.
+    sizes
+        Bytes.
+    """
+    copied, sent = (np.maximum(np.asarray(sizes) - 1, 0) * b for b in (network.O, network.G))
+    longer = np.maximum(copied, sent)
+    if family == "roundtrip":
+        return 2 * network.o + network.L + longer
+    waits = np.where(np.asarray(sizes) > network.S, network.o + network.L, 0)
+    if family == "burst":
+        return np.maximum(np.maximum(network.o + longer, network.g + sent), waits)
+    return np.maximum(network.o + copied, waits)
+
+
+def _residuals(costs: pd.DataFrame, fit: LogGOPSFit) -> pd.DataFrame:
+    sizes = costs.index.to_numpy()
+    parts = []
+    for family in FAMILIES:
+        piecewise = [float(fitted_ns(fit.network_for(s), family, np.array([s]))[0]) for s in sizes]
+        parts.append(
+            pd.DataFrame(
+                {
+                    "family": family,
+                    "bytes": sizes,
+                    "measured_ns": costs[family].to_numpy(),
+                    "fitted_ns": fitted_ns(fit.network, family, sizes),
+                    "segment_ns": piecewise,
+                }
+            )
+        )
+    table = pd.concat(parts, ignore_index=True)
+    measured = table["measured_ns"].where(table["measured_ns"] > 0)
+    return table.assign(
+        error=table["fitted_ns"] / measured - 1, segment_error=table["segment_ns"] / measured - 1
+    )

@@ -1,0 +1,172 @@
+"""Whether the ranks of a traced run agree: each message with its receive, each collective with
+those of the other ranks.
+
+Owns the order in which collectives of different communicators are laid, and the errors of traces
+that do not match.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ...errors import InputError
+from ..schedule import ANY, RECV, SEND
+from .calls import TracedCalls, collective_of
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One collective call of all ranks of a communicator.
+
+    Parameters
+    ----------
+    name
+        "Allreduce", …
+    members
+        Its ranks in the world, in the communicator's order.
+    bytes
+        As the pattern counts them: of a rank's part; of an all-to-all, of a pair's.
+    root
+        Its place among the members.
+    """
+
+    name: str
+    members: tuple[int, ...]
+    bytes: int
+    root: int
+
+
+def matched_collectives(traced: TracedCalls) -> list[Instance]:
+    """All collectives, in an order in which every rank has its own calls.
+
+    Raises
+    ------
+    InputError
+        Ranks of a communicator call different collectives, another number of them, or other roots.
+    """
+    table = traced.table
+    names = {call: (collective_of(call) or ("",))[0] for call in table["call"].unique()}
+    chosen = table.assign(name=table["call"].map(names))
+    chosen = chosen[chosen["name"] != ""].copy()
+    chosen["turn"] = chosen.groupby(["rank", "comm"]).cumcount()
+    chosen["place"] = chosen.groupby("rank").cumcount()
+    groups = dict(list(chosen.groupby(["comm", "turn"], sort=False)))
+    for (comm, _), part in groups.items():
+        _check(part, traced.comms[int(comm)])
+    ordered = _in_order(
+        {key: list(zip(part["rank"], part["place"])) for key, part in groups.items()}
+    )
+    return [_instance(groups[key], traced.comms[int(key[0])]) for key in ordered]
+
+
+def _check(part: pd.DataFrame, members: tuple[int, ...]) -> None:
+    first = part.iloc[0]
+    missing = set(members) - set(part["rank"])
+    where = f"communicator {first['comm']}, its collective {first['turn'] + 1}"
+    fix = "the trace of a rank is cut short, or of another run: trace it again"
+    if missing:
+        raise InputError(
+            f"rank {min(missing)} doesn't call {first['call']} as rank {first['rank']} does",
+            where=where,
+            why="all ranks of a communicator take part in a collective",
+            fix=fix,
+        )
+    for column, what in (("name", "collectives"), ("root", "roots")):
+        if part[column].nunique() > 1:
+            other = part[part[column] != first[column]].iloc[0]
+            raise InputError(
+                f"ranks {first['rank']} and {other['rank']} call different {what}:"
+                f" {first[column]} and {other[column]}",
+                where=where,
+                why="they would wait for each other for ever",
+                fix=fix,
+            )
+
+
+def _in_order(places: dict[tuple, list[tuple[int, int]]]) -> list[tuple]:
+    """The groups sorted such that no rank has a later call of its own before an earlier one."""
+    waiting: dict[int, int] = {}
+    at = {place: key for key, found in places.items() for place in found}
+    ranks = {rank for rank, _ in at}
+    ready = [at[rank, 0] for rank in sorted(ranks)]
+    left = {key: len(found) for key, found in places.items()}
+    order = []
+    while ready:
+        key = ready.pop(0)
+        left[key] -= 1
+        if left[key]:
+            continue
+        order.append(key)
+        for rank, place in places[key]:
+            waiting[rank] = place + 1
+            if (rank, place + 1) in at:
+                ready.append(at[rank, place + 1])
+    if len(order) < len(places):
+        stuck = next(key for key in places if left[key])
+        raise InputError(
+            "collectives of two communicators in another order on other ranks",
+            where=f"communicator {stuck[0]}, its collective {stuck[1] + 1}",
+            why="they would wait for each other for ever",
+            fix="the trace is not of one run, or the program relies on buffering: trace it again",
+        )
+    return order
+
+
+def _instance(part: pd.DataFrame, members: tuple[int, ...]) -> Instance:
+    name, count = str(part["name"].iloc[0]), len(members)
+    most = int(max(part["bytes"].max(), 0))
+    came = int(max(part["received_bytes"].max(), 0))
+    if name in ("Alltoall", "Alltoallv"):
+        most = round(part["bytes"].clip(lower=0).mean() / count)
+    elif name in ("Gatherv", "Allgatherv"):
+        most = round(part["bytes"].clip(lower=0).mean())
+    elif name in ("Scatter", "Scatterv"):
+        most = came or -(-most // count)
+    elif name == "Bcast":
+        most = max(most, came)
+    root = int(part["root"].iloc[0])
+    return Instance(name, members, most, members.index(root) if root in members else 0)
+
+
+def check_messages(messages: pd.DataFrame) -> None:
+    """Whether there is a receive for every send, and a send for every receive.
+
+    Parameters
+    ----------
+    messages
+        `rank`, `kind`, `peer`, `comm`, `tag`, a row a send or receive.
+
+    Raises
+    ------
+    InputError
+        They don't match; the message names the ranks and how many there are of each. Between ranks
+        of which the receiver takes anybody's messages, nothing can be said here.
+    """
+    sends = messages["kind"] == SEND
+    ends = pd.DataFrame(
+        {
+            "source": np.where(sends, messages["rank"], messages["peer"]),
+            "target": np.where(sends, messages["peer"], messages["rank"]),
+            "comm": messages["comm"],
+            "tag": messages["tag"],
+            "send": sends,
+            "receive": messages["kind"] == RECV,
+        }
+    )
+    anybody = set(ends[(ends["source"] == ANY) | (ends["tag"] == ANY)]["target"])
+    counts = (
+        ends[~ends["target"].isin(anybody)]
+        .groupby(["source", "target", "comm", "tag"])[["send", "receive"]]
+        .sum()
+    )
+    wrong = counts[counts["send"] != counts["receive"]]
+    if len(wrong):
+        (source, target, comm, tag), row = wrong.index[0], wrong.iloc[0]
+        raise InputError(
+            f"{row['send']} messages from rank {source} to rank {target}, but"
+            f" {row['receive']} receives",
+            where=f"tag {tag}, communicator {comm}",
+            why="one end of a message is missing: the simulation would never end",
+            fix="the trace of a rank is cut short, or of another run: trace it again",
+        )

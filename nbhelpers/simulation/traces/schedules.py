@@ -1,0 +1,390 @@
+"""From the MPI calls of a run to its schedule: messages, what waits for them, and the computation
+between the calls.
+
+Owns the order of a rank's calls as dependencies, the expansion of collectives, and the
+extrapolation to more ranks (Hoefler et al. 2010, "Application trace extrapolation").
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...errors import InputError
+from .._composition import Part
+from ..schedule import ANY, CALC, RECV, SEND, Schedule
+from .calls import (
+    BEGUN_SENDS,
+    EXCHANGES,
+    NOBODY,
+    RECEIVES,
+    SENDS,
+    WAITS,
+    TracedCalls,
+    checked_calls,
+    collective_of,
+)
+from .collectives import Algorithm, algorithm_name, chosen_algorithms
+from .matching import Instance, check_messages, matched_collectives
+
+
+def schedule_of_calls(
+    calls: Any,
+    *,
+    algorithms: str | Mapping[str, Algorithm] = "by size",
+    times: int = 1,
+    call_ns: float = 0.0,
+    name: str = "traced run",
+) -> Schedule:
+    """What a traced program did, as a schedule that can be simulated.
+
+    Parameters
+    ----------
+    calls
+        `TracedCalls`, or what `nbhelpers.mpi.read_calls` gives.
+    algorithms
+        By which collectives become messages; see `chosen_algorithms`.
+    times
+        Extrapolate to so many times the ranks: messages between two ranks are copied for each block
+        of ranks, collectives of all ranks are made anew over all (Hoefler et al. 2010). Weak
+        scaling: each rank computes as long as before.
+    call_ns
+        What noting one call took the program; it is taken off the computation before the call.
+    name
+        For titles and errors.
+
+    Returns
+    -------
+    Schedule
+        Of `calls.ranks` × `times` ranks. Time between two calls is computation. Time in a call is
+        not in it: the simulation decides how long a call takes.
+
+    Raises
+    ------
+    InputError
+        Messages without a partner, ranks that call different collectives, a table that is not
+        whole.
+
+    Notes
+    -----
+    Calls that only ask (MPI_Comm_rank, MPI_Iprobe, a test that completes nothing) count as
+    computation, and so do those that make communicators. A receive from anybody takes whom the
+    trace names, and anybody where it names no one.
+
+    Examples
+    --------
+    Rank 0 computes for 5 µs and sends; rank 1 receives:
+
+    >>> import pandas as pd
+    >>> from nbhelpers.simulation.traces.calls import NUMBERS, TracedCalls
+    >>> send = dict.fromkeys(NUMBERS, -1) | dict(
+    ...     call="MPI_Send", rank=0, start_ns=5000, end_ns=6000, peer=1, tag=7, bytes=8, comm=0
+    ... )
+    >>> receive = send | dict(
+    ...     call="MPI_Recv", rank=1, start_ns=0, end_ns=9000, peer=0, received_bytes=8, source=0
+    ... )
+    >>> waits = pd.DataFrame(columns=["rank", "row", "request"])
+    >>> schedule_of_calls(TracedCalls(pd.DataFrame([send, receive]), waits, {0: (0, 1)}, 2))
+    Schedule(traced run: 2 ranks, 4 operations, 1 messages)
+    """
+    if times < 1 or int(times) != times:
+        raise InputError(f"{times} times as many ranks", fix="a whole number, 1 at least")
+    traced = checked_calls(calls)
+    instances = matched_collectives(traced)
+    ranks = _programs(traced, call_ns)
+    check_messages(_messages(ranks))
+    return _Laying(ranks, traced.ranks, int(times), name).laid(
+        instances, chosen_algorithms(algorithms)
+    )
+
+
+# --- one rank -------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Program:
+    """What one rank does, while its calls are read: operations, and who waits for whom.
+
+    Collectives are two calculations, on entering and on leaving; their messages come later.
+    """
+
+    tags: dict[tuple[int, int], int]
+    kind: list[int] = field(default_factory=list)
+    peer: list[int] = field(default_factory=list)
+    size: list[int] = field(default_factory=list)
+    tag: list[int] = field(default_factory=list)
+    done: list[tuple[int, int]] = field(default_factory=list)  # (operation, needed)
+    begun: list[tuple[int, int]] = field(default_factory=list)
+    doors: list[tuple[int, int]] = field(default_factory=list)  # of each collective
+    requests: dict[int, int] = field(default_factory=dict)  # open: request -> operation
+    before: list[tuple[int, bool]] = field(default_factory=list)  # what comes next waits for
+
+    def add(self, kind: int, size: int, peer: int = 0, tag: int = 0) -> int:
+        self.kind.append(kind)
+        self.peer.append(peer)
+        self.size.append(size)
+        self.tag.append(tag)
+        return len(self.kind) - 1
+
+    def work(self, ns: float) -> int:
+        """The computation before a call."""
+        operation = self.add(CALC, max(0, round(ns)))
+        for needed, only_begun in self.before:
+            (self.begun if only_begun else self.done).append((operation, needed))
+        self.before = [(operation, False)]
+        return operation
+
+    def message(self, kind: int, peer: int, size: int, tag: int, comm: int) -> int | None:
+        """A send or a receive after the computation; None: there is nobody at the other end."""
+        if peer == NOBODY:
+            return None
+        number = ANY if tag < 0 else self.tags.setdefault((comm, tag), len(self.tags))
+        operation = self.add(kind, size, peer, number)
+        self.done.append((operation, self.before[0][0]))
+        return operation
+
+    def wait(self, operations: list[int]) -> int:
+        operation = self.add(CALC, 0)
+        self.done += [(operation, needed) for needed in operations]
+        return operation
+
+
+def _programs(traced: TracedCalls, call_ns: float) -> list[_Program]:
+    table = _with_partners(traced)
+    completed = traced.waits.groupby("row")["request"].apply(list).to_dict()
+    tags: dict[tuple[int, int], int] = {}
+    programs = [_Program(tags) for _ in range(traced.ranks)]
+    ends = [0] * traced.ranks
+    for row in table.itertuples():
+        program = programs[row.rank]
+        if not _acts(row, completed):
+            continue
+        program.work(row.start_ns - ends[row.rank] - call_ns)
+        ends[row.rank] = row.end_ns
+        _call(program, row, completed.get(row.Index, []))
+    return programs
+
+
+def _acts(row: Any, completed: Mapping[int, list]) -> bool:
+    """Whether a call does what others wait for, or ends the program."""
+    return (
+        row.call in SENDS | BEGUN_SENDS | EXCHANGES | RECEIVES | {"MPI_Finalize"}
+        or row.Index in completed
+        or collective_of(row.call) is not None
+    )
+
+
+def _call(program: _Program, row: Any, completes: list[int]) -> None:
+    """One call, after the computation before it."""
+    entered = program.before[0][0]
+    collective = collective_of(row.call)
+    if collective:
+        left = program.add(CALC, 0)
+        program.done.append((left, entered))
+        program.doors.append((entered, left))
+        if collective[1]:
+            program.requests[row.request] = left
+        else:
+            program.before = [(left, False)]
+    elif row.call in WAITS:
+        ended = [program.requests.pop(request, entered) for request in completes]
+        program.before = [(program.wait([entered, *ended]), False)]
+    else:
+        _two_sided(program, row)
+
+
+def _two_sided(program: _Program, row: Any) -> None:
+    operations = []
+    if row.call in SENDS | BEGUN_SENDS | EXCHANGES:
+        operations.append(program.message(SEND, row.peer, row.bytes, row.tag, row.comm))
+    if row.call in EXCHANGES | RECEIVES:
+        operations.append(
+            program.message(RECV, row.source, row.received_bytes, row.received_tag, row.comm)
+        )
+    real = [operation for operation in operations if operation is not None]
+    if row.call in BEGUN_SENDS | {"MPI_Irecv"}:
+        program.requests |= dict.fromkeys([row.request], real[0]) if real else {}
+        program.before = [(real[0], True)] if real else program.before
+    elif real:
+        program.before = [(operation, False) for operation in real]
+
+
+def _with_partners(traced: TracedCalls) -> pd.DataFrame:
+    """The table with `source` and `received_tag` of every receive: whom the trace names, or whom
+    the program asked for.
+    """
+    table = traced.table.copy()
+    started = table["call"] == "MPI_Start"  # a persistent request: a receive says what came
+    comes = (table["source"] >= 0) | (table["received_bytes"] > 0)
+    table.loc[started, "call"] = np.where(comes[started], "MPI_Irecv", "MPI_Isend")
+    waited = _what_came(traced)
+    one = table["call"].isin(RECEIVES)
+    for came, asked in (("source", "peer"), ("received_tag", "tag")):
+        later = pd.Series(
+            [
+                waited.get((row.rank, row.request, row.Index), {}).get(came, -1)
+                for row in table[one].itertuples()
+            ],
+            index=table.index[one],
+            dtype="int64",
+        )
+        known = table.loc[one, came]
+        known = known.where(known >= 0, later)
+        table.loc[one, came] = known.where(known >= 0, table.loc[one, asked])
+    # nobody asked for by name, nothing came: MPI_PROC_NULL
+    nothing = (table["source"] == -1) & (table["received_bytes"] <= 0)
+    table.loc[(one | table["call"].isin(EXCHANGES)) & nothing, "source"] = NOBODY
+    sends = table["call"].isin(SENDS | BEGUN_SENDS | EXCHANGES)
+    table.loc[sends & (table["peer"] < 0), "peer"] = NOBODY
+    return table
+
+
+def _what_came(traced: TracedCalls) -> dict[tuple[int, int, int], dict[str, int]]:
+    """(rank, request, row of the receive) -> source and tag that the call that waited names."""
+    waits, table = traced.waits, traced.table
+    begun = table[table["call"] == "MPI_Irecv"][["rank", "request"]]
+    rows = {(row.rank, row.request): row.Index for row in begun.itertuples()}
+    alone = waits.groupby("row")["row"].transform("size") == 1
+    found = {}
+    for wait, only in zip(waits.to_dict("records"), alone, strict=True):
+        key = (wait["rank"], wait["request"])
+        if key not in rows:
+            continue
+        if "source" in wait:
+            came = {"source": wait["source"], "received_tag": wait.get("tag", -1)}
+        elif only:
+            came = {name: table.at[wait["row"], name] for name in ("source", "received_tag")}
+        else:
+            continue
+        found[*key, rows[key]] = came
+    return found
+
+
+def _messages(programs: list[_Program]) -> pd.DataFrame:
+    """All sends and receives: `rank`, `kind`, `peer`, `tag` (comm, tag)."""
+    names = {number: pair for pair, number in programs[0].tags.items()} | {ANY: (0, -1)}
+    parts = [
+        pd.DataFrame({"rank": rank, "kind": one.kind, "peer": one.peer, "tag": one.tag})
+        for rank, one in enumerate(programs)
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    table = table[table["kind"] != CALC]
+    return table.assign(
+        comm=table["tag"].map(lambda number: names[number][0]),
+        tag=table["tag"].map(lambda number: names[number][1]),
+    )
+
+
+# --- all ranks ------------------------------------------------------------------------------------
+
+
+class _Laying:
+    """The arrays of a schedule while collectives are laid between the ranks' own operations."""
+
+    def __init__(self, programs: list[_Program], ranks: int, times: int, name: str):
+        self.ranks, self.times, self.name = ranks, times, name
+        self.programs, self.tags = programs, len(programs[0].tags)
+        self.base = np.tile([len(one.kind) for one in programs], times)
+        self.inner = np.zeros(ranks * times, np.int64)  # of collectives, so far
+        self.entered = [0] * ranks  # how many collectives were laid
+
+    def laid(self, instances: list[Instance], algorithms: Mapping[str, Algorithm]) -> Schedule:
+        cache: dict[tuple, Part] = {}
+        placed = []
+        for instance in instances:
+            for members, doors in self._groups(instance):
+                key = (algorithm_name(instance.name), len(members), instance.bytes, instance.root)
+                if key not in cache:
+                    cache[key] = Part.of(algorithms[key[0]](*key[1:]))
+                placed.append((cache[key], members, doors, self.inner[members].copy()))
+                self.inner[members] += cache[key].counts
+        return self._schedule(placed)
+
+    def _groups(self, instance: Instance) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Members, and the operations at which each enters and leaves: one group of all blocks, or
+        one a block.
+        """
+        members = np.array(instance.members)
+        doors = np.array([self.programs[rank].doors[self._turn(rank)] for rank in members])
+        shifts = np.arange(self.times) * self.ranks
+        if len(members) == self.ranks:
+            every = (members + shifts[:, None]).reshape(-1)
+            return [(every, np.tile(doors, (self.times, 1)))]
+        return [(members + shift, doors) for shift in shifts]
+
+    def _turn(self, rank: int) -> int:
+        self.entered[rank] += 1
+        return self.entered[rank] - 1
+
+    def _schedule(self, placed: list) -> Schedule:
+        counts = self.base + self.inner
+        start = np.cumsum(counts) - counts
+        columns = {
+            name: np.zeros(int(counts.sum()), dtype)
+            for name, dtype in (("kind", np.uint8), ("peer", np.int64), ("size", np.int64))
+        }
+        columns["tag"] = np.zeros(int(counts.sum()), np.int64)
+        done, begun = self._lay_blocks(columns, start)
+        for part, members, doors, offset in placed:
+            done += self._collective(columns, part, members, start, doors, offset, begun)
+        return Schedule.from_arrays(
+            counts,
+            columns["kind"],
+            columns["peer"],
+            columns["size"],
+            tag=columns["tag"],
+            requires=_joined(done),
+            irequires=_joined(begun),
+            name=self.name,
+        )
+
+    def _lay_blocks(self, columns: dict, start: np.ndarray) -> tuple[list, list]:
+        """What the ranks do themselves, in every block."""
+        done, begun = [], []
+        for rank, one in enumerate(self.programs):
+            arrays = {name: np.array(getattr(one, name), np.int64) for name in columns}
+            pairs = [np.array(edges, np.int64).reshape(-1, 2) for edges in (one.done, one.begun)]
+            for block in range(self.times):
+                first = start[rank + block * self.ranks]
+                at = slice(first, first + len(one.kind))
+                moved = (arrays["kind"] != CALC) & (arrays["peer"] != ANY)
+                for name in columns:
+                    columns[name][at] = arrays[name]
+                columns["peer"][at] += moved * block * self.ranks
+                done.append((pairs[0] + first).T)
+                begun.append((pairs[1] + first).T)
+        return done, begun
+
+    def _collective(
+        self,
+        columns: dict,
+        part: Part,
+        members: np.ndarray,
+        start: np.ndarray,
+        doors: np.ndarray,
+        offset: np.ndarray,
+        begun: list,
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """One collective between its doors; returns who waits for whom."""
+        pattern = part.schedule
+        at = (start[members] + self.base[members] + offset)[part.rank] + part.place
+        columns["kind"][at], columns["size"][at] = pattern.kind, pattern.size
+        columns["peer"][at] = np.where(pattern.kind == CALC, 0, members[pattern.peer])
+        columns["tag"][at] = pattern.column("tag") + self.tags
+        self.tags += part.tags
+        entered, left = (start[members] + doors[:, side] for side in (0, 1))
+        operation, needed = pattern.edges("irequires")
+        begun.append((at[operation], at[needed]))
+        operation, needed = pattern.edges()
+        return [
+            (at[operation], at[needed]),
+            (at[part.first], entered[part.rank[part.first]]),
+            (left[part.rank[part.last]], at[part.last]),
+        ]
+
+
+def _joined(edges: list) -> tuple[np.ndarray, np.ndarray]:
+    operation, needed = zip(*edges, strict=True)
+    return np.concatenate(operation), np.concatenate(needed)

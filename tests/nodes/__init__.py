@@ -1,0 +1,1 @@
+"""Tests of agents on several nodes: groups of ranks of this machine stand for them."""

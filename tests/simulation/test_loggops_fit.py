@@ -1,0 +1,104 @@
+"""The fit gives back what made the times: the simulator with known parameters."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.simulation.loggops import LogGOPS, known_network
+from nbhelpers.simulation.loggops_fit import fit_loggops, fitted_ns
+
+from .pingpongs import families
+
+SIZES = [1, 8, 64, 256, 1024, 2048, 4096, 8192, 16384, 65536, 262144, 1048576]
+KNOWN = {
+    "g above o, O below G": LogGOPS(L=1900, o=230, g=500, G=0.079, O=0.02, S=4096),
+    "o above g": LogGOPS(L=2500, o=1500, g=1000, G=6, O=0, S=65536),
+    "no overhead by the byte, slow gap": LogGOPS(L=500, o=100, g=6000, G=0.11, O=0, S=2048),
+    "odin": known_network("odin"),
+    "always eager": LogGOPS(L=1300, o=150, g=1500, G=0.086, O=0.05, S=2**40),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_without_noise_all_parameters_come_back(name: str):
+    network = KNOWN[name]
+    fit = fit_loggops(families(network, SIZES, rounds=3), resamples=5)
+    found = fit.network
+    for parameter in ("L", "o", "G"):
+        assert getattr(found, parameter) == pytest.approx(getattr(network, parameter), rel=1e-3)
+    assert pytest.approx(network.O, abs=1e-3 * network.G) == found.O
+    assert found.g == pytest.approx(max(network.g, network.o), rel=0.03), "hidden below o"
+    eager = max(s for s in SIZES if s <= network.S)
+    assert (eager if eager < SIZES[-1] else 2**40) == found.S
+    assert fit.residuals.query("family == 'roundtrip'")["error"].abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_with_noise_they_come_back_within_its_size(name: str):
+    """5 % of one-sided noise in the mean, and an interruption of 50 µs in one time of 100."""
+    network = KNOWN[name]
+    fit = fit_loggops(families(network, SIZES, noise=0.05, seed=7), resamples=20)
+    trip = fitted_ns(fit.network, "roundtrip", np.array(SIZES))
+    wanted = fitted_ns(network, "roundtrip", np.array(SIZES))
+    np.testing.assert_allclose(trip, wanted, rtol=0.05)
+    assert fit.network.o == pytest.approx(network.o, rel=0.3, abs=50)
+    assert pytest.approx(network.G, rel=0.05) == fit.network.G
+    assert fit.network.S == fit_loggops(families(network, SIZES, 2), resamples=2).network.S
+    low, high = fit.table.loc["G", ["low", "high"]]
+    assert low <= fit.table.loc["G", "value"] <= high
+    assert (fit.table["n"] == 8).all()
+
+
+@pytest.mark.long
+def test_intervals_hold_what_is_true_of_the_quantile():
+    """Rounds from one law: the interval of G holds the value of many more rounds, mostly."""
+    network, held = KNOWN["always eager"], 0
+    many = fit_loggops(families(network, SIZES, 60, noise=0.1, seed=99), resamples=2).network.G
+    for seed in range(10):
+        times = families(network, SIZES, 10, noise=0.1, seed=seed)
+        low, high = fit_loggops(times, resamples=60).table.loc["G", ["low", "high"]]
+        held += low <= many <= high
+    assert held >= 7
+
+
+def test_a_change_of_slope_is_a_segment_of_its_own():
+    """Above 64 KiB ten times slower, as beyond a cache: two lines, each with its G."""
+    fast, slow = LogGOPS(L=1000, o=200, g=0, G=0.05), LogGOPS(L=1000, o=200, g=0, G=0.5)
+    fast, slow = fast.with_(S=2**40), slow.with_(S=2**40)
+    times = pd.concat(
+        [
+            families(fast, [s for s in SIZES if s <= 16384], 3),
+            families(slow, [65536, 131072, 262144, 1048576], 3),
+        ]
+    )
+    fit = fit_loggops(times, resamples=2)
+    assert pytest.approx(0.05, rel=0.02) == fit.network_for(8192).G
+    assert pytest.approx(0.5, rel=0.02) == fit.network_for(500_000).G
+    assert fit.network_for(2**30).G == fit.network_for(1048576).G
+    assert 65536 in fit.segments["from_bytes"].tolist()
+    assert fit.residuals["segment_error"].abs().max() < 0.02
+
+
+def test_curves_have_a_line_for_what_was_measured_and_each_fit():
+    fit = fit_loggops(families(KNOWN["odin"], SIZES, 2), resamples=2)
+    curves = fit.curves()
+    assert len(curves) == 3 * 3 * len(SIZES)
+    measured = curves.query("line == 'measured' and family == 'burst'")["ns"].to_numpy()
+    one_set = curves.query("line == 'one set' and family == 'burst'")["ns"].to_numpy()
+    np.testing.assert_allclose(one_set, measured, rtol=0.05)
+
+
+def test_a_gap_below_the_overhead_is_called_the_overhead():
+    fit = fit_loggops(families(KNOWN["o above g"], SIZES, 2), resamples=2)
+    assert fit.network.g == pytest.approx(1500, rel=0.01)
+
+
+def test_what_cannot_be_fitted_is_refused():
+    times = families(KNOWN["odin"], SIZES[:3], 2)
+    with pytest.raises(InputError, match="delay_ns"):
+        fit_loggops(times.drop(columns="delay_ns"))
+    with pytest.raises(InputError, match="family delayed"):
+        fit_loggops(times[times["family"] != "delayed"])
+    with pytest.raises(InputError, match="one round"):
+        fit_loggops(times[times["round"] == 0])
