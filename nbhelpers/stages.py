@@ -367,7 +367,9 @@ def measure_again(profile: str) -> Path | None:
 
 
 def record(profile: str) -> Path:
-    """Make this profile's measured data the recorded campaign (data/recorded), packed."""
+    """Make this profile's measured data the recorded campaign (data/recorded), packed; programs of
+    Noisebook itself are named as if it lay in /noisebook.
+    """
     target = shipped() / "data" / "recorded"
     source = Study("00-machine", profile).build / "data"
     if not source.exists():
@@ -384,6 +386,9 @@ def record(profile: str) -> Path:
             ignore=shutil.ignore_patterns("*.lock", ".*", "aside"),
             copy_function=pack,
         )
+        for campaign in (target / stage.name).rglob("campaign.json"):
+            text = campaign.read_text()
+            write_atomically(campaign, text.replace(f'"{shipped()}/', '"/noisebook/'))
     return target
 
 

@@ -308,5 +308,6 @@ def test_nothing_committed_is_large_or_names_a_registry_or_a_machine():
     for path in tracked():
         content = path.read_bytes()
         assert len(content) <= 2 * 2**20, f"{path} is larger than 2 MiB"
+        assert f"{REPOSITORY}/".encode() not in content, f"{path} names this folder"
         if path != Path(__file__):
             assert not hosts.search(content), path

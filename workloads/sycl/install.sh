@@ -22,7 +22,6 @@ END
 }
 
 find_compilers() {
-    SYCLCXX=${SYCLCXX-$(command -v icpx || command -v acpp || true)}
     CXX=${CXX:-$(command -v g++ || command -v clang++ || true)}
     [ -n "$SYCLCXX" ] || [ -n "$CXX" ] || fail "There is no C++ compiler: neither g++ nor clang++." \
         "  what to do: on Debian or Ubuntu: apt-get install g++ libc6-dev"
@@ -66,11 +65,12 @@ if [ "${1:-}" = again ]; then
     build
     exit 0
 fi
+SYCLCXX=${SYCLCXX-$(command -v icpx || command -v acpp || true)}
+[ -n "$SYCLCXX" ] || suits_runtime
 find_compilers
 if [ -n "$SYCLCXX" ]; then
     mkdir -p "$FOLDER"
 elif ! cmp -s requirements-sycl.lock "$INSTALLED"; then
-    suits_runtime
     licence
     [ "${ACCEPT_LICENCE:-}" = yes ] || fail "" "Nothing was installed. If you accept the licence: make sycl ACCEPT_LICENCE=yes"
     install_runtime

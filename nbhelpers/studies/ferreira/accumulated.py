@@ -50,10 +50,11 @@ _EFFECTS = {
     INCONCLUSIVE: "open",
     NOT_MEASURABLE: "open",
 }
+_TRIMMED = ("accumulated_trimmed", "accumulated_trimmed_low", "accumulated_trimmed_high")
 COLUMNS = (
     *("program", "ranks", "noise", "rounds", "slowdown", "injected_share"),
     *("accumulated", "accumulated_low", "accumulated_high"),
-    *("accumulated_trimmed", "accumulated_trimmed_low", "accumulated_trimmed_high"),
+    *_TRIMMED,
     *("most_possible", "effect"),
 )
 
@@ -135,7 +136,7 @@ def _trimmed(pairs: pd.DataFrame) -> dict[str, float]:
     ratios, found = pairs.groupby("round")["log_ratio"].mean(), [np.nan] * 3
     if len(ratios) >= FEWEST_TO_TRIM:
         found = list(np.expm1(trimmed_interval(ratios.to_numpy())[:3]))
-    return dict(zip(COLUMNS[9:12], found, strict=True))
+    return dict(zip(_TRIMMED, found, strict=True))
 
 
 def judged(runs: pd.DataFrame) -> list[tuple[str, int, str, Judgement]]:
