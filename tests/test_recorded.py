@@ -2,10 +2,13 @@
 injected.
 """
 
+import gzip
+import json
 from pathlib import Path
 
 import pytest
 
+from nbhelpers import stages, study
 from nbhelpers.measurement import calibrate, finished, recorded_runs
 from nbhelpers.noise import NoiseConfig, average_noise, delta_noise
 from nbhelpers.studies.planted_anomalies import (
@@ -59,3 +62,24 @@ def test_the_recorded_planted_anomalies_still_give_their_configs(traced, events)
     assert (
         describe_configs(configs)["realtime_ms"].gt(0).all() and len(planted_table(replayed)) == 10
     )
+
+
+def test_record_packs_the_runs_and_names_no_folder_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(stages, "shipped", lambda: tmp_path)
+    monkeypatch.setattr(study, "results", lambda: tmp_path / "build")
+    measured = tmp_path / "build/record/data/75-mpi-at-scale/runs"
+    measured.mkdir(parents=True)
+    ours, theirs = f"{tmp_path}/build/bin/mpi/halo2d", f"/opt{tmp_path}/program"
+    (measured / "campaign.json").write_text(json.dumps({"command": [ours, theirs]}))
+    (measured / "runs.jsonl").write_text('{"run": 0}\n')
+    (measured / ".lock").touch()
+    old = tmp_path / "data/recorded/75-mpi-at-scale/old.csv"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    found = stages.record("record") / "75-mpi-at-scale/runs"
+    assert json.loads((found / "campaign.json").read_text()) == {
+        "command": ["/noisebook/build/bin/mpi/halo2d", theirs]
+    }
+    assert gzip.decompress((found / "runs.jsonl.gz").read_bytes()) == b'{"run": 0}\n'
+    assert sorted(path.name for path in found.iterdir()) == ["campaign.json", "runs.jsonl.gz"]
+    assert not old.exists(), "what was recorded before is of other runs"

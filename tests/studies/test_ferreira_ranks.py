@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 
 from nbhelpers.empty import why_empty
-from nbhelpers.studies.ferreira import accumulated, call_times, predicted, ranks_at_work, traced
+from nbhelpers.studies.ferreira import (
+    accumulated,
+    call_times,
+    phases,
+    predicted,
+    ranks_at_work,
+    traced,
+)
 from nbhelpers.studies.ferreira.fresh_phases import net_noise_ns
 from nbhelpers.studies.ferreira.ranks_at_work import SIGNATURES, rank_program, rank_runs
 from tests.mpi import needs_mpi
@@ -13,9 +20,11 @@ from tests.mpi import needs_mpi
 ROUNDS = 12
 
 
-def made_runs(beyond: float, program: str = "halo2d", noise: str = "daemon") -> pd.DataFrame:
+def made_runs(
+    beyond: float, program: str = "halo2d", noise: str = "daemon", seed: int = 1
+) -> pd.DataFrame:
     """Runs of 1 s, less or more by 0.1 %; each CPU is given 25 ms, and `beyond` is lost on top."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     rows = []
     for number in range(ROUNDS):
         quiet = 1 + 0.001 * rng.standard_normal()
@@ -60,6 +69,49 @@ def test_the_papers_claims_are_judged_in_its_direction():
         pd.concat([made_runs(0.03), made_runs(0.03, "halo3d", "timer")], ignore_index=True)
     ).set_index("program")["verdict"]
     assert verdicts.to_dict() == {"halo2d": "reproduced", "halo3d": "reversed"}
+
+
+@pytest.mark.parametrize("waiting", [0.02, 0.0, -0.03])
+def test_what_injection_costs_by_itself_is_no_waiting(waiting):
+    """3 % are lost either way: `accumulated` calls it amplified, the phases only the waiting."""
+    runs = pd.concat(
+        [
+            made_runs(0.03 + waiting),
+            made_runs(0.03, noise="daemon, co-scheduled", seed=2).query("noise != 'none'"),
+        ],
+        ignore_index=True,
+    )
+    (row,) = phases.phases_table(runs).to_dict("records")
+    assert row["noise"] == "daemon" and row["rounds"] == ROUNDS
+    assert row["effect"] == {0.02: "amplified", 0.0: "neither", -0.03: "absorbed"}[waiting]
+    assert row["extra"] == pytest.approx((1.03 + waiting) / 1.03 - 1, abs=0.001)
+    assert row["extra_low"] < row["extra"] < row["extra_high"]
+    assert f"({row['extra_low']:+.1%} to" in phases.phases_sentence(phases.phases_table(runs))
+
+
+def test_all_cases_of_a_number_of_ranks_are_judged_together_too():
+    """Each case weighs the same; one costs 4 % more, the other none."""
+    runs = pd.concat(
+        [
+            made_runs(0.04),
+            made_runs(0.0, noise="daemon, co-scheduled", seed=2).query("noise != 'none'"),
+            made_runs(0.0, "halo3d", seed=3),
+            made_runs(0.0, "halo3d", "daemon, co-scheduled", seed=4).query("noise != 'none'"),
+        ],
+        ignore_index=True,
+    )
+    table = phases.phases_table(runs)
+    assert table["program"].tolist() == ["halo2d", "halo3d", phases.ALL]
+    assert table["effect"].tolist() == ["amplified", "neither", "amplified"]
+    assert table["extra"].iloc[-1] == pytest.approx(np.sqrt(1.04) - 1, abs=0.001)
+    sentence = phases.phases_sentence(table)
+    assert "cost more in 1 of 2 cases" in sentence and "On 2 ranks, all cases together" in sentence
+
+
+def test_without_co_scheduled_runs_the_phases_say_so():
+    table = phases.phases_table(made_runs(0.03))
+    assert "co-scheduled" in why_empty(table)
+    assert why_empty(table) in phases.phases_sentence(table)
 
 
 @pytest.mark.parametrize("beyond, answer", [(0.03, "**Yes**"), (-0.02, "**No**"), (0.0, "**No**")])

@@ -43,7 +43,7 @@ CLAIMS: Mapping[tuple[str, str], tuple[str, str]] = MappingProxyType(
     }
 )
 _AMPLIFIED = Claim("the ranks take longer than the noise of their own CPU explains", _ABOVE)
-_EFFECTS = {
+EFFECTS = {
     REPRODUCED: "amplified",
     REVERSED: "absorbed",
     NO_EFFECT: "neither",
@@ -126,7 +126,7 @@ def accumulated_table(runs: pd.DataFrame) -> pd.DataFrame:
             }
         )
     verdicts = judge([(_AMPLIFIED, one) for one in evidence]) if evidence else []
-    effects = [_EFFECTS[one.verdict] for one in verdicts]
+    effects = [EFFECTS[one.verdict] for one in verdicts]
     table = pd.DataFrame(rows, columns=list(COLUMNS[:-1])).assign(effect=effects)
     return because(table, why_empty(runs) or "no run under noise has finished")
 
