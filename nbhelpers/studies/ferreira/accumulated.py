@@ -43,7 +43,7 @@ CLAIMS: Mapping[tuple[str, str], tuple[str, str]] = MappingProxyType(
     }
 )
 _AMPLIFIED = Claim("the ranks take longer than the noise of their own CPU explains", _ABOVE)
-EFFECTS = {
+_EFFECTS = {
     REPRODUCED: "amplified",
     REVERSED: "absorbed",
     NO_EFFECT: "neither",
@@ -91,6 +91,13 @@ def evidence_of(pairs: pd.DataFrame) -> Evidence:
     return Evidence(pairs["log_ratio"].to_numpy(float), pairs["round"].to_numpy())
 
 
+def effects_of(claim: Claim, evidence: Sequence[Evidence]) -> list[str]:
+    """Amplified (the claim holds), absorbed (its reverse does), neither or open; of rows that are
+    judged together.
+    """
+    return [_EFFECTS[one.verdict] for one in judge([(claim, one) for one in evidence])]
+
+
 def accumulated_table(runs: pd.DataFrame) -> pd.DataFrame:
     """Accumulated slow-down of each program under each signature.
 
@@ -107,7 +114,7 @@ def accumulated_table(runs: pd.DataFrame) -> pd.DataFrame:
     for (program, ranks, noise), group in pairs.groupby(["program", "ranks", "noise"]):
         evidence.append(evidence_of(group))
         estimate = evidence[-1].estimate
-        low, high = np.expm1(estimate.interval()) if estimate.units > 1 else (np.nan, np.nan)
+        low, high = np.expm1(estimate.interval())
         share = float((group["injected_s"] / group["quiet_seconds"]).mean())
         others = int(group["cpus"].max()) - 1
         rows.append(
@@ -125,8 +132,7 @@ def accumulated_table(runs: pd.DataFrame) -> pd.DataFrame:
                 "most_possible": 0.0 if "co-scheduled" in noise else share * others,
             }
         )
-    verdicts = judge([(_AMPLIFIED, one) for one in evidence]) if evidence else []
-    effects = [EFFECTS[one.verdict] for one in verdicts]
+    effects = effects_of(_AMPLIFIED, evidence)
     table = pd.DataFrame(rows, columns=list(COLUMNS[:-1])).assign(effect=effects)
     return because(table, why_empty(runs) or "no run under noise has finished")
 

@@ -118,7 +118,7 @@ def collective_slowdown(times: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (operation, ranks, size, noise), group in noisy.groupby([*keys[:-1], "noise"]):
         estimate = Evidence(group["log_ratio"].to_numpy(), group["round"].to_numpy()).estimate
-        low, high = np.exp(estimate.interval()) if estimate.units > 1 else (np.nan, np.nan)
+        low, high = np.exp(estimate.interval())
         rows.append(
             {
                 "operation": operation,

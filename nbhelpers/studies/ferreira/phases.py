@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from ...empty import because, why_empty
-from ...statistics.claims import Claim, judge
+from ...statistics.claims import Claim
 from ...statistics.evidence import Evidence
-from .accumulated import EFFECTS, paired
+from .accumulated import effects_of, paired
 
 COSCHEDULED = ", co-scheduled"
 ALL = "all"
@@ -53,7 +53,7 @@ def phases_table(runs: pd.DataFrame) -> pd.DataFrame:
             )
         )
         estimate = evidence[-1].estimate
-        low, high = np.expm1(estimate.interval()) if estimate.units > 1 else (np.nan, np.nan)
+        low, high = np.expm1(estimate.interval())
         rows.append(
             {
                 "program": program,
@@ -66,8 +66,7 @@ def phases_table(runs: pd.DataFrame) -> pd.DataFrame:
                 "injected_share": float((group["injected_s"] / group["quiet_seconds"]).mean()),
             }
         )
-    verdicts = judge([(_MORE, one) for one in evidence]) if evidence else []
-    effects = [EFFECTS[one.verdict] for one in verdicts]
+    effects = effects_of(_MORE, evidence)
     table = pd.DataFrame(rows, columns=list(COLUMNS[:-1])).assign(effect=effects)
     why = why_empty(runs) or "no signature was injected both at random phases and co-scheduled"
     return because(table, why)

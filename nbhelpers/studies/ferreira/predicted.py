@@ -48,7 +48,7 @@ def prediction_table(predicted: pd.DataFrame) -> pd.DataFrame:
 def _mean_error(ratios: pd.Series) -> tuple[float, float, float]:
     """As a share, with Student's interval."""
     estimate = Evidence(ratios.to_numpy(float), np.arange(len(ratios))).estimate
-    low, high = np.expm1(estimate.interval()) if estimate.units > 1 else (np.nan, np.nan)
+    low, high = np.expm1(estimate.interval())
     return float(np.expm1(estimate.mean)), low, high
 
 
