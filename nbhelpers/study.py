@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .answers import Answer, write_answer
 from .code_state import tables_of_other_code
 from .errors import InputError
 from .files import read_json, write_json
@@ -231,15 +232,25 @@ def captions(stage: str) -> dict[str, str]:
     Each is a paragraph that begins with ``**Table `NAME`.**`` or ``**Figure `NAME`.**``. A copy of
     the notebook in the current folder, where its kernel runs, comes before the shipped one.
     """
+    return {
+        name: " ".join(caption.split())
+        for text in _texts(stage)
+        for name, caption in _CAPTION.findall(text)
+    }
+
+
+def question(stage: str) -> str:
+    """The question that a notebook answers: its title."""
+    titles = [text.splitlines()[0] for text in _texts(stage) if text.startswith("# ")]
+    return titles[0].removeprefix("# ").strip() if titles else stage
+
+
+def _texts(stage: str) -> list[str]:
+    """The text cells of a notebook."""
     files = (folder / f"{stage}.ipynb" for folder in (Path.cwd(), NOTEBOOKS))
     path = next((file for file in files if file.exists()), None)
     cells = read_json(path)["cells"] if path else []
-    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    return {
-        name: " ".join(caption.split())
-        for text in texts
-        for name, caption in _CAPTION.findall(text)
-    }
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
 
 
 @dataclass(frozen=True)
@@ -345,17 +356,28 @@ class Findings:
             display_id=True,
         )
 
-    def show(self, *sentences: str) -> None:
-        """Show the sentences at the top of the page, with how the data grew, and write them down
-        for the paper.
+    def show(self, answer: Answer, *sentences: str) -> None:
+        """Show the answer to the notebook's title at the top of its page, with what else was found
+        and how the data grew, and write it down for the paper.
+
+        Parameters
+        ----------
+        answer
+            To the question in the title.
+        sentences
+            What else was found.
         """
         from IPython.display import HTML
 
         from .report import found_html
 
-        write_json(self.path, list(sentences))
+        if isinstance(answer, str):  # a notebook that gives sentences only
+            answer, sentences = Answer("cannot tell here", answer), (answer, *sentences)
+        stage = self._study.stage
+        write_answer(self.path, stage, question(stage), answer, sentences)
         if self._place is not None:
-            self._place.update(HTML(found_html(sentences) + _history_html(self._study.history())))
+            more = found_html(sentences) + _history_html(self._study.history())
+            self._place.update(HTML(answer._repr_html_() + more))
 
 
 def _history_html(notes: list[str]) -> str:

@@ -1,0 +1,69 @@
+"""The answer of a notebook: refused where it does not fit, and the same after a way over disk."""
+
+import json
+import math
+
+import pytest
+
+from nbhelpers.answers import Answer, answers, read_answer, write_answer
+from nbhelpers.errors import InputError
+
+REPLAY = Answer(
+    "no",
+    "The replay takes half as long as the anomaly.",
+    "replayed over recorded run time",
+    0.5213,
+    0.5,
+    0.55,
+    n=30,
+    n_of="rounds",
+    published="8.6 % (Persson et al. 2025, Table 7)",
+    figure="injected",
+    groups={"undisturbed": [0.4, 0.41, math.nan], "replayed": list(range(1001))},
+    axis="run time (s)",
+    line=("anomaly", 0.779),
+)
+
+
+def written(folder, answer):
+    path = folder / "30-injection" / "found.json"
+    return write_answer(path, "30-injection", "Is it as slow?", answer, ["And **more**."])
+
+
+def test_an_answer_comes_back_from_disk_with_its_groups_thinned(tmp_path):
+    found = read_answer(written(tmp_path, REPLAY))
+    assert found == answers(tmp_path)[0]
+    assert (found.stage, found.question) == ("30-injection", "Is it as slow?")
+    assert found.findings == ("And **more**.",)
+    assert found.answer.number == "0.521 (0.5 to 0.55), n = 30 rounds"
+    assert found.answer.line == ("anomaly", 0.779)
+    replayed = found.answer.groups["replayed"]
+    assert found.answer.groups["undisturbed"] == [0.4, 0.41]
+    assert len(replayed) == 200 and (replayed[0], replayed[-1]) == (0, 1000)
+
+
+def test_an_answer_without_a_number_says_none(tmp_path):
+    found = read_answer(written(tmp_path, Answer("cannot tell here", "Nothing was measured.")))
+    assert math.isnan(found.answer.value)
+    assert found.answer.number == ""
+    assert "NaN" not in written(tmp_path, found.answer).read_text()
+
+
+def test_what_does_not_fit_a_card_is_refused():
+    for wrong in ({"answer": ""}, {"answer": "x" * 41}):
+        with pytest.raises(InputError, match="characters"):
+            Answer(**wrong, sentence="It is.")
+    with pytest.raises(InputError, match="at most four"):
+        Answer("yes", "It is.", groups={str(i): [1.0] for i in range(5)})
+
+
+def test_another_file_is_not_an_answer(tmp_path):
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps(["a sentence"]))
+    with pytest.raises(InputError, match="run its stage again"):
+        read_answer(path)
+
+
+def test_text_is_escaped():
+    shown = Answer("yes", "a < b & c", "x<y", 1.0, n=3)._repr_html_()
+    assert "a &lt; b &amp; c" in shown and "x&lt;y: 1, n = 3 runs" in shown
