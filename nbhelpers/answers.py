@@ -146,7 +146,7 @@ def write_answer(
     findings
         Further sentences of the page.
     """
-    content = {name: _plain(value) for name, value in _as_given(_thinned(answer)).items()}
+    content = {name: _plain(value) for name, value in _parameters(_thinned(answer)).items()}
     return write_json(
         path,
         {
@@ -195,28 +195,28 @@ def read_answer(path: Path) -> Answered:
             fix="run its stage again: make paper",
         )
     known = {part.name for part in fields(Answer)}
-    given: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         name: value for name, value in content["answer"].items() if name in known
     }
     for name in ("value", "low", "high"):
-        given[name] = math.nan if given[name] is None else given[name]
-    given["line"] = tuple(given["line"]) if given["line"] else None
+        parameters[name] = math.nan if parameters[name] is None else parameters[name]
+    parameters["line"] = tuple(parameters["line"]) if parameters["line"] else None
     return Answered(
-        content["stage"], content["question"], Answer(**given), tuple(content["findings"])
+        content["stage"], content["question"], Answer(**parameters), tuple(content["findings"])
     )
 
 
-def answers(results: Path) -> list[Answered]:
+def read_answers(results: Path) -> list[Answered]:
     """The answers of all stages under a folder of results, in the order of the stages."""
     return [read_answer(path) for path in sorted(Path(results).glob("*/found.json"))]
 
 
 def _thinned(answer: Answer) -> Answer:
     groups = {name: _evenly(values) for name, values in answer.groups.items()}
-    return Answer(**{**_as_given(answer), "groups": groups})
+    return Answer(**{**_parameters(answer), "groups": groups})
 
 
-def _as_given(answer: Answer) -> dict[str, Any]:
+def _parameters(answer: Answer) -> dict[str, Any]:
     return {part.name: getattr(answer, part.name) for part in fields(Answer)}
 
 

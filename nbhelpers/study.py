@@ -357,8 +357,7 @@ class Findings:
         )
 
     def show(self, answer: Answer, *sentences: str) -> None:
-        """Show the answer to the notebook's title at the top of its page, with what else was found
-        and how the data grew, and write it down for the paper.
+        """Show the answer to the title at the top of the page, and write it down for the paper.
 
         Parameters
         ----------

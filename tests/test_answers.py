@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from nbhelpers.answers import Answer, answers, read_answer, write_answer
+from nbhelpers.answers import Answer, read_answer, read_answers, write_answer
 from nbhelpers.errors import InputError
 
 REPLAY = Answer(
@@ -32,7 +32,7 @@ def written(folder, answer):
 
 def test_an_answer_comes_back_from_disk_with_its_groups_thinned(tmp_path):
     found = read_answer(written(tmp_path, REPLAY))
-    assert found == answers(tmp_path)[0]
+    assert found == read_answers(tmp_path)[0]
     assert (found.stage, found.question) == ("30-injection", "Is it as slow?")
     assert found.findings == ("And **more**.",)
     assert found.answer.number == "0.521 (0.5 to 0.55), n = 30 rounds"
