@@ -356,7 +356,7 @@ class Findings:
             display_id=True,
         )
 
-    def show(self, answer: Answer, *sentences: str) -> None:
+    def show(self, answer: Answer | str, *sentences: str) -> None:
         """Show the answer to the title at the top of the page, and write it down for the paper.
 
         Parameters
@@ -371,7 +371,8 @@ class Findings:
         from .report import found_html
 
         if isinstance(answer, str):  # a notebook that gives sentences only
-            answer, sentences = Answer("cannot tell here", answer), (answer, *sentences)
+            sentences = (answer, *sentences)
+            answer = Answer("cannot tell here", sentences[0])
         stage = self._study.stage
         write_answer(self.path, stage, question(stage), answer, sentences)
         if self._place is not None:
