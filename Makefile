@@ -14,7 +14,7 @@ C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py simulator_c/
 
 # A new target is known by its rule; a new setting that is given as NAME=value on the command line is added here.
 TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
-SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX MPICC ACCEPT_LICENCE COMMAND SHORT
+SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX MPICC ACCEPT_LICENCE COMMAND SHORT DATA NAMES OUTPUT
 BUILTIN   := smoke quick full paper record recorded
 RESERVED  := $(BUILTIN) bin lib sycl mpi docs
 PROFILES  := $(BUILTIN) $(filter-out $(BUILTIN),$(notdir $(basename $(wildcard notebooks/parameters/*.yml))))
@@ -43,8 +43,18 @@ else ifneq ($(unknown),)
 $(error There is no target '$(unknown)'. $(call hint,make ,$(call nearest,$(unknown),$(TARGETS)),$(TARGETS)))
 endif
 
+# Data that somebody shared (a zip of `make artifact`, or its unpacked folder) name their study: build/shared-NAME.
+ifneq ($(DATA),)
+ifeq ($(shell test -r $(call quoted,$(DATA)) && echo yes),)
+$(error There is no '$(DATA)' that this user can read. DATA is a zip that make artifact wrote, or the folder that it was unpacked to)
+endif
+ifeq ($(origin PROFILE),command line)
+$(error DATA brings its own profile: leave PROFILE out, or DATA)
+endif
+NAME := shared-$(shell basename -- $(call quoted,$(DATA)) .zip | sed 's/^noisebook-//; s/[^A-Za-z0-9_-]/-/g')
+override PROFILE := $(NAME)
 # One's own profile is named by its file, whose path may hold a blank; its study lies in build/NAME.
-ifneq ($(filter %.yml %.yaml,$(lastword $(PROFILE))),)
+else ifneq ($(filter %.yml %.yaml,$(lastword $(PROFILE))),)
 NAME := $(shell name=$$(basename -- $(call quoted,$(PROFILE))); printf %s "$${name%.y*ml}")
 ifeq ($(shell test -f $(call quoted,$(PROFILE)) && test -r $(call quoted,$(PROFILE)) && echo yes),)
 $(error There is no file '$(PROFILE)' that this user can read. To begin a profile: cp notebooks/parameters/quick.yml mine.yml, then PROFILE=mine.yml)
@@ -89,6 +99,7 @@ help:
 #:   make docs           1 min        reference, glossary, four first changes: build/docs/index.html
 #:   make lab            -            JupyterLab on the notebooks, with the project's kernel
 #:   make env            1-2 min      only the environment (.venv) and the C parts (done by the others when needed)
+#:   make artifact       1 min        the study as one zip to hand over; make paper DATA=that.zip makes its tables again, anywhere
 #:   make measure-again  1 s          keeps this profile's data aside (never deletes them); the next `make paper` measures anew
 #:   make sycl           1 min        an optional extra: the SYCL programs and Intel's runtime for them (482 MB; says its licence, asks for consent)
 #:   make mpi            10 s         an optional extra: Open MPI and mpi4py (4 MB), and the MPI programs; MPICC=mpicc takes an installed MPI
@@ -146,6 +157,7 @@ MADE   := $(STAGES:%=$(S)/%.made)
 # The whole profile is checked before the C parts are built and the first stage runs (it is YAML: that takes the environment).
 # Which optional programs there are, and how long it takes here, is known when the C parts are built.
 $(S)/checked: $(ENV) FORCE
+	@$(if $(DATA),$(python) -m nbhelpers.artifact unpack $(call quoted,$(DATA)) --profile $(NAME))
 	@$(RUN) check --profile $(call quoted,$(PROFILE)) $(STAGES)
 	@mkdir -p $(S) && touch $@
 $(S)/planned: $(S)/checked build/c-parts FORCE
@@ -176,7 +188,7 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 
 # Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
 # thousand measurements is disturbed by others: of these, what fails is run up to twice more, and the summary names it.
-TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/statistics tests/attribution tests/noise tests/report tests/simulation tests/training \
+TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/artifact tests/statistics tests/attribution tests/noise tests/report tests/simulation tests/training \
   $(patsubst %,tests/test_%.py,absent_promises code_state house imports make page profiles progress recorded stages warnings words) \
   $(patsubst %,tests/injection/test_%.py,fuzz log plan) $(patsubst %,tests/mitigation/test_%.py,knowledge language_model trials) \
   $(patsubst %,tests/studies/test_%.py,answers false_verdicts ferreira findings persson_answers persson_panels persson_selection program_verdicts published_sizes scale stragglers host_noise \
@@ -252,6 +264,9 @@ mpi: build/c-parts
 
 bench: build/c-parts
 	@for b in benchmarks/[a-z]*.py benchmarks/*/*.py; do echo "== $$b"; $(python) $$b || exit 1; done
+
+artifact: $(ENV)
+	@$(python) -m nbhelpers.artifact pack --profile $(NAME) --names=$(call quoted,$(NAMES))
 
 measure-again: build/c-parts
 	@$(RUN) measure-again --profile $(NAME)

@@ -15,10 +15,12 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputError, NoisebookError
+from .errors import InputError, NoisebookError, Unavailable
 from .estimate import account, outlook, place
 from .files import digest, disk_error, pack, read_json, to_json, write_atomically, write_json
 from .imports import CodeTree, code_digest
@@ -313,10 +315,25 @@ def _stage_lock(study: Study):
     """
     from .machine import measuring
 
+    if study.recorded_only:
+        return _during_measurements(f"stage {study.stage}")
     measures = (
         read_json(notebook_of(study.stage))["metadata"].get("noisebook", {}).get("measures", False)
     )
-    return measuring(exclusive=measures and not study.recorded_only, doing=f"stage {study.stage}")
+    return measuring(exclusive=measures, doing=f"stage {study.stage}")
+
+
+@contextmanager
+def _during_measurements(doing: str) -> Iterator[None]:
+    """Recorded data can be analysed while somebody measures: at the lowest priority, unlocked."""
+    from .machine import measuring
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(measuring(exclusive=False, wait=False, doing=doing))
+        except Unavailable:
+            os.nice(19)
+        yield
 
 
 def _export(study: Study, notebook: Path) -> Path:

@@ -2,8 +2,9 @@
 page.
 
 A study is a profile (smoke, quick, full, paper, recorded) seen from one stage. Measured data:
-build/PROFILE/data/STAGE, only ever appended to; the profile `recorded` reads data/recorded instead
-and never measures (`record` is how it was measured). Computed: build/PROFILE/results/STAGE. An
+build/PROFILE/data/STAGE, only ever appended to. The profile `recorded` reads data/recorded instead
+and never measures (`record` is how it was measured); a shared study (`make paper DATA=…`) has
+data in build/shared-NAME and never measures either. Computed: build/PROFILE/results/STAGE. An
 installed package has no build folder: `nbhelpers.places.results` says what takes its place.
 """
 
@@ -54,6 +55,11 @@ def adopted_profile_file(profile: str) -> Path:
     return results() / profile / "profile.yml"
 
 
+def shared_file(profile: str) -> Path:
+    """The file that says that a profile's data were measured elsewhere (`make paper DATA=…`)."""
+    return results() / profile / "shared.json"
+
+
 @dataclass(frozen=True)
 class Study:
     """One stage of one profile.
@@ -76,7 +82,7 @@ class Study:
                 fix=how_to(f"paper PROFILE={'|'.join(PROFILES)}")
                 + "; one of your own by its file: PROFILE=path/to/mine.yml",
             )
-        if self.recorded_only and is_installed():
+        if self.profile == "recorded" and is_installed():
             raise InputError(
                 "the recorded campaign is not part of the installed package",
                 why="it is 13 MB of data that few need",
@@ -86,7 +92,13 @@ class Study:
     @property
     def recorded_only(self) -> bool:
         """Whether this profile reads recorded data and measures nothing."""
-        return self.profile == "recorded"
+        return self.profile == "recorded" or bool(self.shared)
+
+    @cached_property
+    def shared(self) -> dict:
+        """Of data that somebody else measured and shared, whose: `profile`, `noisebook`, …"""
+        path = shared_file(self.profile)
+        return read_json(path) if self.profile not in PROFILES and path.is_file() else {}
 
     @property
     def label(self) -> str:
@@ -101,8 +113,8 @@ class Study:
     @property
     def data(self) -> Path:
         """Measured data of this stage."""
-        folder = shipped() / "data" / "recorded" if self.recorded_only else self.build / "data"
-        return folder / self.stage
+        recorded = self.profile == "recorded"
+        return (shipped() / "data" / "recorded" if recorded else self.build / "data") / self.stage
 
     @property
     def results(self) -> Path:
@@ -407,19 +419,26 @@ class Header:
 
         notes = self._replaced()
         if self.study.recorded_only:
-            notes.insert(
-                0,
-                "Nothing on this page was measured on this machine: it was regenerated from the"
-                " recorded campaign in data/recorded.",
-            )
+            notes.insert(0, self._not_measured_here())
             notes += self._of_other_code()
-        if self.study.profile == "smoke":
+        if "smoke" in (self.study.profile, self.study.shared.get("profile")):
             notes.insert(
                 0,
                 "Profile smoke: a handful of runs to see that everything works. No conclusion can"
                 " be drawn from them.",
             )
         return banner_html(notes) if notes else ""
+
+    def _not_measured_here(self) -> str:
+        shared = self.study.shared
+        source = "the recorded campaign in data/recorded"
+        if shared:
+            source = (
+                f"a shared study (profile {shared['profile']}, Noisebook {shared['noisebook']})"
+            )
+        return (
+            f"Nothing on this page was measured on this machine: it was regenerated from {source}."
+        )
 
     def _of_other_code(self) -> list[str]:
         names = tables_of_other_code(self.study.data)

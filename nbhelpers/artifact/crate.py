@@ -1,0 +1,213 @@
+"""The zip of a study: which files are in it, their description as an RO-Crate 1.1, the same bytes
+for the same study.
+"""
+
+import hashlib
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from .. import __version__
+from ..errors import InputError
+from ..files import read_json, to_json, written
+from ..places import how_to, shipped
+from ..progress import each
+from ..study import Study, profile_file
+from .names import Names, without_names
+from .rules import METADATA, require_valid
+
+MANIFEST = "artifact.json"
+FORMAT = "noisebook artifact 1"
+LICENCE = "https://spdx.org/licenses/Apache-2.0"
+FOLDERS = ("notebooks", "pages", "paper", "results", "provenance")
+_SHA256 = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
+_SKIPPED = (".running.ipynb", ".failed.ipynb", ".lock")
+_PACKED = {".gz", ".xz", ".png", ".parquet", ".zip", ".pdf"}
+_WHEN = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: its times say nothing
+_KINDS = {
+    ".ipynb": "application/x-ipynb+json",
+    ".html": "text/html",
+    ".json": "application/json",
+    ".csv": "text/csv",
+    ".tex": "application/x-tex",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".pdf": "application/pdf",
+    ".gz": "application/gzip",
+    ".xz": "application/x-xz",
+    ".yml": "application/yaml",
+    ".md": "text/markdown",
+    ".parquet": "application/vnd.apache.parquet",
+}
+_READ_ME = """# A study of Noisebook, profile {profile}
+
+Open `pages/90-paper.html` in a browser; it needs no network. To make the same tables again, without
+root and without measuring:
+
+    make paper DATA=this.zip
+
+in a checkout of Noisebook {version}. The unpacked folder works as well as the zip.
+
+`data` is what was measured, `results` what was computed from it, `notebooks` and `pages` how.
+`ro-crate-metadata.json` lists each file with its size and SHA-256.
+"""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file of the zip."""
+
+    name: str
+    sha256: str
+    size: int
+
+
+def pack_study(profile: str, names: Names) -> Path:
+    """Write ``build/PROFILE/artifact/noisebook-PROFILE.zip``.
+
+    Parameters
+    ----------
+    profile
+        Whose study; it has been made.
+    names
+        Host names, user names and folders with their aliases.
+
+    Raises
+    ------
+    InputError
+        Nothing was made yet, or a file holds a name that cannot be replaced.
+    """
+    study = Study("00-machine", profile)
+    records = [read_json(path) for path in sorted((study.build / "provenance").glob("*.json"))]
+    if not records:
+        raise InputError(
+            f"there is nothing to share yet in profile {profile}",
+            where=study.build,
+            fix=how_to(f"paper PROFILE={profile}"),
+        )
+    target = study.build / "artifact" / f"noisebook-{profile}.zip"
+    with written(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        members = [_add(archive, *pair) for pair in _contents(study, records, names)]
+        metadata = describe_crate(profile, records, members)
+        _add(archive, METADATA, to_json(metadata).encode())
+        require_valid(metadata, {member.name for member in members} | {METADATA}, target)
+    return target
+
+
+def _contents(study: Study, records: list[dict], names: Names) -> Iterator[tuple[str, bytes]]:
+    """Each file's name in the zip and its bytes, in the order of their names."""
+    notes = {
+        MANIFEST: to_json(_manifest(study.profile, records, names)).encode(),
+        "README.md": _READ_ME.format(profile=study.profile, version=__version__).encode(),
+    }
+    files = dict(_files(study))
+    for name in each(sorted({*files, *notes}), "packing", "files"):
+        content = notes.get(name) or files[name].read_bytes()
+        yield (
+            names.replaced(name.encode()).decode(),
+            without_names(content, PurePosixPath(name), names),
+        )
+
+
+def _manifest(profile: str, records: list[dict], names: Names) -> dict:
+    return {
+        "format": FORMAT,
+        "profile": profile,
+        "noisebook": __version__,
+        "commits": sorted({record["commit"] for record in records if record.get("commit")}),
+        "stages": [record["stage"] for record in records],
+        "names": "replaced" if names.words or names.folders else "as they were",
+    }
+
+
+def _files(study: Study) -> Iterator[tuple[str, Path]]:
+    """Every file that is shared, with its name in the zip."""
+    folders = [("data", study.data.parent), *((name, study.build / name) for name in FOLDERS)]
+    for prefix, folder in folders:
+        for path in folder.rglob("*"):
+            inside = path.relative_to(folder)
+            if path.is_file() and _shared(inside):
+                yield f"{prefix}/{inside.as_posix()}", path
+    single = {
+        "profile.yml": profile_file(study.profile),
+        "paper.html": study.build / "paper.html",
+        "requirements.lock": shipped() / "requirements.lock",
+        "LICENSE": shipped() / "LICENSE",
+    }
+    yield from ((name, path) for name, path in single.items() if path.is_file())
+
+
+def _shared(path: Path) -> bool:
+    hidden = any(part.startswith(".") or part == "aside" for part in path.parts)
+    return not hidden and not path.name.endswith(_SKIPPED)
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> Member:
+    entry = zipfile.ZipInfo(name, _WHEN)
+    entry.create_system, entry.external_attr = 3, 0o644 << 16
+    packed = PurePosixPath(name).suffix in _PACKED
+    entry.compress_type = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
+    archive.writestr(entry, content)
+    return Member(name, hashlib.sha256(content).hexdigest(), len(content))
+
+
+def describe_crate(profile: str, records: list[dict], members: Iterable[Member]) -> dict:
+    """The content of ``ro-crate-metadata.json``.
+
+    Parameters
+    ----------
+    profile
+        Of the study.
+    records
+        Provenance of its stages; the newest time is the date of publication, so that the same
+        study gives the same bytes.
+    members
+        The files.
+    """
+    from rocrate.rocrate import ROCrate
+
+    crate = ROCrate(version="1.1")
+    crate.metadata.extra_terms.update(_SHA256)
+    crate.name = f"Noisebook study, profile {profile}"
+    crate.description = (
+        f"Measured data, executed notebooks, pages, tables and figures of {len(records)} stages."
+        f" {_machine_text(records[0])} Regenerate: make paper DATA=noisebook-{profile}.zip"
+    )
+    crate.datePublished = max(record.get("time", "") for record in records) or "1980-01-01"
+    crate.license = crate.add_jsonld(
+        {"@id": LICENCE, "@type": "CreativeWork", "name": "Apache License 2.0"}
+    )
+    crate.add_jsonld(
+        {
+            "@id": "#noisebook",
+            "@type": "SoftwareApplication",
+            "name": "Noisebook",
+            "softwareVersion": __version__,
+        }
+    )
+    crate.root_dataset["mentions"] = {"@id": "#noisebook"}
+    for member in members:
+        crate.add_file(dest_path=member.name, properties=_properties(member))
+    return _plain(crate.metadata.generate())
+
+
+def _plain(metadata: dict) -> dict:
+    """The same with its entities in the order of their ids."""
+    return {**metadata, "@graph": sorted(metadata["@graph"], key=lambda entity: entity["@id"])}
+
+
+def _machine_text(record: dict) -> str:
+    machine = record.get("data_from", {})
+    cpus = machine.get("cpus", [])
+    return f"Measured on {len(cpus)} CPUs ({machine.get('cpu_model', 'unknown')})."
+
+
+def _properties(member: Member) -> dict[str, str]:
+    suffix = PurePosixPath(member.name).suffix
+    return {
+        "name": PurePosixPath(member.name).name,
+        "contentSize": str(member.size),
+        "sha256": member.sha256,
+        "encodingFormat": _KINDS.get(suffix, "text/plain"),
+    }

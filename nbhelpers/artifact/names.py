@@ -1,0 +1,215 @@
+"""Aliases of host names, user names and folders, so that a shared study does not tell them.
+
+Owns which names this machine has and how a file's bytes are rewritten, packed ones too.
+"""
+
+import getpass
+import gzip
+import io
+import json
+import lzma
+import os
+import re
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
+
+from ..errors import InputError
+from ..places import PACKAGE, results, shipped
+
+KEEP = "keep"
+PROJECT = "/noisebook"
+_SHORTEST = 3  # a name of two letters stands in many texts by chance
+_SHORTEST_IN_BINARY = 6  # bytes; a shorter one occurs in packed bytes by chance
+_BINARY = {".png", ".pdf", ".parquet", ".zip", ".woff2", ".npy", ".npz"}
+_WORD = rb"[A-Za-z0-9_]"
+_PATH_ENDS = rb"(?![A-Za-z0-9_-])(?!\.[A-Za-z0-9])"
+
+
+@dataclass(frozen=True)
+class Names:
+    """What is replaced by what.
+
+    Parameters
+    ----------
+    folders
+        Pairs of a path and its alias; the longest is replaced first.
+    words
+        Pairs of a name and its alias; replaced where it stands as a word.
+    ordinary
+        Those of the names that are very short, or that Noisebook's own texts have too (`node`,
+        `data`): replaced only in addresses, such as ``data@node``.
+
+    Examples
+    --------
+    >>> names = Names(folders=(("/u/ann", "/home-1"),), words=(("ann", "user-1"),))
+    >>> names.replaced(b"ann: /u/ann/annex")
+    b'user-1: /home-1/annex'
+    """
+
+    folders: tuple[tuple[str, str], ...] = ()
+    words: tuple[tuple[str, str], ...] = ()
+    ordinary: frozenset[str] = frozenset()
+
+    def replaced(self, content: bytes) -> bytes:
+        """The bytes of a text with all names replaced."""
+        for pattern, alias in self._patterns():
+            content = pattern.sub(alias, content)
+        return content
+
+    def found(self, content: bytes) -> str:
+        """The first name in bytes that cannot be rewritten; short ones occur there by chance."""
+        for name, _ in (*self.folders, *self.words):
+            long_enough = len(name.encode()) >= _SHORTEST_IN_BINARY and name not in self.ordinary
+            if long_enough and any(spelt in content for spelt in _spellings(name)):
+                return name
+        return ""
+
+    def _patterns(self) -> Iterable[tuple[re.Pattern[bytes], bytes]]:
+        for path, alias in sorted(self.folders, key=lambda pair: (-len(pair[0]), pair)):
+            for spelt in _spellings(path):
+                yield re.compile(re.escape(spelt) + _PATH_ENDS), alias.encode()
+        for name, alias in sorted(self.words, key=lambda pair: (-len(pair[0]), pair)):
+            for spelt in _spellings(name):
+                for pattern in _word_patterns(spelt, name in self.ordinary):
+                    yield re.compile(pattern), alias.encode()
+
+
+def _word_patterns(spelt: bytes, ordinary: bool) -> tuple[bytes, ...]:
+    word = re.escape(spelt)
+    if ordinary:
+        return rb"(?<=@)%b(?!%b)" % (word, _WORD), rb"(?<!%b)%b(?=@)" % (_WORD, word)
+    return (rb"(?<!%b)%b(?!%b)" % (_WORD, word, _WORD),)
+
+
+def _spellings(name: str) -> list[bytes]:
+    """A name as UTF-8, in JSON's escapes, and in a link's."""
+    return list(
+        dict.fromkeys([name.encode(), json.dumps(name)[1:-1].encode(), quote(name).encode()])
+    )
+
+
+def names_here(more: Iterable[str] = ()) -> Names:
+    """The names of this machine and its user, with stable aliases.
+
+    Parameters
+    ----------
+    more
+        Further names to replace, such as those of the nodes that measured.
+    """
+    hosts = _distinct([socket.getfqdn(), socket.gethostname(), socket.gethostname().split(".")[0]])
+    users = _distinct([_account(), *map(os.environ.get, ("USER", "LOGNAME", "SUDO_USER"))])
+    words = [
+        *((host, "host-1") for host in hosts if host != "localhost"),
+        *((user, "user-1") for user in users if user != "root"),
+        *((name, f"name-{number}") for number, name in enumerate(_distinct(more), start=1)),
+    ]
+    known = _project_words()
+    ordinary = frozenset(name for name, _ in words if name in known or len(name) < _SHORTEST)
+    return Names(tuple(_folders(users)), tuple(words), ordinary)
+
+
+def _account() -> str | None:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        return None
+
+
+def _distinct(names: Iterable[str | None]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def _folders(users: list[str]) -> Iterable[tuple[str, str]]:
+    """Folders that tell who or where: the project's, of the results, and homes."""
+    checkout = shipped().resolve()
+    yield str(checkout), PROJECT
+    if not results().resolve().is_relative_to(checkout):
+        yield str(results().resolve()), f"{PROJECT}/build"
+    homes = {str(Path.home()), *(f"/home/{user}" for user in users)}
+    for home in sorted(homes - {"/", str(checkout)}):
+        yield home, "/home-1"
+
+
+def _project_words() -> frozenset[str]:
+    """Words of the library's own texts: to replace one everywhere would spoil tables."""
+    files = [*PACKAGE.rglob("*.py"), *(shipped() / "notebooks").rglob("*.*")]
+    text = b" ".join(path.read_bytes() for path in files if path.is_file())
+    return frozenset(word.decode() for word in re.findall(rb"[A-Za-z0-9-]+|\w+", text))
+
+
+def without_names(content: bytes, path: PurePosixPath, names: Names) -> bytes:
+    """A file's bytes with all names replaced; the same bytes where none is in it.
+
+    Parameters
+    ----------
+    content
+        Of the file: text, packed text (.gz, .xz), a table (.parquet), or anything else.
+    path
+        Its name tells which.
+    names
+        What to replace.
+
+    Raises
+    ------
+    InputError
+        A binary file holds a name, which cannot be replaced there.
+    """
+    if path.suffix in (".gz", ".xz"):
+        return _repacked(content, path, names)
+    if path.suffix == ".parquet":
+        return _table_without_names(content, names)
+    if path.suffix not in _BINARY and b"\0" not in content:
+        return names.replaced(content)
+    if name := names.found(content):
+        raise InputError(
+            f"this file holds the name '{name}' and is no text in which it could be replaced",
+            where=path,
+            why="the shared study would tell it",
+            fix="remove the file, or share names too: make artifact NAMES=keep",
+        )
+    return content
+
+
+def _repacked(content: bytes, path: PurePosixPath, names: Names) -> bytes:
+    try:
+        text = gzip.decompress(content) if path.suffix == ".gz" else lzma.decompress(content)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise InputError(f"a damaged packed file: {error}", where=path) from None
+    changed = without_names(text, path.with_suffix(""), names)
+    if changed == text:
+        return content
+    return gzip.compress(changed, mtime=0) if path.suffix == ".gz" else lzma.compress(changed)
+
+
+def _table_without_names(content: bytes, names: Names) -> bytes:
+    """A Parquet table, written anew only if a text or its metadata hold a name."""
+    import pyarrow.parquet as parquet
+
+    table = parquet.read_table(io.BytesIO(content))
+    changed = _texts_replaced(table, names)
+    notes = {key: names.replaced(value) for key, value in (table.schema.metadata or {}).items()}
+    changed = changed.replace_schema_metadata(notes)
+    if changed.equals(table, check_metadata=True):
+        return content
+    written = io.BytesIO()
+    parquet.write_table(changed, written, compression="zstd")
+    return written.getvalue()
+
+
+def _texts_replaced(table, names: Names):
+    import pyarrow
+
+    for number, field in enumerate(table.schema):
+        kind = field.type.value_type if pyarrow.types.is_dictionary(field.type) else field.type
+        if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+            continue
+        column = table.column(number)
+        known = {text for text in column.unique().to_pylist() if text is not None}
+        aliases = {text: names.replaced(text.encode()).decode() for text in known}
+        if any(text != alias for text, alias in aliases.items()):
+            texts = [aliases.get(text) for text in column.to_pylist()]
+            table = table.set_column(number, field, pyarrow.array(texts, kind).cast(field.type))
+    return table

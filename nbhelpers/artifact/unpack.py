@@ -1,0 +1,207 @@
+"""A shared study as the data of a study here: its zip, or the unpacked folder, is checked whole and
+its data are copied to ``build/NAME``.
+"""
+
+import hashlib
+import json
+import shutil
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ..errors import InputError
+from ..files import read_json, write_atomically, write_json
+from ..places import results
+from ..progress import each
+from ..study import adopted_profile_file, shared_file
+from .crate import FORMAT, MANIFEST
+from .rules import METADATA, listed_files, require_valid
+
+_NO_ARTIFACT = "what make artifact writes is expected: a zip, or its unpacked folder"
+_COPY_AGAIN = "copy it again from where it came; unzip -t says whether a zip is whole"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a shared study: in a zip, or in the folder that it was unpacked to.
+
+    Parameters
+    ----------
+    path
+        Of the zip or the folder.
+    archive
+        The zip, open; None: a folder.
+    """
+
+    path: Path
+    archive: zipfile.ZipFile | None
+
+    def names(self) -> list[str]:
+        """The files, as paths from the top."""
+        if self.archive is not None:
+            return [one.filename for one in self.archive.infolist() if not one.is_dir()]
+        files = (path for path in self.path.rglob("*") if path.is_file())
+        return sorted(path.relative_to(self.path).as_posix() for path in files)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file.
+
+        Raises
+        ------
+        InputError
+            It is missing, or damaged.
+        """
+        try:
+            if self.archive is not None:
+                return self.archive.read(name)
+            return (self.path / name).read_bytes()
+        except KeyError:
+            raise InputError(
+                f"there is no {name} in it", where=self.path, fix=_NO_ARTIFACT
+            ) from None
+        except FileNotFoundError:
+            raise InputError(
+                f"there is no {name} in it", where=self.path, fix=_NO_ARTIFACT
+            ) from None
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise InputError(
+                f"{name} in it is damaged: {error}", where=self.path, fix=_COPY_AGAIN
+            ) from None
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[Source]:
+    """A shared study for reading; no file of it lies outside of it.
+
+    Raises
+    ------
+    InputError
+        There is none, it was cut, or it names a file outside.
+    """
+    path = Path(path)
+    if path.is_dir():
+        yield Source(path, None)
+        return
+    try:
+        archive = zipfile.ZipFile(path)
+    except OSError as error:
+        raise InputError(
+            f"cannot read it: {error.strerror}", where=path, fix=_NO_ARTIFACT
+        ) from None
+    except zipfile.BadZipFile:
+        raise InputError(
+            "this is no whole zip: it was cut, or is something else", where=path, fix=_COPY_AGAIN
+        ) from None
+    with archive:
+        for entry in archive.infolist():
+            _require_inside(entry, path)
+        yield Source(path, archive)
+
+
+def _require_inside(entry: zipfile.ZipInfo, where: Path) -> None:
+    name = PurePosixPath(entry.filename)
+    link = stat.S_ISLNK(entry.external_attr >> 16)
+    if name.is_absolute() or ".." in name.parts or "\\" in entry.filename or link:
+        raise InputError(
+            f"it holds a file that would lie outside: {entry.filename}",
+            where=where,
+            why="unpacking it could overwrite files of this machine",
+            fix="nothing was unpacked; ask who sent it for another: make artifact writes none such",
+        )
+
+
+def adopt(path: str | Path, name: str) -> str:
+    """Make a shared study the data of the profile `name`; nothing is done if it is so already.
+
+    Parameters
+    ----------
+    path
+        Of the zip, or of the unpacked folder.
+    name
+        Of the profile here, such as ``"shared-quick"``.
+
+    Returns
+    -------
+    What was done, for the user.
+
+    Raises
+    ------
+    InputError
+        It is no whole artifact, or other data have this name.
+    """
+    with opened(path) as source:
+        metadata = source.read(METADATA)
+        shared = {"digest": hashlib.sha256(metadata).hexdigest(), **_manifest(source)}
+        data, note = results() / name / "data", shared_file(name)
+        if data.exists():
+            return _same_data(read_json(note) if note.exists() else {}, shared, name)
+        entities = _entities(metadata, source)
+        fresh = data.with_name("data.unpacking")
+        shutil.rmtree(fresh, ignore_errors=True)
+        _copy(source, entities, fresh)
+        write_atomically(adopted_profile_file(name), source.read("profile.yml"))
+        write_json(note, shared)
+        fresh.rename(data)
+    return f"{path}: profile {shared['profile']}, measured elsewhere; its data are in {name}/data"
+
+
+def _manifest(source: Source) -> dict:
+    try:
+        manifest = json.loads(source.read(MANIFEST))
+    except ValueError:
+        manifest = None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise InputError(
+            f"this is no shared study of a known format: {MANIFEST} does not say '{FORMAT}'",
+            where=source.path,
+            fix=_NO_ARTIFACT,
+        )
+    return {key: manifest.get(key) for key in ("profile", "noisebook", "commits", "stages")}
+
+
+def _same_data(here: dict, shared: dict, name: str) -> str:
+    if here.get("digest") != shared["digest"]:
+        raise InputError(
+            f"other data have the name {name} already",
+            where=results() / name,
+            why="two studies would be mixed",
+            fix=f"rename the zip, which names the profile; or remove build/{name}",
+        )
+    return ""
+
+
+def _entities(metadata: bytes, source: Source) -> dict[str, dict]:
+    """The files that the crate lists, which are all there."""
+    try:
+        crate = json.loads(metadata)
+    except ValueError:
+        crate = None
+    names = set(source.names())
+    graph = crate.get("@graph", []) if isinstance(crate, dict) else []
+    entities = {str(one.get("@id")): one for one in graph if isinstance(one, dict)}
+    listed = listed_files(entities)
+    if source.archive is None:  # a file manager may have left files of its own in a folder
+        names &= {*listed, METADATA}
+    require_valid(crate, names, source.path)
+    return {name: dict(entity) for name, entity in listed.items()}
+
+
+def _copy(source: Source, entities: dict[str, dict], target: Path) -> None:
+    """Check every file by its digest, and copy those of the folder `data`."""
+    for name in each(sorted(entities), "checking the shared study", "files"):
+        content = source.read(name)
+        if hashlib.sha256(content).hexdigest() != entities[name]["sha256"]:
+            raise InputError(
+                f"{name} was changed since the study was packed",
+                where=source.path,
+                why="its SHA-256 is not the one that ro-crate-metadata.json has",
+                fix=_COPY_AGAIN,
+            )
+        inside = PurePosixPath(name)
+        if inside.parts[0] == "data":
+            write_atomically(target.joinpath(*inside.parts[1:]), content)
+    target.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,145 @@
+"""The zip of a study: what is in it, a valid RO-Crate for rocrate and for our rules, that
+the same study gives the same bytes.
+"""
+
+import copy
+import hashlib
+import json
+import os
+import zipfile
+from urllib.parse import unquote
+
+import pytest
+from rocrate.rocrate import ROCrate
+
+from nbhelpers.artifact.crate import pack_study
+from nbhelpers.artifact.names import Names, names_here
+from nbhelpers.artifact.rules import METADATA, crate_faults
+from nbhelpers.errors import InputError
+
+from .small import PROFILE, lay_out, live_in
+
+
+@pytest.fixture
+def archive(tmp_path, monkeypatch):
+    live_in(tmp_path, monkeypatch)
+    lay_out(tmp_path)
+    return pack_study(PROFILE, names_here())
+
+
+def metadata_of(path) -> dict:
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read(METADATA))
+
+
+def test_everything_that_was_made_is_in_it_and_nothing_else(archive):
+    assert archive.name == "noisebook-quick.zip"
+    with zipfile.ZipFile(archive) as packed:
+        assert packed.testzip() is None
+        assert sorted(packed.namelist()) == [
+            "LICENSE",
+            "README.md",
+            "artifact.json",
+            "data/00-machine/machine.json",
+            "data/10-trace-collection/daemon, wöchentlich/campaign.json",
+            "data/10-trace-collection/runs.jsonl.gz",
+            "notebooks/00-machine.ipynb",
+            "pages/00-machine.html",
+            "profile.yml",
+            "provenance/00-machine.json",
+            "provenance/90-paper.json",
+            "requirements.lock",
+            "results/00-machine/empty.csv",
+            "results/00-machine/table.csv",
+            "ro-crate-metadata.json",
+        ]
+
+
+def test_rocrate_reads_it_back_with_each_files_size_and_digest(archive):
+    crate = ROCrate(archive)
+    root = crate.root_dataset
+    assert crate.metadata.version == "1.1" and crate.name == "Noisebook study, profile quick"
+    assert (
+        root["datePublished"].startswith("2026-01-03")
+        and "2 CPUs (Some CPU)" in root["description"]
+    )
+    assert root["license"]["name"] == "Apache License 2.0"
+    assert root["mentions"]["@type"] == "SoftwareApplication"
+    with zipfile.ZipFile(archive) as packed:
+        files = set(packed.namelist()) - {METADATA}
+        assert {unquote(part.id) for part in root["hasPart"]} == files
+        for part in root["hasPart"]:
+            content = packed.read(unquote(part.id))
+            assert part["contentSize"] == str(len(content)) and part["encodingFormat"]
+            assert part["sha256"] == hashlib.sha256(content).hexdigest()
+            assert (crate.source / unquote(part.id)).read_bytes() == content
+
+
+def test_the_folder_of_this_machine_is_told_nowhere_unless_asked(archive, tmp_path):
+    with zipfile.ZipFile(archive) as packed:
+        campaign = packed.read("data/10-trace-collection/daemon, wöchentlich/campaign.json")
+    assert json.loads(campaign) == {"of": "/noisebook/build/quick/x"}
+    with zipfile.ZipFile(pack_study(PROFILE, Names())) as packed:
+        campaign = packed.read("data/10-trace-collection/daemon, wöchentlich/campaign.json")
+        assert json.loads(packed.read("artifact.json"))["names"] == "as they were"
+    assert json.loads(campaign) == {"of": f"{tmp_path}/quick/x"}
+
+
+def test_the_same_study_gives_the_same_bytes_in_another_folder_at_another_time(
+    archive, tmp_path, monkeypatch
+):
+    elsewhere = tmp_path / "an other ü folder"
+    lay_out(elsewhere)
+    for path in elsewhere.rglob("*"):
+        os.utime(path, (10**9, 10**9))
+    live_in(elsewhere, monkeypatch)
+    assert pack_study(PROFILE, names_here()).read_bytes() == archive.read_bytes()
+    (elsewhere / "quick/results/00-machine/table.csv").write_text("a,b\n1,3\n")
+    assert pack_study(PROFILE, names_here()).read_bytes() != archive.read_bytes()
+
+
+def test_a_study_that_was_not_made_is_refused_with_the_command(tmp_path, monkeypatch):
+    live_in(tmp_path, monkeypatch)
+    with pytest.raises(InputError, match="nothing to share yet(?s:.*)make paper PROFILE=quick"):
+        pack_study(PROFILE, Names())
+
+
+def _without(key):
+    return lambda root, entity: root.pop(key)
+
+
+BROKEN = {
+    "no name": (_without("name"), "root dataset has no name"),
+    "no description": (_without("description"), "has no description"),
+    "no licence": (_without("license"), "has no license"),
+    "no date": (
+        lambda root, entity: root.update(datePublished="soon"),
+        "no date of ISO 8601: soon",
+    ),
+    "no part": (lambda root, entity: root["hasPart"].pop(), "is not listed"),
+    "no file": (
+        lambda root, entity: root["hasPart"].append({"@id": "x"}),
+        "x is listed and missing",
+    ),
+    "no size": (lambda root, entity: entity.pop("contentSize"), "has no size"),
+    "no digest": (lambda root, entity: entity.update(sha256="12"), "has no SHA-256"),
+    "root": (lambda root, entity: root.update({"@type": "Thing"}), "no root dataset"),
+    "ids": (lambda root, entity: entity.update({"@id": "./"}), "id ./ is there twice"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_each_broken_rule_is_named(archive, fault):
+    metadata = copy.deepcopy(metadata_of(archive))
+    entities = {entity["@id"]: entity for entity in metadata["@graph"]}
+    with zipfile.ZipFile(archive) as packed:
+        names = packed.namelist()
+    assert not list(crate_faults(metadata, names))
+    change, message = BROKEN[fault]
+    change(entities["./"], entities["README.md"])
+    assert any(message in found for found in crate_faults(metadata, names))
+
+
+@pytest.mark.parametrize("metadata", [None, [], {}, {"@graph": 3}, {"@graph": [1]}])
+def test_what_is_no_crate_at_all_is_named(metadata):
+    assert list(crate_faults(metadata, [])) == ["it has no @graph of entities"]

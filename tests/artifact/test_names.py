@@ -1,0 +1,110 @@
+"""Names of hosts, users and folders are replaced in every kind of file, and nothing else is."""
+
+import gzip
+import json
+import lzma
+import socket
+from pathlib import Path, PurePosixPath
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbhelpers.artifact.names import Names, names_here, without_names
+from nbhelpers.errors import InputError
+
+NAMES = Names(
+    folders=(("/u/jürgen/my work", "/noisebook"), ("/u/jürgen", "/home-1")),
+    words=(("jürgen", "user-1"), ("lab-pc7.example.org", "host-1"), ("lab-pc7", "host-1")),
+)
+TEXT = (
+    "jürgen ran /u/jürgen/my work/build/bin/nbody and /u/jürgen/other on lab-pc7"
+    " (lab-pc7.example.org); jürgens, lab-pc77 and /u/jürgen2 are others"
+)
+CLEAN = (
+    "user-1 ran /noisebook/build/bin/nbody and /home-1/other on host-1"
+    " (host-1); jürgens, lab-pc77 and /u/jürgen2 are others"
+)
+
+
+def clean(content: bytes, name: str) -> bytes:
+    return without_names(content, PurePosixPath(name), NAMES)
+
+
+def test_whole_names_are_replaced_and_parts_of_longer_ones_are_not():
+    assert clean(TEXT.encode(), "log.txt").decode() == CLEAN
+
+
+def test_names_in_the_escapes_of_json_are_found():
+    assert json.loads(clean(json.dumps({"a": TEXT}).encode(), "a.json")) == {"a": CLEAN}
+
+
+def test_packed_texts_are_rewritten_the_same_each_time_and_left_alone_without_names():
+    packed = gzip.compress(TEXT.encode())
+    once = clean(packed, "runs.jsonl.gz")
+    assert gzip.decompress(once).decode() == CLEAN and once == clean(packed, "runs.jsonl.gz")
+    assert lzma.decompress(clean(lzma.compress(TEXT.encode()), "a.xz")).decode() == CLEAN
+    untouched = gzip.compress(b"nothing of anybody", mtime=12345)
+    assert clean(untouched, "a.gz") == untouched
+
+
+def test_a_damaged_packed_file_is_an_error_that_names_it():
+    with pytest.raises(InputError, match="damaged packed file"):
+        clean(gzip.compress(TEXT.encode())[:-9], "runs.jsonl.gz")
+
+
+def test_tables_keep_their_numbers_and_kinds(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "ns": [1, 2, 3],
+            "source": pd.Categorical(["sshd", "jürgen", "sshd"]),
+            "who": ["jürgen@lab-pc7", None, "x"],
+        }
+    )
+    frame.to_parquet(tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(clean((tmp_path / "a.parquet").read_bytes(), "a.parquet"))
+    found = pd.read_parquet(tmp_path / "b.parquet")
+    assert found["who"].tolist()[::2] == ["user-1@host-1", "x"] and pd.isna(found["who"][1])
+    assert found["source"].tolist() == ["sshd", "user-1", "sshd"]
+    assert found["source"].dtype.name == "category" and found["ns"].tolist() == [1, 2, 3]
+    frame[["ns"]].to_parquet(tmp_path / "c.parquet")
+    content = (tmp_path / "c.parquet").read_bytes()
+    assert clean(content, "c.parquet") == content
+
+
+def test_a_picture_that_holds_a_name_is_refused():
+    with pytest.raises(InputError, match=r"holds the name 'lab-pc7.example.org'(?s:.*)NAMES=keep"):
+        clean(b"\x89PNG\0 lab-pc7.example.org \0", "figure.png")
+    assert clean(b"\x89PNG\0 abc", "figure.png") == b"\x89PNG\0 abc"
+
+
+def test_an_ordinary_word_is_replaced_in_addresses_only():
+    names = Names(
+        words=(("node", "host-1"), ("data", "user-1")), ordinary=frozenset(["node", "data"])
+    )
+    text = b"data@node: the data of a node, metadata@nodes"
+    assert names.replaced(text) == b"user-1@host-1: the data of a node, metadata@nodes"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_no_path_of_the_project_survives_and_nothing_is_replaced_twice(before, after):
+    names = Names(folders=(("/srv/secret", "/noisebook"),))
+    text = f"{before} /srv/secret/x {after}".encode()
+    found = names.replaced(text)
+    assert b"/srv/secret/" not in found and names.replaced(found) == found
+    assert found == text.replace(b"/srv/secret/", b"/noisebook/")
+
+
+def test_the_names_of_this_machine_are_known(monkeypatch):
+    monkeypatch.setenv("SUDO_USER", "zacharias")
+    names = names_here(["node-0017"])
+    replaced = names.replaced(
+        f"zacharias@node-0017 {Path.home()}/a {Path(__file__).parents[2]}/b".encode()
+    ).decode()
+    assert replaced.startswith("user-1@name-1") and replaced.endswith("/a /noisebook/b")
+    assert str(Path.home()) not in replaced
+    assert socket.gethostname() in dict(names.words)
+    common = names_here(["noise", "table"])
+    assert {"noise", "table"} <= common.ordinary, "to replace these would spoil every table"
