@@ -86,7 +86,7 @@ help:
 #: Noisebook: why does a parallel program not take the same time twice?
 #:
 #:   target              time here*   what it does, and what it needs
-#:   make paper          15 min       the whole study on this machine, ending in one page of tables and figures; a C compiler
+#:   make paper          15 min       the whole study on this machine, ending in a page of answers (build/PROFILE/paper); a C compiler
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
 #:   make test           10 min       the short tests
 #:   make check          30 s         layout, lint and types of our Python and C; make format writes the layout
@@ -188,7 +188,7 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 
 # Tests that neither measure nor change the machine share the CPUs; then come those that do, one by one. On a shared machine one of a
 # thousand measurements is disturbed by others: of these, what fails is run up to twice more, and the summary names it.
-TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/artifact tests/statistics tests/attribution tests/noise tests/report tests/simulation tests/training \
+TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/artifact tests/statistics tests/attribution tests/noise tests/paper tests/report tests/simulation tests/training \
   $(patsubst %,tests/test_%.py,absent_promises code_state house imports make page profiles progress recorded stages warnings words) \
   $(patsubst %,tests/injection/test_%.py,fuzz log plan) $(patsubst %,tests/mitigation/test_%.py,knowledge language_model trials) \
   $(patsubst %,tests/studies/test_%.py,answers false_verdicts ferreira findings persson_answers persson_panels persson_selection program_verdicts published_sizes scale stragglers host_noise \
@@ -272,7 +272,7 @@ measure-again: build/c-parts
 	@$(RUN) measure-again --profile $(NAME)
 
 clean:
-	@rm -rf docs/reference build/docs build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper.html build/lib build/lib.* build/temp.* build/bdist.*
+	@rm -rf docs/reference build/docs build/bin build/c-parts build/*/notebooks build/*/pages build/*/results build/*/stamps build/*/paper build/lib build/lib.* build/temp.* build/bdist.*
 	@for d in build/*/data build/*/kept; do [ -d $$d ] && echo "kept: $$d (measured data; delete by hand if you must)"; done; true
 
 lock:

@@ -110,10 +110,10 @@ class Answer:
         if not math.isfinite(self.value):
             return ""
         unit = f"\N{NO-BREAK SPACE}{self.unit}" if self.unit else ""
-        ends = [_short(end) for end in (self.low, self.high)]
+        ends = [short_number(end) for end in (self.low, self.high)]
         interval = f" ({ends[0]} to {ends[1]})" if math.isfinite(self.low + self.high) else ""
         count = f", n = {self.n} {self.n_of}" if self.n else ""
-        return f"{_short(self.value)}{unit}{interval}{count}"
+        return f"{short_number(self.value)}{unit}{interval}{count}"
 
     def _repr_html_(self) -> str:
         word = self.answer[0].upper() + self.answer[1:]
@@ -126,7 +126,14 @@ class Answer:
         )
 
 
-def _short(value: float) -> str:
+def short_number(value: float) -> str:
+    """A number with three significant digits, as answers and their figures show it.
+
+    Examples
+    --------
+    >>> short_number(0.12345), short_number(43521.7)
+    ('0.123', '43,522')
+    """
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 

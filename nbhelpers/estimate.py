@@ -752,7 +752,7 @@ def place(stage: str, profile: str) -> Place:
 def account(profile: str) -> str:
     """The message at the end: how long it took, how long was expected, and where the page lies."""
     path = _plan_path(profile)
-    page = os.path.relpath(Study("90-paper", profile).build / "paper.html")
+    page = os.path.relpath(Study("90-paper", profile).build / "paper" / "index.html")
     plan = read_json(path) if path.exists() else {}
     if plan.get("over", True):
         return f"Nothing was left to do. Open {page}"

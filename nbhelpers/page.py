@@ -82,7 +82,11 @@ def export_page(
 
 
 def write_page(
-    html_path: str | Path, title: str, body: str, source: str | Path | None = None
+    html_path: str | Path,
+    title: str,
+    body: str,
+    source: str | Path | None = None,
+    css: str = "",
 ) -> Path:
     """Write a page with this body, framed like every other.
 
@@ -94,13 +98,15 @@ def write_page(
         Its title as text, its body as HTML.
     source
         What it was made of, for the message; None: the page itself.
+    css
+        Styles of this page alone, after those of every page.
 
     Raises
     ------
     InputError
         Something in it would be loaded from a network.
     """
-    page = _frame(title, body)
+    page = _frame(title, body, css)
     loads = outside_loads(page)
     if loads:
         raise InputError(
@@ -149,7 +155,7 @@ def _first_heading(notebook) -> str | None:
     return re.sub(r"[*`_]", "", heading.group(1)).strip() if heading else None
 
 
-def _frame(title: str, body: str) -> str:
+def _frame(title: str, body: str, css: str = "") -> str:
     from pygments.formatters import HtmlFormatter
 
     colours = HtmlFormatter(style="friendly_grayscale").get_style_defs(".highlight")
@@ -159,7 +165,7 @@ def _frame(title: str, body: str) -> str:
         f' charset="utf-8">\n<title>{html.escape(title)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon"'
         ' href="data:,">\n'
-        f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}</style>\n</head>\n"
+        f"<style>\n{colours}\n{CSS.read_text(encoding='utf-8')}{css}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
 

@@ -237,7 +237,7 @@ def make_paper(profile: str) -> Path:
         ):
             _run_and_print(stage, profile)
             done.touch()
-    return Study(PAPER, profile).build / "paper.html"
+    return Study(PAPER, profile).build / "paper" / "index.html"
 
 
 def _needs() -> dict[str, list[str]]:
@@ -343,7 +343,9 @@ def _export(study: Study, notebook: Path) -> Path:
     page.parent.mkdir(parents=True, exist_ok=True)
     export_page(notebook, page, hide_code=study.stage == PAPER)
     if study.stage == PAPER:
-        shutil.copyfile(page, study.build / "paper.html")
+        from .paper import write_paper
+
+        return write_paper(study.build)
     return page
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from nbhelpers.report import collect
+from nbhelpers.report.record import records
 from nbhelpers.study import Study, captions
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -137,8 +137,8 @@ FRAME = pd.DataFrame({"cell": ["a", "b"], "seconds": [1.0, 2.0]})
 def test_a_caption_stands_in_the_text_and_reaches_the_paper(study):
     shown = study.table(FRAME, "delta", note="Chosen: run 3.")
     caption = captions("20-delta-config")["delta"]
-    [item] = collect(study.build / "results")
-    assert item.record.caption == f"{caption} Chosen: run 3."
+    [record] = records(study.build / "results")
+    assert record.caption == f"{caption} Chosen: run 3."
     assert caption not in shown._repr_html_()
     assert "Chosen: run 3." in shown._repr_html_()
 

@@ -23,7 +23,7 @@ def make_paper(profile: str) -> list[str]:
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, env=outside)
     assert result.returncode == 0, result.stdout + result.stderr
     *made, last = result.stdout.splitlines()
-    assert last.endswith(f". Open build/{profile}/paper.html")
+    assert last.endswith(f". Open build/{profile}/paper/index.html")
     return [line.split()[0] for line in made if line.endswith(".html")]
 
 
@@ -51,12 +51,10 @@ def test_the_whole_pipeline_runs_here_and_a_second_time_does_nothing():
     make_paper("smoke")
     for page in (REPOSITORY / "build/smoke/pages").glob("*.html"):
         assert not outside_loads(page.read_text()), page
-    paper = (REPOSITORY / "build/smoke/paper.html").read_text()
-    assert (
-        "No conclusion can be drawn" in paper
-        and "Persson et al. 2025" in paper
-        and "Figure 1" in paper
-    )
+    paper = (REPOSITORY / "build/smoke/paper/index.html").read_text()
+    assert "no conclusions" in paper and "Persson" in paper
+    for made in (REPOSITORY / "build/smoke/paper").glob("*.html"):
+        assert not outside_loads(made.read_text()), made
     assert make_paper("smoke") == []
 
 
@@ -74,6 +72,6 @@ def test_the_recorded_campaign_gives_the_same_bytes_every_time():
         )
     assert results("recorded") == before and len(before) > 40
     assert (
-        "Nothing on this page was measured on this machine"
-        in (REPOSITORY / "build/recorded/paper.html").read_text()
+        "nothing measured on your machine"
+        in (REPOSITORY / "build/recorded/paper/index.html").read_text()
     )

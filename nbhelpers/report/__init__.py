@@ -1,4 +1,4 @@
-"""Tables, figures and the paper.
+"""Tables and figures, and the numbers of papers.
 
 A figure function takes tables and returns a matplotlib Figure at print size; `save_figure` puts it
 on disk with its caption and data. The functions lie by kind of figure: distributions, repetitions,
@@ -32,9 +32,6 @@ from .distributions import (
 from .interactive import (
     explore,
 )
-from .paper import (
-    collect,
-)
 from .publications import (
     published_results,
     published_table,
@@ -66,7 +63,6 @@ from .sources import (
     figure_noise,
 )
 from .tables import (
-    Findings,
     Provenance,
     accuracy_table,
     found_html,
@@ -89,11 +85,9 @@ __all__ = [
     "figure_account",
     "figure_losses",
     "Figure",
-    "Findings",
     "Provenance",
     "Table",
     "accuracy_table",
-    "collect",
     "explore",
     "figure_attribution",
     "figure_causes",

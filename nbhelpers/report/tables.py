@@ -14,7 +14,6 @@ import pandas as pd
 from ..files import read_json
 from ..statistics import Comparison
 from ..statistics.robust import accuracy_columns, increase_columns
-from .paper import provenance_html
 from .publications import published_table
 
 
@@ -121,6 +120,37 @@ def _accuracy(label: str, anomaly_seconds: float, runs: pd.DataFrame) -> dict:
     }
 
 
+def provenance_html(provenance: dict, title: str = "Provenance of the data") -> str:
+    """A block that unfolds and shows where the data are from: nested names and values as a table.
+
+    Parameters
+    ----------
+    provenance
+        Names and values (text, numbers, lists, dicts), as `nbhelpers.machine._provenance` gives
+        them.
+    """
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
+        for name, value in _flat(provenance)
+    )
+    return (
+        '<details class="noisebook'
+        f' provenance"><summary>{escape(title)}</summary><table>{rows}</table></details>'
+    )
+
+
+def _flat(value: object, name: str = "") -> list[tuple[str, str]]:
+    if isinstance(value, dict) and value:
+        return [
+            pair
+            for key, inner in value.items()
+            for pair in _flat(inner, f"{name} / {key}" if name else str(key))
+        ]
+    if isinstance(value, list | tuple):
+        return [(name, ", ".join(map(str, value)) or "none")]
+    return [(name, "none" if value in (None, "", {}) else str(value))]
+
+
 class Provenance:
     """What each stage was made from; shows itself in a notebook as blocks that unfold."""
 
@@ -143,23 +173,3 @@ def found_html(sentences: Iterable[str]) -> str:
         re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(sentence)) for sentence in sentences
     )
     return "<ul class='found'>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
-
-
-class Findings:
-    """What the stages found, in their own words; shows itself in a notebook."""
-
-    def __init__(self, results: str | Path):
-        self.stages = {
-            path.parent.name: read_json(path) for path in sorted(Path(results).glob("*/found.json"))
-        }
-
-    def __repr__(self) -> str:
-        return "\n".join(
-            f"{stage}: {' '.join(sentences)}" for stage, sentences in self.stages.items()
-        )
-
-    def _repr_html_(self) -> str:
-        return "".join(
-            f"<h3>{escape(stage)}</h3>{found_html(sentences)}"
-            for stage, sentences in self.stages.items()
-        )

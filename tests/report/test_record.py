@@ -9,8 +9,9 @@ import pytest
 
 from nbhelpers.empty import because, why_empty
 from nbhelpers.errors import InputError
-from nbhelpers.report import collect, figure_compare, published_table, save_figure, save_table
-from nbhelpers.report.paper import provenance_html
+from nbhelpers.report import figure_compare, published_table, save_figure, save_table
+from nbhelpers.report.record import records
+from nbhelpers.report.tables import provenance_html
 
 FRAME = pd.DataFrame(
     {"benchmark": ["N-body", "a_b & 50 %"], "seconds": [1 / 3, np.nan], "runs": [3, 4]}
@@ -111,28 +112,22 @@ def test_a_name_that_is_no_file_name_is_refused(tmp_path, name):
         save_table(FRAME, name, "", tmp_path)
 
 
-def test_the_paper_numbers_tables_and_figures_in_order(tmp_path, runs):
+def test_records_come_by_stage_and_in_the_order_in_which_they_were_first_saved(tmp_path, runs):
+    assert records(tmp_path) == []
     save_table(FRAME, "later", "", tmp_path / "20-b")
     save_table(FRAME, "zulu", "", tmp_path / "10-a")
     save_figure(figure_compare(runs), "alpha", "", runs, tmp_path / "10-a")
     save_table(FRAME, "mike", "", tmp_path / "10-a")
     save_table(FRAME, "zulu", "again", tmp_path / "10-a")
     (tmp_path / "10-a" / "config.json").write_text("{}")
-    (tmp_path / "10-a" / "found.json").write_text('["a sentence"]')
-    paper = collect(tmp_path)
-    assert [(item.label, item.record.name, item.stage) for item in paper] == [
-        ("Table 1", "zulu", "10-a"),
-        ("Figure 1", "alpha", "10-a"),
-        ("Table 2", "mike", "10-a"),
-        ("Table 3", "later", "20-b"),
+    found = records(tmp_path)
+    assert [(record.name, record.folder.name) for record in found] == [
+        ("zulu", "10-a"),
+        ("alpha", "10-a"),
+        ("mike", "10-a"),
+        ("later", "20-b"),
     ]
-    assert paper["mike"].label == "Table 2" and repr(paper) == "Paper(3 tables, 1 figures)"
-    assert "<b>Table 1.</b> again" in paper._repr_html_()
-    assert [item.record.name for item in paper.of("20-b")] == ["later"]
-
-
-def test_an_empty_paper(tmp_path):
-    assert len(collect(tmp_path)) == 0
+    assert found[0].caption == "again"
 
 
 def test_provenance_is_flattened_and_escaped():
@@ -218,7 +213,7 @@ def test_a_table_without_rows_says_why_in_every_format(tmp_path, columns, beside
     assert r"No rows: no allocator is here: apt-get install libjemalloc2, 5 \% \& more\_" in tex
     assert "No rows: no allocator is here" in text and len(record.frame) == 0
     assert list(record.frame.columns) == (columns or ["result"])
-    assert [item.record.name for item in collect(tmp_path)] == ["table"]
+    assert [record.name for record in records(tmp_path)] == ["table"]
 
 
 def test_the_reason_may_be_given_with_the_table_and_is_not_said_of_one_with_rows(tmp_path):

@@ -1,0 +1,145 @@
+"""The front page of the paper: what stands on it, how long it is, and that its links lead on."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.answers import Answer, write_answer
+from nbhelpers.files import write_json
+from nbhelpers.page import outside_loads
+from nbhelpers.paper import Front, write_paper
+from nbhelpers.paper._drawing import small_figure
+from nbhelpers.paper._front import FIRST
+from nbhelpers.study import NOTEBOOKS, question
+
+STAGES = sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb"))
+STAGES = [stage for stage in STAGES if stage not in ("01-your-program", "02-workbench", "90-paper")]
+SAID = Answer(
+    "no",
+    "The replay takes <half> as long as the anomaly took: 0.52 (0.50 to 0.55, n = 30 rounds).",
+    "replayed over recorded run time",
+    0.52,
+    0.50,
+    0.55,
+    n=30,
+    n_of="rounds",
+    published="8.6 % (Persson et al. 2025, Table 7)",
+    groups={"replayed": [0.5, 0.52, 0.6], "not disturbed": [0.4, 0.45]},
+    axis="run time (s)",
+    line=("anomaly", 0.8),
+)
+INTERVAL = Answer("page faults", "Page faults.", "share", 12.0, 10.0, 15.0, "%", 40)
+NOTHING = Answer("cannot tell here", "No number.")
+
+
+def study_of(build: Path, answers=(SAID, INTERVAL, NOTHING)) -> Path:
+    """A profile whose stages have all answered."""
+    for number, stage in enumerate(STAGES):
+        folder = build / "results" / stage
+        folder.mkdir(parents=True)
+        answer = answers[number % len(answers)]
+        write_answer(folder / "found.json", stage, question(stage), answer, [])
+        page = build / "pages" / f"{stage}.html"
+        page.parent.mkdir(exist_ok=True)
+        page.write_text("<p>page</p>")
+    machine = {"cpu_model": "AMD EPYC", "cpus": [0, 1], "kernel": "6.1.2-x"}
+    write_json(build / "provenance" / "00-machine.json", {"data_from": machine})
+    return build
+
+
+class Words(HTMLParser):
+    """What a reader sees: text outside head and styles."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.found: list[str] = []
+        self.links: list[str] = []
+        self._hidden = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self._hidden = tag if tag in ("style", "title", "script") else self._hidden
+        self.links += [value for name, value in attrs if name == "href" and tag == "a"]
+
+    def handle_endtag(self, tag):
+        self._hidden = "" if tag == self._hidden else self._hidden
+
+    def handle_data(self, data):
+        self.found += [] if self._hidden else data.split()
+
+
+def test_each_stage_has_a_card_with_its_question_answer_number_and_figure(tmp_path):
+    page = write_paper(study_of(tmp_path / "quick")).read_text()
+    cards = dict(
+        re.findall(r'<h3><a href="\.\./pages/(.+?)\.html">.*?</a></h3>(.*?)</article>', page, re.S)
+    )
+    assert set(cards) == set(STAGES) and list(cards)[:10] == list(FIRST)
+    said = cards["00-machine"]
+    assert "</svg>No</p>" in said and "0.52 (0.5 to 0.55), n = 30 rounds" in said
+    assert "Published: 8.6 % (Persson et al. 2025, Table 7)" in said
+    assert said.count('r="2.2"') == 5 and "anomaly 0.8" in said
+    assert "Page faults" in page and "Cannot tell here" in page
+    assert "AMD EPYC, 2 CPUs, Linux 6.1.2." in page and "Profile quick" in page
+    assert "&lt;half&gt;" in page and "<half>" not in page
+    assert not outside_loads(page)
+
+
+def test_the_front_page_has_at_most_600_words(tmp_path):
+    words = Words(write_paper(study_of(tmp_path / "recorded", (SAID, INTERVAL))).read_text()).found
+    assert 200 < len(words) <= 600, len(words)
+
+
+def test_every_link_leads_to_a_file(tmp_path):
+    index = write_paper(study_of(tmp_path / "quick"))
+    for page in index.parent.glob("*.html"):
+        for link in Words(page.read_text()).links:
+            if not link.startswith(("#", "https:")):
+                assert (page.parent / link.split("#")[0]).exists(), (page.name, link)
+
+
+def test_in_a_notebook_the_cards_lead_to_notebooks(tmp_path):
+    front = Front(study_of(tmp_path / "quick"))
+    links = Words(front._repr_html_()).links
+    assert sorted(links) == [f"{stage}.ipynb" for stage in STAGES]
+    assert f"{question('00-machine')} no." in repr(front)
+    assert "no stage has answered" in repr(Front(tmp_path / "nothing"))
+
+
+def test_a_small_figure_shows_every_value_between_its_edges():
+    places = re.findall(r'cx="([\d.]+)" cy="[\d.]+" r="2.2"', small_figure(SAID))
+    # 0.4 and 0.8 are the ends of the axis, 6 and 206 pixels
+    assert [float(x) for x in places] == pytest.approx([56, 66, 106, 6, 31])
+    assert "12px" not in small_figure(SAID)  # the style sheet has the size of the text
+    assert 'r="4.5"' in small_figure(INTERVAL) and "10" in small_figure(INTERVAL)
+    assert small_figure(NOTHING) == ""
+    alone = Answer("yes", "", groups={"one": [3.0, 3.0]}, axis="s")
+    assert 'cx="106.0"' in small_figure(alone)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (800, 900)])
+def test_in_a_browser_it_is_three_screens_high_and_nothing_is_cut(tmp_path, width, height):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    import shutil
+
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if not program:
+        pytest.skip("no browser: apt-get install chromium")
+    index = write_paper(study_of(tmp_path / "recorded", (SAID, INTERVAL)))
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.goto(index.as_uri())
+        tall, wide = page.evaluate(
+            "[document.documentElement.scrollHeight, document.documentElement.scrollWidth]"
+        )
+        last = page.locator(".card").nth(9).bounding_box()
+        letters = page.evaluate(
+            "[...document.querySelectorAll('svg.small text')]"
+            ".map(one => parseFloat(getComputedStyle(one).fontSize))"
+        )
+        browser.close()
+    assert wide <= width and min(letters) >= 12  # 12 pixels are 9 pt
+    if width == 1280:
+        assert tall <= 3 * 900 and last["y"] + last["height"] <= 900
