@@ -7,9 +7,7 @@ from html import escape
 from pathlib import Path
 
 from ..page import write_page
-from ._front import TITLE, Front
-
-CSS = Path(__file__).with_name("paper.css")
+from ._front import CSS, TITLE, Front
 
 
 def write_paper(build: str | Path) -> Path:

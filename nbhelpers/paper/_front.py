@@ -10,6 +10,7 @@ from ..answers import CANNOT_TELL, NO, YES, Answered, read_answers
 from ..files import read_json
 from ._drawing import small_figure
 
+CSS = Path(__file__).with_name("paper.css")
 TITLE = "What noise does to programs: questions and answers"
 # What a reader asks first: is the machine noisy, who takes the time, does a replay cost the same,
 # what helps, and what it would cost on very many nodes.
@@ -52,8 +53,6 @@ class Front:
         return "\n".join(lines) or "no stage has answered its question yet"
 
     def _repr_html_(self) -> str:
-        from ._files import CSS
-
         styles = f"<style>{CSS.read_text(encoding='utf-8')}</style>"
         return f'{styles}<div class="front">{self.cards("", "ipynb")}</div>'
 
