@@ -21,6 +21,7 @@ from ._files import (
     read_trace,
     refuse_recorded_loss,
 )
+from ._osnoise_columns import NUMBERS, Lines, blocks_of_lines
 from ._table import (
     INTERRUPTED,
     KINDS,
@@ -30,6 +31,7 @@ from ._table import (
     REPLAY_PRIORITY,
     clip_to_window,
     noise_events,
+    unite_texts,
 )
 
 FORMAT = "noisebook osnoise 1"
@@ -57,13 +59,15 @@ _LOST = re.compile(rb"CPU:\d+ \[LOST (?:(\d+) )?EVENTS\]")
 _WRITTEN = re.compile(rb"# entries-in-buffer/entries-written: (\d+)/(\d+)")
 _TOTAL = re.compile(r"Total Duration:\s*([0-9.eE+-]+)\s*seconds")
 _KIND = {kind.encode(): code for code, kind in enumerate(KINDS)}
+_NUMBERS = (*NUMBERS, "kind", "pid")
 _HARDWARE = KINDS.index("hardware")
 
 
 @dataclass
 class _Lines:
-    """What was read so far: one list a column; times as the kernel printed them."""
+    """What was read line by line: one list a column; times as the kernel printed them."""
 
+    line: list = field(default_factory=list)  # number of the line
     cpu: list = field(default_factory=list)
     kind: list = field(default_factory=list)
     source: list = field(default_factory=list)
@@ -154,7 +158,7 @@ def read_osnoise(
         )
         window_clock = "timestamp" if header.get("clock") == "mono" else "start"
         refuse_recorded_loss(header, path)
-    columns = _columns(_parse(text, path, first_line))
+    columns = _parse(text, path, first_line)
     columns = _one_clock(columns, window_clock, path)
     excluded = header_integers(header, "excluded_pids", path) if header else []
     return _events(columns, _checked_window(window, path), workload, excluded, run)
@@ -186,7 +190,7 @@ def window_from_workload(
         The workload is not in the trace, or its length is nowhere.
     """
     _, text, first_line = _split_header(read_trace(path), path)
-    columns = _columns(_parse(text, path, first_line))
+    columns = _parse(text, path, first_line)
     of_workload = (columns["kind"] == KINDS.index("thread")) & (columns["source"] == workload[:15])
     if not of_workload.any():
         names = sorted(
@@ -241,26 +245,88 @@ def _split_header(text: bytes, path: str | Path) -> tuple[dict, bytes, int]:
     return parse_header(line[len(HEADER) :], FORMAT, path), rest, 2
 
 
-def _parse(text: bytes, path: str | Path, first_line: int) -> _Lines:
-    """All noise lines of a trace; refuses what cannot be trusted."""
-    lines, seen = _Lines(), False
-    rows = text.split(b"\n")
-    if text and rows.pop():
+def _parse(text: bytes, path: str | Path, first_line: int) -> dict:
+    """All noise lines of a trace, a column a field; refuses what cannot be trusted."""
+    if text and not text.endswith(b"\n"):
         raise InputError(
             "a truncated last line (no end of line)",
-            where=f"{path}, line {first_line + len(rows)}",
+            where=f"{path}, line {first_line + text.count(10)}",
             why="the end of the trace is missing",
             fix="record the run again",
         )
-    for number, row in enumerate(rows, start=first_line):
-        seen |= _parse_line(row, lines, path, number)
+    others, usual, seen = _Lines(), _UsualLines(), False
+    for block in blocks_of_lines(text):
+        unusual = usual.take(block, first_line)
+        seen |= len(unusual) < len(block)
+        for line in unusual.tolist():
+            seen |= _parse_line(block.row(line), others, path, first_line + line)
+        first_line += len(block)
     if not seen:
         raise InputError(
             "not a trace: neither a tracer's header nor an event",
             where=path,
             fix="give the text of tracefs' file `trace`",
         )
-    return lines
+    return _in_order(_columns(others), usual.columns()) | {"forks": others.forks}
+
+
+class _UsualLines:
+    """What was read of lines as the kernel prints them, a block at a time."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, int] = {}  # name -> code
+        self._meanings: dict[bytes, tuple[int, int, int] | None] = {}  # kind, code of source, pid
+        self._parts: list[dict] = []
+
+    def take(self, block: Lines, first_line: int) -> np.ndarray:
+        """Take the noise lines of a block in; returns the other ones."""
+        meanings = [self._meaning(body) for body in block.bodies]
+        kind, source, pid = (
+            np.array([meaning or (-1, -1, -1) for meaning in meanings], dtype=np.int64)
+            .reshape(-1, 3)[block.body]
+            .T
+        )
+        noise = kind >= 0
+        event = noise & (block.numbers["start_ns"] > 0)
+        columns = block.numbers | {"kind": kind, "source": source, "pid": pid}
+        columns["line"] = block.line + first_line
+        self._parts.append({name: column[event] for name, column in columns.items()})
+        return np.union1d(block.others, block.line[~noise])
+
+    def _meaning(self, body: bytes) -> tuple[int, int, int] | None:
+        if body not in self._meanings:
+            noise = _NOISE.fullmatch(body + b" start 0.000000000 duration 0 ns")
+            found = _kind_and_source(noise) if noise else None
+            if found is None or found[2] >= LARGEST_NS:
+                self._meanings[body] = None
+            else:
+                code = self._sources.setdefault(found[1], len(self._sources))
+                self._meanings[body] = found[0], code, found[2]
+        return self._meanings[body]
+
+    def columns(self) -> dict:
+        """All that was taken in."""
+        names = (*_NUMBERS, "line", "source")
+        columns = {
+            name: np.concatenate([np.zeros(0, np.int64), *(part[name] for part in self._parts)])
+            for name in names
+        }
+        columns["source"] = pd.Categorical.from_codes(
+            columns["source"], categories=pd.Index(list(self._sources), dtype="str")
+        )
+        return columns
+
+
+def _in_order(others: dict, usual: dict) -> dict:
+    """Both in the order of their lines."""
+    if not len(others["line"]):
+        return usual
+    order = np.argsort(np.concatenate([usual["line"], others["line"]]), kind="stable")
+    columns = {
+        name: np.concatenate([usual[name], others[name]])[order] for name in (*_NUMBERS, "line")
+    }
+    source = unite_texts([usual["source"], pd.Categorical(others["source"])])
+    return columns | {"source": source[order]}
 
 
 def _parse_line(row: bytes, lines: _Lines, path: str | Path, number: int) -> bool:
@@ -334,14 +400,22 @@ def _take(lines: _Lines, prefix: re.Match, noise: re.Match, path: str | Path, nu
     """One *_noise line. The name goes to the last ':', because names hold ':' and ' ' and '/'
     themselves; NMIs have none.
     """
+    found = _kind_and_source(noise)
+    if found is None:
+        raise _damaged(prefix[0], path, number)
+    kind, source, pid = found
+    _append(lines, prefix, kind, source, pid, noise[3], noise[4], noise[5], path, number)
+
+
+def _kind_and_source(noise: re.Match) -> tuple[int, str, int] | None:
+    """Code of the kind, name of the source, process id; None: the name is damaged."""
     name, colon, ident = noise[2].strip().rpartition(b":")
     if noise[1] == b"nmi":
         name, ident = b"nmi", b"0"
     elif not colon or not name or not ident.isdigit():
-        raise _damaged(prefix[0], path, number)
+        return None
     pid = int(ident) if noise[1] == b"thread" else NO_PID
-    source = name.decode(errors="replace")
-    _append(lines, prefix, _KIND[noise[1]], source, pid, noise[3], noise[4], noise[5], path, number)
+    return _KIND[noise[1]], name.decode(errors="replace"), pid
 
 
 def _append(
@@ -369,6 +443,7 @@ def _append(
         return
     if duration_ns >= LARGEST_NS or start_ns >= LARGEST_NS or len(prefix[5]) > 9:
         raise _impossible(prefix[0], duration, path, number)
+    lines.line.append(number)
     lines.cpu.append(int(prefix[3]))
     lines.kind.append(kind)
     lines.source.append(source)
@@ -403,9 +478,9 @@ def _shown(row: bytes) -> str:
 
 
 def _columns(lines: _Lines) -> dict:
-    names = ("cpu", "kind", "pid", "start_ns", "duration_ns", "stamp_ns", "context_pid")
+    names = (*_NUMBERS, "line")
     arrays = {name: np.array(getattr(lines, name), dtype=np.int64) for name in names}
-    return arrays | {"source": np.array(lines.source, dtype=object), "forks": lines.forks}
+    return arrays | {"source": np.array(lines.source, dtype=object)}
 
 
 def _checked_window(window: tuple[int, int] | None, path: str | Path) -> tuple[int, int] | None:
