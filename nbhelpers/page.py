@@ -12,10 +12,6 @@ from pathlib import Path
 from .errors import InputError
 from .files import write_atomically
 
-_BANNER = (
-    "background: #fff6e0; border: 1px solid #e69f00; border-left: 6px solid #e69f00; padding: .6rem"
-    " 1rem; color: #1b1b1b"
-)
 CSS = Path(__file__).with_name("page.css")
 _LOADING = {"src", "srcset", "poster", "data", "background", "href", "xlink:href"}
 _REMOTE = re.compile(r"\s*(https?:)?//", re.IGNORECASE)
@@ -28,18 +24,34 @@ _REMOTE_SCRIPT = re.compile(
     re.IGNORECASE,
 )
 _NOTEBOOK_LINK = re.compile(
-    r'(<a\b[^>]*\bhref=")(?![a-z][a-z0-9+.-]*:)([^"#]+)\.ipynb([#"])', re.IGNORECASE
+    r'<a\b[^>]*\bhref="(?![a-z][a-z0-9+.-]*:)([^"#]+)\.ipynb(#[^"]*)?"[^>]*>(.*?)</a>',
+    re.IGNORECASE | re.DOTALL,
+)
+CONTENTS = ("90-paper", "contents")  # notebooks in whose place a page links to the paper
+_TOP = '<div class="noisebook-top">'
+_NAVIGATION = re.compile(r"^(.*\[contents\]\([^)\n]*\).*?)\. (?=In: )", re.I | re.M)
+_HEADING = re.compile(r'<h2 id="([^"]*)">(.*?)(?=<a class="anchor-link")', re.DOTALL)
+_NAMED = re.compile(r'(<(?:h[1-6]|figure)\b[^>]*\bid=")([^"]+)"')
+_SWITCH = (
+    '<input type="checkbox" id="noisebook-code"><label for="noisebook-code">show the code</label>'
 )
 
 
-def banner_html(replaced: Iterable[str]) -> str:
-    """What was replaced by what, to stand at the top of a page; "" if nothing was."""
-    items = "".join(f"<li>{html.escape(note)}</li>" for note in replaced)
+def top_html(shown: str) -> str:
+    """What an exported page shows right beneath its title, wherever the notebook has it."""
+    return f"{_TOP}{shown}</div>"
+
+
+def limits_html(provenance: str, limits: Iterable[str]) -> str:
+    """One small line on where a page's numbers are from; its limits are folded behind it."""
+    items = [f"<li>{html.escape(note)}</li>" for note in limits]
+    line = f"<small>{html.escape(provenance)}</small>"
     if not items:
-        return ""
+        return f'<p class="provenance">{line}</p>'
+    count = f"{len(items)} limit{'s' if len(items) > 1 else ''}"
     return (
-        f'<aside class="noisebook-banner" role="note" style="{_BANNER}"><p>Read this page with'
-        f" these limits in mind</p><ul>{items}</ul></aside>"
+        f'<details class="provenance"><summary>{line}<small> · <u>{count}</u></small></summary>'
+        f"<ul>{''.join(items)}</ul></details>"
     )
 
 
@@ -48,7 +60,7 @@ def export_page(
     html_path: str | Path,
     title: str | None = None,
     hide_code: bool = False,
-    replaced: Iterable[str] = (),
+    contents: str | None = None,
 ) -> Path:
     """Turn an executed notebook into one HTML file that needs nothing else.
 
@@ -59,9 +71,10 @@ def export_page(
     title
         Of the page; None = the notebook's first heading.
     hide_code
-        Leave the code out.
-    replaced
-        Notes for a banner at the top.
+        Leave the code out; otherwise it is folded, and a switch shows it.
+    contents
+        Page that lists all pages, as a link from this one; None = this page stands alone, and links
+        to other notebooks become text.
 
     Raises
     ------
@@ -71,14 +84,79 @@ def export_page(
     Notes
     -----
     Links between notebooks become links between pages. There is no MathJax: formulas stay as they
-    were typed. The same notebook gives the same bytes.
+    were typed. Beneath the title stand what `top_html` marked, then the table of contents. The
+    same notebook gives the same bytes.
     """
     notebook = _read(Path(notebook_path))
-    body = _NOTEBOOK_LINK.sub(
-        r"\1\2.html\3", _body(notebook, Path(notebook_path).parent, hide_code)
-    )
     title = title or _first_heading(notebook) or Path(notebook_path).stem
-    return write_page(html_path, title, banner_html(replaced) + body, notebook_path)
+    navigation, top = _take_navigation(notebook), _take_top(notebook)
+    body = _unique(_body(notebook, Path(notebook_path).parent, hide_code))
+    line = f'<nav class="noisebook-pages">{navigation}</nav>' if navigation else ""
+    switch = "" if hide_code else _SWITCH
+    body = switch + line + _beneath_title(body, top + _contents_html(body)) + line
+    body = _NOTEBOOK_LINK.sub(lambda link: _page_link(link, contents), body)
+    return write_page(html_path, title, body, notebook_path)
+
+
+def _take_navigation(notebook) -> str:
+    """The line of links before, to the contents, and after, taken out of the first text."""
+    from nbconvert.filters import markdown2html
+
+    match = _NAVIGATION.search(notebook.cells[0].source) if notebook.cells else None
+    if match is None:
+        return ""
+    notebook.cells[0].source = notebook.cells[0].source.replace(match.group(0), "", 1)
+    return markdown2html(match.group(1)).strip()
+
+
+def _take_top(notebook) -> str:
+    """What belongs beneath the title, taken out of the cells' outputs."""
+    taken = []
+    for cell in notebook.cells:
+        outputs = cell.get("outputs", [])
+        ours = [output for output in outputs if _output_html(output).startswith(_TOP)]
+        taken += [_output_html(output) for output in ours]
+        if ours:
+            cell.outputs = [output for output in outputs if output not in ours]
+    return "".join(taken)
+
+
+def _output_html(output) -> str:
+    return str(output.get("data", {}).get("text/html", ""))
+
+
+def _beneath_title(body: str, top: str) -> str:
+    before, end, after = body.partition("</h1>")
+    return before + end + top + after if end else top + body
+
+
+def _contents_html(body: str) -> str:
+    """Links to the sections of a page; "" where there are fewer than three."""
+    sections = [(name, re.sub(r"<[^>]+>", "", text)) for name, text in _HEADING.findall(body)]
+    if len(sections) < 3:
+        return ""
+    links = "".join(f'<li><a href="#{name}">{text}</a></li>' for name, text in sections)
+    return f'<nav class="noisebook-contents"><ol>{links}</ol></nav>'
+
+
+def _unique(body: str) -> str:
+    """A heading or figure whose name was there before gets a number."""
+    seen: dict[str, int] = {}
+
+    def numbered(match: re.Match) -> str:
+        name = match.group(2)
+        seen[name] = seen.get(name, 0) + 1
+        return f'{match.group(1)}{name}{f"-{seen[name]}" if seen[name] > 1 else ""}"'
+
+    return _NAMED.sub(numbered, body)
+
+
+def _page_link(link: re.Match, contents: str | None) -> str:
+    name, anchor, text = link.groups()
+    if contents is None:
+        return text
+    target = contents if name in CONTENTS else f"{name}.html{anchor or ''}"
+    return f'<a href="{target}">{text}</a>'
 
 
 def write_page(

@@ -341,7 +341,7 @@ def _export(study: Study, notebook: Path) -> Path:
 
     page = study.build / "pages" / f"{study.stage}.html"
     page.parent.mkdir(parents=True, exist_ok=True)
-    export_page(notebook, page, hide_code=study.stage == PAPER)
+    export_page(notebook, page, hide_code=study.stage == PAPER, contents="../paper/index.html")
     if study.stage == PAPER:
         from .paper import write_paper
 

@@ -106,6 +106,11 @@ class Study:
         return f"profile {self.profile}"
 
     @property
+    def source(self) -> str:
+        """Whose data its tables and figures show, unless they say otherwise."""
+        return "recorded campaign" if self.recorded_only else "this machine"
+
+    @property
     def build(self) -> Path:
         """Everything that this profile makes."""
         return results() / self.profile
@@ -159,6 +164,7 @@ class Study:
         formats: Mapping[str, str] | None = None,
         why: str = "",
         note: str = "",
+        source: str = "",
     ) -> "Shown":
         """Save a table with the results of this stage and show it; the paper repeats it.
 
@@ -171,15 +177,26 @@ class Study:
         note
             What the caption cannot know before the data are there, such as how many runs there
             are; shown beneath the table, and after the caption in the paper.
+        source
+            Whose data they are, such as ``"simulated"``; "": `source` of the study.
         """
         from .report import save_table
 
         caption = self.caption(name)
         whole = f"{caption} {note}".strip()
-        record = save_table(frame, name, whole, self.results, published, formats, why)
+        record = save_table(
+            frame, name, whole, self.results, published, formats, why, source or self.source
+        )
         return Shown(record, record.caption.removeprefix(caption).strip())
 
-    def figure(self, drawing: "Drawing", name: str, data: "DataFrame", note: str = "") -> "Shown":
+    def figure(
+        self,
+        drawing: "Drawing",
+        name: str,
+        data: "DataFrame",
+        note: str = "",
+        source: str = "",
+    ) -> "Shown":
         """Save a figure with the results of this stage and show it; the paper repeats it.
 
         Its caption stands in the text of the notebook: see `captions`.
@@ -188,13 +205,14 @@ class Study:
         ----------
         drawing, name, data
             As in `nbhelpers.report.save_figure`.
-        note
+        note, source
             As in `table`.
         """
         from .report import save_figure
 
         caption = f"{self.caption(name)} {note}".strip()
-        return Shown(save_figure(drawing, name, caption, data, self.results), note)
+        record = save_figure(drawing, name, caption, data, self.results, source or self.source)
+        return Shown(record, note)
 
     def caption(self, name: str) -> str:
         """The caption of a table or figure; its name, where the notebook's text has none."""
@@ -226,16 +244,17 @@ class Study:
         return Link(os.path.relpath(path, self.build / "pages"), text)
 
     def header(self) -> "Findings":
-        """Show the top of the page: what was replaced by what, machine, profile.
+        """Show the top of the page: the place of the answer, then machine, profile and limits.
 
         Returns
         -------
-        The place beneath it for what was found, filled in at the end, when it is known.
+        The place for what was found, filled in at the end, when it is known.
         """
         from IPython.display import display
 
+        found = Findings(self)
         display(Header(self))
-        return Findings(self)
+        return found
 
 
 def captions(stage: str) -> dict[str, str]:
@@ -362,9 +381,11 @@ class Findings:
     def __init__(self, study: Study):
         from IPython.display import HTML, display
 
+        from .page import top_html
+
         self.path, self._study = study.results / "found.json", study
         self._place = display(
-            HTML("<p><em>What was found stands here when the notebook has run.</em></p>"),
+            HTML(top_html("<em>What was found stands here when the notebook has run.</em>")),
             display_id=True,
         )
 
@@ -380,6 +401,7 @@ class Findings:
         """
         from IPython.display import HTML
 
+        from .page import top_html
         from .report import found_html
 
         if isinstance(answer, str):  # a notebook that gives sentences only
@@ -389,7 +411,7 @@ class Findings:
         write_answer(self.path, stage, question(stage), answer, sentences)
         if self._place is not None:
             more = found_html(sentences) + _history_html(self._study.history())
-            self._place.update(HTML(answer._repr_html_() + more))
+            self._place.update(HTML(top_html(answer._repr_html_() + more)))
 
 
 def _history_html(notes: list[str]) -> str:
@@ -397,7 +419,7 @@ def _history_html(notes: list[str]) -> str:
         return ""
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
     return (
-        "<details open><summary>These data were not measured in one"
+        "<details><summary>These data were not measured in one"
         f" go</summary><ul>{items}</ul></details>"
     )
 
@@ -409,14 +431,14 @@ class Header:
     study: Study
 
     def _repr_html_(self) -> str:
-        return self._banner() + self._provenance()
+        from .page import limits_html, top_html
+
+        return top_html(limits_html(self._provenance(), self._limits()))
 
     def __repr__(self) -> str:
         return f"Study {self.study.stage}, profile {self.study.profile}"
 
-    def _banner(self) -> str:
-        from .page import banner_html
-
+    def _limits(self) -> list[str]:
         notes = self._replaced()
         if self.study.recorded_only:
             notes.insert(0, self._not_measured_here())
@@ -427,7 +449,7 @@ class Header:
                 "Profile smoke: a handful of runs to see that everything works. No conclusion can"
                 " be drawn from them.",
             )
-        return banner_html(notes) if notes else ""
+        return notes
 
     def _not_measured_here(self) -> str:
         shared = self.study.shared
@@ -461,11 +483,13 @@ class Header:
 
     def _provenance(self) -> str:
         machine = self.study.machine["machine"]
+        measured = "regenerated from the recorded campaign" if self.study.recorded_only else ""
         facts = [
             self.study.label,
+            *filter(None, [measured]),
             machine["cpu_model"],
             f"{len(machine['cpus'])} CPUs",
             f"Linux {machine['kernel']}",
             f"virtualisation: {machine['virtualisation']}",
         ]
-        return f"<p class='provenance'><small>{escape(' · '.join(facts))}</small></p>"
+        return " · ".join(facts)

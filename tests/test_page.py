@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from nbhelpers.errors import InputError
-from nbhelpers.page import banner_html, export_page, outside_loads
+from nbhelpers.page import export_page, limits_html, outside_loads, top_html
 
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJ"
@@ -47,16 +47,16 @@ def notebook(tmp_path):
 
 
 def test_nothing_is_loaded_from_elsewhere(notebook):
-    page = export_page(
-        notebook, notebook.with_suffix(".html"), replaced=["osnoise by tracepoints"]
-    ).read_text()
+    page = export_page(notebook, notebook.with_suffix(".html")).read_text()
     assert outside_loads(page) == []
     assert "<script" not in page
     assert page.count("data:image/png;base64,") == 2
 
 
 def test_text_links_and_title(notebook):
-    page = export_page(notebook, notebook.with_suffix(".html")).read_text()
+    page = export_page(
+        notebook, notebook.with_suffix(".html"), contents="../paper/index.html"
+    ).read_text()
     assert "<title>Why do runs differ?</title>" in page
     assert 'href="20-delta.html#top"' in page
     assert 'href="https://example.org/x.ipynb"' in page
@@ -76,9 +76,36 @@ def test_same_notebook_same_bytes(notebook):
     assert len(one) < 100_000
 
 
-def test_banner():
-    assert banner_html([]) == ""
-    assert "<li>a &lt; b</li><li>c</li>" in banner_html(["a < b", "c"])
+def test_limits_are_folded_behind_one_line():
+    assert limits_html("a < b", []) == '<p class="provenance"><small>a &lt; b</small></p>'
+    folded = limits_html("here", ["a < b", "c"])
+    assert folded.startswith("<details") and "2 limits</u></small></summary>" in folded
+    assert "<li>a &lt; b</li><li>c</li>" in folded
+
+
+def test_the_answer_stands_beneath_the_title_and_links_lead_to_pages(notebook):
+    document = nbformat.read(notebook, 4)
+    v4 = nbformat.v4
+    document.cells[0].source = (
+        "# Why?\n\nText.\n\n[9 before](09-before.ipynb) · [contents](90-paper.ipynb) · next:"
+        " [20 delta](20-delta.ipynb). In: nothing."
+    )
+    top = v4.new_output("display_data", {"text/html": top_html("<b>No.</b>")})
+    sections = "\n\n".join(f"## {name}\n\ntext" for name in ("One", "Two", "One"))
+    document.cells += [
+        v4.new_code_cell("found", outputs=[top], id="c"),
+        v4.new_markdown_cell(sections, id="d"),
+    ]
+    nbformat.write(document, notebook)
+    alone = export_page(notebook, notebook.with_name("alone.html")).read_text()
+    assert "09-before" not in alone and "9 before" in alone
+    page = export_page(notebook, notebook.with_name("x.html"), contents="../p.html").read_text()
+    body = page.partition("<body>")[2]
+    places = [body.index(part) for part in ("</h1>", "<b>No.</b>", 'href="#One-2"', "<p>Text.")]
+    assert places == sorted(places) and body.count("<b>No.</b>") == 1
+    assert body.count('<a href="../p.html">contents</a>') == 2
+    assert body.count('<a href="09-before.html">') == 2 and "next: " in body
+    assert body.count('id="One"') == 1 and body.count('id="One-2"') == 1
 
 
 @pytest.mark.parametrize(
@@ -131,7 +158,11 @@ def test_a_browser_shows_it(notebook, tmp_path):
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("no chromium on this machine")
-    page = export_page(notebook, notebook.with_suffix(".html"), replaced=["osnoise by tracepoints"])
+    document = nbformat.read(notebook, 4)
+    answer = top_html('<div class="noisebook-answer"><p>No.</p></div>')
+    document.cells[1].outputs[1]["data"]["text/html"] = answer
+    nbformat.write(document, notebook)
+    page = export_page(notebook, notebook.with_suffix(".html"))
     shot = tmp_path / "shot.png"
     quiet = [
         "--no-first-run",
@@ -159,4 +190,4 @@ def test_a_browser_shows_it(notebook, tmp_path):
     from PIL import Image
 
     colours = Image.open(shot).convert("RGB").getcolors(maxcolors=100_000)
-    assert (255, 246, 224) in {colour for _, colour in colours}, "the banner is not on the page"
+    assert (0, 114, 178) in {colour for _, colour in colours}, "the answer is not on the page"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .appearance import KINDS, ROLES, Role
+from .appearance import KINDS, ROLES, SMALL_POINTS, Role
 
 OTHER = Role("#CCCCCC", "|", "-", "")
 MOST_POINTS = 2000  # runs from which a drawing is stored as pixels
@@ -90,7 +90,7 @@ def label_ends(figure: Any, axes: Any, names: list[str], ends: list[tuple[float,
             textcoords="axes fraction",
             color=colour,
             va="center",
-            fontsize="small",
+            fontsize=SMALL_POINTS,
             annotation_clip=False,
             arrowprops={
                 "arrowstyle": "-",

@@ -84,9 +84,7 @@ def figure_config(config: NoiseConfig, events: int = 3, width_in: float = PAGE_I
         axes.set(xlim=(0, 1), ylim=(len(lines) - 0.4, -0.8))
         axes.axis("off")
         for row, (text, note) in enumerate(lines):
-            axes.text(
-                0.0, row, text, family="DejaVu Sans Mono", fontsize=SMALL_POINTS - 0.5, va="center"
-            )
+            axes.text(0.0, row, text, family="DejaVu Sans Mono", fontsize=SMALL_POINTS, va="center")
             if note:
                 axes.annotate(
                     note,

@@ -10,7 +10,7 @@ from ..outcomes import outcome_of
 from ..statistics import Comparison, quantile_effect
 from ._axes import CYCLE, endless_roles, label_ends, log_axis, plain_numbers, value_text
 from ._blank import NothingToDraw, finished_rows, need_columns, need_repetitions, or_blank
-from .appearance import COLUMN_IN, PAGE_IN, ROLES, Role, style
+from .appearance import COLUMN_IN, PAGE_IN, ROLES, SMALL_POINTS, Role, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -180,7 +180,7 @@ def figure_overheads(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure"
                 (overhead * 100, median),
                 xytext=(5 * side, 0),
                 textcoords="offset points",
-                fontsize=7,
+                fontsize=SMALL_POINTS,
                 ha="left" if side > 0 else "right",
                 va="center",
             )

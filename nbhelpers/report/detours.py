@@ -11,7 +11,7 @@ import pandas as pd
 
 from ._axes import MANY
 from ._blank import NothingToDraw, need_rows, or_blank
-from .appearance import PAGE_IN, ROLES, Role, style
+from .appearance import PAGE_IN, POINTS, ROLES, Role, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def figure_detours(detours: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure"
         for axes, cpu in zip(panels[0], cpus):
             _draw_cpu(axes, detours[detours["cpu"] == cpu], cpu)
         panels[0][0].set_ylabel("length of the detour (µs)")
-        figure.supxlabel("time since the loop began (s)", fontsize=8)
+        figure.supxlabel("time since the loop began (s)", fontsize=POINTS)
     return figure
 
 
@@ -111,7 +111,7 @@ def figure_systems(recordings: Mapping[str, pd.DataFrame], width_in: float = PAG
         ):
             _draw_system(axes, name, detours, ROLES[role])
         panels[0][0].set_ylabel("length of the detour (µs)")
-        figure.supxlabel("time since the loop began (s)", fontsize=8)
+        figure.supxlabel("time since the loop began (s)", fontsize=POINTS)
     return figure
 
 
@@ -206,7 +206,7 @@ def figure_return_levels(
             axes.set_title(name, loc="left")
         panels[0][0].set_ylabel("longest detour (ms)")
         panels[0][0].legend(loc="upper left")
-        figure.supxlabel("time of a CPU (s)", fontsize=8)
+        figure.supxlabel("time of a CPU (s)", fontsize=POINTS)
     return figure
 
 

@@ -86,7 +86,7 @@ def figure_planted(cases: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
         _draw_errors(lower, places, cases)
         for axes in (upper, lower):
             axes.grid(axis="x", visible=False)
-        figure.legend(loc="outside upper left", ncols=3)
+        figure.legend(loc="outside upper left", ncols=2)
         figure.align_ylabels()
     return figure
 
@@ -201,7 +201,7 @@ def figure_excess(table: pd.DataFrame, width_in: float = PAGE_IN) -> "Figure":
         )
         axes.set_ylabel("time (ms)")
         axes.grid(axis="x", visible=False)
-        figure.legend(loc="outside upper left", ncols=4)
+        figure.legend(loc="outside upper left", ncols=3)
     return figure
 
 

@@ -9,7 +9,7 @@ import base64
 import html
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,14 @@ import pandas as pd
 from ..empty import UNKNOWN, why_empty
 from ..errors import InputError
 from ..files import read_json, write_atomically, write_json
+from ._layout import NO_ROWS, fragment, kinds_of, latex
 from ._units import heading, intervals_of, numbers
-from .appearance import style
+from .appearance import PAGE_IN, SMALL_POINTS, style
 
 FIGURE_FORMAT = "noisebook figure 1"
 TABLE_FORMAT = "noisebook table 1"
 EXACT = "%.10g"
 _TO = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"  # an interval stands in one line
-NO_ROWS = "No rows: "  # before the reason
-LONG_TEXT = 24  # characters; a column of such text is not squeezed to a word a line
 _NO_DATES = {
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
     "svg": {"Date": None, "Creator": None},
@@ -48,6 +47,10 @@ class Figure:
         Width in inches at print size.
     order
         Place among the figures and tables of its folder.
+    points
+        Size of its smallest text at print size.
+    source
+        Whose data it shows, such as ``"this machine"``; "" if that is not known.
     """
 
     name: str
@@ -55,6 +58,8 @@ class Figure:
     folder: Path
     width_in: float
     order: int
+    points: float = SMALL_POINTS
+    source: str = ""
 
     def __repr__(self) -> str:
         return f"Figure({self.name}: {self.folder / self.name}.{{pdf,svg,png,csv}})"
@@ -69,9 +74,11 @@ class Figure:
         shown = self.caption if caption is None else caption
         data = base64.b64encode((self.folder / f"{self.name}.png").read_bytes()).decode()
         return (
-            f'<figure class="noisebook" id="{self.name}"><img alt="{html.escape(self.caption)}" '
-            f'style="width:{self.width_in}in;max-width:100%" src="data:image/png;base64,{data}">'
-            f"{_figcaption(label, shown)}</figure>"
+            f'<figure class="noisebook" id="{self.name}" data-inches="{self.width_in}"'
+            f' data-points="{self.points}"><img alt="{html.escape(self.caption)}"'
+            f' style="width:{min(100 * self.width_in / PAGE_IN, 100):.4g}%"'
+            f' src="data:image/png;base64,{data}">'
+            f"{_figcaption(label, shown, self.source)}</figure>"
         )
 
 
@@ -81,7 +88,7 @@ class Table:
 
     Attributes
     ----------
-    name, caption, folder, order
+    name, caption, folder, order, source
         As in `Figure`.
     """
 
@@ -89,6 +96,7 @@ class Table:
     caption: str
     folder: Path
     order: int
+    source: str = ""
 
     def __repr__(self) -> str:
         return f"Table({self.name}: {self.folder / self.name}.{{csv,tex,html}})"
@@ -110,17 +118,25 @@ class Table:
         shown = self.caption if caption is None else caption
         body = (self.folder / f"{self.name}.html").read_text(encoding="utf-8")
         return (
-            f'<figure class="noisebook" id="{self.name}">{_figcaption(label, shown)}{body}</figure>'
+            f'<figure class="noisebook" id="{self.name}">'
+            f"{_figcaption(label, shown, self.source)}{body}</figure>"
         )
 
 
-def _figcaption(label: str, caption: str) -> str:
-    name = f"<b>{html.escape(label)}.</b> " if label else ""
-    return f"<figcaption>{name}{html.escape(caption)}</figcaption>" if name or caption else ""
+def _figcaption(label: str, caption: str, source: str) -> str:
+    name = f"<b>{html.escape(label)}.</b>" if label else ""
+    data = f'<small class="source">Data: {html.escape(source)}.</small>' if source else ""
+    parts = " ".join(filter(None, [name, html.escape(caption), data]))
+    return f"<figcaption>{parts}</figcaption>" if parts else ""
 
 
 def save_figure(
-    figure: Any, name: str, caption: str, data: pd.DataFrame, folder: str | Path
+    figure: Any,
+    name: str,
+    caption: str,
+    data: pd.DataFrame,
+    folder: str | Path,
+    source: str = "",
 ) -> Figure:
     """Save a matplotlib figure as PDF, SVG and PNG (200 dpi), its data as CSV, and its caption as
     JSON.
@@ -138,6 +154,8 @@ def save_figure(
         their place.
     folder
         Made if missing.
+    source
+        Whose data they are, such as ``"this machine"`` or ``"simulated"``; shown after the caption.
 
     Returns
     -------
@@ -153,12 +171,19 @@ def save_figure(
     folder = _checked(name, folder)
     _refuse_other_kind(folder, name, Figure)
     with style():
+        _fit_legends(figure)
         for kind, metadata in _NO_DATES.items():
             write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
     plt.close(figure)
     write_atomically(folder / f"{name}.csv", _csv(data, why_empty(data) or UNKNOWN))
     record = Figure(
-        name, caption, folder, round(float(figure.get_figwidth()), 3), _order(folder, name)
+        name,
+        caption,
+        folder,
+        round(float(figure.get_figwidth()), 3),
+        _order(folder, name),
+        _smallest_points(figure),
+        source,
     )
     content = {
         "format": FIGURE_FORMAT,
@@ -166,9 +191,29 @@ def save_figure(
         "caption": caption,
         "width_in": record.width_in,
         "order": record.order,
+        "points": record.points,
+        "source": source,
     }
     write_json(folder / f"{name}.json", content)
     return record
+
+
+def _fit_legends(figure: Any) -> None:
+    """A legend that is wider than its figure gets fewer columns."""
+    for legend in figure.legends:
+        for columns in range(getattr(legend, "_ncols", 1) - 1, 0, -1):
+            if legend.get_window_extent().width <= figure.bbox.width:
+                break
+            legend.set_ncols(columns)
+            figure.draw_without_rendering()
+
+
+def _smallest_points(figure: Any) -> float:
+    """Size of the smallest text that was drawn; exponents of mathematics are not looked into."""
+    from matplotlib.text import Text
+
+    drawn = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+    return round(min((float(text.get_fontsize()) for text in drawn), default=SMALL_POINTS), 2)
 
 
 def _drawn(figure: Any, kind: str, metadata: dict) -> bytes:
@@ -185,6 +230,7 @@ def save_table(
     published: pd.DataFrame | None = None,
     formats: Mapping[str, str] | None = None,
     why: str = "",
+    source: str = "",
 ) -> Table:
     """Save a table as CSV (10 significant digits), LaTeX (booktabs) and HTML, ours next to the
     published value.
@@ -209,6 +255,8 @@ def save_table(
         with four significant digits of the column's smallest.
     why
         The reason why there may be no rows: what is missing, and the command that gets it.
+    source
+        As in `save_figure`.
 
     Returns
     -------
@@ -232,14 +280,18 @@ def save_table(
         formats = _doubled(formats)
     write_atomically(folder / f"{name}.csv", _csv(frame, why))
     shown = _printed(frame, formats)
-    left = frame[_columns_shown(frame)]
-    write_atomically(folder / f"{name}.tex", _latex(shown, left, name, caption, why))
-    write_atomically(folder / f"{name}.html", _fragment(shown, left, why))
-    record = Table(name, caption, folder, _order(folder, name))
-    write_json(
-        folder / f"{name}.json",
-        {"format": TABLE_FORMAT, "name": name, "caption": caption, "order": record.order},
-    )
+    kinds = kinds_of(frame[_columns_shown(frame)])
+    write_atomically(folder / f"{name}.tex", latex(shown, kinds, name, caption, why))
+    write_atomically(folder / f"{name}.html", fragment(shown, kinds, why))
+    record = Table(name, caption, folder, _order(folder, name), source)
+    content = {
+        "format": TABLE_FORMAT,
+        "name": name,
+        "caption": caption,
+        "order": record.order,
+        "source": source,
+    }
+    write_json(folder / f"{name}.json", content)
     return record
 
 
@@ -281,10 +333,17 @@ def _load(path: Path) -> Figure | Table | None:
     kind = content.get("format") if isinstance(content, dict) else None
     if kind == FIGURE_FORMAT:
         return Figure(
-            content["name"], content["caption"], path.parent, content["width_in"], content["order"]
+            content["name"],
+            content["caption"],
+            path.parent,
+            content["width_in"],
+            content["order"],
+            content.get("points", SMALL_POINTS),
+            content.get("source", ""),
         )
     if kind == TABLE_FORMAT:
-        return Table(content["name"], content["caption"], path.parent, content["order"])
+        source = content.get("source", "")
+        return Table(content["name"], content["caption"], path.parent, content["order"], source)
     return None
 
 
@@ -405,86 +464,3 @@ def _cell(value: object, number: Callable[[float], str], text: str | None) -> st
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value))
     return number(value) if isinstance(value, float) else str(value)
-
-
-def _latex(shown: pd.DataFrame, frame: pd.DataFrame, name: str, caption: str, why: str) -> str:
-    """booktabs; needs \\usepackage{booktabs}."""
-    align = "".join(
-        "r" if pd.api.types.is_numeric_dtype(frame[column]) else "l" for column in frame.columns
-    )
-    reason = rf"\multicolumn{{{len(align)}}}{{p{{0.9\linewidth}}}}{{{_tex(NO_ROWS + why)}}} \\"
-    rows = [_tex_row(row) for row in shown.itertuples(index=False)] or [reason]
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{_tex(caption)}}}",
-        rf"\label{{tab:{name}}}",
-        rf"\begin{{tabular}}{{{align}}}",
-        r"\toprule",
-        _tex_row(map(str, shown.columns)),
-        r"\midrule",
-        *rows,
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _tex_row(cells: Iterable[object]) -> str:
-    return " & ".join(_tex(cell) for cell in cells) + r" \\"
-
-
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "\N{NO-BREAK SPACE}": "~",
-    "^": r"\textasciicircum{}",
-    "–": "--",
-    "−": "$-$",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "µ": r"$\mu$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-}
-
-
-def _tex(text: object) -> str:
-    return "".join(_TEX.get(sign, sign) for sign in str(text))
-
-
-def _fragment(shown: pd.DataFrame, frame: pd.DataFrame, why: str) -> str:
-    kinds = [
-        "number" if pd.api.types.is_numeric_dtype(frame[column]) else "text"
-        for column in frame.columns
-    ]
-    align = {
-        "number": "text-align: right",
-        "text": "text-align: left",
-    }  # inline: JupyterLab has no style sheet of ours
-    head = "".join(
-        f'<th class="{kind}" style="{align[kind]}{_width(cells)}">{html.escape(str(column))}</th>'
-        for kind, (column, cells) in zip(kinds, shown.items())
-    )
-    rows = [
-        "".join(
-            f'<td class="{kind}" style="{align[kind]}">{html.escape(str(cell))}</td>'
-            for kind, cell in zip(kinds, row)
-        )
-        for row in shown.itertuples(index=False)
-    ]
-    reason = (
-        f'<tr><td colspan="{len(kinds)}"'
-        f' style="{align["text"]}">{html.escape(NO_ROWS + why)}</td></tr>'
-    )
-    body = "\n".join(f"<tr>{row}</tr>" for row in rows) or reason
-    return (
-        "<table"
-        f' class="noisebook">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>\n'
-    )
-
-
-def _width(cells: pd.Series) -> str:
-    return "; min-width: 11em" if any(len(cell) > LONG_TEXT for cell in cells) else ""

@@ -13,7 +13,7 @@ import pandas as pd
 from ..workloads.openmp import CONSTRUCTS
 from ._axes import MANY, endless_roles, log_if_spread
 from ._blank import empty_row, need_repetitions, or_blank
-from .appearance import PAGE_IN, ROLES, Role, style
+from .appearance import PAGE_IN, ROLES, SMALL_POINTS, Role, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -422,7 +422,7 @@ def _draw_reserved(axes: Any, part: pd.DataFrame, label: str, ylabel: str) -> No
             transform=axes.get_xaxis_transform(),
             ha="center",
             va="bottom",
-            fontsize="x-small",
+            fontsize=SMALL_POINTS,
             color=role.colour,
         )
     axes.axhline(1, color="black", linewidth=0.6)

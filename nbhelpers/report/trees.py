@@ -14,13 +14,13 @@ import pandas as pd
 from ..attribution import Explanation
 from ..outcomes import Outcome
 from ._blank import finished_rows, or_blank
-from .appearance import PAGE_IN, ROLES, style
+from .appearance import PAGE_IN, ROLES, SMALL_POINTS, style
 from .distributions import draw_marked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NODE_POINTS = 6.5
+NODE_POINTS = SMALL_POINTS
 NODE_LETTERS = 15  # a line of a node
 
 
@@ -100,7 +100,7 @@ def _draw_tree(axes: Any, explanation: Explanation, runs: pd.DataFrame) -> None:
 
     columns = runs[explanation.features].astype(float)
     counts = _counts(explanation, columns.fillna(columns.median()).to_numpy(np.float32))
-    boxes = plot_tree(explanation.tree, ax=axes, fontsize=7, impurity=False, node_ids=True)
+    boxes = plot_tree(explanation.tree, ax=axes, fontsize=8, impurity=False, node_ids=True)
     for box in boxes:
         text = box.get_text()
         if text.strip() in ("True", "False"):

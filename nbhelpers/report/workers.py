@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from ._blank import need_rows, or_blank
-from .appearance import PAGE_IN, ROLES, style
+from .appearance import PAGE_IN, ROLES, SMALL_POINTS, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +67,13 @@ def _draw_job(axes: Any, grid: pd.DataFrame, most: float) -> Any:
         for (row, column), value in np.ndenumerate(grid.to_numpy()):
             colour = "white" if value < 1 + 0.6 * (most - 1) else "black"
             axes.text(
-                column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=6
+                column,
+                row,
+                f"{value:.2f}",
+                ha="center",
+                va="center",
+                color=colour,
+                fontsize=SMALL_POINTS,
             )
     return image
 
