@@ -14,9 +14,9 @@ C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py simulator_c/
 
 # A new target is known by its rule; a new setting that is given as NAME=value on the command line is added here.
 TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
-SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX MPICC ACCEPT_LICENCE COMMAND SHORT DATA NAMES OUTPUT
+SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX MPICC ACCEPT_LICENCE COMMAND SHORT LAB DATA NAMES OUTPUT
 BUILTIN   := smoke quick full paper record recorded
-RESERVED  := $(BUILTIN) bin lib sycl mpi docs
+RESERVED  := $(BUILTIN) bin lib sycl mpi docs lab
 PROFILES  := $(BUILTIN) $(filter-out $(BUILTIN),$(notdir $(basename $(wildcard notebooks/parameters/*.yml))))
 
 quoted   = '$(subst ','\'',$(1))'
@@ -97,7 +97,8 @@ help:
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
 #:   make study          5 min        one's own program: make study COMMAND='./prog args' (noisebook why -- ./prog args)
 #:   make docs           1 min        reference, glossary, four first changes: build/docs/index.html
-#:   make lab            -            JupyterLab on the notebooks, with the project's kernel
+#:   make lab            -            JupyterLab: the notebooks' questions and answers, and copies of them to work with (build/lab);
+#:                                    on recorded data, or those of PROFILE; LAB='--no-browser --port 8889' for JupyterLab's own options
 #:   make env            1-2 min      only the environment (.venv) and the C parts (done by the others when needed)
 #:   make artifact       1 min        the study as one zip to hand over; make paper DATA=that.zip makes its tables again, anywhere
 #:   make measure-again  1 s          keeps this profile's data aside (never deletes them); the next `make paper` measures anew
@@ -253,7 +254,7 @@ docs: build/c-parts
 	@echo "See build/docs/index.html"
 
 lab: build/c-parts
-	$(python) -m jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
+	@$(python) -m nbhelpers.lab open --profile $(if $(filter file,$(origin PROFILE)),recorded,$(call quoted,$(PROFILE))) $(LAB)
 
 sycl: build/c-parts
 	@echo "make sycl: about $(call says,make sycl) and 482 MB"

@@ -23,7 +23,7 @@ from .study import NOTEBOOKS, PROFILES, Study, adopted_profile_file, profile_fil
 EVERYWHERE = "all"
 LIMITS = NOTEBOOKS / "parameters" / "limits.json"
 MOST_BYTES = 65_536
-RESERVED = (*PROFILES, "bin", "lib", "sycl", "docs")  # folders of build
+RESERVED = (*PROFILES, "bin", "lib", "sycl", "mpi", "docs", "lab")  # folders of build
 _TYPES = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 _WASTED = "the notebook would stop in the middle of the study"
 

@@ -19,7 +19,7 @@ from .machine.checks import wrapped
 from .mpi import installation
 from .profiles import default_parameters, parameters_of
 from .studies.design import why_missing
-from .study import NOTEBOOKS, PAPER, STARTER
+from .study import NO_STAGES, NOTEBOOKS, PAPER, STARTER
 from .workloads import configurations, existing_configurations
 
 FULL, REPLACED, LEFT_OUT = "full method", "replaced", "left out"
@@ -96,7 +96,7 @@ def promises(
     names = (
         list(stages)
         if stages is not None
-        else sorted({path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb")} - {STARTER})
+        else sorted({path.stem for path in NOTEBOOKS.glob("[0-9]*.ipynb")} - set(NO_STAGES))
     )
     return [promise for stage in names for promise in _of_stage(stage, here)]
 

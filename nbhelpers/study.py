@@ -35,7 +35,8 @@ _BOLD, _STRONG = re.compile(r"\*\*(.+?)\*\*"), r"<strong>\1</strong>"
 _CAPTION = re.compile(r"^\*\*(?:Table|Figure) `([\w-]+)`\.\*\* (.+?)(?=\n\s*\n|\Z)", re.M | re.S)
 _MOST_BYTES = 2**20  # of a file that may hold notes
 PAPER = "90-paper"
-STARTER = "01-your-program"  # for one's own program: no stage of the paper
+STARTER = "01-your-program"  # for one's own program
+NO_STAGES = (STARTER, "02-workbench", "contents")  # notebooks that are no stage of the paper
 PROFILES = ("smoke", "quick", "full", "paper", "record", "recorded")
 
 
@@ -86,7 +87,10 @@ class Study:
             raise InputError(
                 "the recorded campaign is not part of the installed package",
                 why="it is 13 MB of data that few need",
-                fix="in a checkout of the repository: make paper PROFILE=recorded",
+                fix=(
+                    "in a checkout of the repository: make paper PROFILE=recorded; here, in a"
+                    ' notebook: profile = "quick"'
+                ),
             )
 
     @property
@@ -131,6 +135,15 @@ class Study:
     def of(self, stage: str) -> "Study":
         """The same profile seen from another stage."""
         return Study(stage, self.profile)
+
+    def handed_on(self, name: str) -> Path:
+        """A result of this stage that others start from, as this profile made it.
+
+        Where the recorded profile has not made it yet, the shipped copy in data/recorded.
+        """
+        made = self.build / "results" / self.stage / name
+        copy = self.data / "handed-on" / name
+        return copy if self.recorded_only and not made.exists() and copy.exists() else made
 
     @cached_property
     def machine(self) -> dict:

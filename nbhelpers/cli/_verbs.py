@@ -174,11 +174,9 @@ def simulate(arguments: argparse.Namespace) -> Answer:
 
 def lab(arguments: argparse.Namespace) -> None:
     """Replaces this process by JupyterLab."""
-    folder = places.working_notebooks()
-    os.environ[places.HOME] = str(places.results())
-    os.chdir(folder)
-    root = ["--allow-root"] if os.geteuid() == 0 else []
-    os.execv(sys.executable, [sys.executable, "-m", "jupyter", "lab", *root])
+    from ..lab import open_lab
+
+    open_lab("quick" if places.is_installed() else "recorded", [])
 
 
 def paper(arguments: argparse.Namespace) -> Answer:
