@@ -360,7 +360,7 @@ def open_lab(profile: str, options: list[str]) -> None:
 
 
 def main(words: list[str] | None = None) -> int:
-    """`python -m nbhelpers.lab open` or `ship`; an error that a user can mend is one message."""
+    """`python -m nbhelpers.lab open` or `ship`; an error that a user can fix is one message."""
     parser = argparse.ArgumentParser(
         prog="python -m nbhelpers.lab", description=__doc__.splitlines()[0]
     )
