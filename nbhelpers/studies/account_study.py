@@ -200,23 +200,6 @@ class AccountStudy:
         ]
         return pd.DataFrame(rows, columns=columns)
 
-    def answer(self) -> str:
-        """The first sentence of the page."""
-        if self.account is None:
-            return f"Cannot tell here: {NOT_RECORDED}."
-        one = self.excess(1)
-        if one.attrs["excess_ms"] <= 0:
-            return "Cannot tell here: the slowest run took no longer than the ordinary ones."
-        first = one.sort_values("ms", ascending=False).iloc[0]
-        seconds = self.runs.set_index("run")["seconds"]
-        run = one.attrs["runs"][0]
-        return (
-            f"Mostly to **{WORDS[first['part']]}**: run {run} took {seconds[run]:.3f} s,"
-            f" {one.attrs['excess_ms']:.1f} ms more than ordinary runs; {first['ms']:.1f} ms of it"
-            f" ({first['share']:.0%}, {first['share_low']:.0%} to {first['share_high']:.0%},"
-            f" n = {one.attrs['n']} runs) are owed to that."
-        )
-
     def sentences(self, count: int) -> list[str]:
         """What the tables say."""
         if self.account is None:

@@ -10,27 +10,17 @@ import numpy as np
 import pandas as pd
 
 from ..noise import NoiseConfig
-from ..statistics import bootstrap_interval
 from ..statistics.claims import (
     NONE,
     REPRODUCED,
     REVERSED,
-    Claim,
-    Evidence,
-    judge,
 )
-from ..statistics.contrast import interval_evidence, mean_contrast, over_number
-from ..statistics.intervals import Interval
-from ..statistics.robust import trimmed_interval, trimmed_ratio
-from .findings import MARGIN
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
     from ..statistics import Comparison
 
 MERGES = ("improved", "pessimistic", "compat")
-# of the time that a run lost; noise that sums to less cannot be what made it slow
-LEAST_SHARE = 0.5
 # parts of the full method, by how the sentences on what replaces them begin
 _PARTS = {
     "The osnoise tracer": "tracing",
@@ -41,15 +31,13 @@ _PARTS = {
 }
 
 
-def machine_answer(replaced: Sequence[str], detours: pd.DataFrame) -> str:
-    """What a machine can measure, and how noisy it was.
+def parts_sentence(replaced: Sequence[str]) -> str:
+    """How many parts of the full method are replaced or limited here.
 
     Parameters
     ----------
     replaced
         Of `Doctor.replaced`.
-    detours
-        Of `record_detours`.
     """
     parts = dict.fromkeys(
         part
@@ -57,14 +45,11 @@ def machine_answer(replaced: Sequence[str], detours: pd.DataFrame) -> str:
         for begin, part in _PARTS.items()
         if sentence.startswith(begin)
     )
-    limits = (
-        f"with **{len(parts)} of {len(set(_PARTS.values()))} parts** replaced or limited"
-        f" ({', '.join(parts)})"
-        if parts
-        else "with **no part** replaced or limited"
+    named = f" ({', '.join(parts)})" if parts else ""
+    return (
+        f"**{len(parts)} of {len(set(_PARTS.values()))}** parts of the full method are replaced or"
+        f" limited here{named}."
     )
-    lost = detour_sentence(detours)
-    return f"It can measure by the full method, {limits}; {lost[0].lower()}{lost[1:]}"
 
 
 def detour_sentence(detours: pd.DataFrame) -> str:
@@ -83,7 +68,7 @@ def detour_sentence(detours: pd.DataFrame) -> str:
     )
 
 
-def tracing_answer(
+def tracing_sentence(
     events: pd.DataFrame, noise: pd.DataFrame, overhead: "Comparison", traced: pd.DataFrame
 ) -> str:
     """How much of a run the system takes, and whether tracing disturbs it.
@@ -134,42 +119,6 @@ def _disturbance(overhead: "Comparison", name: str) -> str:
     )
 
 
-def delta_answer(delta: pd.DataFrame, traced: pd.DataFrame, config: NoiseConfig) -> str:
-    """What made the chosen run slow, and in how many events that is written down.
-
-    An event takes no more of a run than it lasts. So where the delta sums to less than half of the
-    time lost, the trace cannot tell.
-
-    Parameters
-    ----------
-    delta
-        Of `delta_noise`.
-    traced
-        Runs table that it was made of.
-    config
-        Made of the delta.
-    """
-    lost_ms = 1e3 * (delta.attrs["seconds"] - traced["seconds"].mean())
-    noise_ms = delta["duration_ns"].sum() / 1e6
-    run = f"run **{delta.attrs['run']}**"
-    mean = f"the mean of {len(traced)} traced runs"
-    if lost_ms <= 0:
-        return f"Nothing: {run} took {-lost_ms:.1f} ms less than {mean}."
-    if noise_ms < LEAST_SHARE * lost_ms:
-        return (
-            f"Cannot tell here: {run} took **{lost_ms:.1f} ms** longer than {mean}, and its noise"
-            f" above average sums to **{noise_ms:.1f} ms** only."
-        )
-    by_source = delta.groupby(["kind", "source"], observed=True)["duration_ns"].sum() / 1e6
-    kind, source = by_source.idxmax()
-    return (
-        f"Above all **{source or 'an unnamed source'}** ({kind}):"
-        f" **{by_source.max():.1f} of {noise_ms:.1f} ms** of noise above average in {run},"
-        f" {lost_ms:.1f} ms slower than {mean}; written down as"
-        f" **{len(config.events())} events** of a noise config."
-    )
-
-
 def delta_sentences(delta: pd.DataFrame, events: pd.DataFrame, traced: pd.DataFrame) -> list[str]:
     """How slow the chosen run was, and what the subtraction leaves of its noise.
 
@@ -193,101 +142,18 @@ def delta_sentences(delta: pd.DataFrame, events: pd.DataFrame, traced: pd.DataFr
         f" {seconds / traced['seconds'].mean() - 1:+.1%} against the mean of {len(traced)}"
         " traced runs.",
         f"Its events sum to {noise_ms:.2f} ms; the delta keeps"
-        f" {delta['duration_ns'].sum() / 1e6:.2f} ms in {len(delta)} events.",
+        f" {delta['duration_ns'].sum() / 1e6:.2f} ms in {len(delta)} events{_most(delta)}.",
         f"To be injected: {totals}.",
     ]
 
 
-def replay_answer(anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame) -> str:
-    """Whether the replays are as slow as the anomaly.
-
-    They are where replayed / anomaly is shown to be within 5 % of 1, and the replays to be slower
-    than the undisturbed program; both are judged together. Where the trimmed means say otherwise,
-    the answer says so.
-
-    Parameters
-    ----------
-    anomaly_seconds
-        Run time of the run that is replayed.
-    injected, baseline
-        Finished runs with and without the replay.
-    """
-    by_mean, by_trimmed = (
-        [tuple(bound / anomaly_seconds for bound in ends(runs)) for runs in (injected, baseline)]
-        for ends in (_mean_ends, _trimmed_ends)
-    )
-    replayed, undisturbed = by_mean
-    verdict, other = (
-        _replay_verdict(anomaly_seconds, *pair)
-        for pair in (
-            _mean_evidence(anomaly_seconds, injected, baseline),
-            _trimmed_evidence(anomaly_seconds, injected, baseline),
-        )
-    )
-    otherwise = (
-        f" By the trimmed mean: {other.lower()} ({_range(by_trimmed[0])} replayed,"
-        f" {_range(by_trimmed[1])} undisturbed)."
-    )
-    return (
-        f"{verdict}: the replay took"
-        f" **{injected['seconds'].mean() / anomaly_seconds:.3f}** of the anomaly's"
-        f" {anomaly_seconds:.4f} s (95 % interval {_range(replayed)}, n = {len(injected)}), the"
-        f" undisturbed program **{baseline['seconds'].mean() / anomaly_seconds:.3f}**"
-        f" ({_range(undisturbed)}, n = {len(baseline)})."
-    ) + (otherwise if other != verdict else "")
-
-
-def _mean_ends(runs: pd.DataFrame) -> tuple[float, float]:
-    return bootstrap_interval(runs["seconds"], "mean")
-
-
-def _trimmed_ends(runs: pd.DataFrame) -> tuple[float, float]:
-    found = trimmed_interval(runs["seconds"])
-    return found.low, found.high
-
-
-def _mean_evidence(
-    anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame
-) -> tuple[Evidence, Evidence]:
-    """Means: of the replays over the anomaly, and over the undisturbed runs."""
-    replays, undisturbed = (runs["seconds"].to_numpy(float) for runs in (injected, baseline))
-    slower = mean_contrast(undisturbed, replays, *_shared_rounds(baseline, injected))
-    return over_number(replays, anomaly_seconds, "replays"), slower
-
-
-def _trimmed_evidence(
-    anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame
-) -> tuple[Evidence, Evidence]:
-    """The same of trimmed means."""
-    found = trimmed_interval(injected["seconds"])
-    value, low, high = (bound / anomaly_seconds for bound in found[:3])
-    near = interval_evidence(Interval(value, low, high, found.size), found.size, "replays")
-    slower = trimmed_ratio([(injected, baseline)])
-    return near, interval_evidence(slower, slower.size, "runs")
-
-
-def _shared_rounds(
-    baseline: pd.DataFrame, injected: pd.DataFrame
-) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
-    """The rounds of both, where each round holds a run of either."""
-    if "round" not in baseline or "round" not in injected:
-        return None, None
-    rounds = baseline["round"].to_numpy(), injected["round"].to_numpy()
-    return rounds if set(rounds[0]) == set(rounds[1]) else (None, None)
-
-
-def _replay_verdict(anomaly_seconds: float, near: Evidence, slower: Evidence) -> str:
-    """Whether the replays are as slow as the anomaly, and not the undisturbed program as well."""
-    as_slow = Claim(f"the replays take {anomaly_seconds:.4f} s", "none", MARGIN)
-    more = Claim("the replays are slower than undisturbed runs", "above")
-    found, than = (one.verdict for one in judge([(as_slow, near), (more, slower)]))
-    if found == REPRODUCED and than == REPRODUCED:
-        return f"Yes, to within {100 * MARGIN:.0f} %"
-    return "No" if found == REVERSED else "Cannot tell here"
-
-
-def _range(interval: tuple) -> str:
-    return "{:.3f} to {:.3f}".format(*interval)
+def _most(delta: pd.DataFrame) -> str:
+    """The source that most of a delta is of."""
+    if delta.empty:
+        return ""
+    by_source = delta.groupby(["kind", "source"], observed=True)["duration_ns"].sum() / 1e6
+    kind, source = by_source.idxmax()
+    return f", most of **{source or 'an unnamed source'}** ({kind}, {by_source.max():.1f} ms)"
 
 
 def anomaly_sentence(anomaly_seconds: float, injected: pd.DataFrame, baseline: pd.DataFrame) -> str:
@@ -315,7 +181,7 @@ def mode_sentences(replays: pd.DataFrame) -> list[str]:
     ]
 
 
-def counters_answer(searches: "Mapping[str, Explanation]") -> str:
+def counters_sentence(searches: "Mapping[str, Explanation]") -> str:
     """Which counters are associated with the slow runs.
 
     Parameters

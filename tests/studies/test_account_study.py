@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nbhelpers.account.table import PARTS
+from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.empty import why_empty
 from nbhelpers.files import read_json
 from nbhelpers.injection import Overheads
@@ -11,6 +12,7 @@ from nbhelpers.measurement import Campaign, Cell
 from nbhelpers.places import shipped
 from nbhelpers.speed import SpeedProbe
 from nbhelpers.studies.account_study import NOT_RECORDED, SAMPLED, AccountStudy
+from nbhelpers.studies.answers_slow_runs import lost_time_answer
 from nbhelpers.studies.baseline import Baseline
 from nbhelpers.workloads import nbody
 
@@ -47,7 +49,7 @@ def test_the_tables_of_the_page(study):
     corrected = study.corrected().set_index("time")
     ratio = corrected.loc["corrected", "cv"] / corrected.loc["raw", "cv"]
     assert corrected.loc["corrected / raw", "cv"] == pytest.approx(ratio)
-    assert study.answer() and len(study.sentences(2)) == 2
+    assert lost_time_answer(study, 2).n and len(study.sentences(2)) == 2
 
 
 def test_without_a_trace_nothing_is_said_to_be_replayable(study):
@@ -75,5 +77,5 @@ def test_runs_whose_speed_was_not_recorded_say_so(tmp_path):
     tables = (study.sampled(), study.bars(2), study.excess(1), study.losses(), study.corrected())
     for table in (*tables, study.replayable(1)):
         assert why_empty(table) == NOT_RECORDED
-    assert study.answer().startswith("Cannot tell here") and study.sentences(2) == []
+    assert lost_time_answer(study, 2).answer == CANNOT_TELL and study.sentences(2) == []
     assert np.isnan(study.excess(1)["ms"].sum()) or not len(study.excess(1))
