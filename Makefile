@@ -192,7 +192,7 @@ $(S)/90-paper.done: $(filter-out %/90-paper.made,$(MADE))
 TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/artifact tests/statistics tests/attribution tests/noise tests/paper tests/report tests/simulation tests/training \
   $(patsubst %,tests/test_%.py,absent_promises code_state house imports make page profiles progress recorded stages warnings words) \
   $(patsubst %,tests/injection/test_%.py,fuzz log plan) $(patsubst %,tests/mitigation/test_%.py,knowledge language_model trials) \
-  $(patsubst %,tests/studies/test_%.py,answers answers_runs false_verdicts ferreira findings persson_answers persson_panels persson_selection program_verdicts published_sizes scale stragglers host_noise \
+  $(patsubst %,tests/studies/test_%.py,answers answers_findings answers_runs false_verdicts ferreira findings persson_answers persson_panels persson_selection program_verdicts published_sizes scale stragglers host_noise \
     scale_extremes scale_machine_simulations scale_simulations tables trial_verdict) \
   $(patsubst %,tests/tracing/test_%.py,foreign missing_switches mutations netduration osnoise osnoise_columns ringbuffer) $(patsubst %,tests/workloads/test_%.py,configuration description)
 # One formatter for each language, one linter, one type checker (pyproject.toml, .clang-format): `format` writes, `check` only looks.

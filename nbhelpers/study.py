@@ -402,7 +402,7 @@ class Findings:
             display_id=True,
         )
 
-    def show(self, answer: Answer | str, *sentences: str) -> None:
+    def show(self, answer: Answer, *sentences: str) -> None:
         """Show the answer to the title at the top of the page, and write it down for the paper.
 
         Parameters
@@ -417,9 +417,6 @@ class Findings:
         from .page import top_html
         from .report import found_html
 
-        if isinstance(answer, str):  # a notebook that gives sentences only
-            sentences = (answer, *sentences)
-            answer = Answer("cannot tell here", sentences[0])
         stage = self._study.stage
         write_answer(self.path, stage, question(stage), answer, sentences)
         if self._place is not None:

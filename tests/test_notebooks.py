@@ -1,6 +1,7 @@
 """The notebooks are essays: a reason, a short cell, what it shows, and a sentence that reads it."""
 
 import ast
+import inspect
 import json
 import re
 from itertools import pairwise
@@ -9,11 +10,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from nbhelpers.answers import Answer
 from nbhelpers.report.record import records
-from nbhelpers.study import Study, captions
+from nbhelpers.study import PAPER, Study, captions
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
+ANSWERING = [path for path in NOTEBOOKS if re.match(r"\d", path.stem) and path.stem != PAPER]
 LONGEST_LINE = 88
 LONGEST_CELL = 15  # lines
 MOST_CELLS = 31
@@ -161,3 +164,27 @@ def test_sentences_show_themselves(study):
     assert text._repr_html_().count("<li>") == 2
     assert study.text("It took **3 s**.")._repr_html_() == "<p>It took <strong>3 s</strong>.</p>"
     assert repr(text) == "It took **3 s** & more.\nNot less."
+
+
+def shown_function(path: Path) -> object:
+    """The function whose value a notebook gives to `found.show` first."""
+    names: dict[str, object] = {}
+    for cell in code_cells(path):
+        for statement in ast.parse(source(cell)).body:
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                exec(compile(ast.Module([statement], []), path.name, "exec"), names)
+    [call] = [
+        node
+        for cell in code_cells(path)
+        for node in ast.walk(ast.parse(source(cell)))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "found.show"
+    ]
+    assert isinstance(call.args[0], ast.Call), ast.unparse(call.args[0])
+    function = ast.unparse(call.args[0].func)
+    return eval(function.replace("program.", "ProgramStudy."), names)
+
+
+@pytest.mark.parametrize("path", ANSWERING, ids=lambda path: path.stem)
+def test_answers_its_title_with_a_record(path):
+    found = inspect.signature(shown_function(path)).return_annotation
+    assert found in (Answer, "Answer"), found

@@ -1,4 +1,4 @@
-"""Tables that a study has and no single part owns: the cost of looking, the accuracy of a replay,
+"""Tables that a study has and no single part owns: the cost of looking, the error of a replay,
 what a page rests on.
 
 Pure: tables in, tables out. Intervals are 95 % bootstrap intervals.
@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..files import read_json
 from ..statistics import Comparison
-from ..statistics.robust import accuracy_columns, increase_columns
+from ..statistics.robust import error_columns, increase_columns
 from .publications import published_table
 
 
@@ -81,14 +81,14 @@ def accuracy_table(
 
     Returns
     -------
-    `configuration`, `accuracy_percent`, `runs`, `mean_seconds`, `ratio` (mean / anomaly) with its
+    `configuration`, `error_percent`, `runs`, `mean_seconds`, `ratio` (mean / anomaly) with its
     95 % bootstrap interval `low` to `high`; `median_ratio` and `trimmed_ratio` (median and trimmed
     mean / anomaly) with theirs (`median_ratio_low` and so on). The published rows have the first
     two.
     """
     rows = [
-        _accuracy(f"this study: {label}, replayed", anomaly_seconds, injected),
-        _accuracy(f"this study: {label}, not disturbed", anomaly_seconds, baseline),
+        _error(f"this study: {label}, replayed", anomaly_seconds, injected),
+        _error(f"this study: {label}, not disturbed", anomaly_seconds, baseline),
     ]
     theirs = published_table("persson2025-table7")
     names = (
@@ -102,18 +102,18 @@ def accuracy_table(
     )
     return pd.concat(
         [
-            pd.DataFrame({"configuration": names, "accuracy_percent": theirs["accuracy_percent"]}),
+            pd.DataFrame({"configuration": names, "error_percent": theirs["accuracy_percent"]}),
             pd.DataFrame(rows),
         ],
         ignore_index=True,
     ).astype({"runs": "Int64"})
 
 
-def _accuracy(label: str, anomaly_seconds: float, runs: pd.DataFrame) -> dict:
-    found = accuracy_columns(runs["seconds"], anomaly_seconds)
+def _error(label: str, anomaly_seconds: float, runs: pd.DataFrame) -> dict:
+    found = error_columns(runs["seconds"], anomaly_seconds)
     return {
         "configuration": label,
-        "accuracy_percent": found.pop("accuracy_percent"),
+        "error_percent": found.pop("error_percent"),
         "runs": len(runs),
         "mean_seconds": runs["seconds"].mean(),
         **found,

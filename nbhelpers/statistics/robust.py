@@ -209,7 +209,7 @@ def farthest(values: np.ndarray) -> Farthest:
     return Farthest(int(order[0]), float(shares[0]), half + 1, float(shares[half]))
 
 
-def accuracy_columns(values: object, target: float) -> dict[str, float]:
+def error_columns(values: object, target: float) -> dict[str, float]:
     """How near runs come to a number that they should reproduce, as columns of a table.
 
     Parameters
@@ -222,19 +222,19 @@ def accuracy_columns(values: object, target: float) -> dict[str, float]:
 
     Returns
     -------
-    `accuracy_percent` (abs(mean / target − 1)); `ratio` (mean / target), `median_ratio` and
+    `error_percent` (abs(mean / target − 1)); `ratio` (mean / target), `median_ratio` and
     `trimmed_ratio`, each with its 95 % interval (`low`, `high`; `median_ratio_low` and so on).
 
     Examples
     --------
-    >>> found = accuracy_columns([1.0, 1.1, 1.2, 1.3, 1.4], 2.0)
-    >>> found["accuracy_percent"], found["median_ratio"]
+    >>> found = error_columns([1.0, 1.1, 1.2, 1.3, 1.4], 2.0)
+    >>> found["error_percent"], found["median_ratio"]
     (40.0, 0.6)
     """
     sample = as_values(values)
     ratio = float(sample.mean()) / target
     ends = [bound / target for bound in bootstrap_interval(sample, "mean")]
-    columns = {"accuracy_percent": 100 * abs(ratio - 1), "ratio": ratio}
+    columns = {"error_percent": 100 * abs(ratio - 1), "ratio": ratio}
     columns |= dict(zip(("low", "high"), ends))
     return columns | {
         f"{name}_ratio{end}": bound / target

@@ -1,4 +1,4 @@
-"""Answers of the pages on causes: which counters go with slow runs, whether a planted cause is
+"""Answers of the pages on causes: which counters are associated with slow runs, whether a cause is
 named, and what helps.
 
 Owns their words; what is found, named and shown to help is decided by the attribution, by the
@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..answers import LONGEST, Answer
 from ..mitigation.trials import HARMS, HELPS, NO_EFFECT, NOT_AGAIN
-from .answers_words import cannot_tell, some_groups
+from .answers_words import open_answer, some_groups
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
@@ -33,7 +33,7 @@ def counters_answer(search: "Explanation", runs: pd.DataFrame) -> Answer:
     count = len(search.labels)
     known: dict[str, Any] = {"figure": "natural", "n": count, "n_of": "runs"}
     if np.isnan(search.p_value):
-        return cannot_tell(f"{count} runs are too few to search.", **known)
+        return open_answer(f"{count} runs are too few to search.", **known)
     if not search.found:
         sentence = f"No counter separates the slow runs (p = {search.p_value:.3f}, n = {count})."
         return Answer("none", sentence, **known)
@@ -78,7 +78,7 @@ def named_answer(scores: pd.DataFrame, nothing: pd.DataFrame) -> Answer:
     """
     known: dict[str, Any] = {"figure": "effects"}
     if scores.empty:
-        return cannot_tell("No cause was planted.", **known)
+        return open_answer("No cause was planted.", **known)
     right, count = int(scores["right"].sum()), len(scores)
     low, high = jeffreys(right, count)
     known |= {"quantity": "planted causes named first", "unit": "%", "value": 100 * right / count}
@@ -126,7 +126,7 @@ def helps_answer(tried: pd.DataFrame, runs: pd.DataFrame, cause: str) -> Answer:
     known: dict[str, Any] = {"figure": "tried", "axis": "run time (s)"}
     helping = tried[tried["verdict"] == HELPS]
     if tried.empty:
-        return cannot_tell(f"No mitigation against {cause} could be tried.", **known)
+        return open_answer(f"No mitigation against {cause} could be tried.", **known)
     best = (helping if len(helping) else tried).iloc[0]
     known |= _change(best)
     cells = {"untreated": "baseline", best["mitigation"]: best["mitigation"]}
@@ -135,7 +135,7 @@ def helps_answer(tried: pd.DataFrame, runs: pd.DataFrame, cause: str) -> Answer:
     shown = f"{len(helping)} of {len(tried)} mitigations tried against {cause} help, shown twice."
     if helping.empty:
         settled = set(tried["verdict"]) <= _SETTLED
-        return Answer("none", shown, **known) if settled else cannot_tell(shown, **known)
+        return Answer("none", shown, **known) if settled else open_answer(shown, **known)
     percent = f"{known['value']:+.0f} %".replace("-", "−")
     return Answer(f"{best['mitigation']}, {percent}", shown, **known)
 

@@ -11,7 +11,7 @@ import pandas as pd
 from ..answers import Answer
 from ..statistics import bootstrap_interval
 from ..statistics.claims import MARGIN, REPRODUCED, Claim, Evidence, Judgement, judge
-from .answers_words import cannot_tell, changes_of, some_groups, word_of
+from .answers_words import changes_of, open_answer, some_groups, word_of
 
 PIECES = 20  # of the loop's time; all CPUs of a piece are one unit
 RIVALS = 4  # sources that are compared with the first
@@ -128,7 +128,7 @@ def who_answer(events: pd.DataFrame, noise: pd.DataFrame, traced: pd.DataFrame) 
     total = 100 * float(noise["cpu_share"].sum())
     known: dict[str, Any] = {"figure": "noise-by-source", "axis": "CPU time taken in a run (%)"}
     if noise.empty:
-        return cannot_tell(f"No noise was recorded in {len(traced)} runs.", **known)
+        return open_answer(f"No noise was recorded in {len(traced)} runs.", **known)
     shares = shares_by_run(events, noise, traced)
     value, ends = 100 * shares.iloc[:, 0].mean(), _interval(shares.iloc[:, 0])
     known |= {
@@ -143,11 +143,11 @@ def who_answer(events: pd.DataFrame, noise: pd.DataFrame, traced: pd.DataFrame) 
     }
     if events.attrs.get("tracer") == "detours":
         why = f"Detours take {total:.2f} % of the CPU time; what caused them is not known."
-        return cannot_tell(why, **known)
+        return open_answer(why, **known)
     level = [shares.columns[0], *_not_below(shares)]
     taken = f"Noise takes {total:.2f} % of the CPU time of a run, {_listed(shares)}"
     if len(level) > 2 or len(" or ".join(level)) > 40:
-        return cannot_tell(f"{taken}; these are not told apart.", **known)
+        return open_answer(f"{taken}; these are not told apart.", **known)
     return Answer(" or ".join(level), f"{taken}.", **known)
 
 

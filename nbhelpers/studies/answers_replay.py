@@ -23,7 +23,7 @@ from ..statistics.claims import (
 from ..statistics.contrast import interval_evidence, mean_contrast, over_number
 from ..statistics.intervals import Interval
 from ..statistics.robust import FEWEST_TO_TRIM, trimmed_interval, trimmed_ratio
-from .answers_words import cannot_tell, place_of, ratios_of, some_groups
+from .answers_words import open_answer, place_of, ratios_of, some_groups
 from .findings import MARGIN
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def replay_answer(
         "published": published_error(published),
     }
     if min(len(injected), len(baseline)) < 2:
-        return cannot_tell("Too few replays have finished.", **known)
+        return open_answer("Too few replays have finished.", **known)
     near, slower = _mean_evidence(anomaly_seconds, injected, baseline)
     word, found = _as_slow(near, slower)
     return Answer(
@@ -161,7 +161,7 @@ def planted_answer(runs: pd.DataFrame, published: pd.DataFrame) -> Answer:
     pairs = planted_pairs(runs)
     known: dict[str, Any] = {"figure": "planted", "published": published_error(published)}
     if pairs.empty:
-        return cannot_tell("No replay has finished.", **known)
+        return open_answer("No replay has finished.", **known)
     cases = [pairs[pairs["case"] == case] for case in pairs["case"].unique()]
     as_long = Claim("the replay takes as long as what it replays", "none", MARGIN)
     slower = Claim("disturbed runs are slower than undisturbed ones", "above")
@@ -172,7 +172,7 @@ def planted_answer(runs: pd.DataFrame, published: pd.DataFrame) -> Answer:
     errors = [abs(one.effect) for one in each]
     known |= _farthest(cases, errors)
     if not np.isfinite(errors).all():
-        return cannot_tell("Too few rounds have finished.", **known)
+        return open_answer("Too few rounds have finished.", **known)
     return Answer(
         _planted_word(whole, planted, each),
         f"Over {len(cases)} planted disturbances the replay's mean time was off by"

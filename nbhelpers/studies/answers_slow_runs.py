@@ -15,7 +15,7 @@ from ..noise.losses import CAUSES, cause_name
 from ..statistics import bootstrap_interval, same_epochs
 from ..statistics.claims import REPRODUCED, REVERSED, Claim, Evidence, judge
 from .account_study import WORDS
-from .answers_words import cannot_tell, ratios_of, some_groups
+from .answers_words import open_answer, ratios_of, some_groups
 from .findings import MARGIN
 from .worst_losses import LOSSES
 from .worst_runs import BOTH, KERNEL, UNDISTURBED
@@ -42,7 +42,7 @@ def lost_time_answer(accounts: "AccountStudy", count: int) -> Answer:
     """
     if accounts.account is None:
         why = "The speed of the CPUs was not recorded in enough runs."
-        return cannot_tell(why, figure="account")
+        return open_answer(why, figure="account")
     excess = accounts.excess(count).sort_values("share", ascending=False)
     lost_ms, runs = excess["ms"].sum(), len(excess.attrs["runs"])
     seconds = accounts.runs.set_index("run")["seconds"]
@@ -55,7 +55,7 @@ def lost_time_answer(accounts: "AccountStudy", count: int) -> Answer:
         "line": ("slowest run", float(seconds.max())),
     }
     if not lost_ms > 0:
-        return cannot_tell("The slowest runs took no longer than ordinary ones.", **known)
+        return open_answer("The slowest runs took no longer than ordinary ones.", **known)
     first, others = excess.iloc[0], excess.iloc[1:]
     ends = [100 * float(first[name]) for name in ("share", "share_low", "share_high")]
     known |= {"value": ends[0], "low": ends[1], "high": ends[2], "unit": "%"}
@@ -66,7 +66,7 @@ def lost_time_answer(accounts: "AccountStudy", count: int) -> Answer:
         f" {first['ms']:,.0f} ms to {WORDS[first['part']]}."
     )
     if not first["share_low"] > others["share_high"].max():
-        return cannot_tell(sentence, **known)
+        return open_answer(sentence, **known)
     return Answer(WORDS[first["part"]], sentence, **known)
 
 
@@ -92,7 +92,7 @@ def noise_answer(delta: pd.DataFrame, traced: pd.DataFrame) -> Answer:
         "line": (f"run {run}", seconds),
     }
     if not lost_ms > 0:
-        return cannot_tell(f"Run {run} took no longer than the mean run.", **known)
+        return open_answer(f"Run {run} took no longer than the mean run.", **known)
     low, high = (np.nan, np.nan)
     if len(traced) > 1:
         ends = bootstrap_interval(traced["seconds"], "mean")
@@ -148,7 +148,7 @@ def worst_answer(runs: pd.DataFrame, cases: "Sequence[WorstCase]", table: pd.Dat
         return Answer(cause, sentence, **known)
     if found.verdict == REVERSED:
         return Answer("nothing that was seen", sentence, **known)
-    return cannot_tell(sentence if np.isfinite(found.effect) else "No replay has run.", **known)
+    return open_answer(sentence if np.isfinite(found.effect) else "No replay has run.", **known)
 
 
 def replay_ratios(runs: pd.DataFrame, cases: "Sequence[WorstCase]") -> pd.DataFrame:

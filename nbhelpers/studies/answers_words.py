@@ -15,7 +15,7 @@ from ..statistics.claims import NONE, REPRODUCED, REVERSED, Judgement
 _WORDS = {REPRODUCED: YES, REVERSED: NO, NONE: NO}
 
 
-def cannot_tell(why: str, **known: Any) -> Answer:
+def open_answer(why: str, **known: Any) -> Answer:
     """The answer of data that leave the question open.
 
     Parameters

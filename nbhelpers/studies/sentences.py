@@ -174,7 +174,7 @@ def mode_sentences(replays: pd.DataFrame) -> list[str]:
         Of `replay_table`.
     """
     return [
-        f"Replays in mode {mode} were off by {rows['accuracy_percent'].mean():.1f} % on average"
+        f"Replays in mode {mode} were off by {rows['error_percent'].mean():.1f} % on average"
         f" ({len(rows)} traces, {rows['undisturbed_percent'].mean():.1f} % without any noise;"
         " 8.57 % in the paper)."
         for mode, rows in replays.groupby("mode")

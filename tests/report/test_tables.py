@@ -37,15 +37,15 @@ def test_the_overhead_table_has_the_papers_three_programs_and_ours():
 
 def test_the_accuracy_table_has_the_papers_ten_and_a_control():
     table = accuracy_table(0.5, runs_of(0.49), runs_of(0.40), "nbody")
-    assert len(table) == 12 and table["accuracy_percent"].iloc[:10].mean() == pytest.approx(
+    assert len(table) == 12 and table["error_percent"].iloc[:10].mean() == pytest.approx(
         8.57, abs=0.01
     )
     replayed, control = table.iloc[10], table.iloc[11]
     assert (
-        replayed["accuracy_percent"] == pytest.approx(2, abs=0.5)
+        replayed["error_percent"] == pytest.approx(2, abs=0.5)
         and replayed["low"] < 0.98 < replayed["high"]
     )
-    assert control["accuracy_percent"] == pytest.approx(20, abs=0.5), (
+    assert control["error_percent"] == pytest.approx(20, abs=0.5), (
         "not disturbed, the program is far from the anomaly"
     )
     seconds = runs_of(0.49)["seconds"]

@@ -7,9 +7,6 @@ import pytest
 from nbhelpers import compare
 from nbhelpers.attribution import explain
 from nbhelpers.machine.checks import Capabilities, Doctor
-from nbhelpers.statistics.claims import INCONCLUSIVE, NOT_MEASURABLE, REPRODUCED, REVERSED
-from nbhelpers.studies.cui import variability_answer
-from nbhelpers.studies.persson import mitigation_answer
 from nbhelpers.studies.sentences import (
     counters_sentence,
     parts_sentence,
@@ -54,38 +51,6 @@ def test_counters_that_move_with_the_first_are_counted(runs):
     assert " and 1 that move with it, higher" in counters_sentence({"runs": together})
 
 
-def judged(*verdicts: str) -> pd.DataFrame:
-    findings = ["more threads vary more (CV, TP / one thread)", "pinned threads vary less (CV)"]
-    rows = zip([*findings, "a schedule costs more (time)"], [*verdicts, REPRODUCED], (30.04, -2, 9))
-    return pd.DataFrame(rows, columns=["finding", "verdict", "effect_percent"])
-
-
-VARIABILITY = pd.DataFrame(
-    [("barrier", 10.0, 4.0), ("static_1", 30.0, 8.0), ("lock", 12.0, 6.0), ("copy", 90.0, 80.0)],
-    columns=["benchmark", "within_cv_percent", "between_cv_percent"],
-)
-
-
-def test_openmps_operations_vary_by_their_median_and_with_what_is_decided():
-    assert variability_answer(VARIABILITY, judged(REPRODUCED, REVERSED)) == (
-        "By **12.0 %** within a run and **6.0 %** from run to run (median coefficients of"
-        " variation, n = 3 cells); reproduced: more threads vary more (+30.0 %); reversed: "
-        "pinned threads vary less (-2.0 %)."
-    )
-
-
-def test_what_the_runs_do_not_decide_they_cannot_tell():
-    said = variability_answer(VARIABILITY, judged(INCONCLUSIVE, INCONCLUSIVE))
-    assert said.endswith("cannot tell here with what (none of 2 findings is decided).")
-    one_run = VARIABILITY.assign(between_cv_percent=np.nan)
-    said = variability_answer(one_run, judged(INCONCLUSIVE, INCONCLUSIVE))
-    assert "within a run and cannot tell here how much from run to run (" in said
-    only_kernels = VARIABILITY.tail(1)
-    assert variability_answer(only_kernels, judged(INCONCLUSIVE, INCONCLUSIVE)).startswith(
-        "Cannot tell here"
-    )
-
-
 def seconds(mean: float, spread: float = 0.001, runs: int = 20) -> pd.DataFrame:
     """Runs whose mean is exactly this."""
     return pd.DataFrame({"seconds": mean + spread * np.linspace(-1, 1, runs)})
@@ -117,77 +82,6 @@ def test_parts_that_may_be_chance_explain_nothing():
     assert overshot.startswith("Cannot tell here: the slowest run took **2.0 ms** longer")
     assert worst_sentences(split((-4, 0, 1), (0, 0, -3)))[0] == (
         "Cannot tell here: the 2 slowest runs together took 6.0 ms less than the undisturbed mean."
-    )
-
-
-def weighed(*rows: tuple) -> pd.DataFrame:
-    """Verdicts on housekeeping, pinning (claimed not to help) and SYCL; intervals are as long as
-    the effects are large.
-    """
-    pairs = ("(slowdown RmHK / Rm)", "(slowdown TP / Rm)", "(slowdown SYCL / OpenMP)")
-    numbers = pd.DataFrame(rows, columns=["verdict", "effect_percent", "p_corrected", "why"])
-    width = numbers["effect_percent"].abs() / 2
-    return numbers.assign(
-        finding=[f"it helps {pair}" for pair in pairs],
-        low_percent=numbers["effect_percent"] - width,
-        high_percent=numbers["effect_percent"] + width,
-        run_time_percent=np.nan,
-        rounds=16,
-    )
-
-
-HELPS = (REPRODUCED, -20, 0.0001, "")
-NO_GAIN = (REPRODUCED, 8, 0.01, "")
-OPEN = (INCONCLUSIVE, -4, 0.15, "about 40 rounds would settle it")
-UNMEASURED = (NOT_MEASURABLE, np.nan, np.nan, "no SYCL runs")
-
-
-def test_a_mitigation_helps_by_its_verdict():
-    said = mitigation_answer(weighed(HELPS, NO_GAIN, OPEN))
-    assert said == (
-        "Under heavy replayed noise **housekeeping** helps (slowdown -20.0 %, 95 % interval -30.0"
-        " to -10.0, p < 0.001 corrected, n = 16 rounds); does not help: pinning (slowdown +8.0 %,"
-        " 95 % interval +4.0 to +12.0, p = 0.010 corrected, n = 16 rounds); inconclusive: SYCL in"
-        " place of OpenMP (slowdown -4.0 %, 95 % interval -6.0 to -2.0, p = 0.150 corrected, n = 16"
-        " rounds; about 40 rounds would settle it)."
-    )
-
-
-def test_that_pinning_helps_is_the_reverse_of_what_was_claimed():
-    gain = (REVERSED, -20, 0.01, "")
-    assert "**pinning** helps" in mitigation_answer(weighed(HELPS, gain, HELPS))
-    worse = mitigation_answer(weighed((REVERSED, 9, 0.01, ""), NO_GAIN, OPEN))
-    assert "makes it worse: housekeeping" in worse
-
-
-def test_a_mitigation_that_bears_noise_better_may_still_be_slower():
-    rows = weighed(HELPS, NO_GAIN, OPEN)
-    rows.loc[0, "run_time_percent"], rows["longer_cells"] = 44.0, "6 of 6"
-    assert (
-        "n = 16 rounds; the run time itself +44.0 %, longer in 6 of 6 cells)"
-        in mitigation_answer(rows)
-    )
-
-
-def test_where_no_mitigation_is_shown_to_help_the_page_says_so():
-    none = mitigation_answer(weighed(OPEN, NO_GAIN, UNMEASURED))
-    assert none.startswith("None is shown to help under heavy replayed noise: inconclusive: house")
-    assert none.endswith("not measurable here: SYCL in place of OpenMP (no SYCL runs).")
-    nothing = mitigation_answer(weighed(*3 * [UNMEASURED]))
-    assert nothing.startswith("Cannot tell here: not measurable here: housekeeping (no SYCL runs),")
-    assert mitigation_answer(weighed(OPEN, OPEN, OPEN)).startswith("Cannot tell here: inconclusive")
-
-
-def test_what_a_helping_mitigation_costs_in_average_noise_stands_beside_it():
-    price = pd.DataFrame(
-        [("slower in average noise (N-body, RmHK / Rm)", 84.0, 16)],
-        columns=["finding", "effect_percent", "rounds"],
-    )
-    said = mitigation_answer(
-        pd.concat([weighed(HELPS, NO_GAIN, UNMEASURED), price], ignore_index=True)
-    )
-    assert said.endswith(
-        " In average noise housekeeping changes the run time of N-body by +84.0 % (n = 16 rounds)."
     )
 
 

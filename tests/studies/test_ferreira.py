@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.errors import InputError
 from nbhelpers.noise.presets import PRESETS
 from nbhelpers.noise.signature import Signature
@@ -53,7 +54,10 @@ def test_the_difference_pairs_runs_of_one_round(tmp_path):
     assert row["loop_low_share"] == pytest.approx(row["loop_high_share"])
     assert row["by_difference"] == "within 0.1" and row["by_events"] == "not within 0.1"
     assert row["log_share"] == pytest.approx(0.026) and row["own_events_share"] == 0.5
-    assert "**No.**" in ferreira.share_answer(ferreira.share_table(loops, ranks=2))
+    answer = ferreira.share_answer(ferreira.share_table(loops, ranks=2))
+    config = loops.configs["daemon"].summary()["share"].mean()
+    assert answer.answer == "no" and answer.n == 4
+    assert answer.value == pytest.approx(100 * (0.031 - config))
 
 
 def test_an_interval_across_the_limit_tells_nothing(tmp_path):
@@ -61,6 +65,10 @@ def test_an_interval_across_the_limit_tells_nothing(tmp_path):
     loops = made_loops(tmp_path, quiet + [0.02, 0.03, 0.02, 0.03], quiet, np.full(4, 0.025))
     table = ferreira.share_table(loops, ranks=2)
     assert table["by_difference"].tolist() == ["cannot tell"]
+    assert ferreira.share_answer(table).answer == "yes", "all detours meet what was asked for"
+    assert ferreira.share_answer(table.assign(by_events="cannot tell")).answer == CANNOT_TELL
+    assert ferreira.share_sentence(table).startswith("**0 of 1** signatures")
+    assert ferreira.share_answer(table.head(0)).answer == CANNOT_TELL
     errors = ferreira.share_errors(table).set_index("measured")
     assert errors["error_percent"].tolist() == pytest.approx([0.0, 0.0], abs=1e-9)
     assert errors.loc["by difference", "error_percent_high"] > 0.1

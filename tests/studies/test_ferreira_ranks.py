@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.empty import why_empty
+from nbhelpers.studies.answers_scale import real_ranks_answer
 from nbhelpers.studies.ferreira import (
     accumulated,
     call_times,
@@ -114,17 +116,27 @@ def test_without_co_scheduled_runs_the_phases_say_so():
     assert why_empty(table) in phases.phases_sentence(table)
 
 
-@pytest.mark.parametrize("beyond, answer", [(0.03, "**Yes**"), (-0.02, "**No**"), (0.0, "**No**")])
-def test_the_answer_is_yes_no_or_cannot_tell(beyond, answer):
-    (sentence,) = accumulated.answer_sentences(accumulated.accumulated_table(made_runs(beyond)))
-    assert sentence.startswith(answer)
+@pytest.mark.parametrize("beyond, word", [(0.03, "yes"), (-0.02, "no"), (0.0, "no")])
+def test_the_answer_is_yes_or_no_with_the_number_of_its_case(beyond, word):
+    runs = made_runs(beyond)
+    table = accumulated.accumulated_table(runs)
+    answer = real_ranks_answer(table)
+    assert answer.answer == word and len(answer.sentence.split()) <= 25
+    pairs = accumulated.paired(runs)
+    left = (pairs["seconds"] - pairs["injected_s"]) / pairs["quiet_seconds"]
+    assert answer.value == pytest.approx(100 * (np.exp(np.log(left).mean()) - 1))
+    assert answer.published.startswith("POP amplifies: 1900 %")
+    (sentence,) = accumulated.case_sentences(table)
+    assert sentence.startswith(f"**{int(word == 'yes')} of 1** cases amplify")
 
 
 def test_few_rounds_are_open():
     runs = made_runs(0.03)
     table = accumulated.accumulated_table(runs[runs["round"] < 2])
     assert table["effect"].tolist() == ["open"]
-    assert accumulated.answer_sentences(table)[0].startswith("**Cannot tell here**")
+    assert real_ranks_answer(table).answer == CANNOT_TELL
+    nothing = accumulated.accumulated_table(runs[runs["noise"] == "none"])
+    assert real_ranks_answer(nothing).answer == CANNOT_TELL
 
 
 def test_runs_whose_ranks_waited_for_a_cpu_are_counted():

@@ -4,9 +4,11 @@ import matplotlib
 import pandas as pd
 import pytest
 
+from nbhelpers.answers import CANNOT_TELL
 from nbhelpers.report import figure_workers, published_table
 from nbhelpers.simulation import periodic
 from nbhelpers.studies import stragglers
+from nbhelpers.studies.answers_scale import workers_answer
 from nbhelpers.training import (
     noise_on_hosts,
     planted,
@@ -24,9 +26,17 @@ def test_the_table_of_jobs_names_who_was_published():
     assert jobs["worker"].tolist() == ["0/0", "–", "–"]
     assert jobs["stage"].tolist() == ["–", "1", "3"]
     assert (jobs["difference_percent"].abs() < 0.001).all()
-    sentence = stragglers.answer_sentence(jobs)
+    sentence = stragglers.jobs_sentence(jobs)
     assert "AR (slow-down 1.973): stage 0 of replica 0, 100%" in sentence
     assert "1.973, 1.537, 1.179" in sentence
+    answer = workers_answer(jobs, stragglers.workers_table(RESULTS))
+    assert answer.answer == "AR: worker 0/0, SE: stage 1, ST: stage 3"
+    assert answer.value == pytest.approx(RESULTS["AR"].slowdown)
+    assert answer.published.startswith("1.973 (") and len(answer.groups["SE"]) == 64
+    nobody = jobs.assign(worker="–", stage="–", share=float("nan"))
+    assert workers_answer(nobody, stragglers.workers_table(RESULTS)).answer == CANNOT_TELL
+    many = workers_answer(jobs.assign(job=["long name"] * 3), stragglers.workers_table(RESULTS))
+    assert many.answer == "named in 3 of 3 jobs"
 
 
 def test_workers_of_all_jobs_are_drawn():

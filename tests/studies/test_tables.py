@@ -136,12 +136,12 @@ def test_the_accuracy_of_a_replay(runs, tmp_path):
         & (runs["mode"] == "improved")
     ]["seconds"].mean()
     assert (
-        np.isclose(table.loc["improved", "accuracy_percent"], 100 * abs(mean / 2 - 1))
+        np.isclose(table.loc["improved", "error_percent"], 100 * abs(mean / 2 - 1))
         and len(table) == 3
     )
     merges = merge_table(table.reset_index())
     assert (
-        np.isclose(merges.loc[0, "improved_percent"], table.loc["improved", "accuracy_percent"])
+        np.isclose(merges.loc[0, "improved_percent"], table.loc["improved", "error_percent"])
         and len(merges) == 1
     )
     assert save_table(

@@ -52,7 +52,7 @@ def test_modes_are_said_with_their_mean_error_and_count():
     replays = pd.DataFrame(
         {
             "mode": ["improved", "improved"],
-            "accuracy_percent": [2.0, 4.0],
+            "error_percent": [2.0, 4.0],
             "undisturbed_percent": [10.0, 20.0],
         }
     )

@@ -2,6 +2,7 @@
 
 from .answer import (
     variability_answer,
+    variability_sentence,
 )
 from .campaign import (
     FAMILIES,
@@ -59,5 +60,6 @@ __all__ = [
     "stream_rows",
     "thread_scaling",
     "variability_answer",
+    "variability_sentence",
     "variability_table",
 ]

@@ -1,18 +1,24 @@
-"""The answer to the title of the study's page: how much the operations vary, and with what.
+"""The answer to the title of the study's page: whether operations vary more with more threads.
 
 Owns its words; the numbers are those of `variability_table` and `findings_table`.
 """
 
+from typing import Any
+
 import pandas as pd
 
-from ..findings import is_decided
+from ...answers import Answer
+from ...statistics.claims import NONE, REPRODUCED, REVERSED
+from ..answers_words import open_answer, some_groups
 from .panels import STREAM_KERNELS
 
-_OF_TIME = "(time"  # in the findings that are about time, not about variation
+THREADS = "more threads vary more (CV"  # how the finding begins
+PINNED = "TP"  # configurations that differ by their threads alone begin with this
+_WORDS = {REPRODUCED: "yes", REVERSED: "no", NONE: "no"}
 
 
-def variability_answer(variability: pd.DataFrame, judged: pd.DataFrame) -> str:
-    """How much OpenMP's operations vary within a run and between runs, and with what.
+def variability_answer(variability: pd.DataFrame, judged: pd.DataFrame) -> Answer:
+    """Whether OpenMP's operations vary more with more threads, by the verdict on the finding.
 
     Parameters
     ----------
@@ -20,41 +26,68 @@ def variability_answer(variability: pd.DataFrame, judged: pd.DataFrame) -> str:
         Of `variability_table`. BabelStream's kernels are left out: they are the program's own.
     judged
         Of `findings_table`, with the findings of `runtime_findings`.
+    """
+    known: dict[str, Any] = {"figure": "scaling-syncbench"}
+    operations = _operations(variability)
+    rows = judged[judged["finding"].str.startswith(THREADS)]
+    if operations.empty or rows.empty:
+        return open_answer("No operation of OpenMP was measured.", **known)
+    row, within, count = rows.iloc[0], operations["within_cv_percent"].median(), len(operations)
+    sentence = f"OpenMP's operations vary by {within:.1f} % within a run (median of {count} cells)"
+    known |= {"groups": _by_threads(operations), "axis": "variation within a run (CV, %)"}
+    if pd.isna(row["effect_percent"]):
+        return open_answer(f"{sentence}; {row['why']}.", **known)
+    for field, column in (("value", "effect"), ("low", "low"), ("high", "high")):
+        known[field] = float(row[f"{column}_percent"])
+    known |= {"quantity": "variation with all threads over that with one", "unit": "%"}
+    known |= {"n": int(row["rounds"]), "n_of": "rounds"}
+    if pd.notna(row["paper_percent"]):
+        known["published"] = f"{row['paper_percent']:+.1f} % ({row['source']})"
+    said = f"{sentence}; with more threads {row['effect_percent']:+.0f} %."
+    word = _WORDS.get(row["verdict"])
+    return Answer(word, said, **known) if word else open_answer(said, **known)
+
+
+def variability_sentence(variability: pd.DataFrame) -> str:
+    """How much OpenMP's operations vary within a run and between runs.
+
+    Parameters
+    ----------
+    variability
+        As of `variability_answer`.
 
     Examples
     --------
     >>> columns = ["benchmark", "within_cv_percent", "between_cv_percent"]
-    >>> variability = pd.DataFrame([("barrier", 16.0, 8.0), ("copy", 1.0, 1.0)], columns=columns)
-    >>> claim = ("more threads vary more (CV, TP / one thread)", "reproduced", 32.7)
-    >>> judged = pd.DataFrame([claim], columns=["finding", "verdict", "effect_percent"])
-    >>> print(variability_answer(variability, judged))  # doctest: +NORMALIZE_WHITESPACE
-    By **16.0 %** within a run and **8.0 %** from run to run (median coefficients of variation,
-    n = 1 cells); reproduced: more threads vary more (+32.7 %).
+    >>> variability_sentence(pd.DataFrame([("barrier", 16.0, 8.0)], columns=columns))
+    '**16.0 %** within a run and **8.0 %** from run to run: median variation (CV, n = 1 cells).'
     """
-    own = variability[~variability["benchmark"].isin(STREAM_KERNELS)]
-    if own.empty:
-        return "Cannot tell here: no operation of OpenMP was measured."
-    within, between = own["within_cv_percent"].median(), own["between_cv_percent"].median()
-    from_run_to_run = (
-        "cannot tell here how much" if pd.isna(between) else f"**{between:.1f} %**"
-    ) + " from run to run"
+    operations = _operations(variability)
+    if operations.empty:
+        return "No operation of OpenMP was measured."
+    within, between = (
+        operations["within_cv_percent"].median(),
+        operations["between_cv_percent"].median(),
+    )
+    runs = "cannot tell here how much" if pd.isna(between) else f"**{between:.1f} %**"
     return (
-        f"By **{within:.1f} %** within a run and {from_run_to_run} (median coefficients of"
-        f" variation, n = {len(own)} cells); {_with_what(judged)}."
+        f"**{within:.1f} %** within a run and {runs} from run to run: median variation (CV,"
+        f" n = {len(operations)} cells)."
     )
 
 
-def _with_what(judged: pd.DataFrame) -> str:
-    """The findings on variation that these runs decide."""
-    of_variation = judged[~judged["finding"].str.contains(_OF_TIME, regex=False)]
-    decided = of_variation[is_decided(of_variation["verdict"])]
-    if decided.empty:
-        return f"cannot tell here with what (none of {len(of_variation)} findings is decided)"
-    return "; ".join(
-        f"{verdict}: "
-        + ", ".join(
-            f"{finding.split(' (')[0]} ({effect:+.1f} %)"
-            for finding, effect in zip(rows["finding"], rows["effect_percent"], strict=True)
-        )
-        for verdict, rows in decided.groupby("verdict", sort=False)
+def _operations(variability: pd.DataFrame) -> pd.DataFrame:
+    return variability[~variability["benchmark"].isin(STREAM_KERNELS)]
+
+
+def _by_threads(operations: pd.DataFrame) -> dict[str, list[float]]:
+    """The variation of pinned operations by number of threads; none where nothing was pinned."""
+    if "config" not in operations:
+        return {}
+    pinned = operations[operations["config"].str.startswith(PINNED)].groupby("threads")
+    return some_groups(
+        {
+            f"{threads} thread{'s' if threads > 1 else ''}": part["within_cv_percent"]
+            for threads, part in pinned
+        }
     )

@@ -13,6 +13,7 @@ from .tables import (
     program_sentences,
     share_answer,
     share_errors,
+    share_sentence,
     share_table,
     simulated_sentence,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "program_table",
     "shapes_table",
     "share_answer",
+    "share_sentence",
     "share_errors",
     "share_table",
     "shown_shapes",

@@ -193,8 +193,8 @@ def verdicts_table(runs: pd.DataFrame) -> pd.DataFrame:
     return because(table, why_empty(runs) or "no run of which the paper claims something")
 
 
-def answer_sentences(table: pd.DataFrame) -> Sequence[str]:
-    """Whether the ranks amplified the noise: yes, no, or that it cannot be told here.
+def case_sentences(table: pd.DataFrame) -> Sequence[str]:
+    """How many cases amplify the noise, and the largest accumulated slow-down.
 
     Parameters
     ----------
@@ -202,15 +202,13 @@ def answer_sentences(table: pd.DataFrame) -> Sequence[str]:
         Of `accumulated_table`.
     """
     if table.empty:
-        return [f"**Cannot tell here**: {why_empty(table)}."]
+        return [f"{why_empty(table).capitalize()}."]
     counts = table["effect"].value_counts()
     amplified = int(counts.get("amplified", 0))
     top = table.loc[table["accumulated"].idxmax()]
     low, high = top["accumulated_low"], top["accumulated_high"]
-    settled = counts.get("neither", 0) + counts.get("absorbed", 0) == len(table)
-    head = "Yes" if amplified else "No" if settled else "Cannot tell here"
     return [
-        f"**{head}**: of {len(table)} cases {amplified} amplify the noise, "
+        f"**{amplified} of {len(table)}** cases amplify the noise, "
         f"{counts.get('absorbed', 0)} absorb it, {counts.get('neither', 0)} do neither and "
         f"{counts.get('open', 0)} are open (all judged together). The largest accumulated slow-down"
         f" is {top['accumulated']:+.1%} ({low:+.1%} to {high:+.1%}, n = {top['rounds']} rounds):"

@@ -8,8 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from ...answers import CANNOT_TELL, Answer
 from ...noise.signature import Signature
 from ...statistics import bootstrap_interval
+from ..answers_words import open_answer, some_groups
 from .design import QUIET
 from .loops import Loops
 from .programs import ALONE
@@ -81,23 +83,53 @@ def _verdict(row: Mapping[str, Any], name: str) -> str:
     return NO if high < -ALLOWED_SHARE or low > ALLOWED_SHARE else OPEN
 
 
-def share_answer(table: pd.DataFrame) -> str:
-    """Whether the injector made the noise that was asked for, in a sentence."""
-    count, rounds = len(table), int(table["rounds"].min())
-    by_events = (table["by_events"] == YES).sum()
+def share_answer(table: pd.DataFrame) -> Answer:
+    """Whether the injector made the noise that was asked for: the detours that meet injected events
+    are within 0.1 percentage points of it, of each signature.
+
+    Parameters
+    ----------
+    table
+        Of `share_table`.
+    """
+    if table.empty:
+        return open_answer("No signature was measured.", figure="errors")
+    verdicts = table["by_events"]
+    word = "yes" if (verdicts == YES).all() else "no" if (verdicts == NO).any() else CANNOT_TELL
+    off = table[[f"met{end}_share" for end in ("", "_low", "_high")]].sub(
+        table["config_share"], axis=0
+    )
+    worst = off["met_share"].abs().idxmax()
+    return Answer(
+        word,
+        f"The noise is within 0.1 percentage points of what was asked for in"
+        f" {(verdicts == YES).sum()} of {len(table)} signatures, outside in"
+        f" {(verdicts == NO).sum()}; the others are open.",
+        f"farthest: injected less asked for, {table['signature'][worst]}",
+        *(100 * float(value) for value in off.loc[worst]),
+        unit="percentage points",
+        n=int(table["rounds"].min()),
+        n_of="rounds",
+        figure="errors",
+        groups=some_groups({"injected": 100 * table["met_share"]}),
+        axis="share of the time (%), a value a signature",
+        line=("asked for", 100 * float(table["asked_share"].median())),
+    )
+
+
+def share_sentence(table: pd.DataFrame) -> str:
+    """What is not shown, and the same by the difference to undisturbed runs."""
     by_difference = (table["by_difference"] == YES).sum()
-    word = "Yes" if by_events == count else "No" if NO in set(table["by_events"]) else "Cannot tell"
     return (
-        f"**{word}.** The detours that meet injected events are within 0.1 percentage points of"
-        f" what was asked for in {by_events} of {count} signatures (95 % intervals, n = {rounds}"
-        f" rounds); by the difference to undisturbed runs, {by_difference} of {count}."
-    ) + _others(table)
+        f"**{by_difference} of {len(table)}** signatures are within by the difference to"
+        f" undisturbed runs (n = {int(table['rounds'].min())} rounds).{_others(table)}"
+    )
 
 
 def _others(table: pd.DataFrame) -> str:
     """The signatures that are not shown to be within, by name."""
     others = table.loc[table["by_events"] != YES, "signature"].tolist()
-    return f" Not shown: {'; '.join(others)}." if others else ""
+    return f" Not shown by events: {'; '.join(others)}." if others else ""
 
 
 def difference_sentence(table: pd.DataFrame) -> str:

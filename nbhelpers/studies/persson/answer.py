@@ -3,9 +3,12 @@
 Owns its words; the verdicts and numbers are those of `findings_table`.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
+from ...answers import LONGEST, Answer
 from ...statistics.claims import (
     INCONCLUSIVE,
     NONE,
@@ -14,6 +17,7 @@ from ...statistics.claims import (
     REVERSED,
     p_text,
 )
+from ..answers_words import open_answer, some_groups
 
 # of each mitigation the configurations or models that are compared
 _COMPARED = {
@@ -26,56 +30,97 @@ _OUTCOMES = {REPRODUCED: _HELPS, REVERSED: "makes it worse", NONE: _NO_HELP}
 _NO_GAIN_CLAIMED = {REPRODUCED: _NO_HELP, REVERSED: _HELPS}  # the paper says that it does not help
 
 
-def mitigation_answer(judged: pd.DataFrame) -> str:
+def mitigation_answer(judged: pd.DataFrame, ratios: pd.DataFrame) -> Answer:
     """Which mitigation makes the slowdown under heavy replayed noise smaller, by the verdicts.
 
     Parameters
     ----------
     judged
         Of `findings_table`, with the findings of `persson_findings`.
+    ratios
+        Of `run_ratios`, under planted traces: what the small figure shows.
 
     Examples
     --------
-    >>> names = ["effect_percent", "low_percent", "high_percent", "p_corrected", "rounds"]
+    >>> names = ["effect_percent", "low_percent", "high_percent", "rounds", "paper_percent"]
     >>> judged = pd.DataFrame(
     ...     [
-    ...         ("housekeeping helps (slowdown RmHK / Rm)", "reproduced", -15, -19, -11, 0.0, 8),
-    ...         ("pinning does not (slowdown TP / Rm)", "inconclusive", 2, -3, 7, 1.0, 8),
-    ...         ("SYCL does (slowdown SYCL / OpenMP)", "not measurable here", *4 * [None], 0),
-    ...         ("in average noise (N-body, RmHK / Rm)", "reproduced", 84, 68, 100, 0.0, 8),
+    ...         ("housekeeping helps (slowdown RmHK / Rm)", "reproduced", -15, -19, -11, 8, -10.8),
+    ...         ("pinning does not (slowdown TP / Rm)", "inconclusive", 2, -3, 7, 8, 2.0),
+    ...         ("SYCL does (slowdown SYCL / OpenMP)", "not measurable here", *4 * [None], None),
     ...     ],
     ...     columns=["finding", "verdict", *names],
-    ... ).assign(why=["", "about 18 rounds would settle it", "no SYCL", ""])
-    >>> judged["run_time_percent"] = [44.2, None, None, None]
-    >>> judged["longer_cells"] = "6 of 6"
-    >>> print(mitigation_answer(judged))  # doctest: +NORMALIZE_WHITESPACE
-    Under heavy replayed noise **housekeeping** helps (slowdown -15.0 %, 95 % interval -19.0 to
-    -11.0, p < 0.001 corrected, n = 8 rounds; the run time itself +44.2 %, longer in 6 of 6 cells);
-    inconclusive: pinning (slowdown +2.0 %, 95 % interval -3.0 to +7.0, p = 1.000 corrected, n = 8
-    rounds; about 18 rounds would settle it); not measurable here: SYCL in place of OpenMP (no
-    SYCL). In average noise housekeeping changes the run time of N-body by +84.0 % (n = 8 rounds).
+    ... ).assign(why="", source="Persson et al. 2025, sec. 6 (1)")
+    >>> ratios = pd.DataFrame({"config": ["Rm", "RmHK"], "ratio": [1.4, 1.2]})
+    >>> found = mitigation_answer(judged, ratios)
+    >>> found.answer, found.value
+    ('housekeeping', -15.0)
     """
-    rows = {
+    rows = _rows(judged)
+    outcomes = {name: _outcome(name, row) for name, row in rows.items()}
+    helping = [name for name in rows if outcomes[name] == _HELPS]
+    shown = (helping or _measured(rows) or list(rows))[0]
+    groups = {str(config): part["ratio"] for config, part in ratios.groupby("config", sort=False)}
+    known = _numbers(shown, rows[shown]) | {"groups": some_groups(groups)}
+    counted = "; ".join(
+        f"{' and '.join(names)}: {outcome}" for outcome, names in _grouped(outcomes).items()
+    )
+    sentence = f"Under heavy replayed noise, {counted}."
+    if helping:
+        name = " and ".join(helping)
+        return Answer(name if len(name) <= LONGEST else helping[0], sentence, **known)
+    if set(outcomes.values()) <= {INCONCLUSIVE, NOT_MEASURABLE}:
+        return open_answer(sentence, **known)
+    return Answer("none is shown to help", sentence, **known)
+
+
+def _rows(judged: pd.DataFrame) -> dict[str, pd.Series]:
+    """The finding on each mitigation."""
+    return {
         name: judged[judged["finding"].str.endswith(f"(slowdown {pair})")].iloc[0]
         for name, pair in _COMPARED.items()
     }
-    outcomes = {name: _outcome(name, row) for name, row in rows.items()}
-    helping = [name for name in rows if outcomes[name] == _HELPS]
-    others = "; ".join(
-        f"{outcome}: " + ", ".join(f"{name} ({_change(rows[name])})" for name in names)
-        for outcome, names in _grouped(outcomes).items()
-        if outcome != _HELPS
-    )
-    if not helping:
-        is_open = set(outcomes.values()) <= {INCONCLUSIVE, NOT_MEASURABLE}
-        begin = (
-            "Cannot tell here" if is_open else "None is shown to help under heavy replayed noise"
-        )
-        return f"{begin}: {others}."
-    shown = " and ".join(f"**{name}** helps ({_change(rows[name])})" for name in helping)
-    rest = f"; {others}" if others else ""
-    prices = "".join(_price(judged, name) for name in helping)
-    return f"Under heavy replayed noise {shown}{rest}.{prices}"
+
+
+def _measured(rows: dict[str, pd.Series]) -> list[str]:
+    """The mitigations of which there is a number, those that can be judged here first."""
+    known = [name for name, row in rows.items() if pd.notna(row["low_percent"])]
+    return sorted(known, key=lambda name: rows[name]["verdict"] == NOT_MEASURABLE)
+
+
+def _numbers(name: str, row: pd.Series) -> dict[str, Any]:
+    """The change of the slowdown by one mitigation, and the paper's."""
+    known: dict[str, Any] = {
+        "quantity": f"slowdown under noise, {name} ({_COMPARED[name]})",
+        "unit": "%",
+        "n": int(row["rounds"]) if pd.notna(row["rounds"]) else 0,
+        "n_of": "rounds",
+        "figure": "mitigations-planted",
+        "axis": "slowdown under planted noise (times)",
+    }
+    for field, column in (("value", "effect"), ("low", "low"), ("high", "high")):
+        known[field] = float(row[f"{column}_percent"])
+    theirs = row["paper_percent"]
+    if pd.notna(theirs):
+        known["published"] = f"{theirs:+.1f} % ({row['source']}, Tables 3 to 5)"
+    return known
+
+
+def mitigation_sentences(judged: pd.DataFrame) -> list[str]:
+    """What was found of each mitigation, and what one that helps costs in average noise.
+
+    Parameters
+    ----------
+    judged
+        As of `mitigation_answer`.
+    """
+    rows = _rows(judged)
+    said = []
+    for name, row in rows.items():
+        outcome = _outcome(name, row)
+        price = _price(judged, name) if outcome == _HELPS else ""
+        said.append(f"{name[0].upper()}{name[1:]}: {outcome}; {_change(row)}.{price}")
+    return said
 
 
 def _outcome(name: str, row: pd.Series) -> str:

@@ -19,7 +19,7 @@ from ...statistics import (
     same_epochs,
 )
 from ...statistics.intervals import resampled_means, too_few
-from ...statistics.robust import accuracy_columns, increase_columns, robust_ratio
+from ...statistics.robust import error_columns, increase_columns, robust_ratio
 from ..design import BENCHMARKS, PRINTED_MODELS
 from .campaigns import KEYS, MODE, MODES, TRACED, UNDISTURBED, UNTRACED, WorstTrace
 
@@ -406,9 +406,9 @@ def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFr
 
     Returns
     -------
-    `benchmark`, `model`, `config`, `trace`, `mode`, `accuracy_percent` (abs(mean / anomaly − 1)),
+    `benchmark`, `model`, `config`, `trace`, `mode`, `error_percent` (abs(mean / anomaly − 1)),
     `ratio` with its 95 % bootstrap interval, `median_ratio` and `trimmed_ratio` (median and trimmed
-    mean over the anomaly) with theirs, `undisturbed_percent` (the accuracy of the undisturbed runs:
+    mean over the anomaly) with theirs, `undisturbed_percent` (the error of the undisturbed runs:
     the control), `anomaly_seconds`, `excess_ms` (over the undisturbed mean),
     `unexplained_share` (of the excess, what the replay of its kernel events does not bring back;
     beyond 1: the replay was faster than no noise at all, by chance; missing where there is no
@@ -420,7 +420,7 @@ def replay_table(runs: pd.DataFrame, worst: Collection[WorstTrace]) -> pd.DataFr
         rows,
         ["benchmark", "model", "config", "trace", "mode"],
         [
-            "accuracy_percent",
+            "error_percent",
             "ratio",
             "low",
             "high",
@@ -451,7 +451,7 @@ def _replay(trace: WorstTrace, mode: str, runs: pd.DataFrame) -> dict:
         "config": trace.config,
         "trace": trace.label,
         "mode": mode,
-        **accuracy_columns(cell_runs, trace.seconds),
+        **error_columns(cell_runs, trace.seconds),
         "undisturbed_percent": 100 * abs(calm.mean() / trace.seconds - 1),
         "anomaly_seconds": trace.seconds,
         "excess_ms": 1e3 * (trace.seconds - calm.mean()),
@@ -489,7 +489,7 @@ def merge_table(replays: pd.DataFrame) -> pd.DataFrame:
         named.pivot(
             index=["benchmark", "model", "config", "trace"],
             columns="mode",
-            values="accuracy_percent",
+            values="error_percent",
         )
         .reindex(columns=columns)
         .astype(float)
@@ -510,7 +510,8 @@ def comparable_rows(table: pd.DataFrame, benchmark: str | None = None) -> pd.Dat
 
     Returns
     -------
-    The rows that ours can stand next to, without the columns that ours lack.
+    The rows that ours can stand next to, without the columns that ours lack; what table 7 calls
+    accuracy is an error, and is called so.
     """
     rows = pd.Series(True, index=table.index)
     if "platform" in table:
@@ -524,6 +525,6 @@ def comparable_rows(table: pd.DataFrame, benchmark: str | None = None) -> pd.Dat
             for name in ("platform", "smt", "noise_config", "printed_minus")
             if name in comparable
         ]
-    )
+    ).rename(columns={"accuracy_percent": "error_percent"})
     comparable.attrs = dict(table.attrs)
     return comparable

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import pandas as pd
 
+from ...answers import CANNOT_TELL, LONGEST, Answer
 from ...errors import NoisebookError
 from ...files import write_json
 from ...mitigation import explain_factor
@@ -109,8 +110,23 @@ class ProgramStudy(Steps):
             return f"{CANNOT}, because {error.what}"
         return ""
 
+    def answer(self) -> Answer:
+        """The answer to the title of the page: the proven cause, or that nobody can tell."""
+        spread, name = self.verdict("spread"), self._proven()
+        known = {} if spread.value is None else {"value": 100 * spread.value, "unit": "%"}
+        if spread.low is not None and spread.high is not None:
+            known |= {"low": 100 * spread.low, "high": 100 * spread.high}
+        return Answer(
+            name[:LONGEST] or CANNOT_TELL,
+            f"{self._reason().capitalize()}.",
+            "how much the runs differ",
+            n=spread.n,
+            figure="runs",
+            **known,
+        )
+
     def headline(self) -> str:
-        """The answer to the title of the page, in one sentence."""
+        """What was found, in one sentence."""
         spread, remedy = self.verdict("spread"), self.verdict("remedy")
         differ = (
             "How much the runs differ is not known"
@@ -123,10 +139,15 @@ class ProgramStudy(Steps):
             f" {helped.get(remedy.answer, 'what helps is not known here')}."
         )
 
+    def _proven(self) -> str:
+        """The name of the proven cause; empty: there is none."""
+        proof = self.proof if self.verdict("proof").answer == "yes" else None
+        return explain_factor(proof.factor).name if proof else ""
+
     def _reason(self) -> str:
         """What is known of the cause, in a clause."""
-        if self.verdict("proof").answer == "yes" and self.proof:
-            return f"a cause is proven: {explain_factor(self.proof.factor).name}"
+        if self._proven():
+            return f"a cause is proven: {self._proven()}"
         return {
             "yes": "what was counted and separates the slow ones is not proven to be the cause",
             "no": "nothing that was counted separates the slow ones",

@@ -7,7 +7,7 @@ from .host_noise import (
     prediction_sentence,
     prices,
 )
-from .jobs import answer_sentence, jobs_table, planted_sentence, planted_table, workers_table
+from .jobs import jobs_sentence, jobs_table, planted_sentence, planted_table, workers_table
 from .scale import (
     host_sentence,
     jobs_at_scale,
@@ -17,10 +17,10 @@ from .scale import (
 )
 
 __all__ = [
-    "answer_sentence",
     "distances",
     "host_sentence",
     "jobs_at_scale",
+    "jobs_sentence",
     "jobs_table",
     "measured_steps",
     "noise_sentence",

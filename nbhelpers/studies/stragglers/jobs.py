@@ -49,13 +49,13 @@ def jobs_table(results: Mapping[str, WhatIf], answers: pd.DataFrame) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-def answer_sentence(jobs: pd.DataFrame) -> str:
-    """Who makes each job slow, and by how much: the answer to the page's title."""
+def jobs_sentence(jobs: pd.DataFrame) -> str:
+    """Who makes each job slow, and by how much."""
     named = "; ".join(_named(row) for row in jobs.itertuples())
     worst = jobs["difference_percent"].abs().max()
     published = ", ".join(f"{value:.3f}" for value in jobs["published"])
     return (
-        f"Yes, it can be named: {named}. The slow-downs are the published {published} within"
+        f"{named}. The slow-downs are the published {published} within"
         f" {worst:.5f} % (n = {len(jobs)} jobs)."
     )
 
