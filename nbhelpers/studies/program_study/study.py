@@ -7,6 +7,7 @@ Owns the study as a whole: its steps are in `steps`, its answers in `verdicts`.
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
@@ -113,7 +114,9 @@ class ProgramStudy(Steps):
     def answer(self) -> Answer:
         """The answer to the title of the page: the proven cause, or that nobody can tell."""
         spread, name = self.verdict("spread"), self._proven()
-        known = {} if spread.value is None else {"value": 100 * spread.value, "unit": "%"}
+        known: dict[str, Any] = {}
+        if spread.value is not None:
+            known = {"value": 100 * spread.value, "unit": "%"}
         if spread.low is not None and spread.high is not None:
             known |= {"low": 100 * spread.low, "high": 100 * spread.high}
         return Answer(
