@@ -36,16 +36,18 @@ def real_ranks_answer(table: pd.DataFrame) -> Answer:
     settled = table["effect"].isin(["neither", "absorbed"]).all()
     word = YES if len(amplified) else NO if settled else CANNOT_TELL
     top = (amplified if len(amplified) else table).sort_values("accumulated").iloc[-1]
-    ends = [100 * float(top[f"accumulated{end}"]) for end in ("", "_low", "_high")]
+    value, low, high = (100 * float(top[f"accumulated{end}"]) for end in ("", "_low", "_high"))
     noises = table.assign(percent=100 * table["accumulated"]).groupby("noise", sort=False)
     groups = {str(noise): part["percent"] for noise, part in noises if "," not in str(noise)}
     return Answer(
         word,
         f"{len(amplified)} of {len(table)} cases amplify the noise,"
         f" {int((table['effect'] == 'open').sum())} are open; {top['program']} on {top['ranks']}"
-        f" ranks under {top['noise']} loses {ends[0]:+.1f} % beyond it.",
+        f" ranks under {top['noise']} loses {value:+.1f} % beyond it.",
         "time lost beyond the injected noise",
-        *ends,
+        value,
+        low,
+        high,
         unit="%",
         n=int(top["rounds"]),
         n_of="rounds",

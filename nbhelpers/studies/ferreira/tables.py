@@ -100,13 +100,16 @@ def share_answer(table: pd.DataFrame) -> Answer:
         table["config_share"], axis=0
     )
     worst = off["met_share"].abs().idxmax()
+    value, low, high = (100 * float(end) for end in off.loc[worst])
     return Answer(
         word,
         f"The noise is within 0.1 percentage points of what was asked for in"
         f" {(verdicts == YES).sum()} of {len(table)} signatures, outside in"
         f" {(verdicts == NO).sum()}; the others are open.",
         f"farthest: injected less asked for, {table['signature'][worst]}",
-        *(100 * float(value) for value in off.loc[worst]),
+        value,
+        low,
+        high,
         unit="percentage points",
         n=int(table["rounds"].min()),
         n_of="rounds",
