@@ -42,7 +42,7 @@ _KINDS = {
 }
 _READ_ME = """# A study of Noisebook, profile {profile}
 
-Open `pages/90-paper.html` in a browser; it needs no network. To make the same tables again, without
+Open `paper/index.html` in a browser; it needs no network. To make the same tables again, without
 root and without measuring:
 
     make paper DATA=this.zip
@@ -131,7 +131,6 @@ def _files(study: Study) -> Iterator[tuple[str, Path]]:
                 yield f"{prefix}/{inside.as_posix()}", path
     single = {
         "profile.yml": profile_file(study.profile),
-        "paper.html": study.build / "paper.html",
         "requirements.lock": shipped() / "requirements.lock",
         "LICENSE": shipped() / "LICENSE",
     }

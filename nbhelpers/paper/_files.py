@@ -7,7 +7,11 @@ from html import escape
 from pathlib import Path
 
 from ..page import write_page
+from ..report import Figure
+from ._exports import export_publications, export_records, exports_page, write_numbers
 from ._front import CSS, TITLE, Front
+from ._publications import Publication, publications
+from ._typeset import typeset
 
 
 def write_paper(build: str | Path) -> Path:
@@ -30,15 +34,30 @@ def write_paper(build: str | Path) -> Path:
     build = Path(build)
     folder = build / "paper"
     folder.mkdir(parents=True, exist_ok=True)
-    return _page(folder / "index.html", TITLE, _front_page(Front(build)))
+    papers = publications(build / "results")
+    for paper in papers:
+        _page(folder / f"{paper.name}.html", paper.short, paper.to_html())
+    front, results = Front(build), build / "results"
+    found = export_records(results, folder)
+    export_publications(papers, folder)
+    _page(folder / "exports.html", "Tables and figures", exports_page(found, results, papers))
+    write_numbers(front.answers, folder)
+    typeset(front, papers, [one for one in found if isinstance(one, Figure)], folder)
+    return _page(folder / "index.html", TITLE, _front_page(front, papers))
 
 
 def _page(path: Path, title: str, body: str) -> Path:
     return write_page(path, title, body, css=CSS.read_text(encoding="utf-8"))
 
 
-def _front_page(front: Front) -> str:
+def _front_page(front: Front, papers: list[Publication]) -> str:
+    links = "".join(
+        f'<li><a href="{paper.name}.html">{escape(paper.short)}</a></li>' for paper in papers
+    )
+    files = '<a href="paper.pdf">paper.pdf</a> · <a href="exports.html">tables and figures</a>'
     return (
         f'<div class="front"><h1>{escape(TITLE)}</h1>'
-        f'<p class="whose">{escape(front.whose)}</p>{front.cards()}</div>'
+        f'<p class="whose">{escape(front.whose)}</p>{front.cards()}'
+        f'<h2>Published tables beside ours</h2><ul class="publications">{links}</ul>'
+        f"<p>{files}</p></div>"
     )

@@ -5,6 +5,10 @@ on disk with its caption and data. The functions lie by kind of figure: distribu
 time lines, ratios with intervals, curves over a parameter, trees, sources, configs.
 """
 
+from ._layout import (
+    NO_ROWS,
+    latex_text,
+)
 from .accounts import (
     figure_account,
     figure_losses,
@@ -35,6 +39,7 @@ from .interactive import (
 from .publications import (
     published_results,
     published_table,
+    verdicts_beside,
 )
 from .rank_timelines import (
     figure_ranks,
@@ -50,6 +55,7 @@ from .ratios import (
 from .record import (
     Figure,
     Table,
+    records,
     save_figure,
     save_table,
 )
@@ -85,6 +91,7 @@ __all__ = [
     "figure_account",
     "figure_losses",
     "Figure",
+    "NO_ROWS",
     "Provenance",
     "Table",
     "accuracy_table",
@@ -119,10 +126,13 @@ __all__ = [
     "figure_timeline",
     "figure_workers",
     "found_html",
+    "latex_text",
     "overhead_table",
     "published_results",
     "published_table",
+    "records",
     "save_figure",
     "save_table",
     "trace_sample",
+    "verdicts_beside",
 ]

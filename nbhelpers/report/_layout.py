@@ -198,7 +198,7 @@ def latex(shown: pd.DataFrame, kinds: Sequence[str], name: str, caption: str, wh
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{_tex(caption)}}}",
+        rf"\caption{{{latex_text(caption)}}}",
         rf"\label{{tab:{name}}}",
         *([r"\footnotesize"] if plan.small else []),
         "\n\\par\\medskip\n".join(tabulars),
@@ -209,7 +209,7 @@ def latex(shown: pd.DataFrame, kinds: Sequence[str], name: str, caption: str, wh
 
 def _tabular(shown: pd.DataFrame, kinds: Sequence[str], band: Sequence[int], why: str) -> str:
     align = "".join("r" if kinds[place] == "number" else "l" for place in band)
-    reason = rf"\multicolumn{{{len(align)}}}{{p{{0.9\linewidth}}}}{{{_tex(NO_ROWS + why)}}} \\"
+    reason = rf"\multicolumn{{{len(align)}}}{{p{{0.9\linewidth}}}}{{{latex_text(NO_ROWS + why)}}} \\"
     rows = [
         _tex_row(row[place] for place in band) for row in shown.itertuples(index=False, name=None)
     ]
@@ -226,7 +226,7 @@ def _tabular(shown: pd.DataFrame, kinds: Sequence[str], band: Sequence[int], why
 
 
 def _tex_row(cells: Iterable[object]) -> str:
-    return " & ".join(_tex(cell) for cell in cells) + r" \\"
+    return " & ".join(latex_text(cell) for cell in cells) + r" \\"
 
 
 _TEX = {
@@ -245,5 +245,6 @@ _TEX = {
 }
 
 
-def _tex(text: object) -> str:
+def latex_text(text: object) -> str:
+    """Text with the signs escaped that LaTeX would read as its own."""
     return "".join(_TEX.get(sign, sign) for sign in str(text))

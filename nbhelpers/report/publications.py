@@ -104,13 +104,11 @@ def published_results(
         A name that no published table has.
     """
     rows: list[dict] = []
-    claimed: dict[int, tuple[Claim, Evidence]] = {}
+    pairs: list[tuple[Mapping[str, Any], Mapping[str, float]]] = []
     for name in tables:
         for row in published_table(name).to_dict("records"):
             found = ours.get(row["result"], {})
-            pair = _claimed(row, found)
-            if pair:
-                claimed[len(rows)] = pair
+            pairs.append((row, found))
             rows.append(
                 {
                     "source": _AUTHORS.get(name.split("-")[0], name),
@@ -133,11 +131,36 @@ def published_results(
             where=", ".join(tables),
             fix="the names stand in the column `result`",
         )
-    judged = dict(zip(claimed, judge(list(claimed.values())), strict=True))
-    verdicts = [_WORDS[judged[i].verdict] if i in judged else "" for i in range(len(rows))]
     table = pd.DataFrame(rows).astype({"seeds": "Int64"})
-    table.insert(table.columns.get_loc("case"), "verdict", verdicts)
+    table.insert(table.columns.get_loc("case"), "verdict", verdicts_beside(pairs))
     return table
+
+
+def verdicts_beside(
+    pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, float]]],
+) -> list[str]:
+    """Whether each of our numbers is within what is accepted of a published one, judged together.
+
+    Parameters
+    ----------
+    pairs
+        The published number (`statement`, `quantity`, `published_low`, `published_high`), and ours
+        (`median`, `low`, `high`, and `seeds`: of how many units); ours may be empty.
+
+    Returns
+    -------
+    A verdict a pair; "" where nothing was published, or ours has no interval.
+
+    Examples
+    --------
+    >>> theirs = {"statement": "x", "quantity": "slow-down"}
+    >>> theirs |= {"published_low": 1.3, "published_high": 1.3}
+    >>> verdicts_beside([(theirs, {"median": 2.0, "low": 1.9, "high": 2.1, "seeds": 9})])
+    ['not reproduced']
+    """
+    claimed = {i: pair for i, one in enumerate(pairs) if (pair := _claimed(*one))}
+    judged = dict(zip(claimed, judge(list(claimed.values())), strict=True))
+    return [_WORDS[judged[i].verdict] if i in judged else "" for i in range(len(pairs))]
 
 
 _WORDS = {verdict: verdict for verdict in VERDICTS} | {REVERSED: "not reproduced"}

@@ -1,0 +1,137 @@
+"""What can be taken from the paper: every table and figure, and the numbers of the answers.
+
+Owns `tables`, `figures`, `exports.html`, `numbers.json` and `numbers.tex` in the paper's folder.
+"""
+
+import math
+import re
+import shutil
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ..answers import Answered, short_number
+from ..files import write_atomically, write_json
+from ..report import Figure, Table, latex_text, records, save_table
+from ._publications import Publication
+
+_ENDINGS = {Table: ("csv", "tex", "html"), Figure: ("pdf", "svg", "png", "csv")}
+_PLACES = {Table: "tables", Figure: "figures"}
+_PREFIX = "nb"  # of the macros
+
+
+def export_records(results: Path, folder: Path) -> list[Figure | Table]:
+    """Copy every saved table and figure to `tables/STAGE` and `figures/STAGE`; earlier copies go.
+
+    Returns
+    -------
+    The records of the copied files, in the order of the stages.
+    """
+    for name in _PLACES.values():
+        shutil.rmtree(folder / name, ignore_errors=True)
+    found = records(results) if results.is_dir() else []
+    for record in found:
+        target = folder / _PLACES[type(record)] / record.folder.relative_to(results)
+        target.mkdir(parents=True, exist_ok=True)
+        for ending in _ENDINGS[type(record)]:
+            name = f"{record.name}.{ending}"
+            if (record.folder / name).is_file():
+                shutil.copyfile(record.folder / name, target / name)
+    return found
+
+
+def export_publications(papers: Iterable[Publication], folder: Path) -> None:
+    """Save the publications' tables as CSV, LaTeX and HTML in `tables/PUBLICATION`."""
+    for paper in papers:
+        for grid in paper.grids:
+            target = folder / "tables" / paper.name
+            save_table(grid.frame, grid.name, grid.caption, target, why=" ".join(grid.notes))
+            (target / f"{grid.name}.json").unlink()
+
+
+def exports_page(found: Iterable[Figure | Table], results: Path, papers: list[Publication]) -> str:
+    """The body of a page that leads to every exported file."""
+    rows = [
+        f"<tr><td>{escape(stage)}</td><td>{escape(name)}</td><td>{links}</td></tr>"
+        for stage, name, links in (
+            *(_record_links(record, results) for record in found),
+            *(
+                (paper.name, grid.name, _links(f"tables/{paper.name}/{grid.name}", _ENDINGS[Table]))
+                for paper in papers
+                for grid in paper.grids
+            ),
+        )
+    ]
+    body = "\n".join(rows)
+    return (
+        '<p><a href="index.html">Questions and answers</a></p><h1>Tables and figures as files</h1>'
+        '<p>The numbers of the answers, to quote: <a href="numbers.json">numbers.json</a>, '
+        '<a href="numbers.tex">numbers.tex</a>.</p><table><thead><tr><th>stage</th><th>name</th>'
+        f"<th>files</th></tr></thead><tbody>\n{body}\n</tbody></table>"
+    )
+
+
+def _record_links(record: Figure | Table, results: Path) -> tuple[str, str, str]:
+    stage = record.folder.relative_to(results).as_posix()
+    place = f"{_PLACES[type(record)]}/{stage}/{record.name}"
+    return stage, record.name, _links(place, _ENDINGS[type(record)])
+
+
+def _links(place: str, endings: Iterable[str]) -> str:
+    return " ".join(f'<a href="{escape(place)}.{ending}">{ending}</a>' for ending in endings)
+
+
+def write_numbers(answers: Iterable[Answered], folder: Path) -> None:
+    """Write the answers' numbers as JSON and as LaTeX macros.
+
+    A macro's name is ``nb``, the stage's name in letters, and what it has, such as
+    ``\\nbInjectionLow``: Answer, Sentence, Value, Low, High, Unit, N.
+    """
+    answers = list(answers)
+    write_json(folder / "numbers.json", [_numbers(one) for one in answers])
+    lines = [r"% \input{numbers}: values as in numbers.json, three significant digits"]
+    for one in answers:
+        stem = _PREFIX + macro_stem(one.stage)
+        lines += [rf"\newcommand{{\{stem}{name}}}{{{text}}}" for name, text in _macros(one)]
+    write_atomically(folder / "numbers.tex", "\n".join(lines) + "\n")
+
+
+def macro_stem(stage: str) -> str:
+    """The name of a stage in letters only.
+
+    Examples
+    --------
+    >>> macro_stem("80-noise-at-scale")
+    'NoiseAtScale'
+    """
+    return "".join(word.capitalize() for word in re.findall("[a-z]+", stage))
+
+
+def _numbers(one: Answered) -> dict[str, Any]:
+    answer = one.answer
+    ends = {name: getattr(answer, name) for name in ("value", "low", "high")}
+    return {
+        "stage": one.stage,
+        "question": one.question,
+        "answer": answer.answer,
+        "sentence": answer.sentence,
+        "quantity": answer.quantity,
+        **{name: value if math.isfinite(value) else None for name, value in ends.items()},
+        "unit": answer.unit,
+        "n": answer.n,
+        "n_of": answer.n_of,
+        "published": answer.published,
+    }
+
+
+def _macros(one: Answered) -> list[tuple[str, str]]:
+    answer = one.answer
+    ends = (("Value", answer.value), ("Low", answer.low), ("High", answer.high))
+    return [
+        ("Answer", latex_text(answer.answer)),
+        ("Sentence", latex_text(answer.sentence)),
+        *((name, latex_text(short_number(end))) for name, end in ends if math.isfinite(end)),
+        ("Unit", latex_text(answer.unit)),
+        ("N", str(answer.n)),
+    ]
