@@ -90,7 +90,8 @@ def _reference(answer: Answer, place: "_Scale", bottom: float) -> list[str]:
     assert answer.line
     name, value = answer.line
     x = place(value)
-    text = _cut(f"{name} {short_number(value)}")
+    said = short_number(value)
+    text = _cut(name if said in name else f"{name} {said}")
     left = min(max(x - len(text) * _LETTER / 2, 0), WIDTH - len(text) * _LETTER)
     return [
         f'<path d="M{x} 16V{bottom}" stroke="#1b1b1b" stroke-dasharray="4 3"/>',

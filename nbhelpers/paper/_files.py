@@ -52,7 +52,8 @@ def _page(path: Path, title: str, body: str) -> Path:
 
 def _front_page(front: Front, papers: list[Publication]) -> str:
     links = "".join(
-        f'<li><a href="{paper.name}.html">{escape(paper.short)}</a></li>' for paper in papers
+        f'<li><a href="{paper.name}.html">{escape(paper.short.replace(" et al.", ""))}</a></li>'
+        for paper in papers
     )
     files = '<a href="paper.pdf">paper.pdf</a> · <a href="exports.html">tables and figures</a>'
     return (

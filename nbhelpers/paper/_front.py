@@ -3,10 +3,11 @@
 Owns which questions come first, and what stands on a card.
 """
 
+import math
 from html import escape
 from pathlib import Path
 
-from ..answers import CANNOT_TELL, NO, YES, Answered, read_answers
+from ..answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answers, short_number
 from ..files import read_json
 from ._drawing import small_figure
 
@@ -79,10 +80,10 @@ def _grid(cards) -> str:
 def _card(one: Answered, link: str, whole: bool) -> str:
     """A card; `whole`: with the published value and the small figure."""
     answer, kind = one.answer, _WORDS.get(one.answer.answer, "named")
-    word = answer.answer[0].upper() + answer.answer[1:]
+    word = answer.answer.capitalize() if kind != "named" else answer.answer
     shape = f'<svg width="14" height="14" aria-hidden="true">{_SHAPES[kind]}</svg>'
-    number = f"{answer.quantity}: {answer.number}" if answer.number else ""
-    theirs = f"Published: {answer.published}" if whole and answer.published else ""
+    number = f"{answer.quantity}: {_number(answer)}" if answer.number else ""
+    theirs = f"Published: {_short(answer.published)}" if whole and answer.published else ""
     lines = "".join(
         f'<p class="{name}">{escape(text)}</p>'
         for name, text in (("number", number), ("theirs", theirs))
@@ -94,6 +95,21 @@ def _card(one: Answered, link: str, whole: bool) -> str:
         f'<p class="word">{shape}{escape(word)}</p>{lines}{small_figure(answer) if whole else ""}'
         "</article>\n"
     )
+
+
+def _number(answer: Answer) -> str:
+    """The number with interval and n in few words: there are some twenty cards."""
+    low, high = answer.low, answer.high
+    ends = f" ({short_number(low)}{'–' if low >= 0 else ' to '}{short_number(high)})"
+    count = f", n={answer.n} {answer.n_of}" if answer.n else ""
+    value = f"{short_number(answer.value)}\N{NO-BREAK SPACE}{answer.unit}".rstrip()
+    text = f"{value}{ends if math.isfinite(low + high) else ''}{count}"
+    return text.replace("-", "−")
+
+
+def _short(published: str) -> str:
+    """A source as a card names it: "Persson 2025, Table 7"."""
+    return published.replace(" et al.", "")
 
 
 def _machine(build: Path) -> str:

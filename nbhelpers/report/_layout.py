@@ -209,7 +209,9 @@ def latex(shown: pd.DataFrame, kinds: Sequence[str], name: str, caption: str, wh
 
 def _tabular(shown: pd.DataFrame, kinds: Sequence[str], band: Sequence[int], why: str) -> str:
     align = "".join("r" if kinds[place] == "number" else "l" for place in band)
-    reason = rf"\multicolumn{{{len(align)}}}{{p{{0.9\linewidth}}}}{{{latex_text(NO_ROWS + why)}}} \\"
+    reason = (
+        rf"\multicolumn{{{len(align)}}}{{p{{0.9\linewidth}}}}{{{latex_text(NO_ROWS + why)}}} \\"
+    )
     rows = [
         _tex_row(row[place] for place in band) for row in shown.itertuples(index=False, name=None)
     ]

@@ -77,10 +77,10 @@ def test_each_stage_has_a_card_with_its_question_answer_number_and_figure(tmp_pa
     )
     assert set(cards) == set(STAGES) and list(cards)[:10] == list(FIRST)
     said = cards["00-machine"]
-    assert "</svg>No</p>" in said and "0.52 (0.5 to 0.55), n = 30 rounds" in said
-    assert "Published: 8.6 % (Persson et al. 2025, Table 7)" in said
+    assert "</svg>No</p>" in said and "0.52 (0.5–0.55), n=30 rounds" in said
+    assert "Published: 8.6 % (Persson 2025, Table 7)" in said
     assert said.count('r="2.2"') == 5 and "anomaly 0.8" in said
-    assert "Page faults" in page and "Cannot tell here" in page
+    assert "</svg>page faults" in page and "Cannot tell here" in page
     assert "AMD EPYC, 2 CPUs, Linux 6.1.2." in page and "Profile quick" in page
     assert "&lt;half&gt;" in page and "<half>" not in page
     assert not outside_loads(page)
