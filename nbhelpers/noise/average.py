@@ -3,13 +3,14 @@
 Owns section 4.1/4.2 of Persson et al. (2025), first half: frequency and duration per unique source.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 
 from ..errors import InputError
 from ._tables import (
     EVENT_COLUMNS,
-    Groups,
     finished_seconds,
     group_sources,
     renumbered,
@@ -18,7 +19,9 @@ from ._tables import (
 )
 
 
-def average_noise(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+def average_noise(
+    events: pd.DataFrame | Iterable[pd.DataFrame], runs: pd.DataFrame
+) -> pd.DataFrame:
     """Compute the average frequency and duration of an event, source by source.
 
     Parameters
@@ -26,6 +29,8 @@ def average_noise(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     events
         Noise events of any number of runs (columns run, kind, source, duration_ns; the machine's
         CPUs together). Events of runs that did not finish, or that are not in `runs`, are ignored.
+        More than fit into memory: an iterable of such tables, as `tracing.each_trace` gives them.
+        However the events are divided among tables, the result is the same, bit by bit.
     runs
         Runs table (run, seconds and, where there, status). Every finished run counts, one without
         any event as zero: pass traced runs only.
@@ -69,33 +74,47 @@ def average_noise(events: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     ... ].values.tolist()
     [['local_timer', 4.0, 2000.0, 4]]
     """
-    require_columns(events, EVENT_COLUMNS, "events")
+    if isinstance(events, pd.DataFrame):
+        require_columns(events, EVENT_COLUMNS, "events")
     seconds = finished_seconds(runs)
-    events, run = of_finished_runs(events, seconds)
+    tables = [events] if isinstance(events, pd.DataFrame) else events
+    counts = [(len(table), _sums(table, seconds)) for table in tables]
+    sums = [of_table for _, of_table in counts if len(of_table)]
+    if not sums:
+        raise _no_event(sum(count for count, _ in counts), seconds)
+    return _average(pd.concat(sums, ignore_index=True), seconds)
+
+
+def _sums(events: pd.DataFrame, seconds: pd.Series) -> pd.DataFrame:
+    """Events and their total duration, a row a source and run; `run` is its place in `seconds`."""
+    require_columns(events, EVENT_COLUMNS, "events")
+    events, run = _of_runs(events, seconds)
     groups = group_sources(events["kind"], events["source"])
     duration = whole_numbers(events, "duration_ns", "events")
-    count, frequency_hz, appeared = _counts(groups, run, seconds.to_numpy())
-    mean_ns = np.bincount(groups.code, weights=duration, minlength=len(groups)) / count
-    table = groups.names.assign(
-        frequency_hz=frequency_hz, duration_ns=mean_ns, events=count, runs=appeared
-    )
-    return _largest_first(table, len(seconds))
-
-
-def _counts(
-    groups: Groups, run: np.ndarray, seconds: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Events, frequency and number of runs with an event, per source."""
     cell, present = renumbered(
         groups.code.astype(np.int64) * len(seconds) + run, len(groups) * len(seconds)
     )
-    source, run = np.divmod(present, len(seconds))
-    in_cell = np.bincount(cell)
-    count = np.bincount(groups.code, minlength=len(groups))
-    frequency_hz = np.bincount(source, weights=in_cell / seconds[run], minlength=len(groups)) / len(
-        seconds
+    source, of_run = np.divmod(present, len(seconds))
+    return groups.names.iloc[source].assign(
+        run=of_run,
+        events=np.bincount(cell, minlength=len(present)),
+        total_ns=np.bincount(cell, weights=duration, minlength=len(present)),
     )
-    return count, frequency_hz, np.bincount(source, minlength=len(groups))
+
+
+def _average(sums: pd.DataFrame, seconds: pd.Series) -> pd.DataFrame:
+    """Sums are whole numbers below 2^53, so that their order is of no account."""
+    cells = sums.groupby(["kind", "source", "run"], sort=True, as_index=False).sum()
+    source = cells.groupby(["kind", "source"], sort=True).ngroup().to_numpy()
+    per_second = cells["events"] / seconds.to_numpy()[cells["run"]]
+    frequency_hz = np.bincount(source, weights=per_second) / len(seconds)
+    count = np.bincount(source, weights=cells["events"]).astype(np.int64)
+    mean_ns = np.bincount(source, weights=cells["total_ns"]) / count
+    names = cells.drop_duplicates(["kind", "source"])[["kind", "source"]]
+    table = names.assign(
+        frequency_hz=frequency_hz, duration_ns=mean_ns, events=count, runs=np.bincount(source)
+    )
+    return _largest_first(table, len(seconds))
 
 
 def _largest_first(table: pd.DataFrame, finished: int) -> pd.DataFrame:
@@ -108,14 +127,21 @@ def _largest_first(table: pd.DataFrame, finished: int) -> pd.DataFrame:
 
 def of_finished_runs(events: pd.DataFrame, seconds: pd.Series) -> tuple[pd.DataFrame, np.ndarray]:
     """The events of the finished runs, and for each the place of its run in `seconds`."""
+    of_runs, place = _of_runs(events, seconds)
+    if of_runs.empty:
+        raise _no_event(len(events), seconds)
+    return of_runs, place
+
+
+def _of_runs(events: pd.DataFrame, seconds: pd.Series) -> tuple[pd.DataFrame, np.ndarray]:
     codes, numbers = pd.factorize(whole_numbers(events, "run", "events", lowest=None))
     place = seconds.index.get_indexer(pd.Index(numbers))[codes]
-    if (place < 0).all():
-        raise InputError(
-            "no event belongs to a finished run",
-            where=f"{len(events)} events, {len(seconds)} finished runs",
-            fix="pass the events and the runs of the same campaign",
-        )
-    if (place < 0).any():
-        events, place = events[place >= 0], place[place >= 0]
-    return events, place
+    return (events, place) if (place >= 0).all() else (events[place >= 0], place[place >= 0])
+
+
+def _no_event(events: int, seconds: pd.Series) -> InputError:
+    return InputError(
+        "no event belongs to a finished run",
+        where=f"{events} events, {len(seconds)} finished runs",
+        fix="pass the events and the runs of the same campaign",
+    )

@@ -6,6 +6,7 @@ the naming of detours in `detour_causes.py`.
 """
 
 from .cache import cached_detours, recording_cost
+from .campaign import each_trace, read_traces
 from .detours import DetourTracer, detour_workload, read_detours_run, record_detours
 from .hypervisor import stolen_time, stolen_times, with_stolen_time
 from .netduration import noise_from_tracepoints
@@ -13,13 +14,14 @@ from .osnoise import read_osnoise
 from .simple import trace
 from .stolen_shares import stolen_time_sentence, stolen_time_table
 from .tracepoints import read_raw_tracepoints, read_tracepoints, write_tracepoints
-from .tracer import Tracer, noise_summary, read_traces, tracing_sentences
+from .tracer import Tracer, noise_summary, tracing_sentences
 
 __all__ = [
     "DetourTracer",
     "Tracer",
     "cached_detours",
     "detour_workload",
+    "each_trace",
     "noise_from_tracepoints",
     "noise_summary",
     "read_detours_run",

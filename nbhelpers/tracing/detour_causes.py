@@ -15,8 +15,9 @@ import pandas as pd
 from ..errors import RunError
 from ..measurement import run_once
 from ..workloads import format_cpu_list
+from .campaign import read_traces
 from .detours import detour_workload, read_loop
-from .tracer import Tracer, read_traces
+from .tracer import Tracer
 
 BEYOND_KERNEL = "beyond the kernel"
 EDGE_NS = (

@@ -14,7 +14,8 @@ import pandas as pd
 from ..measurement import Campaign, Cell, finished
 from ..measurement import metrics as metric_layers
 from ..workloads import Workload, as_workload
-from .tracer import Tracer, noise_summary, read_traces
+from .campaign import read_traces
+from .tracer import Tracer, noise_summary
 
 
 @dataclass(frozen=True, eq=False)

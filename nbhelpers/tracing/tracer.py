@@ -1,10 +1,9 @@
 """`Tracer`, the attachment that a campaign takes: it chooses the best source of noise events that
 this machine has.
 
-Owns the choice, and the reading of what was recorded in a campaign.
+Owns the choice, and what is said of the noise that was recorded.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,26 +11,17 @@ import numpy as np
 import pandas as pd
 
 from ..empty import because
-from ..errors import InputError, LostEvents
+from ..errors import InputError
 from ..machine import doctor
 from ..measurement import Attachment, region_seconds
 from ..measurement.table import region_notes
-from ..progress import each
 from ..workloads import Workload
 from ._recorders import OsnoiseRecorder, TracepointRecorder
-from ._table import empty_events, join_events
 from .cache import cached_seconds
-from .detours import DetourTracer, detour_workload, read_detours_run
-from .osnoise import read_osnoise
-from .tracepoints import read_tracepoints
+from .detours import DetourTracer, detour_workload
 
 SOURCES = ("osnoise", "tracepoints", "detours")
 STAND_IN = "stand-in.json"
-_READERS: dict[str, Callable[..., pd.DataFrame]] = {
-    "osnoise": read_osnoise,
-    "tracepoints": read_tracepoints,
-    "detours": read_detours_run,
-}
 
 
 class Tracer(Attachment):
@@ -194,55 +184,6 @@ def _recorded_source(folder: Path) -> str:
             return source
     raise InputError(
         "no traces were recorded here", where=folder, fix="measure first, or give the right folder"
-    )
-
-
-def read_traces(folder: str | Path, runs: pd.DataFrame) -> pd.DataFrame:
-    """Read the traces of all finished runs into one table of noise events.
-
-    Parameters
-    ----------
-    folder
-        Where `Tracer` put them; of whichever source.
-    runs
-        The runs table; only rows with status "ok" count.
-
-    Returns
-    -------
-    The events table of CONTRIBUTING.md, times from each run's `start_ns`. `attrs["cpus"]` are the
-    CPUs that were traced; `attrs["notes"]` states which timed regions are not known.
-
-    Raises
-    ------
-    LostEvents
-        The trace of a run has losses; run and file are named.
-    InputError
-        A run without a trace, or a damaged one.
-    """
-    finished = runs[runs["status"] == "ok"] if "status" in runs else runs
-    tables = [
-        _read_run(Path(folder), int(run)) for run in each(finished["run"], "reading traces", "runs")
-    ]
-    events = join_events(tables) if tables else empty_events()
-    events.attrs["notes"] = region_notes(finished)
-    return events
-
-
-def _read_run(folder: Path, run: int) -> pd.DataFrame:
-    for source, reader in _READERS.items():
-        path = folder / f"run-{run:06d}.{source}.gz"
-        if path.exists():
-            try:
-                return reader(path, run=run)
-            except LostEvents as error:
-                raise LostEvents(
-                    f"run {run}: {error.what}", where=error.where, why=error.why, fix=error.fix
-                ) from None
-    raise InputError(
-        f"run {run} has no trace",
-        where=folder,
-        why="its noise would count as none",
-        fix="pass the runs that were traced, or the right folder",
     )
 
 

@@ -16,7 +16,7 @@ from ...injection import Injector
 from ...machine import doctor
 from ...measurement import Attachment, Campaign, Cell, PlacementCheck, finished, metrics
 from ...noise import NoiseConfig, average_noise, delta_noise
-from ...tracing import Tracer, read_traces
+from ...tracing import Tracer, each_trace, read_traces
 from ...workloads import Workload
 from ..design import Design
 from ..replays import replay_campaign
@@ -204,7 +204,8 @@ def trace_configs(
     events = read_traces(folder, runs)
     if not (events["run"] == run).any():
         return {}
-    delta = delta_noise(events, average_noise(read_traces(cell_folder, cell), cell), runs, run=run)
+    average = average_noise(each_trace(cell_folder, cell), cell)
+    delta = delta_noise(events, average, runs, run=run)
     if not (delta["duration_ns"] > 0).any():
         return {}
     return {

@@ -1,0 +1,140 @@
+"""Events kept as Parquet: the same tables as from the traces, and never those of another trace."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.measurement import finished, recorded_runs
+from nbhelpers.noise import average_noise, delta_noise
+from nbhelpers.outcomes import worst_first
+from nbhelpers.tracing import campaign, each_trace, read_osnoise, read_traces
+from nbhelpers.tracing._kept_events import FOLDER
+
+from .conftest import osnoise_file
+
+BASELINE = Path(__file__).parents[2] / "data/recorded/10-trace-collection/baseline"
+RUNS = pd.DataFrame({"run": [0, 3], "seconds": [1.0, 2.0], "status": "ok"})
+
+
+def assert_same(one, other):
+    pd.testing.assert_frame_equal(one, other, check_exact=True, check_column_type=True)
+    assert one.attrs == other.attrs
+    for name in ("kind", "source", "policy", "interrupted"):
+        pd.testing.assert_index_equal(one[name].cat.categories, other[name].cat.categories)
+
+
+@pytest.fixture
+def traces(data, tmp_path):
+    """A campaign's folder of two osnoise traces."""
+    for run in RUNS["run"]:
+        text = gzip.decompress((data / f"osnoise-run-{run:03d}.trace.gz").read_bytes())
+        about = {"clock": "mono", "start_ns": 5 * 10**9, "end_ns": 50 * 10**9}
+        content = osnoise_file(text, workload_pids=[103], **about)
+        (tmp_path / f"run-{run:06d}.osnoise.gz").write_bytes(gzip.compress(content))
+    return tmp_path
+
+
+def kept(folder):
+    return sorted(path.name for path in (folder / FOLDER).glob("*"))
+
+
+def test_the_second_reading_is_of_the_kept_file(traces, monkeypatch):
+    first = read_traces(traces, RUNS)
+    assert kept(traces) == ["run-000000.osnoise.parquet", "run-000003.osnoise.parquet"]
+    assert len(first) > 500
+    plain = [read_osnoise(traces / f"run-{run:06d}.osnoise.gz", run=run) for run in RUNS["run"]]
+    monkeypatch.setattr(campaign, "_READERS", dict.fromkeys(campaign._READERS))  # reads nothing
+    assert_same(read_traces(traces, RUNS), first)
+    for kept_events, events in zip(each_trace(traces, RUNS), plain, strict=True):
+        assert_same(kept_events, events)
+
+
+def test_another_trace_of_the_same_name_is_read(traces, data):
+    read_traces(traces, RUNS)
+    shutil.copy(traces / "run-000003.osnoise.gz", traces / "run-000000.osnoise.gz")
+    events = read_traces(traces, RUNS)
+    again = events[events["run"] == 3].assign(run=0).reset_index(drop=True)
+    pd.testing.assert_frame_equal(events[events["run"] == 0].reset_index(drop=True), again)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"not Parquet" * 100])
+def test_a_damaged_kept_file_is_made_anew(traces, content):
+    first = read_traces(traces, RUNS)
+    file = traces / FOLDER / "run-000003.osnoise.parquet"
+    whole = file.read_bytes()
+    for damage in (content, whole[: len(whole) // 2]):
+        file.write_bytes(damage)
+        assert_same(read_traces(traces, RUNS), first)
+        assert file.read_bytes() == whole
+
+
+def test_a_damaged_trace_is_refused_though_its_events_were_kept(traces):
+    read_traces(traces, RUNS)
+    path = traces / "run-000003.osnoise.gz"
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(InputError, match="truncated"):
+        read_traces(traces, RUNS)
+
+
+def test_where_nothing_can_be_written_the_trace_is_read_each_time(traces):
+    (traces / FOLDER).write_text("no folder")  # root may write into any folder, but not into this
+    first = read_traces(traces, RUNS)
+    assert_same(read_traces(traces, RUNS), first)
+    assert (traces / FOLDER).read_text() == "no folder"
+
+
+def test_recorded_traces_stay_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbhelpers.tracing._kept_events.results", lambda: tmp_path / "build")
+    runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(3)
+    before = sorted((BASELINE / "traces").rglob("*"))
+    first = read_traces(BASELINE / "traces", runs)
+    assert sorted((BASELINE / "traces").rglob("*")) == before
+    assert len(list((tmp_path / "build/events").glob("*.parquet"))) == 3
+    assert_same(read_traces(BASELINE / "traces", runs), first)
+
+
+def test_run_by_run_the_average_and_the_delta_are_the_same(tmp_path, monkeypatch):
+    """Exactly: what a config is made of must not depend on how much fits into memory."""
+    monkeypatch.setattr("nbhelpers.tracing._kept_events.results", lambda: tmp_path / "build")
+    runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(12)
+    folder = BASELINE / "traces"
+    events = read_traces(folder, runs)
+    whole = average_noise(events, runs)
+    by_run = average_noise(each_trace(folder, runs), runs)
+    parts = np.array_split(np.random.default_rng(0).permutation(len(events)), 5)
+    in_parts = average_noise((events.iloc[part] for part in parts), runs)
+    for average in (by_run, in_parts):
+        pd.testing.assert_frame_equal(average, whole, check_exact=True)
+        assert average.attrs == whole.attrs
+    slowest = worst_first(runs).head(1)
+    delta = delta_noise(read_traces(folder, slowest), by_run, runs)
+    pd.testing.assert_frame_equal(
+        delta.astype({"source": str}),
+        delta_noise(events, whole, runs).astype({"source": str}),
+        check_exact=True,
+    )
+
+
+def test_processes_read_ahead_and_leave_errors_to_the_reader(traces, monkeypatch):
+    monkeypatch.setattr(campaign, "_MANY_BYTES", 1)
+    (one,) = each_trace(traces, RUNS.head(1))
+    assert len(one) > 500
+    shutil.rmtree(traces / FOLDER)
+    (traces / "run-000003.osnoise.gz").write_bytes(b"no trace\n")
+    tables = each_trace(traces, RUNS)
+    monkeypatch.setattr(campaign, "_READERS", {"osnoise": None})  # who is ahead has read it
+    assert_same(next(tables), one)
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="run-000003"):
+        next(tables)
+
+
+def test_a_run_without_a_trace_is_an_error(traces):
+    with pytest.raises(InputError, match="run 7 has no trace"):
+        list(each_trace(traces, pd.DataFrame({"run": [0, 7]})))
+    assert kept(traces) == ["run-000000.osnoise.parquet"]
