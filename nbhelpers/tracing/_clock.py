@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._table import KINDS
+from ._table import KINDS, rows_by_cpu
 
 _PIECE = (
     50  # interrupts to a piece: the clocks' rates differ, so a long trace gets an offset that moves
@@ -34,14 +34,11 @@ class StartClock:
         quantile a piece of the trace.
         """
         difference = columns["stamp_ns"] - columns["start_ns"] - columns["duration_ns"]
-        irq = columns["kind"] == KINDS.index("irq")
+        irq = np.flatnonzero(columns["kind"] == KINDS.index("irq"))
         return cls(
             {
-                int(cpu): _offsets(
-                    columns["start_ns"][irq & (columns["cpu"] == cpu)],
-                    difference[irq & (columns["cpu"] == cpu)],
-                )
-                for cpu in np.unique(columns["cpu"][irq])
+                cpu: _offsets(columns["start_ns"][irq[rows]], difference[irq[rows]])
+                for cpu, rows in rows_by_cpu(columns["cpu"][irq])
             }
         )
 
@@ -49,8 +46,10 @@ class StartClock:
         """Offset of each event, ns; a CPU without an interrupt takes the median of the others."""
         common = int(np.median([offset[0] for _, offset in self.points.values()]))
         result = np.full(len(cpu), common, dtype=np.int64)
-        for number, (at_ns, offset_ns) in self.points.items():
-            mine = cpu == number
+        for number, mine in rows_by_cpu(cpu):
+            if number not in self.points:
+                continue
+            at_ns, offset_ns = self.points[number]
             moved = np.interp(start_ns[mine] - at_ns[0], at_ns - at_ns[0], offset_ns - offset_ns[0])
             result[mine] = offset_ns[0] + np.rint(moved).astype(np.int64)
         return result

@@ -31,6 +31,7 @@ from ._table import (
     REPLAY_PRIORITY,
     clip_to_window,
     noise_events,
+    rows_by_cpu,
     unite_texts,
 )
 
@@ -573,8 +574,9 @@ def _interrupted(columns: dict, thread: np.ndarray, workload_pids: np.ndarray) -
     role[thread] = np.select(
         [np.isin(columns["pid"][thread], workload_pids), columns["pid"][thread] == 0], [0, 1], 2
     )
-    for cpu in np.unique(columns["cpu"]):
-        mine = np.flatnonzero(thread & (columns["cpu"] == cpu))
+    threads = np.flatnonzero(thread)
+    for _, rows in rows_by_cpu(columns["cpu"][threads]):
+        mine = threads[rows]
         mine = mine[np.argsort(columns["end_ns"][mine], kind="stable")]
         anchor = np.maximum.accumulate(np.where(role[mine] < 2, np.arange(len(mine)), -1))
         role[mine] = np.where(anchor >= 0, role[mine][anchor], 2)
