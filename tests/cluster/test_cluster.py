@@ -12,14 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.cluster import (
-    compare_nodes,
-    local_workers,
-    measure_on_nodes,
-    pbs_workers,
-    recorded_on_nodes,
-    slurm_workers,
-)
+from nbhelpers.cluster.campaign import measure_on_nodes, recorded_on_nodes
+from nbhelpers.cluster.comparison import compare_nodes
+from nbhelpers.cluster.workers import local_workers, pbs_workers, slurm_workers
 from nbhelpers.errors import InputError, RunError, Unavailable
 from nbhelpers.files import read_json
 
