@@ -171,7 +171,6 @@ def save_figure(
     folder = _checked(name, folder)
     _refuse_other_kind(folder, name, Figure)
     with style():
-        _fit_legends(figure)
         for kind, metadata in _NO_DATES.items():
             write_atomically(folder / f"{name}.{kind}", _drawn(figure, kind, metadata))
     plt.close(figure)
@@ -196,16 +195,6 @@ def save_figure(
     }
     write_json(folder / f"{name}.json", content)
     return record
-
-
-def _fit_legends(figure: Any) -> None:
-    """A legend that is wider than its figure gets fewer columns."""
-    for legend in figure.legends:
-        for columns in range(getattr(legend, "_ncols", 1) - 1, 0, -1):
-            if legend.get_window_extent().width <= figure.bbox.width:
-                break
-            legend.set_ncols(columns)
-            figure.draw_without_rendering()
 
 
 def _smallest_points(figure: Any) -> float:

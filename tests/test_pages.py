@@ -1,0 +1,133 @@
+"""Exported pages in a browser, without a network: nothing is cut, small, or leads nowhere."""
+
+import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.answers import Answer
+from nbhelpers.page import export_page, limits_html, top_html
+from nbhelpers.places import results
+from nbhelpers.report import save_figure, save_table
+from nbhelpers.report.appearance import COLUMN_IN, PAGE_IN, style
+
+from .pages import FOLD, LEAST_POINTS, browser, chromium, dead_links, look
+
+ROWS, COLUMNS = 156, 25
+
+
+@pytest.fixture(scope="module")
+def opened():
+    if chromium() is None:
+        pytest.skip("no chromium on this machine")
+    pytest.importorskip("playwright", reason="playwright comes with the extra `test`")
+    with browser() as one:
+        yield one
+
+
+def drawing(width_in):
+    with style():
+        figure, axes = plt.subplots(figsize=(width_in, 2))
+        axes.plot([1, 2, 3])
+        axes.set_ylabel("run time (s)")
+    return figure
+
+
+def numbers_table():
+    numbers = np.random.default_rng(1).normal(100, 30, (ROWS, COLUMNS))
+    table = pd.DataFrame(numbers, columns=[f"unexplained part {i}_ms" for i in range(COLUMNS)])
+    table.insert(0, "operation", [f"operation of rank {i}" for i in range(ROWS)])
+    return table.assign(why="a long reason, as a sentence of many words that has to be wrapped")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A page of the real exporter: answer, limits, wide and long table, figures of both widths."""
+    folder = tmp_path_factory.mktemp("größe pages")
+    answer = Answer("no", "The replay takes half as long.", "ratio", 0.52, 0.5, 0.55, n=30)
+    shown = [
+        top_html(answer._repr_html_()),
+        top_html(limits_html("this machine", ["a limit"] * 9)),
+        save_table(numbers_table(), "wide", "All.", folder, source="simulated")._repr_html_(),
+        save_figure(drawing(PAGE_IN), "full", "Full.", pd.DataFrame({"x": [1]}), folder).to_html(),
+        save_figure(drawing(COLUMN_IN), "half", "H.", pd.DataFrame({"x": [1]}), folder).to_html(),
+    ]
+    v4 = nbformat.v4
+    title = "# Is it so?\n\n[5 a](x.ipynb) · [contents](90-paper.ipynb). In: nothing.\n\n"
+    sections = "\n\n".join(f"## Part {number}\n\ntext" for number in range(4))
+    cells = [v4.new_markdown_cell(title + sections, id="text")]
+    for number, text in enumerate(shown):
+        output = v4.new_output("display_data", {"text/html": text})
+        cells.append(v4.new_code_cell(f"call_{number}('x')", outputs=[output], id=f"c{number}"))
+    nbformat.write(v4.new_notebook(cells=cells), folder / "y.ipynb")
+    (folder / "contents.html").write_text("<title>all</title>")
+    (folder / "x.html").write_text("<title>x</title>")
+    return export_page(folder / "y.ipynb", folder / "y.html", contents="contents.html")
+
+
+def check(seen):
+    """What holds for every page."""
+    assert not any(seen.too_wide.values()), seen.too_wide
+    assert min(seen.points[width] for width in (800, 1280, 1920)) >= LEAST_POINTS, seen.points
+    assert not seen.messages and not seen.requests and not seen.repeated
+    assert seen.answer_ends is None or seen.answer_ends <= FOLD
+
+
+def test_a_page_of_wide_tables_fits_every_window(opened, page):
+    seen = look(opened, page)
+    check(seen)
+    assert seen.answer_ends is not None and seen.points[800] < 20
+    assert dead_links(seen, {}) == []
+    page.with_name("contents.html").unlink()
+    assert dead_links(seen, {}) == ["contents.html"]
+
+
+def test_what_does_not_fit_is_seen(opened, tmp_path):
+    """The check itself: a wide table, a scrolling box, small letters, a message."""
+    path = tmp_path / "bad.html"
+    path.write_text(
+        "<title>bad</title><script>console.log('said')</script><p id=a><p id=a>"
+        "<div style='width:300px;overflow-x:auto'>"
+        "<table><td><div style='width:400px'>x</table></div>"
+        "<figure id=small data-points=6 data-inches=7><img style='width:672px'></figure>"
+        "<pre style='width:3000px'>x</pre><a href='#none'>x</a>"
+    )
+    seen = look(opened, path)
+    for width in (800, 1280, 1920, "print"):
+        assert {"table x", "pre x", "the page scrolls"} <= set(seen.too_wide[width])
+    assert seen.points[1280] == pytest.approx(6)
+    assert seen.messages == ["said"] and seen.repeated == ["a"]
+    assert dead_links(seen, {}) == ["#none"]
+
+
+def test_rows_and_code_are_folded_and_printed_rows_are_all_there(opened, page):
+    tab = opened.new_page()
+    tab.goto(page.as_uri())
+    rows, code = tab.locator("tbody tr").first, tab.locator(".input").first
+    assert rows.is_visible() and not code.is_visible()
+    last = tab.locator("table:last-of-type tbody tr").last
+    assert not last.is_visible()
+    tab.locator(".noisebook-rows input").check()
+    tab.locator("#noisebook-code").check()
+    assert last.is_visible() and code.is_visible()
+    tab.locator(".noisebook-rows input").uncheck()
+    tab.locator("#noisebook-code").uncheck()
+    tab.emulate_media(media="print")
+    assert last.is_visible() and not code.is_visible()
+    limit = tab.locator("details.provenance li").first
+    assert limit.bounding_box()["height"] > 0
+    tab.close()
+
+
+@pytest.mark.long
+def test_every_page_of_the_recorded_campaign(opened):
+    folder = results() / "recorded" / "pages"
+    paths = [path.resolve() for path in sorted(folder.glob("[0-8]*.html"))]
+    if not paths:
+        pytest.skip("make paper PROFILE=recorded has not been run")
+    pages = [look(opened, path) for path in paths]
+    for seen in pages:
+        check(seen)
+        assert seen.answer_ends is not None, seen.path.name
+        assert dead_links(seen, {one.path: one.ids for one in pages}) == [], seen.path.name
