@@ -37,6 +37,11 @@ _MOST_BYTES = 2**20  # of a file that may hold notes
 PAPER = "90-paper"
 STARTER = "01-your-program"  # for one's own program
 NO_STAGES = (STARTER, "02-workbench", "contents")  # notebooks that are no stage of the paper
+_SOURCES = {  # whose data a stage shows, where it is not what was measured alone; {}: that
+    "80-noise-at-scale": "simulated",
+    "82-this-machine-at-scale": "{}, and simulated from it",
+    "85-stragglers": "public traces, {}, and simulated from them",
+}
 PROFILES = ("smoke", "quick", "full", "paper", "record", "recorded")
 
 
@@ -112,7 +117,8 @@ class Study:
     @property
     def source(self) -> str:
         """Whose data its tables and figures show, unless they say otherwise."""
-        return "recorded campaign" if self.recorded_only else "this machine"
+        measured = "recorded campaign" if self.recorded_only else "this machine"
+        return _SOURCES.get(self.stage, "{}").format(measured)
 
     @property
     def build(self) -> Path:

@@ -149,7 +149,8 @@ def _leads(seen: Seen, link: str, others: dict[Path, list[str]]) -> bool:
     ids = seen.ids if target == seen.path else others.get(target)
     if not target.exists():
         return False
-    return not address.fragment or ids is None or unquote(address.fragment) in ids
+    names = {address.fragment, unquote(address.fragment)}  # a browser tries both
+    return names == {""} or ids is None or bool(names & set(ids))
 
 
 def main(folder: str) -> None:
