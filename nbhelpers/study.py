@@ -37,6 +37,7 @@ _MOST_BYTES = 2**20  # of a file that may hold notes
 PAPER = "90-paper"
 STARTER = "01-your-program"  # for one's own program
 NO_STAGES = (STARTER, "02-workbench", "contents")  # notebooks that are no stage of the paper
+_MOST_FINDINGS = 5  # beneath the answer; the others are folded
 _SOURCES = {  # whose data a stage shows, where it is not what was measured alone; {}: that
     "80-noise-at-scale": "simulated",
     "82-this-machine-at-scale": "{}, and simulated from it",
@@ -426,7 +427,12 @@ class Findings:
         stage = self._study.stage
         write_answer(self.path, stage, question(stage), answer, sentences)
         if self._place is not None:
-            more = found_html(sentences) + _history_html(self._study.history())
+            shown, further = sentences[:_MOST_FINDINGS], sentences[_MOST_FINDINGS:]
+            more = found_html(shown) if shown else ""
+            if further:
+                summary = f"<summary>{len(further)} further findings</summary>"
+                more += f"<details>{summary}{found_html(further)}</details>"
+            more += _history_html(self._study.history())
             self._place.update(HTML(top_html(answer._repr_html_() + more)))
 
 
