@@ -8,6 +8,7 @@ import argparse
 import ast
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from .answers import Answer, Answered, read_answer, read_answers
+from .answers import CANNOT_TELL, NO, YES, Answer, Answered, read_answer, read_answers
 from .errors import InputError, NoisebookError
 from .files import digest, read_json, write_json, write_text
 from .places import HOME, is_installed, results, shipped
@@ -25,7 +26,7 @@ from .study import NO_STAGES, NOTEBOOKS, PAPER, Study, question
 CONTENTS = "contents"
 _RECORD = ".copies.json"  # digests of the copies as they were made
 _BEGIN, _END = "<!-- answers -->\n", "<!-- end of answers -->\n"
-_MOST_LETTERS = 220  # of a sentence in a table
+_LONGEST = 220  # of a sentence in a table
 
 
 # ---- copies to work with -------------------------------------------------------------------------
@@ -100,6 +101,17 @@ def _copied(source: Path, profile: str, folder: Path) -> dict:
             text = with_values(text, _values(source.stem, profile))
         cell["source"] = text.splitlines(keepends=True)
     return content
+
+
+def relative_links(text: str) -> list[str]:
+    """Files that a text links, relative to its folder.
+
+    Examples
+    --------
+    >>> relative_links("[a](../data/README.md) and [b](https://example.org)")
+    ['../data/README.md']
+    """
+    return re.findall(r"\]\(([^)#:]+)\)", text)
 
 
 def _values(stage: str, profile: str) -> dict:
@@ -282,19 +294,21 @@ def _answer_html(answer: Answer | None) -> str:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """Of an answer in words; what is the name of a thing stays as it is."""
+    named = text not in (YES, NO, CANNOT_TELL) and not text.startswith(("a ", "an ", "the "))
+    return text if named else text[:1].upper() + text[1:]
 
 
 def _short(sentence: str) -> str:
     plain = sentence.replace("**", "").replace("\n", " ")
-    return plain if len(plain) <= _MOST_LETTERS else f"{plain[:_MOST_LETTERS].rsplit(' ', 1)[0]} …"
+    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST].rsplit(' ', 1)[0]} …"
 
 
 # ---- what is shipped, and the README's table -----------------------------------------------------
 
 
 def ship_answers(folder: Path | None = None) -> Path:
-    """Write the answers of a recorded campaign that was just made to data/recorded and the README.
+    """Write the answers of a recorded campaign that was just made, and the README's table.
 
     Parameters
     ----------
@@ -328,12 +342,16 @@ def readme_table() -> str:
 
 
 def _rows() -> Iterator[str]:
-    known = {one.stage: one.answer for one in shipped_answers()}
+    shipped_ones = {one.stage: one for one in shipped_answers()}
     for stage in _notebooks():
-        if stage in known:
-            answer = known[stage]
-            said = f"**{_capital(answer.answer)}.** {_short(answer.sentence)}".replace("|", "\\|")
-            yield f"| {question(stage)} | [{title_of(stage)}](notebooks/{stage}.ipynb) | {said} |"
+        if stage not in (*NO_STAGES, PAPER):
+            one = shipped_ones.get(stage)
+            asked = one.question if one else question(stage)
+            said = (
+                f"**{_capital(one.answer.answer)}.** {_short(one.answer.sentence)}" if one else ""
+            )
+            cells = (asked, f"[{title_of(stage)}](notebooks/{stage}.ipynb)", said)
+            yield f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 # ---- the command ---------------------------------------------------------------------------------

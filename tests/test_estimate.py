@@ -279,7 +279,8 @@ def test_the_map_and_the_readme_say_what_the_estimate_says(tmp_path):
         ).stdout
         assert re.search(rf'"make {target}: about \d+ min', said), "said before it begins"
     assert (
-        "days on 32 cores" in text and "days on 32 cores" in (shipped() / "README.md").read_text()
+        "days on 32 cores" in text
+        and "days on 32 cores" in (shipped() / "docs/study.md").read_text()
     )
 
 

@@ -1,4 +1,4 @@
-"""What the README shows works as it stands: its example runs, its commands and files exist."""
+"""What the README and the pages that it links show works: its example, commands and files."""
 
 import re
 import stat
@@ -10,11 +10,13 @@ from nbhelpers.noise import NoiseConfig, signature_noise
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 README = (REPOSITORY / "README.md").read_text()
+PROGRAMS = (REPOSITORY / "docs/programs.md").read_text()
+STUDY = (REPOSITORY / "docs/study.md").read_text()
 
 
 def test_the_example_runs_with_a_real_program(tmp_path, monkeypatch, binaries):
     """my_program is a script that prints its time; the noise is 2 % of one CPU."""
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (example,) = re.findall(r"```python\n(.*?)```", PROGRAMS, re.DOTALL)
     program = tmp_path / "my_program"
     program.write_text("#!/bin/sh\nsleep 0.05\necho elapsed: 0.05\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -45,7 +47,7 @@ def test_what_it_links_to_is_there(target):
 
 def test_the_targets_and_profiles_it_names_exist():
     makefile = (REPOSITORY / "Makefile").read_text()
-    for target in set(re.findall(r"(?:`|^ {4})make ([a-z][a-z-]+)", README, re.M)):
+    for target in set(re.findall(r"(?:`|^ {4})make ([a-z][a-z-]+)", README + STUDY, re.M)):
         assert re.search(rf"^{target}:", makefile, re.M), target
-    for profile in set(re.findall(r"PROFILE=([a-z]+)\b(?!\.)", README)):
+    for profile in set(re.findall(r"PROFILE=([a-z]+)\b(?!\.)", README + STUDY)):
         assert (REPOSITORY / f"notebooks/parameters/{profile}.yml").exists()

@@ -34,12 +34,15 @@ def events(traced):
     return read_traces(RECORDED / "10-trace-collection/baseline/traces", traced)
 
 
-def test_the_recorded_traces_still_give_the_config_that_was_injected(traced, events):
+def test_the_recorded_traces_still_give_the_config_that_was_injected(traced, events, tmp_path):
     """Who changes trace, average, delta or merge sees here that the recorded replay was of
     something else: record anew, or fix.
     """
-    config = NoiseConfig.from_events(delta_noise(events, average_noise(events, traced), traced))
+    delta = delta_noise(events, average_noise(events, traced), traced)
+    config = NoiseConfig.from_events(delta, provenance={"method": "paper"})
     assert (RECORDED / "30-injection" / config.digest / "runs.jsonl.gz").exists()
+    handed_on = RECORDED / "20-delta-config/handed-on/noise-config.json"
+    assert config.write(tmp_path / "config.json").read_bytes() == handed_on.read_bytes()
 
 
 def test_the_recorded_planted_anomalies_still_give_their_configs(traced, events):

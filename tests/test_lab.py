@@ -1,0 +1,178 @@
+"""`make lab`: copies that nobody overwrites, the contents, and notebooks that run by themselves."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbhelpers import lab
+from nbhelpers.files import read_json
+from nbhelpers.profiles import default_parameters, parameters_of
+from nbhelpers.study import NO_STAGES, NOTEBOOKS
+
+from .trees import tracked
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+STAGES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb") if path.stem not in NO_STAGES)
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """Results in a folder of this test's own."""
+    for module in ("lab", "study"):
+        monkeypatch.setattr(f"nbhelpers.{module}.results", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_notebooks_own_defaults_are_those_of_the_recorded_campaign(stage):
+    recorded = parameters_of(stage, "recorded")
+    assert {name: default_parameters(stage)[name] for name in recorded} == recorded
+
+
+def source(path: Path) -> list[str]:
+    return ["".join(cell["source"]) for cell in read_json(path)["cells"]]
+
+
+def test_a_copy_has_the_parameters_of_its_profile(elsewhere):
+    folder = lab.working_copies("smoke").folder
+    spaces: dict = {}
+    exec(source(folder / "30-injection.ipynb")[1], spaces)
+    assert spaces["profile"] == "smoke" and spaces["runs"] == 3
+    assert "__annotations__" in spaces and spaces["placement"] == "roam"
+
+
+def test_the_links_of_a_copy_lead_somewhere(elsewhere):
+    folder = lab.working_copies("recorded").folder
+    assert sorted(path.name for path in folder.glob("*.ipynb")) == sorted(
+        path.name for path in NOTEBOOKS.glob("*.ipynb")
+    )
+    for path in folder.glob("*.ipynb"):
+        for text in source(path):
+            for target in lab.relative_links(text):
+                assert (folder / target).exists(), (path.name, target)
+
+
+def changed(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_what_somebody_changed_is_never_overwritten(elsewhere):
+    folder = lab.working_copies("recorded").folder
+    mine, executed = folder / "30-injection.ipynb", folder / "00-machine.ipynb"
+    changed(mine, "runs: int = 60", "runs: int = 7")
+    changed(executed, '"outputs": []', '"outputs": [{"output_type": "stream"}]')
+    before = mine.read_bytes(), executed.read_bytes()
+    again = lab.working_copies("recorded")
+    assert again.changed == ("30-injection",) and "30-injection" in str(again)
+    assert before == (mine.read_bytes(), executed.read_bytes())
+
+
+def test_a_copy_that_nobody_changed_follows_the_notebook(elsewhere, tmp_path, monkeypatch):
+    originals = tmp_path / "notebooks"
+    originals.mkdir()
+    shutil.copy(NOTEBOOKS / "00-machine.ipynb", originals)
+    monkeypatch.setattr(lab, "NOTEBOOKS", originals)
+    copy = lab.working_copies("recorded").folder / "00-machine.ipynb"
+    changed(originals / "00-machine.ipynb", "seconds: float = 1.0", "seconds: float = 2.0")
+    assert lab.working_copies("recorded").changed == ()
+    assert "seconds: float = 2.0" in copy.read_text()
+
+
+def test_the_contents_name_every_notebook_with_question_and_answer():
+    found = lab.contents("recorded")
+    shown = found._repr_html_()
+    assert [line.stage for line in found.lines] == [
+        path.stem
+        for path in sorted(NOTEBOOKS.glob("*.ipynb"))
+        if path.stem not in ("contents", "90-paper")
+    ]
+    for line in found.lines:
+        assert f'href="{line.stage}.ipynb"' in shown
+    assert "answered" in repr(found)
+
+
+def test_what_an_answer_says_is_escaped():
+    answer = lab.Answer("no", "a <b> & c is 3.")
+    line = lab.Line("00-machine", "Is a < b?", answer, 0.5)
+    shown = lab.Contents("<x>", (line,))._repr_html_()
+    assert "a &lt;b&gt; &amp; c" in shown and "Is a &lt; b?" in shown and "<x>" not in shown
+
+
+def test_the_readme_has_the_shipped_answers():
+    text = (REPOSITORY / "README.md").read_text()
+    assert lab.readme_table() in text
+
+
+# ---- every notebook from its own defaults, in a fresh clone --------------------------------------
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """What git tracks, and the built parts: nothing was run there yet."""
+    folder = tmp_path_factory.mktemp("clone ü")
+    built = [*(REPOSITORY / "nbhelpers").rglob("*.so"), *(REPOSITORY / "build/bin").rglob("*")]
+    for path in [*tracked(), *filter(Path.is_file, built)]:
+        copy = folder / path.relative_to(REPOSITORY)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all")
+    return folder
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def run_all(clone: Path, stage: str) -> dict:
+    """Restart and run all, in the folder of the copies; the executed notebook."""
+    environment = {**os.environ, "PYTHONPATH": str(clone)}
+    code = f"from nbhelpers.lab import working_copies as w; print(w({'recorded'!r}).folder)"
+    made = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment, cwd=clone, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    folder = made.stdout.strip()
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--stdout"]
+    done = subprocess.run(
+        [*command, "--ExecutePreprocessor.timeout=900", f"{stage}.ipynb"],
+        env=environment, cwd=folder, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", [*STAGES, "contents"])
+def test_a_notebook_runs_from_its_defaults_in_a_fresh_clone(clone, stage):
+    """And before any other stage: results of other notebooks are taken away."""
+    shutil.rmtree(clone / "build/recorded", ignore_errors=True)
+    executed = run_all(clone, stage)
+    cells = [cell for cell in executed["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["execution_count"] for cell in cells)
+    assert git(clone, "status", "--porcelain") == ""
+    answer = clone / "build/recorded/results" / stage / "found.json"
+    shipped = {one.stage: one.answer for one in lab.shipped_answers()}
+    if stage in shipped and answer.exists():
+        made = lab.read_answer(answer)
+        assert (made.answer.answer, made.answer.sentence) == (
+            shipped[stage].answer,
+            shipped[stage].sentence,
+        )
+
+
+@pytest.mark.long
+def test_the_readmes_figure_is_the_one_that_stage_35_draws(clone):
+    run_all(clone, "35-planted-anomaly")
+    made = clone / "build/recorded/results/35-planted-anomaly/planted.png"
+    assert made.read_bytes() == (REPOSITORY / "docs/figures/planted.png").read_bytes()
