@@ -80,7 +80,8 @@ class Explanation:
     outcome
         Name of the column explained.
     order
-        Whether the order of the runs matters; if so, the rearranged outcomes keep it.
+        Whether the order of the runs matters; if so, the rearranged outcomes keep it. None: no null
+        was computed.
     searched
         What was searched, in words.
     surrogates
@@ -156,7 +157,7 @@ def explain(
         Of folds, shuffles and bootstraps; the same runs and seed give the same explanation.
     permutations
         Rearranged outcomes of the null, at least 200 for a p-value of 0.01. 0: neither null nor
-        intervals, and nothing is claimed.
+        intervals, no search for pairs, and nothing is claimed.
     higher_is_better
         The outcome is a throughput or the like; None: as the table says.
     consequences
@@ -213,7 +214,7 @@ def explain(
         threshold=threshold,
         excluded=screen.excluded(),
         outcome=judged.name,
-        order=_time_order(values[in_order], slow, seed, higher),
+        order=_time_order(values[in_order], slow, seed, higher) if permutations else None,
         higher_is_better=higher,
         unit=judged.unit,
     )
@@ -222,7 +223,7 @@ def explain(
         return replace(start, summary=obstacle)
     classes = known is None or used.kind != "one class"
     seconds = values[in_order] * TIME_UNITS.get(judged.unit, np.nan)
-    seen = _searched(screen, ordered, known, classes, seconds)
+    seen = _searched(screen, ordered, known, classes, seconds, pairs=bool(permutations))
     start = _with_searched_cutoff(start, seen, in_order) if known is None else start
     result = _judged(start, seen, seed, permutations, workers or default_workers())
     return replace(result, summary=summary_of(result, permutations))
@@ -362,10 +363,11 @@ def _searched(
     slow: np.ndarray | None,
     classes: bool,
     seconds: np.ndarray,
+    pairs: bool,
 ) -> Grouped:
     """The search of the outcomes as they are, in groups; `seconds` are NaN if it is no time."""
     names, values = list(screen.columns.columns), screen.columns.to_numpy()
-    search = Search(Table.of(values, screen.categories), screen.times, slow, classes)
+    search = Search(Table.of(values, screen.categories, pairs), screen.times, slow, classes)
     found = search.run()
     labels = search.labels_of(found) if slow is None else slow
     groups = grouped_places(values, found)

@@ -48,20 +48,20 @@ class Table:
     pairs: np.ndarray
 
     @classmethod
-    def of(cls, values: np.ndarray, categories: Sequence[Category]) -> "Table":
-        """Of the columns' values and the categories."""
+    def of(cls, values: np.ndarray, categories: Sequence[Category], pairs: bool = True) -> "Table":
+        """Of the columns' values, the categories and, unless left out, pairs of columns."""
         ranks = standard_ranks(values).astype(np.float32)
         hot = [category.one_hot() for category in categories]
         widths = np.array([block.shape[1] for block in hot], int)
         levels = np.hstack(hot) if hot else np.zeros((len(values), 0))
-        products, pairs = _products(ranks)
+        products, places = _products(ranks if pairs else ranks[:, :0])
         return cls(
             ranks,
             levels.astype(np.float32),
             np.cumsum(widths) - widths,
             widths - 1,
             products,
-            pairs,
+            places,
         )
 
     def flattened(self, *order: Any) -> "Table":

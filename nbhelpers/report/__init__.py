@@ -33,9 +33,6 @@ from .detours import (
 from .distributions import (
     figure_compare,
 )
-from .interactive import (
-    explore,
-)
 from .publications import (
     published_results,
     published_table,
@@ -95,7 +92,6 @@ __all__ = [
     "Provenance",
     "Table",
     "accuracy_table",
-    "explore",
     "figure_attribution",
     "figure_causes",
     "figure_clock",
