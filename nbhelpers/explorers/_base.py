@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, NoisebookError
 from ._controls import Control
 from ._follow import Following
 
@@ -84,7 +84,11 @@ class Explorer:
             for control in self.controls()
         )
         values = html.escape(json.dumps(state), quote=True)
-        return f'<div class="explorer" data-state="{values}"><p>{words}</p>{self.draw(state)}</div>'
+        try:
+            drawn = self.draw(state)
+        except NoisebookError as error:  # not every choice can be drawn, and the next one may be
+            drawn = f"<pre>{html.escape(str(error))}</pre>"
+        return f'<div class="explorer" data-state="{values}"><p>{words}</p>{drawn}</div>'
 
     def widget(self) -> Any:
         """The controls and the view below, for a running JupyterLab (ipywidgets VBox).

@@ -32,7 +32,7 @@ class Frame:
 
     def at_y(self, value):
         """Place of a value, or of an array of them; upwards."""
-        low, high, value = *self.y, np.asarray(value, float)
+        (low, high), value = self.y, np.asarray(value, float)
         if self.log_y:
             low, high, value = np.log10(low), np.log10(high), np.log10(value)
         return self.top + self.height - (value - low) / ((high - low) or 1) * self.height

@@ -9,8 +9,6 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ..errors import NoisebookError
-
 if TYPE_CHECKING:
     from ._base import Explorer
 
@@ -55,7 +53,4 @@ class Following:
         with self._drawing:
             self._asked = False  # first: a change from here on asks again
             state = {name: control.value for name, control in self._controls.items()}
-            try:
-                self._shown.value = self._explorer.view(state)
-            except NoisebookError as error:
-                self._shown.value = f"<pre>{error}</pre>"
+            self._shown.value = self._explorer.view(state)
