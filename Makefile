@@ -114,6 +114,10 @@ help:
 #:   PROFILE=paper       days on 32 cores: the papers' sizes, too: run lengths, iterations, arrays, numbers of threads
 #:   PROFILE=recorded    10 min       no privilege, any machine: the tables of the recorded campaign (data/recorded)
 #:
+#:   OUTPUT=s3://…       each executed notebook is written there, too: any path of papermill (s3, gs, abs, adl, https), or a folder
+#:   DATA=that.zip       what make artifact wrote, or the folder it was unpacked to: its tables again, without root, without measuring
+#:   NAMES=keep          make artifact leaves names of host and user in; NAMES='node7 ann' replaces these, too
+#:
 #:   * on two virtual cores. One stage alone: make build/quick/stamps/20-delta-config.done
 
 paper: $(S)/90-paper.done
@@ -167,7 +171,7 @@ $(S)/planned: $(S)/checked build/c-parts FORCE
 $(WANTED): $(S)/planned ; @:
 
 $(DONE): $(S)/%.done: $(S)/%.wanted
-	@$(RUN) run $* --profile $(NAME)
+	@$(RUN) run $* --profile $(NAME)$(if $(OUTPUT), --output=$(call quoted,$(OUTPUT)))
 	@touch $@
 $(MADE): $(S)/%.made: $(S)/%.done ; @:
 

@@ -20,6 +20,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .artifact.upload import require_target, upload
 from .errors import InputError, NoisebookError, Unavailable
 from .estimate import account, outlook, place
 from .files import digest, disk_error, pack, read_json, to_json, write_atomically, write_json
@@ -440,18 +441,25 @@ def _arguments() -> argparse.Namespace:
         command.add_argument("--profile", required=True)
         if stages:
             command.add_argument("stages", nargs=stages)
+        if name == "run":
+            command.add_argument("--output", default="", help="write the notebook there, too")
     study = commands.add_parser("study")
     study.add_argument("--command", dest="program", default="")
     study.set_defaults(profile="quick", stages=[STARTER])
     return parser.parse_args()
 
 
-def _run_and_print(stage: str, profile: str) -> None:
+def _run_and_print(stage: str, profile: str, output: str = "") -> None:
+    if output:
+        require_target(output)
     began = time.monotonic()
     if not sys.stderr.isatty():
         print(f"{stage} ...", flush=True)
     page = run_stage(stage, profile)
     print(f"{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
+    if output:
+        executed = Study(stage, profile).build / "notebooks" / f"{stage}.ipynb"
+        print(f"{stage}  {upload(executed, output)}", flush=True)
 
 
 def _study_and_print(program: str) -> None:
@@ -477,7 +485,7 @@ def main() -> int:
                 message = write_wanted(arguments.profile, arguments.stages)
             print(f"{message}\n" if message else "", end="", flush=True)
         elif arguments.command == "run":
-            _run_and_print(arguments.stages[0], arguments.profile)
+            _run_and_print(arguments.stages[0], arguments.profile, arguments.output)
         elif arguments.command == "study":
             _study_and_print(arguments.program)
         elif arguments.command == "measure-again":

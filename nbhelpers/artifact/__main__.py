@@ -1,4 +1,6 @@
-"""`python -m nbhelpers.artifact pack|unpack`: what `make artifact` and `make paper DATA=…` call."""
+"""`python -m nbhelpers.artifact pack|unpack`: what `make artifact` and `make paper DATA=…` call;
+`card` brings the card of data/recorded up to date.
+"""
 
 import argparse
 import os
@@ -6,7 +8,9 @@ import sys
 from pathlib import Path
 
 from ..errors import NoisebookError
+from ..places import shipped
 from ..progress import for_command
+from .card import write_card
 from .crate import pack_study
 from .names import KEEP, Names, names_here
 from .unpack import adopt
@@ -21,6 +25,7 @@ def _arguments() -> argparse.Namespace:
     pack.add_argument("--names", default="", help="keep, or further names to replace")
     unpack = commands.add_parser("unpack")
     unpack.add_argument("path")
+    commands.add_parser("card")
     for command in (pack, unpack):
         command.add_argument("--profile", required=True)
     return parser.parse_args()
@@ -45,6 +50,8 @@ def main() -> int:
         with for_command():
             if arguments.command == "pack":
                 message = _pack(arguments.profile, arguments.names)
+            elif arguments.command == "card":
+                message = os.path.relpath(write_card(shipped() / "data" / "recorded"))
             else:
                 message = adopt(Path(arguments.path), arguments.profile)
         print(f"{message}\n" if message else "", end="", flush=True)
