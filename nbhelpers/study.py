@@ -8,6 +8,7 @@ data in build/shared-NAME and never measures either. Computed: build/PROFILE/res
 installed package has no build folder: `nbhelpers.places.results` says what takes its place.
 """
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 from .answers import Answer, write_answer
 from .code_state import tables_of_other_code
 from .errors import InputError
-from .files import read_json, write_json
+from .files import read_json, to_json, write_json
 from .places import how_to, is_installed, results, shipped
 
 if TYPE_CHECKING:
@@ -159,7 +160,8 @@ class Study:
             return read_json(self.of("00-machine").data / "machine.json")
         from .machine import describe, doctor
 
-        return {"machine": describe().to_dict(), "replaced": doctor().replaced()}
+        measured = {"machine": describe().to_dict(), "replaced": doctor().replaced()}
+        return json.loads(to_json(measured))  # in the order in which others will read it
 
     def save_machine(self) -> Path:
         """Write the machine beside the data, so that a recorded campaign carries it."""

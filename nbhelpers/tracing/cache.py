@@ -20,6 +20,7 @@ from .cost import event_costs_ns
 from .detours import record_detours
 
 _LENGTH_RUNS = 5
+_DETOURS = ["cpu", "start_ns", "duration_ns", "end_ns"]  # columns
 NO_KERNEL_EVENTS = (
     "the kernel recorded no event for this user, so there is no cost of recording; run as root:"
     " sudo -E make paper"
@@ -41,15 +42,13 @@ def cached_detours(path: str | Path, seconds: float, recorded_only: bool = False
         recorded_only,
         indent=None,
     )
-    table = pd.DataFrame(cached["detours"])
+    table = pd.DataFrame(cached["detours"], columns=_DETOURS)
     table.attrs = cached["attrs"]
     return table
 
 
 def _as_columns(detours: pd.DataFrame) -> dict:
-    columns = {
-        name: detours[name].tolist() for name in ("cpu", "start_ns", "duration_ns", "end_ns")
-    }
+    columns = {name: detours[name].tolist() for name in _DETOURS}
     return {"attrs": detours.attrs | {"cpus": int(detours["cpu"].nunique())}, "detours": columns}
 
 
