@@ -1,0 +1,156 @@
+"""Measuring in a process of its own, so that the notebook neither waits nor disturbs it.
+
+Owns starting, stopping and going on. Each run is reported through a pipe: nothing polls
+while a program is measured. The campaign takes the measuring lock, and keeps every finished run.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import NoisebookError
+from .session import STATE, Session, Stopped
+
+FIRST, TRIAL, AGAIN = "measure", "try", "try-again"
+STEPS = (FIRST, TRIAL, AGAIN)
+_LAST_LINES = 12  # of what a failed process wrote
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a measurement is.
+
+    Attributes
+    ----------
+    done, most
+        Finished runs, and the most there can be.
+    says
+        What the stopping rule says.
+    ended
+        Nothing more will come.
+    error
+        Why it ended before it was done; empty if it did not.
+    """
+
+    done: int = 0
+    most: int = 0
+    says: str = ""
+    ended: bool = False
+    error: str = ""
+
+
+class Measuring:
+    """A measurement that runs beside the notebook.
+
+    Parameters
+    ----------
+    session
+        What is measured.
+    step
+        "measure", "try" (the mitigation) or "try-again".
+    on_run
+        Called with a `Progress` after each run and at the end, from a thread.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     session = Session(folder, "sleep 0.01", runs=3, layers=())
+    ...     Measuring(session).wait().done
+    3
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        step: str = FIRST,
+        on_run: Callable[[Progress], object] | None = None,
+    ):
+        self.progress = Progress(most=session.runs if step == FIRST else 2 * session.rounds)
+        self._on_progress = on_run or (lambda progress: None)
+        session.save()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "nbhelpers.workbench", step, str(session.save_folder / STATE)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        self._written: list[str] = []
+        self._readers = [
+            threading.Thread(target=read, daemon=True) for read in (self._lines, self._errors)
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it still measures."""
+        return not self.progress.ended
+
+    def stop(self) -> None:
+        """End it: the run that is being made is lost, the finished ones stay."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+
+    def wait(self) -> Progress:
+        """Wait for the end."""
+        self._readers[0].join()
+        return self.progress
+
+    def _errors(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._written = [*self._written[1 - _LAST_LINES :], line.rstrip()]
+
+    def _lines(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._update(**json.loads(line))
+        status = self._process.wait()
+        self._readers[1].join()
+        self._process.stdout.close()
+        if self._process.stderr:
+            self._process.stderr.close()
+        known = self.progress.error or status in (0, -signal.SIGINT)
+        error = self.progress.error if known else "\n".join(self._written) or f"status {status}"
+        self._update(ended=True, error=error)
+
+    def _update(self, **changed: Any) -> None:
+        self.progress = Progress(**vars(self.progress) | changed)
+        self._on_progress(self.progress)
+
+
+def measure_here(step: str, session: Session, write: Callable[[str], object]) -> int:
+    """What the process does: measure, and write a line after each run.
+
+    Returns
+    -------
+    Exit status: 0, also where it was stopped; 1 for an error, which the last line has.
+    """
+
+    def on_run(done: int, most: int, says: str) -> None:
+        write(json.dumps({"done": done, "most": most, "says": says}))
+
+    calls = {
+        FIRST: session.measure,
+        TRIAL: session.try_mitigation,
+        AGAIN: lambda on_run: session.try_mitigation(on_run, again=True),
+    }
+    try:
+        runs = calls[step](on_run)
+    except (Stopped, KeyboardInterrupt):
+        write(json.dumps({"says": "stopped; every finished run is on disk"}))
+        return 0
+    except NoisebookError as error:
+        write(json.dumps({"error": str(error)}))
+        return 1
+    says = session.rule_says().reason if step == FIRST else ""
+    write(json.dumps({"done": len(runs), "says": says}))
+    return 0

@@ -1,0 +1,510 @@
+"""A session of the workbench: what was chosen, and what the library computes from it.
+
+Owns the choices, where their runs lie, and which call of the library answers which step. A session
+shows nothing: `views` draws it, `widgets` changes it.
+"""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import InputError
+from ..files import digest, read_json, write_json
+from ..measurement import Campaign, Cell, consequences, finished, rates, recorded_runs
+from ..measurement import metrics as metric_layers
+from ..mitigation import BASELINE, treatment_cells
+from ..mitigation.knowledge import Factor, Mitigation, factor_of, mitigations
+from ..outcomes import COST, OUTCOME, outcome_of, with_cost
+from ..places import results, shipped
+from ..statistics import stopping
+from ..workloads import Workload, as_workload
+
+if TYPE_CHECKING:
+    from ..attribution import Explanation
+    from ..mitigation.trials import Trial
+
+LAYERS = ("software", "kernel", "scheduler", "interrupts", "softirqs", "pressure", "throttling")
+RECORDED = "data/recorded/55-mitigate-and-compare/autopilot"
+FIRST, TRIAL, AGAIN = "first", "trial-", "confirm-"
+FEWEST_RUNS = 5
+COUNT = "count"
+STATE = "workbench.json"
+# identify a run or its order: to limit or explain by them says nothing
+_NO_METRICS = ("run", "round", "epoch", "t0_ns", "pid", "began_unix_s")
+OnRun = Callable[[int, int, str], object]
+
+
+class Stopped(Exception):
+    """The user stopped the measuring; every finished run is on disk."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Only runs whose metric lies in a range count.
+
+    Examples
+    --------
+    >>> str(Limit("seconds", 0.5, 1.0))
+    '0.5 ≤ seconds ≤ 1'
+    """
+
+    metric: str
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.low:.4g} ≤ {self.metric} ≤ {self.high:.4g}"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Everything that a person chose on the way.
+
+    Attributes
+    ----------
+    folder
+        Holds the campaigns `first`, `trial-MITIGATION` and `confirm-MITIGATION`; or is the folder
+        of one campaign. Relative: below the checkout or the installed package's shipped files.
+    command
+        What is measured; empty: the folder is only read.
+    rule
+        When there are enough runs: a name in `statistics.stopping.RULES`.
+    runs
+        How many with the rule "count"; at most so many with another.
+    layers
+        Metric layers of the first measurement.
+    outcome
+        Column that is judged; empty: what the program is judged by.
+    limits
+        Ranges of metrics outside of which runs do not count.
+    excluded
+        Metrics that may not explain.
+    cutoff
+        A value; "search"; None: as `find_cutoff` finds it.
+    node
+        Metric of the tree that is looked at; empty: the first factor.
+    mitigation
+        Id of what is tried.
+    rounds
+        Of a trial: runs with and runs without the mitigation.
+    seed
+        Of orders, and of the analysis.
+
+    Examples
+    --------
+    >>> Session(RECORDED).is_recorded
+    True
+    """
+
+    folder: str = RECORDED
+    command: str = ""
+    rule: str = COUNT
+    runs: int = 30
+    layers: tuple[str, ...] = LAYERS
+    outcome: str = ""
+    limits: tuple[Limit, ...] = ()
+    excluded: tuple[str, ...] = ()
+    cutoff: float | str | None = None
+    node: str = ""
+    mitigation: str = ""
+    rounds: int = 20
+    seed: int = 1
+
+    def __post_init__(self):
+        if self.rule not in stopping.RULES:
+            raise InputError(
+                f"there is no stopping rule {self.rule!r}",
+                fix=f"choose from {', '.join(stopping.RULES)}",
+            )
+        for name, least in (("runs", 1), ("rounds", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+
+    # ---- where it lies ----
+
+    @property
+    def place(self) -> Path:
+        """The folder, absolute."""
+        return shipped() / self.folder
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether it only reads what was measured before."""
+        return not self.command
+
+    @property
+    def one_campaign(self) -> bool:
+        """Whether the folder is that of a campaign, and not of a session."""
+        return (self.place / "campaign.json").exists()
+
+    @property
+    def save_folder(self) -> Path:
+        """Where the session itself is saved: beside its runs; of recorded runs, with the
+        results.
+        """
+        if not self.is_recorded:
+            return self.place
+        return results() / "workbench" / self.place.name
+
+    def save(self) -> Path:
+        """Write the choices, for `Session.load` and for the process that measures."""
+        return write_json(self.save_folder / STATE, asdict(self))
+
+    @classmethod
+    def load(cls, path: Path) -> "Session":
+        """What `save` wrote."""
+        found = read_json(path)
+        found["limits"] = tuple(Limit(**limit) for limit in found["limits"])
+        lists = {name: tuple(found[name]) for name in ("layers", "excluded")}
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: found[name] for name in known & set(found)} | lists)
+
+    @classmethod
+    def of_command(cls, command: str, **choices: Any) -> "Session":
+        """A session that measures a command, in a folder of its own.
+
+        Parameters
+        ----------
+        command
+            A command line.
+        choices
+            Other attributes.
+        """
+        words = shlex.split(command)
+        name = Path(words[0]).name if words else "nothing"
+        folder = results() / "workbench" / f"{name}-{digest(command)[:8]}"
+        return cls(**{"folder": str(folder), "command": command} | choices)
+
+    @classmethod
+    def begin(cls, command: str = "", folder: str = RECORDED, **choices: Any) -> "Session":
+        """A session of a command, or, where there is none, of recorded runs.
+
+        Parameters
+        ----------
+        command
+            A command line, measured in a folder of its own; or empty.
+        folder
+            Of recorded runs.
+        choices
+            Other attributes.
+        """
+        return cls.of_command(command, **choices) if command else cls(folder, **choices)
+
+    # ---- 1: measure ----
+
+    @cached_property
+    def workload(self) -> Workload:
+        """What is measured.
+
+        Raises
+        ------
+        InputError, RunError
+            There is no command, or no such program.
+        """
+        if self.is_recorded:
+            raise InputError(
+                "recorded runs are only read",
+                why="their program need not be here",
+                fix="give a command, which is measured into a folder of its own",
+            )
+        return as_workload(self.command)
+
+    def measure(self, on_run: OnRun | None = None) -> pd.DataFrame:
+        """Run the program until the stopping rule is content; go on where an earlier call stopped.
+
+        Parameters
+        ----------
+        on_run
+            Called after each run with the finished runs, the most there can be, and what the rule
+            says. May raise `Stopped`.
+
+        Returns
+        -------
+        The finished runs.
+        """
+        done = len(self._recorded(FIRST))
+        least = self.runs if self.rule == COUNT else min(self.runs, max(FEWEST_RUNS, done))
+        watch = _Watch(self, on_run)
+        Campaign(
+            self.place / FIRST,
+            [Cell(BASELINE, self.workload)],
+            least,
+            self.seed,
+            attachments=metric_layers(*self.layers),
+        ).run(watch.finished, watch.enough, self.runs)
+        return self.measured()
+
+    def measured(self) -> pd.DataFrame:
+        """The finished runs without a mitigation; empty before the first."""
+        table = self._recorded("" if self.one_campaign else FIRST)
+        if len(table) and BASELINE in set(table["cell"]):
+            table = table[table["cell"] == BASELINE]
+        return table
+
+    def rule_says(self) -> stopping.Decision:
+        """What the stopping rule says of the runs so far."""
+        return _decision(self, self.measured())
+
+    def _recorded(self, step: str) -> pd.DataFrame:
+        """The finished runs of a campaign; do not change them, they are cached."""
+        folder = self.place / step
+        files = tuple((path, path.stat().st_mtime_ns) for path in folder.glob("runs.jsonl*"))
+        return _finished_runs(folder, files) if files else pd.DataFrame()
+
+    @property
+    def state(self) -> tuple:
+        """What results depend on that lies on disk: changes with every run."""
+        files = [*self.place.glob("runs.jsonl*"), *self.place.glob("*/runs.jsonl*")]
+        return tuple(sorted((str(path), path.stat().st_mtime_ns) for path in files))
+
+    # ---- 2: outcome and limits ----
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The runs that count, with rates; `limits` applied.
+
+        Raises
+        ------
+        InputError
+            Nothing was measured, or no run is left.
+        """
+        runs = self.measured()
+        if runs.empty:
+            raise InputError(
+                "there are no runs yet", where=self.folder, fix="measure: step 1 of the workbench"
+            )
+        runs = _judged_by(rates(runs), self.outcome)
+        for limit in self.limits:
+            if limit.metric not in runs.columns:
+                raise InputError(f"no metric {limit.metric!r} to limit by", where=self.folder)
+            runs = runs[runs[limit.metric].between(limit.low, limit.high)]
+        if runs.empty:
+            raise InputError("no run lies within the limits", fix="widen or remove a limit")
+        return runs
+
+    @property
+    def judged(self) -> str:
+        """The column that is judged."""
+        return self.outcome or outcome_of(self.table).name
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether the slow runs are those with low values."""
+        return outcome_of(self.table, self.judged).higher_is_better
+
+    @property
+    def values(self) -> np.ndarray:
+        """The outcomes of the runs that count."""
+        return self.table[self.judged].to_numpy(float)
+
+    def metrics(self) -> list[str]:
+        """Columns of numbers that vary, in alphabetical order; the outcome is among them."""
+        runs = rates(self.measured())
+        numbers = runs.select_dtypes("number").drop(columns=list(_NO_METRICS), errors="ignore")
+        varies = numbers.nunique() > 1
+        return sorted(varies[varies].index)
+
+    def outcomes(self) -> list[str]:
+        """Metrics that every run has, so that runs can be judged by them; the program's first."""
+        runs = rates(self.measured())
+        whole = [name for name in self.metrics() if np.isfinite(runs[name].to_numpy(float)).all()]
+        first = outcome_of(runs).name
+        return [first, *(name for name in whole if name != first)]
+
+    # ---- 3: cutoff, tree, factors ----
+
+    def explanation(self, permutations: int = 1000) -> "Explanation":
+        """What separates the slow runs; without permutations a preview that claims nothing.
+
+        Parameters
+        ----------
+        permutations
+            Of the null distribution.
+        """
+        from ..attribution import explain
+
+        return explain(
+            self.table,
+            self.judged,
+            self.cutoff,
+            self.excluded,
+            self.seed,
+            permutations,
+            consequences=consequences(),
+        )
+
+    def candidates(self) -> dict[str, float]:
+        """Cutoffs to choose from: of `find_cutoff`, between modes, and quantiles."""
+        # independent of what is chosen later; half a second, so computed once
+        start = replace(self, excluded=(), cutoff=None, node="", mitigation="", rounds=1)
+        return _candidates(start, self.state)
+
+    def _candidates(self) -> dict[str, float]:
+        from ..attribution import classify, find_cutoff
+
+        values, higher = self.values, self.higher_is_better
+        found: dict[str, float] = {}
+        cutoff = find_cutoff(values, self.seed, higher)
+        if cutoff.value is not None:
+            found[cutoff.kind] = cutoff.value
+        modes = classify(values, "modes", higher_is_better=higher, seed=self.seed).bounds
+        found |= {f"valley {place}": bound for place, bound in enumerate(modes, 1)}
+        for name, share in (("median", 0.5), ("worst quarter", 0.75), ("worst tenth", 0.9)):
+            found[name] = float(np.quantile(values, 1 - share if higher else share))
+        return found
+
+    # ---- 4: a factor ----
+
+    def chosen(self, explanation: "Explanation") -> str:
+        """The metric that is looked at: the chosen node, else the first factor, else none."""
+        if self.node:
+            return self.node
+        if explanation.factors.empty:
+            return ""
+        return str(explanation.factors["factor"].iloc[0])
+
+    def factor(self, metric: str) -> Factor | None:
+        """What is known of a metric; None: nothing is."""
+        return factor_of(metric)
+
+    # ---- 5: a mitigation ----
+
+    def options(self, metric: str) -> list[Mitigation]:
+        """Mitigations of the factor behind a metric, the cheapest and safest first."""
+        factor = factor_of(metric)
+        known = [mitigations()[name] for name in factor.mitigations] if factor else []
+        return sorted(known, key=lambda one: (not one.automated, *one.cost))
+
+    def try_mitigation(self, on_run: OnRun | None = None, again: bool = False) -> pd.DataFrame:
+        """Measure with and without the mitigation, in turn; undone after each run.
+
+        Parameters
+        ----------
+        on_run
+            As in `measure`.
+        again
+            In runs that had no part in choosing it: only these can confirm it.
+
+        Returns
+        -------
+        The finished runs of both.
+
+        Raises
+        ------
+        InputError, Unavailable
+            No mitigation is chosen, or it can't be done here; the message says why.
+        """
+        if self.mitigation not in mitigations():
+            raise InputError(f"there is no mitigation {self.mitigation!r}", fix="choose one")
+        step = f"{AGAIN if again else TRIAL}{self.mitigation}"
+        cells = treatment_cells(self.workload, [self.mitigation])
+        campaign = Campaign(self.place / step, cells, self.rounds, self.seed, max_failures=3)
+        watch = _Watch(self, on_run)
+        return finished(campaign.run(watch.trial))
+
+    def pairs(self, prefix: str = TRIAL) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+        """Untreated and treated runs of each mitigation that was tried, by its id."""
+        if self.one_campaign:
+            return self._pairs_of_campaign() if prefix == TRIAL else {}
+        found = {}
+        for folder in sorted(self.place.glob(f"{prefix}*")):
+            name, table = folder.name.removeprefix(prefix), self._recorded(folder.name)
+            if len(table) and name in set(table["cell"]):
+                found[name] = self._pair(table, name)
+        return found
+
+    def _pairs_of_campaign(self) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+        """Cells of the campaign that are named by mitigations."""
+        table = self._recorded("")
+        cells = set(table["cell"])
+        tried = sorted(cells & set(mitigations())) if BASELINE in cells else []
+        return {name: self._pair(table, name) for name in tried}
+
+    def _pair(self, table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        table = _judged_by(table, self.outcome)
+        return table[table["cell"] == BASELINE], table[table["cell"] == name]
+
+    def trials(self, prefix: str = TRIAL) -> "dict[str, Trial]":
+        """All mitigations that were tried, judged together: each further one costs the others."""
+        start = Session(self.folder, outcome=self.outcome, seed=self.seed)
+        return _trials(start, prefix, self.state)
+
+    def _trials(self, prefix: str) -> "dict[str, Trial]":
+        from ..mitigation.trials import judge_trials
+
+        whole = {
+            name: pair
+            for name, pair in self.pairs(prefix).items()
+            if min(map(len, pair)) >= 2 and self.judged in pair[1].columns
+        }
+        return judge_trials(whole, self.seed)
+
+    def tried(self) -> pd.DataFrame:
+        """The verdicts; see `mitigation.Report.tried`."""
+        from ..mitigation.report import tried_table
+
+        trials = self.trials()
+        return tried_table(trials, dict.fromkeys(trials, ""), self.trials(AGAIN))
+
+
+@lru_cache(maxsize=32)
+def _finished_runs(folder: Path, files: tuple) -> pd.DataFrame:
+    return finished(recorded_runs(folder))
+
+
+@lru_cache(maxsize=32)
+def _candidates(session: Session, state: tuple) -> dict[str, float]:
+    return session._candidates()
+
+
+@lru_cache(maxsize=32)
+def _trials(session: Session, prefix: str, state: tuple) -> "dict[str, Trial]":
+    return session._trials(prefix)
+
+
+class _Watch:
+    """Says after each run how far a campaign is, and applies the stopping rule."""
+
+    def __init__(self, session: Session, on_run: OnRun | None):
+        self._session, self._on_progress = session, on_run or (lambda done, most, says: None)
+        self._says = ""
+
+    def finished(self, done: int, total: int, seconds_left: float) -> None:
+        self._on_progress(done, self._session.runs, self._says)
+
+    def enough(self, runs: pd.DataFrame) -> bool:
+        decision = _decision(self._session, runs)
+        self._says = decision.reason
+        return decision.stop
+
+    def trial(self, done: int, total: int, seconds_left: float) -> None:
+        self._on_progress(done, total, f"about {seconds_left:.0f} s left")
+
+
+def _decision(session: Session, runs: pd.DataFrame) -> stopping.Decision:
+    if session.rule == COUNT:
+        return stopping.Count(session.runs).decide(range(len(runs)))
+    if runs.empty:
+        return stopping.Decision(False, "no runs yet")
+    costs = with_cost(_judged_by(runs, session.outcome))[COST].to_numpy()
+    elapsed = float(runs["elapsed_seconds"].sum())
+    return stopping.RULES[session.rule].decide(costs, elapsed)
+
+
+def _judged_by(runs: pd.DataFrame, outcome: str) -> pd.DataFrame:
+    """The runs, judged by another column than the program's own."""
+    if not outcome or outcome not in runs.columns or outcome == outcome_of(runs).name:
+        return runs
+    return runs.copy().assign(**{OUTCOME: outcome})
+
+
+def limited(session: Session, limit: Limit) -> Session:
+    """The session with a limit, in place of that of the same metric."""
+    others = tuple(one for one in session.limits if one.metric != limit.metric)
+    return replace(session, limits=(*others, limit))

@@ -1,0 +1,95 @@
+"""Measuring beside the notebook: runs that are stopped and go on, mitigations that are undone."""
+
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.errors import NoisebookError
+from nbhelpers.measurement import finished, recorded_runs
+from nbhelpers.workbench import Session, Workbench
+from nbhelpers.workbench.measuring import TRIAL, Measuring
+
+JITTER = "sh -c 'sleep 0.0$(($$ % 5 + 1))'"
+
+
+@pytest.fixture
+def session(tmp_path):
+    return Session(str(tmp_path / "bench"), JITTER, runs=6, layers=("software",), rounds=3)
+
+
+def test_it_measures_as_many_runs_as_were_chosen(session):
+    seen = []
+    end = Measuring(session, on_run=seen.append).wait()
+    assert (end.done, end.error, end.says) == (6, "", "6 of 6 runs")
+    assert [at.done for at in seen[:6]] == [1, 2, 3, 4, 5, 6]
+    assert len(session.measured()) == 6 and "page_faults" in session.metrics()
+
+
+def test_a_stop_leaves_the_finished_runs_and_the_next_call_goes_on(session):
+    long = replace(session, runs=500)
+    third = threading.Event()
+    measuring = Measuring(long, on_run=lambda at: at.done >= 3 and third.set())
+    assert third.wait(60)
+    measuring.stop()
+    end = measuring.wait()
+    assert end.ended and not end.error and "stopped" in end.says
+    before = session.measured()
+    assert 3 <= len(before) < 500
+    more = replace(session, runs=len(before) + 2)
+    assert Measuring(more).wait().done == len(before) + 2
+    after = more.measured()
+    assert after["run"].tolist()[: len(before)] == before["run"].tolist()
+    assert after["began_unix_s"].tolist()[: len(before)] == before["began_unix_s"].tolist()
+
+
+def test_an_adaptive_rule_ends_it_before_the_most(tmp_path):
+    session = Session(
+        str(tmp_path), "sleep 0.01", rule="relative standard error", runs=80, layers=()
+    )
+    end = Measuring(session).wait()
+    assert not end.error and session.rule_says().stop
+    assert len(session.measured()) < 80
+
+
+def test_what_goes_wrong_is_said(tmp_path):
+    end = Measuring(Session(str(tmp_path), "false", runs=2, layers=())).wait()
+    assert "failed 5 times in a row" in end.error
+
+
+def test_a_mitigation_is_tried_in_turn_and_undone(session):
+    aslr = Path("/proc/sys/kernel/randomize_va_space").read_text()
+    personality = Path("/proc/self/personality").read_text()
+    chosen = replace(session, mitigation="aslr-off")
+    end = Measuring(chosen, TRIAL).wait()
+    assert not end.error, end.error
+    table = finished(recorded_runs(chosen.place / "trial-aslr-off"))
+    assert table.groupby(["round", "cell"]).size().tolist() == [1] * 6
+    assert set(table["mitigation"]) == {"none", "aslr-off"}
+    assert Path("/proc/sys/kernel/randomize_va_space").read_text() == aslr
+    assert Path("/proc/self/personality").read_text() == personality
+    Measuring(session).wait()
+    assert chosen.tried().loc["aslr-off", "verdict"] == "too few rounds"
+
+
+def test_a_mitigation_that_cannot_be_is_refused_before_a_run(session):
+    with pytest.raises(NoisebookError, match="no mitigation"):
+        replace(session, mitigation="wishing").try_mitigation()
+
+
+def test_the_widgets_measure_a_command(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbhelpers.workbench.session.results", lambda: tmp_path)
+    bench = Workbench()
+    bench.widget()
+    choices = bench.choices
+    choices.command.value, choices.runs.value = JITTER, 16
+    choices.layers.value = ("software",)
+    choices.buttons["start"].click()
+    bench.settle().settle()
+    assert "16 of at most 16 runs" in choices.progress.value, choices.progress.value
+    assert choices.bar.value == 16
+    assert len(bench.session.values) == 16 and not bench.session.is_recorded
+    assert os.path.commonpath([bench.session.place, tmp_path]) == str(tmp_path)
+    assert "Slow are" in bench.shown["claim"].value or "No claim" in bench.shown["claim"].value
