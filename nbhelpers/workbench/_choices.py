@@ -35,7 +35,7 @@ def button(name: str) -> Any:
     import ipywidgets
 
     text, style = _BUTTONS[name]
-    layout = ipywidgets.Layout(width="auto")
+    layout = ipywidgets.Layout(width="auto", flex="0 0 auto")
     return ipywidgets.Button(description=text, button_style=style, layout=layout)
 
 

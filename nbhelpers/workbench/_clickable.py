@@ -96,14 +96,15 @@ class Tree:
         say = "<p>A click on a node explains its metric. Left: at most the threshold.</p>"
         self.widget.children = [self._of(node), ipywidgets.HTML(say)]
 
-    def _of(self, node: Node) -> Any:
+    def _of(self, node: Node, share: float = 1.0) -> Any:
         import ipywidgets
 
-        layout = ipywidgets.Layout(align_items="center", flex=f"{node.leaves} 1 0")
+        layout = ipywidgets.Layout(align_items="center", width=f"{100 * share:.4g}%")
         if not node.left or not node.right:
             return ipywidgets.VBox([self._button(node)], layout=layout)
         below = ipywidgets.HBox(
-            [self._of(node.left), self._of(node.right)], layout=ipywidgets.Layout(width="100%")
+            [self._of(one, one.leaves / node.leaves) for one in (node.left, node.right)],
+            layout=ipywidgets.Layout(width="100%"),
         )
         return ipywidgets.VBox([self._button(node), below], layout=layout)
 
