@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .artifact.upload import require_target, upload
+from .artifact.upload import require_target, upload_notebook
 from .errors import InputError, NoisebookError, Unavailable
 from .estimate import account, outlook, place
 from .files import digest, disk_error, pack, read_json, to_json, write_atomically, write_json
@@ -459,7 +459,7 @@ def _run_and_print(stage: str, profile: str, output: str = "") -> None:
     print(f"{stage}  {time.monotonic() - began:.0f} s  {os.path.relpath(page)}", flush=True)
     if output:
         executed = Study(stage, profile).build / "notebooks" / f"{stage}.ipynb"
-        print(f"{stage}  {upload(executed, output)}", flush=True)
+        print(f"{stage}  {upload_notebook(executed, output)}", flush=True)
 
 
 def _study_and_print(program: str) -> None:

@@ -67,7 +67,7 @@ def _is_here(module: str) -> bool:
         return False
 
 
-def upload(notebook: Path, folder: str) -> str:
+def upload_notebook(notebook: Path, folder: str) -> str:
     """Write an executed notebook below a path of papermill too; return where.
 
     Parameters

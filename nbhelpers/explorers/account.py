@@ -5,15 +5,17 @@ Owns the view of one run's account.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ..account import Account
-from ..errors import InputError
 from . import _drawing as draw
 from ._base import Explorer
 from ._controls import Choice, Control
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
 
 COLOURS = {
     "useful": "#DDDDDD",
@@ -107,8 +109,13 @@ class AccountExplorer(Explorer):
         label = "where the time of the run went, beside ordinary runs"
         return draw.picture(bottom + 92, label, *parts, frame.x_axis("ms"), legend)
 
+NO_ACCOUNT = (
+    "There is no account of these runs: the speed of the CPUs was not recorded. Measure stage 10"
+    " again where the probe can run."
+)
 
-def explore_account(account: Account | None) -> AccountExplorer:
+
+def explore_account(account: Account | None) -> "AccountExplorer | HTML":
     """Look at the account of one run after the other.
 
     Parameters
@@ -118,19 +125,13 @@ def explore_account(account: Account | None) -> AccountExplorer:
 
     Returns
     -------
-    AccountExplorer: the run can be chosen, the slowest first.
-
-    Raises
-    ------
-    InputError
-        There is no account.
+    AccountExplorer: the run can be chosen, the slowest first; where there is no account, a sentence
+    that says why.
     """
     if account is None:
-        raise InputError(
-            "there is no account of these runs",
-            why="the speed of the CPUs was not recorded",
-            fix="measure stage 10 again where the probe can run",
-        )
+        from IPython.display import HTML
+
+        return HTML(f"<p>{NO_ACCOUNT}</p>")
     by_run = account.by_run.loc[account.slowest(len(account.by_run))]
     return AccountExplorer(by_run, account.by_run.loc[account.ordinary].mean())
 

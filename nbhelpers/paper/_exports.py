@@ -13,7 +13,8 @@ from typing import Any
 
 from ..answers import Answered, short_number
 from ..files import write_atomically, write_json
-from ..report import Figure, Table, latex_text, records, save_table
+from ..report import Figure, Table, latex_text, save_table
+from ..report.record import records
 from ._publications import Publication
 
 _ENDINGS = {Table: ("csv", "tex", "html"), Figure: ("pdf", "svg", "png", "csv")}

@@ -1,5 +1,5 @@
-"""The tables and numbers of Cui et al. 2023, Ferreira et al. 2008, Hoefler et al. 2010 and
-Frachtenberg et al. 2026, this study's beside them.
+"""The published tables and numbers of four papers, with this study's beside them: Cui et al. 2023,
+Ferreira et al. 2008, Hoefler et al. 2010 and Frachtenberg et al. 2026.
 
 Owns which of our results belongs to which of theirs; the verdicts are those of the stages.
 """

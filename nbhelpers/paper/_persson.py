@@ -11,7 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from ..report import published_table, verdicts_beside
+from ..report import published_table
+from ..report.publications import published_verdicts
 from ._grids import HEADING, MISSING, OURS, PUBLISHED, VERDICT, Grid, Row, number, with_interval
 from ._saved import claims_grid, saved
 
@@ -96,8 +97,8 @@ def _increases(results: Path) -> list[Grid]:
         tables[table] = saved(results / STAGE / f"{name}.csv")
         for theirs in published_table(f"persson2025-table{table}").to_dict("records"):
             places.append((table, *_key(theirs), theirs["config"]))
-            pairs.append((_factor(theirs), _found(_beside(tables[table], theirs))))
-    verdicts = dict(zip(places, verdicts_beside(pairs), strict=True))
+            pairs.append((_factor(theirs), _found(_compared(tables[table], theirs))))
+    verdicts = dict(zip(places, published_verdicts(pairs), strict=True))
     return [_increase_grid(results, table, tables[table], verdicts) for table in _NAMES]
 
 
@@ -123,7 +124,7 @@ def _found(row: Mapping[str, Any] | None) -> dict[str, float]:
     return {"median": median, "low": low, "high": high, "seeds": row["runs"]}
 
 
-def _beside(ours: pd.DataFrame, theirs: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _compared(ours: pd.DataFrame, theirs: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Our row for a published one; None for those with SMT, which our configurations lack."""
     if theirs["smt"] == "on":
         return None
@@ -152,7 +153,7 @@ def _increase_grid(
             rows.append(Row(f"{group['benchmark'].iloc[0]} on {platform}", HEADING))
         cells = {row["config"]: row for row in group.to_dict("records")}
         label = f"{key[1]}{' SMT' if key[2] == 'on' else ''} #{key[3]}"
-        mine = {config: _beside(ours, row) for config, row in cells.items()}
+        mine = {config: _compared(ours, row) for config, row in cells.items()}
         rows += [
             Row(label, PUBLISHED, tuple(_theirs(cells[name]) for name in CONFIGS)),
             Row(label, OURS, tuple(_ours(mine[name]) for name in CONFIGS)),
@@ -217,7 +218,7 @@ def _averages(ours: pd.DataFrame, model: str, noise: str, theirs: Mapping[str, A
     ]
     label = f"{model}, {noise}" if noise else model
     cells = tuple(with_interval(found[name], _INCREASE, ".1f", " %") for name in CONFIGS)
-    judged = tuple(verdict or MISSING for verdict in verdicts_beside(pairs))
+    judged = tuple(verdict or MISSING for verdict in published_verdicts(pairs))
     cells = tuple(f"{cell}\n{noise}" if cell != MISSING else cell for cell in cells)
     return [Row(label, OURS, cells), Row(label, VERDICT, judged)]
 

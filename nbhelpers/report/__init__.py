@@ -36,7 +36,6 @@ from .distributions import (
 from .publications import (
     published_results,
     published_table,
-    verdicts_beside,
 )
 from .rank_timelines import (
     figure_ranks,
@@ -52,7 +51,6 @@ from .ratios import (
 from .record import (
     Figure,
     Table,
-    records,
     save_figure,
     save_table,
 )
@@ -126,9 +124,7 @@ __all__ = [
     "overhead_table",
     "published_results",
     "published_table",
-    "records",
     "save_figure",
     "save_table",
     "trace_sample",
-    "verdicts_beside",
 ]

@@ -132,11 +132,11 @@ def published_results(
             fix="the names stand in the column `result`",
         )
     table = pd.DataFrame(rows).astype({"seeds": "Int64"})
-    table.insert(table.columns.get_loc("case"), "verdict", verdicts_beside(pairs))
+    table.insert(table.columns.get_loc("case"), "verdict", published_verdicts(pairs))
     return table
 
 
-def verdicts_beside(
+def published_verdicts(
     pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, float]]],
 ) -> list[str]:
     """Whether each of our numbers is within what is accepted of a published one, judged together.
@@ -155,7 +155,7 @@ def verdicts_beside(
     --------
     >>> theirs = {"statement": "x", "quantity": "slow-down"}
     >>> theirs |= {"published_low": 1.3, "published_high": 1.3}
-    >>> verdicts_beside([(theirs, {"median": 2.0, "low": 1.9, "high": 2.1, "seeds": 9})])
+    >>> published_verdicts([(theirs, {"median": 2.0, "low": 1.9, "high": 2.1, "seeds": 9})])
     ['not reproduced']
     """
     claimed = {i: pair for i, one in enumerate(pairs) if (pair := _claimed(*one))}

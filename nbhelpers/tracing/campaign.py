@@ -1,7 +1,7 @@
 """Reading what `Tracer` recorded in a campaign, all runs together or one after the other.
 
 Owns which file of a run is read, and the processes that read ahead on all CPUs. What was read is
-kept as Parquet (`_kept_events.py`).
+kept as Parquet (`_cached_events.py`).
 """
 
 import json
@@ -17,7 +17,7 @@ import pandas as pd
 from ..errors import InputError, LostEvents, NoisebookError
 from ..measurement.table import region_notes
 from ..progress import each
-from ._kept_events import events_of, is_kept
+from ._cached_events import events_of, is_cached
 from ._table import empty_events, join_events
 from .detours import read_detours_run
 from .osnoise import read_osnoise
@@ -137,7 +137,7 @@ def _readers_ahead(traces: Sequence[tuple[str, Path] | None]) -> Iterator[Callab
     known = [trace for trace in traces if trace is not None]
     cpus = len(os.sched_getaffinity(0))
     many = sum(path.stat().st_size for _, path in known) >= _MANY_BYTES
-    if cpus < 2 or len(known) < len(traces) or not many or is_kept(known[0][1]):
+    if cpus < 2 or len(known) < len(traces) or not many or is_cached(known[0][1]):
         yield lambda place: None
         return
     readers = [_reader(known[number::cpus]) for number in range(cpus)]

@@ -11,7 +11,7 @@ import nbformat
 import papermill
 import pytest
 
-from nbhelpers.artifact.upload import require_target, upload
+from nbhelpers.artifact.upload import require_target, upload_notebook
 from nbhelpers.errors import InputError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -59,7 +59,7 @@ def executed(tmp_path_factory) -> Path:
 def test_a_server_gets_the_executed_notebook(address, executed):
     target = f"{address}/study/today"
     require_target(target)
-    assert upload(executed, f"{target}/") == f"{target}/00-machine.ipynb"
+    assert upload_notebook(executed, f"{target}/") == f"{target}/00-machine.ipynb"
     assert list(Store.files) == ["/study/today/00-machine.ipynb"]
     sent = json.loads(Store.files["/study/today/00-machine.ipynb"])
     assert sent == json.loads(executed.read_text())
@@ -67,13 +67,13 @@ def test_a_server_gets_the_executed_notebook(address, executed):
 
 
 def test_a_folder_gets_it_too(tmp_path, executed):
-    upload(executed, str(tmp_path / "a ü" / "b"))
+    upload_notebook(executed, str(tmp_path / "a ü" / "b"))
     assert (tmp_path / "a ü/b/00-machine.ipynb").read_text() == executed.read_text()
 
 
 def test_a_server_that_refuses_is_an_error_that_says_where_the_notebook_is(address, executed):
     with pytest.raises(InputError, match="507") as error:
-        upload(executed, f"{address}/full")
+        upload_notebook(executed, f"{address}/full")
     assert str(executed) in str(error.value) and not Store.files
 
 

@@ -13,7 +13,7 @@ from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.noise import average_noise, delta_noise
 from nbhelpers.outcomes import worst_first
 from nbhelpers.tracing import campaign, each_trace, read_osnoise, read_traces
-from nbhelpers.tracing._kept_events import FOLDER
+from nbhelpers.tracing._cached_events import FOLDER
 
 from .conftest import osnoise_file
 
@@ -89,7 +89,7 @@ def test_where_nothing_can_be_written_the_trace_is_read_each_time(traces):
 
 
 def test_recorded_traces_stay_as_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbhelpers.tracing._kept_events.results", lambda: tmp_path / "build")
+    monkeypatch.setattr("nbhelpers.tracing._cached_events.results", lambda: tmp_path / "build")
     runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(3)
     before = sorted((BASELINE / "traces").rglob("*"))
     first = read_traces(BASELINE / "traces", runs)
@@ -100,7 +100,7 @@ def test_recorded_traces_stay_as_they_are(tmp_path, monkeypatch):
 
 def test_run_by_run_the_average_and_the_delta_are_the_same(tmp_path, monkeypatch):
     """Exactly: what a config is made of must not depend on how much fits into memory."""
-    monkeypatch.setattr("nbhelpers.tracing._kept_events.results", lambda: tmp_path / "build")
+    monkeypatch.setattr("nbhelpers.tracing._cached_events.results", lambda: tmp_path / "build")
     runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(12)
     folder = BASELINE / "traces"
     events = read_traces(folder, runs)

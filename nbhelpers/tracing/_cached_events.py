@@ -40,7 +40,7 @@ def events_of(path: Path, reader: Callable[..., pd.DataFrame], run: int) -> pd.D
     return events
 
 
-def is_kept(path: Path) -> bool:
+def is_cached(path: Path) -> bool:
     """Whether the events of a trace need not be read from it."""
     key = _key(path)
     return bool(key) and _known(_place(path, key), key) is not None
