@@ -122,7 +122,7 @@ class Choices:
                 shown["factors"],
                 self.excluded,
             ],
-            [shown["claim"], shown["factor"], by["ask"], self.answer],
+            [shown["claim"], shown["factor"], w.HBox([by["ask"]]), self.answer],
             [
                 self.mitigation,
                 w.HBox([self.rounds, by["try"], by["again"], by["stop"]]),
@@ -130,7 +130,7 @@ class Choices:
                 shown["mitigation"],
                 shown["trial"],
             ],
-            [by["save"], shown["saved"]],
+            [w.HBox([by["save"]]), shown["saved"]],
         ]
         return [w.VBox(part) for part in parts]
 
@@ -178,7 +178,7 @@ class Choices:
             return
         with self.filling():
             metrics = session.metrics()
-            _choose(self.outcome, session.outcomes(), session.outcome)
+            _choose(self.outcome, session.outcomes(), session.outcome or session.outcomes()[0])
             _choose(self.metric, metrics, self.metric.value or session.outcomes()[0])
             kept = tuple(name for name in session.excluded if name in metrics)
             if self.excluded.options != tuple(metrics):

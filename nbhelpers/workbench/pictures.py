@@ -75,7 +75,7 @@ def figure_relation(
             line = found.intercept + found.slope * ends
             axes.plot(ends, line, color="black", linewidth=0.9, label=f"R² {found.r2:.2f}")
         axes.set(xlabel=found.metric, ylabel=Outcome(found.outcome, unit).label)
-        figure.legend(loc="outside upper left", ncols=3)
+        figure.legend(loc="outside upper left", ncols=2)
     return figure
 
 

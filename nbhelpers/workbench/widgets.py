@@ -109,7 +109,7 @@ class Workbench:
             choices.buttons[name].on_click(lambda _, call=call: self._guarded(call))
         choices.outcome.observe(lambda change: self._judge(change["new"]), "value")
         choices.metric.observe(lambda change: self._range_of(change["new"]), "value")
-        choices.excluded.observe(lambda change: self._change(excluded=change["new"]), "value")
+        choices.excluded.observe(lambda change: self._exclude(change["new"]), "value")
         choices.cutoff.observe(lambda change: self._slide(change["new"]), "value")
         choices.mitigation.observe(lambda change: self._mitigate(change["new"]), "value")
 
@@ -158,8 +158,12 @@ class Workbench:
             self.session = replace(self.session, **changed)
             self._show_runs()
 
+    def _exclude(self, metrics: tuple[str, ...]) -> None:
+        if not self.choices.is_filling:
+            self._change(excluded=metrics)
+
     def _judge(self, outcome: str) -> None:
-        if outcome and outcome != self.session.outcome:
+        if outcome and not self.choices.is_filling:
             self._change(outcome=outcome, cutoff=None, node="")
 
     def _limit(self) -> None:
