@@ -16,7 +16,11 @@ from nbhelpers.study import PAPER, Study, captions
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
-ANSWERING = [path for path in NOTEBOOKS if re.match(r"\d", path.stem) and path.stem not in (PAPER, "02-workbench")]
+ANSWERING = [
+    path
+    for path in NOTEBOOKS
+    if re.match(r"\d", path.stem) and path.stem not in (PAPER, "02-workbench")
+]
 LONGEST_LINE = 88
 LONGEST_CELL = 15  # lines
 MOST_CELLS = 31

@@ -109,6 +109,7 @@ class AccountExplorer(Explorer):
         label = "where the time of the run went, beside ordinary runs"
         return draw.picture(bottom + 92, label, *parts, frame.x_axis("ms"), legend)
 
+
 NO_ACCOUNT = (
     "There is no account of these runs: the speed of the CPUs was not recorded. Measure stage 10"
     " again where the probe can run."
