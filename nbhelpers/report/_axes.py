@@ -165,3 +165,13 @@ def interval_reach(
     """How far an interval reaches below and above its value, as matplotlib's error bars want it."""
     below, above = (values - low).clip(lower=0), (high - values).clip(lower=0)
     return below.fillna(0), above.fillna(0)
+
+
+def legend_above(figure: Any, handles: list, columns: int) -> None:
+    """A legend above the drawing, with fewer columns where it would be wider than the figure."""
+    for number in range(columns, 0, -1):
+        legend = figure.legend(handles=handles, loc="outside upper left", ncols=number)
+        figure.draw_without_rendering()
+        if number == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()

@@ -13,7 +13,7 @@ from ..attribution import Classes, Cutoff
 from ..errors import InputError
 from ..outcomes import outcome_of
 from ..statistics import bootstrap_interval
-from ._axes import MOST_POINTS, draw_box, jitter, point_size
+from ._axes import MOST_POINTS, draw_box, jitter, legend_above, point_size
 from ._blank import finished_rows, or_blank
 from .appearance import COLUMN_IN, PAGE_IN, ROLES, Role, roles_of, style
 
@@ -340,7 +340,7 @@ def figure_classes(
         handles = [_class_handle(name, rows, roles[name]) for name, rows in chosen.items()]
         if classes.bounds:
             handles.append(_bound_handle(classes.bounds))
-        figure.legend(handles=handles, loc="outside upper left", ncols=2)
+        legend_above(figure, handles, columns=2)
     return figure
 
 
