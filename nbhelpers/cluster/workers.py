@@ -4,7 +4,9 @@ Owns how they are asked for: one worker a node, one task at a time, the node to 
 """
 
 import shutil
+import signal
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, Unavailable
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 SLURM_EXCLUSIVE = ["--exclusive", "--nodes=1", "--ntasks=1"]
 PBS_EXCLUSIVE = ["-l place=excl"]
+_ENVIRONMENT = "distributed.nanny.pre-spawn-environ"
 
 
 def local_workers(workers: int = 2) -> "LocalCluster":
@@ -48,17 +51,19 @@ def local_workers(workers: int = 2) -> "LocalCluster":
     if workers < 1:
         raise InputError(f"{workers} workers", fix="at least one")
     _needs_dask("distributed")
+    import dask
     from distributed import LocalCluster
 
-    return LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        memory_limit=0,
-        dashboard_address="127.0.0.1:0",
-        host="127.0.0.1",
-        silence_logs=50,
-    )
+    with dask.config.set({_ENVIRONMENT: _nothing_set()}):
+        return LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,
+            dashboard_address="127.0.0.1:0",
+            host="127.0.0.1",
+            silence_logs=50,
+        )
 
 
 def slurm_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any:
@@ -85,10 +90,7 @@ def slurm_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any
     Unavailable
         dask-jobqueue or Slurm is not here.
     """
-    _needs_dask("dask_jobqueue")
-    from dask_jobqueue import SLURMCluster
-
-    return _scaled(SLURMCluster, "sbatch", nodes, SLURM_EXCLUSIVE, walltime, options)
+    return _scaled("SLURMCluster", "sbatch", nodes, SLURM_EXCLUSIVE, walltime, options)
 
 
 def pbs_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any:
@@ -111,17 +113,15 @@ def pbs_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any:
     InputError, Unavailable
         As of `slurm_workers`.
     """
-    _needs_dask("dask_jobqueue")
-    from dask_jobqueue import PBSCluster
-
-    return _scaled(PBSCluster, "qsub", nodes, PBS_EXCLUSIVE, walltime, options)
+    return _scaled("PBSCluster", "qsub", nodes, PBS_EXCLUSIVE, walltime, options)
 
 
 def _scaled(
-    kind: Any, submit: str, nodes: int, exclusive: list[str], walltime: str, options: dict
+    kind: str, submit: str, nodes: int, exclusive: list[str], walltime: str, options: dict
 ) -> Any:
     if nodes < 0:
         raise InputError(f"{nodes} nodes", fix="at least one")
+    module = _dask_jobqueue()
     if nodes and not shutil.which(submit):
         raise Unavailable(
             f"there is no command {submit} here",
@@ -129,11 +129,41 @@ def _scaled(
             fix="run this on a login node of the cluster; local_workers tries it on one machine",
         )
     directives = [*exclusive, *options.pop("job_extra_directives", [])]
+    prologue = [
+        f'export DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON="{_nothing_set()}"',
+        *options.pop("job_script_prologue", []),
+    ]
     defaults = {"cores": 1, "processes": 1, "memory": "1GB", "python": sys.executable}
-    cluster = kind(**defaults | options, walltime=walltime, job_extra_directives=directives)
+    cluster = getattr(module, kind)(
+        **defaults | options,
+        walltime=walltime,
+        job_extra_directives=directives,
+        job_script_prologue=prologue,
+    )
     if nodes:
         cluster.scale(jobs=nodes)
     return cluster
+
+
+def _nothing_set() -> dict[str, None]:
+    """Dask sets OMP_NUM_THREADS=1 and the like for its workers, and for the process that starts
+    them: the program that is measured would inherit it. None leaves a variable alone.
+    """
+    import dask
+    import distributed  # noqa: F401 - its defaults
+
+    return dict.fromkeys(dask.config.get(_ENVIRONMENT))
+
+
+def _dask_jobqueue() -> ModuleType:
+    """Its import replaces the handler of Ctrl-C: ours is put back."""
+    _needs_dask("dask_jobqueue")
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        import dask_jobqueue
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    return dask_jobqueue
 
 
 def _needs_dask(module: str) -> None:

@@ -2,6 +2,7 @@
 PBS would be asked.
 """
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -130,9 +131,23 @@ def test_the_schedulers_are_asked_for_whole_nodes():
                 asked(1)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_workers_leave_the_process_and_the_programs_environment_alone(tmp_path):
+    """Dask sets OMP_NUM_THREADS=1 in both; dask-jobqueue takes Ctrl-C."""
+    before, handler = dict(os.environ), signal.getsignal(signal.SIGINT)
+    with local_workers(1) as workers:
+        command = 'test -z "$OMP_NUM_THREADS$MALLOC_TRIM_THRESHOLD_"'
+        runs = measure_on_nodes(workers, command, tmp_path, rounds=1, runs=1, shell=True)
+    assert runs["status"].tolist() == ["ok"]
+    if importlib.util.find_spec("dask_jobqueue"):
+        assert "'OMP_NUM_THREADS': None" in asked_script(slurm_workers)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert dict(os.environ) == before
+
+
 def asked_script(asked):
     """The script that would be submitted; there is no scheduler here to submit it to."""
-    os.environ.setdefault("DASK_DISTRIBUTED__LOGGING__DISTRIBUTED", "critical")
     cluster = asked(0, walltime="00:10:00", interface="lo")
     try:
         return cluster.job_script()
