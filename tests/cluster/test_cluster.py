@@ -118,7 +118,8 @@ def test_nodes_are_judged_together_by_rounds(nodes, slow):
 
 
 def test_the_schedulers_are_asked_for_whole_nodes():
-    pytest.importorskip("dask_jobqueue")
+    if not importlib.util.find_spec("dask_jobqueue"):
+        pytest.skip("dask-jobqueue is an extra: pip install 'noisebook[cluster]'")
     for asked, words in (
         (slurm_workers, ["#SBATCH --exclusive", "#SBATCH --nodes=1", "#SBATCH -t 00:10:00"]),
         (pbs_workers, ["#PBS -l place=excl", "#PBS -l walltime=00:10:00"]),
