@@ -257,7 +257,7 @@ def _accuracy(results: Path) -> Grid:
 def _accurate(row: Mapping[str, Any]) -> tuple[str, ...]:
     undisturbed = row.get("undisturbed_percent", math.nan)
     return (
-        number(row["accuracy_percent"], ".1f", " %"),
+        number(row["error_percent"], ".1f", " %"),
         with_interval(row, ("ratio", "low", "high")),
         number(undisturbed, ".1f", " %"),
     )
