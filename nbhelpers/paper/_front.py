@@ -92,7 +92,7 @@ def _card(one: Answered, link: str, whole: bool) -> str:
     return (
         f'<article class="card {kind}" title="{escape(answer.sentence)}">'
         f'<h3><a href="{escape(link)}">{escape(one.question)}</a></h3>'
-        f'<p class="word">{shape}{escape(word)}</p>{lines}{small_figure(answer) if whole else ""}'
+        f'<p class="word">{shape}{escape(word).replace("_", "_<wbr>")}</p>{lines}{small_figure(answer) if whole else ""}'
         "</article>\n"
     )
 

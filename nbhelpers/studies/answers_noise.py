@@ -44,7 +44,6 @@ def noisy_answer(detours: pd.DataFrame, published: pd.DataFrame) -> Answer:
         if np.isfinite(judged.effect)
         else "No time of a loop was recorded."
     )
-    milliseconds = 1e3 * detours.attrs["seconds"] / PIECES
     return Answer(
         noisy,
         sentence,
@@ -54,7 +53,7 @@ def noisy_answer(detours: pd.DataFrame, published: pd.DataFrame) -> Answer:
         groups=some_groups(
             {f"CPU {cpu}": 100 * part["lost_share"] for cpu, part in shares.groupby("cpu")}
         ),
-        axis=f"time lost in a piece of {milliseconds:g} ms (%)",
+        axis="time lost in a piece (%)",
         line=(f"{limit:g} %", limit),
     )
 

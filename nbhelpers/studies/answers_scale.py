@@ -54,7 +54,7 @@ def real_ranks_answer(table: pd.DataFrame) -> Answer:
         published=_claimed(top["program"], top["noise"]),
         figure="real-ranks",
         groups=some_groups(groups),
-        axis="time lost beyond the noise (%), a value a case",
+        axis="time lost beyond the noise (%)",
         line=("the noise alone", 0.0),
     )
 
