@@ -59,6 +59,6 @@ def _front_page(front: Front, papers: list[Publication]) -> str:
     return (
         f'<div class="front"><h1>{escape(TITLE)}</h1>'
         f'<p class="whose">{escape(front.whose)}</p>{front.cards()}'
-        f'<h2>Published tables beside ours</h2><ul class="publications">{links}</ul>'
+        f'<h2>Publications</h2><ul class="publications">{links}</ul>'
         f"<p>{files}</p></div>"
     )

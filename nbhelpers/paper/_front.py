@@ -12,7 +12,7 @@ from ..files import read_json
 from ._drawing import small_figure
 
 CSS = Path(__file__).with_name("paper.css")
-TITLE = "What noise does to programs: questions and answers"
+TITLE = "What noise does to programs"
 # What a reader asks first: is the machine noisy, who takes the time, does a replay cost the same,
 # what helps, and what it would cost on very many nodes.
 FIRST = (
@@ -92,7 +92,8 @@ def _card(one: Answered, link: str, whole: bool) -> str:
     return (
         f'<article class="card {kind}" title="{escape(answer.sentence)}">'
         f'<h3><a href="{escape(link)}">{escape(one.question)}</a></h3>'
-        f'<p class="word">{shape}{escape(word).replace("_", "_<wbr>")}</p>{lines}{small_figure(answer) if whole else ""}'
+        f'<p class="word">{shape}{escape(word).replace("_", "_<wbr>")}</p>'
+        f"{lines}{small_figure(answer) if whole else ''}"
         "</article>\n"
     )
 
@@ -126,7 +127,7 @@ def _machine(build: Path) -> str:
 
 def _profile(name: str) -> str:
     whose = {
-        "recorded": "the recorded campaign, nothing measured on your machine",
+        "recorded": "nothing measured on your machine",
         "smoke": "a handful of runs; no conclusions",
     }
     return f"Profile {name}: {whose.get(name, 'measured on this machine')}."

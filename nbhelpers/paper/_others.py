@@ -93,7 +93,7 @@ def _results_grid(results: Path, name: str, tables: tuple[str, ...]) -> Grid:
     table = saved(results / _SCALE / "published-results.csv")
     mine = {(row["source"], row["statement"]): row for row in table.to_dict("records")}
     rows = [
-        Row(row["statement"], PUBLISHED, _result(row, mine.get((row["source"], row["statement"]))))
+        Row(row["statement"], BOTH, _result(row, mine.get((row["source"], row["statement"]))))
         for row in theirs.to_dict("records")
     ]
     caption = "; ".join(published_table(one).attrs["caption"] for one in tables)

@@ -85,7 +85,7 @@ def named_answer(scores: pd.DataFrame, nothing: pd.DataFrame) -> Answer:
     known |= {"low": 100 * low, "high": 100 * high, "n": count, "n_of": "causes"}
     effects = 100 * (scores["effect"] - 1)
     groups = {"named": effects[scores["right"]], "not named": effects[~scores["right"]]}
-    known |= {"groups": some_groups(groups), "axis": "run time with it (% longer)"}
+    known |= {"groups": some_groups(groups), "axis": "run time (% longer)"}
     shuffled = nothing[nothing["kind"] == "shuffled"]
     missed = ", ".join(scores.loc[~scores["right"], "cause"]) or "none"
     return Answer(

@@ -53,7 +53,7 @@ def noisy_answer(detours: pd.DataFrame, published: pd.DataFrame) -> Answer:
         groups=some_groups(
             {f"CPU {cpu}": 100 * part["lost_share"] for cpu, part in shares.groupby("cpu")}
         ),
-        axis="time lost in a piece (%)",
+        axis="time lost (%)",
         line=(f"{limit:g} %", limit),
     )
 
@@ -137,7 +137,7 @@ def who_answer(events: pd.DataFrame, noise: pd.DataFrame, traced: pd.DataFrame) 
         "high": 100 * ends[1],
         "unit": "%",
         "n": len(traced),
-        "n_of": "traced runs",
+        "n_of": "runs",
         "groups": some_groups({name: 100 * shares[name] for name in shares}),
     }
     if events.attrs.get("tracer") == "detours":

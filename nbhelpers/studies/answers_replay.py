@@ -79,7 +79,7 @@ def published_error(published: pd.DataFrame) -> str:
     """How far the published replays were off, on average."""
     errors = published["accuracy_percent"]
     place = place_of(published, _AUTHORS)
-    return f"{errors.mean():.2f} % mean error of {len(errors)} traces ({place})"
+    return f"{errors.mean():.2f} % mean error ({place})"
 
 
 def trimmed_replay_sentences(

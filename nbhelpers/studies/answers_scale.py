@@ -54,7 +54,7 @@ def real_ranks_answer(table: pd.DataFrame) -> Answer:
         published=_claimed(top["program"], top["noise"]),
         figure="real-ranks",
         groups=some_groups(groups),
-        axis="time lost beyond the noise (%)",
+        axis="lost beyond it (%)",
         line=("the noise alone", 0.0),
     )
 
@@ -118,7 +118,7 @@ def machine_noise_answer(spreads: pd.DataFrame) -> Answer:
     spreads
         `MachineSimulations.spreads`: a row a recording, with the interval over recordings.
     """
-    known: dict[str, Any] = {"figure": "this-machine", "axis": "all-reduce (times as long)"}
+    known: dict[str, Any] = {"figure": "this-machine", "axis": "all-reduce (times)"}
     if spreads.empty:
         return open_answer("A single unit of noise was recorded.", **known)
     ordered = spreads.sort_values("median")

@@ -99,7 +99,7 @@ def noise_answer(delta: pd.DataFrame, traced: pd.DataFrame) -> Answer:
         low, high = (noise_ms / max(1e3 * (seconds - end), 1e-9) for end in ends)
     known |= {"quantity": "noise above average over time lost", "unit": "%"}
     known |= {"value": 100 * noise_ms / lost_ms, "low": 100 * low, "high": 100 * high}
-    known |= {"n": len(traced), "n_of": "traced runs"}
+    known |= {"n": len(traced), "n_of": "runs"}
     word = YES if low >= LEAST_SHARE else NO if high < LEAST_SHARE else CANNOT_TELL
     return Answer(
         word,

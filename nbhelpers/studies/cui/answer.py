@@ -39,7 +39,7 @@ def variability_answer(variability: pd.DataFrame, judged: pd.DataFrame) -> Answe
         return open_answer(f"{sentence}; {row['why']}.", **known)
     for field, column in (("value", "effect"), ("low", "low"), ("high", "high")):
         known[field] = float(row[f"{column}_percent"])
-    known |= {"quantity": "variation with all threads over that with one", "unit": "%"}
+    known |= {"quantity": "variation, all threads over one", "unit": "%"}
     known |= {"n": int(row["rounds"]), "n_of": "rounds"}
     if pd.notna(row["paper_percent"]):
         known["published"] = f"{row['paper_percent']:+.1f} % ({row['source']})"
