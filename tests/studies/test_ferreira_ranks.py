@@ -300,3 +300,10 @@ def test_a_traced_run_is_simulated_as_a_whole(monkeypatch, tmp_path):
     assert sizes.loc["MPI_Allreduce", "most_bytes"] == 8
     shares = call_times.function_shares(calls, "sweep")
     assert shares["of_communication"].sum() == pytest.approx(1)
+
+
+def test_recorded_ranks_are_those_of_the_machine_that_recorded_them():
+    """Whatever MPI and CPUs are here: the table's bytes are the same on every machine."""
+    table = ranks_at_work.ranks_table([2, 4], {"cpus": [0, 1, 2]}).set_index("what")["here"]
+    assert table["MPI"] == "that of the recording" and table["CPUs"] == "3"
+    assert "4 ranks share 3 CPUs" in table["placement"]

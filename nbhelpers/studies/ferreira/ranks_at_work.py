@@ -56,14 +56,23 @@ def why_not() -> str:
     return ""
 
 
-def ranks_table(ranks: Sequence[int]) -> pd.DataFrame:
-    """What starts the ranks here, and where they run: `what`, `here`."""
-    why, cpus = why_not(), len(rank_cpus(10**6))
+def ranks_table(ranks: Sequence[int], recorded_on: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """What started the ranks, and where they ran: `what`, `here`.
+
+    Parameters
+    ----------
+    ranks
+        How many there are.
+    recorded_on
+        The machine that recorded the runs; None: this one.
+    """
+    cpus = len(rank_cpus(10**6)) if recorded_on is None else len(recorded_on["cpus"])
+    mpi = "that of the recording" if recorded_on is not None else why_not() or str(installation())
     rows = {
-        "MPI": why or str(installation()),
+        "MPI": mpi,
         "CPUs": str(cpus),
         "ranks": ", ".join(map(str, ranks)),
-        "placement": sharing_sentence(ranks) or "each rank has a CPU of its own",
+        "placement": sharing_sentence(ranks, cpus) or "each rank has a CPU of its own",
     }
     return pd.DataFrame(rows.items(), columns=["what", "here"])
 
@@ -79,9 +88,9 @@ def rank_cpus(ranks: int) -> tuple[int, ...]:
     return tuple(sorted(os.sched_getaffinity(0)))[:ranks]
 
 
-def sharing_sentence(ranks: Sequence[int]) -> str:
+def sharing_sentence(ranks: Sequence[int], cpus: int) -> str:
     """What it means that there are more ranks than CPUs; "" if there are not."""
-    cpus, most = len(rank_cpus(10**6)), max(ranks, default=0)
+    most = max(ranks, default=0)
     if most <= cpus:
         return ""
     return (
