@@ -14,7 +14,7 @@ from nbhelpers.files import read_json
 from nbhelpers.profiles import default_parameters, parameters_of
 from nbhelpers.study import NO_STAGES, NOTEBOOKS
 
-from .trees import tracked
+from .trees import copied_tree
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 STAGES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb") if path.stem not in NO_STAGES)
@@ -117,12 +117,7 @@ def test_the_readme_has_the_shipped_answers():
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
     """What git tracks, and the built parts: nothing was run there yet."""
-    folder = tmp_path_factory.mktemp("clone ü")
-    built = [*(REPOSITORY / "nbhelpers").rglob("*.so"), *(REPOSITORY / "build/bin").rglob("*")]
-    for path in [*tracked(), *filter(Path.is_file, built)]:
-        copy = folder / path.relative_to(REPOSITORY)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
+    folder = copied_tree(tmp_path_factory.mktemp("clone ü"))
     git(folder, "init", "-q")
     git(folder, "add", "-A")
     git(folder, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all")

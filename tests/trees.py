@@ -1,5 +1,6 @@
 """Trees of files: those that a test writes, as /proc and /sys have them, and the repository's."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -26,3 +27,13 @@ def tracked() -> list[Path]:
         pytest.skip("not a git checkout")
     paths = (REPOSITORY / name for name in done.stdout.split("\0") if name)
     return [path for path in paths if path.is_file()]
+
+
+def copied_tree(folder: Path) -> Path:
+    """Copy what git tracks, and the built parts; `folder`."""
+    built = [*(REPOSITORY / "nbhelpers").rglob("*.so"), *(REPOSITORY / "build/bin").rglob("*")]
+    for path in [*tracked(), *filter(Path.is_file, built)]:
+        copy = folder / path.relative_to(REPOSITORY)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+    return folder
