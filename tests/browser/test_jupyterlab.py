@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +11,7 @@ import time
 import pytest
 
 from ..pages import browser, chromium
-from ..test_lab import STAGES
-from ..trees import copied_tree
+from ..test_lab import STAGES, fresh_clone, has_the_shipped_answer
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 EXPLORED = {  # notebooks with an explorer, and how many sliders it has at least
@@ -43,8 +43,8 @@ _STATE = """() => {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """`make lab` on a copy of the tree in which nothing was run; its address and its folder."""
-    folder = copied_tree(tmp_path_factory.mktemp("lab ü"))
-    own = {f"JUPYTER_{name}_DIR": str(folder / ".own" / name) for name in ("CONFIG", "DATA")}
+    folder, settings = fresh_clone(tmp_path_factory.mktemp("lab ü")), tmp_path_factory.mktemp("own")
+    own = {f"JUPYTER_{name}_DIR": str(settings / name) for name in ("CONFIG", "DATA")}
     words = ["open", "--profile", "recorded", "--no-browser", "--ServerApp.port=0"]
     process = subprocess.Popen(
         [sys.executable, "-m", "nbhelpers.lab", *words, "--LabApp.expose_app_in_browser=True"],
@@ -128,6 +128,8 @@ def settled(page, text) -> str:
 
 @pytest.mark.parametrize("stage", [*STAGES, "contents"])
 def test_a_notebook_runs_in_jupyterlab_and_its_explorer_follows_the_last_key(opened, server, stage):
+    """Before any other stage: results of other notebooks are taken away."""
+    shutil.rmtree(server[2] / "build/recorded", ignore_errors=True)
     notebook = Notebook(opened, server, stage)
     try:
         state = notebook.run_all()
@@ -135,6 +137,7 @@ def test_a_notebook_runs_in_jupyterlab_and_its_explorer_follows_the_last_key(ope
         for number in range(EXPLORED.get(stage, 0)):
             follows_the_last_key(notebook.page, number)
         assert not notebook.said
+        has_the_shipped_answer(server[2], stage)
     finally:
         notebook.close()
 
