@@ -198,7 +198,7 @@ TOGETHER := tests/account/test_occupied.py tests/account/test_table.py tests/art
   $(patsubst %,tests/injection/test_%.py,fuzz log plan) $(patsubst %,tests/mitigation/test_%.py,knowledge language_model trials) \
   $(patsubst %,tests/studies/test_%.py,answers answers_findings answers_runs false_verdicts ferreira findings persson_answers persson_panels persson_selection program_verdicts published_sizes scale stragglers host_noise \
     scale_extremes scale_machine_simulations scale_simulations tables trial_verdict) \
-  $(patsubst %,tests/tracing/test_%.py,foreign missing_switches mutations netduration osnoise osnoise_columns kept_events ringbuffer) $(patsubst %,tests/workloads/test_%.py,configuration description)
+  $(patsubst %,tests/tracing/test_%.py,foreign missing_switches mutations netduration osnoise osnoise_columns cached_events ringbuffer) $(patsubst %,tests/workloads/test_%.py,configuration description)
 # One formatter for each language, one linter, one type checker (pyproject.toml, .clang-format): `format` writes, `check` only looks.
 OUR_C := $(shell find benchmarks injector_c simulator_c tests workloads -name '*.[ch]' ! -name '_*')
 CLANG_FORMAT = $(python) -c 'from clang_format import clang_format as main; main()'
