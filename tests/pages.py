@@ -136,6 +136,14 @@ def _note(seen: Seen, page, width: object) -> None:
     seen.points[width] = min(sizes, default=float("inf"))
 
 
+def check(seen: Seen) -> None:
+    """What holds for every page."""
+    assert not any(seen.too_wide.values()), seen.too_wide
+    assert min(seen.points[width] for width in (800, 1280, 1920)) >= LEAST_POINTS, seen.points
+    assert not seen.messages and not seen.requests and not seen.repeated
+    assert seen.answer_ends is None or seen.answer_ends <= FOLD
+
+
 def dead_links(seen: Seen, others: dict[Path, list[str]]) -> list[str]:
     """Links of a page that lead to no file or no element; `others`: the ids of the pages seen."""
     return [link for link in dict.fromkeys(seen.links) if not _leads(seen, link, others)]

@@ -8,11 +8,10 @@ import pytest
 
 from nbhelpers.answers import Answer
 from nbhelpers.page import export_page, limits_html, top_html
-from nbhelpers.places import results
 from nbhelpers.report import save_figure, save_table
 from nbhelpers.report.appearance import COLUMN_IN, PAGE_IN, style
 
-from .pages import FOLD, LEAST_POINTS, browser, chromium, dead_links, look
+from .pages import browser, check, chromium, dead_links, look
 
 ROWS, COLUMNS = 156, 25
 
@@ -66,14 +65,6 @@ def page(tmp_path_factory):
     return export_page(folder / "y.ipynb", folder / "y.html", contents="contents.html")
 
 
-def check(seen):
-    """What holds for every page."""
-    assert not any(seen.too_wide.values()), seen.too_wide
-    assert min(seen.points[width] for width in (800, 1280, 1920)) >= LEAST_POINTS, seen.points
-    assert not seen.messages and not seen.requests and not seen.repeated
-    assert seen.answer_ends is None or seen.answer_ends <= FOLD
-
-
 def test_a_page_of_wide_tables_fits_every_window(opened, page):
     seen = look(opened, page)
     check(seen)
@@ -118,16 +109,3 @@ def test_rows_and_code_are_folded_and_printed_rows_are_all_there(opened, page):
     limit = tab.locator("details.provenance li").first
     assert limit.bounding_box()["height"] > 0
     tab.close()
-
-
-@pytest.mark.long
-def test_every_page_of_the_recorded_campaign(opened):
-    folder = results() / "recorded" / "pages"
-    paths = [path.resolve() for path in sorted(folder.glob("[0-8]*.html"))]
-    if not paths:
-        pytest.skip("make paper PROFILE=recorded has not been run")
-    pages = [look(opened, path) for path in paths]
-    for seen in pages:
-        check(seen)
-        assert seen.answer_ends is not None, seen.path.name
-        assert dead_links(seen, {one.path: one.ids for one in pages}) == [], seen.path.name

@@ -12,6 +12,8 @@ import pytest
 
 from nbhelpers.page import outside_loads
 
+from .pages import browser, check, chromium, dead_links, look
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 
@@ -75,3 +77,21 @@ def test_the_recorded_campaign_gives_the_same_bytes_every_time():
         "nothing measured on your machine"
         in (REPOSITORY / "build/recorded/paper/index.html").read_text()
     )
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_every_page_of_the_recorded_campaign_can_be_read():
+    if chromium() is None:
+        pytest.skip("no chromium on this machine")
+    pytest.importorskip("playwright", reason="playwright comes with the extra `test`")
+    make_paper("recorded")
+    build = REPOSITORY / "build" / "recorded"
+    paths = [*sorted((build / "pages").glob("[0-8]*.html")), build / "paper" / "index.html"]
+    with browser() as opened:
+        pages = [look(opened, path.resolve()) for path in paths]
+    assert len(pages) > 15
+    for seen in pages:
+        check(seen)
+        assert seen.answer_ends is not None or seen.path.name == "index.html", seen.path.name
+        assert dead_links(seen, {one.path: one.ids for one in pages}) == [], seen.path.name

@@ -256,7 +256,7 @@ def treat_workload(
     return TreatedWorkload(changed, (Treatment(name, settled, workload),))
 
 
-def why_unproven(mitigation: str | Mitigation, workload: Workload, tries: int = 2) -> str:
+def why_unproven(mitigation: str | Mitigation, workload: Workload, tries: int = 5) -> str:
     """Why nothing shows that a mitigation acts on a program here, by running it; "" if it does.
 
     Parameters
@@ -264,7 +264,8 @@ def why_unproven(mitigation: str | Mitigation, workload: Workload, tries: int = 
     mitigation, workload
         As of `treat_workload`.
     tries
-        Runs, of which one has to show it.
+        Runs, of which one has to show it: what a program uses for a moment only, such as huge
+        pages, is not seen by every look.
     """
     treated = treat_workload(mitigation, workload)
     message = ""
