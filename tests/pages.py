@@ -168,10 +168,7 @@ def main(folder: str) -> None:
         pages = [look(opened, path.resolve()) for path in sorted(Path(folder).glob("*.html"))]
     ids = {seen.path: seen.ids for seen in pages}
     for seen in pages:
-        clipped = [
-            sum(one.startswith("table") for one in seen.too_wide[width])
-            for width in (*WIDTHS, "print")
-        ]
+        clipped = [len(seen.too_wide[width]) for width in (*WIDTHS, "print")]
         print(
             f"{seen.path.stem:26} {seen.heights[800]:9} {seen.heights[1280]:10} {seen.words:5}"
             f" {clipped[0]:10} {clipped[1]:4} {clipped[2]:4} {clipped[3]:5}"
