@@ -12,6 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from ..errors import InputError
+from ..facts import facts_html
 from ..outcomes import worst_first
 from ..statistics import percentile_interval
 from .edges import Edges
@@ -100,6 +101,20 @@ class Account:
 
     def __repr__(self) -> str:
         return f"Account({self.times['run'].nunique()} runs, {self.sensitivity.by})"
+
+    def _repr_html_(self) -> str:
+        mean_ms = self.by_run.mean() / 1e6
+        slow = self.by_run.loc[self.slowest(1)].mean() / 1e6
+        table = pd.DataFrame(
+            {
+                "part": [part.replace("_", " ") for part in PARTS],
+                "mean of the runs (ms)": mean_ms.to_numpy(),
+                "share": [f"{part:.1%}" for part in mean_ms / mean_ms.sum()],
+                "slowest run (ms)": slow.to_numpy(),
+            }
+        )
+        by = {name: f"{value:.3g}" for name, value in self.sensitivity.by.items()}
+        return facts_html(f"Account of {len(self.by_run)} runs", {"sensitivity to": by}, table)
 
     @cached_property
     def table(self) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from ..errors import InputError
+from ..facts import facts_html
 from ..noise._vocabulary import STRESSOR_CODES
 from ._limits import busiest_second_share, longest_span_ns
 from .costs import Overheads
@@ -147,6 +148,19 @@ class Plan:
     def busiest_second_share(self) -> float:
         """Largest share of any second that real-time noise takes of one CPU."""
         return busiest_second_share(self.injected)
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "events of the config": f"{len(self.events):,}",
+            "injected": f"{len(self.injected):,}",
+            "processes": len(self.lanes),
+            "end (ms)": f"{self.end_ns / 1e6:.3f}",
+            "busiest second of one CPU, real-time noise": f"{self.busiest_second_share:.1%}",
+            "late events": self.rules.lateness,
+        }
+        fates = ["events", "injected_events", "coalesced_events", "dropped_events"]
+        table = self.summary()[["kind", "policy", *fates]] if len(self.events) else None
+        return facts_html("Injection plan", facts, table)
 
     def summary(self) -> pd.DataFrame:
         """What becomes of the config's events, one row a kind and policy.

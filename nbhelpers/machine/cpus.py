@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..facts import facts_html
 from ._read import cpu_list, names, read
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ class Topology:
             f"Topology({len(self.cpus)} CPUs, {self.cores} cores, {self.packages} packages, "
             f"{self.numa_nodes} NUMA nodes)"
         )
+
+    def _repr_html_(self) -> str:
+        return facts_html(repr(self), {}, self.table())
 
 
 def topology(root: str | Path = "/") -> Topology:

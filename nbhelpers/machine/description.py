@@ -9,9 +9,9 @@ import platform
 import re
 import subprocess
 from dataclasses import asdict, dataclass
-from html import escape
 from pathlib import Path
 
+from ..facts import facts_html
 from ..files import digest, to_json
 from ._read import boot_words, chosen, fields, located, read
 from .cpus import CPU_FOLDER, online_cpus, smt_state, topology
@@ -145,12 +145,8 @@ class Machine:
         )
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(name.replace('_', ' '))}</th>"
-            f"<td style='text-align:left'>{escape(_shown(value))}</td></tr>"
-            for name, value in self.to_dict().items()
-        )
-        return f"<table>{rows}</table>"
+        facts = {name.replace("_", " "): value for name, value in self.to_dict().items()}
+        return facts_html("", facts)
 
 
 def describe(root: str | Path = "/") -> Machine:
@@ -338,13 +334,3 @@ def _boot_parameters(root: str | Path) -> dict[str, str]:
 def _selected(path: str, root: str | Path) -> str | None:
     text = read(path, root)
     return chosen(text) if text else None
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, dict):
-        return (
-            " ".join(f"{name}={text}" if text else name for name, text in value.items()) or "none"
-        )
-    if value is None:
-        return "not known"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

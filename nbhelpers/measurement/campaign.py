@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError, RunError, SettingError
+from ..facts import facts_html
 from ..machine import measuring, settings
 from ..progress import Task, task
 from ..workloads import Workload
@@ -64,6 +65,15 @@ class Cell:
 
     def __post_init__(self):
         object.__setattr__(self, "attachments", tuple(self.attachments))
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "program": repr(self.workload),
+            "noise": self.noise,
+            "accompanied by": [type(one).__name__ for one in self.attachments],
+            "compared with": "all cells" if self.compared_with is None else self.compared_with,
+        }
+        return facts_html(f"Cell {self.name}", facts)
 
     def is_compared_with(self, other: "Cell") -> bool:
         """Whether this cell needs runs of another one in the same rounds."""
@@ -159,6 +169,22 @@ class Campaign:
             f"Campaign({self._store.folder or 'in memory'}: {finished} of"
             f" {finished + len(self._missing(rows))} runs)"
         )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "rounds wanted": self.wanted_runs,
+            "seed of the order": self.seed,
+            "measures": "no, recorded runs only" if self.recorded_only else "what is missing",
+            "accompanied by": [type(one).__name__ for one in self.attachments],
+        }
+        runs = pd.DataFrame(self._store.rows(), columns=["cell", "status"])
+        finished = runs.loc[runs["status"] == "ok", "cell"].value_counts()
+        cells = [
+            (cell.name, cell.workload.name, cell.workload.config, cell.noise) for cell in self.cells
+        ]
+        table = pd.DataFrame(cells, columns=["cell", "program", "placement", "noise"])
+        table["finished runs"] = [int(finished.get(name, 0)) for name in table["cell"]]
+        return facts_html(repr(self), facts, table)
 
     def order(self, round_number: int) -> list[Cell]:
         """The cells in the order of a round; the same for the same seed, always."""

@@ -13,6 +13,7 @@ import pandas as pd
 import yaml
 
 from ..errors import InputError
+from ..facts import facts_html
 from ..places import knowledge
 
 KNOWLEDGE = knowledge() / "networks.yml"
@@ -72,6 +73,17 @@ class LogGOPS:
                 )
         if isinstance(self.S, bool) or int(self.S) != self.S or not 0 <= self.S < 2**63:
             raise InputError(f"S = {self.S!r} is no number of bytes", where="LogGOPS")
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "L, latency (ns)": self.L,
+            "o, CPU for a message, at each end (ns)": self.o,
+            "g, gap between messages (ns)": self.g,
+            "G, gap a byte (ns)": self.G,
+            "O, CPU a byte (ns)": self.O,
+            "S, largest message sent eagerly (bytes)": self.S,
+        }
+        return facts_html("LogGOPS parameters", facts)
 
     def with_(self, **changes: Any) -> "LogGOPS":
         """The same network with some parameters replaced: `network.with_(L=0)`."""

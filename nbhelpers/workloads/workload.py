@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
+from ..facts import facts_html
 from ..outcomes import Outcome
 from . import mpi, sycl_env
 from ._cpus import HOUSEKEEPING_SHARES, cores, format_cpu_list, keep_house, usable_cpus
@@ -97,6 +98,20 @@ class Workload:
             f"Workload({self.name}, {self.model}, {self.config}:"
             f" {words if len(words) < 60 else words[:57] + '...'})"
         )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "command": " ".join(self.command),
+            "programming model": self.model,
+            "placement": self.config,
+            "CPUs": "all" if self.cpus is None else format_cpu_list(self.cpus),
+            "environment": dict(self.env),
+            "timed region": self.region.kind,
+            "waits for the common start": self.start,
+            "judged by": self.outcome,
+            "time limit (s)": self.timeout_s,
+        }
+        return facts_html(f"Workload {self.name}", facts)
 
     @property
     def judged(self) -> Outcome:

@@ -1,0 +1,65 @@
+"""What a notebook shows of an object: its name, its facts as two columns, and a table.
+
+Owns the form in which `_repr_html_` of the library's objects shows them.
+"""
+
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LONGEST = 300  # letters of a fact; `repr` and the attributes have all of it
+_MOST_ROWS = 16
+
+
+def facts_html(title: str, facts: Mapping[str, object], table: "pd.DataFrame | None" = None) -> str:
+    """An object as HTML for a notebook.
+
+    Parameters
+    ----------
+    title
+        What it is; may be empty.
+    facts
+        Name and value; None is shown as "not known", an empty list or text as "none".
+    table
+        Shown below; of a long one the first 16 rows.
+
+    Returns
+    -------
+    HTML, in which every text is escaped.
+
+    Examples
+    --------
+    >>> facts_html("a < b", {"CPUs": (0, 1)})
+    "<p><b>a &lt; b</b></p><table><tr><th style='text-align:left'>CPUs</th>\
+<td style='text-align:left'>0, 1</td></tr></table>"
+    """
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{escape(name)}</th>"
+        f"<td style='text-align:left'>{escape(_shown(value))}</td></tr>"
+        for name, value in facts.items()
+    )
+    head = f"<p><b>{escape(title)}</b></p>" if title else ""
+    body = f"<table>{rows}</table>" if rows else ""
+    return head + body + ("" if table is None else _table_html(table))
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "not known"
+    if isinstance(value, Mapping):
+        value = " ".join(f"{name}={text}" if text else str(name) for name, text in value.items())
+    elif isinstance(value, (list, tuple)):
+        value = ", ".join(map(str, value))
+    text = str(value) or "none"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _table_html(table: "pd.DataFrame") -> str:
+    shown = table.head(_MOST_ROWS).to_html(
+        index=False, border=0, na_rep="", float_format="{:.4g}".format
+    )
+    left = len(table) - _MOST_ROWS
+    return shown + (f"<p>{left} more rows</p>" if left > 0 else "")

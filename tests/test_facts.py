@@ -1,0 +1,67 @@
+"""What a notebook shows of the library's objects."""
+
+import re
+
+import pandas as pd
+
+from nbhelpers.facts import facts_html
+from nbhelpers.injection import make_plan
+from nbhelpers.machine import topology
+from nbhelpers.measurement import Campaign, Cell
+from nbhelpers.simulation import LogGOPS, patterns
+from nbhelpers.studies.program_study import ProgramStudy, program_from_options
+from nbhelpers.workloads import program
+
+from .injection.helpers import CPU_COUNT, mixed_config
+
+
+def rows(html: str) -> dict[str, str]:
+    """The facts, by name."""
+    return dict(re.findall(r"<tr><th[^>]*>([^<]*)</th><td[^>]*>([^<]*)</td></tr>", html))
+
+
+def test_texts_are_escaped_and_cut_and_long_tables_say_so():
+    shown = facts_html("<b>", {"x<y": "a" * 999, "none": (), "unknown": None})
+    assert "<b><b>" not in shown and "&lt;b&gt;" in shown and "x&lt;y" in shown
+    assert len(rows(shown)["x&lt;y"]) == 300
+    assert (rows(shown)["none"], rows(shown)["unknown"]) == ("none", "not known")
+    long = facts_html("t", {}, pd.DataFrame({"n": range(20), "<s>": "<script>"}))
+    assert long.count("<tr") == 17 and "4 more rows" in long and "<script>" not in long
+
+
+def test_a_campaign_says_how_far_it_is(tmp_path):
+    cells = [Cell("one", program("true", timeout_s=7)), Cell("two", program("true"), noise="x")]
+    campaign = Campaign(tmp_path / "c", cells, runs=3, seed=5)
+    campaign.run()
+    found = campaign._repr_html_()
+    assert "6 of 6 runs" in found and rows(found)["rounds wanted"] == "3"
+    cell = r"\s*<td>([^<]*)</td>"
+    table = re.findall(f"<tr>{cell * 5}", found)
+    assert table == [("one", "true", "Rm", "none", "3"), ("two", "true", "Rm", "x", "3")]
+    assert rows(cells[1]._repr_html_())["noise"] == "x"
+    assert rows(cells[0].workload._repr_html_())["time limit (s)"] == "7"
+
+
+def test_a_plan_says_what_it_injects():
+    config = mixed_config(0, 30, range(CPU_COUNT))
+    found = make_plan(config)._repr_html_()
+    assert int(rows(found)["events of the config"]) == len(make_plan(config).events)
+    assert "SCHED_FIFO" in found
+
+
+def test_a_schedule_and_its_network():
+    schedule = patterns.dissemination(8)
+    found = rows(schedule._repr_html_())
+    assert found["ranks"] == "8" and found["sends"] == found["receives"] == str(schedule.messages)
+    assert rows(LogGOPS(L=1900)._repr_html_())["L, latency (ns)"] == "1900"
+
+
+def test_a_topology_has_a_row_a_cpu():
+    here = topology()
+    assert here._repr_html_().count("<tr") == 1 + min(len(here.cpus), 16)
+
+
+def test_a_study_of_a_program_measures_nothing_to_be_shown(tmp_path):
+    study = ProgramStudy(program_from_options("sleep 0.01"), tmp_path / "study")
+    assert rows(study._repr_html_())["answers so far"] == "0 of 8"
+    assert not list(tmp_path.rglob("runs.jsonl"))
