@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-_LONGEST = 300  # letters of a fact; `repr` and the attributes have all of it
+_LONGEST = 1000  # letters of a fact; `repr` and the attributes have all of it
 _MOST_ROWS = 16
 
 

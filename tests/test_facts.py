@@ -21,9 +21,9 @@ def rows(html: str) -> dict[str, str]:
 
 
 def test_texts_are_escaped_and_cut_and_long_tables_say_so():
-    shown = facts_html("<b>", {"x<y": "a" * 999, "none": (), "unknown": None})
+    shown = facts_html("<b>", {"x<y": "a" * 1999, "none": (), "unknown": None})
     assert "<b><b>" not in shown and "&lt;b&gt;" in shown and "x&lt;y" in shown
-    assert len(rows(shown)["x&lt;y"]) == 300
+    assert len(rows(shown)["x&lt;y"]) == 1000
     assert (rows(shown)["none"], rows(shown)["unknown"]) == ("none", "not known")
     long = facts_html("t", {}, pd.DataFrame({"n": range(20), "<s>": "<script>"}))
     assert long.count("<tr") == 17 and "4 more rows" in long and "<script>" not in long
