@@ -11,6 +11,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from .pages import browser, chromium
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -92,3 +94,13 @@ def _children() -> set[int]:
 
 def _open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture(scope="module")
+def opened():
+    """A browser that loads pages and nothing of the network."""
+    if chromium() is None:
+        pytest.skip("no chromium on this machine")
+    pytest.importorskip("playwright", reason="playwright comes with the extra `test`")
+    with browser() as one:
+        yield one

@@ -43,9 +43,9 @@ def test_a_campaign_says_how_far_it_is(tmp_path):
 
 
 def test_a_plan_says_what_it_injects():
-    config = mixed_config(0, 30, range(CPU_COUNT))
-    found = make_plan(config)._repr_html_()
-    assert int(rows(found)["events of the config"]) == len(make_plan(config).events)
+    plan = make_plan(mixed_config(0, 30, range(CPU_COUNT)))
+    found = plan._repr_html_()
+    assert int(rows(found)["events of the config"]) == len(plan.events)
     assert "SCHED_FIFO" in found
 
 

@@ -11,18 +11,9 @@ from nbhelpers.page import export_page, limits_html, top_html
 from nbhelpers.report import save_figure, save_table
 from nbhelpers.report.appearance import COLUMN_IN, PAGE_IN, style
 
-from .pages import browser, check, chromium, dead_links, look
+from .pages import check, dead_links, look
 
 ROWS, COLUMNS = 156, 25
-
-
-@pytest.fixture(scope="module")
-def opened():
-    if chromium() is None:
-        pytest.skip("no chromium on this machine")
-    pytest.importorskip("playwright", reason="playwright comes with the extra `test`")
-    with browser() as one:
-        yield one
 
 
 def drawing(width_in):

@@ -12,7 +12,7 @@ import pytest
 
 from nbhelpers.page import outside_loads
 
-from .pages import browser, check, chromium, dead_links, look
+from .pages import check, dead_links, look
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -81,15 +81,11 @@ def test_the_recorded_campaign_gives_the_same_bytes_every_time():
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_every_page_of_the_recorded_campaign_can_be_read():
-    if chromium() is None:
-        pytest.skip("no chromium on this machine")
-    pytest.importorskip("playwright", reason="playwright comes with the extra `test`")
+def test_every_page_of_the_recorded_campaign_can_be_read(opened):
     make_paper("recorded")
     build = REPOSITORY / "build" / "recorded"
     paths = [*sorted((build / "pages").glob("[0-8]*.html")), build / "paper" / "index.html"]
-    with browser() as opened:
-        pages = [look(opened, path.resolve()) for path in paths]
+    pages = [look(opened, path.resolve()) for path in paths]
     assert len(pages) > 15
     for seen in pages:
         check(seen)

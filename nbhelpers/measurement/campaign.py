@@ -7,6 +7,7 @@ or an earlier call stopped.
 
 import os
 import statistics
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -163,12 +164,19 @@ class Campaign:
                 raise InputError(f"{field} is {value}; it must be at least {low}")
 
     def __repr__(self) -> str:
-        rows, names = self._store.rows(), {cell.name for cell in self.cells}
-        finished = sum(row["status"] == "ok" and row["cell"] in names for row in rows)
+        return self._how_far(self._store.rows())
+
+    def _how_far(self, rows: list[dict]) -> str:
+        finished = sum(self._finished(rows).values())
         return (
             f"Campaign({self._store.folder or 'in memory'}: {finished} of"
             f" {finished + len(self._missing(rows))} runs)"
         )
+
+    def _finished(self, rows: list[dict]) -> dict[str, int]:
+        """Finished runs of each cell."""
+        counts = Counter(row["cell"] for row in rows if row["status"] == "ok")
+        return {cell.name: counts[cell.name] for cell in self.cells}
 
     def _repr_html_(self) -> str:
         facts = {
@@ -177,14 +185,13 @@ class Campaign:
             "measures": "no, recorded runs only" if self.recorded_only else "what is missing",
             "accompanied by": [type(one).__name__ for one in self.attachments],
         }
-        runs = pd.DataFrame(self._store.rows(), columns=["cell", "status"])
-        finished = runs.loc[runs["status"] == "ok", "cell"].value_counts()
+        rows = self._store.rows()
         cells = [
             (cell.name, cell.workload.name, cell.workload.config, cell.noise) for cell in self.cells
         ]
         table = pd.DataFrame(cells, columns=["cell", "program", "placement", "noise"])
-        table["finished runs"] = [int(finished.get(name, 0)) for name in table["cell"]]
-        return facts_html(repr(self), facts, table)
+        table["finished runs"] = table["cell"].map(self._finished(rows))
+        return facts_html(self._how_far(rows), facts, table)
 
     def order(self, round_number: int) -> list[Cell]:
         """The cells in the order of a round; the same for the same seed, always."""

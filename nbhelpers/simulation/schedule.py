@@ -267,7 +267,7 @@ class Schedule:
         facts = {
             "ranks": f"{self.ranks:,}",
             "operations": f"{len(self):,}",
-            "sends": f"{(kind == SEND).sum():,}",
+            "sends": f"{self.messages:,}",
             "receives": f"{(kind == RECV).sum():,}",
             "calculations": f"{(kind == CALC).sum():,}",
             "bytes sent": f"{size[kind == SEND].sum(dtype=np.int64):,}",
