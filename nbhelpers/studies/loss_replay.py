@@ -153,6 +153,8 @@ def calibrated_replay(
         )
         ok = finished(Campaign(round_folder, cells, runs, seed, recorded_only, with_probe).run())
         parts = compare(round_folder, ok, config)
+        if parts.lost.empty:  # the replays ended before the first loss
+            break
         intervals = by_cpu_and_interval(parts)
         rows.append(
             {"round": number, "noise": plan.digest} | summarise_round(ok, parts, tolerance, seed)
@@ -168,6 +170,10 @@ def rounds_table(found: CalibratedReplay | None) -> pd.DataFrame:
     """`CalibratedReplay.rounds`; no row, with the reason, where there was nothing to replay."""
     if found is None:
         return because(pd.DataFrame(columns=["round"]), "no run lost anything that can be replayed")
+    if found.rounds.empty:
+        return because(
+            pd.DataFrame(columns=["round"]), "the replays ended before the run's first loss"
+        )
     return found.rounds
 
 
