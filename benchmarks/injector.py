@@ -3,7 +3,7 @@ interleaved on the same plans.
 
 A SCHED_FIFO 10 loop on one CPU notes every gap, and noise is injected at SCHED_FIFO 49 and 50 above
 it. The BASELINE (sleep for a relative time, then spin on the wall clock for the whole duration) is
-written for this comparison in injector_rival.c from its description. Four tables:
+written for this comparison in injector_rival.c from its description. Five tables:
 
 1. events of 50 us to 10 ms: what the loop lost between an event's planned start and end (whole
    gaps) less the event's length, with 95 % intervals; beside it what the machine alone takes from
@@ -11,13 +11,15 @@ written for this comparison in injector_rival.c from its description. Four table
 2. the interrupts and softirqs of a recorded trace, as they are: CPU time that the loop lost to
    them over what was to be injected;
 3. CPU time of the injector's own processes while they wait, armed and between events;
-4. CPU time to plan a config of 10^6 events and to lay it out for the C core.
+4. CPU time to plan a config of 10^6 events and to lay it out for the C core;
+5. time until 64 and 256 lanes are ready, beside owners of several sizes (bound 2 s).
 """
 
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +39,10 @@ LENGTHS_US = (50, 100, 200, 1000, 3000, 10000)
 # the longest round is 0.7 s: after 0.95 s the kernel gives ordinary tasks the CPU
 EVENTS, PAUSE_US, ROUNDS, TRACE_ROUNDS = 50, 4000, 5, 7
 NOTHING = "no injection"
-LEAD_NS = 300_000_000  # time to fork and to get ready
+LEAD_NS = 300_000_000  # time to start and to get ready
 RECORDED = Path(__file__).parents[1] / "data/recorded/10-trace-collection/baseline/traces"
 WAIT_S, MANY = 5.0, 1_000_000
+STARTS, OWNERS_GIB = 9, (0, 1.2, 4)
 
 
 def make_config(cpu: int, length_us: int, seed: int) -> NoiseConfig:
@@ -338,7 +341,49 @@ def planning_cost(overheads: Overheads) -> None:
     )
 
 
+def start_times(lanes: int) -> None:
+    """Time until so many lanes are ready, beside owners of several sizes; of small objects, since
+    they have the most page tables.
+    """
+    print(f"\n5. ms until {lanes} lanes are ready, median (least to most) of {STARTS}:")
+    for gib in OWNERS_GIB:
+        program = [sys.executable, __file__, "start", str(gib), str(lanes)]
+        own = subprocess.run(program, capture_output=True, text=True, check=True).stdout.split()
+        took = np.array(own, dtype=float)
+        print(
+            f"   owner with {gib:g} GiB more:"
+            f" {np.median(took):.0f} ({took.min():.0f} to {took.max():.0f})"
+        )
+
+
+def start_beside(gib: float, lanes: int) -> None:
+    """Print the ms of each start, in a process that holds so much."""
+    ballast = [str(number) * 7 for number in range(10**9, 10**9 + round(gib * 2**30 / 128))]
+    cpus = online_cpus()
+    columns = {
+        "run": 0,
+        "cpu": cpus[0],
+        "kind": "irq",
+        "source": "benchmark",
+        "start_ns": np.arange(1, lanes + 1) * 50_000,
+        "duration_ns": 10_000,
+    }
+    plan = make_plan(NoiseConfig.from_events(pd.DataFrame(columns)))
+    each = pd.DataFrame({"cpu": -1, "first": range(lanes), "count": 1})
+    plan = replace(plan, lanes=each.astype(plan.lanes.dtypes.to_dict()))
+    for _ in range(STARTS):
+        replay = Replay(plan)
+        began = time.perf_counter()
+        replay.start()
+        print(1e3 * (time.perf_counter() - began))
+        replay.close()
+    del ballast
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["start"]:
+        start_beside(float(sys.argv[2]), int(sys.argv[3]))
+        return
     if not may_realtime(50):
         sys.exit("skipped: SCHED_FIFO is not permitted here")
     costs, as_it_is = measure_overheads(again=True), Rules(exit_cost_us=0, shortest_us=0)
@@ -354,6 +399,8 @@ def main() -> None:
         compare_trace(program, cpu, rivals, costs)
     waiting_cost()
     planning_cost(costs)
+    for lanes in (64, 256):
+        start_times(lanes)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,11 @@ from pathlib import Path
 from cffi import FFI
 
 HERE = Path(__file__).resolve().parent
-SOURCES = [
+SOURCES = [  # of the owner; supervisor and lanes are the program nbinject (workloads/Makefile)
+    "injector_c/check.c",
     "injector_c/owner.c",
-    "injector_c/supervisor.c",
-    "injector_c/lane.c",
-    "injector_c/prepare.c",
+    "injector_c/scratch.c",
     "injector_c/observe_losses.c",
-    "injector_c/kinds.c",
-    "injector_c/kinds_memory.c",
-    "injector_c/kinds_io.c",
-    "injector_c/kinds_interrupts.c",
 ]
 
 

@@ -7,11 +7,12 @@
  * everything when the workload ends, when the owner (who called nb_start) ends, and at a time
  * limit.
  *
- *     nb_start (forks, returns at once) -> nb_wait_ready -> nb_release(t0)
- *         -> ... -> nb_stop -> nb_join
+ *     nb_map_memory -> nb_start (executes, returns at once) -> nb_wait_ready -> nb_release(t0)
+ *         -> ... -> nb_stop -> nb_join -> nb_unmap_memory
  *
- * Functions return 0 or -errno. The columns belong to the caller, and must lie in one MAP_SHARED
- * mapping.
+ * Supervisor and lanes are the program `nbinject`, which starts in the same time whatever the
+ * owner's size. Functions return 0 or -errno. The columns belong to the caller, and must lie in the
+ * memory of one nb_map_memory.
  */
 #ifndef NB_INJECTOR_H
 #define NB_INJECTOR_H
@@ -140,16 +141,21 @@ struct nb_control { /* in the shared memory */
     uint32_t state;
     int32_t ended_by;
     /* lanes sleep after their last event until they are stopped: ending a process costs the
-     * workload milliseconds */
+     * workload time */
     int32_t stay;
     int32_t reserved;
     int64_t t0_ns;
     int64_t ended_ns; /* CLOCK_MONOTONIC */
 };
 
+/* exit status of a program that was built from other declarations */
+#define NB_OTHER_BUILD 3
+
 struct nb_injection {
     void *memory; /* the shared mapping that holds all that follows */
     uint64_t memory_bytes;
+    int32_t memory_fd;         /* of nb_map_memory; the caller closes it */
+    int32_t supervisor_status; /* as from waitpid, once reaped */
     struct nb_control *control;
     struct nb_lane *lanes;
     int32_t lane_count;
@@ -170,10 +176,15 @@ struct nb_injection {
 
 /* -EINVAL: lanes or an event out of order, or out of range; *event is its index, or -1. */
 int nb_check(const struct nb_injection *run, int64_t *event);
-/* Forks supervisor and lanes. workload_pid 0: there is none, the plan or the limit is the end.
- * -ESRCH: it has ended already. */
-int nb_start(struct nb_injection *run, int32_t workload_pid);
-/* -ETIMEDOUT, -EINTR (call again), -ECHILD: a lane failed, its error says why. */
+/* Zeroed memory that the program can share: its descriptor, or -errno. */
+int32_t nb_map_memory(uint64_t bytes, void **memory);
+void nb_unmap_memory(void *memory, uint64_t bytes);
+/* Executes supervisor and lanes. workload_pid 0: there is none, the plan or the limit is the end.
+ * program: the file nbinject. -ESRCH: the workload has ended already; -ENOENT, -EACCES: there is no
+ * such program. */
+int nb_start(struct nb_injection *run, int32_t workload_pid, const char *program);
+/* -ETIMEDOUT, -EINTR (call again), -ECHILD: a lane failed, its error says why; without one the
+ * supervisor ended. */
 int nb_wait_ready(struct nb_injection *run, int32_t timeout_ms);
 /* Times of the plan count from t0_ns of CLOCK_MONOTONIC. */
 int nb_release(struct nb_injection *run, int64_t t0_ns);

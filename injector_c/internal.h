@@ -1,4 +1,5 @@
-/* Shared by owner.c, supervisor.c, lane.c and prepare.c: clock, futex, what is watched. */
+/* Shared by owner.c, program.c, supervisor.c, lane.c and prepare.c: clock, futex, what is watched,
+ * what the owner hands over to the program. */
 #ifndef NB_INTERNAL_H
 #define NB_INTERNAL_H
 #include "injector.h"
@@ -8,6 +9,7 @@
 #include <linux/futex.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,18 +26,6 @@ static inline int64_t nb_clock_ns(clockid_t clock)
 static inline int64_t nb_now_ns(void)
 {
     return nb_clock_ns(CLOCK_MONOTONIC);
-}
-
-/* fork(2) without what libraries have registered by pthread_atfork(3): they lock, allocate and
- * start threads of theirs in the child. Arrow's does, and a supervisor dies of it. POSIX.1-2024;
- * before glibc 2.34 there is only fork. */
-static inline pid_t nb_fork(void)
-{
-#if defined(__GLIBC__) && !__GLIBC_PREREQ(2, 34)
-    return fork();
-#else
-    return _Fork();
-#endif
 }
 
 static inline bool nb_is_realtime(int policy)
@@ -97,7 +87,24 @@ struct nb_watch { /* descriptors that the supervisor inherits; -1: none */
     int control, workload, owner, ready;
 };
 
-/* The whole life of the supervisor, from just after its fork. */
+enum {
+    NB_HANDED_OVER = 5,                    /* these four, and the memory */
+    NB_PROGRAM_WORDS = 2 + NB_HANDED_OVER, /* of the program's command */
+    NB_LAYOUT_BYTES = 64
+};
+
+/* Both sides must have been compiled from the same declarations. */
+static inline void nb_layout(char *text)
+{
+    snprintf(text, NB_LAYOUT_BYTES, "%zu/%zu/%zu", sizeof(struct nb_injection),
+             sizeof(struct nb_lane), sizeof(struct nb_control));
+}
+
+/* What the program `nbinject` does. The command is a name, the layout and the descriptors. The
+ * injection comes through the control socket, its columns lie in the memory. */
+int nb_program(int count, char **words);
+
+/* The whole life of the supervisor. */
 _Noreturn void nb_supervise(struct nb_injection *run, const struct nb_watch *watch);
 /* Everything that may fail or take long, before the owner hears that a lane is ready; 0 or an
  * errno. */

@@ -7,8 +7,6 @@
 #define _GNU_SOURCE
 #include "kinds_internal.h"
 
-#include <math.h>
-
 enum { DEBT_NS = 10000000, STUCK_NS = 1000000, SPIN_NS = 50000 };
 
 /* Occupation with a duty cycle; its unit is a nanosecond of CPU time. */
@@ -75,11 +73,6 @@ static const struct nb_stressor *armed; /* of this lane */
 static const struct nb_stressor *stressor_of(int kind)
 {
     return kind > 0 && kind < NB_KIND_COUNT ? stressors[kind] : NULL;
-}
-
-bool nb_kind_is_valid(int kind, double intensity)
-{
-    return kind == 0 || (stressor_of(kind) && isfinite(intensity) && intensity > 0);
 }
 
 /* A lane has one kind of noise, so that kinds can overlap in time, and none makes another late. */

@@ -43,7 +43,6 @@ int nb_kinds_arm(const struct nb_injection *run, const struct nb_lane *lane);
  */
 bool nb_kind_run(struct nb_actor *self, int64_t i);
 void nb_kinds_disarm(void);
-bool nb_kind_is_valid(int kind, double intensity);
 /* Removes the scratch folder, once no lane is left. System calls only. */
 void nb_kinds_clean(const struct nb_injection *run);
 

@@ -351,7 +351,7 @@ int nb_lane_main(struct nb_injection *run, struct nb_lane *lane, int ready_fd)
     nb_kinds_disarm();
     while (run->control->stay && nb_state(run->control) == NB_RELEASED)
         nb_sleep_in_state(run->control, NB_RELEASED, INT64_MAX);
-    /* the copy of the owner's memory is given back as an ordinary process */
+    /* its memory is given back as an ordinary process */
     sched_setscheduler(0, SCHED_OTHER, &none);
     return 0;
 }

@@ -1,96 +1,56 @@
-/* The owner's side: what Python calls. Checks the plan, forks the supervisor, signals when to
- * release and to stop, waits for its end. */
+/* The owner's side: what Python calls. Checks the plan, executes the supervisor, signals when to
+ * release and to stop, waits for its end.
+ *
+ * The supervisor is a program of its own, and not a fork of the owner: a fork copies the page
+ * tables of the whole owner, and each lane would copy them again.
+ */
 #define _GNU_SOURCE
 #include "kinds_internal.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+
+#ifndef MFD_NOEXEC_SEAL /* Linux 6.3 */
+#define MFD_NOEXEC_SEAL 8U
+#endif
+
+/* A machine may refuse files in memory that could be executed; older kernels know no others. */
+static int memory_file(void)
+{
+    const int fd = memfd_create("noisebook", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create("noisebook", MFD_CLOEXEC) : fd;
+}
+
+int32_t nb_map_memory(uint64_t bytes, void **memory)
+{
+    const int fd = memory_file();
+    if (fd < 0)
+        return -errno;
+    *memory = MAP_FAILED;
+    if (ftruncate(fd, (off_t)bytes) == 0)
+        *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const int error = errno;
+    if (*memory != MAP_FAILED)
+        return fd;
+    close(fd);
+    return -error;
+}
+
+void nb_unmap_memory(void *memory, uint64_t bytes)
+{
+    munmap(memory, bytes);
+}
 
 static int pidfd_open(pid_t pid)
 {
     const long fd = syscall(SYS_pidfd_open, pid, 0);
     return fd < 0 ? -errno : (int)fd;
-}
-
-static bool in_order(const struct nb_injection *run, int64_t i, int64_t before_ns)
-{
-    const struct nb_plan *plan = &run->plan;
-    const int policy = plan->policy[i], priority = plan->priority[i];
-    const bool realtime = nb_is_realtime(policy) && priority >= 1 &&
-                          priority <= NB_HIGHEST_PRIORITY;
-    const bool known = policy == NB_OTHER || policy == NB_BATCH || policy == NB_IDLE;
-    const int64_t start = plan->start_ns[i], duration = plan->duration_ns[i];
-    const int kind = plan->kind ? plan->kind[i] : NB_OCCUPY;
-    const int64_t longest = kind == NB_OCCUPY ? run->rules.longest_event_ns : run->rules.limit_ns;
-    return (realtime || (known && priority >= -20 && priority <= 19)) && start >= before_ns &&
-           start < INT64_MAX / 4 && duration >= 0 && duration <= longest &&
-           nb_kind_is_valid(kind, plan->intensity ? plan->intensity[i] : 0);
-}
-
-static bool is_among(int64_t value, int64_t least, int64_t most)
-{
-    return value >= least && value <= most;
-}
-
-static bool costs_hold(const struct nb_costs *costs)
-{
-    if (!is_among(costs->points, 0, NB_EXIT_POINTS) || !is_among(costs->wake_ns, 0, NB_SECOND_NS) ||
-        !is_among(costs->wake_most_ns, 0, NB_SECOND_NS))
-        return false;
-    for (int64_t i = 0; i < costs->points; i++)
-        if (costs->length_ns[i] <= (i ? costs->length_ns[i - 1] : 0) ||
-            !is_among(costs->exit_ns[i], 0, NB_SECOND_NS))
-            return false;
-    return costs->exit_per_wake >= 0 && costs->exit_per_wake <= 10;
-}
-
-static bool core_kinds_hold(const struct nb_injection *run)
-{
-    for (int kind = 0; kind < NB_CORE_KINDS; kind++)
-        if (!costs_hold(&run->rules.costs[kind]))
-            return false;
-    for (int cpu = 0; cpu < NB_MAX_CPUS; cpu++)
-        if (run->core_kind[cpu] >= NB_CORE_KINDS || !run->rules.costs[run->core_kind[cpu]].points)
-            return false;
-    return true;
-}
-
-static bool rules_hold(const struct nb_rules *rules)
-{
-    const int64_t most = INT64_MAX / 4;
-    const int64_t positive[] = {rules->limit_ns, rules->armed_limit_ns, rules->realtime_limit_us};
-    const int64_t times[] = {rules->wake_allowance_ns, rules->give_up_ns, rules->longest_event_ns};
-    for (int i = 0; i < 3; i++)
-        if (!is_among(positive[i], 1, most) || !is_among(times[i], 0, most))
-            return false;
-    return is_among(rules->lateness, NB_CATCH_UP, NB_TRUNCATE);
-}
-
-int nb_check(const struct nb_injection *run, int64_t *event)
-{
-    *event = -1;
-    if (run->lane_count < 1 || run->lane_count > NB_MAX_LANES || run->event_count < 0 ||
-        !rules_hold(&run->rules) || !core_kinds_hold(run))
-        return -EINVAL;
-    for (int lane = 0; lane < run->lane_count; lane++) {
-        const struct nb_lane *slice = &run->lanes[lane];
-        if (slice->cpu < NB_ROAM || slice->cpu >= NB_MAX_CPUS || slice->first < 0 ||
-            slice->first > run->event_count || slice->count < 0 ||
-            slice->count > run->event_count - slice->first)
-            return -EINVAL;
-        int64_t before_ns = 0;
-        for (int64_t i = slice->first; i < slice->first + slice->count; i++) {
-            if (!in_order(run, i, before_ns)) {
-                *event = i;
-                return -EINVAL;
-            }
-            before_ns = run->plan.start_ns[i];
-        }
-    }
-    return 0;
 }
 
 static void close_watch(const struct nb_watch *watch)
@@ -130,22 +90,78 @@ static void close_owner(struct nb_injection *run)
     }
 }
 
-/* With every signal blocked, so that none meets Python's handlers in the child. */
-static int fork_supervisor(struct nb_injection *run, const struct nb_watch *watch)
+/* Ctrl-C is for the owner: a process group of its own. Not a session of its own: autogroups would
+ * change who gets which share of a CPU. Signals are as usual again, whatever the owner does with
+ * them. */
+static int set_attributes(posix_spawnattr_t *attributes)
 {
-    sigset_t all, before;
+    sigset_t all, none;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const pid_t pid = nb_fork();
-    const int error = pid < 0 ? -errno : 0;
-    if (pid == 0)
-        nb_supervise(run, watch);
-    run->supervisor_pid = pid > 0 ? pid : 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    sigemptyset(&none);
+    const int error = posix_spawnattr_init(attributes);
+    if (error)
+        return error;
+    posix_spawnattr_setpgroup(attributes, 0);
+    posix_spawnattr_setsigdefault(attributes, &all);
+    posix_spawnattr_setsigmask(attributes, &none);
+    return posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF |
+                                                    POSIX_SPAWN_SETSIGMASK);
+}
+
+/* The descriptors close by themselves in every other program that the owner executes meanwhile;
+ * duplicated onto themselves they stay open in this one. */
+static int hand_over(posix_spawn_file_actions_t *actions, const int *fds)
+{
+    int error = posix_spawn_file_actions_init(actions);
+    for (int i = 0; i < NB_HANDED_OVER && !error; i++)
+        if (fds[i] >= 0)
+            error = posix_spawn_file_actions_adddup2(actions, fds[i], fds[i]);
     return error;
 }
 
-int nb_start(struct nb_injection *run, int32_t workload_pid)
+/* NAME LAYOUT, then the descriptors: see nb_program. */
+static int execute(const char *program, const int *fds, pid_t *pid)
+{
+    char layout[NB_LAYOUT_BYTES], numbers[NB_HANDED_OVER][12];
+    char *words[NB_PROGRAM_WORDS + 1] = {"nbinject", layout};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    nb_layout(layout);
+    for (int i = 0; i < NB_HANDED_OVER; i++) {
+        snprintf(numbers[i], sizeof numbers[i], "%d", fds[i]);
+        words[2 + i] = numbers[i];
+    }
+    int error = hand_over(&actions, fds);
+    if (error)
+        return -error;
+    error = set_attributes(&attributes);
+    if (!error) {
+        error = posix_spawn(pid, program, &actions, &attributes, words, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return -error;
+}
+
+static int start_supervisor(struct nb_injection *run, const struct nb_watch *watch,
+                            const char *program)
+{
+    const int fds[NB_HANDED_OVER] = {
+        watch->control, watch->workload, watch->owner, watch->ready, run->memory_fd
+    };
+    pid_t pid = 0;
+    const int error = execute(program, fds, &pid);
+    if (error)
+        return error;
+    run->supervisor_pid = pid;
+    /* if it has ended already, nb_wait_ready says so */
+    return send(run->control_fd, run, sizeof *run, MSG_NOSIGNAL) == sizeof *run || errno == EPIPE ||
+                   errno == ECONNRESET
+               ? 0
+               : -errno;
+}
+
+int nb_start(struct nb_injection *run, int32_t workload_pid, const char *program)
 {
     int64_t event;
     struct nb_watch watch;
@@ -158,9 +174,11 @@ int nb_start(struct nb_injection *run, int32_t workload_pid)
     *run->control = (struct nb_control){.state = NB_ARMED, .stay = workload_pid > 0};
     error = open_watch(run, workload_pid, &watch);
     if (!error)
-        error = fork_supervisor(run, &watch);
+        error = start_supervisor(run, &watch, program);
     close_watch(&watch);
-    if (error)
+    if (error && run->supervisor_pid)
+        nb_kill(run);
+    else if (error)
         close_owner(run);
     return error;
 }
@@ -249,10 +267,9 @@ static int wait_orphans(struct nb_injection *run, int64_t limit_ns)
 int nb_join(struct nb_injection *run, int32_t timeout_ms)
 {
     const int64_t limit_ns = nb_now_ns() + timeout_ms * 1000000LL;
-    int32_t status;
     if (run->supervisor_pid <= 0)
         return 0;
-    int error = wait_gone(run->supervisor_pid, &status, limit_ns);
+    int error = wait_gone(run->supervisor_pid, &run->supervisor_status, limit_ns);
     if (!error && __atomic_load_n(&run->control->ended_by, __ATOMIC_ACQUIRE) == NB_RUNNING)
         error = wait_orphans(run, limit_ns);
     if (error)

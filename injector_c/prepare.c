@@ -30,8 +30,7 @@ static void limit(int resource, rlim_t value)
 }
 
 /* Locks (else at least touches) the shared columns and a stretch of stack: no page fault once the
- * replay has begun. The memory that was inherited from the owner stays as it is: locking that would
- * copy all of it. */
+ * replay has begun. */
 static void settle_memory(const struct nb_injection *run)
 {
     volatile unsigned char stack[65536];

@@ -1,10 +1,9 @@
 /* The supervisor: forks the injectors of an injection, and ends all of them when there is a reason
  * to.
  *
- * It was forked from a large, many-threaded Python: only system calls are made, nothing is
- * allocated, and every inherited descriptor is closed but the ones that are watched. Injectors die
- * with the supervisor (PR_SET_PDEATHSIG); the supervisor watches the owner by pidfd and by a
- * socket, and not by PR_SET_PDEATHSIG, because that one fires when the *thread* that forked ends.
+ * Every inherited descriptor is closed but the ones that are watched. Injectors die with the
+ * supervisor (PR_SET_PDEATHSIG); the supervisor watches the owner by pidfd and by a socket, and not
+ * by PR_SET_PDEATHSIG, because that one fires when the *thread* that started it ends.
  */
 #define _GNU_SOURCE
 #include "kinds_internal.h"
@@ -31,16 +30,6 @@ static void close_all_but(const int *open_fds, int count)
             return;
         next = lowest + 1;
     }
-}
-
-/* Python's handlers would write to its own wake-up descriptor. */
-static void default_signals(void)
-{
-    sigset_t none;
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static void name_process(const char *name)
@@ -84,7 +73,7 @@ static int fork_lanes(struct nb_injection *run, const struct nb_watch *watch, in
     if (pipe2(ends, O_CLOEXEC))
         return errno;
     for (int i = 0; i < run->lane_count; i++) {
-        const pid_t pid = nb_fork();
+        const pid_t pid = fork();
         if (pid < 0) {
             run->lanes[i].error = errno;
             break;
@@ -173,10 +162,6 @@ void nb_supervise(struct nb_injection *run, const struct nb_watch *watch)
 {
     const int open_fds[] = {watch->control, watch->workload, watch->owner, watch->ready};
     int done = -1;
-    /* Ctrl-C is for the owner; not a session of its own: autogroups would change who gets which
-     * share of a CPU */
-    setpgid(0, 0);
-    default_signals();
     name_process("nb-supervisor");
     close_all_but(open_fds, 4);
     rise_above(run);

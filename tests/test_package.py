@@ -113,7 +113,7 @@ def test_the_wheel_is_for_any_python_from_3_11_and_for_any_cpu(wheel):
         flags = content.read("nbhelpers/_shipped/bin/.command").decode()
         modes = {name: content.getinfo(name).external_attr >> 16 for name in names}
     assert "-march" not in flags, "it would stop with SIGILL on an older CPU"
-    for name in ("nbstart", "nbody", "detours", "hog"):
+    for name in ("nbstart", "nbinject", "nbody", "detours", "hog"):
         assert modes[f"nbhelpers/_shipped/bin/{name}"] & 0o111, "a program is executable"
     for name in (
         "bin/libnbstart.so",

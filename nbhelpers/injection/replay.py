@@ -1,21 +1,21 @@
 """One replay of a plan: the shared memory that holds plan and log, and the life of the processes
 that work on it.
 
-Owns the layout of that memory. Python's mmap owns the memory itself: it goes when the last NumPy
-view of a column does.
+Owns the layout of that memory. The memory goes when the last NumPy view of a column does.
 """
 
 import errno
-import mmap
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import RunError
+from ..errors import RunError, Unavailable
+from ..workloads import binary_folder, program_path
 from ._native import check, ffi, lib
 from ._scratch import remove_scratch
 from .rules import KIND_CODES, LATENESS_CODES, POLICY_CODES, Plan
@@ -98,12 +98,12 @@ class Replay:
                 offset = _aligned(offset + count * np.dtype(kind).itemsize)
         control, lanes = offset, _aligned(offset + ffi.sizeof("struct nb_control"))
         size = lanes + ffi.sizeof("struct nb_lane") * max(len(self.plan.lanes), 1)
-        memory = mmap.mmap(-1, size)
-        self._run = ffi.new("struct nb_injection *")
-        self._memory = ffi.from_buffer("char[]", memory, require_writable=True)
+        self._run = ffi.new("struct nb_injection *", {"memory_fd": -1})
+        self._memory = self._map_memory(size)
         self._run.memory, self._run.memory_bytes, self._run.event_count = self._memory, size, count
         self._run.control = ffi.cast("struct nb_control *", self._memory + control)
         self._run.lanes = ffi.cast("struct nb_lane *", self._memory + lanes)
+        memory = ffi.buffer(self._memory, size)
         arrays = {
             place: np.frombuffer(memory, kind, count, at) for place, (at, kind) in places.items()
         }
@@ -113,6 +113,13 @@ class Replay:
         self._columns = {name: arrays["plan", name] for name in PLAN_COLUMNS}
         self.log = {name: arrays["log", name] for name in LOG_COLUMNS}
         self.log["achieved"][:] = np.nan
+
+    def _map_memory(self, size: int) -> Any:
+        place = ffi.new("void **")
+        self._run.memory_fd = lib.nb_map_memory(size, place)
+        check(self._run.memory_fd, "to get memory")
+        unmap = partial(_unmap, lib.nb_unmap_memory, size)
+        return ffi.gc(ffi.cast("char *", place[0]), unmap, size)
 
     def _fill_plan(self) -> None:
         events = self.plan.events
@@ -181,30 +188,44 @@ class Replay:
         return ENDINGS[self._run.control.ended_by]
 
     def start(self, workload_pid: int = 0) -> None:
-        """Fork supervisor and lanes, and wait until each of them is asleep and ready; without
+        """Start supervisor and lanes, and wait until each of them is asleep and ready; without
         lanes, do nothing.
 
         Raises
         ------
         RunError
             The workload has already ended, or a process could not be made ready.
+        Unavailable
+            The injector's program was built from other sources than this library.
         """
         if not self._run.lane_count:
             return
+        program = program_path(binary_folder() / "nbinject")
         self._scratch = fill_options(self._run, self.plan.injected, self.plan.stressors)
         try:
-            check(lib.nb_start(self._run, workload_pid), "to start")
+            check(lib.nb_start(self._run, workload_pid, os.fsencode(program)), "to start")
             code = self._until_done(lib.nb_wait_ready, READY_MS)
             if code < 0:
-                raise RunError(
-                    "the injector did not become ready:"
-                    f" {self._first_error() or os.strerror(-code)}",
-                    why="without its noise the run would be an undisturbed one",
-                    fix="see: make doctor",
-                )
+                self._raise_unready(code, program)
         except BaseException:
             self.close()
             raise
+
+    def _raise_unready(self, code: int, program: Path) -> None:
+        lib.nb_kill(self._run)
+        status = self._run.supervisor_status
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == lib.NB_OTHER_BUILD:
+            raise Unavailable(
+                "the injector's program was built from other sources",
+                where=str(program),
+                why="its plan and log would be read wrongly",
+                fix="run: make env",
+            )
+        raise RunError(
+            f"the injector did not become ready: {self._first_error() or os.strerror(-code)}",
+            why="without its noise the run would be an undisturbed one",
+            fix="see: make doctor",
+        )
 
     def _first_error(self) -> str:
         errors = (self._run.lanes[number].error for number in range(self._run.lane_count))
@@ -231,6 +252,13 @@ class Replay:
             lib.nb_stop(self._run)
             if self._until_done(lib.nb_join, JOIN_MS) < 0:
                 check(lib.nb_kill(self._run), "to stop")
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """What is left without processes: the file behind the memory, the scratch folder."""
+        if self._run.memory_fd >= 0:
+            os.close(self._run.memory_fd)
+        self._run.memory_fd = -1
         remove_scratch(self._scratch)
 
     def problem(self) -> str:
@@ -253,7 +281,7 @@ class Replay:
         # not in a child that was forked from us
         if getattr(self, "_run", None) and os.getpid() == self._owner:
             lib.nb_kill(self._run)
-            remove_scratch(self._scratch)
+            self._give_back()
 
     def _until_done(self, function: Any, timeout_ms: int) -> int:
         """Call again after a signal, whose Python handler runs in between."""
@@ -262,6 +290,10 @@ class Replay:
             code = function(self._run, max(0, round((limit - time.monotonic()) * 1000)))
             if code != -errno.EINTR:
                 return code
+
+
+def _unmap(unmap: Any, size: int, memory: Any) -> None:
+    unmap(memory, size)
 
 
 def _aligned(offset: int) -> int:

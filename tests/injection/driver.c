@@ -21,7 +21,7 @@ static void begin(struct nb_injection *run, pid_t workload, int64_t ahead_ns)
 {
     int64_t event;
     EXPECT(nb_check(run, &event) == 0 && event == -1);
-    EXPECT(nb_start(run, workload) == 0);
+    EXPECT(start(run, workload) == 0);
     EXPECT(nb_wait_ready(run, 15000) == 0);
     EXPECT(nb_release(run, now_ns() + ahead_ns) == 0);
     EXPECT(nb_release(run, now_ns()) == -ESRCH);
@@ -128,10 +128,10 @@ static void at_its_limit(struct shared *s)
 static void never_released(struct shared *s)
 {
     struct nb_injection run = small_injection(s, 2, 1000000);
-    EXPECT(nb_start(&run, 0) == 0 && nb_wait_ready(&run, 15000) == 0);
+    EXPECT(start(&run, 0) == 0 && nb_wait_ready(&run, 15000) == 0);
     EXPECT(nb_stop(&run) == 0);
     finish(&run, NB_STOP_REQUESTED);
-    EXPECT(nb_start(&run, 0) == 0);
+    EXPECT(start(&run, 0) == 0);
     EXPECT(nb_kill(&run) == 0);
 }
 
@@ -163,7 +163,7 @@ static void of_kind(struct shared *s, int kind)
     s->lanes[0].count = 2;
     s->lanes[1].count = 5;
     s->lanes[0].cpu = sched_getcpu();
-    EXPECT(nb_start(&run, 0) == 0);
+    EXPECT(start(&run, 0) == 0);
     const int ready = nb_wait_ready(&run, 15000);
     EXPECT(ready == 0 || (ready == -ECHILD && s->lanes[0].error));
     if (ready == 0) {
@@ -198,7 +198,7 @@ static void refuse(struct shared *s)
     int64_t event;
     struct nb_injection run = small_injection(s, 2, 1000);
     s->start[7] = 0;
-    EXPECT(nb_start(&run, 0) == -EINVAL && nb_check(&run, &event) == -EINVAL && event == 7);
+    EXPECT(start(&run, 0) == -EINVAL && nb_check(&run, &event) == -EINVAL && event == 7);
     run = small_injection(s, 2, 1000);
     s->priority[1] = 99;
     EXPECT(nb_check(&run, &event) == -EINVAL && event == 1);
@@ -209,11 +209,12 @@ static void refuse(struct shared *s)
     s->lanes[LANES - 1].count = EACH + 1;
     EXPECT(nb_check(&run, &event) == -EINVAL && event == -1);
     run = small_injection(s, 2, 1000);
-    EXPECT(nb_start(&run, INT32_MAX) == -ESRCH && nb_join(&run, 0) == 0);
+    EXPECT(start(&run, INT32_MAX) == -ESRCH && nb_join(&run, 0) == 0);
 }
 
-int main(void)
+int main(int count, char **words)
 {
+    perhaps_program(count, words);
     struct shared *s = shared_memory();
     to_the_end(s, 2, 1000000);
     to_the_end(s, LANES, 0);
@@ -231,5 +232,6 @@ int main(void)
     never_released(s);
     losses_are_observed();
     refuse(s);
-    return munmap(s, sizeof *s);
+    release_memory(s);
+    return 0;
 }

@@ -61,7 +61,7 @@ static void sleep_until(int64_t when_ns)
 static int64_t replay(struct nb_injection *run, clockid_t ordinary, int64_t duration_ns)
 {
     const int64_t t0 = now_ns() + LEAD_NS;
-    EXPECT(nb_start(run, 0) == 0);
+    EXPECT(start(run, 0) == 0);
     EXPECT(nb_wait_ready(run, 20000) == 0);
     EXPECT(nb_release(run, t0) == 0);
     sleep_until(t0 + MARGIN_NS);
@@ -74,6 +74,7 @@ static int64_t replay(struct nb_injection *run, clockid_t ordinary, int64_t dura
 
 int main(int argc, char **argv)
 {
+    perhaps_program(argc, argv);
     EXPECT(argc == 3);
     const int cpu = atoi(argv[1]);
     const int64_t duration_ns = (int64_t)(atof(argv[2]) * 1e9);

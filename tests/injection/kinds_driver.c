@@ -44,7 +44,7 @@ static struct nb_injection prepare(struct shared *s, const char *folder, int fir
 static void replay(struct shared *s, const char *folder, int first_kind, int count, int stop)
 {
     struct nb_injection run = prepare(s, folder, first_kind, count, stop ? 10000000000 : LENGTH_NS);
-    EXPECT(nb_start(&run, 0) == 0);
+    EXPECT(start(&run, 0) == 0);
     EXPECT(nb_wait_ready(&run, 15000) == 0);
     EXPECT(nb_release(&run, now_ns() + 1000000) == 0);
     if (stop) {
@@ -72,7 +72,7 @@ static void refuse(struct shared *s, const char *folder)
     s->kind[1] = NB_MEMORY_READ;
     s->lanes[0].count = 2; /* two kinds in a lane */
     run.lane_count = 1;
-    EXPECT(nb_start(&run, 0) == 0 && nb_wait_ready(&run, 5000) < 0 && s->lanes[0].error == 22);
+    EXPECT(start(&run, 0) == 0 && nb_wait_ready(&run, 5000) < 0 && s->lanes[0].error == 22);
     EXPECT(nb_kill(&run) == 0);
     rmdir(folder); /* the supervisor, if it was quicker to end than to be killed, has done it */
     EXPECT(access(folder, F_OK) != 0);
@@ -80,11 +80,13 @@ static void refuse(struct shared *s, const char *folder)
 
 int main(int count, char **words)
 {
+    perhaps_program(count, words);
     struct shared *s = shared_memory();
     EXPECT(count == 2);
     for (int kind = 1; kind < NB_KIND_COUNT; kind++)
         replay(s, words[1], kind, 1, 0);
     replay(s, words[1], NB_IO_READ, 5, 1);
     refuse(s, words[1]);
-    return munmap(s, sizeof *s);
+    release_memory(s);
+    return 0;
 }

@@ -1,13 +1,13 @@
-/* A small injection in shared memory, for the C programs of the tests. */
+/* A small injection in shared memory, for the C programs of the tests. Each of them is the
+ * injector's program, too: it executes itself. */
 #ifndef SMALL_H
 #define SMALL_H
 #include "expect.h"
-#include "injector.h"
+#include "internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 enum {
@@ -34,12 +34,32 @@ static inline int64_t now_ns(void)
     return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
+static int shared_fd;
+
 static inline struct shared *shared_memory(void)
 {
-    struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                            0);
-    EXPECT(s != MAP_FAILED);
-    return s;
+    void *memory;
+    shared_fd = nb_map_memory(sizeof(struct shared), &memory);
+    EXPECT(shared_fd >= 0);
+    return memory;
+}
+
+static inline void release_memory(struct shared *s)
+{
+    nb_unmap_memory(s, sizeof *s);
+    EXPECT(close(shared_fd) == 0);
+}
+
+static inline int start(struct nb_injection *run, int workload)
+{
+    return nb_start(run, workload, "/proc/self/exe");
+}
+
+/* At the beginning of main: does not return where this process is the program. */
+static inline void perhaps_program(int count, char **words)
+{
+    if (count == NB_PROGRAM_WORDS)
+        exit(nb_program(count, words));
 }
 
 /* Every lane has EACH events of 50 us, gap_ns from start to start: in turn two real-time ones and
@@ -65,6 +85,7 @@ static inline struct nb_injection small_injection(struct shared *s, int lanes, i
     struct nb_injection run = {
         .memory = s,
         .memory_bytes = sizeof *s,
+        .memory_fd = shared_fd,
         .control = &s->control,
         .lanes = s->lanes,
         .lane_count = lanes,

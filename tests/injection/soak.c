@@ -50,7 +50,7 @@ static int inject(int number)
         usleep(3000);
         _exit(0);
     }
-    EXPECT(nb_start(&run, workload) == 0);
+    EXPECT(start(&run, workload) == 0);
     EXPECT(nb_wait_ready(&run, 15000) == 0);
     const int released = how == 4 ? 0 : nb_release(&run, now_ns());
     EXPECT(released == 0 || (how == 2 && released == -ESRCH)); /* the workload was faster */
@@ -61,12 +61,13 @@ static int inject(int number)
     int injected = 0;
     for (int i = 0; i < EVENTS; i++)
         injected += run.log.outcome[i] == NB_INJECTED || run.log.outcome[i] == NB_LATE;
-    EXPECT(munmap(s, sizeof *s) == 0);
+    release_memory(s);
     return injected;
 }
 
 int main(int argc, char **argv)
 {
+    perhaps_program(argc, argv);
     EXPECT(argc == 2);
     const int count = atoi(argv[1]);
     long injected = 0;

@@ -142,11 +142,12 @@ def test_a_config_whose_events_are_all_gone_injects_nothing():
 
 @pytest.mark.parametrize("room", range(6))
 def test_no_descriptor_left_is_an_error_and_leaves_none_open(room):
+    before = descriptors()
     replay = Replay(make_plan(make_config(SPARE)))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    before = descriptors()
-    highest = max(int(number) for number in before) + 1
-    fillers = [os.open("/dev/null", os.O_RDONLY) for _ in range(highest + 1 - len(before))]
+    held = descriptors()
+    highest = max(int(number) for number in held) + 1
+    fillers = [os.open("/dev/null", os.O_RDONLY) for _ in range(highest + 1 - len(held))]
     limit = max(fillers + [highest]) + 1
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit + room, hard))

@@ -536,9 +536,7 @@ def test_the_fair_server_is_announced():
 
 
 def test_injectors_sleep_after_their_last_event_until_the_workload_has_ended():
-    """Ending a process that was forked from a large Python takes milliseconds of CPU time: not
-    within the run.
-    """
+    """Ending a process takes CPU time: not within the run."""
     injector = Injector(make_config([(0, "thread", 1, 1)]))
     look = Look(lambda: (time.sleep(0.1), [state(pid) for pid in injector._replay.pids])[1])
     row = run_once(program("sleep 0.3"), [injector, look])
