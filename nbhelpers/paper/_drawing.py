@@ -46,13 +46,12 @@ def _strips(groups: dict[str, list[float]], answer: Answer) -> str:
     everything = [value for values in groups.values() for value in values] + line
     place = _Scale(everything)
     top = _AXIS if line else 2
-    marks = []
+    bottom = top + len(groups) * _ROW
+    marks = _reference(answer, place, bottom) if line else []  # beneath the names
     for number, (name, values) in enumerate(groups.items()):
         y = top + number * _ROW
         marks.append(_text(0, y + 11, _cut(name)))
         marks += _dots(values, place, y + 20, _COLOURS[number])
-    bottom = top + len(groups) * _ROW
-    marks += _reference(answer, place, bottom) if line else []
     return _svg(marks, bottom, place, answer.axis or answer.unit)
 
 

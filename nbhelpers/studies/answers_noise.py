@@ -54,7 +54,7 @@ def noisy_answer(detours: pd.DataFrame, published: pd.DataFrame) -> Answer:
             {f"CPU {cpu}": 100 * part["lost_share"] for cpu, part in shares.groupby("cpu")}
         ),
         axis="time lost (%)",
-        line=(f"{limit:g} %", limit),
+        line=(f"noisy above {limit:g} %", limit),
     )
 
 
