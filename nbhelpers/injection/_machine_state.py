@@ -11,7 +11,8 @@ from ..machine import online_cpus
 from ..machine._read import read
 from ..machine.cpus import core_kinds, frequency_limits, smt_state
 from ..machine.description import boost, governor
-from ._native import library
+from ..workloads import binary_folder
+from ._native import PROGRAM, library
 
 
 def machine_state(root: str | Path = "/") -> dict[str, str]:
@@ -32,13 +33,13 @@ def machine_state(root: str | Path = "/") -> dict[str, str]:
         "frequency governor": governor(root) or "none",
         "frequency limits": frequency_limits(root) or "none",
         "boost": boost(root) or "unknown",
-        "injector": _build(),
+        "injector": _build(Path(library), binary_folder() / PROGRAM),
     }
 
 
 @cache
-def _build() -> str:
-    return digest(Path(library).read_bytes())
+def _build(*parts: Path) -> str:
+    return digest(b"".join(part.read_bytes() for part in parts if part.exists()))
 
 
 def differences(before: dict[str, str], now: dict[str, str]) -> str:

@@ -1,5 +1,5 @@
-"""The compiled injector: `ffi` and `lib` of injector_c, where it lies, or an error that says how to
-build it.
+"""The compiled injector: `ffi` and `lib` of injector_c, where it lies, and the name of its program;
+or an error that says how to build it.
 """
 
 import os
@@ -17,9 +17,10 @@ if not hasattr(lib, "NB_OTHER_BUILD"):  # what was added to injector.h last
         "the injector was built from older sources", where=_injector.__file__, fix="run: make env"
     )
 
-__all__ = ["ffi", "lib", "library", "check"]
+__all__ = ["PROGRAM", "ffi", "lib", "library", "check"]
 
 library = _injector.__file__
+PROGRAM = "nbinject"  # supervisor and lanes, beside our other programs
 
 
 def check(code: int, doing: str) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import RunError, Unavailable
 from ..workloads import binary_folder, program_path
-from ._native import check, ffi, lib
+from ._native import PROGRAM, check, ffi, lib
 from ._scratch import remove_scratch
 from .rules import KIND_CODES, LATENESS_CODES, POLICY_CODES, Plan
 from .stressor_options import fill_options
@@ -200,7 +200,7 @@ class Replay:
         """
         if not self._run.lane_count:
             return
-        program = program_path(binary_folder() / "nbinject")
+        program = program_path(binary_folder() / PROGRAM)
         self._scratch = fill_options(self._run, self.plan.injected, self.plan.stressors)
         try:
             check(lib.nb_start(self._run, workload_pid, os.fsencode(program)), "to start")
