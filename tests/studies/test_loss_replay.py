@@ -6,15 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nbhelpers.empty import why_empty
 from nbhelpers.injection import read_logs
 from nbhelpers.injection.log import noise_ns
 from nbhelpers.injection.rules import may_realtime
+from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.noise.losses import COLUMNS, loss_config
 from nbhelpers.studies.loss_replay import (
     CalibratedReplay,
     calibrated_cases,
     calibrated_replay,
     corrected_scales,
+    rounds_table,
     scaled_config,
 )
 from nbhelpers.studies.replayed_losses import Replayed, summarise_round
@@ -116,6 +119,22 @@ def test_a_real_replay_is_measured_and_its_recording_says_the_same(tmp_path, bin
     assert again.injected.digest == found.injected.digest
     assert corrected[1] == replace(cases[1], losses=found.injected)
     assert found.sentences()[0].startswith("The replay took **")
+
+
+@pytest.mark.skipif(not may_realtime(50), reason="SCHED_FIFO is not permitted here")
+def test_replays_that_end_before_the_first_loss_leave_the_plan_as_it_is(tmp_path, binaries):
+    table = losses()
+    table[["start_ns", "end_ns"]] += 60_000 * MS
+    late = loss_config(table, 60_200 * MS)
+    short = nbody(500, 2, threads=2)  # ends a minute before the first loss
+    cases = [WorstCase(1, 7, 60.2, None, None, late)]
+    corrected, found = calibrated_cases(tmp_path, short, cases, runs=2, rounds=3)
+    replays = finished(recorded_runs(tmp_path / late.digest)).query("cell == 'replay'")
+    assert set(read_logs(tmp_path / late.digest, replays)["outcome"]) == {"not reached"}
+    assert found is not None and found.rounds.empty and found.intervals.empty
+    assert corrected[0].losses.digest == found.injected.digest == late.digest
+    assert not found.is_within and "not calibrated" in found.sentences()[0]
+    assert why_empty(rounds_table(found)) == "the replays ended before the run's first loss"
 
 
 @pytest.mark.skipif(not may_realtime(50), reason="SCHED_FIFO is not permitted here")
