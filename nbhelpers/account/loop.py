@@ -13,9 +13,8 @@ import pandas as pd
 
 from ..empty import because
 from ..measurement import Attachment, Campaign, Cell, finished, metrics
+from ..tracing.campaign import recording_of
 from ..tracing.detours import DetourTracer, detour_workload, read_detours_run
-from ..tracing.hypervisor import stolen_time
-from ..tracing.tracepoints import read_tracepoints
 from ..tracing.tracer import Tracer
 
 NO_TRACEPOINTS = (
@@ -44,15 +43,15 @@ class LoopRun:
         """Gaps that the loop saw, as events (`read_detours_run`)."""
         return read_detours_run(self.folder / f"run-{self.run:06d}.detours.gz")
 
-    @cached_property
+    @property
     def events(self) -> pd.DataFrame:
         """Noise events of the kernel."""
-        return read_tracepoints(self._trace)
+        return self._recording[0]
 
-    @cached_property
+    @property
     def stolen(self) -> pd.DataFrame:
         """What the hypervisor took (`stolen_time`)."""
-        return stolen_time(self._trace)
+        return self._recording[1]
 
     @property
     def watched(self) -> dict[int, tuple[int, int]]:
@@ -71,9 +70,9 @@ class LoopRun:
         )
         return table[(table["start_ns"] >= first) & (table["end_ns"] <= last)]
 
-    @property
-    def _trace(self) -> Path:
-        return self.folder / "traces" / f"run-{self.run:06d}.tracepoints.gz"
+    @cached_property
+    def _recording(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        return recording_of(self.folder / "traces", self.run)
 
 
 def run_traced_loop(

@@ -6,9 +6,9 @@ the naming of detours in `detour_causes.py`.
 """
 
 from .cache import cached_detours, recording_cost
-from .campaign import each_trace, read_traces
+from .campaign import each_trace, read_traces, stolen_times
 from .detours import DetourTracer, detour_workload, read_detours_run, record_detours
-from .hypervisor import stolen_time, stolen_times, with_stolen_time
+from .hypervisor import stolen_time, with_stolen_time
 from .netduration import noise_from_tracepoints
 from .osnoise import read_osnoise
 from .simple import trace

@@ -1,4 +1,5 @@
-"""Noise events of a trace as Parquet, written when the trace is first read.
+"""Tables of a trace as Parquet, written when the trace is first read: its noise events, and what
+the hypervisor took.
 
 Owns where these files lie and when they hold. A file belongs to the content of its trace and to the
 code that read it, both by digest; the trace stays what counts, and the file may be deleted.
@@ -6,7 +7,7 @@ code that read it, both by digest; the trace stays what counts, and the file may
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -19,38 +20,41 @@ from ..places import results, shipped
 from ._table import COLUMNS
 
 FOLDER = ".events"  # hidden: what is recorded or packed for others leaves it out
+EVENTS, STOLEN = "", ".stolen"  # tables of a trace: what their files' names end with
+Reader = Callable[[Path, int], Mapping[str, pd.DataFrame]]  # path, run: all tables of a trace
+_COLUMNS = {EVENTS: COLUMNS, STOLEN: (*COLUMNS, "slack_ns")}
 _TEXTS = ("kind", "source", "policy", "interrupted")
-_NUMBERS = tuple(name for name in COLUMNS if name not in (*_TEXTS, "run"))
 _ABOUT = "noisebook"  # the key of the file's metadata
 _CHUNK = 1 << 20
 
 
-def events_of(path: Path, reader: Callable[..., pd.DataFrame], run: int) -> pd.DataFrame:
-    """What `reader(path, run=run)` returns: read from the Parquet file, or from the trace, which
-    then gets one.
+def table_of(path: Path, reader: Reader, run: int, which: str = EVENTS) -> pd.DataFrame:
+    """A table of what `reader(path, run)` returns: read from its Parquet file, or from the trace,
+    all of whose tables are then cached.
 
-    Where the file cannot be written, the trace is read each time.
+    Where the files cannot be written, the trace is read each time.
     """
     key = _key(path)
-    file = _place(path, key)
-    events = _load(file, key, run)
-    if events is None:
-        events = reader(path, run=run)
-        _save(events, file, key)
-    return events
+    found = _load(_place(path, key, which), key, run, which)
+    if found is not None:
+        return found
+    tables = reader(path, run)
+    for name, table in tables.items():
+        _save(table, _place(path, key, name), key, name)
+    return tables[which]
 
 
 def is_cached(path: Path) -> bool:
     """Whether the events of a trace need not be read from it."""
     key = _key(path)
-    return bool(key) and _known(_place(path, key), key) is not None
+    return bool(key) and _known(_place(path, key, EVENTS), key) is not None
 
 
-def _place(path: Path, key: str) -> Path:
+def _place(path: Path, key: str, which: str) -> Path:
     """Beside the trace; for one of the shipped data, which stay as they are, with the results."""
     if _within(path, shipped() / "data"):
-        return results() / "events" / f"{key}.parquet"
-    return path.parent / FOLDER / f"{path.name.removesuffix('.gz')}.parquet"
+        return results() / "events" / f"{key}{which}.parquet"
+    return path.parent / FOLDER / f"{path.name.removesuffix('.gz')}{which}.parquet"
 
 
 def _within(path: Path, folder: Path) -> bool:
@@ -77,14 +81,18 @@ def _code() -> bytes:
     return digest.digest()
 
 
-def _save(events: pd.DataFrame, file: Path, key: str) -> None:
+def _numbers(which: str) -> list[str]:
+    return [name for name in _COLUMNS[which] if name not in (*_TEXTS, "run")]
+
+
+def _save(table: pd.DataFrame, file: Path, key: str, which: str) -> None:
     import polars
 
-    about = _about(events, key)
+    about = _about(table, key, which)
     if about is None:
         return
-    columns = {name: events[name].to_numpy() for name in _NUMBERS}
-    codes = {name: events[name].cat.codes.to_numpy().astype(np.int32) for name in _TEXTS}
+    columns = {name: table[name].to_numpy() for name in _numbers(which)}
+    codes = {name: table[name].cat.codes.to_numpy().astype(np.int32) for name in _TEXTS}
     try:
         with written(file) as target:
             polars.DataFrame(columns | codes).write_parquet(
@@ -94,20 +102,20 @@ def _save(events: pd.DataFrame, file: Path, key: str) -> None:
         return  # a folder that can only be read, a full disk: the trace is there
 
 
-def _about(events: pd.DataFrame, key: str) -> str | None:
+def _about(table: pd.DataFrame, key: str, which: str) -> str | None:
     """Key, categories and attributes as JSON; None for a table that JSON and whole numbers cannot
     hold exactly.
     """
-    if not key or list(events.columns) != list(COLUMNS):
+    if not key or list(table.columns) != list(_COLUMNS[which]):
         return None
-    categories = {name: events[name].cat.categories for name in _TEXTS}
+    categories = {name: table[name].cat.categories for name in _TEXTS}
     exact = all(index.dtype == "str" for index in categories.values()) and all(
-        events[name].dtype == np.int64 for name in _NUMBERS
+        table[name].dtype == np.int64 for name in _numbers(which)
     )
     about = {
         "key": key,
         "categories": {name: index.tolist() for name, index in categories.items()},
-        "attrs": events.attrs,
+        "attrs": table.attrs,
     }
     try:
         text = json.dumps(about)
@@ -116,7 +124,7 @@ def _about(events: pd.DataFrame, key: str) -> str | None:
     return text if exact and json.loads(text) == about else None
 
 
-def _load(file: Path, key: str, run: int) -> pd.DataFrame | None:
+def _load(file: Path, key: str, run: int, which: str) -> pd.DataFrame | None:
     """The table of a file; None if there is none, or it is of another trace or damaged."""
     import polars
 
@@ -127,12 +135,13 @@ def _load(file: Path, key: str, run: int) -> pd.DataFrame | None:
         columns = polars.read_parquet(file)
     except (OSError, polars.exceptions.PolarsError):
         return None
-    table = pd.DataFrame({name: columns[name].to_numpy() for name in _NUMBERS}, copy=True)
+    numbers = {name: columns[name].to_numpy() for name in _numbers(which)}
+    table = pd.DataFrame(numbers, copy=True)
     table["run"] = run
     for name in _TEXTS:
         categories = pd.Index(about["categories"][name], dtype="str")
         table[name] = pd.Categorical.from_codes(columns[name].to_numpy(), categories=categories)
-    table = table[list(COLUMNS)]
+    table = table[list(_COLUMNS[which])]
     table.attrs = about["attrs"]
     return table
 

@@ -1,32 +1,44 @@
 """Reading what `Tracer` recorded in a campaign, all runs together or one after the other.
 
 Owns which file of a run is read, and the processes that read ahead on all CPUs. What was read is
-kept as Parquet (`_cached_events.py`).
+cached as Parquet (`_cached_events.py`).
 """
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ..errors import InputError, LostEvents, NoisebookError
 from ..measurement.table import region_notes
 from ..progress import each
-from ._cached_events import events_of, is_cached
+from ._cached_events import EVENTS, STOLEN, Reader, is_cached, table_of
 from ._table import empty_events, join_events
 from .detours import read_detours_run
+from .hypervisor import SHORTEST_US, stolen_of_recording, stolen_time
 from .osnoise import read_osnoise
-from .tracepoints import read_tracepoints
+from .tracepoints import events_of_recording, read_recording
 
-_READERS: dict[str, Callable[..., pd.DataFrame]] = {
-    "osnoise": read_osnoise,
-    "tracepoints": read_tracepoints,
-    "detours": read_detours_run,
+
+def _read_recording(path: Path, run: int) -> Mapping[str, pd.DataFrame]:
+    """Both tables of a recording of tracepoints, which is decoded one time."""
+    header, raw = read_recording(path)
+    return {
+        EVENTS: events_of_recording(header, raw, path, run=run),
+        STOLEN: stolen_of_recording(header, raw, path, run=run),
+    }
+
+
+_READERS: dict[str, Reader] = {
+    "osnoise": lambda path, run: {EVENTS: read_osnoise(path, run=run)},
+    "tracepoints": _read_recording,
+    "detours": lambda path, run: {EVENTS: read_detours_run(path, run=run)},
 }
 _MANY_BYTES = 64 << 20  # of traces; fewer are read before another process has started
 _READ_AHEAD = "from nbhelpers.tracing.campaign import read_ahead; read_ahead()"
@@ -97,6 +109,77 @@ def each_trace(folder: str | Path, runs: pd.DataFrame) -> Iterator[pd.DataFrame]
             yield _read(trace, run)
 
 
+def stolen_times(
+    folder: str | Path, runs: pd.DataFrame, method: str = "auto", shortest_us: float = SHORTEST_US
+) -> pd.DataFrame:
+    """`stolen_time` of all finished runs of a campaign, one below the other; `away_share` is their
+    mean.
+
+    Only a recording of tracepoints shows the hypervisor: of other traces the table is empty and its
+    `method` "not recorded".
+
+    Raises
+    ------
+    InputError
+        Some runs have such a recording and others do not.
+    """
+    paths = {int(run): _recording(Path(folder), int(run)) for run in _finished(runs)["run"]}
+    missing = [run for run, path in paths.items() if not path.exists()]
+    if len(missing) == len(paths):
+        return _not_recorded()
+    if missing:
+        raise InputError(
+            f"run {missing[0]} has no recording of tracepoints",
+            where=folder,
+            why="its stolen time would count as none",
+            fix="pass the runs that were traced",
+        )
+    if (method, shortest_us) == ("auto", SHORTEST_US):
+        tables = [_read(("tracepoints", path), run, STOLEN) for run, path in paths.items()]
+    else:
+        tables = [stolen_time(path, method, shortest_us, run) for run, path in paths.items()]
+    joined = join_events(tables).assign(
+        slack_ns=np.concatenate([table["slack_ns"].to_numpy() for table in tables])
+    )
+    joined.attrs["away_share"] = float(np.mean([table.attrs["away_share"] for table in tables]))
+    joined.attrs["all_ns"] = (
+        None
+        if any(table.attrs["all_ns"] is None for table in tables)
+        else sum(table.attrs["all_ns"] for table in tables)
+    )
+    return joined
+
+
+def _recording(folder: Path, run: int) -> Path:
+    return folder / f"run-{run:06d}.tracepoints.gz"
+
+
+def _not_recorded() -> pd.DataFrame:
+    empty = empty_events().assign(slack_ns=np.array([], np.int64))
+    empty.attrs = {
+        "lost": 0,
+        "tracer": "hypervisor",
+        "method": "not recorded",
+        "away_share": 0.0,
+        "all_ns": None,
+    }
+    return empty
+
+
+def recording_of(folder: str | Path, run: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Noise events of a run's recording of tracepoints, and what the hypervisor took.
+
+    Raises
+    ------
+    LostEvents
+        The kernel dropped events.
+    InputError
+        There is no such recording, or a damaged one.
+    """
+    trace = "tracepoints", _recording(Path(folder), run)
+    return _read(trace, run), _read(trace, run, STOLEN)
+
+
 def _finished(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[runs["status"] == "ok"] if "status" in runs else runs
 
@@ -119,10 +202,10 @@ def _no_trace(folder: Path, run: int) -> InputError:
     )
 
 
-def _read(trace: tuple[str, Path], run: int) -> pd.DataFrame:
+def _read(trace: tuple[str, Path], run: int, which: str = EVENTS) -> pd.DataFrame:
     source, path = trace
     try:
-        return events_of(path, _READERS[source], run)
+        return table_of(path, _READERS[source], run, which)
     except LostEvents as error:
         raise LostEvents(
             f"run {run}: {error.what}", where=error.where, why=error.why, fix=error.fix
@@ -177,6 +260,6 @@ def read_ahead() -> None:
     """
     for source, path in json.load(sys.stdin):
         with suppress(NoisebookError):
-            events_of(Path(path), _READERS[source], 0)
+            table_of(Path(path), _READERS[source], 0)
         sys.stdout.write("\n")
         sys.stdout.flush()

@@ -17,7 +17,7 @@ import pandas as pd
 from ..errors import InputError
 from ._files import header_integer, header_integers
 from ._missing_switches import RUNTIME, SWITCH
-from ._table import NO_PID, REPLAY_PRIORITY, clip_to_window, empty_events, join_events, noise_events
+from ._table import NO_PID, REPLAY_PRIORITY, clip_to_window, join_events, noise_events
 from .netduration import with_children
 from .tracepoints import read_recording
 
@@ -71,7 +71,18 @@ def stolen_time(
     LostEvents
         The kernel dropped events of this run.
     """
-    header, raw = read_recording(path)
+    return stolen_of_recording(*read_recording(path), path, method, shortest_us, run)
+
+
+def stolen_of_recording(
+    header: dict,
+    raw: pd.DataFrame,
+    path: str | Path,
+    method: str = "auto",
+    shortest_us: float = SHORTEST_US,
+    run: int | None = None,
+) -> pd.DataFrame:
+    """`stolen_time` of what `read_recording` returned; `path` is for messages."""
     window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
     run = header_integer(header, "run", path) if run is None else run
     return stolen_from_tracepoints(
@@ -122,55 +133,6 @@ def stolen_from_tracepoints(
 
 def _overlap(intervals: pd.DataFrame, window: tuple[int, int]) -> pd.Series:
     return (intervals["to_ns"] > window[0]) & (intervals["from_ns"] < window[1])
-
-
-def stolen_times(
-    folder: str | Path, runs: pd.DataFrame, method: str = "auto", shortest_us: float = SHORTEST_US
-) -> pd.DataFrame:
-    """`stolen_time` of all finished runs of a campaign, one below the other; `away_share` is their
-    mean.
-
-    Only a recording of tracepoints shows the hypervisor: of other traces the table is empty and its
-    `method` "not recorded".
-
-    Raises
-    ------
-    InputError
-        Some runs have such a recording and others do not.
-    """
-    finished = runs[runs["status"] == "ok"] if "status" in runs else runs
-    paths = {
-        int(run): Path(folder) / f"run-{int(run):06d}.tracepoints.gz" for run in finished["run"]
-    }
-    missing = [run for run, path in paths.items() if not path.exists()]
-    if len(missing) == len(paths):
-        empty = empty_events().assign(slack_ns=np.array([], np.int64))
-        empty.attrs = {
-            "lost": 0,
-            "tracer": "hypervisor",
-            "method": "not recorded",
-            "away_share": 0.0,
-            "all_ns": None,
-        }
-        return empty
-    if missing:
-        raise InputError(
-            f"run {missing[0]} has no recording of tracepoints",
-            where=folder,
-            why="its stolen time would count as none",
-            fix="pass the runs that were traced",
-        )
-    tables = [stolen_time(path, method, shortest_us, run) for run, path in paths.items()]
-    joined = join_events(tables).assign(
-        slack_ns=np.concatenate([table["slack_ns"].to_numpy() for table in tables])
-    )
-    joined.attrs["away_share"] = float(np.mean([table.attrs["away_share"] for table in tables]))
-    joined.attrs["all_ns"] = (
-        None
-        if any(table.attrs["all_ns"] is None for table in tables)
-        else sum(table.attrs["all_ns"] for table in tables)
-    )
-    return joined
 
 
 def with_stolen_time(events: pd.DataFrame, stolen: pd.DataFrame) -> pd.DataFrame:

@@ -96,7 +96,17 @@ def read_tracepoints(
     InputError
         A damaged file, or one of another kind.
     """
-    header, raw = read_recording(path)
+    return events_of_recording(*read_recording(path), path, window, run)
+
+
+def events_of_recording(
+    header: dict,
+    raw: pd.DataFrame,
+    path: str | Path,
+    window: tuple[int, int] | None = None,
+    run: int | None = None,
+) -> pd.DataFrame:
+    """`read_tracepoints` of what `read_recording` returned; `path` is for messages."""
     if window is None:
         window = header_integer(header, "start_ns", path), header_integer(header, "end_ns", path)
     if not 0 <= window[0] < window[1]:

@@ -1,4 +1,4 @@
-"""Events kept as Parquet: the same tables as from the traces, and never those of another trace."""
+"""Tables of traces cached as Parquet: the same as from the traces, and never of another trace."""
 
 import gzip
 import shutil
@@ -12,7 +12,15 @@ from nbhelpers.errors import InputError
 from nbhelpers.measurement import finished, recorded_runs
 from nbhelpers.noise import average_noise, delta_noise
 from nbhelpers.outcomes import worst_first
-from nbhelpers.tracing import campaign, each_trace, read_osnoise, read_traces
+from nbhelpers.tracing import (
+    campaign,
+    each_trace,
+    read_osnoise,
+    read_tracepoints,
+    read_traces,
+    stolen_time,
+    stolen_times,
+)
 from nbhelpers.tracing._cached_events import FOLDER
 
 from .conftest import osnoise_file
@@ -94,8 +102,44 @@ def test_recorded_traces_stay_as_they_are(tmp_path, monkeypatch):
     before = sorted((BASELINE / "traces").rglob("*"))
     first = read_traces(BASELINE / "traces", runs)
     assert sorted((BASELINE / "traces").rglob("*")) == before
-    assert len(list((tmp_path / "build/events").glob("*.parquet"))) == 3
+    files = [path.name for path in (tmp_path / "build/events").glob("*.parquet")]
+    assert len(files) == 6 and sum(name.endswith(".stolen.parquet") for name in files) == 3
     assert_same(read_traces(BASELINE / "traces", runs), first)
+
+
+@pytest.mark.parametrize("events_first", [True, False])
+def test_a_recording_is_decoded_one_time_for_both_of_its_tables(
+    tmp_path, monkeypatch, events_first
+):
+    monkeypatch.setattr("nbhelpers.tracing._cached_events.results", lambda: tmp_path / "build")
+    runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(3)
+    folder = BASELINE / "traces"
+    (read_traces if events_first else stolen_times)(folder, runs)
+    monkeypatch.setattr(campaign, "_READERS", dict.fromkeys(campaign._READERS))  # reads nothing
+    events, stolen = read_traces(folder, runs), stolen_times(folder, runs)
+    assert stolen["run"].nunique() > 1 and stolen["slack_ns"].dtype == np.int64
+    for run in runs["run"]:
+        path = folder / f"run-{run:06d}.tracepoints.gz"
+        assert_rows_of(run, events, read_tracepoints(path))
+        assert_rows_of(run, stolen, stolen_time(path))
+        one = stolen_times(folder, runs[runs["run"] == run])
+        assert one.attrs.items() >= stolen_time(path).attrs.items()
+
+
+def assert_rows_of(run, table, plain):
+    rows = table[table["run"] == run].reset_index(drop=True)
+    texts = {"source": str}  # other runs have other sources, too
+    pd.testing.assert_frame_equal(rows.astype(texts), plain.astype(texts), check_exact=True)
+
+
+def test_gaps_that_others_look_for_are_read_from_the_recording(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbhelpers.tracing._cached_events.results", lambda: tmp_path / "build")
+    runs = finished(recorded_runs(BASELINE)).query("cell == 'traced'").head(1)
+    usual = stolen_times(BASELINE / "traces", runs)
+    ticks = stolen_times(BASELINE / "traces", runs, method="ticks")
+    assert (usual.attrs["method"], ticks.attrs["method"]) == ("account", "ticks")
+    longer = stolen_times(BASELINE / "traces", runs, shortest_us=1e6)
+    assert len(usual) and not len(longer)
 
 
 def test_run_by_run_the_average_and_the_delta_are_the_same(tmp_path, monkeypatch):
