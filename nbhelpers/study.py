@@ -11,7 +11,7 @@ installed package has no build folder: `nbhelpers.places.results` says what take
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -38,7 +38,7 @@ _MOST_BYTES = 2**20  # of a file that may hold notes
 PAPER = "90-paper"
 STARTER = "01-your-program"  # for one's own program
 NO_STAGES = (STARTER, "02-workbench", "contents")  # notebooks that are no stage of the paper
-_MOST_FINDINGS = 5  # beneath the answer; the others are folded
+_MOST_FINDINGS = 5  # of a list of sentences; the others are folded
 _SOURCES = {  # whose data a stage shows, where it is not what was measured alone; {}: that
     "80-noise-at-scale": "simulated",
     "82-this-machine-at-scale": "{}, and simulated from it",
@@ -375,11 +375,9 @@ class Text:
         return "\n".join(self.sentences)
 
     def _repr_html_(self) -> str:
-        """A paragraph; of several sentences a list."""
-        from .report import found_html
-
+        """A paragraph; of several sentences a list, of many a folded one."""
         if len(self.sentences) > 1:
-            return found_html(self.sentences)
+            return _folded_html(self.sentences, "sentences")
         return "".join(f"<p>{_BOLD.sub(_STRONG, escape(one))}</p>" for one in self.sentences)
 
 
@@ -424,18 +422,25 @@ class Findings:
         from IPython.display import HTML
 
         from .page import top_html
-        from .report import found_html
 
         stage = self._study.stage
         write_answer(self.path, stage, question(stage), answer, sentences)
         if self._place is not None:
-            shown, further = sentences[:_MOST_FINDINGS], sentences[_MOST_FINDINGS:]
-            more = found_html(shown) if shown else ""
-            if further:
-                summary = f"<summary>{len(further)} further findings</summary>"
-                more += f"<details>{summary}{found_html(further)}</details>"
+            more = _folded_html(sentences, "findings")
             more += _history_html(self._study.history())
             self._place.update(HTML(top_html(answer._repr_html_() + more)))
+
+
+def _folded_html(sentences: Sequence[str], what: str) -> str:
+    """The first sentences as a list, the others folded behind their number."""
+    from .report import found_html
+
+    first, further = sentences[:_MOST_FINDINGS], sentences[_MOST_FINDINGS:]
+    shown = found_html(first) if first else ""
+    if not further:
+        return shown
+    summary = f"<summary>{len(further)} further {what}</summary>"
+    return f"{shown}<details>{summary}{found_html(further)}</details>"
 
 
 def _history_html(notes: list[str]) -> str:

@@ -88,8 +88,12 @@ def test_rows_and_code_are_folded_and_printed_rows_are_all_there(opened, page):
     tab.goto(page.as_uri())
     rows, code = tab.locator("tbody tr").first, tab.locator(".input").first
     assert rows.is_visible() and not code.is_visible()
+    bands = tab.locator("figure#wide table")
+    assert [bands.nth(at).is_visible() for at in range(3)] == [True, True, False]
     last = tab.locator("table:last-of-type tbody tr").last
     assert not last.is_visible()
+    folded = tab.locator(".noisebook-rows").inner_text()
+    assert f"{ROWS - 6} more rows" in folded and "more columns" in folded
     tab.locator(".noisebook-rows input").check()
     tab.locator("#noisebook-code").check()
     assert last.is_visible() and code.is_visible()

@@ -13,7 +13,9 @@ import pandas as pd
 NO_ROWS = "No rows: "  # before the reason
 TEXT_PX = 690  # what a window of 800 pixels, or a printed page of A4, has for a table
 NORMAL_PX, SMALL_PX = 13.44, 12  # 12 pixels are 9 points
-FIRST_ROWS, MOST_ROWS = 15, 20  # of a table with more than the latter, only the former are shown
+SHOWN_BANDS = 2  # the bands beyond are folded
+# rows of the shown bands together: of a table with more than the latter only the former are shown
+FIRST_LINES, MOST_LINES = 12, 16
 _PADDING_EM = 1.2
 _COMFORT_EM = 14  # a column of text is not squeezed to less
 _WORD_EM = 18  # longer words are broken
@@ -117,7 +119,8 @@ def kinds_of(frame: pd.DataFrame) -> list[str]:
 
 
 def fragment(shown: pd.DataFrame, kinds: Sequence[str], why: str) -> str:
-    """The table as HTML: a table for each band; rows beyond the first are folded on a screen.
+    """The table as HTML: a table for each band; on a screen, what is beyond the first rows and
+    bands is folded.
 
     Parameters
     ----------
@@ -129,21 +132,34 @@ def fragment(shown: pd.DataFrame, kinds: Sequence[str], why: str) -> str:
     plan = layout(shown, kinds)
     size = f' style="font-size: {SMALL_PX}px"' if plan.small else ""
     kind = "noisebook small" if plan.small else "noisebook"
+    columns = {place for band in plan.bands[:SHOWN_BANDS] for place in band}
+    rows = first_rows(len(shown), len(plan.bands))
     tables = "".join(
-        f'<table class="{kind}"{size}>\n<thead><tr>{_head(shown, kinds, band)}</tr></thead>\n'
-        f"<tbody>\n{_body(shown, kinds, band, why)}\n</tbody></table>\n"
-        for band in plan.bands
+        f'<table class="{kind}{" further" * (number >= SHOWN_BANDS)}"{size}>\n'
+        f"<thead><tr>{_head(shown, kinds, band)}</tr></thead>\n"
+        f"<tbody>\n{_body(shown, kinds, band, why, rows)}\n</tbody></table>\n"
+        for number, band in enumerate(plan.bands)
     )
-    return _switch(len(shown)) + tables
+    return _switch(len(shown) - rows, len(kinds) - len(columns)) + tables
 
 
-def _switch(rows: int) -> str:
-    """Shows all rows; hidden where there is no style sheet of ours, which shows them anyway."""
-    if rows <= MOST_ROWS:
+def first_rows(rows: int, bands: int) -> int:
+    """How many rows of a table are never folded."""
+    side_by_side = min(bands, SHOWN_BANDS)
+    return rows if rows * side_by_side <= MOST_LINES else FIRST_LINES // side_by_side
+
+
+def _switch(rows: int, columns: int) -> str:
+    """Shows the rows and columns that are folded; hidden where there is no style sheet of ours,
+    which shows them anyway.
+    """
+    counts = [(rows, "row"), (columns, "column")]
+    folded = [f"{count} more {name}{'s' * (count > 1)}" for count, name in counts if count]
+    if not folded:
         return ""
     return (
         '<label class="noisebook-rows" style="display: none"><input type="checkbox">'
-        f" all {rows} rows</label>\n"
+        f" show {' and '.join(folded)}</label>\n"
     )
 
 
@@ -155,15 +171,16 @@ def _head(shown: pd.DataFrame, kinds: Sequence[str], band: Iterable[int]) -> str
     )
 
 
-def _body(shown: pd.DataFrame, kinds: Sequence[str], band: Sequence[int], why: str) -> str:
+def _body(
+    shown: pd.DataFrame, kinds: Sequence[str], band: Sequence[int], why: str, first: int
+) -> str:
     if not len(shown):
         return (
             f'<tr><td colspan="{len(band)}" style="{_align("text")}">'
             f"{html.escape(NO_ROWS + why)}</td></tr>"
         )
-    folded = FIRST_ROWS if len(shown) > MOST_ROWS else len(shown)
     return "\n".join(
-        ("<tr>" if number < folded else '<tr class="further">')
+        ("<tr>" if number < first else '<tr class="further">')
         + "".join(_cell(str(row[place]), kinds[place]) for place in band)
         + "</tr>"
         for number, row in enumerate(shown.itertuples(index=False, name=None))

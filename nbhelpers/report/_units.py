@@ -46,11 +46,16 @@ def intervals_of(columns: Iterable[object]) -> dict[str, tuple[str, str]]:
     """Columns whose interval follows in the next two: name -> those of its low and high end.
 
     Of `seconds`: `seconds_low`, `seconds_high`; of `median_percent` also `median_low_percent`,
-    `median_high_percent`.
+    `median_high_percent`, or `low_percent`, `high_percent`. The published value may stand between.
     """
     names = [str(column) for column in columns]
-    triples = zip(names, names[1:], names[2:])
-    return {name: (low, high) for name, low, high in triples if (low, high) in _ends(name)}
+    found = {}
+    for at, name in enumerate(names):
+        after = at + 2 if names[at + 1 : at + 2] == [f"{name} (published)"] else at + 1
+        low_high = tuple(names[after : after + 2])
+        if low_high in _ends(name):
+            found[name] = low_high
+    return found
 
 
 def _ends(name: str) -> list[tuple[str, str]]:
@@ -60,6 +65,7 @@ def _ends(name: str) -> list[tuple[str, str]]:
     return [
         (f"{name}_low", f"{name}_high"),
         (f"{base}_low{unit}", f"{base}_high{unit}"),
+        (f"low{unit}", f"high{unit}"),
     ]
 
 

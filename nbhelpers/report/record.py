@@ -28,6 +28,7 @@ FIGURE_FORMAT = "noisebook figure 1"
 TABLE_FORMAT = "noisebook table 1"
 EXACT = "%.10g"
 _TO = "\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}"  # an interval stands in one line
+_NUMBERS = ("floating", "integer", "mixed-integer-float", "empty")  # of pandas' infer_dtype
 _NO_DATES = {
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
     "svg": {"Date": None, "Creator": None},
@@ -225,7 +226,8 @@ def save_table(
     published value.
 
     In LaTeX and HTML an interval stands in the cell of its number, where the two columns after a
-    number are its ends (`median_ms`, `median_low_ms`, `median_high_ms`).
+    number are its ends (`median_ms`: `median_low_ms` and `median_high_ms`, or `low_ms` and
+    `high_ms`).
 
     Parameters
     ----------
@@ -417,7 +419,7 @@ def _doubled(formats: dict[str, str]) -> dict[str, str]:
 def _printed(frame: pd.DataFrame, formats: dict[str, str]) -> pd.DataFrame:
     """The cells as text; an interval in the two columns after a number stands in its cell."""
     columns = {column: _cells(frame[column], formats.get(column)) for column in frame.columns}
-    for column, ends in intervals_of(frame.columns).items():
+    for column, ends in _intervals(frame).items():
         columns[column] = _interval_cells(frame[[column, *ends]], formats.get(column))
     shown = _columns_shown(frame)
     return pd.DataFrame({column: columns[column] for column in shown}, dtype=object).rename(
@@ -425,16 +427,28 @@ def _printed(frame: pd.DataFrame, formats: dict[str, str]) -> pd.DataFrame:
     )
 
 
+def _intervals(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """`intervals_of` the columns that hold numbers, or nothing."""
+    kinds = {str(name): pd.api.types.infer_dtype(cells) for name, cells in frame.items()}
+    found = intervals_of(frame.columns).items()
+    return {
+        name: ends for name, ends in found if all(kinds[each] in _NUMBERS for each in (name, *ends))
+    }
+
+
 def _interval_cells(frame: pd.DataFrame, text: str | None) -> list[str]:
     """The numbers of the first column, each with its ends, printed alike."""
-    number = numbers(str(frame.columns[0]), frame.to_numpy(dtype=float).ravel())
+    number = numbers(str(frame.columns[0]), frame.to_numpy(float, na_value=np.nan).ravel())
     cells = [[_cell(value, number, text) for value in row] for row in frame.itertuples(index=False)]
-    return [value if "–" in bounds else f"{value} ({_TO.join(bounds)})" for value, *bounds in cells]
+    return [
+        value if bounds == ["–", "–"] else f"{value} ({_TO.join(bounds)})"
+        for value, *bounds in cells
+    ]
 
 
 def _columns_shown(frame: pd.DataFrame) -> list:
     """All but the ends of intervals that stand in another column's cells."""
-    ends = {end for pair in intervals_of(frame.columns).values() for end in pair}
+    ends = {end for pair in _intervals(frame).values() for end in pair}
     return [column for column in frame.columns if column not in ends]
 
 

@@ -8,7 +8,7 @@ the naming of detours in `detour_causes.py`.
 from .cache import cached_detours, recording_cost
 from .campaign import each_trace, read_traces, stolen_times
 from .detours import DetourTracer, detour_workload, read_detours_run, record_detours
-from .hypervisor import stolen_time, with_stolen_time
+from .hypervisor import with_stolen_time
 from .netduration import noise_from_tracepoints
 from .osnoise import read_osnoise
 from .simple import trace
@@ -31,7 +31,6 @@ __all__ = [
     "read_traces",
     "record_detours",
     "recording_cost",
-    "stolen_time",
     "stolen_time_sentence",
     "stolen_time_table",
     "stolen_times",

@@ -265,3 +265,52 @@ def test_an_interval_stands_in_the_cell_of_its_number(tmp_path):
         "<td" in record.to_html()
         and "3.14 (1.00\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}5.50)" in record.to_html()
     )
+
+
+def test_ends_without_a_name_are_those_of_the_number_before_them(tmp_path):
+    numbers = {"increase_percent": [3.0, -17.5], "low_percent": [-1.25, np.nan]}
+    frame = pd.DataFrame(
+        {"config": ["Rm", "TP"], **numbers, "high_percent": [7.0, -12.0], "runs": [8, 8]}
+    )
+    theirs = pd.DataFrame({"config": ["Rm", "TP"], "increase_percent": [45.5, 40.0]})
+    save_table(frame, "ours", "", tmp_path, published=theirs)
+    text = (tmp_path / "ours.tex").read_text()
+    assert r"config & increase (\%) & increase, published (\%) & runs \\" in text
+    assert r"Rm & 3.00 (-1.25~to~7.00) & 45.50 & 8 \\" in text
+    assert r"TP & -17.50 (--~to~-12.00) & 40.00 & 8 \\" in text, "an end alone is shown, too"
+    words = pd.DataFrame({"ms": [1.0], "why": ["x"], "low": [1.0], "high": [2.0]})
+    save_table(words, "words", "", tmp_path)
+    assert r"ms & why & low & high \\" in (tmp_path / "words.tex").read_text()
+    others = pd.DataFrame({"gap_ms": [1.0], "low_us": [1.0], "high_us": [2.0]})
+    save_table(others, "others", "", tmp_path)
+    assert r"gap (ms) & low (µs)".replace("µ", r"$\mu$") in (tmp_path / "others.tex").read_text()
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "shown", "folded"),
+    [
+        (16, 3, 16, ""),
+        (17, 3, 12, "show 5 more rows"),
+        (8, 12, 8, ""),
+        (24, 12, 6, "show 18 more rows"),
+        (5, 24, 5, "more columns"),
+        (24, 24, 6, "show 18 more rows and"),
+    ],
+)
+def test_first_rows_and_bands_are_shown_and_the_rest_is_in_the_file(
+    tmp_path, rows, columns, shown, folded
+):
+    numbers = 1000.5 + np.arange(rows * columns).reshape(rows, columns)
+    frame = pd.DataFrame(numbers, columns=[f"measured_{i}_percent" for i in range(columns)])
+    save_table(frame.assign(config="Rm").iloc[:, ::-1], "long", "", tmp_path)
+    text = (tmp_path / "long.html").read_text()
+    tables = re.findall(r"<table class=\"([^\"]*)\".*?</table>", text, re.DOTALL)
+    assert [("further" in kind) for kind in tables] == [at >= 2 for at in range(len(tables))]
+    assert text.count('<tr class="further">') == (rows - shown) * len(tables)
+    assert all(f">{value:.2f}</td>" in text for value in numbers.ravel())
+    label = re.search(r"<label class=\"noisebook-rows\".*?> (show [^<]*)</label>", text)
+    assert (folded in label[1]) if label else not folded
+    headers = re.findall("measured [0-9]+", text.partition("noisebook small further")[0])
+    if label and "column" in label[1]:
+        hidden = int(re.search("([0-9]+) more column", label[1])[1])
+        assert hidden == columns - len(headers) > 0

@@ -18,10 +18,10 @@ from nbhelpers.tracing import (
     read_osnoise,
     read_tracepoints,
     read_traces,
-    stolen_time,
     stolen_times,
 )
 from nbhelpers.tracing._cached_events import FOLDER
+from nbhelpers.tracing.hypervisor import stolen_time
 
 from .conftest import osnoise_file
 

@@ -15,13 +15,12 @@ from nbhelpers.tracing import (
     detour_workload,
     read_tracepoints,
     read_traces,
-    stolen_time,
     stolen_time_sentence,
     stolen_time_table,
     stolen_times,
     with_stolen_time,
 )
-from nbhelpers.tracing.hypervisor import stolen_from_tracepoints
+from nbhelpers.tracing.hypervisor import stolen_from_tracepoints, stolen_time
 from nbhelpers.tracing.stolen_shares import explained_gaps, gap_causes
 
 TICK_NS, TICK_TAKES_NS = 4_000_000, 12_000
