@@ -231,6 +231,9 @@ def test_the_cost_at_scale_is_the_range_of_the_recordings():
     assert machine_noise_answer(spreads()).answer == CANNOT_TELL
     one = machine_noise_answer(spreads(("a loop", 1.5, 1.2, 2.0, 8)))
     assert one.answer == "all-reduce: 1.5 times as long"
+    loaded = spreads(("a loop", 51070.0, 900.0, 80000.0, 9), ("idle", 9344.0, 70.0, 20000.0, 9))
+    long = machine_noise_answer(loaded)
+    assert long.answer == "9,344 to 51,070 times as long" and "all-reduce" in long.sentence
 
 
 def test_the_sentence_on_ten_thousand_cpus_is_of_the_nearest_number():
