@@ -22,6 +22,14 @@ _SHOW = (
     "for(var i=0;i&lt;views.length;i++)views[i].style.display=(i==this.value)?'':'none'"
 )
 _HIDDEN = ' style="display:none"'
+# JupyterLab's own rules for tables do not reach into widgets; pages have theirs.
+_LOOK = (
+    "<style>.jupyter-widgets .explorer{line-height:1.4}"
+    ".jupyter-widgets .explorer p{margin:.5em 0}"
+    ".jupyter-widgets .explorer table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+    ".jupyter-widgets .explorer :is(th,td){padding:.25em .7em;text-align:right}"
+    ".jupyter-widgets .explorer thead{border-bottom:1px solid}</style>"
+)
 
 
 class Explorer:
@@ -90,6 +98,10 @@ class Explorer:
             drawn = f"<pre>{html.escape(str(error))}</pre>"
         return f'<div class="explorer" data-state="{values}"><p>{words}</p>{drawn}</div>'
 
+    def in_widget(self, state: Mapping[str, Any]) -> str:
+        """HTML of a state with the look of its tables, which a widget's HTML does not have."""
+        return _LOOK + self.view(state)
+
     def widget(self) -> Any:
         """The controls and the view below, for a running JupyterLab (ipywidgets VBox).
 
@@ -98,7 +110,7 @@ class Explorer:
         import ipywidgets
 
         controls = {control.name: control.widget() for control in self.controls()}
-        shown = ipywidgets.HTML(self.view())
+        shown = ipywidgets.HTML(self.in_widget(self.start))
         box = ipywidgets.VBox([*controls.values(), shown])
         box.following = Following(self, controls, shown)
         return box

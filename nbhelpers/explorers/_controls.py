@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 WIDE = {"width": "90%"}
 STYLE = {"description_width": "12em"}
+SAME = 1e-6  # of a step
 
 
 class Control(Protocol):
@@ -43,7 +44,9 @@ class Slider:
     unit: str = ""
 
     def clean(self, value: Any) -> float:
-        return float(value)
+        """The start exactly where the slider stands on it: a browser adds up steps."""
+        value = float(value)
+        return float(self.start) if abs(value - self.start) < SAME * self.step else value
 
     def words(self, value: float) -> str:
         return f"{value:.4g} {self.unit}".rstrip()
@@ -57,6 +60,7 @@ class Slider:
             max=self.high,
             step=self.step,
             description=self.label,
+            tooltip=self.label,
             readout=False,  # the view says the value, in one piece with what it leads to
             continuous_update=True,
             style=STYLE,
@@ -77,7 +81,9 @@ class Span:
     unit: str = ""
 
     def clean(self, value: Any) -> tuple[float, float]:
+        """At least one step long, and within the range."""
         low, high = sorted(float(end) for end in value)
+        low = max(min(low, self.high - self.step), self.low)
         return low, max(high, low + self.step)
 
     def words(self, value: tuple[float, float]) -> str:
@@ -92,6 +98,7 @@ class Span:
             max=self.high,
             step=self.step,
             description=self.label,
+            tooltip=self.label,
             readout=False,
             continuous_update=True,
             style=STYLE,
@@ -123,6 +130,7 @@ class Choice:
             options=[(self.words(value), value) for value in self.options],
             value=self.start,
             description=self.label,
+            tooltip=self.label,
             readout=False,
             continuous_update=True,
             style=STYLE,
@@ -149,5 +157,9 @@ class Pick:
         import ipywidgets
 
         return ipywidgets.Dropdown(
-            options=list(self.options), value=self.start, description=self.label, style=STYLE
+            options=list(self.options),
+            value=self.start,
+            description=self.label,
+            tooltip=self.label,
+            style=STYLE,
         )

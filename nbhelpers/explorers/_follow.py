@@ -53,4 +53,4 @@ class Following:
         with self._drawing:
             self._asked = False  # first: a change from here on asks again
             state = {name: control.value for name, control in self._controls.items()}
-            self._shown.value = self._explorer.view(state)
+            self._shown.value = self._explorer.in_widget(state)

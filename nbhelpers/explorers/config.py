@@ -44,7 +44,7 @@ class ConfigExplorer(Explorer):
     @cached_property
     def _controls(self) -> tuple[Control, ...]:
         return (
-            Slider("share", "share of the events, longest first", 100, 1, 100, 1, "%"),
+            Slider("share", "longest events taken", 100, 1, 100, 1, "%"),
             Slider("scale", "length of each event ×", 1.0, 0.1, 4.0, 0.1),
             Choice("shortest", "shortest event", 0, (0, 1, 2, 5, 10, 20, 50, 100), "µs"),
         )

@@ -57,8 +57,10 @@ class CutoffExplorer(Explorer):
     @cached_property
     def _controls(self) -> tuple[Control, ...]:
         low, high = self._range()
+        step = (high - low) / STEPS
+        low = self.begin - np.floor((self.begin - low) / step) * step  # a slider stands on steps
         unit = outcome_of(self.runs, self.outcome).unit
-        return (Slider("cutoff", "cutoff", self.begin, low, high, (high - low) / STEPS, unit),)
+        return (Slider("cutoff", "cutoff", self.begin, float(low), high, step, unit),)
 
     def explanation(self, cutoff: float) -> Explanation:
         """The attribution at a cutoff, without a null: for looking around, nothing is claimed."""
@@ -196,8 +198,10 @@ def _tree(found: Explanation) -> str:
             if child >= 0:
                 to_x, to_y = places[child]
                 parts.append(draw.line(x, y + 10, to_x, to_y - 14))
-                word = "yes" if child == tree.children_left[node] else "no"
-                parts.append(draw.text((x + to_x) / 2, (y + to_y) / 2 + 16, word, "middle"))
+                yes = child == tree.children_left[node]  # beside the line, on its outer side
+                words = ("yes", "end", -8) if yes else ("no", "start", 8)
+                place = (x + to_x) / 2 + words[2], (y + to_y) / 2 + 5
+                parts.append(draw.text(*place, *words[:2]))
     return "".join(parts + [_node(found, node, *places[node], counts[node]) for node in places])
 
 

@@ -1,0 +1,262 @@
+"""An explorer in a notebook that is open in a browser: its controls are operated by mouse and keys.
+
+What is shown in the end must belong to what the controls have in the end.
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+# Controls by their labels, in order, in each notebook that has an explorer.
+EXPLORED = {
+    "10-trace-collection": {"part of the run": "span", "kind": "list", "source": "list"},
+    "15-account": {"run, slowest first": "choice"},
+    "20-delta-config": {
+        "longest events taken": "number",
+        "length of each event ×": "number",
+        "shortest event": "choice",
+    },
+    "50-attribution": {"cutoff": "number"},
+    "70-noise-signatures": {"frequency": "choice", "duration": "choice", "ranks": "choice"},
+}
+PLACES = ((0.1, 0.4), (0.9, 0.6))  # along a slider, where drags of each handle end
+RIGHT_LEFT, DOWN_UP = ("ArrowRight", "ArrowLeft"), ("ArrowDown", "ArrowUp")
+MOVES = 25  # of the mouse in a drag
+MOST_WAIT_S = 30
+LASTING_S = 0.3  # after which nothing more is expected
+_BOX = ".widget-vbox:has(.explorer)"
+# What is asked of the page; `box` is the explorer with its controls.
+_WATCH = """box => {
+  const watch = window.watch = {changed: 0, shown: 0, views: 0};
+  const changed = () => { watch.changed = performance.now(); watch.views = 0; };
+  for (const one of box.querySelectorAll('.noUi-target')) {
+    let before = String(one.noUiSlider.get(true));
+    one.noUiSlider.on('slide.watch', () => {
+      const now = String(one.noUiSlider.get(true));
+      if (now != before) changed();
+      before = now;
+    });
+  }
+  for (const one of box.querySelectorAll('select')) one.addEventListener('change', changed, true);
+  const painted = () => requestAnimationFrame(() => setTimeout(() => {
+    watch.shown = performance.now();
+    watch.views += 1;
+  }));
+  new MutationObserver(painted).observe(
+    box.querySelector('.widget-html-content'), {childList: true, subtree: true});
+}"""
+_CONTROLS = """box => [...box.querySelectorAll('.noUi-target, select, input, button, textarea')]
+  .map(one => {
+    const frame = one.closest('.widget-inline-hbox');
+    const label = frame?.querySelector('.widget-label');
+    const word = one.selectedOptions?.[0] ?? frame?.querySelector('.widget-readout');
+    return {
+      tag: one.tagName.toLowerCase(),
+      label: label?.innerText ?? '',
+      tooltip: label?.title ?? '',
+      cut: label ? label.scrollWidth > label.clientWidth : false,
+      visible: one.getClientRects().length > 0,
+      handles: one.querySelectorAll('.noUi-handle').length,
+      numbers: one.noUiSlider ? [one.noUiSlider.get(true)].flat() : [],
+      words: word?.textContent ?? '',
+    };
+  })"""
+_SHOWN = """box => {
+  const one = box.querySelector('.explorer');
+  return {
+    state: one.dataset.state,
+    words: [...one.querySelector('p').querySelectorAll('strong')].map(word => word.innerText),
+    text: one.innerText,
+    html: one.innerHTML,
+  };
+}"""
+_TOO_WIDE = """box => [...box.querySelectorAll('.explorer, .explorer *')]
+  .filter(one => one.getBoundingClientRect().right > box.getBoundingClientRect().right + 1)
+  .map(one => one.tagName + ' ' + one.textContent.trim().slice(0, 30))"""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """One operation: how long after the control's last change the page had its view, ms."""
+
+    label: str
+    way: str
+    ms: float
+
+
+class OnPage:
+    """The explorer of an open notebook.
+
+    Attributes
+    ----------
+    kinds
+        Kind of each control by its label, as the notebook should have them.
+    followed
+        What was operated so far.
+    """
+
+    def __init__(self, page, stage: str):
+        self.page, self.kinds = page, EXPLORED[stage]
+        self._changed = 0.0
+        self.followed: list[Followed] = []
+        self.box = page.locator(_BOX).first
+        self.box.wait_for(timeout=30_000)
+        self.box.evaluate("box => box.scrollIntoView()")
+        self.box.evaluate(_WATCH)
+
+    def controls(self) -> list[dict]:
+        """What the page has: tag, label, tooltip, handles, numbers and words of each control."""
+        return self.box.evaluate(_CONTROLS)
+
+    def shown(self) -> dict:
+        """State, words, text and HTML of the view."""
+        return self.box.evaluate(_SHOWN)
+
+    def check_controls(self) -> None:
+        """The page has the controls that it should have, each to be seen and read as a whole."""
+        assert self.page.locator(_BOX).count() == 1
+        found = self.controls()
+        assert [one["label"] for one in found] == list(self.kinds)
+        for one, kind in zip(found, self.kinds.values()):
+            handles = {"span": 2, "list": 0}.get(kind, 1)
+            assert (one["tag"] == "select", one["handles"]) == (kind == "list", handles), one
+            assert one["visible"] and not one["cut"] and one["tooltip"] in ("", one["label"]), one
+        assert self.box.evaluate(_TOO_WIDE) == []
+
+    def differing(self) -> list[str]:
+        """Controls whose last value is not the one that the view shows, in words."""
+        shown, found = self.shown(), self.controls()
+        values = list(json.loads(shown["state"]).values())
+        assert len(values) == len(found) == len(shown["words"])
+        return [
+            f"{one['label']}: {one['numbers']} {one['words']}, shown {value} ({words})"
+            for one, kind, value, words in zip(found, self.kinds.values(), values, shown["words"])
+            if not _agree(kind, one, value, words)
+        ]
+
+    def follow(self, label: str, way: str, lasting_s: float = LASTING_S) -> str:
+        """Wait until the view shows what the controls have, and see that it stays; its HTML."""
+        until = time.monotonic() + MOST_WAIT_S
+        while (differing := self._waited_for()) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert not differing, (label, way, differing)
+        changed, shown = self.page.evaluate("() => [watch.changed, watch.shown]")
+        assert changed > self._changed, (label, way, "the control did not move")
+        self._changed = changed
+        self.followed.append(Followed(label, way, shown - changed))
+        before = self.shown()["html"]
+        time.sleep(lasting_s)
+        assert self.shown()["html"] == before, (label, way, "changed again")
+        return before
+
+    def _waited_for(self) -> list[str]:
+        painted = self.page.evaluate("() => watch.shown >= watch.changed")
+        return self.differing() if painted else ["nothing was painted since the last change"]
+
+    def drag(self, number: int, handle: int, place: float, pause_s: float = 0.0) -> None:
+        """A handle by the mouse to a place along its slider, 0 to 1, in many moves."""
+        frame = self._frame(number)
+        dragged = frame.locator(".noUi-handle").nth(handle)
+        dragged.scroll_into_view_if_needed(timeout=30_000)
+        knob, slider = dragged.bounding_box(), frame.locator(".noUi-target").bounding_box()
+        x, y = knob["x"] + knob["width"] / 2, knob["y"] + knob["height"] / 2
+        to = slider["x"] + place * slider["width"]
+        mouse = self.page.mouse
+        mouse.move(x, y)
+        mouse.down()
+        for move in range(1, MOVES + 1):
+            mouse.move(x + (to - x) * move / MOVES, y)
+            time.sleep(pause_s)
+        mouse.up()
+
+    def press(self, number: int, *keys: str) -> None:
+        """Keys on a slider's first handle, one at once after the other."""
+        self._frame(number).locator(".noUi-handle").first.focus()
+        self._type(*keys)
+
+    def choose(self, number: int, *keys: str) -> None:
+        """A list is opened by a click, gone along by keys, and closed by Enter."""
+        self._frame(number).locator("select").click()
+        self._type(*keys, "Enter")
+
+    def _type(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def _frame(self, number: int):
+        return self.box.locator(".widget-inline-hbox").nth(number)
+
+
+def operate(explorer: OnPage) -> None:
+    """Every control by mouse and keys, each in turn, then all at once."""
+    explorer.check_controls()
+    for number, kind in enumerate(explorer.kinds.values()):
+        (_operate_list if kind == "list" else _operate_slider)(explorer, number)
+    _operate_all(explorer)
+    assert explorer.box.evaluate(_TOO_WIDE) == []
+
+
+def _operate_slider(explorer: OnPage, number: int) -> None:
+    label = list(explorer.kinds)[number]
+    for handle in range(explorer.controls()[number]["handles"]):
+        for place in PLACES[handle]:
+            explorer.drag(number, handle, place)
+            explorer.follow(label, "mouse")
+    explorer.press(number, "End", *["ArrowLeft"] * 15, "Home")
+    fast = explorer.follow(label, "keys")
+    _arrives_slowly_at(explorer, label, fast, partial(explorer.press, number), RIGHT_LEFT)
+
+
+def _operate_list(explorer: OnPage, number: int) -> None:
+    label = list(explorer.kinds)[number]
+    for keys in (["ArrowDown"] * 3, ["End"], ["Home", "ArrowDown"]):
+        explorer.choose(number, *keys)
+    fast = explorer.follow(label, "list")
+    _arrives_slowly_at(explorer, label, fast, partial(explorer.choose, number), DOWN_UP)
+
+
+def _arrives_slowly_at(
+    explorer: OnPage, label: str, fast: str, move: Callable, keys: tuple[str, str]
+) -> None:
+    """The same view by a step away and back, each waited for: the value alone decides."""
+    move(keys[0])
+    assert explorer.follow(label, "step") != fast
+    move(keys[1])
+    assert explorer.follow(label, "step") == fast
+
+
+def _operate_all(explorer: OnPage) -> None:
+    for number, kind in enumerate(explorer.kinds.values()):
+        if kind == "list":
+            explorer.choose(number, "ArrowDown")
+        else:
+            explorer.drag(number, 0, 0.3)
+    explorer.follow("all", "mouse")
+
+
+def table(stage: str, followed: list[Followed]) -> str:
+    """A line a control: number, median and maximum of ms from its last change to its view."""
+    ways: dict[tuple[str, str], list[float]] = {}
+    for one in followed:
+        ways.setdefault((one.label, one.way), []).append(one.ms)
+    return "\n".join(
+        f"{stage:20} {label:24} {way:6} {len(ms):3} {statistics.median(ms):6.0f} {max(ms):6.0f}"
+        for (label, way), ms in ways.items()
+    )
+
+
+HEAD = f"{'notebook':20} {'control':24} {'by':6} {'n':>3} median    max, ms"
+
+
+def _agree(kind: str, one: dict, value, words: str) -> bool:
+    """A control's last value is the one in the view's state, and that in its words."""
+    if kind == "list":
+        return one["words"] == value == words
+    if kind == "choice":
+        return one["words"] == words
+    numbers = value if kind == "span" else [value]
+    near = all(abs(a - b) <= 1e-6 * max(abs(b), 1) for a, b in zip(one["numbers"], numbers))
+    return near and words.split()[0] == f"{numbers[0]:.4g}"

@@ -1,0 +1,119 @@
+"""`make lab` on a fresh clone, and a notebook that is open in it in a browser."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..test_lab import fresh_clone
+
+WINDOW = {"width": 1280, "height": 900}
+_NOT_OURS = (  # what JupyterLab itself says without a network
+    "ERR_INTERNET_DISCONNECTED",
+    "ERR_NAME_NOT_RESOLVED",
+    "/lab/api/",
+    "/api/me",
+)
+_STATE = """() => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  const cells = [...panel.content.model.cells].filter(one => one.type == 'code');
+  const outputs = cells.flatMap(one => one.sharedModel.toJSON().outputs);
+  return {
+    cells: cells.length,
+    run: cells.filter(one => one.executionCount).length,
+    status: panel.sessionContext.session?.kernel?.status ?? 'none',
+    errors: outputs.filter(one => one.output_type == 'error').map(one => one.ename + one.evalue),
+  };
+}"""
+
+_LISTEN = """() => {
+  window.heard = [];
+  const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+  kernel.iopubMessage.connect((_, message) => {
+    const {evalue, text, name} = message.content;
+    if (message.header.msg_type == 'error' || name == 'stderr') window.heard.push(evalue ?? text);
+  });
+}"""
+
+
+@contextmanager
+def lab_of(folder: Path, settings: Path):
+    """JupyterLab on a copy of the tree in which nothing was run: address, token and the copy."""
+    fresh_clone(folder)
+    own = {f"JUPYTER_{name}_DIR": str(settings / name) for name in ("CONFIG", "DATA")}
+    words = ["open", "--profile", "recorded", "--no-browser", "--ServerApp.port=0"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nbhelpers.lab", *words, "--LabApp.expose_app_in_browser=True"],
+        cwd=folder,
+        env={**os.environ, **own, "PYTHONPATH": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said = ""
+        while not (found := re.search(r"(http://localhost:\d+)/\S*(token=\w+)", said)):
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        yield found[1], found[2], folder
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)  # the server ends its kernels
+        process.communicate(timeout=60)
+
+
+class Notebook:
+    """A notebook open in JupyterLab, and what the browser's console said."""
+
+    def __init__(self, opened, server, stage: str):
+        address, token, _ = server
+        self.said: list[str] = []
+        self.page = opened.new_page(viewport=WINDOW)
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("console", self._note)
+        self.page.goto(f"{address}/lab/tree/build/lab/{stage}.ipynb?reset&{token}")
+        self.page.wait_for_selector(".jp-Notebook", timeout=60_000)
+        self.page.wait_for_function(
+            "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel"
+            "?.status == 'idle'",
+            timeout=60_000,
+        )
+
+    def _note(self, message) -> None:
+        text = f"{message.text} {message.location.get('url', '')}"
+        if message.type == "error" and not any(known in text for known in _NOT_OURS):
+            self.said.append(text)
+
+    def listen(self) -> None:
+        """From now on errors and warnings of the kernel, wherever they are shown."""
+        self.page.evaluate(_LISTEN)
+
+    def heard(self) -> list[str]:
+        """What the kernel said since."""
+        return self.page.evaluate("() => window.heard")
+
+    def state(self) -> dict:
+        """Code cells, those that were run, the kernel's status, and errors among the outputs."""
+        return self.page.evaluate(_STATE)
+
+    def run_all(self) -> dict:
+        """Run > Run All Cells, and wait for the end."""
+        began = time.monotonic()
+        self.page.evaluate("() => window.jupyterapp.commands.execute('runmenu:run-all')")
+        while time.monotonic() < began + 300:
+            time.sleep(0.5)
+            state = self.state()
+            if state["errors"] or (state["run"] == state["cells"] and state["status"] == "idle"):
+                break
+        print(f"{time.monotonic() - began:.0f} s")
+        return state
+
+    def close(self) -> None:
+        """Without saving; its kernel ends."""
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        self.page.close()
