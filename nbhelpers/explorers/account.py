@@ -89,7 +89,7 @@ class AccountExplorer(Explorer):
         return (
             f"<p>Place {place} of {len(self.by_run)}: {mine.sum() / 1e9:.3f} s,"
             f" {longer.sum():.1f} ms longer than ordinary runs.</p>{self._bars(state['run'])}"
-            + table.round(1).add(0.0).to_html(float_format=lambda ms: f"{ms:.1f}", border=0)
+            + table.to_html(float_format=lambda ms: f"{ms:z.1f}", border=0)
         )
 
     def _bars(self, run: int) -> str:

@@ -69,7 +69,6 @@ _SHOWN = """box => {
   return {
     state: one.dataset.state,
     words: [...one.querySelector('p').querySelectorAll('strong')].map(word => word.innerText),
-    text: one.innerText,
     html: one.innerHTML,
   };
 }"""
@@ -112,7 +111,7 @@ class OnPage:
         return self.box.evaluate(_CONTROLS)
 
     def shown(self) -> dict:
-        """State, words, text and HTML of the view."""
+        """State, words and HTML of the view."""
         return self.box.evaluate(_SHOWN)
 
     def check_controls(self) -> None:

@@ -54,7 +54,7 @@ def explores(notebook, stage: str) -> None:
     try:
         operate(explorer)
     finally:
-        print(HEAD, table(stage, explorer.followed), sep="\n")
+        print(HEAD, table(stage, explorer.followed), *notebook.heard(), sep="\n")
     assert not notebook.heard() and not notebook.state()["errors"]
 
 

@@ -43,6 +43,18 @@ def test_the_view_follows_the_slider(runs):
     assert slow(shown.value) == (runs["seconds"] > slider.value).sum() > 50
 
 
+def test_the_slider_stands_on_the_start_which_a_browser_would_move_to_a_step(runs):
+    values = np.sort(runs["seconds"])
+    for start in (0.12, 0.1234567, values[20]):
+        explorer = explore_cutoff(runs, start=start)
+        slider = explorer.widget().children[0]
+        steps = (start - slider.min) / slider.step
+        assert abs(steps - round(steps)) < 1e-6 and slider.min >= min(values[3], start) - 1e-9
+        added_up = slider.min + round(steps) * slider.step
+        assert explorer.view({"cutoff": added_up}) is explorer.view()
+        assert explorer.view({"cutoff": added_up + slider.step}) != explorer.view()
+
+
 def test_the_tree_has_the_counts_of_the_runs_that_it_sorts(runs):
     found = explain(runs, cutoff=0.12, permutations=0)
     values = runs[found.features].to_numpy(np.float32)

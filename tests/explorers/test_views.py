@@ -81,6 +81,21 @@ def test_a_view_is_cached_and_the_twin_has_all_its_states(events, runs):
     assert outside_loads(twin) == []
 
 
+def test_a_part_is_never_empty_and_ends_with_the_run(events, runs):
+    explorer = explore_trace(events, runs)
+    part, step = explorer.controls()[0], 100 / 400
+    assert part.clean((100.0, 100.0)) == (100 - step, 100.0)
+    assert part.clean((0.0, 0.0)) == (0.0, step)
+    assert part.clean((60.0, 30.0)) == (30.0, 60.0)
+    assert "<strong>99.75 to 100 ms</strong>" in explorer.view({"part": (100.0, 100.0)})
+
+
+def test_a_label_says_itself_where_it_does_not_fit(events, runs):
+    *controls, shown = explore_trace(events, runs).widget().children
+    assert [one.tooltip for one in controls] == [one.description for one in controls]
+    assert shown.value.startswith("<style>") and "<style>" not in explore_trace(events, runs).view()
+
+
 def test_the_account_says_how_much_longer_a_run_took():
     random = np.random.default_rng(2)
     by_run = pd.DataFrame(random.integers(1, 9, (6, 8)) * 1e6, [4, 2, 5, 1, 3, 0], list(PARTS))
@@ -90,6 +105,12 @@ def test_the_account_says_how_much_longer_a_run_took():
     assert f"Place 3 of 6: {by_run.loc[5].sum() / 1e9:.3f} s, {longer:.1f} ms longer" in view
     waiting = re.search(r"waiting for others</th>\s*<td>([\d.]+)", view)[1]
     assert float(waiting) == by_run.loc[5, "waiting"] / 1e6
+
+
+def test_no_part_is_longer_by_minus_nothing():
+    by_run = pd.DataFrame(np.full((3, 8), 5e6), [0, 1, 2], list(PARTS)).rename_axis("run")
+    view = AccountExplorer(by_run, by_run.iloc[0] + 1e4).view()
+    assert view.count("<td>0.0</td>") == 8 and "-0.0<" not in view
 
 
 def test_the_config_costs_what_its_events_sum_to(events, runs):
