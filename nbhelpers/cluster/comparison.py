@@ -36,7 +36,8 @@ def compare_nodes(
         One row a node, the worst first: `node`, `runs`, `median` with its 95 % interval (`low`,
         `high`), `change_percent` against the others with `change_low_percent` and
         `change_high_percent`, `rounds`, `verdict` ("worse", "better", "no difference", "cannot
-        tell"), `p_adjusted`, `rounds_needed`.
+        tell"), `p_adjusted`, `rounds_needed`. `attrs["margin"]` is the margin;
+        `nbhelpers.report.nodes.figure_nodes` draws all of it.
 
     Raises
     ------
@@ -63,6 +64,7 @@ def compare_nodes(
         for node, found in zip(ratios.columns, judge(claims))
     ]
     table = pd.DataFrame(rows).sort_values("change_percent", ascending=False)
+    table.attrs["margin"] = margin
     return table.reset_index(drop=True)
 
 

@@ -2,7 +2,7 @@
 
 A figure function takes tables and returns a matplotlib Figure at print size; `save_figure` puts it
 on disk with its caption and data. The functions lie by kind of figure: distributions, repetitions,
-time lines, ratios with intervals, curves over a parameter, trees, sources, configs.
+time lines, ratios with intervals, curves over a parameter, trees, sources, configs, nodes.
 """
 
 from ._layout import (
