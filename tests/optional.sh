@@ -9,7 +9,8 @@ PY=${PY:-.venv/bin/python}
 # a package a word; of names joined by | the first that there is
 WANTED="git g++ clang libclang-rt-dev|libclang-rt-14-dev libomp-dev numactl
   libjemalloc2 libtcmalloc-minimal4t64|libtcmalloc-minimal4 libmimalloc3|libmimalloc2.0
-  openmpi-bin libopenmpi-dev chromium|chromium-browser qemu-system-x86 util-linux mmdebstrap"
+  openmpi-bin libopenmpi-dev chromium|chromium-browser qemu-system-x86 util-linux mmdebstrap
+  munge slurmctld slurmd slurm-client"
 
 known() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }

@@ -21,8 +21,11 @@ _MOST_WORDS = 2000  # of what a failed round printed
 
 
 def names_of(dask_worker: Any) -> tuple[str, str]:
-    """The name of the machine that a worker runs on, and the worker's own."""
-    return socket.gethostname(), str(dask_worker.name)
+    """The name of the node that a worker runs on, and the worker's own.
+
+    Where Slurm has a name for the node it is that one: `--exclude` and `scontrol` know it.
+    """
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname(), str(dask_worker.name)
 
 
 def folder_is_shared(token: str, folder: str) -> bool:

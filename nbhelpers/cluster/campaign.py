@@ -20,10 +20,10 @@ from ..measurement import recorded_runs
 from ..progress import task
 from ..workloads import Workload, as_workload
 from ._task import folder_is_shared, measure_round, names_of
+from .workers import submit_again
 
 _PLAN = "nodes.json"
 _POLL_S = 0.1
-_START_S = 600  # for the first workers of a queue to come
 
 
 def measure_on_nodes(
@@ -34,6 +34,7 @@ def measure_on_nodes(
     runs: int = 3,
     *,
     metrics: Sequence[str] = (),
+    start_s: float = 600.0,
     restart_s: float = 60.0,
     **keywords: Any,
 ) -> pd.DataFrame:
@@ -58,6 +59,8 @@ def measure_on_nodes(
         Runs of a node in a round.
     metrics
         Names of metric layers; see `nbhelpers.measurement.metrics`.
+    start_s
+        How long to wait for the workers that were asked for; then those that are there measure.
     restart_s
         How long to wait for the worker of a node to come back; then the node is left out.
     keywords
@@ -73,7 +76,7 @@ def measure_on_nodes(
     InputError
         No round or run, or a node does not see the folder.
     RunError
-        No node measured anything.
+        No worker came, or no node measured anything.
     """
     if rounds < 1 or runs < 1:
         raise InputError(f"{rounds} rounds of {runs} runs", fix="at least one of each")
@@ -84,9 +87,10 @@ def measure_on_nodes(
     place.mkdir(parents=True, exist_ok=True)
     _keep_runs_a_round(place, runs)
     with Client(workers) as client:
-        client.wait_for_workers(_expected(workers), timeout=_START_S)
+        notes = _wait_for_workers(client, _expected(workers), start_s)
         _check_shared(client, place)
-        going = _Rounds(client, workload, place, runs, tuple(metrics), restart_s)
+        layers = tuple(metrics)
+        going = _Rounds(client, workers, workload, place, runs, layers, restart_s, notes=notes)
         with task("measuring on nodes", rounds * len(going.nodes), "rounds of a node") as shown:
             for number in range(1, rounds + 1):
                 going.measure(number, lambda: shown.advance())
@@ -151,6 +155,22 @@ def _expected(workers: Any) -> int:
     return max(1, len(plan or ()))
 
 
+def _wait_for_workers(client: Any, expected: int, start_s: float) -> list[str]:
+    """Wait until all are there; return a note where some did not come."""
+    try:
+        client.wait_for_workers(expected, timeout=start_s)
+        return []
+    except TimeoutError:
+        here = len(client.nthreads())
+    if not here:
+        raise RunError(
+            f"no worker came within {start_s:g} s",
+            why="the jobs are still in the queue, or ended as they began",
+            fix="look at the queue (squeue, qstat) and the jobs' output; wait longer by start_s=",
+        )
+    return [f"{expected - here} of {expected} workers did not come within {start_s:g} s"]
+
+
 def _check_shared(client: Any, folder: Path) -> None:
     token = f".token-{secrets.token_hex(8)}"
     (folder / token).touch()
@@ -173,6 +193,7 @@ class _Rounds:
     """Sends each node its rounds, and sends them again where a worker died."""
 
     client: Any
+    cluster: Any
     workload: Workload
     folder: Path
     runs: int
@@ -241,8 +262,10 @@ class _Rounds:
     def _again(self, node: str, number: int, future: Any) -> dict[str, Any]:
         """The worker of a node is gone: its round goes to the one that comes back there."""
         future.cancel()
+        host, own = self.names[self.nodes[node]]
         until = time.monotonic() + self.restart_s
         while time.monotonic() < until:
+            submit_again(self.cluster, own, host)
             address = self._found().get(node)
             if address and address != self.nodes[node]:
                 self.notes.append(f"the worker of {node} died in round {number}; measured again")

@@ -9,7 +9,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, Unavailable
+from ..errors import InputError, RunError, Unavailable
 
 if TYPE_CHECKING:
     from distributed import LocalCluster
@@ -76,7 +76,8 @@ def slurm_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any
     walltime
         Longest time of a node, HH:MM:SS; the campaign goes on in a later call.
     options
-        Of `dask_jobqueue.SLURMCluster`, such as queue, account, interface, memory.
+        Of `dask_jobqueue.SLURMCluster`, such as queue, account, interface. Without memory or
+        job_mem a job has all memory of its node.
 
     Returns
     -------
@@ -87,9 +88,13 @@ def slurm_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any
     ------
     InputError
         Fewer than none.
+    RunError
+        Slurm refused a job.
     Unavailable
         dask-jobqueue or Slurm is not here.
     """
+    if not {"memory", "job_mem"} & options.keys():
+        options["job_mem"] = "0"  # exclusive nodes give all CPUs, but only the memory asked for
     return _scaled("SLURMCluster", "sbatch", nodes, SLURM_EXCLUSIVE, walltime, options)
 
 
@@ -101,7 +106,8 @@ def pbs_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any:
     nodes, walltime
         As of `slurm_workers`.
     options
-        Of `dask_jobqueue.PBSCluster`, such as queue, account, interface, memory.
+        Of `dask_jobqueue.PBSCluster`, such as queue, account, interface. PBS may hold the program
+        to memory, which is 1 GB unless it is named.
 
     Returns
     -------
@@ -110,7 +116,7 @@ def pbs_workers(nodes: int, walltime: str = "01:00:00", **options: Any) -> Any:
 
     Raises
     ------
-    InputError, Unavailable
+    InputError, RunError, Unavailable
         As of `slurm_workers`.
     """
     return _scaled("PBSCluster", "qsub", nodes, PBS_EXCLUSIVE, walltime, options)
@@ -140,9 +146,71 @@ def _scaled(
         job_extra_directives=directives,
         job_script_prologue=prologue,
     )
-    if nodes:
-        cluster.scale(jobs=nodes)
+    _submit(cluster, nodes)
     return cluster
+
+
+def _submit(cluster: Any, nodes: int) -> None:
+    """Submit a job a node. Dask's `scale` would only log that a job was refused, and workers that
+    never come would be waited for.
+    """
+
+    async def submit() -> None:
+        for _ in range(nodes):
+            cluster.worker_spec.update(cluster.new_worker_spec())
+        await cluster._correct_state()
+
+    try:
+        cluster.sync(submit)
+    except (RuntimeError, OSError, ValueError) as refused:
+        _close(cluster)
+        raise RunError(
+            f"a job was refused: {str(refused).split('stderr:')[-1].strip()}",
+            why="without its job a node does not measure",
+            fix="see what is submitted by nodes=0 and job_script(); name what the site wants: "
+            "queue=, account=, walltime=, memory= or job_extra_directives=",
+        ) from None
+
+
+def submit_again(cluster: Any, worker: str, node: str) -> None:
+    """Submit the job of a worker that is gone, if Dask has noticed and does not start it by itself.
+
+    Slurm is asked for the same node, since another one would be another row of the comparison.
+
+    Parameters
+    ----------
+    cluster
+        Of `slurm_workers`, `pbs_workers` or `local_workers`, or any Dask cluster.
+    worker
+        Dask's name of the worker.
+    node
+        Where it was.
+    """
+    specification = getattr(cluster, "worker_spec", {}).get(worker)
+    if specification is None or worker in cluster.workers:
+        return
+    if getattr(specification["cls"], "submit_command", "") == "sbatch":
+        options = specification["options"]
+        others = [
+            directive
+            for directive in options["job_extra_directives"]
+            if not directive.startswith("--nodelist=")
+        ]
+        specification["options"] = {
+            **options,
+            "job_extra_directives": [*others, f"--nodelist={node}"],
+        }
+    cluster.scale(len(cluster.worker_spec))
+
+
+def _close(cluster: Any) -> None:
+    """Dask refuses to close a cluster with jobs that were never submitted."""
+    from distributed.core import Status
+
+    for job in cluster.workers.values():
+        if job.job_id is None:
+            job.status = Status.failed
+    cluster.close()
 
 
 def _nothing_set() -> dict[str, None]:

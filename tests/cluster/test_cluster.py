@@ -6,20 +6,29 @@ import importlib.util
 import os
 import shutil
 import signal
+import socket
 import threading
 import time
+import types
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from nbhelpers.cluster.campaign import measure_on_nodes, recorded_on_nodes
+from nbhelpers.cluster._task import names_of
+from nbhelpers.cluster.campaign import _wait_for_workers, measure_on_nodes, recorded_on_nodes
 from nbhelpers.cluster.comparison import compare_nodes
-from nbhelpers.cluster.workers import local_workers, pbs_workers, slurm_workers
+from nbhelpers.cluster.workers import (
+    local_workers,
+    pbs_workers,
+    slurm_workers,
+    submit_again,
+)
 from nbhelpers.errors import InputError, RunError, Unavailable
 from nbhelpers.files import read_json
 
 pytest.importorskip("distributed", reason="Dask is an extra: pip install 'noisebook[cluster]'")
+LOOPBACK = {"interface": "lo", "scheduler_options": {"dashboard_address": "127.0.0.1:0"}}
 # The second worker's "node" is ten times slower: the program knows its node by its name.
 SLOW = "case $NOISEBOOK_NODE in *-1) sleep 0.5;; *) sleep 0.05;; esac"
 
@@ -117,11 +126,17 @@ def test_nodes_are_judged_together_by_rounds(nodes, slow):
         assert "worse" not in set(table.drop(f"n{slow}")["verdict"])
 
 
+needs_jobqueue = pytest.mark.skipif(
+    not importlib.util.find_spec("dask_jobqueue"),
+    reason="dask-jobqueue is an extra: pip install 'noisebook[cluster]'",
+)
+
+
+@needs_jobqueue
 def test_the_schedulers_are_asked_for_whole_nodes():
-    if not importlib.util.find_spec("dask_jobqueue"):
-        pytest.skip("dask-jobqueue is an extra: pip install 'noisebook[cluster]'")
+    whole = ["#SBATCH --exclusive", "#SBATCH --nodes=1", "#SBATCH --mem=0", "#SBATCH -t 00:10:00"]
     for asked, words in (
-        (slurm_workers, ["#SBATCH --exclusive", "#SBATCH --nodes=1", "#SBATCH -t 00:10:00"]),
+        (slurm_workers, whole),
         (pbs_workers, ["#PBS -l place=excl", "#PBS -l walltime=00:10:00"]),
     ):
         script = asked_script(asked)
@@ -147,9 +162,85 @@ def test_workers_leave_the_process_and_the_programs_environment_alone(tmp_path):
     assert dict(os.environ) == before
 
 
-def asked_script(asked):
-    """The script that would be submitted; there is no scheduler here to submit it to."""
-    cluster = asked(0, walltime="00:10:00", interface="lo")
+@needs_jobqueue
+def test_a_job_has_all_memory_of_its_node_unless_some_is_named():
+    assert "#SBATCH --mem=8G" in asked_script(slurm_workers, memory="8GiB")
+    assert "#SBATCH --mem=5000" in asked_script(slurm_workers, job_mem="5000")
+
+
+def scheduler(folder, name, answer, monkeypatch):
+    """A command `name` that writes down the scripts that it is to submit, and answers."""
+    command = folder / name
+    command.write_text(f'#!/bin/sh\ncat "$1" >>"{folder}/submitted"\n{answer}\n')
+    command.chmod(0o755)
+    cancel = folder / {"sbatch": "scancel", "qsub": "qdel"}[name]
+    cancel.write_text("#!/bin/sh\n")
+    cancel.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@needs_jobqueue
+@pytest.mark.parametrize("asked, name", [(slurm_workers, "sbatch"), (pbs_workers, "qsub")])
+def test_a_refused_job_is_an_error_with_the_schedulers_words(asked, name, tmp_path, monkeypatch):
+    scheduler(tmp_path, name, "echo your account is empty >&2; exit 1", monkeypatch)
+    before = threading.active_count()
+    with pytest.raises(RunError, match="a job was refused: your account is empty"):
+        asked(2, **LOOPBACK)
+    assert threading.active_count() == before
+
+
+@needs_jobqueue
+@pytest.mark.parametrize("asked, name", [(slurm_workers, "sbatch"), (pbs_workers, "qsub")])
+def test_a_lost_job_is_submitted_again_and_slurm_is_asked_for_its_node(
+    asked, name, tmp_path, monkeypatch
+):
+    scheduler(tmp_path, name, "echo job 7", monkeypatch)
+    with asked(2, **LOOPBACK) as cluster:
+        lost, other = sorted(cluster.workers)
+        submit_again(cluster, lost, "n5")  # it is there: nothing happens
+        for _ in range(2):
+            del cluster.workers[lost]
+            submit_again(cluster, lost, "n5")
+            end = time.monotonic() + 60
+            while lost not in cluster.workers and time.monotonic() < end:
+                time.sleep(0.01)
+        assert sorted(cluster.workers) == [lost, other]
+    jobs = (tmp_path / "submitted").read_text().split("#!/usr/bin/env bash")[1:]
+    again = 1 if asked is slurm_workers else 0
+    assert [job.count("--nodelist=n5") for job in jobs] == [0, 0, again, again]
+
+
+def test_workers_that_do_not_come_are_said():
+    class Queue:
+        """Of the workers that were asked for so many are there."""
+
+        def __init__(self, here):
+            self.here = here
+
+        def wait_for_workers(self, number, timeout):
+            if number > self.here:
+                raise TimeoutError
+
+        def nthreads(self):
+            return dict.fromkeys(range(self.here), 1)
+
+    assert _wait_for_workers(Queue(3), 3, 5.0) == []
+    assert _wait_for_workers(Queue(2), 3, 5.0) == ["1 of 3 workers did not come within 5 s"]
+    with pytest.raises(RunError, match="no worker came within 5 s"):
+        _wait_for_workers(Queue(0), 3, 5.0)
+
+
+def test_a_node_has_the_name_by_which_slurm_knows_it(monkeypatch):
+    worker = types.SimpleNamespace(name="w-0")
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    assert names_of(worker) == (socket.gethostname(), "w-0")
+    monkeypatch.setenv("SLURMD_NODENAME", "n5")
+    assert names_of(worker) == ("n5", "w-0")
+
+
+def asked_script(asked, **options):
+    """The script that would be submitted."""
+    cluster = asked(0, walltime="00:10:00", **LOOPBACK, **options)
     try:
         return cluster.job_script()
     finally:
