@@ -43,6 +43,15 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 KillWait=5
 """
+# Ends what is left of a Slurm when the tests are killed, that is when its standard input closes: a
+# step of a job would look for its controller for an hour.
+_GUARDIAN = """
+read -r _
+for file in $(grep -lszxF "SLURM_CONF=$0" /proc/[0-9]*/environ); do
+    process=${file#/proc/}
+    kill -9 "${process%/environ}"
+done
+"""
 
 
 def missing() -> str:
@@ -120,11 +129,19 @@ def own_slurm(folder: Path, nodes: int) -> Iterator[Slurm]:
                 patch.delenv(name)
         patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
         patch.setenv("PATH", _PATH)
+        guardian = subprocess.Popen(
+            ["sh", "-c", _GUARDIAN, f"{folder}/slurm.conf"],
+            stdin=subprocess.PIPE,
+            env={"PATH": _PATH},
+            start_new_session=True,
+        )
         try:
             _begin(slurm)
             yield slurm
         finally:
             _end(slurm)
+            guardian.kill()
+            guardian.communicate()
 
 
 def _begin(slurm: Slurm) -> None:
