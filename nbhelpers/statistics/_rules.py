@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._decision import Decision
-from ._shape import Mixture, block_length, fit_mixture, shortest_interval
+from ._shape import Mixture, block_length, fit_mixture
 from .intervals import (
     STATISTICS,
     Values,
@@ -15,6 +15,7 @@ from .intervals import (
     bootstrap_interval,
     percentile_interval,
     quantile_interval,
+    shortest_interval,
 )
 
 SHARES = {"p95": 0.95, "p99": 0.99}  # of the values below each percentile

@@ -1,6 +1,4 @@
-"""What stopping rules ask of the runs so far: their dependence, the shortest interval, a mixture of
-normal distributions.
-"""
+"""What stopping rules ask of the runs so far: their dependence, and a mixture of normals."""
 
 from dataclasses import dataclass
 
@@ -81,15 +79,6 @@ def _begin(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray, np.n
         np.full(count, max(values.std() / count, 1e-3)),
         np.array([max(part.size, 1) for part in parts]) / values.size,
     )
-
-
-def shortest_interval(values: np.ndarray, share: float) -> tuple[float, float]:
-    """The shortest interval that holds this share of the values."""
-    ordered = np.sort(values)
-    held = min(ordered.size, max(2, int(np.ceil(share * ordered.size))))
-    widths = ordered[held - 1 :] - ordered[: ordered.size - held + 1]
-    first = int(np.argmin(widths))
-    return float(ordered[first]), float(ordered[first + held - 1])
 
 
 def lag_one(values: np.ndarray) -> float:

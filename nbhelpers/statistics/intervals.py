@@ -1,7 +1,7 @@
 """Intervals: of resampled values, of means, of ratios of means, of quantiles.
 
-Owns every 95 % interval of Noisebook (all others call `percentile_interval`), and the list of
-statistics that a comparison reports.
+Owns every 95 % interval of Noisebook (all others call `percentile_interval`), the interval that
+holds most runs, and the list of statistics that a comparison reports.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -135,6 +135,61 @@ def quantile_interval(values: object, share: float, level: float = 0.95) -> tupl
         float(ordered[below]) if below >= 0 else float("-inf"),
         float(ordered[above]) if above < ordered.size else float("inf"),
     )
+
+
+def shortest_interval(values: object, share: float = 0.95) -> tuple[float, float]:
+    """The shortest interval that holds a share of the values: their highest-density interval.
+
+    It says where most runs lie, not how well a number is known. Of a distribution with several
+    modes it is one interval, with the valleys between the modes that it holds.
+
+    Parameters
+    ----------
+    values
+        One number a run, at least one; all finite.
+    share
+        Of the values, rounded up to whole values and to at least two.
+
+    Returns
+    -------
+    Low and high end, each a value of the sample; of equally short intervals the lowest.
+
+    Raises
+    ------
+    InputError
+        No value, or one that is not finite.
+
+    Notes
+    -----
+    Hyndman, Computing and graphing highest density regions, The American Statistician 50 (1996).
+
+    Examples
+    --------
+    >>> shortest_interval([1, 2, 3, 4, 100], share=0.8)
+    (1.0, 4.0)
+    """
+    ordered = np.sort(np.asarray(values, dtype=float).ravel())
+    if not ordered.size or not np.isfinite(ordered).all():
+        raise InputError(
+            "the shortest interval needs at least one value, and only finite ones",
+            fix="use only the runs whose status is 'ok'",
+        )
+    held = values_held(ordered.size, share)
+    widths = ordered[held - 1 :] - ordered[: ordered.size - held + 1]
+    first = int(np.argmin(widths))
+    return float(ordered[first]), float(ordered[first + held - 1])
+
+
+def values_held(size: int, share: float = 0.95) -> int:
+    """How many of so many values `shortest_interval` holds.
+
+    Examples
+    --------
+    >>> values_held(100), values_held(12)
+    (95, 12)
+    """
+    # rounded: 0.07 of 100 values are 7, not 7.000000000000001
+    return min(size, max(2, int(np.ceil(round(share * size, 9)))))
 
 
 # Statistics

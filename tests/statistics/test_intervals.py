@@ -7,7 +7,7 @@ import pytest
 
 from nbhelpers.errors import InputError
 from nbhelpers.statistics import bootstrap_interval, mean_interval, mean_ratio, percentile_interval
-from nbhelpers.statistics.intervals import column_intervals
+from nbhelpers.statistics.intervals import column_intervals, shortest_interval, values_held
 
 
 def test_mean_interval_of_numbers_worked_out_by_hand():
@@ -60,3 +60,40 @@ def test_the_mean_over_a_number_has_the_interval_of_the_mean_alone():
     ratio, mean = mean_ratio(values, 2), mean_interval(values)
     assert ratio.value == pytest.approx(mean.value / 2) and ratio.size == 100
     assert ratio.high - ratio.low == pytest.approx((mean.high - mean.low) / 2, rel=0.1)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.95])
+@pytest.mark.parametrize("size", [2, 7, 20, 61])
+def test_the_shortest_interval_is_that_of_all_pairs_of_values(size, share):
+    values = np.random.default_rng(size).lognormal(0, 1, size)
+    low, high = shortest_interval(values, share)
+    holds = [
+        (b - a, a, b)
+        for a in values
+        for b in values
+        if b >= a and np.mean((values >= a) & (values <= b)) >= share - 1e-12
+    ]
+    least = min(hold for hold in holds if size > 2 or hold[0] > 0)
+    assert (low, high) == least[1:]
+    assert np.sum((values >= low) & (values <= high)) == max(2, values_held(size, share))
+
+
+def test_the_shortest_interval_is_that_of_theory_and_shorter_than_the_quantiles():
+    random = np.random.default_rng(8)
+    normal, exponential = random.normal(0, 1, 100_000), random.exponential(1, 100_000)
+    assert shortest_interval(normal) == pytest.approx((-1.96, 1.96), abs=0.12)
+    assert shortest_interval(exponential) == pytest.approx((0, -np.log(0.05)), abs=0.05)
+    low, high = shortest_interval(exponential)
+    assert high - low < np.diff(np.quantile(exponential, [0.025, 0.975]))[0]
+    values = np.r_[np.linspace(0, 1, 90), [4, 5, 6, 7, 8, 9, 10, 11, 12, 13]]
+    assert shortest_interval(values, 0.9) == (0.0, pytest.approx(1.0))
+
+
+def test_the_shortest_interval_of_few_and_of_odd_values():
+    assert shortest_interval([3.0]) == (3.0, 3.0)
+    assert shortest_interval([2.0, 1.0, 4.0]) == (1.0, 4.0)
+    assert shortest_interval([1.0] * 30) == (1.0, 1.0)
+    assert [values_held(100, hundredth / 100) for hundredth in range(2, 101)] == [*range(2, 101)]
+    for values in ([], [1.0, np.nan], [1.0, np.inf]):
+        with pytest.raises(InputError, match="shortest interval"):
+            shortest_interval(values)

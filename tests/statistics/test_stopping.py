@@ -7,7 +7,7 @@ from sklearn.mixture import GaussianMixture as Reference
 
 from nbhelpers.errors import InputError
 from nbhelpers.statistics import quantile_interval, stopping
-from nbhelpers.statistics._shape import fit_mixture, shortest_interval
+from nbhelpers.statistics._shape import fit_mixture
 from nbhelpers.statistics.stopping import (
     RULES,
     Adaptive,
@@ -179,8 +179,3 @@ def test_the_mixture_agrees_with_scikit_learns(share):
         ours.weights, theirs.weights_[order], atol=1e-3
     )
     assert len(fit_mixture(random.normal(1, 0.1, 300), 4).weights) == 1
-
-
-def test_the_shortest_interval():
-    values = np.r_[np.linspace(0, 1, 90), [4, 5, 6, 7, 8, 9, 10, 11, 12, 13]]
-    assert shortest_interval(values, 0.9) == (0.0, pytest.approx(1.0))
