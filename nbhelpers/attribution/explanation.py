@@ -198,6 +198,27 @@ def explain(
     >>> explain(runs, permutations=200, seed=1)
     Explanation(page_faults, p = 0.005, 12 of 60 runs slow)
     """
+    start, seen = search_of(
+        runs, outcome, cutoff, exclude, seed, permutations, higher_is_better, consequences, order
+    )
+    if seen is None:
+        return start
+    result = _judged(start, seen, seed, permutations, workers or default_workers())
+    return replace(result, summary=summary_of(result, permutations))
+
+
+def search_of(
+    runs: pd.DataFrame,
+    outcome: str | None,
+    cutoff: float | str | Cutoff | Classes | None,
+    exclude: Iterable[str],
+    seed: int,
+    permutations: int,
+    higher_is_better: bool | None,
+    consequences: Consequences,
+    order: str | None,
+) -> tuple[Explanation, Grouped | None]:
+    """The search of `explain`, before it is judged; None where there is nothing to search."""
     check_names(runs, exclude := tuple(exclude))
     judged = outcome_of(runs, outcome)
     higher = judged.higher_is_better if higher_is_better is None else higher_is_better
@@ -220,13 +241,11 @@ def explain(
     )
     obstacle = _obstacle(labels, screen.columns.shape[1] + len(screen.categories))
     if obstacle:
-        return replace(start, summary=obstacle)
+        return replace(start, summary=obstacle), None
     classes = known is None or used.kind != "one class"
     seconds = values[in_order] * TIME_UNITS.get(judged.unit, np.nan)
     seen = _searched(screen, ordered, known, classes, seconds, pairs=bool(permutations))
-    start = _with_searched_cutoff(start, seen, in_order) if known is None else start
-    result = _judged(start, seen, seed, permutations, workers or default_workers())
-    return replace(result, summary=summary_of(result, permutations))
+    return _with_searched_cutoff(start, seen, in_order) if known is None else start, seen
 
 
 def _nothing_found(**known: Any) -> Explanation:
@@ -383,7 +402,7 @@ def _judged(
     start: Explanation, seen: Grouped, seed: int, permutations: int, workers: int
 ) -> Explanation:
     """The search with its p-value; and the factors, if something was found."""
-    folds = trees.FoldTrees.of(seen.led_values, seen.slow, seed) if seen.groups else None
+    folds = folds_of(seen, seed)
     result = replace(_with_accuracy(start, seen, folds), searched=_counted(seen.search))
     null = None
     if permutations:
@@ -395,6 +414,11 @@ def _judged(
     tree = trees.fit(seen.led_values, seen.slow) if seen.groups else None
     factors = factor_table(seen, null, folds, seed, workers)
     return replace(result, tree=tree, factors=factors)
+
+
+def folds_of(seen: Grouped, seed: int) -> trees.FoldTrees | None:
+    """Trees of the leaders, each fitted without a fold; None without a leader."""
+    return trees.FoldTrees.of(seen.led_values, seen.slow, seed) if seen.groups else None
 
 
 def _with_accuracy(start: Explanation, seen: Grouped, folds: trees.FoldTrees | None) -> Explanation:
