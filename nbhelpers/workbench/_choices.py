@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..measurement import rates
 from ..statistics import stopping
 from ._clickable import Bars, Tree
 from .measuring import Progress
-from .session import Session
+from .recorded import found_campaigns, with_rates
+from .session import Limit, Session
+from .views import failed, paragraph
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
 
 _BUTTONS = {
+    "open": ("open this path", ""),
     "start": ("measure, or go on", "success"),
     "stop": ("stop", "warning"),
     "limit": ("limit the runs to this range", ""),
@@ -39,6 +41,12 @@ def button(name: str) -> Any:
     return ipywidgets.Button(description=text, button_style=style, layout=layout)
 
 
+def _head(text: str) -> Any:
+    import ipywidgets
+
+    return ipywidgets.HTML(f"<b>{text}</b>")
+
+
 class Choices:
     """All inputs.
 
@@ -51,9 +59,26 @@ class Choices:
     def __init__(self, session: Session):
         self.is_filling = False
         self.buttons = {name: button(name) for name in _BUTTONS}
+        self._inputs_of_recorded()
         self._inputs_of_measuring(session)
         self._inputs_of_runs(session)
         self._inputs_of_mitigation(session)
+
+    def _inputs_of_recorded(self) -> None:
+        import ipywidgets as w
+
+        wide = w.Layout(width="75%")
+        self.campaign = w.Dropdown(description="recorded", layout=wide)
+        self.path = w.Text(description="or a path", layout=wide)
+        self.path.placeholder = "a campaign's folder, or a table: .csv, .csv.gz, .parquet"
+        self.list_campaigns()
+
+    def list_campaigns(self) -> None:
+        """Offer what is recorded near here; nothing is chosen."""
+        with self.filling():
+            found = [(str(one), str(one.path)) for one in found_campaigns()]
+            self.campaign.options = [(f"choose one of {len(found)} …", ""), *found]
+            self.campaign.value = ""
 
     def _inputs_of_measuring(self, session: Session) -> None:
         import ipywidgets as w
@@ -78,6 +103,7 @@ class Choices:
 
         wide = w.Layout(width="90%")
         self.outcome = w.Dropdown(description="outcome", options=[])
+        self.cell = w.Dropdown(description="cell", options=[])
         self.metric = w.Dropdown(description="metric", options=[])
         self.range = w.FloatRangeSlider(readout_format=".4g", layout=wide, description="range")
         self.range.continuous_update = False
@@ -105,11 +131,20 @@ class Choices:
             layout=w.Layout(flex_flow="row wrap", align_items="flex-start"),
         )
         cuts = w.HBox([by["find"], by["search"], self.candidates])
+        recorded = [self.campaign, w.HBox([self.path, by["open"]]), shown["opened"]]
         measure = [self.command, w.HBox([self.rule, self.runs]), self.layers]
         parts = [
-            [*measure, w.HBox([by["start"], by["stop"]]), self.bar, self.progress],
             [
-                self.outcome,
+                _head("Open recorded runs"),
+                *recorded,
+                _head("or measure a command"),
+                *measure,
+                w.HBox([by["start"], by["stop"]]),
+                self.bar,
+                self.progress,
+            ],
+            [
+                w.HBox([self.outcome, self.cell]),
                 w.HBox([self.metric, by["limit"], by["unlimit"]]),
                 self.range,
                 shown["runs"],
@@ -159,16 +194,21 @@ class Choices:
 
     def says(self, text: str) -> None:
         """A line beneath the progress bar."""
-        import html
+        self.progress.value = paragraph(text)
 
-        self.progress.value = f"<p>{html.escape(text)}</p>"
+    def fails(self, error: object) -> None:
+        """What went wrong, beneath the progress bar."""
+        self.progress.value = failed(error)
 
     def at(self, progress: Progress) -> None:
         """Show how far a measurement is."""
         self.bar.max, self.bar.value = max(progress.most, 1), progress.done
+        if progress.error:
+            self.fails(progress.error)
+            return
         state = "ended" if progress.ended else "measuring"
-        says = progress.error or f"{progress.done} of at most {progress.most} runs; {progress.says}"
-        self.says(f"{state}: {says}")
+        says = f"; {progress.says}" if progress.says else ""
+        self.says(f"{state}: {progress.done} of at most {progress.most} runs{says}")
 
     # ---- what depends on the runs ----
 
@@ -178,8 +218,16 @@ class Choices:
             return
         with self.filling():
             metrics = session.metrics()
+            cells = session.cells()
+            self.cell.layout.display = "" if len(cells) > 1 else "none"
+            options = [(name, name) for name in cells]
+            if "baseline" not in cells:
+                options = [("all together", ""), *options]
+            if self.cell.options != tuple(options):
+                self.cell.options = options
+            self.cell.value = session.cell or options[0][1]
             _choose(self.outcome, session.outcomes(), session.outcome or session.outcomes()[0])
-            _choose(self.metric, metrics, self.metric.value or session.outcomes()[0])
+            _choose(self.metric, metrics, self.metric.value or session.judged)
             kept = tuple(name for name in session.excluded if name in metrics)
             if self.excluded.options != tuple(metrics):
                 self.excluded.options = metrics
@@ -191,11 +239,20 @@ class Choices:
         """The range of a metric over all runs, and its limit where there is one."""
         if not metric:
             return
-        values = rates(session.measured())[metric].to_numpy(float)
-        low, high = float(np.nanmin(values)), float(np.nanmax(values))
+        values = with_rates(session.measured())[metric].to_numpy(float)
+        values = values[np.isfinite(values)]
+        low, high = float(values.min()), float(values.max())
         _set_ends(self.range, low, high)
         limits = [one for one in session.limits if one.metric == metric]
         self.range.value = (limits[0].low, limits[0].high) if limits else (low, high)
+
+    def limit(self) -> Limit:
+        """The chosen range; an end that was not moved holds the outermost runs."""
+        low, high = self.range.value
+        near = self.range.step / 2  # the browser rounds to whole steps
+        low = self.range.min if low - self.range.min < near else low
+        high = self.range.max if self.range.max - high < near else high
+        return Limit(self.metric.value, low, high)
 
     def fill_cutoff(self, session: Session, explanation: "Explanation") -> None:
         """The slider at the cutoff, and the buttons of the candidates."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..outcomes import Outcome
 from ..report.appearance import COLUMN_IN, ROLES, Role, style
+from ..statistics.intervals import shortest_interval
 from .association import Relation
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def _points(axes: Any, runs: "pd.DataFrame", found: Relation, name: str) -> None
 
 
 def figure_densities(values: dict[str, np.ndarray], label: str) -> "Figure":
-    """Distributions over each other: density, box from quartile to quartile, each run.
+    """Distributions over each other: density, each run, box from quartile to quartile, and the
+    shortest interval that holds 95 % of the runs.
 
     Parameters
     ----------
@@ -108,7 +110,7 @@ def figure_densities(values: dict[str, np.ndarray], label: str) -> "Figure":
     roles = [ROLES["baseline"], ROLES["injected"]]
     with DRAWING, style():
         figure, (upper, lower) = plt.subplots(
-            2, 1, figsize=(1.4 * COLUMN_IN, 2.7), sharex=True, height_ratios=[1.5, 1]
+            2, 1, figsize=(1.4 * COLUMN_IN, 2.8), sharex=True, height_ratios=[1.4, 1]
         )
         for place, (name, numbers) in enumerate(values.items()):
             _density(upper, numbers, roles[place % 2], f"{name} (n = {numbers.size})")
@@ -117,7 +119,8 @@ def figure_densities(values: dict[str, np.ndarray], label: str) -> "Figure":
         upper.set_yticks([])
         lower.set(xlabel=label, yticks=range(len(values)), ylim=(len(values) - 0.5, -0.5))
         lower.set_yticklabels(values)
-        figure.legend(loc="outside upper left", ncols=2)
+        lower.plot([], [], color="black", linewidth=2.5, label="95 % of the runs")
+        figure.legend(loc="outside upper left", ncols=3)
     return figure
 
 
@@ -140,5 +143,6 @@ def _strip(axes: Any, place: int, values: np.ndarray, role: Role) -> None:
     axes.plot(values, height, linestyle="", marker=role.marker, markersize=2.5, color=role.colour)
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     box = {"color": "black", "linewidth": 0.9}
-    axes.vlines([low, middle, high], place - 0.32, place + 0.32, **box)
-    axes.hlines([place - 0.32, place + 0.32], low, high, **box)
+    axes.vlines([low, middle, high], place - 0.3, place + 0.3, **box)
+    axes.hlines([place - 0.3, place + 0.3], low, high, **box)
+    axes.hlines(place + 0.42, *shortest_interval(values), color="black", linewidth=2.5)

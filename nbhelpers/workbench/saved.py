@@ -1,36 +1,42 @@
 """A session as an executed notebook: the calls of the library with what was chosen, and what they
 returned.
 
-Owns that notebook. It lies beside the runs, names no folder but its own, and measures nothing, so
-that whoever has the folder can run it again.
+Owns that notebook. It lies beside the runs, or beside a copy of them if they are neither its own
+nor shipped. It names no folder but its own, and measures nothing, so that whoever has the folder
+can run it again.
 """
 
-import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RunError
 from ..files import written
 from ..places import shipped
+from .recorded import is_campaign
 from .session import AGAIN, COUNT, TRIAL, Session
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
 
 NAME = "session.ipynb"
+COPY = "runs"  # beside the notebook
 _TIMEOUT_S = 300
 _IMPORTS = """\
 from pathlib import Path
 
 from nbhelpers.attribution import explain
-from nbhelpers.measurement import consequences, finished, rates, recorded_runs
+from nbhelpers.attribution.chance import accuracy_by_chance
+from nbhelpers.measurement import consequences
 from nbhelpers.mitigation import BASELINE, explain_factor, mitigations
 from nbhelpers.mitigation.trials import judge_trials
 from nbhelpers.places import shipped
 from nbhelpers.report import figure_attribution
 from nbhelpers.statistics import cell_statistics, compare
+from nbhelpers.workbench.association import relation
 from nbhelpers.workbench.pictures import figure_densities, figure_relation
-from nbhelpers.workbench.association import relation"""
+from nbhelpers.workbench.recorded import runs_of, with_rates
+from nbhelpers.workbench.views import sentence_of_most_runs"""
 
 
 def save_notebook(session: Session, path: Path | None = None) -> Path:
@@ -59,6 +65,7 @@ def save_notebook(session: Session, path: Path | None = None) -> Path:
     path = path or session.save_folder / NAME
     path.parent.mkdir(parents=True, exist_ok=True)
     session.save()
+    _copy_runs(session, path.parent)
     notebook = notebook_of(session)
     client = NotebookClient(
         notebook, timeout=_TIMEOUT_S, resources={"metadata": {"path": str(path.parent)}}
@@ -74,6 +81,32 @@ def save_notebook(session: Session, path: Path | None = None) -> Path:
     return path
 
 
+def is_elsewhere(session: Session) -> bool:
+    """Whether somebody else who has the notebook's folder and the library lacks the runs."""
+    place, data = session.place.resolve(), (shipped() / "data").resolve()
+    return not (place == session.save_folder.resolve() or place.is_relative_to(data))
+
+
+def _copy_runs(session: Session, folder: Path) -> None:
+    """The records that the session reads, and nothing else of their folders."""
+    if not is_elsewhere(session):
+        return
+    shutil.rmtree(folder / COPY, ignore_errors=True)
+    place = session.place
+    if session.is_table:
+        return _copy_files([place], folder / COPY)
+    folders = [place, *(path for path in place.iterdir() if path.is_dir())]
+    for one in filter(is_campaign, folders):
+        records = [*one.glob("runs.jsonl*"), *one.glob("campaign.json")]
+        _copy_files(records, folder / COPY / one.relative_to(place))
+
+
+def _copy_files(files: list[Path], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        shutil.copyfile(file, folder / file.name)
+
+
 def notebook_of(session: Session) -> Any:
     """The notebook, not yet run.
 
@@ -84,9 +117,8 @@ def notebook_of(session: Session) -> Any:
     """
     from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-    preview = session.explanation(permutations=0)
     cells = []
-    for number, (text, code) in enumerate(_steps(session, preview)):
+    for number, (text, code) in enumerate(_steps(session, session.explanation())):
         cells.append(new_markdown_cell(text, id=f"text-{number:02d}"))
         if code:
             cells.append(new_code_cell(code, id=f"code-{number:02d}"))
@@ -94,17 +126,21 @@ def notebook_of(session: Session) -> Any:
     return new_notebook(cells=cells, metadata={"kernelspec": kernel})
 
 
-def _steps(session: Session, preview: "Explanation") -> list[tuple[str, str]]:
+def _steps(session: Session, found: "Explanation") -> list[tuple[str, str]]:
     """Text and code of each step."""
     steps = [
         (_title(session), ""),
-        ("The library, and the folder with the runs.", f"{_IMPORTS}\n\n{_folder(session)}"),
+        ("The library, and where the runs lie.", f"{_IMPORTS}\n\n{_folder(session)}"),
         ("## The runs", _runs_code(session)),
-        ("How they vary.", f"cell_statistics(runs, outcome={session.judged!r}).T"),
+        ("How they vary.", _statistics_code(session)),
+        ("Where most of them lie.", f"print(sentence_of_most_runs(runs[{session.judged!r}]))"),
         ("## What separates the slow runs, under the null", _explain_code(session)),
         ("Distribution and tree.", "figure_attribution(found, runs);"),
     ]
-    metric = session.chosen(preview)
+    if not found.found:
+        text = "How accurate a tree of these runs is, and trees of shuffled tables."
+        steps.append((text, _chance_code(session)))
+    metric = session.chosen(found)
     if metric:
         steps += _factor_steps(session, metric)
     steps += _trial_steps(session)
@@ -131,24 +167,47 @@ def _runs_wanted(session: Session) -> str:
 
 def _folder(session: Session) -> str:
     """Where the runs lie, without naming this machine's folders."""
-    place, own = session.place.resolve(), session.save_folder.resolve()
-    if place.is_relative_to(own):
-        return f"folder = Path({os.path.relpath(place, own)!r})"
-    if place.is_relative_to(shipped()):
-        return f"folder = shipped() / {place.relative_to(shipped()).as_posix()!r}"
-    return f"folder = Path({os.path.relpath(place, own)!r})"
+    if is_elsewhere(session):
+        name = f" / {session.place.name!r}" if session.is_table else ""
+        return f"folder = Path({COPY!r}){name}"
+    place = session.place.resolve()
+    if place == session.save_folder.resolve():
+        return "folder = Path('.')"
+    return f"folder = shipped() / {place.relative_to(shipped().resolve()).as_posix()!r}"
 
 
 def _runs_code(session: Session) -> str:
-    step = "folder" if session.one_campaign else 'folder / "first"'
-    lines = [f"runs = finished(recorded_runs({step}))"]
-    if "baseline" in set(session.measured()["cell"]):
+    alone = session.one_campaign or session.is_table
+    where = "folder" if alone else 'folder / "first"'
+    lines = [f"runs = runs_of({where})"]
+    if session.cell:
+        lines.append(f'runs = runs[runs["cell"] == {session.cell!r}]')
+    elif "baseline" in session.cells():
         lines.append('runs = runs[runs["cell"] == BASELINE]')
-    lines.append("runs = rates(runs)")
+    lines.append("runs = with_rates(runs)")
     for limit in session.limits:
         bounds = f"{limit.low!r}, {limit.high!r}"
         lines.append(f"runs = runs[runs[{limit.metric!r}].between({bounds})]")
     return "\n".join([*lines, "len(runs)"])
+
+
+def _statistics_code(session: Session) -> str:
+    table = 'runs.assign(cell="runs")'
+    return f"cell_statistics({table}, outcome={session.judged!r}).T"
+
+
+def _chance_code(session: Session) -> str:
+    return "\n".join(
+        [
+            "print(found.accuracy)",
+            "print(",
+            "    accuracy_by_chance(",
+            f"        runs, found, {session.excluded!r}, {session.seed},",
+            "        consequences=consequences(),",
+            "    )",
+            ")",
+        ]
+    )
 
 
 def _explain_code(session: Session) -> str:
@@ -198,11 +257,13 @@ def _trial_steps(session: Session) -> list[tuple[str, str]]:
 def _judge_code(
     session: Session, names: list[str], prefix: str = TRIAL, found: str = "tried"
 ) -> str:
-    where = "folder" if session.one_campaign else f'folder / f"{prefix}{{name}}"'
+    where = (
+        "folder" if session.one_campaign or session.is_table else f'folder / f"{prefix}{{name}}"'
+    )
     return "\n".join(
         [
             f"names = {names!r}",
-            f"tables = {{name: finished(recorded_runs({where})) for name in names}}",
+            f"tables = {{name: runs_of({where}) for name in names}}",
             *_judged_line(session),
             "pairs = {",
             '    name: (table[table["cell"] == BASELINE], table[table["cell"] == name])',
@@ -215,9 +276,9 @@ def _judge_code(
 
 
 def _judged_line(session: Session) -> list[str]:
-    if not session.outcome:
+    if not (session.outcome or session.is_table):
         return []
-    code = f"tables = {{name: table.assign(outcome={session.outcome!r}) for name, table in"
+    code = f"tables = {{name: table.assign(outcome={session.judged!r}) for name, table in"
     return [f"{code} tables.items()}}"]
 
 

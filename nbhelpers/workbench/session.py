@@ -16,7 +16,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..files import digest, read_json, write_json
-from ..measurement import Campaign, Cell, consequences, finished, rates, recorded_runs
+from ..measurement import Campaign, Cell, consequences, finished
 from ..measurement import metrics as metric_layers
 from ..mitigation import BASELINE, treatment_cells
 from ..mitigation.knowledge import Factor, Mitigation, factor_of, mitigations
@@ -24,14 +24,16 @@ from ..outcomes import COST, OUTCOME, outcome_of, with_cost
 from ..places import results, shipped
 from ..statistics import stopping
 from ..workloads import Workload, as_workload
+from .recorded import FIRST, RUNS, is_campaign, is_table, place_of, runs_of, with_rates
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
+    from ..attribution.chance import Chance
     from ..mitigation.trials import Trial
 
 LAYERS = ("software", "kernel", "scheduler", "interrupts", "softirqs", "pressure", "throttling")
 RECORDED = "data/recorded/55-mitigate-and-compare/autopilot"
-FIRST, TRIAL, AGAIN = "first", "trial-", "confirm-"
+TRIAL, AGAIN = "trial-", "confirm-"
 FEWEST_RUNS = 5
 COUNT = "count"
 STATE = "workbench.json"
@@ -70,7 +72,8 @@ class Session:
     ----------
     folder
         Holds the campaigns `first`, `trial-MITIGATION` and `confirm-MITIGATION`; or is the folder
-        of one campaign. Relative: below the checkout or the installed package's shipped files.
+        of one campaign, or a table of runs (.csv, .csv.gz, .parquet). Relative: below the checkout
+        or the installed package's shipped files.
     command
         What is measured; empty: the folder is only read.
     rule
@@ -81,6 +84,9 @@ class Session:
         Metric layers of the first measurement.
     outcome
         Column that is judged; empty: what the program is judged by.
+    cell
+        Cell of the campaign whose runs count; empty: the untreated ones if there are such, else
+        all.
     limits
         Ranges of metrics outside of which runs do not count.
     excluded
@@ -108,6 +114,7 @@ class Session:
     runs: int = 30
     layers: tuple[str, ...] = LAYERS
     outcome: str = ""
+    cell: str = ""
     limits: tuple[Limit, ...] = ()
     excluded: tuple[str, ...] = ()
     cutoff: float | str | None = None
@@ -141,7 +148,12 @@ class Session:
     @property
     def one_campaign(self) -> bool:
         """Whether the folder is that of a campaign, and not of a session."""
-        return (self.place / "campaign.json").exists()
+        return is_campaign(self.place)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the runs are those of one file."""
+        return is_table(self.place)
 
     @property
     def save_folder(self) -> Path:
@@ -150,7 +162,7 @@ class Session:
         """
         if not self.is_recorded:
             return self.place
-        return results() / "workbench" / self.place.name
+        return results() / "workbench" / f"{self.place.name}-{digest(self.folder)[:8]}"
 
     def save(self) -> Path:
         """Write the choices, for `Session.load` and for the process that measures."""
@@ -176,7 +188,12 @@ class Session:
         choices
             Other attributes.
         """
-        words = shlex.split(command)
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise InputError(
+                f"not a command line: {error}", where=command, fix="close every quotation"
+            ) from None
         name = Path(words[0]).name if words else "nothing"
         folder = results() / "workbench" / f"{name}-{digest(command)[:8]}"
         return cls(**{"folder": str(folder), "command": command} | choices)
@@ -195,6 +212,31 @@ class Session:
             Other attributes.
         """
         return cls.of_command(command, **choices) if command else cls(folder, **choices)
+
+    @classmethod
+    def of_recorded(cls, text: str, **choices: Any) -> "Session":
+        """A session of what a person named: a campaign's folder, or a table of runs.
+
+        Parameters
+        ----------
+        text
+            Its path, from the current folder or from the checkout.
+        choices
+            Other attributes.
+
+        Raises
+        ------
+        InputError
+            Nothing is there, it holds no finished run, or it cannot be read.
+        """
+        place, ours = place_of(text), shipped().resolve()
+        inside = place.relative_to(ours) if place.is_relative_to(ours) else place
+        session = cls(inside.as_posix(), **choices)
+        if session.measured().empty:
+            raise InputError(
+                "no run was finished here", where=place, fix="choose a campaign with runs"
+            )
+        return session
 
     # ---- 1: measure ----
 
@@ -241,11 +283,20 @@ class Session:
         return self.measured()
 
     def measured(self) -> pd.DataFrame:
-        """The finished runs without a mitigation; empty before the first."""
-        table = self._recorded("" if self.one_campaign else FIRST)
-        if len(table) and BASELINE in set(table["cell"]):
-            table = table[table["cell"] == BASELINE]
-        return table
+        """The finished runs of the chosen cell, else those without a mitigation; empty before the
+        first.
+        """
+        table = self._first()
+        cell = self.cell or (BASELINE if BASELINE in self.cells() else "")
+        return table[table["cell"] == cell] if cell and len(table) else table
+
+    def cells(self) -> list[str]:
+        """The cells of the measured runs, in their order; of a table without cells none."""
+        table = self._first()
+        return list(table["cell"].unique()) if "cell" in table.columns else []
+
+    def _first(self) -> pd.DataFrame:
+        return self._recorded("" if self.one_campaign or self.is_table else FIRST)
 
     def rule_says(self) -> stopping.Decision:
         """What the stopping rule says of the runs so far."""
@@ -254,13 +305,15 @@ class Session:
     def _recorded(self, step: str) -> pd.DataFrame:
         """The finished runs of a campaign; do not change them, they are cached."""
         folder = self.place / step
-        files = tuple((path, path.stat().st_mtime_ns) for path in folder.glob("runs.jsonl*"))
+        records = [folder] if self.is_table else folder.glob(f"{RUNS}*")
+        files = tuple((path, path.stat().st_mtime_ns) for path in records)
         return _finished_runs(folder, files) if files else pd.DataFrame()
 
     @property
     def state(self) -> tuple:
         """What results depend on that lies on disk: changes with every run."""
-        files = [*self.place.glob("runs.jsonl*"), *self.place.glob("*/runs.jsonl*")]
+        files = [*self.place.glob(f"{RUNS}*"), *self.place.glob(f"*/{RUNS}*")]
+        files += [self.place] if self.is_table else []
         return tuple(sorted((str(path), path.stat().st_mtime_ns) for path in files))
 
     # ---- 2: outcome and limits ----
@@ -279,7 +332,7 @@ class Session:
             raise InputError(
                 "there are no runs yet", where=self.folder, fix="measure: step 1 of the workbench"
             )
-        runs = _judged_by(rates(runs), self.outcome)
+        runs = _judged_by(with_rates(runs), self.outcome)
         for limit in self.limits:
             if limit.metric not in runs.columns:
                 raise InputError(f"no metric {limit.metric!r} to limit by", where=self.folder)
@@ -288,10 +341,13 @@ class Session:
             raise InputError("no run lies within the limits", fix="widen or remove a limit")
         return runs
 
-    @property
+    @cached_property
     def judged(self) -> str:
-        """The column that is judged."""
-        return self.outcome or outcome_of(self.table).name
+        """The column that is judged; of a table from elsewhere at first that of `outcomes`."""
+        if self.outcome:
+            return self.outcome
+        first = outcome_of(self.table).name
+        return first if first in self.table.columns else self.outcomes()[0]
 
     @property
     def higher_is_better(self) -> bool:
@@ -305,16 +361,20 @@ class Session:
 
     def metrics(self) -> list[str]:
         """Columns of numbers that vary, in alphabetical order; the outcome is among them."""
-        runs = rates(self.measured())
+        runs = with_rates(self.measured())
         numbers = runs.select_dtypes("number").drop(columns=list(_NO_METRICS), errors="ignore")
         varies = numbers.nunique() > 1
         return sorted(varies[varies].index)
 
     def outcomes(self) -> list[str]:
-        """Metrics that every run has, so that runs can be judged by them; the program's first."""
-        runs = rates(self.measured())
+        """Metrics that every run has, so that runs can be judged by them; the program's first, or,
+        of a table from elsewhere, the first column.
+        """
+        runs = with_rates(self.measured())
         whole = [name for name in self.metrics() if np.isfinite(runs[name].to_numpy(float)).all()]
         first = outcome_of(runs).name
+        if first not in runs.columns:
+            first = next(name for name in runs.columns if name in whole)
         return [first, *(name for name in whole if name != first)]
 
     # ---- 3: cutoff, tree, factors ----
@@ -337,6 +397,16 @@ class Session:
             self.seed,
             permutations,
             consequences=consequences(),
+        )
+
+    def chance(self, explanation: "Explanation") -> "Chance | None":
+        """What trees of shuffled tables reach, where an explanation found nothing; else None."""
+        from ..attribution.chance import accuracy_by_chance
+
+        if explanation.found or not np.isfinite(explanation.p_value):
+            return None
+        return accuracy_by_chance(
+            self.table, explanation, self.excluded, self.seed, consequences=consequences()
         )
 
     def candidates(self) -> dict[str, float]:
@@ -410,7 +480,7 @@ class Session:
 
     def pairs(self, prefix: str = TRIAL) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
         """Untreated and treated runs of each mitigation that was tried, by its id."""
-        if self.one_campaign:
+        if self.one_campaign or self.is_table:
             return self._pairs_of_campaign() if prefix == TRIAL else {}
         found = {}
         for folder in sorted(self.place.glob(f"{prefix}*")):
@@ -421,13 +491,12 @@ class Session:
 
     def _pairs_of_campaign(self) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
         """Cells of the campaign that are named by mitigations."""
-        table = self._recorded("")
-        cells = set(table["cell"])
+        table, cells = self._recorded(""), set(self.cells())
         tried = sorted(cells & set(mitigations())) if BASELINE in cells else []
         return {name: self._pair(table, name) for name in tried}
 
     def _pair(self, table: pd.DataFrame, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        table = _judged_by(table, self.outcome)
+        table = _judged_by(table, self.judged if self.is_table else self.outcome)
         return table[table["cell"] == BASELINE], table[table["cell"] == name]
 
     def trials(self, prefix: str = TRIAL) -> "dict[str, Trial]":
@@ -455,7 +524,7 @@ class Session:
 
 @lru_cache(maxsize=32)
 def _finished_runs(folder: Path, files: tuple) -> pd.DataFrame:
-    return finished(recorded_runs(folder))
+    return runs_of(folder)
 
 
 @lru_cache(maxsize=32)

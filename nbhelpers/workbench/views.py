@@ -1,16 +1,19 @@
 """What each step of the workbench shows, as HTML: a session and its explanation in, text out."""
 
 import html
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from ..attribution.explanation import SIGNIFICANCE
 from ..errors import InputError, NoisebookError
 from ..mitigation.knowledge import Mitigation, mitigations, references
 from ..outcomes import outcome_of
 from ..statistics import cell_statistics, compare
+from ..statistics.intervals import shortest_interval, values_held
 from .association import relation
 from .nodes import Node, nodes_of
 from .pictures import DRAWING, figure_densities, figure_relation, picture
@@ -18,6 +21,7 @@ from .session import AGAIN, Session
 
 if TYPE_CHECKING:
     from ..attribution import Explanation
+    from ..attribution.chance import Chance
     from ..mitigation.trials import Trial
 
 MOST_FACTORS = 6
@@ -27,20 +31,19 @@ RISKS = {
     "low": "low: it changes the machine for the length of a run",
     "high": "high: it may make the machine unresponsive",
 }
-NO_CLAIM = (
-    '<p style="border-left:4px solid #D55E00;padding:2px 8px"><b>No claim:</b> {}</p>'  # vermilion
-)
-CLAIM = '<p style="border-left:4px solid #009E73;padding:2px 8px">{}</p>'  # green
+_MARKED = '<p style="border-left:4px solid {colour};padding:2px 8px;line-height:1.4">{{}}</p>'
+NO_CLAIM = _MARKED.format(colour="#D55E00").format("<b>No claim:</b> {}")  # vermilion
+CLAIM = _MARKED.format(colour="#009E73")  # green
 
 
-def failed(error: NoisebookError) -> str:
+def failed(error: object) -> str:
     """An error, as a person reads it."""
-    return f'<pre style="white-space:pre-wrap">{html.escape(str(error))}</pre>'
+    return f'<pre style="white-space:pre-wrap;line-height:1.4">{html.escape(str(error))}</pre>'
 
 
 def paragraph(text: str) -> str:
     """A sentence or more."""
-    return f"<p>{html.escape(text)}</p>"
+    return f'<p style="line-height:1.4">{html.escape(text)}</p>'
 
 
 def table_html(table: pd.DataFrame, index: bool = True) -> str:
@@ -50,25 +53,60 @@ def table_html(table: pd.DataFrame, index: bool = True) -> str:
 
 def runs_html(session: Session) -> str:
     """How many runs there are, how they vary, and what the stopping rule says."""
-    runs = session.table
-    everything = len(session.measured())
-    words = f"{len(runs)} runs"
-    if session.limits:
-        limits = "; ".join(map(str, session.limits))
-        words += f" of {everything} within the limits ({limits})"
-    rule = session.rule_says()
-    says = f"{words}. Rule “{session.rule}”: {'enough' if rule.stop else 'go on'}, {rule.reason}."
+    runs, says = session.table, f"{_which_runs(session)}.{_rule(session)}"
     if len(runs) < 2:
         return paragraph(says)
-    statistics = cell_statistics(runs.assign(cell="runs"), outcome=session.judged).T
-    values = {"runs": session.values}
-    figure = figure_densities(values, outcome_of(runs, session.judged).label)
+    judged = outcome_of(runs, session.judged)
+    statistics = cell_statistics(runs.assign(cell=judged.label), outcome=session.judged).T
+    statistics.columns.name = None
+    figure = figure_densities({"runs": session.values}, judged.label)
     shown = picture(figure, f"Distribution of {session.judged}")
+    most = paragraph(sentence_of_most_runs(session.values, judged.unit))
+    shown += f'<div style="max-width:30em">{most}</div>'
     return paragraph(says) + _side_by_side(shown, table_html(statistics))
 
 
-def _side_by_side(*parts: str) -> str:
-    cells = "".join(f'<div style="margin-right:24px">{part}</div>' for part in parts)
+def _which_runs(session: Session) -> str:
+    words = f"{len(session.table)} runs"
+    if session.limits:
+        limits = "; ".join(map(str, session.limits))
+        words += f" of {len(session.measured())} within the limits ({limits})"
+    cells = session.table["cell"].nunique() if "cell" in session.table.columns else 1
+    return f"{words} of {cells} cells together" if cells > 1 else words
+
+
+def _rule(session: Session) -> str:
+    if session.is_recorded:
+        return ""
+    rule = session.rule_says()
+    return f" Rule “{session.rule}”: {'enough' if rule.stop else 'go on'}, {rule.reason}."
+
+
+def sentence_of_most_runs(values: Iterable[float], unit: str = "") -> str:
+    """Where 95 % of the runs lie: the ends of their highest-density interval, and n.
+
+    Parameters
+    ----------
+    values
+        One number a run.
+    unit
+        Of the numbers.
+    """
+    numbers = np.asarray(values, float)
+    low, high = shortest_interval(numbers)
+    ends = f"{low:.4g} and {high:.4g} {unit}".rstrip()
+    return (
+        f"95 % of the runs lie between {ends}: the shortest interval that holds"
+        f" {values_held(numbers.size)} of them (highest-density interval; n = {numbers.size})."
+    )
+
+
+def _side_by_side(figure: str, other: str, flex: str = "0 1 auto") -> str:
+    """A figure that shrinks until the other fits beside it, or else stands above it."""
+    cells = (
+        f'<div style="flex:1 1 26em;max-width:46em;margin-right:24px">{figure}</div>'
+        f'<div style="flex:{flex}">{other}</div>'
+    )
     return f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start">{cells}</div>'
 
 
@@ -83,6 +121,34 @@ def claim_html(explanation: "Explanation") -> str:
     return NO_CLAIM.format(text)
 
 
+def nothing_found(explanation: "Explanation", chance: "Chance | None") -> str:
+    """Why no tree is shown: its accuracy, what shuffled tables reach, and the p-value.
+
+    Parameters
+    ----------
+    explanation
+        With its null, which found nothing.
+    chance
+        Of the same runs; None: there is no tree.
+    """
+    if not np.isfinite(explanation.p_value) or chance is None:
+        return f"No tree: {explanation.summary}"
+    low, high = explanation.accuracy_interval
+    text = (
+        f"No tree: the null finds nothing that separates the slow runs"
+        f" (p = {explanation.p_value:.3f} of the whole search; a find needs at most"
+        f" {SIGNIFICANCE:g}). A tree recognises unseen runs with a balanced accuracy of"
+        f" {explanation.accuracy:.2f} (95 % interval {low:.2f} to {high:.2f},"
+        f" n = {len(explanation.labels)} runs); {chance}; guessing: 0.50."
+    )
+    if explanation.accuracy > chance.high:
+        text += (
+            " Its accuracy is above that of shuffled tables; but these keep neither the order of"
+            " the runs nor all that was searched, and the p-value does."
+        )
+    return text
+
+
 def factors_html(explanation: "Explanation", preview: bool = False) -> str:
     """The first factors; of a preview without p-values."""
     if explanation.factors.empty:
@@ -91,20 +157,26 @@ def factors_html(explanation: "Explanation", preview: bool = False) -> str:
     return table_html(explanation.factors[columns].head(MOST_FACTORS))
 
 
-def attribution_html(session: Session, explanation: "Explanation") -> str:
+def attribution_html(
+    session: Session, explanation: "Explanation", chance: "Chance | None" = None
+) -> str:
     """The distribution with its cutoff, beside it the tree; beneath, factors and claim."""
     from ..report import figure_attribution
 
     with DRAWING:
         shown = picture(figure_attribution(explanation, session.table), "Distribution and tree")
     preview = not np.isfinite(explanation.p_value)
-    return claim_html(explanation) + shown + factors_html(explanation, preview)
+    accuracy = paragraph(nothing_found(explanation, chance)) if chance else ""
+    return claim_html(explanation) + accuracy + shown + factors_html(explanation, preview)
 
 
 def node_html(session: Session, explanation: "Explanation", metric: str) -> str:
     """What is known of a metric, with references, and its scatter plot."""
     if not metric:
-        return paragraph("Nothing separates the slow runs here, so there is no factor to explain.")
+        text = "Nothing separates the slow runs here, so there is no factor to explain."
+        return paragraph(
+            f"{text} A click on a node of the tree, shown anyway, explains its metric."
+        )
     known = session.factor(metric)
     text = (
         known._repr_html_()
@@ -112,7 +184,9 @@ def node_html(session: Session, explanation: "Explanation", metric: str) -> str:
         else paragraph(f"Nothing is known of {metric}: data/knowledge/factors has no entry of it.")
     )
     return f"<h4>{html.escape(metric)}</h4>" + _side_by_side(
-        scatter_html(session, explanation, metric), f'<div style="max-width:44em">{text}</div>'
+        scatter_html(session, explanation, metric),
+        f'<div style="max-width:44em;line-height:1.4">{text}</div>',
+        flex="1 1 24em",
     )
 
 
@@ -177,17 +251,21 @@ def _before_after(session: Session, name: str, again: bool, state: tuple) -> str
         return paragraph("It was not tried in this session.")
     trial = trials[name]
     untreated, treated = trial.pair
-    label = outcome_of(untreated, session.judged).label
+    judged = outcome_of(untreated, session.judged)
     title = mitigations()[name].name if name in mitigations() else name
     values = {
         "untreated": untreated[session.judged].to_numpy(float),
         "treated": treated[session.judged].to_numpy(float),
     }
-    shown = picture(figure_densities(values, label), f"Before and after: {title}")
+    shown = picture(figure_densities(values, judged.label), f"Before and after: {title}")
     found = compare(untreated, treated, session.judged, session.seed)
     return (
         f"<h4>{html.escape(title)}: {html.escape(_verdict(session, name, trial))}</h4>"
         + paragraph(f"{trial.sentence[0].upper()}{trial.sentence[1:]}. {found.verdict}")
+        + "".join(
+            paragraph(f"{side.capitalize()}: {sentence_of_most_runs(numbers, judged.unit)}")
+            for side, numbers in values.items()
+        )
         + _side_by_side(shown, table_html(found.table))
     )
 
@@ -212,6 +290,7 @@ def tree_text(node: Node | None, depth: int = 0) -> str:
 def page_html(session: Session, permutations: int = 1000) -> str:
     """All steps beneath each other: what a page without a kernel shows."""
     explanation = session.explanation(permutations)
+    chance = session.chance(explanation)
     metric = session.chosen(explanation)
     options = session.options(metric)
     tried = session.trials()
@@ -219,7 +298,7 @@ def page_html(session: Session, permutations: int = 1000) -> str:
     chosen = session.mitigation or next((name for name in names if name in tried), "")
     parts = {
         "1 and 2: the runs": runs_html(session),
-        "3: cutoff, tree and factors": attribution_html(session, explanation),
+        "3: cutoff, tree and factors": attribution_html(session, explanation, chance),
         "4: the factor": node_html(session, explanation, metric),
         "5: what was tried": _tried_html(session, chosen) + trials_html(session),
     }

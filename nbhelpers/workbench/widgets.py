@@ -10,18 +10,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..errors import NoisebookError
+from ..errors import InputError, NoisebookError
 from . import views
 from ._choices import Choices
 from ._clickable import Bars, Tree
 from .measuring import AGAIN, FIRST, TRIAL, Measuring, Progress
 from .nodes import nodes_of
-from .saved import save_notebook
-from .session import Limit, Session, limited
+from .saved import is_elsewhere, save_notebook
+from .session import Session, limited
 
 STATIC = "NOISEBOOK_STATIC"
-RUNS, CUTOFF, FACTOR, MITIGATION = 1, 2, 3, 4  # places of the tabs
-TITLES = ("1 Measure", "2 Runs", "3 Cutoff and tree", "4 Factor", "5 Mitigation", "6 Save")
+MEASURE, RUNS, CUTOFF, FACTOR, MITIGATION = 0, 1, 2, 3, 4  # places of the tabs
+TITLES = ("1 Begin", "2 Runs", "3 Cutoff and tree", "4 Factor", "5 Mitigation", "6 Save")
+UNCLAIMED = "A preview without its null; it claims nothing."
+NO_FACTOR = "The null finds no factor, so no mitigation is suggested."
 PREVIEW = views.NO_CLAIM.format("the null distribution is being computed …")
 
 
@@ -80,7 +82,7 @@ class Workbench:
 
         self.choices = Choices(self.session)
         self.bars, self.tree = Bars(self._cut), Tree(self._look_at)
-        shown = ("runs", "claim", "factors", "factor", "mitigation", "trial", "saved")
+        shown = ("opened", "runs", "claim", "factors", "factor", "mitigation", "trial", "saved")
         self.shown = {name: ipywidgets.HTML() for name in shown}
         self._connect()
         self.tabs = ipywidgets.Tab(self.choices.steps(self.bars, self.tree, self.shown))
@@ -94,6 +96,7 @@ class Workbench:
     def _connect(self) -> None:
         choices = self.choices
         clicks: dict[str, Callable[[], object]] = {
+            "open": lambda: self._open(choices.path.value),
             "start": lambda: self._measure(FIRST),
             "stop": self._stop,
             "limit": self._limit,
@@ -107,6 +110,8 @@ class Workbench:
         }
         for name, call in clicks.items():
             choices.buttons[name].on_click(lambda _, call=call: self._guarded(call))
+        choices.campaign.observe(lambda change: self._pick(change["new"]), "value")
+        choices.cell.observe(lambda change: self._select_cell(change["new"]), "value")
         choices.outcome.observe(lambda change: self._judge(change["new"]), "value")
         choices.metric.observe(lambda change: self._range_of(change["new"]), "value")
         choices.excluded.observe(lambda change: self._exclude(change["new"]), "value")
@@ -119,20 +124,54 @@ class Workbench:
             call()
         except NoisebookError as error:
             self.shown["saved"].value = views.failed(error)
-            self.choices.progress.value = views.failed(error)
+            self.choices.fails(error)
 
-    # ---- 1: measure ----
+    # ---- 1: open, or measure ----
+
+    def _pick(self, path: str | None) -> None:
+        if path and not self.choices.is_filling:
+            self._open(path)
+
+    def _open(self, text: str) -> None:
+        """Recorded runs that a person named; what is wrong with them is said beneath."""
+        try:
+            if self.measuring and self.measuring.is_running:
+                raise InputError("it measures at present", fix="stop it first, or wait for its end")
+            session = Session.of_recorded(text, seed=self.session.seed)
+            count = len(session.measured())
+        except NoisebookError as error:
+            self.shown["opened"].value = views.failed(error)
+            return
+        with self._lock:
+            self.session = session
+            self.choices.command.value = self.choices.progress.value = ""
+            self.choices.bar.value = 0
+            self._show_runs()
+        self.shown["opened"].value = views.paragraph(
+            f"Opened {session.folder}: {count} runs, judged by {session.judged}."
+        )
+        self.tabs.selected_index = RUNS
 
     def _measure(self, step: str) -> None:
         if self.measuring and self.measuring.is_running:
             self.choices.says("It measures already: stop it first.")
             return
         if step == FIRST:
-            self.session = self.choices.measured_session(self.session)
+            session = self.choices.measured_session(self.session)
             # what is wrong with the command is said before anything is started
-            self.session.workload  # noqa: B018
+            session.workload  # noqa: B018
+            self._begin_measuring(session)
+        self.session.workload  # noqa: B018
         self.choices.says("Starting; if another study measures, this waits for it.")
         self.measuring = Measuring(self.session, step, lambda at: self._on_progress(step, at))
+
+    def _begin_measuring(self, session: Session) -> None:
+        """Of another command: nothing of the runs before stays."""
+        with self._lock:
+            before, self.session = self.session, session
+            self.shown["opened"].value = ""
+            if session.folder != before.folder:
+                self._show_runs()
 
     def _stop(self) -> None:
         if self.measuring:
@@ -147,6 +186,7 @@ class Workbench:
             self.session = replace(self.session)  # reads the runs anew
             if step == FIRST:
                 self._show_runs()
+                self.choices.list_campaigns()
             else:
                 self._stale.add(MITIGATION)
                 self._draw()
@@ -162,14 +202,17 @@ class Workbench:
         if not self.choices.is_filling:
             self._change(excluded=metrics)
 
+    def _select_cell(self, cell: str | None) -> None:
+        if cell is not None and not self.choices.is_filling:
+            self._change(cell=cell, cutoff=None, node="")
+
     def _judge(self, outcome: str) -> None:
         if outcome and not self.choices.is_filling:
             self._change(outcome=outcome, cutoff=None, node="")
 
     def _limit(self) -> None:
-        low, high = self.choices.range.value
         with self._lock:
-            self.session = limited(self.session, Limit(self.choices.metric.value, low, high))
+            self.session = limited(self.session, self.choices.limit())
             self._show_runs()
 
     def _range_of(self, metric: str) -> None:
@@ -180,18 +223,27 @@ class Workbench:
 
     def _show_runs(self) -> None:
         """Everything, from the runs on."""
-        self.choices.fill(self.session)
-        if self.session.measured().empty:
-            text = "There are no runs yet: measure in step 1."
-            self.shown["runs"].value = views.paragraph(text)
-            return
         try:
+            self.choices.fill(self.session)
+            if self.session.measured().empty:
+                text = "There are no runs yet: measure in step 1."
+                self._show_nothing(views.paragraph(text))
+                return
             self.session.table  # noqa: B018  # says what is wrong with the limits
+            self._stale.add(RUNS)
+            self._show_cutoff()
         except NoisebookError as error:
-            self.shown["runs"].value = views.failed(error)
-            return
-        self._stale.add(RUNS)
-        self._show_cutoff()
+            self._show_nothing(views.failed(error))
+
+    def _show_nothing(self, why: str) -> None:
+        """In all steps that follow from the runs: nothing of other runs stays."""
+        self._turn += 1
+        self.preview = self.explanation = None
+        for name in ("runs", "claim", "factor", "mitigation", "trial"):
+            self.shown[name].value = why
+        self.shown["factors"].value = ""
+        self.bars.clear()
+        self.tree.clear()
 
     def _draw(self) -> None:
         """Draw the step that is seen, where choices changed what it shows."""
@@ -225,7 +277,7 @@ class Workbench:
         self.preview = self.explanation = self.session.explanation(permutations=0)
         self.choices.fill_cutoff(self.session, self.explanation)
         self.bars.show(self.session, self.explanation)
-        self.tree.show(nodes_of(self.explanation, self.session.table))
+        self.tree.show(nodes_of(self.explanation, self.session.table), UNCLAIMED)
         self._show_explanation(PREVIEW)
         self._stale |= {FACTOR, MITIGATION}
         self._draw()
@@ -238,12 +290,36 @@ class Workbench:
         while True:
             with self._lock:
                 session, turn = self.session, self._turn
-            found = session.explanation()
+                if self.preview is None:
+                    self._null = None
+                    return
+            try:
+                found = session.explanation()
+                chance = session.chance(found)
+                failed = ""
+            except NoisebookError as error:
+                failed = views.failed(error)
             with self._lock:
                 if turn == self._turn:
-                    self.explanation, self._null = found, None
-                    self._show_explanation()
+                    self._null = None
+                    if failed:
+                        self._show_nothing(failed)
+                    else:
+                        self._show_null(session, found, chance)
                     return
+
+    def _show_null(self, session: Session, found: Any, chance: Any) -> None:
+        """A claim with its tree; or why there is none, with the tree on a click only."""
+        before, self.explanation = session.chosen(self.preview), found
+        if found.found:
+            self.tree.show(nodes_of(found, session.table))
+        else:
+            root = nodes_of(self.preview, session.table)
+            self.tree.refuse(views.nothing_found(found, chance), root)
+        self._show_explanation()
+        if session.chosen(found) != before:
+            self._stale |= {FACTOR, MITIGATION}
+            self._draw()
 
     def settle(self) -> "Workbench":
         """Wait until the null is there and nothing is measured; for scripts."""
@@ -267,7 +343,7 @@ class Workbench:
         self.tabs.selected_index = FACTOR
 
     def _show_factor(self) -> None:
-        metric = self.session.chosen(self.preview)
+        metric = self.session.chosen(self.explanation)
         self.choices.answer.value = ""
         self.shown["factor"].value = views.node_html(self.session, self.preview, metric)
 
@@ -275,7 +351,7 @@ class Workbench:
         """The local language model's words, marked as such."""
         from ..mitigation.language_model import request_explanation
 
-        metric = self.session.chosen(self.preview)
+        metric = self.session.chosen(self.explanation)
         try:
             text = request_explanation(metric)
         except NoisebookError as error:
@@ -294,10 +370,11 @@ class Workbench:
     def _show_mitigation(self) -> None:
         from ..mitigation import mitigations
 
-        self.choices.fill_mitigations(self.session, self.session.chosen(self.preview))
+        metric = self.session.chosen(self.explanation)
+        self.choices.fill_mitigations(self.session, metric)
         chosen = self.choices.mitigation.value
         if not chosen:
-            text = "No mitigation is known for this factor."
+            text = f"No mitigation is known for {metric}." if metric else NO_FACTOR
             self.shown["mitigation"].value = views.paragraph(text)
             self.shown["trial"].value = views.trials_html(self.session)
             return
@@ -314,5 +391,8 @@ class Workbench:
     def _save(self) -> None:
         self.shown["saved"].value = views.paragraph("The notebook is being run …")
         path = save_notebook(self.session)
-        text = f"Saved and run: {os.path.relpath(path)}. It lies beside its runs and measures none."
-        self.shown["saved"].value = views.paragraph(text)
+        where = (
+            "with a copy of its runs beside it" if is_elsewhere(self.session) else "from its runs"
+        )
+        text = f"Saved and run: {os.path.relpath(path)}. It computes all again, {where}."
+        self.shown["saved"].value = views.paragraph(f"{text} It measures nothing.")

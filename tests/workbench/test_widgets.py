@@ -75,6 +75,7 @@ def test_limits_and_excluded_metrics_follow(bench):
     assert not bench.session.limits
     choices.excluded.value = ("page_faults_per_s",)
     assert bench.session.excluded == ("page_faults_per_s",)
+    bench.settle()
     assert bench.tree.widget.children[0].children[0].description.split(" ≤ ")[0] != (
         "page_faults_per_s"
     )

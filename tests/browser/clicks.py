@@ -1,0 +1,101 @@
+"""The widgets of a notebook in a real browser, as a person sees and clicks them.
+
+Owns the page with the workbench, and waiting until it shows something.
+"""
+
+import os
+import time
+from pathlib import Path
+
+from .test_jupyterlab import Notebook
+
+LONG_MS = 60_000
+PICTURES = os.environ.get("NOISEBOOK_PICTURES")  # a folder for pictures of the steps, to look at
+
+
+class Page(Notebook):
+    """A notebook with the workbench in it, run once."""
+
+    def __init__(self, opened, server, stage: str):
+        super().__init__(opened, server, stage)
+        self._pictures = 0
+        self.page.add_style_tag(content=".Toastify { display: none; }")  # JupyterLab's own news
+
+    @property
+    def bench(self):
+        """The workbench: the first output with tabs."""
+        return self.page.locator(".jp-OutputArea .widget-tab").first
+
+    @property
+    def shown(self):
+        """The step that is seen."""
+        return self.bench.locator(".widget-tab-contents > :not(.lm-mod-hidden)").first
+
+    def tab(self, title: str) -> None:
+        """Click a tab."""
+        self.bench.locator(".lm-TabBar-tab", has_text=title).click()
+
+    def click(self, text: str) -> None:
+        """Click a button of the step that is seen."""
+        self.shown.get_by_role("button", name=text, exact=True).click()
+
+    def input(self, label: str, kind: str = "select"):
+        """The input that stands behind a label, in the step that is seen."""
+        labelled = self.shown.locator(f".jupyter-widgets:has(> label:text-is('{label}'))")
+        return labelled.locator(kind).first
+
+    def choose(self, label: str, part: str) -> None:
+        """The option with this text, else the first that holds it."""
+        choice = self.input(label)
+        texts = [one.replace("\xa0", " ") for one in choice.locator("option").all_inner_texts()]
+        exact = [place for place, text in enumerate(texts) if text == part]
+        place = (exact or [place for place, text in enumerate(texts) if part in text])[0]
+        choice.select_option(index=place)
+
+    def nodes(self):
+        """The nodes of the tree that can be clicked, from the top."""
+        return self.shown.locator("button[title*='what is ']")
+
+    def colour(self, element) -> str:
+        """Of its background."""
+        return element.evaluate("one => getComputedStyle(one).backgroundColor")
+
+    def claim(self, holds=lambda text: True) -> str:
+        """Wait until something holds of what the step shows, and its null is there."""
+        self.wait_until(holds)
+        return self.wait_until(
+            lambda text: "is being computed" not in text and "p_value" in text and holds(text)
+        )
+
+    def wait_for(self, text: str, within_ms: int = LONG_MS) -> str:
+        """Wait until the step shows a text; all that it shows then."""
+        self.shown.get_by_text(text).first.wait_for(timeout=within_ms)
+        return self.text()
+
+    def wait_for_picture(self, alternative: str) -> None:
+        """Wait until the step shows a picture."""
+        self.shown.locator(f"img[alt='{alternative}']").wait_for(timeout=LONG_MS)
+
+    def wait_until(self, holds, seconds: float = 60) -> str:
+        """Wait until something holds of what the step shows; all that it shows then."""
+        began = time.monotonic()
+        while not holds(now := self.text()):
+            assert time.monotonic() < began + seconds, now
+            time.sleep(0.1)
+        return now
+
+    def text(self) -> str:
+        """All that the step shows."""
+        return self.shown.inner_text()
+
+    def picture(self, name: str) -> None:
+        """Keep what is seen, where somebody wants to look at it."""
+        if PICTURES:
+            self._pictures += 1
+            self.bench.evaluate("one => one.scrollIntoView({block: 'start'})")
+            self.page.screenshot(path=Path(PICTURES) / f"{self._pictures:02d}-{name}.png")
+
+    def errors(self) -> list[str]:
+        """Tracebacks in the notebook, and what the browser's console said."""
+        outputs = self.page.locator(".jp-RenderedText[data-mime-type*='stderr']")
+        return [*outputs.all_inner_texts(), *self.said]

@@ -1,0 +1,225 @@
+"""The workbench in a real JupyterLab in a real browser, by clicks only."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from .clicks import Page
+from .test_jupyterlab import opened, server  # noqa: F401
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+STAGE = "02-workbench"
+FOUND = "52-known-causes/returned-memory"
+NOTHING = "52-known-causes/memory-bandwidth"
+COMMAND = "sh -c 'sleep 0.0$(($$ % 5 + 1))'"
+CLAIM = re.compile(r"Slow are (\d+) of (\d+) runs above (\d+\.?\d*)")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def state(tmp_path_factory):
+    """A measuring lock of these tests' own, before the server starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NOISEBOOK_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def page(state, opened, server):  # noqa: F811
+    found = Page(opened, server, STAGE)
+    ran = found.run_all()
+    assert not ran["errors"] and ran["run"] == ran["cells"]
+    yield found
+    found.close()
+
+
+@pytest.fixture(autouse=True)
+def without_errors(page):
+    """Neither a traceback nor a message in the browser's console."""
+    yield
+    assert not page.errors()
+
+
+def test_recorded_runs_are_gone_through_by_clicks(page, server):  # noqa: F811
+    pick(page, FOUND)
+    count = chooses_what_is_judged(page)
+    limits_the_runs(page, count)
+    first = cuts_and_reads_the_tree(page, count)
+    metric = excludes_a_metric(page, first)
+    reads_the_factor(page, metric)
+    reads_a_mitigation(page)
+    saves_and_runs_again(page, server[2])
+
+
+def pick(page, name: str) -> None:
+    """Choose recorded runs from the list."""
+    page.tab("1 Begin")
+    page.choose("recorded", name)
+    page.wait_for("95 % of the runs lie between")
+    page.picture("runs")
+
+
+def chooses_what_is_judged(page) -> int:
+    count = int(re.search(r"(\d+) runs of 4 cells together", page.text())[1])
+    assert f"(highest-density interval; n = {count})" in page.text()
+    page.choose("outcome", "wall_seconds")
+    page.wait_for_picture("Distribution of wall_seconds")
+    page.choose("outcome", "seconds")
+    page.wait_for_picture("Distribution of seconds")
+    return count
+
+
+def limits_the_runs(page, count: int) -> None:
+    """By the lower end of a metric; the upper end, which nobody moved, loses no run."""
+    page.choose("metric", "wall_seconds")
+    page.wait_for("of seconds with wall_seconds")
+    handle = page.shown.locator(".noUi-handle").first
+    for _ in range(10):
+        handle.press("ArrowRight")
+    page.click("limit the runs to this range")
+    text = page.wait_for("within the limits")
+    left, low = re.search(rf"(\d+) runs of {count} within the limits \(([\d.]+) ≤", text).groups()
+    assert 0 < int(left) < count and f"n = {left}" in text, (left, low)
+    page.picture("limited")
+    page.click("remove all limits")
+    page.wait_until(lambda text: "within the limits" not in text and f"n = {count}" in text)
+
+
+def cuts_and_reads_the_tree(page, count: int) -> str:
+    """A click on a bar; then the claim with its null, tree and factors. The metric at the root."""
+    page.tab("3 Cutoff and tree")
+    page.claim()
+    page.picture("cutoff-found")
+    bars = page.shown.locator("button[title*='cutoff here']")
+    edges = [re.search(r"from ([\d.]+) to", one.get_attribute("title"))[1] for one in bars.all()]
+    place = len(edges) // 2
+    bars.nth(place).click()
+    text = page.claim(lambda text: f"above {float(edges[place]):.4g}" in text)
+    slow, runs, above = CLAIM.search(text).groups()
+    assert int(runs) == count and 0 < int(slow) < count
+    assert float(above) == pytest.approx(float(edges[place]), rel=1e-3)
+    assert "p = 0.0" in text and "p_value" in text and "accuracy on unseen runs" in text
+    page.picture("cutoff-clicked")
+    root = page.nodes().first.inner_text()
+    return root.split(" ≤ ")[0]
+
+
+def excludes_a_metric(page, metric: str) -> str:
+    """The tree is another one. The metric at its root."""
+    excluded = page.input("exclude")
+    excluded.select_option(metric)
+    page.claim(
+        lambda text: (
+            page.nodes().count() and not page.nodes().first.inner_text().startswith(f"{metric} ≤")
+        )
+    )
+    page.picture("excluded")
+    return page.nodes().first.inner_text().split(" ≤ ")[0]
+
+
+def reads_the_factor(page, metric: str) -> None:
+    page.nodes().first.click()
+    text = page.wait_for("R² ")
+    assert metric in text and re.search(r"R² [\d.]+ \([\d.]+ to [\d.]+, n = \d+ runs\)", text)
+    assert "doi:" in text or "http" in text or "man7" in text, text
+    assert page.shown.locator(f"img[alt='{metric} against seconds']").is_visible()
+    page.picture("factor")
+    page.click("ask the local language model")
+    assert "no language model is configured" in page.wait_for("no language model is configured")
+
+
+def reads_a_mitigation(page) -> None:
+    page.tab("5 Mitigation")
+    text = page.wait_for("Risk")
+    assert "References" in text and "By hand" in text and "undone after each run" in text
+    page.picture("mitigation")
+    page.click("try it")
+    assert "are only read" in page.wait_for("recorded runs are only read")
+
+
+def saves_and_runs_again(page, folder: Path) -> None:
+    """The saved notebook has the same outputs, run by itself."""
+    page.tab("6 Save")
+    page.click("save as an executed notebook")
+    text = page.wait_for("Saved and run", 180_000)
+    page.picture("saved")
+    path = (folder / "build/lab" / re.search(r"Saved and run: (\S+\.ipynb)\.", text)[1]).resolve()
+    saved = nbformat.read(path, as_version=4)
+    words = ["nbconvert", "--to", "notebook", "--execute", "--stdout", str(path)]
+    done = subprocess.run(
+        [sys.executable, "-m", *words],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        cwd=path.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert texts_of(nbformat.reads(done.stdout, as_version=4)) == texts_of(saved)
+    assert any("Explanation(" in text for text in texts_of(saved))
+
+
+def texts_of(notebook) -> list[str]:
+    """The text of every output."""
+    return [
+        output.get("data", {}).get("text/plain", output.get("text", ""))
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    ]
+
+
+def test_where_the_null_finds_nothing_the_tree_needs_a_click(page):
+    pick(page, NOTHING)
+    page.tab("3 Cutoff and tree")
+    text = page.wait_for("shuffled tables reach")
+    assert "No claim" in text and re.search(r"balanced accuracy of 0\.\d\d \(95 % interval", text)
+    assert re.search(r"p = 0\.\d+ of the whole search", text) and not page.nodes().count()
+    page.picture("nothing")
+    page.click("show the tree anyway: it is not shown to be better than chance")
+    page.nodes().first.wait_for()
+    colours = {page.colour(node) for node in page.nodes().all()}
+    assert colours == {"rgb(221, 221, 221)"} and "shuffled tables reach" in page.text()
+    page.picture("anyway")
+    page.tab("5 Mitigation")
+    assert "no mitigation is suggested" in page.wait_for("The null finds no factor")
+
+
+def test_a_wrong_path_says_what_to_do_and_a_table_opens(page, server):  # noqa: F811
+    page.tab("1 Begin")
+    page.input("or a path", "input").fill("nowhere.csv")
+    page.click("open this path")
+    text = page.wait_for("there is no such folder or file")
+    assert "what to do" in text and "Traceback" not in text
+    page.picture("wrong-path")
+    table = server[2] / "build" / "some runs.csv"
+    table.write_text("latency,faults\n" + "".join(f"{5 + n % 3},{n % 7}\n" for n in range(40)))
+    page.input("or a path", "input").fill(str(table))
+    page.click("open this path")
+    assert "n = 40" in page.wait_for("40 runs")
+    page.wait_for_picture("Distribution of latency")
+    page.picture("table")
+
+
+def test_a_command_is_measured_stopped_and_gone_on_with(page):
+    page.tab("1 Begin")
+    page.input("command", "input").fill(COMMAND)
+    page.input("runs", "input").fill("400")
+    page.input("metrics").select_option("software")
+    page.click("measure, or go on")
+    page.wait_until(lambda text: re.search(r"measuring: \d+ of at most 400 runs", text))
+    page.picture("measuring")
+    page.click("stop")
+    text = page.wait_for("ended: ")
+    done = int(re.search(r"ended: (\d+) of at most 400 runs; stopped", text)[1])
+    assert 1 <= done < 400
+    page.input("runs", "input").fill(str(done + 10))
+    page.click("measure, or go on")
+    page.wait_for(f"ended: {done + 10} of at most {done + 10} runs")
+    page.picture("measured")
+    page.tab("2 Runs")
+    assert f"n = {done + 10}" in page.wait_for(f"{done + 10} runs")
+    page.picture("measured-runs")

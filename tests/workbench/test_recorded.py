@@ -1,0 +1,149 @@
+"""Recorded runs: which are found, and what a path may be."""
+
+import gzip
+import os
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.measurement import finished, recorded_runs
+from nbhelpers.places import shipped
+from nbhelpers.workbench import Session
+from nbhelpers.workbench.recorded import found_campaigns, runs_of
+
+RECORDED = shipped() / "data/recorded"
+CAMPAIGN = RECORDED / "52-known-causes/slow-path"
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A current folder, and results, of this test's own."""
+    monkeypatch.setattr("nbhelpers.workbench.recorded.results", lambda: tmp_path / "build")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path
+
+
+def copied(folder):
+    """The records of a campaign."""
+    folder.mkdir(parents=True)
+    for name in ("runs.jsonl.gz", "campaign.json"):
+        if (CAMPAIGN / name).exists():
+            shutil.copy(CAMPAIGN / name, folder)
+    return folder
+
+
+def a_table(path, rows=40):
+    """Latencies, of which every fourth is long and has many faults."""
+    slow = np.arange(rows) % 4 == 0
+    random = np.random.default_rng(2)
+    latency = 5 + 3 * slow + random.normal(0, 0.1, rows)
+    table = pd.DataFrame(
+        {"host": "a", "latency": latency, "faults": 10 + 90 * slow, "noise": random.random(rows)}
+    )
+    table.to_parquet(path) if path.suffix == ".parquet" else table.to_csv(path, index=False)
+    return table
+
+
+def test_every_recorded_campaign_is_found_and_a_session_once(elsewhere):
+    found = {one.path: one for one in found_campaigns()}
+    files = [path for path in RECORDED.rglob("runs.jsonl*") if "aside" not in path.parts]
+    sessions = {path.parent.parent for path in files if path.parent.name == "first"}
+    alone = {path.parent for path in files if path.parent.parent not in sessions}
+    assert set(found) == sessions | alone
+    autopilot = found[RECORDED / "55-mitigate-and-compare/autopilot"]
+    assert str(autopilot) == "recorded: 55-mitigate-and-compare/autopilot (130 runs)"
+
+
+def test_results_and_the_current_folder_are_looked_through(elsewhere):
+    copied(elsewhere / "build/quick/data/10-x/base")
+    copied(elsewhere / "build/workbench/sleep-1/first")
+    copied(elsewhere / "here/mine")
+    copied(elsewhere / "here/mine/aside/2026")
+    copied(elsewhere / "here/.hidden")
+    names = [(one.where, one.name) for one in found_campaigns() if one.where != "recorded"]
+    assert names == [("workbench", "sleep-1"), ("quick", "10-x/base"), ("here", "mine")]
+    packed = gzip.decompress((CAMPAIGN / "runs.jsonl.gz").read_bytes())
+    [mine] = [one for one in found_campaigns() if one.where == "here"]
+    assert mine.runs == len(packed.splitlines())
+
+
+def test_a_large_current_folder_is_not_looked_through_without_end(elsewhere, monkeypatch):
+    monkeypatch.setattr("nbhelpers.workbench.recorded._MOST_FOLDERS", 20)
+    for number in range(50):
+        (elsewhere / f"here/{number:02d}").mkdir()
+    copied(elsewhere / "here/zz")
+    assert "here" not in {one.where for one in found_campaigns()}
+
+
+@pytest.mark.parametrize("name", ["runs.csv", "runs.csv.gz", "runs.parquet"])
+def test_a_table_is_explained_as_its_rows_are(elsewhere, name):
+    table = a_table(elsewhere / "here" / name)
+    session = Session.of_recorded(name)
+    pd.testing.assert_frame_equal(session.measured(), table, check_exact=False)
+    assert session.judged == "latency" and session.outcomes() == ["latency", "faults", "noise"]
+    found = session.explanation()
+    assert found.found and found.factors["factor"].iloc[0] == "faults"
+    assert session.tried().empty and session.cells() == []
+
+
+def test_a_campaigns_folder_is_named_from_here_or_from_the_checkout(elsewhere):
+    expected = finished(recorded_runs(CAMPAIGN))
+    copied(elsewhere / "here/mine")
+    for text in ("mine", str(CAMPAIGN), f" {CAMPAIGN.relative_to(shipped())} "):
+        assert Session.of_recorded(text).measured()["run"].tolist() == expected["run"].tolist()
+    session = Session.of_recorded(str(CAMPAIGN))
+    assert session.folder == CAMPAIGN.relative_to(shipped()).as_posix()
+
+
+def test_one_cell_can_be_looked_at(elsewhere):
+    everything = Session.of_recorded(str(CAMPAIGN))
+    cell = everything.cells()[1]
+    one = Session(everything.folder, cell=cell)
+    assert set(one.measured()["cell"]) == {cell}
+    assert len(one.measured()) == (everything.measured()["cell"] == cell).sum()
+
+
+def test_what_holds_no_runs_is_refused_with_a_way_out(elsewhere):
+    here = elsewhere / "here"
+    (here / "empty").mkdir()
+    (here / "broken.parquet").write_text("no table")
+    (here / "words.csv").write_text("name,place\na,b\nc,d\n")
+    (here / "constant.csv").write_text("seconds\n1\n1\n")
+    (here / "nothing.csv").write_text("")
+    (here / "notes.txt").write_text("text")
+    wide = pd.DataFrame(np.random.default_rng(1).random((3, 2001))).add_prefix("c")
+    wide.to_csv(here / "wide.csv", index=False)
+    expected = {
+        "": "no such folder or file",
+        "missing.csv": "no such folder or file",
+        "empty": "no runs are recorded here",
+        "notes.txt": "no runs are recorded here",
+        "broken.parquet": "not a readable table",
+        "nothing.csv": "not a readable table",
+        "words.csv": "no column of numbers",
+        "constant.csv": "no column of numbers",
+        "wide.csv": "2001 columns",
+    }
+    for text, words in expected.items():
+        with pytest.raises(InputError, match=words) as raised:
+            Session.of_recorded(text)
+        assert raised.value.fix or raised.value.where
+
+
+def test_a_table_that_changes_is_read_again(elsewhere):
+    path = elsewhere / "here/runs.csv"
+    a_table(path)
+    session = Session.of_recorded("runs.csv")
+    a_table(path, rows=44)
+    os.utime(path, ns=(1, 1))
+    assert len(session.measured()) == 44
+
+
+def test_runs_that_failed_do_not_count(elsewhere):
+    path = elsewhere / "here/runs.csv"
+    a_table(path).assign(status=["timeout", *["ok"] * 39]).to_csv(path, index=False)
+    assert len(runs_of(path)) == 39
