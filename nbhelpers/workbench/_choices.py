@@ -228,9 +228,10 @@ class Choices:
             self.cell.value = session.cell or options[0][1]
             _choose(self.outcome, session.outcomes(), session.outcome or session.outcomes()[0])
             _choose(self.metric, metrics, self.metric.value or session.judged)
-            kept = tuple(name for name in session.excluded if name in metrics)
-            if self.excluded.options != tuple(metrics):
-                self.excluded.options = metrics
+            columns = session.may_explain()
+            kept = tuple(name for name in session.excluded if name in columns)
+            if self.excluded.options != tuple(columns):
+                self.excluded.options = columns
             if self.excluded.value != kept:
                 self.excluded.value = kept
             self.set_range(session, self.metric.value)

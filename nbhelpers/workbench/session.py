@@ -366,6 +366,15 @@ class Session:
         varies = numbers.nunique() > 1
         return sorted(varies[varies].index)
 
+    def may_explain(self) -> list[str]:
+        """Columns that can be excluded: the metrics, and columns of names that are categories."""
+        from ..attribution.categories import Category, category_of
+
+        runs = with_rates(self.measured())
+        texts = runs.select_dtypes(exclude="number")
+        names = [name for name in texts if isinstance(category_of(texts[name]), Category)]
+        return sorted([*self.metrics(), *names])
+
     def outcomes(self) -> list[str]:
         """Metrics that every run has, so that runs can be judged by them; the program's first, or,
         of a table from elsewhere, the first column.

@@ -56,6 +56,10 @@ class Page(Notebook):
         """The nodes of the tree that can be clicked, from the top."""
         return self.shown.locator("button[title*='what is ']")
 
+    def root(self) -> str:
+        """The metric at the root of the tree."""
+        return self.nodes().first.inner_text().split(" ≤ ")[0]
+
     def colour(self, element) -> str:
         """Of its background."""
         return element.evaluate("one => getComputedStyle(one).backgroundColor")

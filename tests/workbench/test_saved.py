@@ -5,6 +5,8 @@ import shutil
 from dataclasses import replace
 
 import nbformat
+import numpy as np
+import pandas as pd
 import pytest
 from nbclient import NotebookClient
 
@@ -70,3 +72,44 @@ def test_recorded_runs_are_named_by_where_they_lie_in_the_checkout(tmp_path):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             ast.parse(cell.source)
+
+
+def run_elsewhere(folder, moved):
+    """Copy a saved session, run it there, and compare what both show."""
+    shutil.copytree(folder, moved)
+    [path] = moved.glob("*.ipynb")
+    saved = nbformat.read(path, as_version=4)
+    again = nbformat.read(path, as_version=4)
+    NotebookClient(again, timeout=300, resources={"metadata": {"path": str(moved)}}).execute()
+    assert results_of(again) == results_of(saved)
+    return path.read_text()
+
+
+def test_runs_that_are_not_shipped_are_copied_beside_the_notebook(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbhelpers.workbench.session.results", lambda: tmp_path / "build")
+    recorded = shipped() / "data/recorded/55-mitigate-and-compare/matrix-product"
+    campaign = tmp_path / "somewhere" / "matrix product"
+    shutil.copytree(recorded, campaign)
+    session = Session.of_recorded(str(campaign))
+    path = save_notebook(session)
+    shutil.rmtree(campaign)
+    text = run_elsewhere(path.parent, tmp_path / "elsewhere")
+    assert str(tmp_path) not in text and "shuffled tables reach" in text
+    assert "95 % of the runs lie between" in text and "nothing found" in text
+
+
+def test_a_table_is_copied_too_and_two_of_one_name_do_not_meet(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbhelpers.workbench.session.results", lambda: tmp_path / "build")
+    random = np.random.default_rng(5)
+    folders = set()
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        slow = random.random(60) < 0.3
+        columns = {"latency": 5 + 3 * slow + random.normal(0, 0.1, 60), "faults": 9 + 90 * slow}
+        pd.DataFrame(columns).to_csv(tmp_path / place / "runs.csv", index=False)
+        session = Session.of_recorded(str(tmp_path / place / "runs.csv"))
+        folders.add(save_notebook(session).parent)
+        (tmp_path / place / "runs.csv").unlink()
+    assert len(folders) == 2
+    text = run_elsewhere(folders.pop(), tmp_path / "elsewhere")
+    assert str(tmp_path) not in text and "Explanation(faults" in text

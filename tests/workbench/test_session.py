@@ -122,6 +122,13 @@ def test_mitigations_of_the_factor_and_what_was_recorded_of_them():
     assert tried.loc["mimalloc", "mean_ratio"] == pytest.approx(ratio)
 
 
+def test_a_column_of_names_can_be_excluded_and_one_that_names_the_run_not():
+    session = Session(SLOW_PATH)
+    columns = session.may_explain()
+    assert "dose" in columns and set(session.metrics()) < set(columns)
+    assert not {"status", "cell", "workload", "placement"} & set(columns)
+
+
 def test_a_planted_path_is_found_in_a_campaign():
     session = Session(SLOW_PATH, excluded=("dose",))
     found = session.explanation()
@@ -151,6 +158,8 @@ def test_choices_survive_the_disk(tmp_path):
 def test_what_cannot_be_is_refused_with_a_way_out(tmp_path):
     with pytest.raises(InputError, match="no stopping rule"):
         Session(rule="when bored")
+    with pytest.raises(InputError, match="not a command line"):
+        Session.of_command("sh -c 'sleep")
     with pytest.raises(InputError, match="only read"):
         _ = SESSION.workload
     with pytest.raises(InputError, match="no runs yet"):
