@@ -74,7 +74,7 @@ class Bars:
         )
 
     def _bar(
-        self, runs: int, slow: int, most: int, edges: np.ndarray, higher: bool, wide_px: int
+        self, runs: int, slow: int, most: int, edges: np.ndarray, higher: bool, pitch_px: int
     ) -> Any:
         import ipywidgets
 
@@ -82,7 +82,7 @@ class Bars:
         bar = ipywidgets.Button(
             tooltip=f"{runs} runs from {edges[0]:.4g} to {edges[1]:.4g}: cutoff here",
             layout=ipywidgets.Layout(
-                width=f"{wide_px - 1}px", height=f"{height}px", margin="0 1px 0 0", padding="0"
+                width=f"{pitch_px - 1}px", height=f"{height}px", margin="0 1px 0 0", padding="0"
             ),
         )
         bar.style.button_color = "#eeeeee" if not runs else SLOW if 2 * slow > runs else FAST

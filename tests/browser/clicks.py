@@ -9,7 +9,6 @@ from pathlib import Path
 
 from .test_jupyterlab import Notebook
 
-LONG_MS = 60_000
 PICTURES = os.environ.get("NOISEBOOK_PICTURES")  # a folder for pictures of the steps, to look at
 
 
@@ -71,14 +70,13 @@ class Page(Notebook):
             lambda text: "is being computed" not in text and "p_value" in text and holds(text)
         )
 
-    def wait_for(self, text: str, within_ms: int = LONG_MS) -> str:
+    def wait_for(self, part: str, seconds: float = 60) -> str:
         """Wait until the step shows a text; all that it shows then."""
-        self.shown.get_by_text(text).first.wait_for(timeout=within_ms)
-        return self.text()
+        return self.wait_until(lambda text: part in text, seconds)
 
     def wait_for_picture(self, alternative: str) -> None:
         """Wait until the step shows a picture."""
-        self.shown.locator(f"img[alt='{alternative}']").wait_for(timeout=LONG_MS)
+        self.shown.locator(f"img[alt='{alternative}']").wait_for(timeout=60_000)
 
     def wait_until(self, holds, seconds: float = 60) -> str:
         """Wait until something holds of what the step shows; all that it shows then."""

@@ -140,7 +140,7 @@ def saves_and_runs_again(page, folder: Path) -> None:
     """The saved notebook has the same outputs, run by itself."""
     page.tab("6 Save")
     page.click("save as an executed notebook")
-    text = page.wait_for("Saved and run", 180_000)
+    text = page.wait_for("Saved and run", 180)
     page.picture("saved")
     path = (folder / "build/lab" / re.search(r"Saved and run: (\S+\.ipynb)\.", text)[1]).resolve()
     saved = nbformat.read(path, as_version=4)
