@@ -146,7 +146,9 @@ def measure_here(step: str, session: Session, write: Callable[[str], object]) ->
     try:
         runs = calls[step](on_run)
     except (Stopped, KeyboardInterrupt):
-        write(json.dumps({"says": "stopped; every finished run is on disk"}))
+        # a run may have been written and not yet reported
+        done = {"done": len(session.measured())} if step == FIRST else {}
+        write(json.dumps({**done, "says": "stopped; every finished run is on disk"}))
         return 0
     except NoisebookError as error:
         write(json.dumps({"error": str(error)}))

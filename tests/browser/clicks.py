@@ -51,6 +51,12 @@ class Page(Notebook):
         place = (exact or [place for place, text in enumerate(texts) if part in text])[0]
         choice.select_option(index=place)
 
+    def type(self, label: str, text: str) -> None:
+        """Put a text into an input and leave it."""
+        field = self.input(label, "input")
+        field.fill(text)
+        field.press("Tab")
+
     def nodes(self):
         """The nodes of the tree that can be clicked, from the top."""
         return self.shown.locator("button[title*='what is ']")
