@@ -4,8 +4,9 @@ python benchmarks/explorers_in_browser.py [operations a control]
 
 Each control of each explorer of the notebooks is operated on the recorded campaign: sliders are
 dragged by the mouse, 25 moves at 100 a second; lists are opened by a click and left by Enter. The
-time begins with the last event that changed the control's value, and ends when the page has painted
-the view that belongs to it. Drags end at places drawn at random, so most views are drawn anew.
+time begins with the last event that changed the control's value. It ends when the page has painted
+the view that belongs to it. Each drag ends somewhere in the slider's other half, drawn at random:
+most views are drawn anew.
 """
 
 import sys
@@ -43,8 +44,10 @@ def _operate(explorer: OnPage, number: int, kind: str, random, time: int) -> Non
         explorer.choose(number, "ArrowUp" if time % 4 > 1 else "ArrowDown")
         return
     handle = time % 2 if kind == "span" else 0
-    half = 0.5 * handle if kind == "span" else 0.5 * (time % 2)  # every drag is a long way
-    explorer.drag(number, handle, random.uniform(half + 0.02, half + 0.48), PAUSE_S)
+    low, length = (handle / 2, 0.5) if kind == "span" else (0.0, 1.0)
+    beyond = explorer.place(number, handle) > low + length / 2
+    to = random.uniform(0.02, 0.35) if beyond else random.uniform(0.65, 0.98)
+    explorer.drag(number, handle, low + to * length, PAUSE_S)
 
 
 def main() -> None:

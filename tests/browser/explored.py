@@ -171,6 +171,13 @@ class OnPage:
             time.sleep(pause_s)
         mouse.up()
 
+    def place(self, number: int, handle: int) -> float:
+        """Where a handle stands along its slider, 0 to 1."""
+        frame = self._frame(number)
+        knob = frame.locator(".noUi-handle").nth(handle).bounding_box()
+        slider = frame.locator(".noUi-target").bounding_box()
+        return (knob["x"] + knob["width"] / 2 - slider["x"]) / slider["width"]
+
     def press(self, number: int, *keys: str) -> None:
         """Keys on a slider's first handle, one at once after the other."""
         self._frame(number).locator(".noUi-handle").first.focus()
