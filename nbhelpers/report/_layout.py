@@ -133,7 +133,7 @@ def fragment(shown: pd.DataFrame, kinds: Sequence[str], why: str) -> str:
     size = f' style="font-size: {SMALL_PX}px"' if plan.small else ""
     kind = "noisebook small" if plan.small else "noisebook"
     columns = {place for band in plan.bands[:SHOWN_BANDS] for place in band}
-    rows = first_rows(len(shown), len(plan.bands))
+    rows = _first_rows(len(shown), len(plan.bands))
     tables = "".join(
         f'<table class="{kind}{" further" * (number >= SHOWN_BANDS)}"{size}>\n'
         f"<thead><tr>{_head(shown, kinds, band)}</tr></thead>\n"
@@ -143,10 +143,10 @@ def fragment(shown: pd.DataFrame, kinds: Sequence[str], why: str) -> str:
     return _switch(len(shown) - rows, len(kinds) - len(columns)) + tables
 
 
-def first_rows(rows: int, bands: int) -> int:
+def _first_rows(rows: int, bands: int) -> int:
     """How many rows of a table are never folded."""
-    side_by_side = min(bands, SHOWN_BANDS)
-    return rows if rows * side_by_side <= MOST_LINES else FIRST_LINES // side_by_side
+    stacked = min(bands, SHOWN_BANDS)
+    return rows if rows * stacked <= MOST_LINES else FIRST_LINES // stacked
 
 
 def _switch(rows: int, columns: int) -> str:
