@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from .test_jupyterlab import Notebook
+from .lab import Notebook
 
 PICTURES = os.environ.get("NOISEBOOK_PICTURES")  # a folder for pictures of the steps, to look at
 

@@ -7,28 +7,11 @@ import pytest
 
 from nbhelpers.study import NOTEBOOKS
 
-from ..pages import browser, chromium
 from ..test_lab import STAGES, has_the_shipped_answer
 from .explored import EXPLORED, HEAD, OnPage, operate, table
-from .lab import Notebook, lab_of
+from .lab import Notebook
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """Its address, its token and its folder."""
-    with lab_of(tmp_path_factory.mktemp("lab ü"), tmp_path_factory.mktemp("own")) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def opened():
-    if chromium() is None:
-        pytest.skip("no chromium on this machine")
-    pytest.importorskip("playwright", reason="playwright comes with the extra `test`")
-    with browser() as one:
-        yield one
 
 
 @pytest.mark.parametrize("stage", [*STAGES, "contents"])

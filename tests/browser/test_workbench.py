@@ -10,7 +10,6 @@ import nbformat
 import pytest
 
 from .clicks import Page
-from .test_jupyterlab import opened, server  # noqa: F401
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 STAGE = "02-workbench"
@@ -30,7 +29,7 @@ def state(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def page(state, opened, server):  # noqa: F811
+def page(state, opened, server):
     found = Page(opened, server, STAGE)
     ran = found.run_all()
     assert not ran["errors"] and ran["run"] == ran["cells"]
@@ -45,7 +44,7 @@ def without_errors(page):
     assert not page.errors()
 
 
-def test_recorded_runs_are_gone_through_by_clicks(page, server):  # noqa: F811
+def test_recorded_runs_are_gone_through_by_clicks(page, server):
     pick(page, FOUND)
     count = chooses_what_is_judged(page)
     limits_the_runs(page, count)
@@ -194,7 +193,7 @@ def test_where_the_null_finds_nothing_the_tree_needs_a_click(page):
     assert "no mitigation is suggested" in page.wait_for("The null finds no factor")
 
 
-def test_a_wrong_path_says_what_to_do_and_a_table_opens(page, server):  # noqa: F811
+def test_a_wrong_path_says_what_to_do_and_a_table_opens(page, server):
     page.tab("1 Begin")
     page.type("or a path", "nowhere.csv")
     page.click("open this path")
