@@ -54,7 +54,7 @@ def main() -> None:
     if chromium() is None:
         print("no chromium on this machine: nothing is measured")
         return
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     with (
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryDirectory() as settings,

@@ -27,6 +27,7 @@ MOST_FACTORS = 5
 STEPS = 200
 LETTERS = 16  # a line of a node
 TREE_LEFT, LEVEL = 330, 92  # px
+BELOW = 12  # px, of yes and no below the middle of a line
 _COLUMNS = ["factor", "direction", "slow_median", "fast_median", "separation"]
 
 
@@ -197,12 +198,16 @@ def _tree(found: Explanation) -> str:
         for child in (tree.children_left[node], tree.children_right[node]):
             if child >= 0:
                 to_x, to_y = places[child]
-                parts.append(draw.line(x, y + 10, to_x, to_y - 14))
-                yes = child == tree.children_left[node]  # beside the line, on its outer side
-                words = ("yes", "end", -8) if yes else ("no", "start", 8)
-                place = (x + to_x) / 2 + words[2], (y + to_y) / 2 + 5
-                parts.append(draw.text(*place, *words[:2]))
+                parts.append(_branch(x, y + 10, to_x, to_y - 14, child == tree.children_left[node]))
     return "".join(parts + [_node(found, node, *places[node], counts[node]) for node in places])
+
+
+def _branch(x: float, y: float, to_x: float, to_y: float, yes: bool) -> str:
+    """A line with its answer beside it, on the outer side."""
+    at = (x + to_x) / 2 + (to_x - x) / (to_y - y) * BELOW
+    word = ("yes", "end") if yes else ("no", "start")
+    answer = draw.text(at - 4 if yes else at + 4, (y + to_y) / 2 + BELOW, *word)
+    return draw.line(x, y, to_x, to_y) + answer
 
 
 def _place(
