@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RunError
-from ..files import written
+from ..files import digest, written
 from ..places import shipped
 from .recorded import is_campaign
 from .session import AGAIN, COUNT, TRIAL, Session
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..attribution import Explanation
 
 NAME = "session.ipynb"
-COPY = "runs"  # beside the notebook
 _TIMEOUT_S = 300
 _IMPORTS = """\
 from pathlib import Path
@@ -87,18 +86,24 @@ def is_elsewhere(session: Session) -> bool:
     return not (place == session.save_folder.resolve() or place.is_relative_to(data))
 
 
+def _copy_name(session: Session) -> str:
+    """Of the folder beside the notebook, made anew each time: no folder of a user has this name."""
+    return f"runs-{digest(session.folder)[:8]}"
+
+
 def _copy_runs(session: Session, folder: Path) -> None:
     """The records that the session reads, and nothing else of their folders."""
     if not is_elsewhere(session):
         return
-    shutil.rmtree(folder / COPY, ignore_errors=True)
+    copy = folder / _copy_name(session)
+    shutil.rmtree(copy, ignore_errors=True)
     place = session.place
     if session.is_table:
-        return _copy_files([place], folder / COPY)
+        return _copy_files([place], copy)
     folders = [place, *(path for path in place.iterdir() if path.is_dir())]
     for one in filter(is_campaign, folders):
         records = [*one.glob("runs.jsonl*"), *one.glob("campaign.json")]
-        _copy_files(records, folder / COPY / one.relative_to(place))
+        _copy_files(records, copy / one.relative_to(place))
 
 
 def _copy_files(files: list[Path], folder: Path) -> None:
@@ -169,7 +174,7 @@ def _folder(session: Session) -> str:
     """Where the runs lie, without naming this machine's folders."""
     if is_elsewhere(session):
         name = f" / {session.place.name!r}" if session.is_table else ""
-        return f"folder = Path({COPY!r}){name}"
+        return f"folder = Path({_copy_name(session)!r}){name}"
     place = session.place.resolve()
     if place == session.save_folder.resolve():
         return "folder = Path('.')"
