@@ -90,7 +90,7 @@ help:
 #:                                    with OpenMP, make, Python 3.11 or later; root for the full method, less without
 #:   make test           10 min       the short tests
 #:   make check          30 s         layout, lint and types of our Python and C; make format writes the layout
-#:   make test-all       40 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
+#:   make test-all       45 min       all tests; first installs what the optional ones need (says what; root on Debian or Ubuntu)
 #:                                    (that is with CI=true; without it seven whole studies more, each without some parts: not timed)
 #:   make test-gpu       1 min        metrics and mitigations proven on a GPU of NVIDIA; says so where there is none
 #:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
