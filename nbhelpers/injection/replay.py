@@ -8,7 +8,6 @@ import errno
 import os
 import signal
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +117,8 @@ class Replay:
         place = ffi.new("void **")
         self._run.memory_fd = lib.nb_map_memory(size, place)
         check(self._run.memory_fd, "to get memory")
-        unmap = partial(_unmap, lib.nb_unmap_memory, size)
-        return ffi.gc(ffi.cast("char *", place[0]), unmap, size)
+        unmap = lib.nb_unmap_memory  # at the end of Python `lib` may be gone first
+        return ffi.gc(ffi.cast("char *", place[0]), lambda memory: unmap(memory, size), size)
 
     def _fill_plan(self) -> None:
         events = self.plan.events
@@ -290,10 +289,6 @@ class Replay:
             code = function(self._run, max(0, round((limit - time.monotonic()) * 1000)))
             if code != -errno.EINTR:
                 return code
-
-
-def _unmap(unmap: Any, size: int, memory: Any) -> None:
-    unmap(memory, size)
 
 
 def _aligned(offset: int) -> int:

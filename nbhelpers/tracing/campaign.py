@@ -123,7 +123,8 @@ def stolen_times(
     InputError
         Some runs have such a recording and others do not.
     """
-    paths = {int(run): _recording(Path(folder), int(run)) for run in _finished(runs)["run"]}
+    finished = map(int, _finished(runs)["run"])
+    paths = {run: _file(Path(folder), run, "tracepoints") for run in finished}
     missing = [run for run, path in paths.items() if not path.exists()]
     if len(missing) == len(paths):
         return _not_recorded()
@@ -150,10 +151,6 @@ def stolen_times(
     return joined
 
 
-def _recording(folder: Path, run: int) -> Path:
-    return folder / f"run-{run:06d}.tracepoints.gz"
-
-
 def _not_recorded() -> pd.DataFrame:
     empty = empty_events().assign(slack_ns=np.array([], np.int64))
     empty.attrs = {
@@ -176,7 +173,7 @@ def recording_of(folder: str | Path, run: int) -> tuple[pd.DataFrame, pd.DataFra
     InputError
         There is no such recording, or a damaged one.
     """
-    trace = "tracepoints", _recording(Path(folder), run)
+    trace = "tracepoints", _file(Path(folder), run, "tracepoints")
     return _read(trace, run), _read(trace, run, STOLEN)
 
 
@@ -184,10 +181,14 @@ def _finished(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[runs["status"] == "ok"] if "status" in runs else runs
 
 
+def _file(folder: Path, run: int, source: str) -> Path:
+    return folder / f"run-{run:06d}.{source}.gz"
+
+
 def _trace(folder: Path, run: int) -> tuple[str, Path] | None:
     """Source and file of a run's trace."""
     for source in _READERS:
-        path = folder / f"run-{run:06d}.{source}.gz"
+        path = _file(folder, run, source)
         if path.exists():
             return source, path
     return None
