@@ -14,7 +14,7 @@ C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py simulator_c/
 
 # A new target is known by its rule; a new setting that is given as NAME=value on the command line is added here.
 TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
-SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX MPICC ACCEPT_LICENCE COMMAND SHORT LAB DATA NAMES OUTPUT
+SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX MPICC ACCEPT_LICENCE PRIV_GROUP COMMAND SHORT LAB DATA NAMES OUTPUT
 BUILTIN   := smoke quick full paper record recorded
 RESERVED  := $(BUILTIN) bin lib sycl mpi docs lab
 PROFILES  := $(BUILTIN) $(filter-out $(BUILTIN),$(notdir $(basename $(wildcard notebooks/parameters/*.yml))))
@@ -95,6 +95,7 @@ help:
 #:   make test-gpu       1 min        metrics and mitigations proven on a GPU of NVIDIA; says so where there is none
 #:   make bare           30 min       this page's words on bare systems, as root and as a user (root, mmdebstrap)
 #:   make doctor         10 s         what this machine can and cannot do, and the command that mends it
+#:   make privileged     1 s          sudo make privileged: lets a small helper do what takes root, for your group alone (SECURITY.md)
 #:   make study          5 min        one's own program: make study COMMAND='./prog args' (noisebook why -- ./prog args)
 #:   make docs           1 min        reference, glossary, four first changes: build/docs/index.html
 #:   make lab            -            JupyterLab: the notebooks' questions and answers, and copies of them to work with (build/lab);
@@ -247,6 +248,9 @@ bare:
 
 study: build/c-parts
 	@$(RUN) study --command "$$COMMAND"
+
+privileged:
+	@PRIV_GROUP='$(PRIV_GROUP)' sh workloads/install_privileged.sh
 
 doctor: build/c-parts
 	@$(python) -m nbhelpers.promise --profile $(NAME)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..errors import InputError
 from ..facts import facts_html
+from ..machine import privileged
 from ..noise._vocabulary import STRESSOR_CODES
 from ._limits import busiest_second_share, longest_span_ns
 from .costs import Overheads
@@ -201,9 +202,13 @@ class Plan:
 
 
 def may_realtime(priority: int) -> bool:
-    """Whether a thread of this process may take SCHED_FIFO at a priority; a short-lived thread
-    tries.
+    """Whether a thread of this process may take SCHED_FIFO at a priority, perhaps with the helper's
+    leave; a short-lived thread tries.
     """
+    return _takes_realtime(priority) or (privileged.allow_realtime() and _takes_realtime(priority))
+
+
+def _takes_realtime(priority: int) -> bool:
     permitted = []
 
     def attempt() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import SettingError
-from . import guardian, kernel
+from . import guardian, kernel, privileged
 from .lock import lock_path
 
 ROOTS = Path("/run/noisebook")
@@ -248,17 +248,23 @@ def explained(what: str, path: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise SettingError(
-            f"{what}: {os.strerror(error.errno or errno.EIO)}",
+            f"{what}: {_reason(error)}",
             where=path,
             why="a study that needs it cannot be made; the machine stays as it was",
             fix=_fix(error.errno, path),
         ) from None
 
 
+def _reason(error: OSError) -> str:
+    """The kernel's words for the number, or those of the helper."""
+    text = error.strerror or ""
+    return text if text.startswith(privileged.NAME) else os.strerror(error.errno or errno.EIO)
+
+
 def _fix(number: int | None, path: str) -> str:
     if number in (errno.EPERM, errno.EACCES):
         return (
-            "run as root: sudo -E make paper"
+            f"let the helper do it ({privileged.INSTALL}), or run as root: sudo -E make paper"
             if os.geteuid()
             else "even root may not do this here; see: make doctor"
         )

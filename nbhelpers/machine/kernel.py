@@ -11,6 +11,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING or __package__:
+    from . import privileged
+else:  # of guardian.py, which is a script
+    import privileged
 
 BUSY_FOR_S = 2.0
 KERNEL_FOLDERS = ("tracefs", "debugfs")
@@ -69,12 +75,40 @@ def read_value(path: str) -> str:
 
 
 def write_value(path: str, value: str) -> None:
-    """Write a settings file in one write(2), as the kernel wants it, and never create one."""
-    handle = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    """Write a settings file in one write(2), as the kernel wants it, and never create one.
+
+    What this user may not write the helper may, if it is on its list.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    except OSError as error:
+        if not privileged.may_help(path, error):
+            raise
+        privileged.write(path, value)
+        return
     try:
         os.write(handle, value.encode("utf-8", "surrogateescape") + b"\n")
     finally:
         os.close(handle)
+
+
+def check_writable(path: str) -> None:
+    """Raise the OSError of opening a settings file, unless this user or the helper may write it."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
+    except OSError as error:
+        if not privileged.may_help(path, error):
+            raise
+
+
+def make_folder(path: str) -> None:
+    """Make a folder, or by the helper a tracefs instance."""
+    try:
+        os.mkdir(path)
+    except OSError:
+        if not privileged.is_hidden_instance(path):
+            raise
+        privileged.make_instance(path)
 
 
 # ---- who is alive --------------------------------------------------------------------------------
@@ -196,8 +230,13 @@ def opposite(flag: str) -> str:
 
 def has_flag(path: str, flag: str) -> bool:
     """Whether a file of flags names this one."""
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return flag in file.read().split()
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return flag in file.read().split()
+    except OSError as error:
+        if path != privileged.OSNOISE_OPTIONS or not privileged.may_help(path, error):
+            raise
+        return flag in privileged.osnoise_options().split()
 
 
 def undo_flag(change: dict, patience_s: float) -> tuple[bool, str]:
@@ -217,6 +256,9 @@ def undo_flag(change: dict, patience_s: float) -> tuple[bool, str]:
 def undo_folder(change: dict, patience_s: float) -> tuple[bool, str]:
     """Remove a folder; a tracefs instance is busy for a moment after its last reader has ended."""
     path = change["path"]
+    if privileged.is_hidden_instance(path):
+        _patiently(lambda: privileged.remove_instance(path), patience_s)
+        return True, ""
     if not os.path.isdir(path):
         return False, ""
     with contextlib.suppress(OSError):

@@ -306,7 +306,7 @@ def _prepare_write(change: dict) -> dict | None:
         if kernel.same(old, change["new"]):
             sharers = _sharers(change)
             return change | {"old": sharers[0]["old"]} if sharers else None
-        os.close(os.open(path, os.O_WRONLY))
+        kernel.check_writable(path)
     return change | {"old": old}
 
 
@@ -322,7 +322,7 @@ def _prepare_flag(change: dict) -> dict | None:
                 why="the kernel would not know what is wanted",
                 fix=f"cat {path}",
             )
-        os.close(os.open(path, os.O_WRONLY))
+        kernel.check_writable(path)
     return change
 
 
@@ -392,7 +392,7 @@ def _flag(change: dict) -> None:
 _MAKE = {
     "write": _write,
     "flag": _flag,
-    "rmdir": lambda change: os.mkdir(change["path"]),
+    "rmdir": lambda change: kernel.make_folder(change["path"]),
     "umount": _mount,
 }
 

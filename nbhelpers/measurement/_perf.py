@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import Unavailable
+from ..machine import privileged
 from ._knowledge import Metric, Source
 from .families import threads_of
 
@@ -86,6 +87,8 @@ def _tracepoint(name: str) -> int:
     for folder in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing"):
         with suppress(OSError):
             return int(Path(folder, path).read_text())
+    with suppress(OSError):
+        return privileged.tracepoint(*name.split(":", 1))
     mount = _detached_tracefs()
     try:
         fd = os.open(path, os.O_RDONLY, dir_fd=mount)
@@ -141,9 +144,12 @@ def open_counter(
         | _INHERIT
         | (_EXCLUDE_KERNEL | _EXCLUDE_HYPERVISOR if user_only else 0)
     )
-    return _checked(
-        _libc.syscall(number, _attributes(kind, config, flags), pid, -1, group, _CLOSE_ON_EXEC)
-    )
+    try:
+        return _checked(
+            _libc.syscall(number, _attributes(kind, config, flags), pid, -1, group, _CLOSE_ON_EXEC)
+        )
+    except PermissionError:
+        return privileged.counter(kind, config, pid, -1, flags, group)
 
 
 def open_cpu_counter(kind: int, config: int, cpu: int) -> int:
@@ -153,9 +159,12 @@ def open_cpu_counter(kind: int, config: int, cpu: int) -> int:
     number = _SYSCALLS.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, f"perf_event_open on {platform.machine()}")
-    return _checked(
-        _libc.syscall(number, _attributes(kind, config, 0), -1, cpu, -1, _CLOSE_ON_EXEC)
-    )
+    try:
+        return _checked(
+            _libc.syscall(number, _attributes(kind, config, 0), -1, cpu, -1, _CLOSE_ON_EXEC)
+        )
+    except PermissionError:
+        return privileged.counter(kind, config, -1, cpu, 0)
 
 
 def _attributes(kind: int, config: int, flags: int) -> bytes:

@@ -154,7 +154,7 @@ class TracepointRecorder(KernelRecorder):
         softirqs = () if Path("/sys/kernel/realtime").exists() else SOFTIRQ_EVENTS
         self._events = instance.existing((*EVENTS, *softirqs))
         self._formats = {event: instance.read(f"events/{event}/format") for event in self._events}
-        self._header_page = (instance.root / "events/header_page").read_text()
+        self._header_page = instance.header_page()
 
     def _attach(self, instance: Instance) -> None:
         instance.enable(self._events)
@@ -177,7 +177,7 @@ class OsnoiseRecorder(KernelRecorder):
 
     def _prepare(self, instance: Instance) -> None:
         options = instance.root / "osnoise/options"
-        if not options.exists():
+        if not instance.can_only_watch():
             raise Unavailable(
                 "this kernel has no osnoise tracer that only watches",
                 where=options,

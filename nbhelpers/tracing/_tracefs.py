@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import Unavailable
-from ..machine import kernel, settings
+from ..machine import kernel, privileged, settings
 
 MOUNT_POINTS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
+WORKLOAD = "OSNOISE_WORKLOAD"
 _READ_BYTES = 1 << 16  # a read gives one page at most; pages have up to 64 KiB
 _LOSSES = ("overrun", "commit overrun", "dropped events")
 
@@ -33,14 +34,17 @@ def tracefs_root() -> Path:
         where=MOUNT_POINTS[0],
         why="the noise of the kernel cannot be recorded",
         fix=(
-            "run as root; if it is not mounted: mount -t tracefs nodev /sys/kernel/tracing;"
-            ' without: Tracer(…, source="detours")'
+            f"let the helper do it ({privileged.INSTALL}), or run as root; if it is not mounted:"
+            " mount -t tracefs nodev /sys/kernel/tracing; without:"
+            ' Tracer(…, source="detours")'
         ),
     )
 
 
 class Instance:
     """A private instance; made by the constructor, removed by `close`.
+
+    Where this user may not use tracefs, the helper makes it and turns its knobs.
 
     Parameters
     ----------
@@ -60,14 +64,13 @@ class Instance:
         self._changes: list[settings.Change] = []
         self._pin = -1
         self.repaired = tuple(settings.repair())  # first: what a dead process had mounted goes
+        self.root = MOUNT_POINTS[0]
         try:
-            if not any(os.access(folder / "instances", os.W_OK) for folder in MOUNT_POINTS[1:]):
-                self._changes.append(settings.mount("tracefs", MOUNT_POINTS[0]))
-            self.root = tracefs_root()
-            # While it is open, nobody can unmount tracefs.
-            self._pin = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            self.path = self.root / "instances" / kernel.owned_name(purpose)
-            self._changes.append(settings.make_folder(self.path))
+            name = kernel.owned_name(purpose)
+            if privileged.is_hidden_instance(f"{privileged.INSTANCES}{name}"):
+                self._make_by_helper(name)
+            else:
+                self._make(name)
             for file, value in (
                 ("tracing_on", 0),
                 ("options/overwrite", 0),
@@ -79,18 +82,54 @@ class Instance:
             self.close()
             raise
 
+    def _make(self, name: str) -> None:
+        if not any(os.access(folder / "instances", os.W_OK) for folder in MOUNT_POINTS[1:]):
+            self._changes.append(settings.mount("tracefs", MOUNT_POINTS[0]))
+        self.root = tracefs_root()
+        # While it is open, nobody can unmount tracefs.
+        self._pin = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.place = self.path = self.root / "instances" / name
+        self._changes.append(settings.make_folder(self.place))
+
+    def _make_by_helper(self, name: str) -> None:
+        """Its folder cannot be reached by its name, but by a descriptor that the helper opens."""
+        self.place = self.root / "instances" / name
+        self._changes.append(settings.make_folder(self.place))
+        self._pin = privileged.open_instance(str(self.place))
+        self.path = Path(f"/proc/self/fd/{self._pin}")
+
     def __repr__(self) -> str:
-        return f"Instance({self.path})"
+        return f"Instance({self.place})"
 
     def write(self, file: str, value: object) -> None:
         """Give a knob a value."""
         try:
-            with open(self.path / file, "w") as knob:
-                knob.write(str(value))
+            self._write(file, str(value))
         except OSError as error:
             raise Unavailable(
-                f"tracefs does not take {value!r}: {error.strerror}", where=self.path / file
+                f"tracefs does not take {value!r}: {error.strerror}", where=self.place / file
             ) from None
+
+    def _write(self, file: str, value: str) -> None:
+        try:
+            with open(self.path / file, "w") as knob:
+                knob.write(value)
+        except PermissionError:
+            privileged.write(str(self.place / file), value)
+
+    def header_page(self) -> str:
+        """The layout of the pages that `drain` returns."""
+        if self.path != self.place:
+            return privileged.header_page()
+        return (self.root / "events/header_page").read_text()
+
+    def can_only_watch(self) -> bool:
+        """Whether osnoise has the mode that only watches (Linux 6.2)."""
+        options = str(self.root / "osnoise/options")
+        try:
+            return any(kernel.has_flag(options, prefix + WORKLOAD) for prefix in ("", "NO_"))
+        except OSError:
+            return False
 
     def read(self, file: str) -> str:
         """The text of a file of the instance."""

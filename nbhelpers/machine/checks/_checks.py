@@ -5,6 +5,7 @@ Persson et al. 2025, section 4. What real-time scheduling loses since Linux 6.12
 such a kernel.
 """
 
+import contextlib
 import errno
 import os
 import platform
@@ -12,6 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import privileged
 from .._read import CAP_SYS_ADMIN, CAP_SYS_NICE, kernel_version, may, read, writable
 from ..cpus import smt_state, topology
 from ..description import governor, virtualisation
@@ -23,6 +25,7 @@ RT_RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
 PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 NEEDED_EVENTS = ("irq/irq_handler_entry", "irq/softirq_entry", "sched/sched_switch")
 AS_ROOT = "run as root: sudo -E make paper"
+BY_HELPER = f"let the helper do it: {privileged.INSTALL}; or {AS_ROOT}"
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,28 @@ def tracing(root: str | Path) -> Tracing:
     """Look into tracefs: mounted, mountable, permitted, and with which tracers and events."""
     with kernel_folder("tracefs", TRACEFS, root) as (folder, mounted):
         if folder is None:
-            return _unmounted(root)
+            return _by_helper(root, False) or _unmounted(root)
         if not os.access(folder / "instances", os.W_OK | os.X_OK):
-            return Tracing("detours", mounted, "this user may not use tracefs", AS_ROOT)
+            refused = Tracing("detours", mounted, "this user may not use tracefs", BY_HELPER)
+            return _by_helper(root, mounted) or refused
         tracers = (read("available_tracers", folder) or "").split()
         events = all((folder / "events" / event).is_dir() for event in NEEDED_EVENTS)
         kind = "osnoise" if "osnoise" in tracers else "tracepoints" if events else "detours"
         return Tracing(kind, mounted, f"tracers: {' '.join(tracers)}")
+
+
+def _by_helper(root: str | Path, mounted: bool) -> Tracing | None:
+    """What tracefs offers to this user by the helper; None: nothing."""
+    if Path(root) != Path("/"):
+        return None
+    with contextlib.suppress(OSError):
+        privileged.tracepoint("sched", "sched_switch")
+        kind = "tracepoints"
+        with contextlib.suppress(OSError):
+            privileged.osnoise_options()
+            kind = "osnoise"
+        return Tracing(kind, mounted, "tracefs is used by the helper noisebook-priv")
+    return None
 
 
 def _unmounted(root: str | Path) -> Tracing:
@@ -209,6 +227,7 @@ def _fifo(root: str | Path, trials: Trials) -> Check:
             "interrupt noise is injected above the workload, as it comes in life",
         )
     fix = (
+        f"let the helper do it: {privileged.INSTALL}; or "
         'echo "$USER - rtprio 99" | sudo tee /etc/security/limits.d/noisebook.conf  (then log in'
         " again)"
     )

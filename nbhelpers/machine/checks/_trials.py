@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import privileged
 from .._read import located
 from ..description import compiler
 from ..kernel import detached, is_mounted
@@ -93,7 +94,7 @@ def try_counter(kind: int, config: int) -> Trial:
             number,
         )
     try:
-        count = struct.unpack("Q", os.read(handle, 8))[0]
+        count = struct.unpack_from("Q", os.read(handle, 24))[0]
     finally:
         os.close(handle)
     if kind == 0 and count == 0:
@@ -111,7 +112,11 @@ def _perf_open(kind: int, config: int, flags: int) -> tuple[int, int]:
     # long arguments, or the upper half of the pid and cpu registers would be left to chance
     pid, cpu, group, close_on_exec = (ctypes.c_long(value) for value in (0, -1, -1, 8))
     handle = libc.syscall(ctypes.c_long(call), attributes, pid, cpu, group, close_on_exec)
-    return handle, 0 if handle >= 0 else ctypes.get_errno()
+    number = 0 if handle >= 0 else ctypes.get_errno()
+    if number in (errno.EACCES, errno.EPERM):
+        with contextlib.suppress(OSError):
+            return privileged.counter(kind, config, 0, -1, flags), 0
+    return handle, number
 
 
 def try_fifo() -> Trial:
@@ -120,6 +125,15 @@ def try_fifo() -> Trial:
     Linux schedules threads: the others are not touched, and no process is forked from a kernel that
     runs many of them.
     """
+    error = _refusal_of_fifo()
+    if error is not None and privileged.allow_realtime():
+        error = _refusal_of_fifo()
+    if error is None:
+        return Trial("yes", "SCHED_FIFO granted")
+    return Trial("no", f"SCHED_FIFO: {os.strerror(error)}", error)
+
+
+def _refusal_of_fifo() -> int | None:
     refusals: list[OSError] = []
 
     def request() -> None:
@@ -131,12 +145,7 @@ def try_fifo() -> Trial:
     thread = threading.Thread(target=request)
     thread.start()
     thread.join()
-    number = refusals[0].errno if refusals else 0
-    return (
-        Trial("no", f"SCHED_FIFO: {os.strerror(number)}", number)
-        if number
-        else Trial("yes", "SCHED_FIFO granted")
-    )
+    return refusals[0].errno if refusals else None
 
 
 def try_openmp() -> Trial:

@@ -1,0 +1,240 @@
+"""Asks `noisebook-priv`, the small program that may do what its user may not.
+
+Owns how it is found, started and spoken to. Nothing is asked where the user's own rights are
+enough. Standard library only: `guardian.py` puts settings back with it.
+"""
+
+import atexit
+import contextlib
+import errno
+import os
+import socket
+import subprocess
+import threading
+
+NAME = "noisebook-priv"
+PLACES = ("/usr/local/bin/noisebook-priv", "/usr/bin/noisebook-priv")
+INSTALL = "sudo make privileged"
+TRACEFS = "/sys/kernel/tracing/"
+INSTANCES = f"{TRACEFS}instances/"
+OSNOISE_OPTIONS = f"{TRACEFS}osnoise/options"
+_ANSWER_BYTES = 4096
+_PATIENCE_S = 10.0
+
+
+class Helper:
+    """A running `noisebook-priv`; it ends when this process does.
+
+    Parameters
+    ----------
+    command
+        The program, perhaps with sudo before it.
+
+    Raises
+    ------
+    OSError
+        It does not start, or does not answer.
+    """
+
+    def __init__(self, command: list[str]):
+        self.owner = os.getpid()
+        self._turn = threading.Lock()
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket = ours
+        ours.settimeout(_PATIENCE_S)
+        try:
+            with its:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=its.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    start_new_session=True,  # Ctrl-C is for us: it puts back what we changed
+                )
+            self._greet()
+        except BaseException:
+            self.close()
+            raise
+
+    def _greet(self) -> None:
+        """Any answer will do: it shows that the program has started."""
+        try:
+            self.ask("hello")
+        except OSError as error:
+            if error.errno != errno.EBADMSG:
+                raise
+
+    def ask(self, *words: object, fd: int = -1) -> tuple[str, int]:
+        """Send a request.
+
+        Parameters
+        ----------
+        words
+            The verb and its arguments, as in workloads/nbpriv.c.
+        fd
+            A file descriptor that goes with it; −1: none.
+
+        Returns
+        -------
+        (text, fd) : the answer, and the file descriptor that came with it, or −1.
+
+        Raises
+        ------
+        OSError
+            It was refused, with the reason; or the program has ended.
+        """
+        request = " ".join(map(str, words)).encode("ascii", "replace")
+        with self._turn:
+            socket.send_fds(self._socket, [request], [fd] if fd >= 0 else [])
+            answer, fds, *_ = socket.recv_fds(self._socket, _ANSWER_BYTES, 1)
+        for handle in fds:
+            os.set_inheritable(handle, False)
+        state, _, text = answer.decode("ascii", "replace").partition(" ")
+        if state == "ok":
+            return text, fds[0] if fds else -1
+        if state != "no":
+            raise OSError(errno.EPIPE, f"{NAME} does not answer")
+        number, _, reason = text.partition(" ")
+        raise OSError(int(number), f"{NAME}: {reason}")
+
+    def close(self) -> None:
+        """End the program."""
+        self._socket.close()
+        process = getattr(self, "_process", None)
+        if process is not None and os.getpid() == self.owner:
+            process.wait()
+
+
+_started: list[Helper] = []
+_missing: list[int] = []  # the process that found none
+
+
+def helper() -> Helper | None:
+    """The helper of this process, started at the first call; None: there is none here.
+
+    It is the program that $NOISEBOOK_PRIV names, or an installed one: with file capabilities, or
+    by sudo without a password.
+    """
+    if _started and _started[0].owner == os.getpid():
+        return _started[0]
+    if os.geteuid() == 0 or os.getpid() in _missing:
+        return None
+    for command in _commands():
+        with contextlib.suppress(OSError):
+            _started[:] = [Helper(command)]
+            atexit.register(_started[0].close)
+            return _started[0]
+    _missing[:] = [os.getpid()]
+    return None
+
+
+def _commands() -> list[list[str]]:
+    named = os.environ.get("NOISEBOOK_PRIV")
+    found = [path for path in ([named] if named else PLACES) if os.access(path, os.X_OK)]
+    return [[path] if _has_capabilities(path) else ["sudo", "-n", path] for path in found]
+
+
+def _has_capabilities(path: str) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(os.getxattr(path, "security.capability"))
+    return False
+
+
+def _ask(*words: object, fd: int = -1) -> tuple[str, int]:
+    """The answer of the helper; PermissionError where there is none."""
+    found = helper()
+    if found is None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return found.ask(*words, fd=fd)
+
+
+# ---- what it is asked for ------------------------------------------------------------------------
+
+
+def write(path: str, value: str) -> None:
+    """Give a setting that is on the list a value of its range; or set a flag of osnoise."""
+    if path == OSNOISE_OPTIONS:
+        _ask("watch", value)
+    elif path.startswith(INSTANCES):
+        name, _, file = path.removeprefix(INSTANCES).partition("/")
+        _ask("knob", name, file, _knob(value))
+    else:
+        _ask("write", path, value)
+
+
+def _knob(value: str) -> str:
+    """Events are a word with commas, and nothing is "none"."""
+    return value.replace("\n", ",") or "none"
+
+
+def may_help(path: str, error: OSError) -> bool:
+    """Whether the helper may reach what this user could not; which value it writes, it says when
+    asked. In tracefs, which may not be mounted, it reaches what is not there for others.
+    """
+    refused = isinstance(error, PermissionError) or path.startswith(TRACEFS)
+    return refused and helper() is not None
+
+
+def osnoise_options() -> str:
+    """The flags of osnoise."""
+    return _ask("watch", "show")[0]
+
+
+def make_instance(path: str) -> None:
+    """Make a tracefs instance below /sys/kernel/tracing/instances."""
+    _ask("trace", _instance(path))
+
+
+def remove_instance(path: str) -> None:
+    """Remove a tracefs instance of this user's."""
+    _ask("untrace", _instance(path))
+
+
+def open_instance(path: str) -> int:
+    """A descriptor of the folder of an instance of this user's, in which it may read."""
+    return _ask("look", _instance(path))[1]
+
+
+def is_hidden_instance(path: str) -> bool:
+    """Whether a path is an instance that this user cannot reach by its name, but the helper can."""
+    return (
+        path.startswith(INSTANCES)
+        and not os.access(INSTANCES, os.R_OK | os.X_OK)
+        and helper() is not None
+    )
+
+
+def _instance(path: str) -> str:
+    if not path.startswith(INSTANCES):
+        raise PermissionError(errno.EACCES, "it is no tracefs instance", path)
+    return path.removeprefix(INSTANCES)
+
+
+def tracepoint(system: str, name: str) -> int:
+    """The number of a tracepoint."""
+    return int(_ask("event", system, name)[0])
+
+
+def header_page() -> str:
+    """The layout of tracefs' pages."""
+    return _ask("event", "header", "page")[0]
+
+
+def counter(kind: int, config: int, pid: int, cpu: int, flags: int, group: int = -1) -> int:
+    """A perf counter on a thread of this run (0: this one), or with −1 on a CPU; its descriptor."""
+    thread = threading.get_native_id() if pid == 0 else pid
+    return _ask("perf", kind, config, thread, cpu, flags, fd=group)[1]
+
+
+def allow_realtime() -> bool:
+    """Let this process, and what it starts from now on, ask for real-time priority."""
+    with contextlib.suppress(OSError):
+        _ask("realtime", os.getpid())
+        return True
+    return False
+
+
+def latency(us: int) -> int:
+    """The request for wake-ups within so many µs; it holds while the descriptor is open."""
+    return _ask("latency", us)[1]

@@ -1,0 +1,458 @@
+"""noisebook-priv as an attacker sees it: what it does for its user, and what it does for nobody.
+
+The requests are real, on real settings of this machine, which come back as they were.
+"""
+
+import ctypes
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.machine import kernel, privileged, settings
+from nbhelpers.machine.privileged import INSTANCES, Helper
+from nbhelpers.places import shipped
+from nbhelpers.workloads import binary_folder
+
+STAT_INTERVAL = "/proc/sys/vm/stat_interval"
+WRITEBACK = "/proc/sys/vm/dirty_writeback_centisecs"
+NOBODY = 65534
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="giving rights to a program takes root")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An installed helper, in a folder that every user can reach."""
+    if not shutil.which("setcap"):
+        pytest.skip("no setcap here (libcap2-bin)")
+    folder = Path("/var/tmp") / f"noisebook-privileged-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    os.chmod(folder, 0o755)
+    try:
+        done = subprocess.run(
+            ["sh", shipped() / "workloads/install_privileged.sh", folder],
+            cwd=binary_folder().parents[1],
+            env={**os.environ, "PRIV_GROUP": "nogroup"},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            pytest.skip(done.stdout.strip())
+        yield folder / "noisebook-priv"
+    finally:
+        shutil.rmtree(folder)
+
+
+def as_nobody(action: Callable[[], object]) -> object:
+    """What an action returns in a process of the user nobody, whose parent is this one."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            # as after an execution: /proc/PID belongs to the user again
+            ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+            privileged._started.clear()
+            privileged._missing.clear()
+            answer = json.dumps(action()).encode()
+        except BaseException as error:
+            answer = json.dumps(f"{type(error).__name__}: {error}").encode()
+        os.write(writer, answer)
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as file:
+        text = file.read()
+    os.waitpid(child, 0)
+    return json.loads(text)
+
+
+def asked(helper: Helper, *words: object) -> int:
+    """0, or the number of the refusal."""
+    try:
+        _, fd = helper.ask(*words)
+    except OSError as error:
+        return error.errno or -1
+    if fd >= 0:
+        os.close(fd)
+    return 0
+
+
+def refusals(program: Path, requests: list[tuple]) -> list[int]:
+    def all_of_them() -> list[int]:
+        helper = Helper([str(program)])
+        try:
+            return [asked(helper, *words) for words in requests]
+        finally:
+            helper.close()
+
+    found = as_nobody(all_of_them)
+    assert isinstance(found, list), found
+    return found
+
+
+def test_a_user_changes_a_setting_of_the_list_and_puts_it_back(program: Path) -> None:
+    old = Path(STAT_INTERVAL).read_text().strip()
+    other = "9" if old != "9" else "8"
+
+    def change() -> list[str]:
+        helper = Helper([str(program)])
+        seen = []
+        for value in (other, old):
+            helper.ask("write", STAT_INTERVAL, value)
+            seen.append(Path(STAT_INTERVAL).read_text().strip())
+        helper.close()
+        return seen
+
+    assert as_nobody(change) == [other, old]
+
+
+NOT_ON_THE_LIST = [
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sys/kernel/modprobe",
+    "/proc/sys/kernel/sysrq",
+    "/proc/sysrq-trigger",
+    "/proc/sys/kernel/../kernel/core_pattern",
+    "/proc/sys/vm/../kernel/core_pattern",
+    "/proc/sys/vm//swappiness",
+    "/proc/sys/vm/./swappiness",
+    "/proc/self/../sys/vm/swappiness",
+    "proc/sys/vm/swappiness",
+    "/sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq",
+    "/sys/devices/system/cpu/cpufreq/policyx/scaling_max_freq",
+    "/sys/devices/system/cpu/cpufreq/policy0/../policy0/scaling_max_freq",
+    "/sys/devices/system/cpu/cpufreq/policy0000000000/scaling_max_freq",
+    "/proc/irq/default_smp_affinity",
+    "/proc/irq//smp_affinity_list",
+    "/etc/passwd",
+    "/dev/mem",
+    "",
+]
+
+
+def test_what_is_not_on_the_list_is_refused(program: Path) -> None:
+    requests = [("write", path, "1") for path in NOT_ON_THE_LIST]
+    found = refusals(program, requests)
+    assert set(found) == {errno.EACCES}, dict(zip(NOT_ON_THE_LIST, found))
+
+
+OUT_OF_RANGE = [
+    (STAT_INTERVAL, "0"),
+    (STAT_INTERVAL, "301"),
+    (STAT_INTERVAL, "-1"),
+    (STAT_INTERVAL, "0x10"),
+    (STAT_INTERVAL, "1e1"),
+    (STAT_INTERVAL, "+5"),
+    (STAT_INTERVAL, "99999999999999999999"),
+    (STAT_INTERVAL, "5;6"),
+    (STAT_INTERVAL, ""),
+    ("/sys/kernel/mm/transparent_hugepage/enabled", "alwa"),
+    ("/sys/kernel/mm/transparent_hugepage/enabled", "ways"),
+    ("/sys/devices/system/cpu/smt/control", "forceoff"),
+    ("/sys/devices/virtual/workqueue/cpumask", "0"),
+    ("/sys/devices/virtual/workqueue/cpumask", "xyz"),
+    ("/sys/devices/virtual/workqueue/cpumask", ",1"),
+    ("/proc/irq/1/smp_affinity_list", ""),
+    ("/proc/irq/1/smp_affinity_list", "0-"),
+    ("/proc/irq/1/smp_affinity_list", "1-0"),
+    ("/proc/irq/1/smp_affinity_list", "100000"),
+    ("/proc/irq/1/smp_affinity_list", "0,,0"),
+    ("/proc/sys/vm/drop_caches", "4"),
+]
+
+
+def test_values_out_of_their_range_are_refused(program: Path) -> None:
+    found = refusals(program, [("write", *pair) for pair in OUT_OF_RANGE])
+    assert set(found) == {errno.EDOM}, dict(zip(OUT_OF_RANGE, found))
+
+
+def test_a_setting_that_could_not_be_put_back_is_left_alone(program: Path) -> None:
+    """0 switches writeback off: the helper could not write it again."""
+    with settings.apply({WRITEBACK: 0}):
+        assert refusals(program, [("write", WRITEBACK, "500")]) == [errno.ERANGE]
+        assert Path(WRITEBACK).read_text().strip() == "0"
+
+
+def test_processes_and_instances_of_others_are_refused(program: Path) -> None:
+    theirs = f"noisebook-{os.getpid()}-{kernel.start_time(os.getpid())}-1-word"
+    requests = [
+        ("perf", 1, 3, 1, -1, 0),
+        ("perf", 1, 3, os.getpid(), -1, 0),
+        ("perf", 1, 3, 0, -1, 0),
+        ("realtime", 1),
+        ("realtime", os.getpid()),
+        ("realtime", -1),
+    ]
+    assert set(refusals(program, requests)) == {errno.EPERM}
+    with kernel.file_system("tracefs", "/sys/kernel/tracing") as tracefs:
+        os.mkdir(f"{tracefs}/instances/{theirs}")
+        try:
+            requests = [
+                ("look", theirs),
+                ("untrace", theirs),
+                ("knob", theirs, "tracing_on", 0),
+            ]
+            assert set(refusals(program, requests)) == {errno.EPERM}
+        finally:
+            os.rmdir(f"{tracefs}/instances/{theirs}")
+    requests = [("trace", theirs), ("trace", "noisebook-1-1-1"), ("trace", "../x"), ("trace", "x")]
+    assert set(refusals(program, requests)) == {errno.EACCES}
+
+
+def test_only_counters_that_count_are_opened(program: Path) -> None:
+    def ask() -> list[int]:
+        helper = Helper([str(program)])
+        me = os.getpid()
+        requests: list[tuple] = [
+            ("perf", 5, 0, me, -1, 0),  # breakpoints
+            ("perf", 6, 0, me, -1, 0),  # whatever the kernel numbers dynamically
+            ("perf", 1, 3, me, 0, 0),  # a thread and a CPU
+            ("perf", 1, 3, -1, -1, 0),
+            ("perf", 1, 3, me, -1, 1 << 10),  # a flag that nobody needs
+            ("perf", 1, 3, me, -1, 2),
+        ]
+        return [asked(helper, *words) for words in requests]
+
+    assert as_nobody(ask) == [errno.EINVAL] * 5 + [0]
+
+
+def test_a_user_records_the_kernel_and_nothing_else(program: Path) -> None:
+    def record() -> dict:
+        os.environ["NOISEBOOK_PRIV"] = str(program)
+        name = kernel.owned_name("word")
+        privileged.make_instance(INSTANCES + name)
+        fd = privileged.open_instance(INSTANCES + name)
+        folder = Path(f"/proc/self/fd/{fd}")
+        found: dict = {"format": len((folder / "events/sched/sched_switch/format").read_text())}
+        privileged.write(f"{INSTANCES}{name}/set_event", "sched:sched_switch\nirq:*")
+        privileged.write(f"{INSTANCES}{name}/tracing_on", "1")
+        time.sleep(0.02)
+        privileged.write(f"{INSTANCES}{name}/tracing_on", "0")
+        raw = os.open(folder / "per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
+        found["bytes"] = len(os.read(raw, 1 << 16))
+        os.close(raw)
+        found["refused"] = [
+            asked(privileged.helper(), "knob", name, *pair)
+            for pair in (
+                ("set_event", "syscalls:*"),
+                ("set_event", "kprobes:x"),
+                ("set_event", "*:*"),
+                ("set_event", "sched:x/../y"),
+                ("current_tracer", "function"),
+                ("trace_marker", "x"),
+                ("../../tracing_on", "0"),
+                ("buffer_size_kb", str(1 << 30)),
+            )
+        ]
+        for file in ("set_event", "set_ftrace_filter", "events/sched/sched_switch/trigger"):
+            try:
+                open(folder / file, "w").close()
+                found[file] = "opened"
+            except PermissionError:
+                found[file] = "refused"
+        os.close(fd)
+        privileged.remove_instance(INSTANCES + name)
+        found["left"] = asked(privileged.helper(), "look", name)
+        return found
+
+    found = as_nobody(record)
+    assert isinstance(found, dict), found
+    assert found["format"] > 500 and found["bytes"] >= 4096
+    assert set(found["refused"]) == {errno.EDOM}
+    assert {found[file] for file in found if "/" in file or "set_" in file} == {"refused"}
+    assert found["left"] == errno.ENOENT
+
+
+MALFORMED = [
+    b"",
+    b" ",
+    b"write",
+    b"write  1",
+    b"write /proc/sys/vm/swappiness 1\n",
+    b"write /proc/sys/vm/swappiness 1 extra",
+    b"write /proc/sys/vm/swappiness\x001",
+    b"write /proc/sys/vm/swappiness 1\x00",
+    b"WRITE /proc/sys/vm/swappiness 1",
+    "write /proc/sys/vm/swappiness １".encode(),
+    b"a b c d e f g h",
+    b"x" * 5000,
+    b"list",
+]
+
+
+def test_what_is_no_request_is_refused(program: Path) -> None:
+    """Also three thousand random changes of requests: the helper goes on and changes nothing."""
+    settings_before = [Path(path).read_text() for path in (STAT_INTERVAL, WRITEBACK)]
+
+    def send() -> list[str]:
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        helper = subprocess.Popen([str(program)], stdin=its)
+        its.close()
+        ours.settimeout(10)
+        answers = []
+        for message in (*MALFORMED[1:], *_mutants(3000)):
+            ours.send(message)
+            answers.append(ours.recv(5000)[:2].decode())
+        ours.close()
+        answers.append(str(helper.wait(10)))
+        return answers
+
+    answers = as_nobody(send)
+    assert isinstance(answers, list), answers
+    assert set(answers[:-1]) == {"no"} and answers[-1] == "0"
+    assert [Path(path).read_text() for path in (STAT_INTERVAL, WRITEBACK)] == settings_before
+
+
+def _mutants(count: int) -> Iterator[bytes]:
+    """Requests with bytes changed."""
+    draw = random.Random(1)
+    valid = [
+        b"write /proc/sys/vm/stat_interval 5",
+        b"knob noisebook-1-2-3-x set_event sched:sched_switch",
+        b"perf 1 3 77 -1 0",
+        b"untrace noisebook-1-2-3-x",
+        b"event sched sched_switch",
+    ]
+    for _ in range(count):
+        text = bytearray(draw.choice(valid))
+        for _ in range(draw.randint(1, 4)):
+            text[draw.randrange(len(text))] = draw.choice(b"\0\n /.*-:,\xff")
+        if bytes(text) not in valid:
+            yield bytes(text)
+
+
+def test_no_right_is_in_effect_between_requests(program: Path) -> None:
+    def idle() -> list[str]:
+        helper = Helper([str(program)])
+        os.write(ready[1], str(helper._process.pid).encode())
+        os.read(go[0], 1)
+        helper.close()
+        return []
+
+    ready, go = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        as_nobody(idle)
+        os._exit(0)
+    pid = os.read(ready[0], 20).decode()
+    status = Path(f"/proc/{pid}/status").read_text()
+    os.write(go[1], b"x")
+    os.waitpid(child, 0)
+    for handle in (*ready, *go):
+        os.close(handle)
+    rows = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    assert int(rows["CapEff"], 16) == 0
+    assert rows["Uid"].split() == [str(NOBODY)] * 4
+    assert rows["NoNewPrivs"] == "1"
+
+
+def test_under_sudo_it_serves_the_user_and_not_shipped() -> None:
+    """sudo starts it as root, with a socket that the user has made."""
+    ours, its = socket.socketpair()
+
+    def hand_over() -> str:
+        mine, helpers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        socket.send_fds(its, [b"x"], [helpers.fileno()])
+        helpers.close()
+        mine.send(b"perf 1 3 1 -1 0")
+        refused = mine.recv(100).decode()
+        mine.send(b"write /proc/sys/vm/stat_interval 400")
+        return refused + "; " + mine.recv(100).decode()
+
+    child = os.fork()
+    if not child:
+        answer = as_nobody(hand_over)
+        its.send(str(answer).encode())
+        os._exit(0)
+    _, fds, *_ = socket.recv_fds(ours, 1, 1)
+    helper = subprocess.Popen([str(binary_folder() / "noisebook-priv")], stdin=fds[0])
+    os.close(fds[0])
+    answer = ours.recv(300).decode()
+    os.waitpid(child, 0)
+    ours.close()
+    its.close()
+    assert helper.wait(10) == 0
+    assert answer == ("no 1 the thread is not of this run; no 33 the value is out of its range")
+
+
+def test_started_by_hand_it_does_nothing(program: Path) -> None:
+    done = subprocess.run([program], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "is started by Noisebook" in done.stderr
+
+
+# ---- a user's whole way --------------------------------------------------------------------------
+
+CHANGE_AND_DIE = """
+import os, signal, sys
+from nbhelpers.machine import settings
+change = settings.apply({sys.argv[1]: sys.argv[2]})
+print(open(sys.argv[1]).read().strip(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def _python_of_others() -> str | None:
+    """A Python that another user may execute, with our packages' version."""
+    for path in (sys.executable, "/usr/bin/python3"):
+        found = (
+            subprocess.run(
+                [path, "-c", "import sys; print(sys.version_info[:2])"],
+                capture_output=True,
+                text=True,
+                user=NOBODY,
+            )
+            if os.access(path, os.X_OK) and _others_reach(path)
+            else None
+        )
+        if found and found.stdout.strip() == str(sys.version_info[:2]):
+            return path
+    return None
+
+
+def _others_reach(path: str) -> bool:
+    return all(os.stat(folder).st_mode & 0o001 for folder in Path(path).resolve().parents)
+
+
+def test_after_a_kill_the_guardian_of_a_user_puts_back_what_root_must(
+    program: Path, tmp_path: Path
+) -> None:
+    python = _python_of_others()
+    if python is None or not _others_reach(str(shipped() / "x")):
+        pytest.skip("Python, or this folder, cannot be reached by another user")
+    old = Path(STAT_INTERVAL).read_text().strip()
+    other = "9" if old != "9" else "8"
+    home = program.parent / "home"
+    home.mkdir()
+    os.chown(home, NOBODY, NOBODY)
+    done = subprocess.run(
+        [python, "-c", CHANGE_AND_DIE, STAT_INTERVAL, other],
+        env={
+            "HOME": str(home),
+            "NOISEBOOK_PRIV": str(program),
+            "PYTHONPATH": os.pathsep.join([str(shipped()), *filter(None, sys.path)]),
+            "PATH": os.environ["PATH"],
+        },
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert done.stdout.strip() == other
+    until = time.monotonic() + 10
+    while Path(STAT_INTERVAL).read_text().strip() != old and time.monotonic() < until:
+        time.sleep(0.02)
+    assert Path(STAT_INTERVAL).read_text().strip() == old

@@ -1,0 +1,317 @@
+/* noisebook-priv's tracing: instances of tracefs for the user who asks.
+ *
+ *     trace NAME              makes the instance
+ *     look NAME               answers with its folder, in which the user may read
+ *     knob NAME FILE VALUE    one of the knobs below
+ *     untrace NAME            removes the instance
+ *     watch FLAG              osnoise/options: OSNOISE_WORKLOAD or NO_OSNOISE_WORKLOAD; "show"
+ *     event SYSTEM NAME       the number of a tracepoint; "event header page": the pages' layout
+ *
+ * The name says whose the instance is: noisebook-PID-START-NAMESPACE-WORD. The user may read what
+ * was recorded. What is recorded only this program decides: interrupts, softirqs, NMIs and
+ * switches.
+ */
+#include "nbpriv.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+enum { TRACEFS_MAGIC = 0x74726163, FSCONFIG_CREATE = 6, MOST_BUFFER_KIB = 1 << 20 };
+
+static const char SYSTEMS[] = "irq irq_vectors nmi sched osnoise";
+
+/* tracefs where it is mounted; else a mount of our own that is attached nowhere (Linux 5.2). */
+static int open_tracefs(void)
+{
+    struct statfs where;
+    const int there = open("/sys/kernel/tracing", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (there >= 0 && !fstatfs(there, &where) && where.f_type == TRACEFS_MAGIC)
+        return there;
+    if (there >= 0)
+        close(there);
+    const int context = (int)syscall(SYS_fsopen, "tracefs", 1);
+    if (context < 0)
+        return -errno;
+    int fd = -1;
+    if (!syscall(SYS_fsconfig, context, FSCONFIG_CREATE, NULL, NULL, 0))
+        fd = (int)syscall(SYS_fsmount, context, 1, 0);
+    const int error = fd < 0 ? -errno : 0;
+    close(context);
+    return error ? error : fd;
+}
+
+static bool has_only(const char *text, const char *letters, size_t most)
+{
+    const size_t length = strlen(text);
+    return length && length <= most && strspn(text, letters) == length;
+}
+
+static bool is_instance(const char *name)
+{
+    int pid, end = 0;
+    return has_only(name, "abcdefghijklmnopqrstuvwxyz0123456789-", 100) &&
+           sscanf(name, "noisebook-%d-%*[0-9]-%*[0-9]%n", &pid, &end) == 1 && end && pid > 0;
+}
+
+/* Opens instances/NAME if it is this user's. */
+static int open_instance(int tracefs, const char *name)
+{
+    char path[160];
+    struct stat owner;
+    snprintf(path, sizeof path, "instances/%s", name);
+    const int fd = openat(tracefs, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (!fstat(fd, &owner) && owner.st_uid == the_user())
+        return fd;
+    close(fd);
+    return -EPERM;
+}
+
+/* The kernel takes events one by one: each write says how far it came. */
+static int write_knob(int folder, const char *file, const char *value)
+{
+    const int fd = openat(folder, file, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    int error = fd < 0 ? -errno : 0;
+    for (size_t left = strlen(value); left && !error;) {
+        const ssize_t took = write(fd, value, left);
+        if (took <= 0)
+            error = took ? -errno : -EIO;
+        else
+            value += took, left -= (size_t)took;
+    }
+    if (fd >= 0)
+        close(fd);
+    return error;
+}
+
+/* ---- who may look ---------------------------------------------------------------------------- */
+
+static void show(int folder, const char *name, mode_t mode)
+{
+    if (!fchmodat(folder, name, mode, 0))
+        (void)!fchownat(folder, name, the_user(), (gid_t)-1, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Calls `each` for the entries of a folder that begin with a word, and with the folder itself. */
+static void for_each(int folder, const char *name, const char *prefix,
+                     void (*each)(int folder, const char *entry))
+{
+    const int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    if (!entries) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (entry->d_name[0] != '.' && !strncmp(entry->d_name, prefix, strlen(prefix)))
+            each(dirfd(entries), entry->d_name);
+    closedir(entries);
+    show(folder, name, 0555);
+}
+
+static void show_buffer(int folder, const char *cpu)
+{
+    char path[300];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", cpu, i ? "stats" : "trace_pipe_raw");
+        show(folder, path, 0400);
+    }
+    show(folder, cpu, 0555);
+}
+
+static void show_event(int folder, const char *event)
+{
+    char path[300];
+    struct stat found;
+    if (fstatat(folder, event, &found, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(found.st_mode))
+        return;
+    snprintf(path, sizeof path, "%s/format", event);
+    show(folder, path, 0400);
+    show(folder, event, 0555);
+}
+
+static void show_system(int folder, const char *system)
+{
+    if (is_among_words(system, SYSTEMS))
+        for_each(folder, system, "", show_event);
+}
+
+static void show_instance(int instance)
+{
+    show(instance, "trace", 0600); /* writing empties it */
+    for_each(instance, "per_cpu", "cpu", show_buffer);
+    for_each(instance, "events", "", show_system);
+}
+
+/* ---- verbs ----------------------------------------------------------------------------------- */
+
+static int make_instance(int tracefs, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "instances/%s", name);
+    if (mkdirat(tracefs, path, 0700))
+        return -errno;
+    const int fd = openat(tracefs, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    show_instance(fd);
+    show(tracefs, path, 0555);
+    close(fd);
+    return 0;
+}
+
+/* With tracefs open and root's id, until `leave`. */
+static int enter(void)
+{
+    const int error = with_rights(BIT(CAP_SYS_ADMIN) | BIT(CAP_CHOWN), true);
+    return error ? error : open_tracefs();
+}
+
+static void leave(int tracefs)
+{
+    if (tracefs >= 0)
+        close(tracefs);
+    without_rights();
+}
+
+void verb_trace(struct request *request)
+{
+    if (!is_instance(request->words[1]) || !is_asked_by_its_maker(request->words[1]))
+        return answer(-EACCES, "an instance is named after the process that asks", -1);
+    const int tracefs = enter();
+    const int error = tracefs < 0 ? tracefs : make_instance(tracefs, request->words[1]);
+    leave(tracefs);
+    answer(error, "", -1);
+}
+
+void verb_look(struct request *request)
+{
+    if (!is_instance(request->words[1]))
+        return answer(-EACCES, "it is no instance of ours", -1);
+    const int tracefs = enter();
+    const int fd = tracefs < 0 ? tracefs : open_instance(tracefs, request->words[1]);
+    leave(tracefs);
+    answer(fd < 0 ? fd : 0, "", fd);
+}
+
+/* Events like irq:irq_handler_entry,sched:* of the systems above; none: "none". */
+static bool is_event_list(const char *value)
+{
+    char text[TEXT_BYTES], *rest = text;
+    snprintf(text, sizeof text, "%s", value);
+    for (char *event; (event = strsep(&rest, ","));) {
+        char *name = strchr(event, ':');
+        if (!name)
+            return false;
+        *name++ = 0;
+        if (!is_among_words(event, SYSTEMS) ||
+            !has_only(name, "abcdefghijklmnopqrstuvwxyz0123456789_*", 64))
+            return false;
+    }
+    return true;
+}
+
+/* The value as the kernel wants it; NULL: no such knob, or no such value of it. */
+static const char *knob_value(const char *file, char *value)
+{
+    int64_t number;
+    if (is_among_words(file, "tracing_on options/overwrite"))
+        return is_among_words(value, "0 1") ? value : NULL;
+    if (!strcmp(file, "trace_clock"))
+        return strcmp(value, "mono") ? NULL : value;
+    if (!strcmp(file, "current_tracer"))
+        return is_among_words(value, "nop osnoise") ? value : NULL;
+    if (!strcmp(file, "buffer_size_kb"))
+        return is_number(value, 1, MOST_BUFFER_KIB, &number) ? value : NULL;
+    if (strcmp(file, "set_event"))
+        return NULL;
+    if (!strcmp(value, "none"))
+        return "";
+    if (!is_event_list(value))
+        return NULL;
+    for (char *at = value; *at; at++)
+        if (*at == ',')
+            *at = '\n';
+    return value;
+}
+
+void verb_knob(struct request *request)
+{
+    const char *file = request->words[2], *value = knob_value(file, request->words[3]);
+    if (!is_instance(request->words[1]) || !value)
+        return answer(-EDOM, "no such knob, or no such value of it", -1);
+    const int tracefs = enter();
+    const int instance = tracefs < 0 ? tracefs : open_instance(tracefs, request->words[1]);
+    int error = instance < 0 ? instance : write_knob(instance, file, value);
+    if (instance >= 0)
+        close(instance);
+    leave(tracefs);
+    answer(error, "", -1);
+}
+
+void verb_untrace(struct request *request)
+{
+    char path[160];
+    if (!is_instance(request->words[1]))
+        return answer(-EACCES, "it is no instance of ours", -1);
+    snprintf(path, sizeof path, "instances/%s", request->words[1]);
+    const int tracefs = enter();
+    const int instance = tracefs < 0 ? tracefs : open_instance(tracefs, request->words[1]);
+    int error = instance < 0 ? instance : 0;
+    if (instance >= 0) {
+        write_knob(instance, "tracing_on", "0");
+        close(instance);
+        error = unlinkat(tracefs, path, AT_REMOVEDIR) ? -errno : 0;
+    }
+    leave(tracefs);
+    answer(error, "", -1);
+}
+
+static int read_text(int folder, const char *path, char *text, size_t bytes)
+{
+    const int fd = openat(folder, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
+    const int error = got < 0 ? -errno : 0;
+    if (fd >= 0)
+        close(fd);
+    text[got > 0 ? got : 0] = 0;
+    return error;
+}
+
+void verb_watch(struct request *request)
+{
+    static const char FILE_NAME[] = "osnoise/options";
+    const char *flag = request->words[1];
+    char text[TEXT_BYTES - 8] = "";
+    const bool shown = !strcmp(flag, "show");
+    if (!shown && !is_among_words(flag, "OSNOISE_WORKLOAD NO_OSNOISE_WORKLOAD"))
+        return answer(-EDOM, "no such flag", -1);
+    const int tracefs = enter();
+    int error = tracefs;
+    if (tracefs >= 0)
+        error = shown ? read_text(tracefs, FILE_NAME, text, sizeof text)
+                      : write_knob(tracefs, FILE_NAME, flag);
+    leave(tracefs);
+    answer(error, text, -1);
+}
+
+void verb_event(struct request *request)
+{
+    static const char LETTERS[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    char path[160], text[TEXT_BYTES - 8];
+    const char *system = request->words[1], *name = request->words[2];
+    if (!has_only(system, LETTERS, 60) || !has_only(name, LETTERS, 60))
+        return answer(-ENOENT, "no such tracepoint", -1);
+    const bool header = !strcmp(system, "header") && !strcmp(name, "page");
+    snprintf(path, sizeof path, header ? "events/header_page" : "events/%s/%s/id", system, name);
+    const int tracefs = enter();
+    const int error = tracefs < 0 ? tracefs : read_text(tracefs, path, text, sizeof text);
+    leave(tracefs);
+    answer(error, text, -1);
+}
