@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import pwd
+import stat
 import subprocess
 import sys
 import tempfile
@@ -38,13 +39,23 @@ def state_folder() -> Path:
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             if folder == ROOTS:
                 folder.chmod(0o755)  # for others to see what only root can put back
-            if folder.stat().st_uid == os.geteuid() and os.access(folder, os.W_OK | os.X_OK):
+            if _is_ours(folder) and os.access(folder, os.W_OK | os.X_OK):
                 return folder
     raise SettingError(
         "there is no folder for the journal of changed settings",
         where=folder,
         why="without it nothing could be put back after a crash, so nothing is changed",
         fix=f"make a folder of yours there: mkdir -p {folder}; ls -ld {folder}",
+    )
+
+
+def _is_ours(folder: Path) -> bool:
+    """Not for everybody to write; among temporary files also no link that somebody has laid."""
+    found = os.lstat(folder) if folder.parent == Path(tempfile.gettempdir()) else folder.stat()
+    return (
+        stat.S_ISDIR(found.st_mode)
+        and found.st_uid == os.geteuid()
+        and not found.st_mode & stat.S_IWOTH
     )
 
 

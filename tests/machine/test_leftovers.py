@@ -634,3 +634,14 @@ def test_the_next_folder_in_memory_sweeps_the_last(state):
     folder.close()
     folder.close()
     assert not folder.path.exists()
+
+
+def test_a_state_folder_that_somebody_else_may_have_laid_is_not_used(tmp_path, monkeypatch):
+    """A link among temporary files, or a folder that everybody may write."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert _watch._is_ours(tmp_path / "real")
+    assert not _watch._is_ours(tmp_path / "link")
+    (tmp_path / "real").chmod(0o777)
+    assert not _watch._is_ours(tmp_path / "real")
