@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import NoisebookError
-from .files import read_json, read_records, write_json
+from .files import read_json, write_json
 from .profiles import default_parameters
 from .progress import readable
+from .records import read_records
 from .study import Study
 
 if TYPE_CHECKING:

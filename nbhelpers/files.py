@@ -1,7 +1,7 @@
 """Files that survive a crash: written whole or not at all, the same bytes for the same content.
 
-Owns atomic writing, canonical JSON, append-only records, content digests and putting aside; nothing
-here knows what is in a file.
+Owns atomic writing, canonical JSON, content digests and putting aside; nothing here knows what is
+in a file. `records` owns files that are only ever appended to.
 """
 
 import errno
@@ -47,7 +47,7 @@ def disk_error(error: OSError, path: str | Path) -> DiskError | None:
 
 
 @contextmanager
-def _writing(path: str | Path) -> Iterator[None]:
+def writing(path: str | Path) -> Iterator[None]:
     """An error of the disk names its fix; any other stays as it is."""
     try:
         yield
@@ -75,7 +75,7 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
     and on disk; see `write_atomically`.
     """
     path = Path(path)
-    with _writing(path):
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
@@ -90,10 +90,11 @@ def written(path: str | Path) -> Iterator[BinaryIO]:
                 missing_ok=True
             )  # an interrupt may come when it has its name already
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Force the names in a folder to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -131,7 +132,7 @@ def read_json(path: str | Path) -> Any:
     """
     path = Path(path)
     try:
-        content = _unpacked(path) if path.suffix == ".gz" else path.read_bytes()
+        content = unpacked(path) if path.suffix == ".gz" else path.read_bytes()
         return json.loads(decoded(content, path))
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
@@ -191,68 +192,6 @@ def digest_files(paths: Iterable[str | Path], root: str | Path = ".") -> str:
     return digest(*(part for pair in named for part in pair))
 
 
-def append_record(path: str | Path, record: dict) -> None:
-    """Append one JSON line and force it to disk before returning; a torn last line of a crash is
-    closed off first, a packed file unpacked.
-    """
-    path = Path(path)
-    with _writing(path):
-        _append(path, record)
-
-
-def _append(path: Path, record: dict) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() and packed(path).exists():
-        write_atomically(path, _unpacked(packed(path)))
-    line = json.dumps(record, sort_keys=True, ensure_ascii=False).encode() + b"\n"
-    with open(path, "ab+", buffering=0) as file:
-        size = file.seek(0, os.SEEK_END)
-        if size > 0:
-            file.seek(-1, os.SEEK_END)
-            line = line if file.read(1) == b"\n" else b"\n" + line
-        try:
-            while line:
-                line = line[file.write(line) :]
-            os.fsync(file.fileno())
-        except OSError:
-            file.truncate(size)
-            raise
-
-
-def read_records(path: str | Path) -> list[dict]:
-    """The records of an append-only file, or of its packed copy; a line torn by a crash is passed
-    over, any other bad line is an error.
-    """
-    path = Path(path)
-    if path.exists():
-        lines = path.read_bytes().split(b"\n")
-    elif packed(path).exists():
-        lines = _unpacked(packed(path)).split(b"\n")
-    else:
-        return []
-    records = []
-    for number, line in enumerate(lines, start=1):
-        record = _record(line)
-        if record is not None:
-            records.append(record)
-        elif line.strip() and _looks_whole(line):
-            raise InputError(
-                "a damaged record",
-                where=f"{path}, line {number}",
-                why="a run would silently be missing",
-                fix=(
-                    f"look at the line; if it can't be saved, delete it: sed -i '{number}d' {path}"
-                ),
-            )
-    return records
-
-
-def write_records(path: str | Path, records: Iterable[dict]) -> Path:
-    """Write all records of an append-only file anew, whole or not at all."""
-    lines = (json.dumps(record, sort_keys=True, ensure_ascii=False) + "\n" for record in records)
-    return write_atomically(path, "".join(lines))
-
-
 def new_aside(folder: str | Path) -> Path:
     """Where what is put aside now goes: ``FOLDER/aside/DATE``; the folder does not exist yet."""
     date = time.strftime("%Y-%m-%dT%H-%M-%S")
@@ -277,7 +216,7 @@ def put_aside(path: str | Path, why: str) -> str:
     os.replace(
         path, home / path.name
     )  # last, so that a crash leaves the file in one place or the other
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     return f"{path.name} was put aside ({path.parent.name}/aside/{home.name}): {why}"
 
 
@@ -291,28 +230,16 @@ def pack(source: str | Path, target: str | Path) -> Path:
     content.
     """
     if not str(source).endswith(".jsonl"):
-        with _writing(target):
+        with writing(target):
             return Path(shutil.copy2(source, target))
     return write_atomically(packed(target), gzip.compress(Path(source).read_bytes(), mtime=0))
 
 
-def _unpacked(path: Path) -> bytes:
+def unpacked(path: Path) -> bytes:
+    """The content of a packed file (.gz)."""
     try:
         return gzip.decompress(path.read_bytes())
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"a damaged packed file: {error}", where=path) from None
     except OSError as error:
         raise InputError(f"cannot read the file: {error.strerror}", where=path) from None
-
-
-def _record(line: bytes) -> dict | None:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _looks_whole(line: bytes) -> bool:
-    """A record torn by a crash lacks its closing brace."""
-    return line.rstrip().endswith(b"}")

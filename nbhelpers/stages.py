@@ -28,6 +28,7 @@ from .imports import CodeTree, code_digest
 from .places import HOME, PACKAGE, how_to, programs, results, shipped
 from .profiles import adopted, check_parameters, notebook_of, parameters_of
 from .progress import for_command, reporting, task
+from .records import SEAL
 from .schemas import jsonschema
 from .stage_line import StageLine, engine, listening
 from .study import NOTEBOOKS, PAPER, STARTER, FolderStudy, Study
@@ -353,12 +354,13 @@ def _export(study: Study, notebook: Path) -> Path:
 def _made(study: Study) -> dict:
     """Digests of what a stage made and measured: the stages after it re-run when these change."""
     return {
-        name: _folder_digest(folder)
+        name: folder_digest(folder)
         for name, folder in (("results", study.results), ("data", study.data))
     }
 
 
-def _folder_digest(folder: Path) -> str:
+def folder_digest(folder: Path) -> str:
+    """Digest of the names and contents of all files in a folder, but for hidden ones."""
     files = sorted(
         path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")
     )
@@ -403,7 +405,7 @@ def record(profile: str) -> Path:
         shutil.copytree(
             stage,
             target / stage.name,
-            ignore=shutil.ignore_patterns("*.lock", ".*", "aside"),
+            ignore=shutil.ignore_patterns("*.lock", ".*", "aside", SEAL),
             copy_function=pack,
         )
         for campaign in (target / stage.name).rglob("campaign.json"):

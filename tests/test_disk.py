@@ -72,7 +72,7 @@ def test_what_is_written_to_a_full_disk_leaves_the_old_content_and_says_what_to_
     code = f"""
 from nbhelpers.errors import NoisebookError
 from nbhelpers.files import *
-from nbhelpers.files import append_record
+from nbhelpers.records import append_record, read_records
 write_atomically('file', b'old'); append_record('runs.jsonl', {{'run': 0}})
 try:
     {call}
@@ -105,7 +105,7 @@ def test_a_file_system_that_can_only_be_read_is_told_as_such(tmp_path):
 CAMPAIGN = """
 import sys
 from nbhelpers.errors import NoisebookError
-from nbhelpers.files import read_records
+from nbhelpers.records import read_records
 from nbhelpers.measurement import Campaign, Cell
 from nbhelpers.workloads import program
 try:
@@ -154,11 +154,11 @@ def test_a_stage_on_a_full_disk_says_so_without_a_traceback(house, cell):  # noq
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 def test_the_device_that_is_always_full_is_told_too():
-    from nbhelpers.files import _writing
+    from nbhelpers.files import writing
 
     with (
         pytest.raises(DiskError, match="the disk is full"),
-        _writing("/dev/full"),
+        writing("/dev/full"),
         open("/dev/full", "wb", buffering=0) as file,
     ):
         file.write(b"x")

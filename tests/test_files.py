@@ -1,10 +1,7 @@
-"""Files survive a crash: whole or not at all, and a torn record costs only itself."""
+"""Files survive a crash: whole or not at all."""
 
 import gzip
 import os
-import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -13,67 +10,12 @@ from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
 from nbhelpers.files import (
-    append_record,
     digest,
     digest_files,
-    pack,
     read_json,
-    read_records,
     write_atomically,
     write_json,
 )
-
-
-def test_records_come_back_in_order(tmp_path):
-    for number in range(3):
-        append_record(tmp_path / "runs.jsonl", {"run": number})
-    assert [record["run"] for record in read_records(tmp_path / "runs.jsonl")] == [0, 1, 2]
-
-
-def test_packed_records_are_read_and_gone_on_with(tmp_path):
-    append_record(tmp_path / "own.jsonl", {"run": 0})
-    pack(tmp_path / "own.jsonl", tmp_path / "runs.jsonl")
-    assert not (tmp_path / "runs.jsonl").exists() and read_records(tmp_path / "runs.jsonl") == [
-        {"run": 0}
-    ]
-    append_record(tmp_path / "runs.jsonl", {"run": 1})
-    assert read_records(tmp_path / "runs.jsonl") == [{"run": 0}, {"run": 1}]
-    (tmp_path / "bad.jsonl.gz").write_bytes((tmp_path / "runs.jsonl.gz").read_bytes()[:-9])
-    with pytest.raises(InputError, match="damaged packed file"):
-        read_records(tmp_path / "bad.jsonl")
-
-
-@given(cut=st.integers(min_value=1, max_value=40))
-def test_a_torn_last_record_costs_only_itself(tmp_path_factory, cut):
-    path = tmp_path_factory.mktemp("torn") / "runs.jsonl"
-    append_record(path, {"run": 0})
-    whole = path.stat().st_size
-    append_record(path, {"run": 1, "message": "x" * 40})
-    os.truncate(path, path.stat().st_size - cut)
-    append_record(path, {"run": 2})
-    runs = [record["run"] for record in read_records(path)]
-    assert runs in ([0, 2], [0, 1, 2]) and path.stat().st_size > whole
-    assert cut > 1 or runs == [0, 1, 2], "only the newline was lost: the record is whole"
-
-
-def test_a_damaged_record_in_the_middle_is_an_error_that_names_the_line(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    path.write_text('{"run": 0}\n{"run": oops}\n{"run": 2}\n')
-    with pytest.raises(InputError, match="line 2"):
-        read_records(path)
-
-
-def test_sigkill_while_appending_loses_no_finished_record(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    code = (
-        "from nbhelpers.files import append_record\nfor n in range(10**6):"
-        f" append_record({str(path)!r}, {{'run': n}}); print(n, flush=True)"
-    )
-    writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    told = [int(writer.stdout.readline()) for _ in range(20)]
-    writer.send_signal(signal.SIGKILL)
-    writer.wait()
-    assert {record["run"] for record in read_records(path)} >= set(told)
 
 
 def test_a_file_is_replaced_whole_and_no_temporary_stays(tmp_path):

@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..files import read_json, to_json, written
 from ..places import how_to, shipped
 from ..progress import each
+from ..records import SEAL
 from ..study import Study, profile_file
 from .names import Names, without_names
 from .rules import METADATA, require_valid
@@ -22,7 +23,7 @@ FORMAT = "noisebook artifact 1"
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
 FOLDERS = ("notebooks", "pages", "paper", "results", "provenance")
 _SHA256 = {"sha256": "https://w3id.org/ro/terms/workflow-run#sha256"}
-_SKIPPED = (".running.ipynb", ".failed.ipynb", ".lock")
+_SKIPPED = (".running.ipynb", ".failed.ipynb", ".lock", SEAL)
 _PACKED = {".gz", ".xz", ".png", ".parquet", ".zip", ".pdf"}
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: its times say nothing
 _KINDS = {

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from ..errors import InputError
 from ..places import PACKAGE, results, shipped
+from ..records import with_new_checks
 
 KEEP = "keep"
 PROJECT = "/noisebook"
@@ -161,6 +162,8 @@ def without_names(content: bytes, path: PurePosixPath, names: Names) -> bytes:
         return _repacked(content, path, names)
     if path.suffix == ".parquet":
         return _table_without_names(content, names)
+    if path.suffix == ".jsonl":
+        return with_new_checks(content, names.replaced)
     if path.suffix not in _BINARY and b"\0" not in content:
         return names.replaced(content)
     if name := names.found(content):

@@ -190,8 +190,18 @@ def _entities(metadata: bytes, source: Source) -> dict[str, dict]:
     return {name: dict(entity) for name, entity in listed.items()}
 
 
-def _copy(source: Source, entities: dict[str, dict], target: Path) -> None:
-    """Check every file by its digest, and copy those of the folder `data`."""
+def checked_files(source: Source) -> Iterator[tuple[str, bytes]]:
+    """Each file that the crate lists, checked by its digest: (name, bytes).
+
+    Raises
+    ------
+    InputError
+        It is no whole artifact.
+    """
+    yield from _checked(source, _entities(source.read(METADATA), source))
+
+
+def _checked(source: Source, entities: dict[str, dict]) -> Iterator[tuple[str, bytes]]:
     for name in each(sorted(entities), "checking the shared study", "files"):
         content = source.read(name)
         if hashlib.sha256(content).hexdigest() != entities[name]["sha256"]:
@@ -201,6 +211,12 @@ def _copy(source: Source, entities: dict[str, dict], target: Path) -> None:
                 why="its SHA-256 is not the one that ro-crate-metadata.json has",
                 fix=_COPY_AGAIN,
             )
+        yield name, content
+
+
+def _copy(source: Source, entities: dict[str, dict], target: Path) -> None:
+    """Check every file by its digest, and copy those of the folder `data`."""
+    for name, content in _checked(source, entities):
         inside = PurePosixPath(name)
         if inside.parts[0] == "data":
             write_atomically(target.joinpath(*inside.parts[1:]), content)

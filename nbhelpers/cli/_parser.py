@@ -15,7 +15,8 @@ from ._ab_options import AB_EPILOG, of_ab
 
 _STATUSES = """\
 exit status: 0 done, whatever was found; 1 a fault of Noisebook; 2 it cannot be done as requested
-(the message has the fix); 3 the program could not be run; 130 stopped by Ctrl-C (data are kept)."""
+(the message has the fix); 3 the program could not be run; 4 verify found damage; 130 stopped by
+Ctrl-C (data are kept)."""
 _EXAMPLES = """\
 examples:
   noisebook doctor
@@ -36,6 +37,7 @@ VERBS = {
     "why": "all of these in a bounded time: verdicts, remedies, and a page",
     "ab": "is the new one of two builds, commands or settings better or worse, and by how much",
     "simulate": "what the noise would do to a program on very many CPUs",
+    "verify": "whether a study, a campaign or an artifact is whole, and which run is damaged",
     "lab": "open the notebooks in JupyterLab",
     "paper": "the whole study on this machine, ending in one page",
 }
@@ -265,6 +267,9 @@ _FURTHER = {
     "ab": of_ab,
     "simulate": _of_simulate,
     "paper": _of_paper,
+    "verify": lambda verb: verb.add_argument(
+        "path", metavar="PATH", help="the folder of a campaign or study, or a zip of make artifact"
+    ),
     "inject": lambda verb: verb.add_argument(
         "config", metavar="CONFIG", help="a noise config, as `noisebook worst` writes"
     ),

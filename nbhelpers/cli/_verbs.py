@@ -44,6 +44,14 @@ def doctor(arguments: argparse.Namespace) -> Answer:
     )
 
 
+def verify(arguments: argparse.Namespace) -> Answer:
+    from ..verify import DAMAGED, examine, report
+
+    findings = examine(arguments.path)
+    damaged = any(one.state == DAMAGED for one in findings)
+    return Answer(report(findings), [asdict(one) for one in findings], 4 if damaged else 0)
+
+
 def run(arguments: argparse.Namespace) -> Answer:
     from ..measurement import measure
 

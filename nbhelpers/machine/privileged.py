@@ -60,12 +60,12 @@ class Helper:
     def _greet(self) -> None:
         """Any answer will do: it shows that the program has started."""
         try:
-            self.ask("hello")
+            self.request("hello")
         except OSError as error:
             if error.errno != errno.EBADMSG:
                 raise
 
-    def ask(self, *words: object, fd: int = -1) -> tuple[str, int]:
+    def request(self, *words: object, fd: int = -1) -> tuple[str, int]:
         """Send a request.
 
         Parameters
@@ -141,12 +141,12 @@ def _has_capabilities(path: str) -> bool:
     return False
 
 
-def _ask(*words: object, fd: int = -1) -> tuple[str, int]:
+def _requested(*words: object, fd: int = -1) -> tuple[str, int]:
     """The answer of the helper; PermissionError where there is none."""
     found = helper()
     if found is None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return found.ask(*words, fd=fd)
+    return found.request(*words, fd=fd)
 
 
 # ---- what it is asked for ------------------------------------------------------------------------
@@ -155,12 +155,12 @@ def _ask(*words: object, fd: int = -1) -> tuple[str, int]:
 def write(path: str, value: str) -> None:
     """Give a setting that is on the list a value of its range; or set a flag of osnoise."""
     if path == OSNOISE_OPTIONS:
-        _ask("watch", value)
+        _requested("watch", value)
     elif path.startswith(INSTANCES):
         name, _, file = path.removeprefix(INSTANCES).partition("/")
-        _ask("knob", name, file, _knob(value))
+        _requested("knob", name, file, _knob(value))
     else:
-        _ask("write", path, value)
+        _requested("write", path, value)
 
 
 def _knob(value: str) -> str:
@@ -178,22 +178,22 @@ def may_help(path: str, error: OSError) -> bool:
 
 def osnoise_options() -> str:
     """The flags of osnoise."""
-    return _ask("watch", "show")[0]
+    return _requested("watch", "show")[0]
 
 
 def make_instance(path: str) -> None:
     """Make a tracefs instance below /sys/kernel/tracing/instances."""
-    _ask("trace", _instance(path))
+    _requested("trace", _instance(path))
 
 
 def remove_instance(path: str) -> None:
     """Remove a tracefs instance of this user's."""
-    _ask("untrace", _instance(path))
+    _requested("untrace", _instance(path))
 
 
 def open_instance(path: str) -> int:
     """A descriptor of the folder of an instance of this user's, in which it may read."""
-    return _ask("look", _instance(path))[1]
+    return _requested("look", _instance(path))[1]
 
 
 def is_hidden_instance(path: str) -> bool:
@@ -213,28 +213,28 @@ def _instance(path: str) -> str:
 
 def tracepoint(system: str, name: str) -> int:
     """The number of a tracepoint."""
-    return int(_ask("event", system, name)[0])
+    return int(_requested("event", system, name)[0])
 
 
 def header_page() -> str:
     """The layout of tracefs' pages."""
-    return _ask("event", "header", "page")[0]
+    return _requested("event", "header", "page")[0]
 
 
 def counter(kind: int, config: int, pid: int, cpu: int, flags: int, group: int = -1) -> int:
     """A perf counter on a thread of this run (0: this one), or with −1 on a CPU; its descriptor."""
     thread = threading.get_native_id() if pid == 0 else pid
-    return _ask("perf", kind, config, thread, cpu, flags, fd=group)[1]
+    return _requested("perf", kind, config, thread, cpu, flags, fd=group)[1]
 
 
 def allow_realtime() -> bool:
     """Let this process, and what it starts from now on, ask for real-time priority."""
     with contextlib.suppress(OSError):
-        _ask("realtime", os.getpid())
+        _requested("realtime", os.getpid())
         return True
     return False
 
 
 def latency(us: int) -> int:
     """The request for wake-ups within so many µs; it holds while the descriptor is open."""
-    return _ask("latency", us)[1]
+    return _requested("latency", us)[1]

@@ -8,7 +8,8 @@ import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from ..files import new_aside, read_json, read_records, write_json, write_records
+from ..files import new_aside, read_json, write_json
+from ..records import read_records, write_records
 
 
 def aside_folders(folder: Path) -> list[Path]:

@@ -14,10 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import InputError
-from ..files import append_record, digest, read_json, read_records, write_json, write_records
+from ..files import digest, read_json, write_json
+from ..records import append_record, read_records, write_records
 from ..workloads import Workload
 from ._aside import aside_notes, listed, put_runs_aside, rows_aside, run_key
 from ._identity import FORMAT, cells_of_workload, portable_differences, stale_cells
+from .damage import first_free_run, repaired
+from .seal import break_seal, seal_folder
 
 
 class Store:
@@ -102,7 +105,8 @@ class Store:
     def next_run(self) -> int:
         """A number that no run has had, neither of those here nor of those put aside."""
         aside = [] if self.folder is None else rows_aside(self.folder)
-        return max((row["run"] for row in (*self.rows(), *aside)), default=-1) + 1
+        free = 0 if self.folder is None else first_free_run(self.folder)
+        return max((free, *(row["run"] + 1 for row in (*self.rows(), *aside))))
 
     def settle(self, identity: dict) -> None:
         """Write down what is measured from now on; runs of something else under the same name are
@@ -114,6 +118,7 @@ class Store:
         if self.folder is None:
             return
         recorded = self._campaign() or {**identity, "cells": {}}
+        damage = repaired(self.folder)
         stale = stale_cells(recorded, identity)
         self._put_aside(self.folder, stale, recorded)
         moved = aside_notes(self.folder, recorded.get("notes", []))
@@ -122,7 +127,8 @@ class Store:
             set(epochs[-1] if epochs else ()), set(names), {row["cell"] for row in self.rows()}
         )
         date = time.strftime("%Y-%m-%d %H:%M")
-        notes = [*recorded.get("notes", []), *(f"{date}: {one}" for one in (*moved, *growth))]
+        new = (*damage, *moved, *growth)
+        notes = [*recorded.get("notes", []), *(f"{date}: {one}" for one in new)]
         known = recorded["cells"] if recorded["seed"] == identity["seed"] else {}
         settled = {
             **identity,
@@ -133,6 +139,13 @@ class Store:
             settled["notes"] = notes
         if settled != recorded:
             write_json(self.folder / "campaign.json", settled)
+
+    def seal(self) -> None:
+        """Write down how much was measured, and the digests of the files: all that was requested
+        is there.
+        """
+        if self.folder is not None:
+            seal_folder(self.folder)
 
     def _with_epoch(self, epochs: list[list[str]], names: list[str], changed: bool) -> list:
         """The epochs, with a new one where the cells or what they are has changed; one in which
@@ -160,6 +173,7 @@ class Store:
         leaving = put_runs_aside(folder, rows, self.series(), stale, recorded)
         if not leaving:
             return
+        break_seal(folder)
         remaining = [row for row in rows if run_key(row) not in leaving]
         write_records(folder / "runs.jsonl", remaining)
         if series := self.series():

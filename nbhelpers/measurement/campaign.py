@@ -274,6 +274,7 @@ class Campaign:
             while enough and self.wanted_runs < most_runs and not enough(finished(self.runs())):
                 self.wanted_runs += 1
                 self._complete(stack, progress)
+            self._store.seal()
         return self.runs()
 
     def _complete(

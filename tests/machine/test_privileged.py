@@ -81,7 +81,7 @@ def as_nobody(action: Callable[[], object]) -> object:
 def asked(helper: Helper, *words: object) -> int:
     """0, or the number of the refusal."""
     try:
-        _, fd = helper.ask(*words)
+        _, fd = helper.request(*words)
     except OSError as error:
         return error.errno or -1
     if fd >= 0:
@@ -110,7 +110,7 @@ def test_a_user_changes_a_setting_of_the_list_and_puts_it_back(program: Path) ->
         helper = Helper([str(program)])
         seen = []
         for value in (other, old):
-            helper.ask("write", STAT_INTERVAL, value)
+            helper.request("write", STAT_INTERVAL, value)
             seen.append(Path(STAT_INTERVAL).read_text().strip())
         helper.close()
         return seen

@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from nbhelpers.errors import InputError
-from nbhelpers.files import read_records
 from nbhelpers.measurement import Attachment, Campaign, Cell, finished, recorded_runs
 from nbhelpers.measurement._plan import missing_runs
+from nbhelpers.records import read_records
 from nbhelpers.statistics import same_epochs
 from nbhelpers.workloads import program, stream
 

@@ -1,0 +1,103 @@
+"""The seal of a campaign: how many records it had when all that was requested was measured, their
+last chain, and the digest of every file of a run.
+
+It shows what the records alone cannot: that the last of them, or files beside them, are gone.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from ..files import to_json, write_atomically
+from ..records import SEAL, read
+
+FORMAT = "noisebook seal 1"
+_FILES = ("runs.jsonl", "series.jsonl")
+_OF_A_RUN = re.compile(r"[a-z]+-\d{6,}\..+")
+
+
+def seal_folder(folder: Path) -> None:
+    """Seal a campaign's folder; files of an earlier seal are not read again."""
+    known = read_seal(folder).get("files", {})
+    files = {
+        name: known[name] if name in known and known[name][0] == size else [size, _digest(path)]
+        for name, path, size in _files_of_runs(folder)
+    }
+    records = {}
+    for name in _FILES:
+        if (folder / name).exists():
+            found = read(folder / name)
+            records[name] = [len(found.rows), found.chain]
+    content = to_json({"format": FORMAT, "records": records, "files": files})
+    path = folder / SEAL
+    if not path.exists() or path.read_text(encoding="utf-8", errors="replace") != content:
+        write_atomically(path, content)
+
+
+def break_seal(folder: Path) -> None:
+    """The records are about to be written anew."""
+    (folder / SEAL).unlink(missing_ok=True)
+
+
+def read_seal(folder: Path) -> dict:
+    """What was sealed; empty where nothing was, or the seal cannot be read."""
+    with suppress(OSError, ValueError):
+        content = json.loads((folder / SEAL).read_text(encoding="utf-8"))
+        if isinstance(content, dict) and content.get("format") == FORMAT:
+            return content
+    return {}
+
+
+def broken_promises(folder: Path) -> list[str]:
+    """What is not as it was sealed, a sentence each; records that were added later are no harm."""
+    sealed = read_seal(folder)
+    if not sealed:
+        return ["its seal cannot be read"] if (folder / SEAL).exists() else []
+    sentences = [
+        sentence
+        for name, (count, chain) in sealed["records"].items()
+        for sentence in _records(folder, name, count, chain)
+    ]
+    return [*sentences, *_files(folder, sealed["files"])]
+
+
+def _records(folder: Path, name: str, count: int, chain: str) -> Iterator[str]:
+    found = read(folder / name)
+    if len(found.rows) + len(found.damage) < count:
+        yield f"{name} has {len(found.rows)} records, and had {count}"
+    elif len(found.rows) == count and not found.damage and found.chain != chain:
+        yield f"{name} is not what was sealed"
+
+
+def _files(folder: Path, sealed: dict) -> Iterator[str]:
+    for name, (size, digest) in sealed.items():
+        path = folder / name
+        if not path.is_file():
+            yield f"{name} is missing"
+        elif path.stat().st_size != size or _digest(path) != digest:
+            yield f"{name} was changed"
+
+
+def _files_of_runs(folder: Path) -> Iterator[tuple[str, Path, int]]:
+    """Files that attachments wrote for single runs, such as traces/run-000012.osnoise.gz."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name != "aside"
+            and not name.startswith(".")
+            and not Path(parent, name, "campaign.json").exists()
+        )
+        for name in sorted(names):
+            path = Path(parent, name)
+            if _OF_A_RUN.fullmatch(name):
+                yield path.relative_to(folder).as_posix(), path, path.stat().st_size
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,322 @@
+"""Files of records that are only ever appended to: a JSON line each, with two checks.
+
+Owns their format. Each line ends in `"crc"`, a CRC-32 of the rest of the line, and `"chain"`, a
+hash of the chain before it and of the line. So a changed, missing, doubled or exchanged line shows
+itself, and all others stay usable. Files of before there were checks are read as they were, and get
+them when somebody appends.
+"""
+
+import hashlib
+import json
+import os
+import re
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+from .errors import InputError
+from .files import new_aside, packed, sync_folder, unpacked, write_atomically, writing
+
+TORN = ".torn"
+SEAL = "seal.json"  # of a campaign: how many records it had when it was complete
+_SUFFIX = re.compile(rb', "crc": "([0-9a-f]{8})", "chain": "([0-9a-f]{16})"\}')
+_SUFFIX_BYTES = len(', "crc": "01234567", "chain": "0123456789abcdef"}')
+_KEYS = (b'"crc"', b'"chain"')
+_BEGIN = "0" * 16
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A line that cannot be trusted.
+
+    Attributes
+    ----------
+    line
+        Its number, from 1.
+    what
+        What is wrong with it, and which run it seems to be.
+    content
+        The line as it is.
+    """
+
+    line: int
+    what: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Records:
+    """What is in a file of records.
+
+    Attributes
+    ----------
+    rows
+        The records that can be trusted, in order, without their checks.
+    damage
+        What cannot be trusted.
+    checked
+        Whether the lines have checks; those of before there were any have none.
+    chain
+        The last chain; "" without checks.
+    """
+
+    rows: list[dict]
+    damage: tuple[Damage, ...]
+    checked: bool
+    chain: str
+
+
+# ---- writing -------------------------------------------------------------------------------------
+
+
+def append_record(path: str | Path, record: dict) -> None:
+    """Append a record and force it to disk before returning.
+
+    What a crash left of a last line is moved beside the file, to PATH.torn; a packed file is
+    unpacked, and one without checks gets them first.
+    """
+    path = Path(path)
+    with writing(path):
+        _append(path, record)
+
+
+def _append(path: Path, record: dict) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
+    if is_new and packed(path).exists():
+        write_atomically(path, unpacked(packed(path)))
+    with open(path, "ab+", buffering=0) as file:
+        size = _close_off(path, file)
+        chain = _last_chain(file, size)
+        if chain is not None:
+            _write_line(file, size, _line(record, chain))
+    if chain is None:
+        _migrate(path)
+        _append(path, record)
+    elif is_new:
+        sync_folder(path.parent)
+
+
+def _write_line(file: FileIO, size: int, line: bytes) -> None:
+    try:
+        while line:
+            line = line[file.write(line) :]
+        os.fsync(file.fileno())
+    except OSError:
+        file.truncate(size)
+        raise
+
+
+def _close_off(path: Path, file: FileIO) -> int:
+    """Move what a crash left of a last line beside the file; returns the size without it.
+
+    A whole record that lacks only its line feed stays.
+    """
+    size = file.seek(0, os.SEEK_END)
+    if not size or os.pread(file.fileno(), 1, size - 1) == b"\n":
+        return size
+    whole = os.pread(file.fileno(), size, 0)
+    begin = whole.rfind(b"\n") + 1
+    if _is_whole(whole[begin:]):
+        file.write(b"\n")
+        return size + 1
+    with open(f"{path}{TORN}", "ab") as torn:
+        torn.write(whole[begin:] + b"\n")
+        torn.flush()
+        os.fsync(torn.fileno())
+    file.truncate(begin)
+    return begin
+
+
+def _is_whole(line: bytes) -> bool:
+    return bool(_SUFFIX.search(line)) or _json(line) is not None
+
+
+def _last_chain(file: FileIO, size: int) -> str | None:
+    """The chain of the last line; None: it has none."""
+    if not size:
+        return _BEGIN
+    tail = os.pread(file.fileno(), _SUFFIX_BYTES + 1, max(0, size - _SUFFIX_BYTES - 1))
+    found = _SUFFIX.fullmatch(tail[:-1])
+    return found[2].decode() if found else None
+
+
+def _migrate(path: Path) -> None:
+    """Give a file its checks; the file as it was stays in ``aside/DATE``."""
+    found = read(path)
+    place = new_aside(path.parent)
+    write_atomically(place / f"{path.name}.before", path.read_bytes())
+    why = "had no checks" if not found.checked else "had damaged records"
+    write_atomically(place / "why.txt", f"{path.name}: {why}; its records got new ones\n")
+    write_records(path, found.rows)
+
+
+def write_records(path: str | Path, records: Iterable[dict]) -> Path:
+    """Write all records of a file anew, whole or not at all."""
+    chain, lines = _BEGIN, []
+    for record in records:
+        lines.append(_line(record, chain))
+        chain = lines[-1][-19:-3].decode()
+    return write_atomically(path, b"".join(lines))
+
+
+def _line(record: dict, chain: str) -> bytes:
+    return (
+        _with_checks(json.dumps(record, sort_keys=True, ensure_ascii=False).encode(), chain) + b"\n"
+    )
+
+
+def _with_checks(body: bytes, chain: str) -> bytes:
+    crc, link = f"{zlib.crc32(body):08x}", _link(chain, body)
+    return body[:-1] + f', "crc": "{crc}", "chain": "{link}"}}'.encode()
+
+
+def _link(chain: str, body: bytes) -> str:
+    return hashlib.sha256(chain.encode() + b"\n" + body).hexdigest()[:16]
+
+
+def with_new_checks(content: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """The content of a file whose records were changed on purpose, with checks that are right.
+
+    Parameters
+    ----------
+    content
+        Of a file of records.
+    change
+        From the bytes of a record, without its checks, to others. Damaged lines are changed too,
+        and stay damaged.
+
+    Returns
+    -------
+    bytes; the same where nothing changes.
+    """
+    lines, after = content.split(b"\n"), _BEGIN
+    before: str | None = _BEGIN
+    for at, line in enumerate(lines):
+        row, _, before = _check(line, before)
+        if row is None:
+            lines[at], after = change(line), before or after
+            continue
+        lines[at] = _with_checks(change(line[:-_SUFFIX_BYTES] + b"}"), after)
+        after = lines[at][-18:-2].decode()
+    return b"\n".join(lines)
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def read_records(path: str | Path) -> list[dict]:
+    """The records of a file, or of its packed copy, that can be trusted; without a file none.
+
+    A warning names those that cannot. A line torn by a crash was never acknowledged, and is passed
+    over.
+
+    Raises
+    ------
+    InputError
+        A line of a file without checks is damaged.
+    """
+    found = read(path)
+    if found.damage:
+        what = "; ".join(f"line {one.line}: {one.what}" for one in found.damage[:3])
+        more = f"; {len(found.damage) - 3} more" if len(found.damage) > 3 else ""
+        warnings.warn(
+            f"{path}: damaged records were left out ({what}{more}); see: noisebook verify"
+            f" {Path(path).parent}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return found.rows
+
+
+def read(path: str | Path) -> Records:
+    """Read a file of records, or its packed copy, with what is damaged in it.
+
+    Raises
+    ------
+    InputError
+        As `read_records`.
+    """
+    path = Path(path)
+    if path.exists():
+        content = path.read_bytes()
+    elif packed(path).exists():
+        content = unpacked(packed(path))
+    else:
+        return Records([], (), True, _BEGIN)
+    *lines, last = content.split(b"\n")
+    if last and (_SUFFIX.search(last) or _json(last) is not None):
+        lines.append(last)
+    if any(_has_checks(line) for line in lines):
+        return _checked(lines)
+    return Records(list(_unchecked(lines, path)), (), not lines, "" if lines else _BEGIN)
+
+
+def _has_checks(line: bytes) -> bool:
+    """No single change takes both keys away."""
+    end = line[-_SUFFIX_BYTES - 8 :]
+    return any(key in end for key in _KEYS)
+
+
+def _checked(lines: list[bytes]) -> Records:
+    rows: list[dict] = []
+    damage: list[Damage] = []
+    chain: str | None = _BEGIN
+    for number, line in enumerate(lines, start=1):
+        row, what, chain = _check(line, chain)
+        if row is not None:
+            rows.append(row)
+        else:
+            damage.append(Damage(number, what, line))
+    return Records(rows, tuple(damage), True, chain or "")
+
+
+def _check(line: bytes, chain: str | None) -> tuple[dict | None, str, str | None]:
+    """(record, "", its chain); or (None, what is wrong, the chain to go on from).
+
+    Without a chain, which a damaged line may have taken along, the line's own check has to do.
+    """
+    found = _SUFFIX.fullmatch(line[-_SUFFIX_BYTES:])
+    whose = _whose(line)
+    if found is None:
+        return None, f"no whole record{whose}", None
+    crc, link = found[1].decode(), found[2].decode()
+    body = line[:-_SUFFIX_BYTES] + b"}"
+    row = _json(body) if f"{zlib.crc32(body):08x}" == crc else None
+    if row is None:
+        return None, f"changed after it was written{whose}", link
+    if chain is None or link == _link(chain, body):
+        return row, "", link
+    return None, f"what stood before it is missing or changed{whose}", link
+
+
+def _whose(line: bytes) -> str:
+    found = re.search(rb'"run": (\d{1,9})[,}]', line)
+    return f" (run {found[1].decode()})" if found else ""
+
+
+def _unchecked(lines: list[bytes], path: Path) -> Iterator[dict]:
+    for number, line in enumerate(lines, start=1):
+        record = _json(line)
+        if record is not None:
+            yield record
+        elif line.rstrip().endswith(b"}"):  # a record torn by a crash lacks its closing brace
+            raise InputError(
+                "a damaged record",
+                where=f"{path}, line {number}",
+                why="a run would silently be missing",
+                fix=(
+                    f"look at the line; if it can't be saved, delete it: sed -i '{number}d' {path}"
+                ),
+            )
+
+
+def _json(line: bytes) -> dict | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,146 @@
+"""`noisebook verify`: what is whole passes, and each damage is named."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.errors import InputError
+from nbhelpers.measurement import Attachment, Campaign, Cell, measure
+from nbhelpers.verify import DAMAGED, WHOLE, examine, report
+from nbhelpers.workloads import program
+
+RECORDED = Path(__file__).parents[1] / "data/recorded"
+
+
+class Keeps(Attachment):
+    """Writes a file a run, as tracers and injectors do."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def after(self, run: dict) -> dict:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / f"run-{run['run']:06d}.txt").write_text(f"of run {run['run']}")
+        return {}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study") / "data/10-stage/runs"
+    cell = Cell("a", program(["true"]), attachments=(Keeps(folder / "traces"),))
+    Campaign(folder, [cell], 4, lead_ms=0).run()
+    return folder
+
+
+@pytest.fixture
+def campaign(measured: Path, tmp_path: Path) -> Path:
+    shutil.copytree(measured, tmp_path / "campaign")
+    return tmp_path / "campaign"
+
+
+def only(path: Path) -> tuple[str, str]:
+    [finding] = examine(path)
+    return finding.state, finding.found
+
+
+def test_what_is_whole_passes(campaign: Path) -> None:
+    assert only(campaign) == (WHOLE, "4 runs, 4 of them ok; sealed")
+
+
+def test_a_changed_record_is_named(campaign: Path) -> None:
+    path = campaign / "runs.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"run": 2', b'"run": 7'))
+    state, found = only(campaign)
+    assert state == DAMAGED and "line 3: changed after it was written (run 7)" in found
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_records_that_are_gone_from_the_end_are_missed(campaign: Path, count: int) -> None:
+    path = campaign / "runs.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: 4 - count]))
+    assert only(campaign) == (DAMAGED, f"runs.jsonl has {4 - count} records, and had 4")
+
+
+def test_files_of_runs_are_missed_and_changes_of_them_found(campaign: Path) -> None:
+    (campaign / "traces/run-000001.txt").unlink()
+    (campaign / "traces/run-000002.txt").write_text("of run 9")
+    state, found = only(campaign)
+    assert state == DAMAGED
+    assert found == "traces/run-000001.txt is missing; traces/run-000002.txt was changed"
+
+
+def test_a_campaign_that_was_stopped_is_whole_but_not_sealed(campaign: Path) -> None:
+    (campaign / "seal.json").unlink()
+    assert only(campaign) == (WHOLE, "4 runs, 4 of them ok; not sealed: measuring goes on")
+
+
+def test_a_damaged_seal_is_found(campaign: Path) -> None:
+    (campaign / "seal.json").write_text("{")
+    assert only(campaign) == (DAMAGED, "its seal cannot be read")
+
+
+def test_other_records_under_the_same_seal_are_found(campaign: Path, tmp_path: Path) -> None:
+    measure("true", runs=4, folder=tmp_path / "other")
+    shutil.copy(tmp_path / "other/runs.jsonl", campaign / "runs.jsonl")
+    assert only(campaign) == (DAMAGED, "runs.jsonl is not what was sealed")
+
+
+def test_a_campaign_that_grows_is_sealed_again(tmp_path: Path) -> None:
+    measure("true", runs=2, folder=tmp_path)
+    before = json.loads((tmp_path / "seal.json").read_text())
+    measure("true", runs=3, folder=tmp_path)
+    after = json.loads((tmp_path / "seal.json").read_text())
+    assert before["records"]["runs.jsonl"][0] == 2 and after["records"]["runs.jsonl"][0] == 3
+    assert only(tmp_path) == (WHOLE, "3 runs, 3 of them ok; sealed")
+
+
+def test_recorded_campaigns_of_before_there_were_checks_are_read(tmp_path: Path) -> None:
+    findings = examine(RECORDED / "10-trace-collection")
+    assert {finding.state for finding in findings} == {WHOLE}
+    assert all("before records had checks" in finding.found for finding in findings)
+
+
+def test_the_tables_of_a_stage_are_those_that_its_data_gave(measured: Path) -> None:
+    from nbhelpers.stages import folder_digest
+
+    study = measured.parents[2]
+    results = study / "results/10-stage"
+    results.mkdir(parents=True)
+    (results / "table.csv").write_text("a\n1\n")
+    (study / "stamps").mkdir()
+    made = {what: folder_digest(study / what / "10-stage") for what in ("results", "data")}
+    (study / "stamps/10-stage.made").write_text(json.dumps(made))
+    assert {finding.state for finding in examine(study)} == {WHOLE}
+    (results / "table.csv").write_text("a\n2\n")
+    [wrong] = [finding for finding in examine(study) if finding.state == DAMAGED]
+    assert (wrong.what, wrong.found) == (
+        "stage 10-stage",
+        "its results are not those of its last execution",
+    )
+    assert "1 of 2 are damaged" in report(examine(study))
+
+
+def test_a_folder_without_anything_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing to verify"):
+        examine(tmp_path)
+
+
+def noisebook(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nbhelpers", *map(str, words)], capture_output=True, text=True
+    )
+
+
+def test_the_command_says_it_by_its_status(campaign: Path) -> None:
+    done = noisebook("verify", campaign)
+    assert (done.returncode, done.stderr) == (0, "") and "All 1 are whole." in done.stdout
+    path = campaign / "runs.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"ok"', b'"OK"', 1))
+    done = noisebook("verify", campaign)
+    assert done.returncode == 4 and "measures those runs again" in done.stdout
+    assert json.loads(noisebook("verify", campaign, "--json").stdout)[0]["state"] == DAMAGED
