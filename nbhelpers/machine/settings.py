@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..errors import SettingError
-from . import guardian, kernel, leftovers
+from . import allowed, guardian, kernel, leftovers
 from ._watch import Watched, explained, repair_others, state_folder, watched
 
 
@@ -162,17 +162,27 @@ def apply(values: Mapping[str | Path, object], shared: bool = False) -> Change:
         No such setting, not allowed, not taken by the kernel, or held by another live process.
         Nothing is changed then.
     """
+    texts = {
+        _absolute(path): str(int(value) if isinstance(value, bool) else value)
+        for path, value in values.items()
+    }
+    for path, text in texts.items():
+        _require_allowed(path, text)
     return Change(
         [
-            {
-                "kind": "write",
-                "path": _absolute(path),
-                "new": str(int(value) if isinstance(value, bool) else value),
-            }
-            | _sharing(shared)
-            for path, value in values.items()
+            {"kind": "write", "path": path, "new": text} | _sharing(shared)
+            for path, text in texts.items()
         ]
     )
+
+
+def _require_allowed(path: str, text: str) -> None:
+    """Of the kernel's own files only those on the list are changed."""
+    if not path.startswith(("/proc/", "/sys/")):
+        return
+    what, fix = allowed.refusal(path, text)
+    if what:
+        raise SettingError(what, where=path, why="the machine must come back as it was", fix=fix)
 
 
 def _sharing(shared: bool) -> dict:

@@ -64,8 +64,17 @@ def action_of(specified: Mapping[str, object], where: str) -> Action:
             fix=f"choose one of {', '.join(KINDS)}",
         )
     try:
-        return KINDS[kind](**arguments)
-    except (TypeError, KeyError) as error:
+        action = KINDS[kind](**arguments)
+        what, fix = action.refusal()
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise InputError(
             f"the action {kind} does not take these arguments: {error}", where=where
         ) from None
+    if what:
+        raise InputError(
+            what,
+            where=f"{where}: {arguments.get('path', kind)}",
+            why="a file of knowledge must not be able to change what it likes",
+            fix=fix,
+        )
+    return action

@@ -62,6 +62,27 @@ class Action:
 
     needs_program: bool = False
 
+    @property
+    def risk(self) -> str:
+        """ "none": it touches the program only; "low": it changes the machine for the length of a
+        run; "high": the machine may become unresponsive.
+        """
+        return "none"
+
+    def refusal(self) -> tuple[str, str]:
+        """(what is wrong, what to do) of an action that is never done; ("", "") otherwise."""
+        return "", ""
+
+    def asks(self, where: str) -> str:
+        """What the user has to allow first if the action comes from elsewhere; "": nothing.
+
+        Raises
+        ------
+        InputError
+            It is never done for knowledge from elsewhere.
+        """
+        return ""
+
     def possible(self, workload: Workload | None = None) -> Possible:
         """Whether it can be done here, by this user, to this workload. Changes nothing."""
         return YES

@@ -39,6 +39,10 @@ class GpuSetting(Action):
                 fix="clocks, fan or persistence; a share above 0 and at most 1",
             )
 
+    @property
+    def risk(self) -> str:
+        return "low"
+
     def possible(self, workload: Workload | None = None) -> Possible:
         try:
             with _nvml.Gpus() as gpus:

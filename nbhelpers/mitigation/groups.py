@@ -69,6 +69,10 @@ class Group(Action, ABC):
 
     controller = ""
 
+    @property
+    def risk(self) -> str:
+        return "low"
+
     @abstractmethod
     def values(self, version: int, parent: Path, workload: Workload | None) -> dict[str, str]:
         """File of the group to value, in the order in which they are written."""

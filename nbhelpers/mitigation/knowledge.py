@@ -18,11 +18,12 @@ import yaml
 
 from ..errors import InputError
 from ..measurement import describe_columns
-from ..places import knowledge
+from ..places import knowledge, shipped
 from ..schemas import schema_error
 from ..workloads import Workload
 from ._kinds import action_of
 from .action import YES, Action, Possible
+from .consent import ALLOW, is_allowed, is_from_elsewhere
 
 _RISKS = ("none", "low", "high")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -119,9 +120,6 @@ class Mitigation:
         What is done, in order; empty: it can't be automated, and `by_hand` says what to do.
     by_hand
         The commands, or what to change.
-    risk
-        "none" (touches the program only), "low" (changes the machine for the length of a run),
-        "high" (may make it unresponsive).
     slow
         It takes seconds a run.
     general
@@ -130,6 +128,8 @@ class Mitigation:
         For programs with one thread, with several.
     references
         Ids.
+    asks
+        What the user has to allow first, since it comes from elsewhere; "": nothing.
     """
 
     id: str
@@ -138,13 +138,20 @@ class Mitigation:
     by_hand: tuple[str, ...]
     references: tuple[str, ...]
     actions: tuple[Action, ...] = ()
-    risk: str = "none"
     slow: bool = False
     general: bool = False
     serial: bool = False
     parallel: bool = False
     programs: tuple[str, ...] = ()
     kinds: tuple[str, ...] = field(default=(), repr=False)
+    asks: str = field(default="", repr=False)
+
+    @property
+    def risk(self) -> str:
+        """The highest of its actions: "none" (touches the program only), "low" (changes the machine
+        for the length of a run), "high" (may make it unresponsive).
+        """
+        return max((action.risk for action in self.actions), key=_RISKS.index, default="none")
 
     def __repr__(self) -> str:
         return f"Mitigation({self.id}: {', '.join(self.kinds) or 'by hand'})"
@@ -158,6 +165,12 @@ class Mitigation:
         """Whether it can be done here, to this workload; if not, why, and what would fix it."""
         if not self.automated:
             return Possible(False, "it can't be automated", "; ".join(self.by_hand))
+        if self.asks and not is_allowed(self.id):
+            return Possible(
+                False,
+                f"knowledge from elsewhere would {self.asks}, and asks first",
+                f"if you trust it: noisebook why --allow {self.id}, or export {ALLOW}={self.id}",
+            )
         for action in self.actions:
             if not (answer := action.possible(workload)):
                 return answer
@@ -305,15 +318,33 @@ def factor_of(name: str) -> Factor | None:
 @cache
 def _read(place: Path) -> tuple[dict[str, Factor], dict[str, Mitigation], dict[str, Reference]]:
     found = {row["id"]: Factor(**_tupled(row)) for row in _entries(place, "factors")}
-    known = {row["id"]: _mitigation(row) for row in _entries(place, "mitigations")}
+    ours = _own_actions() if is_from_elsewhere() else None
+    known = {row["id"]: _mitigation(row, ours) for row in _entries(place, "mitigations")}
     cited = {name: Reference(name, **row) for name, row in _load(place / "references.yml").items()}
     return found, known, cited
 
 
-def _mitigation(row: dict) -> Mitigation:
+def _own_actions() -> list[dict]:
+    """The actions of the knowledge that comes with Noisebook: a copy of them asks for nothing."""
+    rows = _entries(shipped() / "data/knowledge", "mitigations")
+    return [action for row in rows for action in row.get("actions", [])]
+
+
+def _mitigation(row: dict, ours: list[dict] | None) -> Mitigation:
+    """An entry; `ours` are the actions that need not ask, None: none of them has to."""
     specified = row.get("actions", [])
-    row = _tupled(row) | {"actions": tuple(action_of(action, row["id"]) for action in specified)}
-    return Mitigation(**row, kinds=tuple(action["kind"] for action in specified))
+    actions = tuple(action_of(action, row["id"]) for action in specified)
+    foreign = [
+        action
+        for action, words in zip(actions, specified)
+        if ours is not None and words not in ours
+    ]
+    asks = [words for action in foreign if (words := action.asks(row["id"]))]
+    return Mitigation(
+        **_tupled(row) | {"actions": actions},
+        kinds=tuple(action["kind"] for action in specified),
+        asks=" and ".join(asks),
+    )
 
 
 def _tupled(row: dict) -> dict:

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import SettingError
+from ..machine import allowed, kernel, privileged
 from ..workloads import Workload
 from .action import YES, Action, Possible, Prepared, Unproven
 
 _SMALLEST_WAIT_S = 0.002
+_NO_REQUEST_US = 2_000_000_000  # longer than any wake-up: it changes nothing
 
 
 def _done(action: Prepared) -> Iterator[None]:
@@ -48,10 +50,25 @@ class Trigger(Prepared):
     counts: Sequence[str] = ()
     flush: bool = False
 
+    @property
+    def risk(self) -> str:
+        return "low"
+
+    def refusal(self) -> tuple[str, str]:
+        if self.path not in allowed.TRIGGERS:
+            return "this file does not trigger what may be triggered", ", ".join(allowed.TRIGGERS)
+        return allowed.refusal(self.path, self.value)
+
     def possible(self, workload: Workload | None = None) -> Possible:
         if not os.path.exists(self.path):
             return Possible(False, f"there is no {self.path} here", "a kernel that has it")
-        return _opens(self.path, os.O_WRONLY)
+        try:
+            kernel.check_writable(self.path)
+        except OSError as error:
+            return Possible(
+                False, f"{self.path}: {error.strerror}", f"{privileged.INSTALL}, or run as root"
+            )
+        return YES
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
@@ -59,7 +76,7 @@ class Trigger(Prepared):
             os.sync()
         before = _vmstat(self.counts)
         try:
-            Path(self.path).write_text(self.value)
+            kernel.write_value(self.path, self.value)
         except OSError as error:
             raise SettingError(
                 f"it cannot be written: {error.strerror}", where=self.path, fix="run as root"
@@ -171,6 +188,10 @@ class Latency(Action):
     _states = "/sys/devices/system/cpu"
     _before: Mapping[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    @property
+    def risk(self) -> str:
+        return "low"
+
     def arm(self, pid: int) -> None:
         object.__setattr__(self, "_before", self._entered())
 
@@ -191,21 +212,36 @@ class Latency(Action):
                 "the kernel has no idle states to choose from, as in most virtual machines",
                 "a machine with cpuidle, or the host",
             )
-        return _opens(self._path, os.O_RDONLY)
+        return YES if privileged.helper() else _opens(self._path, os.O_RDONLY)
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
-        handle = os.open(self._path, os.O_RDWR)
+        handle = self._requested()
         try:
-            os.write(handle, struct.pack("=i", self.us))
             yield
         finally:
             os.close(handle)
 
-    def check(self, pid: int) -> str | None:
+    def _requested(self) -> int:
+        """The file that holds the request while it is open."""
+        try:
+            handle = os.open(self._path, os.O_RDWR)
+        except PermissionError:
+            return privileged.latency(self.us)
+        os.write(handle, struct.pack("=i", self.us))
+        return handle
+
+    def _strictest(self) -> int:
         """Reading a fresh file tells the strictest request on the machine."""
-        with open(self._path, "rb", buffering=0) as file:
-            (has,) = struct.unpack("=i", file.read(4))
+        try:
+            handle = os.open(self._path, os.O_RDONLY)
+        except PermissionError:
+            handle = privileged.latency(_NO_REQUEST_US)
+        with open(handle, "rb", buffering=0) as file:
+            return struct.unpack("=i", file.read(4))[0]
+
+    def check(self, pid: int) -> str | None:
+        has = self._strictest()
         if has > self.us:
             return f"the wake-up latency requested is {has} µs, not {self.us} µs"
         if not self._before:

@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..machine.parts import LIBRARIES, find_library
 from ..workloads import Workload
 from ..workloads.binaries import elf_interpreter, takes_preload
-from . import _elf, _proc, verification
+from . import _elf, _proc, consent, verification
 from .action import YES, Action, NotYet, Possible, with_variables
 
 _PACKAGES = dict(
@@ -48,6 +48,10 @@ class Environment(Action):
     at_least: str = ""
     transparent_huge_pages: bool = False
     needs_program = True
+
+    def asks(self, where: str) -> str:
+        consent.refuse_variables(self.variables, where)
+        return "set " + ", ".join(f"{name}={value}" for name, value in self.variables.items())
 
     def possible(self, workload: Workload | None = None) -> Possible:
         if self.at_least and _version(platform.libc_ver()[1]) < _version(self.at_least):
@@ -178,6 +182,12 @@ class Preload(Action):
 
     library: str
     needs_program = True
+
+    def asks(self, where: str) -> str:
+        path = find_library(self.library)
+        if path is not None:
+            consent.refuse_library(path, where)
+        return f"load the library {path or self.library} into it"
 
     def possible(self, workload: Workload | None = None) -> Possible:
         path = find_library(self.library)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import InputError
-from ..machine import topology
+from ..machine import privileged, topology
 from ..workloads import Workload, format_cpu_list
 from . import _proc
 from ._calls import CALLS, allowed_here, system_call
@@ -259,12 +259,17 @@ class Scheduled(Action):
     policy: str
     priority: int = 0
 
+    @property
+    def risk(self) -> str:
+        return "high" if self.policy in ("SCHED_FIFO", "SCHED_RR") else "none"
+
     def possible(self, workload: Workload | None = None) -> Possible:
         if self.policy not in _POLICIES:
             return Possible(
                 False, f"there is no policy {self.policy}", f"choose one of {', '.join(_POLICIES)}"
             )
         if self.policy in ("SCHED_FIFO", "SCHED_RR"):
+            privileged.allow_realtime()
             return allowed_here(
                 lambda: os.sched_setscheduler(
                     0, _POLICIES[self.policy], os.sched_param(self.priority)

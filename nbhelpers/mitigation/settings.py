@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import SettingError
-from ..machine import cpu_list, online_cpus, settings
+from ..machine import allowed, cpu_list, kernel, online_cpus, privileged, settings
 from ..machine.kernel import read_value, same
 from ..workloads import Workload, format_cpu_list
 from . import _proc
@@ -40,13 +40,13 @@ def changeable(values: dict[str, str]) -> Possible:
         if offered and value not in offered:
             return Possible(False, f"{path} does not offer {value!r}, but {', '.join(offered)}")
         try:
-            os.close(os.open(path, os.O_WRONLY))
+            kernel.check_writable(path)
         except OSError as error:
             return Possible(
                 False,
                 f"{path}: {error.strerror}",
                 (
-                    "run as root, outside of a container"
+                    f"{privileged.INSTALL}, or run as root, outside of a container"
                     if error.errno != errno.EROFS
                     else "run outside of a container"
                 ),
@@ -91,6 +91,10 @@ def not_as_wanted(values: dict[str, str]) -> str | None:
 class MachineSetting(Action, ABC):
     """Settings of the machine that have certain values during the run; subclasses say which."""
 
+    @property
+    def risk(self) -> str:
+        return "low"
+
     @abstractmethod
     def values(self, workload: Workload | None) -> dict[str, str]:
         """Path to value."""
@@ -123,6 +127,13 @@ class Setting(MachineSetting):
 
     path: str
     value: str
+
+    @property
+    def risk(self) -> str:
+        return allowed.risk_of(self.path)
+
+    def refusal(self) -> tuple[str, str]:
+        return allowed.refusal(self.path, self.value)
 
     def values(self, workload: Workload | None) -> dict[str, str]:
         paths = sorted(glob.glob(self.path)) if "*" in self.path else [self.path]
@@ -277,6 +288,10 @@ class InterruptsAway(Action):
     moved when it comes next.
     """
 
+    @property
+    def risk(self) -> str:
+        return "low"
+
     def __init__(self) -> None:
         self._routed: dict[str, str] = {}
         self._before: dict[str, int] = {}
@@ -343,13 +358,8 @@ def _takes_a_value(path: str) -> bool:
     places itself.
     """
     with suppress(OSError):
-        value = Path(path).read_text().strip()
-        handle = os.open(path, os.O_WRONLY)
-        try:
-            os.write(handle, value.encode())
-            return True
-        finally:
-            os.close(handle)
+        kernel.write_value(path, Path(path).read_text().strip())
+        return True
     return False
 
 

@@ -179,7 +179,7 @@ def test_values_out_of_their_range_are_refused(program: Path) -> None:
 
 def test_a_setting_that_could_not_be_put_back_is_left_alone(program: Path) -> None:
     """0 switches writeback off: the helper could not write it again."""
-    with settings.apply({WRITEBACK: 0}):
+    with settings.Change([{"kind": "write", "path": WRITEBACK, "new": "0"}]):
         assert refusals(program, [("write", WRITEBACK, "500")]) == [errno.ERANGE]
         assert Path(WRITEBACK).read_text().strip() == "0"
 

@@ -21,7 +21,8 @@ from nbhelpers.machine import _watch, guardian, kernel, settings
 from ..processes import run_python
 from .conftest import REPOSITORY, as_root, eventually
 
-STACK = Path("/proc/sys/kernel/perf_event_max_stack")
+STACK = Path("/proc/sys/kernel/perf_event_max_stack")  # which is not on the list
+INTERVAL = Path("/proc/sys/vm/stat_interval")
 RT_RUNTIME = Path("/proc/sys/kernel/sched_rt_runtime_us")
 TRACING = Path("/sys/kernel/tracing")
 
@@ -535,20 +536,37 @@ needs_stack = pytest.mark.skipif(not os.access(STACK, os.W_OK), reason=f"needs a
 
 @needs_stack
 def test_a_real_sysctl_is_put_back_after_sigkill(owner):
-    before = value(STACK)
-    process, pid = owner(STACK, "64")
+    before = value(INTERVAL)
+    process, pid = owner(INTERVAL, "7" if before != "7" else "8")
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    assert eventually(lambda: gone(pid)) and value(STACK) == before
+    assert eventually(lambda: gone(pid)) and value(INTERVAL) == before
 
 
 @needs_stack
 def test_a_value_that_the_kernel_refuses_undoes_all_of_it(knob, state):
     before = value(STACK)
-    with pytest.raises(SettingError, match="Invalid argument"):
-        settings.apply({knob: "new", STACK: 99999999})
-    with pytest.raises(SettingError, match="made it '64'"):
-        settings.apply({knob: "new", STACK: "0x40"})
+    for wrong, words in (("99999999", "Invalid argument"), ("0x40", "made it '64'")):
+        changes = [
+            {"kind": "write", "path": str(path), "new": new}
+            for path, new in ((knob, "new"), (STACK, wrong))
+        ]
+        with pytest.raises(SettingError, match=words):
+            settings.Change(changes)
+    assert (value(knob), value(STACK), journals(state)) == ("old", before, [])
+
+
+def test_what_is_not_on_the_list_is_not_changed(knob, state):
+    before = value(STACK)
+    for path, new, words in (
+        (STACK, 64, "not on the list"),
+        (INTERVAL, 0, "out of the range"),
+        ("/proc/sys/vm/../kernel/core_pattern", "|/bin/x", "not on the list"),
+        ("/proc/self/oom_score_adj", 1, "not on the list"),
+        ("/sys/kernel/mm/../../power/state", "mem", "not on the list"),
+    ):
+        with pytest.raises(SettingError, match=words):
+            settings.apply({knob: "new", path: new})
     assert (value(knob), value(STACK), journals(state)) == ("old", before, [])
 
 
