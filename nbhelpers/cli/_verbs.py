@@ -124,7 +124,7 @@ def explain(arguments: argparse.Namespace) -> Answer:
     )
 
 
-def _ask_first(allowed: list[str]) -> None:
+def _request_consent(allowed: list[str]) -> None:
     """Consent to what knowledge from elsewhere would load or set; without a terminal only by
     --allow.
     """
@@ -145,7 +145,7 @@ def _ask_first(allowed: list[str]) -> None:
 def why(arguments: argparse.Namespace) -> Answer:
     from ..studies.program_study import ProgramStudy
 
-    _ask_first(arguments.allow)
+    _request_consent(arguments.allow)
     study = ProgramStudy(
         _workload(arguments), _folder(arguments), arguments.budget, arguments.runs, arguments.risk
     )

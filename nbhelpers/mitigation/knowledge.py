@@ -318,13 +318,13 @@ def factor_of(name: str) -> Factor | None:
 @cache
 def _read(place: Path) -> tuple[dict[str, Factor], dict[str, Mitigation], dict[str, Reference]]:
     found = {row["id"]: Factor(**_tupled(row)) for row in _entries(place, "factors")}
-    ours = _own_actions() if is_from_elsewhere() else None
+    ours = _shipped_actions() if is_from_elsewhere() else None
     known = {row["id"]: _mitigation(row, ours) for row in _entries(place, "mitigations")}
     cited = {name: Reference(name, **row) for name, row in _load(place / "references.yml").items()}
     return found, known, cited
 
 
-def _own_actions() -> list[dict]:
+def _shipped_actions() -> list[dict]:
     """The actions of the knowledge that comes with Noisebook: a copy of them asks for nothing."""
     rows = _entries(shipped() / "data/knowledge", "mitigations")
     return [action for row in rows for action in row.get("actions", [])]

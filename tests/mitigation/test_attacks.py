@@ -194,8 +194,8 @@ LAYER += " metrics: [{id: a, title: a number, unit: count, key: a}]}]\n"
     [
         "/etc/shadow",
         "/proc/../etc/shadow",
-        "/sys/../root/.ssh/id_rsa",
-        "/root/*",
+        "/sys/../etc/ssh/key",
+        "/etc/ssh/*",
         "/dev/sda",
         "FIFO",
     ],
