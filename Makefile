@@ -12,6 +12,12 @@ C_PARTS := $(wildcard injector_c/*.c injector_c/*.h injector_c/*.py simulator_c/
 
 # --- what was asked for: names are checked before anything is installed ----------------------------------------------------
 
+# make expands a $ in what it is given: the name of a file that somebody sent would run as a command, so this comes before all else.
+expanded := $(strip $(foreach name,DATA PROFILE OUTPUT NAMES LAB,$(if $(findstring $$,$(value $(name))),$(name))))
+ifneq ($(expanded),)
+$(error $(firstword $(expanded)) has a $$ in it, which make would expand: $(value $(firstword $(expanded))). Rename the file)
+endif
+
 # A new target is known by its rule; a new setting that is given as NAME=value on the command line is added here.
 TARGETS   := $(shell sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' Makefile)
 SETTINGS  := PROFILE PYTHON PY STAGES CC CFLAGS OPENMP SECOND CXX SYCLCXX MPICC ACCEPT_LICENCE PRIV_GROUP COMMAND SHORT LAB DATA NAMES OUTPUT

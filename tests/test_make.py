@@ -312,3 +312,26 @@ def test_in_a_checkout_of_another_user(copy):
 def test_the_readme_names_the_packages_that_a_bare_system_is_made_of():
     text = (REPOSITORY / "README.md").read_text()
     assert "`apt-get install gcc make python3 python3-venv python3-dev`" in text
+
+
+@pytest.mark.parametrize("name", ["PROFILE", "DATA", "OUTPUT", "NAMES", "LAB"])
+@pytest.mark.parametrize("given", ["on the command line", "by the environment"])
+def test_a_file_that_somebody_named_like_a_command_runs_nothing(name, given, tmp_path):
+    """make itself expands what it is given."""
+    pwned = tmp_path / "pwned"
+    evil = f"{tmp_path}/a$(shell touch {pwned}).yml"
+    words = [f"{name}={evil}"] if given == "on the command line" else []
+    done = make("-n", "paper", *words, **({} if words else {name: evil}))
+    assert done.returncode == 2 and f"{name} has a $ in it" in done.stderr
+    assert not pwned.exists()
+
+
+@pytest.mark.parametrize("name", ["a`touch pwned`", "a';touch pwned;'", "a;touch pwned", "a|b&c"])
+def test_shell_words_in_the_name_of_a_profile_or_of_data_run_nothing(name, tmp_path):
+    shutil.copy(REPOSITORY / "notebooks/parameters/quick.yml", tmp_path / f"{name}.yml")
+    (tmp_path / f"{name}.zip").touch()
+    done = make("-n", "paper", f"PROFILE={tmp_path}/{name}.yml")
+    assert done.returncode == 2 and "cannot be the name of a profile" in done.stderr
+    done = make("-n", "paper", f"DATA={tmp_path}/{name}.zip")
+    assert "pwned" not in os.listdir(REPOSITORY) and "pwned" not in os.listdir(tmp_path)
+    assert not done.returncode and " --profile shared-a-" in done.stdout

@@ -119,7 +119,9 @@ static int settle(const struct ucred *peer)
 bool is_number(const char *text, int64_t least, int64_t most, int64_t *number)
 {
     char *end = NULL;
-    if (!*text || strlen(text) > 19 || text[strspn(text, "-0123456789")])
+    const char *digits = text + (*text == '-');
+    if (!*digits || strlen(text) > 19 || digits[strspn(digits, "0123456789")] ||
+        (*digits == '0' && digits[1]))
         return false;
     errno = 0;
     const long long value = strtoll(text, &end, 10);
@@ -162,13 +164,32 @@ static bool is_cpu_list(const char *text)
     return !at[-1];
 }
 
-/* A mask like ff,00000003 with at least one bit. */
+/* A mask like ff,00000003 of CPUs that the machine has, with at least one of them. */
 static bool is_mask(const char *text)
 {
+    static const char DIGITS[] = "0123456789abcdef";
+    const long most = sysconf(_SC_NPROCESSORS_CONF);
     const size_t length = strlen(text);
-    return length && length < MOST_CPUS / 3 && text[0] != ',' && text[length - 1] != ',' &&
-           !strstr(text, ",,") && strspn(text, "0123456789abcdef,") == length &&
-           strpbrk(text, "123456789abcdef");
+    size_t digit = 0, in_group = 0; /* counted from the right */
+    bool any = false;
+    if (!length || length > MOST_CPUS / 3)
+        return false;
+    for (const char *at = text + length; at-- > text;) {
+        if (*at == ',' && in_group == 8 && at > text) {
+            in_group = 0;
+            continue;
+        }
+        const char *value = strchr(DIGITS, *at);
+        if (!value || !*value || in_group == 8)
+            return false;
+        const int bits = (int)(value - DIGITS);
+        for (int bit = 0; bit < 4; bit++)
+            if (bits >> bit & 1 && (long)(digit * 4) + bit >= most)
+                return false;
+        any = any || bits;
+        digit++, in_group++;
+    }
+    return any;
 }
 
 static bool is_value_of(const struct setting *setting, const char *text)

@@ -247,13 +247,6 @@ def _of_why(verb: argparse.ArgumentParser) -> None:
         default="low",
         help="the highest risk of a remedy that is tried (default: low)",
     )
-    verb.add_argument(
-        "--allow",
-        action="append",
-        default=[],
-        metavar="MITIGATION",
-        help="a mitigation of knowledge from elsewhere that may load a library or set variables",
-    )
     verb.add_argument("--no-page", action="store_true", help="leave the page out")
 
 

@@ -124,28 +124,9 @@ def explain(arguments: argparse.Namespace) -> Answer:
     )
 
 
-def _request_consent(allowed: list[str]) -> None:
-    """Consent to what knowledge from elsewhere would load or set; without a terminal only by
-    --allow.
-    """
-    from ..mitigation.consent import allow, is_allowed, is_from_elsewhere
-    from ..mitigation.knowledge import mitigations
-
-    allow(allowed)
-    if not is_from_elsewhere() or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
-    for name, one in mitigations().items():
-        if one.asks and not is_allowed(name):
-            _say(f"Knowledge from {places.knowledge()} has the mitigation {name} ({one.name}).")
-            _say(f"It would start your program and {one.asks}. Allow it? [y/N] ")
-            if sys.stdin.readline().strip().lower() in ("y", "yes"):
-                allow([name])
-
-
 def why(arguments: argparse.Namespace) -> Answer:
     from ..studies.program_study import ProgramStudy
 
-    _request_consent(arguments.allow)
     study = ProgramStudy(
         _workload(arguments), _folder(arguments), arguments.budget, arguments.runs, arguments.risk
     )

@@ -1,37 +1,50 @@
-"""Which settings may be changed, to which values, and at which risk: the list that
-`noisebook-priv` is compiled with, workloads/allowed_settings.h.
+"""Which settings of the machine may be changed, to which values, and at which risk.
 
-Owns reading it, and the words of a refusal. What is not on the list is refused, whoever asks.
+Owns how workloads/allowed_settings.h is read, the one list that the program with privileges is
+compiled with. Whatever is not on it is refused, whoever asks.
 """
 
-import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..errors import NoisebookError
+from ..errors import InputError
 from ..places import shipped
+from ._read import cpu_list, read
 
-_ENTRY = re.compile(
-    r'^ALLOWED\("([^"]+)",\s*(NUMBER|WORD|CPUS|MASK),\s*"([^"]*)",\s*(LOW|HIGH)\)', re.MULTILINE
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEADER = Path("workloads", "allowed_settings.h")
+HOW_TO_ADD = f"propose a further one as a line of {HEADER}, then build again: make env"
+AT_ONCE = ("/proc/sys/vm/compact_memory", "/proc/sys/vm/drop_caches")  # nothing to put back
+_POSSIBLE = "/sys/devices/system/cpu/possible"
+# between the lines only: a path may have /* in it
+_BETWEEN = re.compile(r"(\s|/\*.*?\*/)*", re.DOTALL)
+_LINE = re.compile(
+    r'ALLOWED\(\s*"(/(?:proc|sys)/[A-Za-z0-9_/*-]+)",\s*(NUMBER|WORD|CPUS|MASK),'
+    r'\s*"([A-Za-z0-9_+ -]*)",\s*(LOW|HIGH)\s*\)'
 )
-TRIGGERS = ("/proc/sys/vm/compact_memory", "/proc/sys/vm/drop_caches")
-_HOW_TO_ADD = "what is worth a setting goes into workloads/allowed_settings.h, and then: make env"
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
+_CPUS = re.compile(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*")
+_MASK = re.compile(r"[0-9a-f]{1,8}(,[0-9a-f]{8})*")
 
 
 @dataclass(frozen=True)
-class AllowedSetting:
-    """A row of the list.
+class Allowed:
+    """One line of the list.
 
     Attributes
     ----------
     path
-        A star stands for one number.
+        A star stands for one decimal number.
     kind
         NUMBER, WORD, CPUS or MASK.
     range
-        "least most" of a number; the words; empty for CPUs.
+        Least and most, or the words; "" for CPUs.
     risk
         "low" or "high".
     """
@@ -41,100 +54,189 @@ class AllowedSetting:
     range: str
     risk: str
 
-    def names(self, path: str) -> bool:
-        """Whether a path is meant, with numbers or with the star."""
-        pattern = re.escape(self.path).replace(r"\*", r"(\d{1,9}|\*)")
+    def covers(self, path: str) -> bool:
+        """Whether the text of a path is this one; nothing is resolved."""
+        pattern = "[0-9]{1,6}".join(map(re.escape, self.path.split("*")))
         return re.fullmatch(pattern, path, re.ASCII) is not None
 
     def takes(self, value: str) -> bool:
-        """Whether a value is in the range."""
-        if self.kind == "NUMBER":
-            least, most = map(int, self.range.split())
-            number = re.fullmatch(r"-?[0-9]{1,18}", value)
-            return number is not None and least <= int(value) <= most
-        if self.kind == "WORD":
-            return value in self.range.split()
-        return _is_cpu_list(value) if self.kind == "CPUS" else _is_mask(value)
+        """Whether a value lies in the range."""
+        return _KINDS[self.kind](value, self.range)
 
     @property
-    def words(self) -> str:
-        """What it takes, for people."""
+    def values(self) -> str:
+        """The range in words."""
         if self.kind == "NUMBER":
-            return "{} to {}".format(*self.range.split())
-        return {
-            "WORD": ", ".join(self.range.split()),
-            "CPUS": "a list of CPUs of this machine",
-            "MASK": "a mask of CPUs of this machine",
-        }[self.kind]
+            return "a number from {} to {}".format(*self.range.split())
+        if self.kind == "WORD":
+            return f"one of {', '.join(self.range.split())}"
+        return f"{'a list' if self.kind == 'CPUS' else 'a mask'} of CPUs of this machine, not empty"
 
 
-def _is_cpu_list(text: str) -> bool:
-    parts = [re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part) for part in text.split(",")]
-    most = os.sysconf("SC_NPROCESSORS_CONF")
-    return all(part and int(part[1]) <= int(part[2] or part[1]) < most for part in parts)
+def _is_number(value: str, limits: str) -> bool:
+    least, most = map(int, limits.split())
+    return _NUMBER.fullmatch(value) is not None and least <= int(value) <= most
 
 
-def _is_mask(text: str) -> bool:
-    whole = re.fullmatch(r"[0-9a-f]+(,[0-9a-f]+)*", text)
-    return whole is not None and int(text.replace(",", ""), 16) > 0
+def _is_word(value: str, words: str) -> bool:
+    return value in words.split()
 
 
-@cache
-def settings_list() -> tuple[AllowedSetting, ...]:
-    """The whole list, in its order.
-
-    Examples
-    --------
-    >>> settings_list()[0].path, settings_list()[0].words
-    ('/proc/sys/kernel/numa_balancing', '0 to 3')
-    """
-    text = (Path(shipped()) / "workloads/allowed_settings.h").read_text(encoding="utf-8")
-    found = [
-        AllowedSetting(path, kind, span, risk.lower())
-        for path, kind, span, risk in _ENTRY.findall(text)
-    ]
-    if len(found) != len(re.findall("^ALLOWED", text, re.MULTILINE)):
-        raise NoisebookError("a row of allowed_settings.h cannot be read", where="workloads")
-    return tuple(found)
+def _are_cpus(value: str, _: str) -> bool:
+    if not _CPUS.fullmatch(value):
+        return False
+    ends = [[int(end) for end in part.split("-")] for part in value.split(",")]
+    there = _possible_cpus()
+    # the ends first: a long range is not to be written out
+    inside = all(end in there for pair in ends for end in pair)
+    return inside and all(pair[0] <= pair[-1] for pair in ends) and set(cpu_list(value)) <= there
 
 
-def allowed_setting(path: str) -> AllowedSetting | None:
-    """The row that names a path exactly; None: it may not be changed."""
-    return next((one for one in settings_list() if one.names(path)), None)
+def _is_mask(value: str, _: str) -> bool:
+    if not _MASK.fullmatch(value):
+        return False
+    mask = int(value.replace(",", ""), 16)
+    return mask > 0 and {cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1} <= (
+        _possible_cpus()
+    )
 
 
-def refusal(path: str, value: str) -> tuple[str, str]:
-    """Why a setting may not be changed so.
+def _possible_cpus() -> set[int]:
+    return set(cpu_list(read(_POSSIBLE)))
+
+
+_KINDS: dict[str, Callable[[str, str], bool]] = {
+    "NUMBER": _is_number,
+    "WORD": _is_word,
+    "CPUS": _are_cpus,
+    "MASK": _is_mask,
+}
+
+
+def refusal(path: object, value: object) -> str | None:
+    """Why a setting may not be changed to a value, in words; None: it may.
 
     Parameters
     ----------
     path
-        The file, as the list has it: no other spelling of it counts.
+        Of one file, as it is on the list: nothing is resolved, and a star is no number.
     value
-        What it is to become.
-
-    Returns
-    -------
-    (what, fix) : what is wrong, and what to do; ("", "") where it may be changed.
+        As it is written; True and False count as 1 and 0.
 
     Examples
     --------
-    >>> refusal("/proc/sys/vm/swappiness", "1")
-    ('', '')
-    >>> refusal("/proc/sys/kernel/core_pattern", "|/bin/x")[0]
-    'this setting is not on the list of those that may be changed'
-    >>> refusal("/proc/sys/vm/swappiness", "1000")
-    ('1000 is out of the range of this setting', 'choose from 0 to 200')
+    >>> refusal("/proc/sys/vm/swappiness", 1)
+    >>> refusal("/proc/sys/kernel/core_pattern", "core")
+    '/proc/sys/kernel/core_pattern is not on the list of settings that may be changed'
     """
-    found = allowed_setting(path)
-    if found is None:
-        return "this setting is not on the list of those that may be changed", _HOW_TO_ADD
-    if not found.takes(value):
-        return f"{value} is out of the range of this setting", f"choose from {found.words}"
-    return "", ""
+    return _refused(str(path), value, _entry(str(path)))
 
 
-def risk_of(path: str) -> str:
-    """The risk of a setting: "low" or "high"; what is not on the list is "high"."""
-    found = allowed_setting(path)
-    return found.risk if found else "high"
+def pattern_refusal(pattern: str, value: object) -> str | None:
+    """As `refusal`, for a path that may have the list's own star in it: all files that it finds."""
+    same = (entry for entry in entries() if entry.path == pattern)
+    return _refused(pattern, value, next(same, _entry(pattern)))
+
+
+def _refused(path: str, value: object, entry: Allowed | None) -> str | None:
+    if entry is None:
+        return f"{_shown(path)} is not on the list of settings that may be changed"
+    text = str(int(value)) if isinstance(value, bool) else str(value)
+    if entry.takes(text):
+        return None
+    return f"{path} may be {entry.values}, and not {_shown(text)!r}"
+
+
+def _shown(text: str) -> str:
+    """Printable, and not longer than a line."""
+    printable = "".join(letter if letter.isprintable() else "�" for letter in text)
+    return printable if len(printable) <= 120 else printable[:117] + "…"
+
+
+def risk_of(path: object) -> str:
+    """The risk of changing a setting, "low" or "high"; the path may have the list's own star.
+
+    Raises
+    ------
+    InputError
+        It is not on the list.
+
+    Examples
+    --------
+    >>> risk_of("/sys/devices/system/cpu/smt/control")
+    'high'
+    """
+    same = (entry for entry in entries() if entry.path == str(path))
+    entry = next(same, _entry(str(path)))
+    if entry is None:
+        raise InputError(
+            "this setting may not be changed",
+            where=_shown(str(path)),
+            why="what is not on the list could give a program the rights of root",
+            fix=HOW_TO_ADD,
+        )
+    return entry.risk
+
+
+def listed() -> "pd.DataFrame":
+    """The list: columns path, kind, values (in words), risk."""
+    import pandas as pd
+
+    rows = [(entry.path, entry.kind, entry.values, entry.risk) for entry in entries()]
+    return pd.DataFrame(rows, columns=["path", "kind", "values", "risk"])
+
+
+def _entry(path: str) -> Allowed | None:
+    return next((entry for entry in entries() if entry.covers(path)), None)
+
+
+@cache
+def entries() -> tuple[Allowed, ...]:
+    """The lines of the list.
+
+    Raises
+    ------
+    InputError
+        The file is missing, or a line of it is not understood: then nothing is allowed.
+    """
+    file = shipped() / HEADER
+    try:
+        return _parsed(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the list of settings that may be changed cannot be read: {error}",
+            where=file,
+            why="without it no setting is changed",
+            fix="install Noisebook again, or: git checkout workloads/allowed_settings.h",
+        ) from None
+
+
+def _parsed(text: str) -> tuple[Allowed, ...]:
+    found: list[Allowed] = []
+    place = _after(_BETWEEN.match(text))
+    while place < len(text):
+        if (match := _LINE.match(text, place)) is None:
+            raise ValueError(f"not a line of the list: {text[place:].strip()[:80]!r}")
+        path, kind, limits, risk = match.groups()
+        entry = Allowed(path, kind, limits, risk.lower())
+        _check(entry, {one.path for one in found})
+        found.append(entry)
+        place = _after(_BETWEEN.match(text, match.end()))
+    if not found:
+        raise ValueError("it is empty")
+    return tuple(found)
+
+
+def _after(match: re.Match[str] | None) -> int:
+    return match.end() if match else 0  # what may be empty always matches
+
+
+def _check(entry: Allowed, earlier: set[str]) -> None:
+    if entry.path in earlier or "//" in entry.path:
+        raise ValueError(f"{entry.path} is there twice, or has an empty folder")
+    if entry.kind == "NUMBER":
+        least, most = map(int, entry.range.split())
+        if least > most:
+            raise ValueError(f"the range of {entry.path} is empty")
+    elif (entry.kind == "WORD") != bool(entry.range.split()):
+        raise ValueError(f"the range of {entry.path} is not that of {entry.kind}")

@@ -180,9 +180,13 @@ def _require_allowed(path: str, text: str) -> None:
     """Of the kernel's own files only those on the list are changed."""
     if not path.startswith(("/proc/", "/sys/")):
         return
-    what, fix = allowed.refusal(path, text)
-    if what:
-        raise SettingError(what, where=path, why="the machine must come back as it was", fix=fix)
+    if refused := allowed.refusal(path, text):
+        raise SettingError(
+            refused,
+            where=path,
+            why="the machine must come back as it was",
+            fix=allowed.HOW_TO_ADD,
+        )
 
 
 def _sharing(shared: bool) -> dict:

@@ -6,6 +6,7 @@ in the `_readers_*` modules.
 
 import difflib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +20,10 @@ from ..schemas import place_of, schema_error
 FOLDER = knowledge() / "metrics"
 SCHEMA = FOLDER / "layer.schema.json"
 TOTAL, LEVEL, TIME = "total", "level", "time"
+_CGROUP = re.compile(r"\{cgroup:[a-z_]+\}")
+_NOT_COUNTERS = {"self", "thread-self", "kmsg", "kcore", "vmcore"}
+# what a process's folder has of counters; root, cwd, fd and exe lead to files of any kind
+_OF_A_PROCESS = {"io", "net", "numa_maps", "sched", "schedstat", "smaps_rollup", "stat", "status"}
 # layers of the user that were used in this process: their columns are known, too
 _user_layers: dict[str, "Layer"] = {}
 
@@ -137,6 +142,7 @@ def read_layer(path: str | os.PathLike) -> Layer:
     _check(content, path)
     layer = _layer(content)
     _check_ids(layer, path)
+    _check_files(layer, path)
     return layer
 
 
@@ -202,6 +208,39 @@ def _check_ids(layer: Layer, path: Path) -> None:
             where=path,
             why="two counters cannot share a column",
         )
+
+
+def _check_files(layer: Layer, path: Path) -> None:
+    """Only counters of the kernel are read: a layer from elsewhere names no other file."""
+    for source in layer.sources:
+        wanted = source.options.get("path", "") if source.reader == "file" else ""
+        labels = source.options.get("label", ())
+        if (wanted and not _is_counter_file(wanted)) or any("/" in name for name in labels):
+            raise InputError(
+                f"a metric layer may not read {wanted!r} {list(labels) or ''}".rstrip(),
+                where=path,
+                why="run as root it could put what is secret into a table",
+                fix="counters in /sys, /proc, /proc/{pid} or {cgroup:NAME}, without ..",
+            )
+
+
+def _is_counter_file(path: str) -> bool:
+    top, *parts = path.strip("/").split("/")
+    if not parts or {"", ".", ".."} & set(parts) or "\0" in path or set(path) & set("[]?"):
+        return False
+    if _CGROUP.fullmatch(top):
+        return path.startswith("{") and len(parts) == 1
+    if not path.startswith("/"):
+        return False
+    if top == "sys":
+        return not (parts[0] == "kernel" and parts[1:2] in (["debug"], ["tracing"])) and (
+            "*" not in parts[0]
+        )
+    if top != "proc" or "*" in path or parts[0].isdecimal():
+        return False
+    if parts[0] == "{pid}":
+        return len(parts) > 1 and parts[1] in _OF_A_PROCESS
+    return "{" not in path and parts[0] not in _NOT_COUNTERS
 
 
 @cache

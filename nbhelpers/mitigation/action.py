@@ -58,30 +58,17 @@ class Action:
     needs_program
         The check looks at the program itself, which a launcher that waits in its place (start
         "exec") is not yet.
+    risk
+        "none" (touches the program only), "low" (changes the machine for the length of a run),
+        "high" (may make it unresponsive); worked out of what it does, never declared.
     """
 
     needs_program: bool = False
 
     @property
     def risk(self) -> str:
-        """ "none": it touches the program only; "low": it changes the machine for the length of a
-        run; "high": the machine may become unresponsive.
-        """
+        """The risk of what it does."""
         return "none"
-
-    def refusal(self) -> tuple[str, str]:
-        """(what is wrong, what to do) of an action that is never done; ("", "") otherwise."""
-        return "", ""
-
-    def asks(self, where: str) -> str:
-        """What the user has to allow first if the action comes from elsewhere; "": nothing.
-
-        Raises
-        ------
-        InputError
-            It is never done for knowledge from elsewhere.
-        """
-        return ""
 
     def possible(self, workload: Workload | None = None) -> Possible:
         """Whether it can be done here, by this user, to this workload. Changes nothing."""

@@ -33,7 +33,8 @@ class GpuSetting(Action):
     share: float = 1.0
 
     def __post_init__(self):
-        if self.what not in ("clocks", "fan", "persistence") or not 0 < self.share <= 1:
+        number = type(self.share) in (int, float) and 0 < self.share <= 1
+        if self.what not in ("clocks", "fan", "persistence") or not number:
             raise InputError(
                 f"no setting of a GPU: {self.what!r}, {self.share}",
                 fix="clocks, fan or persistence; a share above 0 and at most 1",

@@ -23,7 +23,6 @@ from ..schemas import schema_error
 from ..workloads import Workload
 from ._kinds import action_of
 from .action import YES, Action, Possible
-from .consent import ALLOW, is_allowed, is_from_elsewhere
 
 _RISKS = ("none", "low", "high")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -128,8 +127,6 @@ class Mitigation:
         For programs with one thread, with several.
     references
         Ids.
-    asks
-        What the user has to allow first, since it comes from elsewhere; "": nothing.
     """
 
     id: str
@@ -144,14 +141,6 @@ class Mitigation:
     parallel: bool = False
     programs: tuple[str, ...] = ()
     kinds: tuple[str, ...] = field(default=(), repr=False)
-    asks: str = field(default="", repr=False)
-
-    @property
-    def risk(self) -> str:
-        """The highest of its actions: "none" (touches the program only), "low" (changes the machine
-        for the length of a run), "high" (may make it unresponsive).
-        """
-        return max((action.risk for action in self.actions), key=_RISKS.index, default="none")
 
     def __repr__(self) -> str:
         return f"Mitigation({self.id}: {', '.join(self.kinds) or 'by hand'})"
@@ -161,16 +150,17 @@ class Mitigation:
         """Whether it acts by itself."""
         return bool(self.actions)
 
+    @property
+    def risk(self) -> str:
+        """The highest of its actions' risks: "none" (touches the program only), "low" (changes the
+        machine for the length of a run), "high" (may make it unresponsive).
+        """
+        return max((action.risk for action in self.actions), key=_RISKS.index, default="none")
+
     def possible(self, workload: Workload | None = None) -> Possible:
         """Whether it can be done here, to this workload; if not, why, and what would fix it."""
         if not self.automated:
             return Possible(False, "it can't be automated", "; ".join(self.by_hand))
-        if self.asks and not is_allowed(self.id):
-            return Possible(
-                False,
-                f"knowledge from elsewhere would {self.asks}, and asks first",
-                f"if you trust it: noisebook why --allow {self.id}, or export {ALLOW}={self.id}",
-            )
         for action in self.actions:
             if not (answer := action.possible(workload)):
                 return answer
@@ -317,47 +307,46 @@ def factor_of(name: str) -> Factor | None:
 
 @cache
 def _read(place: Path) -> tuple[dict[str, Factor], dict[str, Mitigation], dict[str, Reference]]:
-    found = {row["id"]: Factor(**_tupled(row)) for row in _entries(place, "factors")}
-    ours = _shipped_actions() if is_from_elsewhere() else None
-    known = {row["id"]: _mitigation(row, ours) for row in _entries(place, "mitigations")}
+    found = {row["id"]: Factor(**_tupled(row)) for _, row in _entries(place, "factors")}
+    ours = _our_actions(place)
+    known = {
+        row["id"]: _mitigation(row, file, ours) for file, row in _entries(place, "mitigations")
+    }
     cited = {name: Reference(name, **row) for name, row in _load(place / "references.yml").items()}
     return found, known, cited
 
 
-def _shipped_actions() -> list[dict]:
-    """The actions of the knowledge that comes with Noisebook: a copy of them asks for nothing."""
-    rows = _entries(shipped() / "data/knowledge", "mitigations")
-    return [action for row in rows for action in row.get("actions", [])]
+def _our_actions(place: Path) -> list[dict] | None:
+    """The actions of the knowledge that comes with Noisebook; None: `place` is that one."""
+    own = shipped() / "data" / "knowledge"
+    if place.resolve() == own.resolve():
+        return None
+    return [action for _, row in _entries(own, "mitigations") for action in row.get("actions", [])]
 
 
-def _mitigation(row: dict, ours: list[dict] | None) -> Mitigation:
-    """An entry; `ours` are the actions that need not ask, None: none of them has to."""
+def _mitigation(row: dict, file: Path, ours: list[dict] | None) -> Mitigation:
+    """What is not ours word for word comes from elsewhere."""
     specified = row.get("actions", [])
-    actions = tuple(action_of(action, row["id"]) for action in specified)
-    foreign = [
-        action
-        for action, words in zip(actions, specified)
-        if ours is not None and words not in ours
-    ]
-    asks = [words for action in foreign if (words := action.asks(row["id"]))]
-    return Mitigation(
-        **_tupled(row) | {"actions": actions},
-        kinds=tuple(action["kind"] for action in specified),
-        asks=" and ".join(asks),
+    actions = tuple(
+        action_of(action, f"{file}, {row['id']}", ours is not None and action not in ours)
+        for action in specified
     )
+    kinds = tuple(action["kind"] for action in specified)
+    return Mitigation(**_tupled(row) | {"actions": actions}, kinds=kinds)
 
 
 def _tupled(row: dict) -> dict:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
 
 
-def _entries(place: Path, part: str) -> list[dict]:
-    """The entries of all files of a part, checked."""
+def _entries(place: Path, part: str) -> list[tuple[Path, dict]]:
+    """The entries of all files of a part, checked, each with its file."""
     schema = json.loads((place / f"{part}.schema.json").read_text())
-    rows: list[dict] = []
+    rows: list[tuple[Path, dict]] = []
     seen: dict[str, Path] = {}
     for path in sorted((place / part).glob("*.yml")):
         for row in _load(path):
+            _refuse_declared_risk(row, path)
             if error := schema_error(schema, row):
                 raise InputError(
                     f"an entry is not as its schema wants it: {error.message}",
@@ -368,8 +357,18 @@ def _entries(place: Path, part: str) -> list[dict]:
                     f"the id {row['id']!r} is there twice", where=f"{seen[row['id']]} and {path}"
                 )
             seen[row["id"]] = path
-            rows.append(row)
+            rows.append((path, row))
     return rows
+
+
+def _refuse_declared_risk(row: Any, path: Path) -> None:
+    if isinstance(row, dict) and "risk" in row:
+        raise InputError(
+            "a mitigation declares its own risk",
+            where=f"{path}, {row.get('id')}",
+            why="the risk is derived from what its actions do",
+            fix="leave out the line risk:",
+        )
 
 
 def _load(path: Path) -> Any:

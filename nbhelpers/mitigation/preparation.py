@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import SettingError
+from ..errors import InputError, SettingError
 from ..machine import allowed, kernel, privileged
 from ..workloads import Workload
 from .action import YES, Action, Possible, Prepared, Unproven
@@ -43,6 +43,11 @@ class Trigger(Prepared):
         Counters of /proc/vmstat of which at least one rises when it was done.
     flush
         sync(2) first.
+
+    Raises
+    ------
+    InputError
+        It is neither compact_memory nor drop_caches, or the value is out of range.
     """
 
     path: str
@@ -50,14 +55,17 @@ class Trigger(Prepared):
     counts: Sequence[str] = ()
     flush: bool = False
 
+    def __post_init__(self) -> None:
+        if self.path not in allowed.AT_ONCE or allowed.refusal(self.path, self.value):
+            raise InputError(
+                f"this cannot be triggered: {self.path!r}, {self.value!r}",
+                why="writing into any other file could change the machine for good",
+                fix=f"1 into {allowed.AT_ONCE[0]}, or 1 to 3 into {allowed.AT_ONCE[1]}",
+            )
+
     @property
     def risk(self) -> str:
-        return "low"
-
-    def refusal(self) -> tuple[str, str]:
-        if self.path not in allowed.TRIGGERS:
-            return "this file does not trigger what may be triggered", ", ".join(allowed.TRIGGERS)
-        return allowed.refusal(self.path, self.value)
+        return allowed.risk_of(self.path)
 
     def possible(self, workload: Workload | None = None) -> Possible:
         if not os.path.exists(self.path):
@@ -76,7 +84,7 @@ class Trigger(Prepared):
             os.sync()
         before = _vmstat(self.counts)
         try:
-            kernel.write_value(self.path, self.value)
+            _write(self.path, self.value)
         except OSError as error:
             raise SettingError(
                 f"it cannot be written: {error.strerror}", where=self.path, fix="run as root"
@@ -87,6 +95,19 @@ class Trigger(Prepared):
                 where=f"{self.path}; {', '.join(self.counts)}",
             )
         yield from _done(self)
+
+
+def _write(path: str, value: str) -> None:
+    """Into a file that is there; none is made, none is cut, and no link is followed."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except PermissionError:
+        privileged.write(path, value)
+        return
+    try:
+        os.write(handle, value.encode())
+    finally:
+        os.close(handle)
 
 
 def _opens(path: str, flags: int) -> Possible:

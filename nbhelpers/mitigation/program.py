@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import InputError
@@ -41,19 +41,40 @@ class Environment(Action):
         Version of glibc.
     transparent_huge_pages
         Useless where the kernel has them switched off.
+    foreign
+        It comes from knowledge that is not ours: the user is asked first, see `consent`.
+
+    Raises
+    ------
+    InputError
+        There are no such variables or readers of them, or foreign knowledge may not set one.
     """
 
     variables: Mapping[str, str]
     needs: str = ""
     at_least: str = ""
     transparent_huge_pages: bool = False
+    foreign: bool = field(default=False, repr=False, kw_only=True)
     needs_program = True
 
-    def asks(self, where: str) -> str:
-        consent.refuse_variables(self.variables, where)
-        return "set " + ", ".join(f"{name}={value}" for name, value in self.variables.items())
+    def __post_init__(self) -> None:
+        pairs = self.variables.items() if isinstance(self.variables, Mapping) else [(None, None)]
+        if not all(isinstance(word, str) for pair in pairs for word in pair):
+            raise InputError(f"variables are texts, by their names: {self.variables!r}")
+        if self.needs and self.needs not in _READERS:
+            raise InputError(
+                f"nothing is known of {self.needs!r}", fix=f"choose one of {', '.join(_READERS)}"
+            )
+        if self.foreign:
+            consent.check_variables(self.variables.items())
+
+    def _to_agree(self) -> list[str]:
+        pairs = self.variables.items() if self.foreign else ()
+        return [f"{name}={value}" for name, value in pairs]
 
     def possible(self, workload: Workload | None = None) -> Possible:
+        if not (answer := consent.possible(self._to_agree())):
+            return answer
         if self.at_least and _version(platform.libc_ver()[1]) < _version(self.at_least):
             return Possible(
                 False,
@@ -80,6 +101,7 @@ class Environment(Action):
         return _READERS[self.needs](Path(workload.command[0])) if self.needs else YES
 
     def applied_to(self, workload: Workload) -> Workload:
+        consent.require(self._to_agree())
         shown = {_DISPLAY: "true"} if self.needs == "openmp" else {}
         return replace(workload, env=with_variables(workload, shown | dict(self.variables)))
 
@@ -178,18 +200,33 @@ class Preload(Action):
     ----------
     library
         Its name without "lib" and ".so", found by the loader's own list; or the path of a file.
+    foreign
+        It comes from knowledge that is not ours: the user is asked first, see `consent`.
+
+    Raises
+    ------
+    InputError
+        Foreign knowledge does not name a file by its absolute path.
     """
 
     library: str
+    foreign: bool = field(default=False, repr=False, kw_only=True)
     needs_program = True
 
-    def asks(self, where: str) -> str:
-        path = find_library(self.library)
-        if path is not None:
-            consent.refuse_library(path, where)
-        return f"load the library {path or self.library} into it"
+    def __post_init__(self) -> None:
+        if not isinstance(self.library, str):
+            raise InputError(f"a library is named by a text: {self.library!r}")
+        if self.foreign:
+            consent.check_library(self.library)
+
+    def _to_agree(self) -> list[str]:
+        return [self.library] if self.foreign else []
 
     def possible(self, workload: Workload | None = None) -> Possible:
+        if self.foreign and (reason := consent.untrusted(self.library)):
+            return Possible(False, reason, "a file and folders that only root or you can change")
+        if not (answer := consent.possible(self._to_agree())):
+            return answer
         path = find_library(self.library)
         if path is None:
             package = _PACKAGES.get(self.library)
@@ -201,6 +238,7 @@ class Preload(Action):
         return _takes_library(Path(workload.command[0])) if workload is not None else YES
 
     def applied_to(self, workload: Workload) -> Workload:
+        consent.require(self._to_agree())
         others = dict(workload.env).get(_PRELOAD, os.environ.get(_PRELOAD, ""))
         libraries = ":".join(filter(None, (self._path(), others)))
         return replace(workload, env=with_variables(workload, {_PRELOAD: libraries}))

@@ -261,6 +261,7 @@ class Scheduled(Action):
 
     @property
     def risk(self) -> str:
+        """Above all ordinary tasks, a program that spins keeps others from running."""
         return "high" if self.policy in ("SCHED_FIFO", "SCHED_RR") else "none"
 
     def possible(self, workload: Workload | None = None) -> Possible:
@@ -296,6 +297,11 @@ class IoPriority(Action):
 
     name: str = "best-effort"
     level: int = 0
+
+    @property
+    def risk(self) -> str:
+        """The real-time class keeps others from the disk."""
+        return "high" if self.name == "real-time" else "none"
 
     def possible(self, workload: Workload | None = None) -> Possible:
         if platform.machine() not in CALLS:

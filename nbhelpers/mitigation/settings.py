@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import SettingError
+from ..errors import InputError, SettingError
 from ..machine import allowed, cpu_list, kernel, online_cpus, privileged, settings
 from ..machine.kernel import read_value, same
 from ..workloads import Workload, format_cpu_list
@@ -22,6 +22,7 @@ from .action import YES, Action, NotYet, Possible, Unproven
 
 _CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 _SWAPPINESS = "/proc/sys/vm/swappiness"
+NOT_LISTED = "what is not on the list could give a program the rights of root"
 _CLOCK_TOLERANCE = 1.02  # the kernel's estimate of a clock is that good
 
 
@@ -88,6 +89,19 @@ def not_as_wanted(values: dict[str, str]) -> str | None:
     return None
 
 
+def require_allowed(values: Mapping[str, str]) -> None:
+    """All of these settings are on the list, with values that it allows.
+
+    Raises
+    ------
+    SettingError
+        One is not.
+    """
+    for path, value in values.items():
+        if refused := allowed.refusal(path, value):
+            raise SettingError(refused, why=NOT_LISTED, fix=allowed.HOW_TO_ADD)
+
+
 class MachineSetting(Action, ABC):
     """Settings of the machine that have certain values during the run; subclasses say which."""
 
@@ -104,7 +118,9 @@ class MachineSetting(Action, ABC):
 
     @contextmanager
     def held(self, workload: Workload) -> Iterator[None]:
-        with settings.apply({Path(path): value for path, value in self.values(workload).items()}):
+        values = self.values(workload)
+        require_allowed(values)
+        with settings.apply({Path(path): value for path, value in values.items()}):
             yield
 
     def check(self, pid: int) -> str | None:
@@ -123,17 +139,26 @@ def _not_here(path: str, fix: str) -> Possible:
 
 @dataclass(frozen=True)
 class Setting(MachineSetting):
-    """One value in a file, or in all files that a pattern with * finds."""
+    """One value in a file, or in all files that a path of the list with its * finds.
+
+    Raises
+    ------
+    InputError
+        The path is not on the list of `nbhelpers.machine.allowed`, or the value is out of range.
+    """
 
     path: str
     value: str
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str) or not isinstance(self.value, str):
+            raise InputError(f"a path and a value are texts: {self.path!r}, {self.value!r}")
+        if refused := allowed.pattern_refusal(self.path, self.value):
+            raise InputError(refused, why=NOT_LISTED, fix=allowed.HOW_TO_ADD)
+
     @property
     def risk(self) -> str:
         return allowed.risk_of(self.path)
-
-    def refusal(self) -> tuple[str, str]:
-        return allowed.refusal(self.path, self.value)
 
     def values(self, workload: Workload | None) -> dict[str, str]:
         paths = sorted(glob.glob(self.path)) if "*" in self.path else [self.path]
@@ -331,6 +356,7 @@ class InterruptsAway(Action):
                 "no interrupt can be routed here: the kernel manages all of them", where="/proc/irq"
             )
         wanted = dict.fromkeys(movable, format_cpu_list(_others(workload)))
+        require_allowed(wanted)
         with settings.apply({Path(path): value for path, value in wanted.items()}):
             self._routed = wanted
             try:

@@ -2,11 +2,13 @@
 file outside is refused and leaves nothing behind.
 """
 
+import hashlib
 import json
 import shutil
 import stat
 import zipfile
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -164,3 +166,43 @@ def test_another_zip_and_another_folder_are_refused(tmp_path, monkeypatch):
     refused(tmp_path / "none.zip", "cannot read it")
     (tmp_path / "text.zip").write_text("<html>not found</html>")
     refused(tmp_path / "text.zip", "this is no whole zip")
+
+
+EVIL = (
+    *("nbhelpers/__init__.py", "notebooks/00-machine.ipynb", "sitecustomize.py", "conftest.py"),
+    *("evil.pth", "programs/evil.yml", "knowledge/mitigations/evil.yml", "Makefile"),
+    *("a`touch pwned`.py", "$(touch pwned).py", "a';touch pwned;'.py"),
+)
+
+
+def test_code_and_knowledge_of_an_attacker_are_not_taken_over(archive, tmp_path):
+    """Listed as they should be, with their digests: all that is copied lies among the data."""
+    code = b"open('pwned', 'w')"
+    target = tmp_path / "evil.zip"
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(target, "w") as new:
+        crate = json.loads(old.read("ro-crate-metadata.json"))
+        for name in EVIL:
+            _list(crate, name, code)
+            new.writestr(name, code)
+        for name in set(old.namelist()) - {*EVIL, "ro-crate-metadata.json"}:
+            new.writestr(name, old.read(name))
+        new.writestr("ro-crate-metadata.json", json.dumps(crate))
+    adopt(target, NAME)
+    here = tmp_path / "here" / NAME
+    assert (here / "data/00-machine/machine.json").exists()
+    assert not [path for path in here.rglob("*") if path.is_file() and path.read_bytes() == code]
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def _list(crate: dict, name: str, content: bytes) -> None:
+    entity = {
+        "@id": quote(name),
+        "@type": "File",
+        "contentSize": str(len(content)),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    known = {one["@id"]: one for one in crate["@graph"]}
+    known[entity["@id"]] = entity
+    parts = known["./"]["hasPart"]
+    parts += [] if {"@id": entity["@id"]} in parts else [{"@id": entity["@id"]}]
+    crate["@graph"] = list(known.values())

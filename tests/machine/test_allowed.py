@@ -1,80 +1,129 @@
-"""The list of settings, as Python reads it and as the helper is compiled with it."""
+"""The one list of settings: what is on it is allowed within its range, and nothing else is."""
 
-import errno
-import os
-import shutil
-import tempfile
-from pathlib import Path
+import re
 
 import pytest
 
-from nbhelpers.machine import allowed
-from nbhelpers.machine.privileged import Helper
-from nbhelpers.workloads import binary_folder
+from nbhelpers.errors import InputError
+from nbhelpers.machine import allowed, online_cpus
+from nbhelpers.places import shipped
 
-from .test_privileged import as_nobody, asked
-
-VALUES = [
-    *("0", "1", "-1", "3", "100", "101", "200", "201", "1000000", "1000001", "", " 1", "1 ", "+1"),
-    *("always", "never", "alway", "defer+madvise", "off", "performance", "on off", "Always"),
-    *("0-1", "0,1", "1-0", "0-", "-0", "0,,1", "9999", "0-9999", "00", "f", "0,0", "00000001,f"),
-    *("xyz", "0x1", "１", "1\x00", "9" * 30),
-]
-PATHS = [
-    *(one.path.replace("*", "0") for one in allowed.settings_list()),
-    *(one.path.replace("*", "x") for one in allowed.settings_list() if "*" in one.path),
-    *("/proc/sys/kernel/core_pattern", "/proc/sys/vm/swappines", "/proc/sys/vm/swappiness1"),
-    *("/proc/sys/vm/swappiness/", "//proc/sys/vm/swappiness", "/proc/irq/0x1/smp_affinity_list"),
-]
+SWAPPINESS = "/proc/sys/vm/swappiness"
+GOVERNOR = "/sys/devices/system/cpu/cpufreq/policy{}/scaling_governor"
+IRQ = "/proc/irq/{}/smp_affinity_list"
+WORKQUEUES = "/sys/devices/virtual/workqueue/cpumask"
 
 
-def test_every_row_is_read() -> None:
-    assert len(allowed.settings_list()) == 26
-    assert {one.risk for one in allowed.settings_list()} == {"low", "high"}
-    assert allowed.risk_of("/sys/devices/system/cpu/smt/control") == "high"
-    assert allowed.risk_of("/proc/sys/vm/swappiness") == "low"
-    assert allowed.risk_of("/etc/passwd") == "high"
+def test_each_line_of_the_file_is_read():
+    lines = re.findall(r"^ALLOWED\(", (shipped() / allowed.HEADER).read_text(), re.MULTILINE)
+    table = allowed.listed()
+    assert len(table) == len(lines) > 20 and table["path"].is_unique
+    assert set(table["risk"]) == {"low", "high"}
 
 
-def _verdicts(program: Path, pairs: list[tuple[str, str]]) -> list[str]:
-    """What a helper without any right finds of settings and values; it can write nothing."""
-
-    def ask() -> list[str]:
-        helper = Helper([str(program)])
-        numbers = [asked(helper, "write", *pair) for pair in pairs]
-        helper.close()
-        words = {errno.EACCES: "not listed", errno.EDOM: "out of range", errno.EPERM: "allowed"}
-        return [words[number] for number in numbers]
-
-    found = as_nobody(ask)
-    assert isinstance(found, list), found
-    return found
-
-
-def _expected(path: str, value: str) -> str:
-    what, _ = allowed.refusal(path, value)
-    if not what:
-        return "allowed"
-    return "not listed" if "not on the list" in what else "out of range"
+@pytest.mark.parametrize(
+    "path, value",
+    [
+        (SWAPPINESS, "0"),
+        (SWAPPINESS, 200),
+        ("/proc/sys/kernel/timer_migration", False),
+        ("/proc/sys/kernel/sched_rt_runtime_us", "-1"),
+        (GOVERNOR.format(12), "performance"),
+        (IRQ.format(24), str(online_cpus()[0])),
+        (WORKQUEUES, "1"),
+        ("/sys/kernel/mm/transparent_hugepage/defrag", "defer+madvise"),
+    ],
+)
+def test_what_is_on_the_list_is_allowed(path, value):
+    assert allowed.refusal(path, value) is None
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="becoming nobody takes root")
-def test_the_helper_and_python_agree(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Of every path with every value."""
-    pairs = [
-        (path, value)
-        for path in PATHS
-        for value in VALUES
-        if value.isprintable() and value.isascii()
-    ]
-    pairs = [(path, value) for path, value in pairs if value and " " not in value]
-    folder = Path(tempfile.mkdtemp(prefix="noisebook-allowed-", dir="/var/tmp"))
-    try:
-        folder.chmod(0o755)
-        program = Path(shutil.copy(binary_folder() / "noisebook-priv", folder))
-        found = _verdicts(program, pairs)
-    finally:
-        shutil.rmtree(folder)
-    assert set(found) == {"allowed", "not listed", "out of range"}
-    wrong = [(pair, verdict) for pair, verdict in zip(pairs, found) if verdict != _expected(*pair)]
-    assert not wrong
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sys/kernel/modprobe",
+        "/proc/sys/kernel/hotplug",
+        "/proc/sys/kernel/../vm/swappiness",
+        "/proc/sys/vm//swappiness",
+        "/proc/sys/vm/./swappiness",
+        "/proc/sys/vm/swappiness/",
+        "/proc/sys/vm/swappiness\n",
+        "/proc/sys/vm/swappiness\0",
+        "/proc/self/cwd/proc/sys/vm/swappiness",
+        "/tmp/proc/sys/vm/swappiness",
+        "proc/sys/vm/swappiness",
+        "/proc/sysrq-trigger",
+        "/proc/1/mem",
+        "/proc/self/oom_score_adj",
+        "/sys/kernel/debug/sched/features",
+        "/sys/kernel/debug/sched/fair_server/cpu0/../../features",
+        "/sys/power/state",
+        "/etc/passwd",
+        "",
+        GOVERNOR.format("*"),
+        GOVERNOR.format(""),
+        GOVERNOR.format("0/../policy0"),
+        GOVERNOR.format("-1"),
+        GOVERNOR.format("٣"),
+        GOVERNOR.format("0x1"),
+        IRQ.format("default"),
+        IRQ.format("1/../2"),
+    ],
+)
+def test_any_other_path_is_refused(path):
+    assert "not on the list" in allowed.refusal(path, "1")
+    assert "\n" not in allowed.refusal(path, "1") and "\0" not in allowed.refusal(path, "1")
+
+
+@pytest.mark.parametrize(
+    "path, values",
+    [
+        (SWAPPINESS, ["201", "-1", "1\n", "1\0", " 1", "+1", "1e2", "0x10", "01", "", "1 2", "１"]),
+        (GOVERNOR.format(0), ["userspace", "", "performance\n", "performance powersave", "*"]),
+        (IRQ.format(24), ["", "99999", "0-99999", "1-0", "0,", "0\n", "0-0:1/2", "all", "-1"]),
+        (WORKQUEUES, ["0", "", "0x1", "g", "1,2", "1\n", "f" * 8 + ",ffffffff" * 64]),
+    ],
+)
+def test_a_value_out_of_range_is_refused_and_the_range_is_named(path, values):
+    for value in values:
+        refusal = allowed.refusal(path, value)
+        assert refusal is not None and f"{path} may be" in refusal, value
+
+
+def test_the_star_of_the_list_is_a_path_of_settings_and_not_of_a_file():
+    assert allowed.pattern_refusal(GOVERNOR.format("*"), "performance") is None
+    assert allowed.pattern_refusal("/proc/sys/*/swappiness", "1")
+    assert allowed.pattern_refusal("/sys/devices/system/cpu/cpufreq/*/scaling_governor", "1")
+
+
+def test_the_risk_is_that_of_the_list():
+    assert allowed.risk_of(SWAPPINESS) == allowed.risk_of(GOVERNOR.format("*")) == "low"
+    assert allowed.risk_of("/sys/kernel/debug/sched/fair_server/cpu3/runtime") == "high"
+    with pytest.raises(InputError, match="may not be changed") as error:
+        allowed.risk_of("/proc/sys/kernel/core_pattern")
+    assert "allowed_settings.h" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "/* nothing */",
+        'ALLOWED("/etc/passwd", NUMBER, "0 1", LOW)',
+        'ALLOWED("/proc/sys/../x", NUMBER, "0 1", LOW)',
+        'ALLOWED("/proc//x", NUMBER, "0 1", LOW)',
+        'ALLOWED("/proc/x", TEXT, "", LOW)',
+        'ALLOWED("/proc/x", NUMBER, "5 1", LOW)',
+        'ALLOWED("/proc/x", NUMBER, "0", LOW)',
+        'ALLOWED("/proc/x", WORD, "", LOW)',
+        'ALLOWED("/proc/x", CPUS, "0", LOW)',
+        'ALLOWED("/proc/x", NUMBER, "0 1", NONE)',
+        'ALLOWED("/proc/x", NUMBER, "0 1", LOW) ALLOWED("/proc/x", NUMBER, "0 9", LOW)',
+        'ALLOWED("/proc/x", NUMBER, "0 1", LOW) something else',
+        '#define MORE\nALLOWED("/proc/x", NUMBER, "0 1", LOW)',
+    ],
+)
+def test_a_list_that_is_not_understood_allows_nothing(text):
+    with pytest.raises(ValueError):
+        allowed._parsed(text)

@@ -560,7 +560,7 @@ def test_what_is_not_on_the_list_is_not_changed(knob, state):
     before = value(STACK)
     for path, new, words in (
         (STACK, 64, "not on the list"),
-        (INTERVAL, 0, "out of the range"),
+        (INTERVAL, 0, "may be a number from 1 to 300"),
         ("/proc/sys/vm/../kernel/core_pattern", "|/bin/x", "not on the list"),
         ("/proc/self/oom_score_adj", 1, "not on the list"),
         ("/sys/kernel/mm/../../power/state", "mem", "not on the list"),

@@ -1,0 +1,343 @@
+"""An attacker's knowledge: it can name what is on the list and nothing else; what it would load or
+set is asked for, and what it reads are counters.
+"""
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.errors import InputError, SettingError, Unavailable
+from nbhelpers.machine.parts import LIBRARIES
+from nbhelpers.measurement._knowledge import layers, read_layer
+from nbhelpers.mitigation import consent, knowledge, mitigations, treat_workload
+from nbhelpers.mitigation.preparation import Trigger, _write
+from nbhelpers.mitigation.program import Environment, Preload
+from nbhelpers.mitigation.settings import require_allowed
+from nbhelpers.workloads import program
+
+HEAD = "- {id: evil, name: Some, what: Something long, by_hand: [x], references: [man-nice]"
+# as they were declared before the risk was derived; all others were "none"
+HIGH = {"smt-off", "policy-fifo"}
+OURS = {
+    "MALLOC_MMAP_MAX_ MALLOC_TRIM_THRESHOLD_ MALLOC_TOP_PAD_ MALLOC_ARENA_MAX GLIBC_TUNABLES",
+    "OMP_WAIT_POLICY OMP_SCHEDULE OPENBLAS_NUM_THREADS MKL_NUM_THREADS BLIS_NUM_THREADS",
+    "PYTHONHASHSEED LD_BIND_NOW CUDA_MODULE_LOADING",
+}
+
+
+@pytest.fixture
+def evil(tmp_path, monkeypatch):
+    """Knowledge of an attacker: ours, and one entry with this action."""
+    monkeypatch.delenv(consent.ALLOW, raising=False)
+    monkeypatch.setattr(consent, "_answered", {})
+    place = tmp_path / "knowledge"
+    shutil.copytree(knowledge.folder(), place)
+    monkeypatch.setenv("NOISEBOOK_KNOWLEDGE", str(place))
+
+    def read(action: str, more: str = ""):
+        text = f"{HEAD}, actions: [{action}]{more}}}\n"
+        (place / "mitigations" / "zz.yml").write_text(text)
+        knowledge._read.cache_clear()
+        return mitigations()["evil"]
+
+    yield read
+    knowledge._read.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "path, value",
+    [
+        ("/proc/sys/kernel/core_pattern", "|/tmp/evil"),
+        ("/proc/sys/kernel/modprobe", "/tmp/evil"),
+        ("/proc/sys/kernel/../kernel/core_pattern", "|/tmp/evil"),
+        ("/proc/sys/vm/../kernel/core_pattern", "|/tmp/evil"),
+        ("/proc/sys/kernel/core_patter*", "|/tmp/evil"),
+        ("/proc/sys/*/swappiness", "1"),
+        ("/sys/devices/system/cpu/cpufreq/*/scaling_governor", "performance"),
+        ("/proc/sysrq-trigger", "c"),
+        ("/proc/self/mem", "x"),
+        ("/proc/1/mem", "x"),
+        ("/sys/kernel/debug/sched/features", "NO_HRTICK"),
+        ("/sys/fs/cgroup/release_agent", "/tmp/evil"),
+        ("/sys/kernel/uevent_helper", "/tmp/evil"),
+        ("/proc/sys/fs/binfmt_misc/register", ":a:M::x::/tmp/evil:"),
+        ("/etc/passwd", "root::0:0::/:/bin/sh"),
+        ("/proc/sys/vm/swappiness", "201"),
+        ("/proc/sys/vm/swappiness", "1\\n2"),
+        ("/proc/sys/vm/swappiness", "1\\0"),
+        ("/proc/irq/0/../../sys/kernel/core_pattern", "0"),
+    ],
+)
+def test_a_setting_off_the_list_is_refused_when_it_is_read(evil, path, value):
+    with pytest.raises(InputError, match="not on the list|may be") as error:
+        evil(f'{{kind: setting, path: "{path}", value: "{value}"}}')
+    text = str(error.value)
+    assert "zz.yml, evil" in text and "allowed_settings.h" in text
+
+
+def test_what_is_on_the_list_is_read_at_the_lists_risk(evil):
+    assert evil('{kind: setting, path: /proc/sys/vm/swappiness, value: "7"}').risk == "low"
+    path = "/proc/sys/kernel/sched_rt_runtime_us"
+    assert evil(f'{{kind: setting, path: {path}, value: "-1"}}').risk == "high"
+    assert evil("{kind: policy, policy: SCHED_RR, priority: 99}").risk == "high"
+    assert evil("{kind: io-priority, class: real-time, level: 0}").risk == "high"
+
+
+def test_it_is_refused_again_when_it_acts():
+    with pytest.raises(SettingError, match="not on the list"):
+        require_allowed({"/proc/sys/kernel/core_pattern": "|/tmp/evil"})
+
+
+@pytest.mark.parametrize("risk", ["none", "low", "high"])
+def test_a_declared_risk_is_refused(evil, risk):
+    with pytest.raises(InputError, match="declares its own risk"):
+        evil("{kind: flush}", f", risk: {risk}")
+
+
+def test_our_own_mitigations_have_the_risks_that_were_declared_before():
+    risks = {name: item.risk for name, item in mitigations().items() if item.automated}
+    assert {name for name, risk in risks.items() if risk == "high"} == HIGH
+    changes_the_machine = set(re.findall(r"^- id: (\S+)", _machine_file(), re.MULTILINE))
+    low = {name for name, risk in risks.items() if risk == "low"}
+    assert low == changes_the_machine - HIGH - {"flush-first"}
+    assert {item.risk for item in mitigations().values() if not item.automated} == {"none"}
+
+
+def _machine_file() -> str:
+    return (knowledge.folder() / "mitigations" / "machine.yml").read_text()
+
+
+@pytest.mark.parametrize(
+    "path, value",
+    [
+        ("/etc/passwd", "x"),
+        ("made-anew", "x"),
+        ("/proc/sys/kernel/core_pattern", "|/tmp/evil"),
+        ("/proc/sys/vm/swappiness", "1"),
+        ("/proc/sys/vm/../vm/drop_caches", "1"),
+        ("/proc/sys/vm/drop_caches", "4"),
+        ("/proc/sysrq-trigger", "c"),
+    ],
+)
+def test_a_trigger_writes_into_no_other_file(evil, tmp_path, monkeypatch, path, value):
+    monkeypatch.chdir(tmp_path)
+    victim = tmp_path / "victim"
+    victim.write_text("as it was")
+    for target in (path, str(victim)):
+        with pytest.raises(InputError, match="cannot be triggered"):
+            evil(f'{{kind: trigger, path: "{target}", value: "{value}"}}')
+        with pytest.raises(InputError, match="cannot be triggered"):
+            Trigger(target, value)
+    assert victim.read_text() == "as it was" and not Path("made-anew").exists()
+
+
+def test_writing_makes_no_file_cuts_none_and_follows_no_link(tmp_path):
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("as it was")
+    link.symlink_to(file)
+    for path in (link, tmp_path / "new"):
+        with pytest.raises(OSError):
+            _write(str(path), "1")
+    assert file.read_text() == "as it was" and not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_BIND_NOT", "GLIBC_TUNABLES", "PATH"),
+        *("PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME", "BASH_ENV", "ENV", "IFS", "PERL5LIB"),
+        *("PERL5OPT", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "GCONV_PATH", "OMP_TOOL_LIBRARIES"),
+        *("CUDA_INJECTION64_PATH", "NOISEBOOK_KNOWLEDGE", "OMPI_MCA_plm_rsh_agent", "RUBYOPT"),
+    ],
+)
+def test_a_variable_that_loads_or_runs_is_refused_even_with_consent(evil, monkeypatch, name):
+    monkeypatch.setenv(consent.ALLOW, f"{name}=/tmp/evil")
+    with pytest.raises(InputError, match=f"may not set {name}") as error:
+        evil(f"{{kind: environment, variables: {{{name}: /tmp/evil}}}}")
+    assert "zz.yml, evil" in str(error.value)
+
+
+@pytest.mark.parametrize("variables", ['{"A=B": x}', '{A: "x\\ny"}', '{"A B": x}', "{A: 1}", "x"])
+def test_what_is_no_variable_is_refused(evil, variables):
+    with pytest.raises(InputError):
+        evil(f"{{kind: environment, variables: {variables}}}")
+
+
+def test_other_variables_are_asked_for_and_consent_names_exactly_what_is_set(evil, monkeypatch):
+    item = evil("{kind: environment, foreign: false, variables: {MINE: evil thing}}")
+    answer = item.possible(program("true"))
+    assert not answer and "MINE=evil thing" in answer.reason
+    with pytest.raises(Unavailable, match="nobody agreed"):
+        treat_workload(item, program("true"))
+    monkeypatch.setenv(consent.ALLOW, "'MINE=evil'")
+    assert not item.possible(program("true")), "another value"
+    wanted = answer.fix.removeprefix("export ")
+    shell = subprocess.run(
+        ["sh", "-c", f'export {wanted}; printf %s "${consent.ALLOW}"'],
+        capture_output=True,
+        text=True,
+    )
+    monkeypatch.setenv(consent.ALLOW, shell.stdout)
+    assert ("MINE", "evil thing") in treat_workload(item, program("true")).workload.env
+
+
+def test_a_foreign_library_is_asked_for(evil, tmp_path, monkeypatch):
+    library = tmp_path / "evil.so"
+    library.write_bytes(b"")
+    library.chmod(0o644)
+    item = evil(f"{{kind: preload, library: {library}}}")
+    with pytest.raises(Unavailable, match="nobody agreed"):
+        treat_workload(item, program("true"))
+    with pytest.raises(Unavailable, match="nobody agreed"):
+        item.actions[0].applied_to(program("true"))
+    monkeypatch.setenv(consent.ALLOW, str(library))
+    treated = treat_workload(item, program("true"))
+    assert str(library) in dict(treated.workload.env)["LD_PRELOAD"]
+    library.chmod(0o666)
+    assert "can be changed by, somebody else" in item.possible(program("true")).reason
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        "evil",
+        "./evil.so",
+        "../evil.so",
+        "/a/../b.so",
+        "/a.so:/b.so",
+        "/a b.so",
+        "/$ORIGIN/b.so",
+        "1",
+    ],
+)
+def test_a_library_that_the_loader_would_choose_is_refused(evil, monkeypatch, library):
+    monkeypatch.setenv(consent.ALLOW, f"'{library}'")
+    with pytest.raises(InputError, match="may not preload"):
+        evil(f'{{kind: preload, library: "{library}"}}')
+
+
+def test_a_library_in_a_folder_of_others_is_not_trusted(tmp_path):
+    library = tmp_path / "there" / "x.so"
+    library.parent.mkdir()
+    library.write_bytes(b"")
+    assert consent.untrusted(str(library)) == ""
+    library.parent.chmod(0o777)
+    assert "somebody else" in consent.untrusted(str(library))
+    assert "no file" in consent.untrusted(str(tmp_path))
+
+
+def test_what_is_ours_word_for_word_is_not_asked_for(evil):
+    evil("{kind: flush}")
+    assert not any(getattr(action, "foreign", False) for action in _actions() if action)
+    assert evil("{kind: environment, variables: {A: b}}").actions[0].foreign
+
+
+def _actions():
+    return [action for item in mitigations().values() for action in item.actions]
+
+
+def test_ours_name_known_libraries_and_a_fixed_list_of_variables():
+    actions = _actions()
+    loaded = {action.library for action in actions if isinstance(action, Preload)}
+    names = {name for a in actions if isinstance(a, Environment) for name in a.variables}
+    assert loaded == set(LIBRARIES) and names == set(" ".join(OURS).split())
+
+
+QUESTION = """
+from nbhelpers.mitigation import consent
+try:
+    consent.require(["MINE=1"])
+    print("agreed")
+except consent.Unavailable:
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize("typed, outcome", [("yes\n", "agreed"), ("\n", "refused")])
+def test_in_a_terminal_the_question_is_asked_and_no_is_the_default(typed, outcome):
+    ours, theirs = pty.openpty()
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-c", QUESTION],
+            stdin=theirs,
+            stderr=theirs,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={name: value for name, value in os.environ.items() if name != consent.ALLOW},
+        ) as asked:
+            os.write(ours, typed.encode())
+            answer = asked.communicate(timeout=60)[0]
+        assert answer.strip() == outcome
+        assert "put MINE=1 into the program" in os.read(ours, 4096).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@pytest.mark.parametrize(
+    "action, complaint",
+    [
+        ("{kind: shell, command: id}", "no kind of action"),
+        ("{kind: [setting]}", "not as its schema wants it"),
+        ("{kind: warm-files, more: [/proc/kmsg]}", "does not take"),
+        ("{kind: cool-down, seconds: 1000000}", "does not take"),
+        ("{kind: latency, us: -1}", "does not take"),
+        ("{kind: nice, value: root}", "does not take"),
+        ('{kind: cpuset, cpus: ["../../x"]}', "does not take"),
+        ("{kind: gpu, what: __init__}", "no setting of a GPU"),
+        ("{kind: gpu, what: fan, share: 7}", "does not take"),
+        ("{kind: gpu, what: fan, share: .nan}", "does not take"),
+        ("!!python/object/apply:os.system [id]", "cannot be read"),
+        ('{kind: flush, x: !!python/name:os.system ""}', "cannot be read"),
+    ],
+)
+def test_unknown_kinds_arguments_and_tags_are_refused(evil, action, complaint):
+    with pytest.raises(InputError, match=complaint):
+        evil(action)
+
+
+def test_a_name_of_a_cpuset_with_slashes_is_no_choice_of_cpus(evil):
+    item = evil('{kind: cpuset, cpus: "../../x"}')
+    with pytest.raises(InputError, match="no choice of CPUs"):
+        item.possible(program("true"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/etc/shadow", "/var/log/syslog", "/proc/../etc/shadow", "/sys/../etc/shadow"),
+        *("/proc/self/root", "/proc/{pid}/root", "/proc/{pid}/cwd", "/proc/1/environ"),
+        *("/proc/{pid}/environ", "/proc/{pid}/mem", "/proc/{pid}/cwd/x", "/proc/{pid}/fd/3"),
+        *("/proc/*/environ", "/proc/[0-9]/environ", "/proc/kmsg", "/proc/kcore"),
+        *("/sys/kernel/debug/x", "/sys/kernel/tracing/trace_pipe", "/dev/mem", "/sysevil/x"),
+        *("{cgroup:cpu}/../../etc/shadow", "/{cgroup:cpu}/x", "//etc/shadow", "/proc"),
+    ],
+)
+def test_a_metric_layer_reads_no_file_but_counters(tmp_path, path):
+    with pytest.raises(InputError, match="may not read") as error:
+        read_layer(_layer(tmp_path, f'path: "{path}"'))
+    assert str(tmp_path) in str(error.value)
+
+
+def test_nor_does_it_name_a_counter_by_another_file(tmp_path):
+    for label in ("/etc/shadow", "../../../etc/shadow"):
+        with pytest.raises(InputError, match="may not read"):
+            read_layer(_layer(tmp_path, f'path: /sys/block/*/stat, label: ["{label}"]'))
+    assert read_layer(_layer(tmp_path, "path: /sys/block/*/stat, label: [name]"))
+    assert len(layers()) > 20, "ours read counters only"
+
+
+def _layer(folder: Path, source: str) -> Path:
+    file = folder / "layer.yml"
+    metric = "{id: mine, title: what it is, key: root}"
+    file.write_text(
+        f"layer: mine\ntitle: my layer\nsources: [{{reader: file, {source}, format: rows, metrics:"
+        f" [{metric}]}}]\n"
+    )
+    return file
