@@ -1,9 +1,9 @@
 """Undoes what a dead process changed; runs as `python -I -S guardian.py JOURNAL`.
 
 Owns the journal, a JSON file that is on disk before the first change that it names. It holds the
-owner (pid, start time, boot, pid namespace) and its changes (write, flag, rmdir, umount) in the
-order made. They are undone in the reverse order; a change leaves the journal when its undoing was
-seen. What owners share, the last of them undoes. Standard library only, since it must work when
+owner (pid, start time, boot, pid namespace) and its changes (write, flag, rmdir, umount, runs) in
+the order made. They are undone in the reverse order; a change leaves the journal when its undoing
+was seen. What owners share, the last of them undoes. Standard library only, since it must work when
 nothing else does.
 """
 
@@ -21,13 +21,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or __package__:
-    from . import kernel
+    from . import kernel, run_groups
 else:  # a script, and with -I its folder is not searched
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     import kernel
+    import run_groups
 
 MOMENT_S = 0.1  # in which the children of a process that was killed close their files
 FORMAT = "noisebook journal 1"
+RUNS = "runs"  # what the runs of the owner started; they end with it
 _inside = RLock()
 _holding: list[int] = []
 Place = str | os.PathLike[str]
@@ -72,16 +74,20 @@ class Account:
         Sentences on what was left alone.
     failed
         Pairs (errno, sentence).
+    ended
+        Names of the processes of runs that were killed.
     """
 
     def __init__(self) -> None:
         self.undone: list[str] = []
+        self.ended: list[str] = []
         self.left: list[str] = []
         self.failed: list[tuple[int | None, str]] = []
 
     def take(self, other: "Account") -> None:
         """Add another account to this one."""
         self.undone += other.undone
+        self.ended += other.ended
         self.left += other.left
         self.failed += other.failed
 
@@ -91,7 +97,13 @@ class Account:
             *(f"put back: {path}" for path in self.undone),
             *(f"left alone: {remark}" for remark in self.left),
             *(f"not undone: {sentence}" for _, sentence in self.failed),
+            *([ended_sentence(self.ended)] if self.ended else []),
         ]
+
+
+def ended_sentence(names: Sequence[str]) -> str:
+    """What was done to processes of runs whose harness is dead."""
+    return f"killed, left by a run whose harness is dead: {', '.join(names)}"
 
 
 class Journal:
@@ -110,7 +122,8 @@ class Journal:
         content = read_journal(path)
         changes = [change | {"over": True} for change in content.pop("changes")]
         if not all(
-            change["kind"] in kernel.UNDO and isinstance(change["path"], str) for change in changes
+            change["kind"] in (*kernel.UNDO, RUNS) and isinstance(change["path"], str)
+            for change in changes
         ):
             raise ValueError("names changes of an unknown kind")
         return cls(path, content, changes)
@@ -180,7 +193,7 @@ class Journal:
             shared_still = self._requested_again(change) or partners(
                 os.path.dirname(self.path), change, self.path
             )
-            acted, remark = (False, "") if shared_still else kernel.undo(change, patience_s)
+            acted, remark = (False, "") if shared_still else _undone(change, account, patience_s)
         except OSError as error:
             account.failed.append(
                 (error.errno, f"{change['path']}: {_reason(error)}{_for_root(change, error)}")
@@ -202,6 +215,18 @@ class Journal:
     def _requested_again(self, change: dict) -> bool:
         """Whether another part of the same process shares the change and has not ended it."""
         return any(mine is not change and is_shared(mine, change) for mine in self.changes)
+
+
+def _undone(change: dict, account: "Account", patience_s: float) -> tuple[bool, str]:
+    """As `kernel.undo`; processes are ended first where they would hold a control group."""
+    if change["kind"] == RUNS:
+        account.ended += run_groups.end_runs(
+            change["path"], change["pid"], change["started"], kernel.BUSY_FOR_S
+        )
+        return False, ""
+    if change["kind"] == "rmdir" and run_groups.is_group(change["path"]):
+        account.ended += run_groups.end_group(change["path"], patience_s)
+    return kernel.undo(change, patience_s)
 
 
 @contextlib.contextmanager
@@ -263,7 +288,8 @@ def _reason(error: OSError) -> str:
 
 def _for_root(change: dict, error: OSError) -> str:
     """What root can type where this user may not undo a change (any more)."""
-    if error.errno not in (errno.EPERM, errno.EACCES, errno.EROFS) or os.geteuid() == 0:
+    refused = error.errno in (errno.EPERM, errno.EACCES, errno.EROFS)
+    if not refused or os.geteuid() == 0 or change["kind"] == RUNS:
         return ""
     command = {
         "write": "echo '{old}' | sudo tee {path}",

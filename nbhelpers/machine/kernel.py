@@ -329,10 +329,10 @@ def mounts() -> list[tuple[str, str, str]]:
     """What is mounted, as (source, place, type), the last on top."""
     with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
         rows = [line.split(" ")[:3] for line in file]
-    return [(_unescaped(source), _unescaped(place), kind) for source, place, kind in rows]
+    return [(unescaped(source), unescaped(place), kind) for source, place, kind in rows]
 
 
-def _unescaped(word: str) -> str:
+def unescaped(word: str) -> str:
     """A blank in a name is \\040 in /proc/mounts."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
 

@@ -1,7 +1,8 @@
 """What of ours stands on the machine without a live owner, found by its name.
 
-Owns how tracefs instances, control groups and mounts of dead processes are found, and the private
-folders for files of a run. What lies there is in use as long as somebody holds a lock on it.
+Owns how tracefs instances, control groups, mounts and runs of dead processes are found, and the
+private folders for files of a run. What lies there is in use as long as somebody holds a lock on
+it.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import Unavailable
-from . import guardian, kernel
+from . import guardian, kernel, run_groups, run_marks
 
 TRACEFS = "/sys/kernel/tracing"
 ON_DISK = ("/var/tmp",)  # /tmp often lies in memory
@@ -34,7 +35,7 @@ def remove(state: Path) -> list[str]:
     -------
     list of str, a sentence for each thing removed, or not to be removed.
     """
-    return [*_instances(), *_groups(), *_mounts(state), *remove_scratch()]
+    return [*_instances(), *_groups(), *_processes(), *_mounts(state), *remove_scratch()]
 
 
 def _instances() -> Iterator[str]:
@@ -48,17 +49,50 @@ def _instances() -> Iterator[str]:
 
 
 def _groups() -> Iterator[str]:
-    for place in {place for _, place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2")}:
-        with contextlib.suppress(OSError):
-            for name in os.listdir(place):
+    """Those of version 1 lie below a mount; those of version 2 below the group of their maker,
+    wherever that is.
+    """
+    for place, kind in dict.fromkeys((place, kind) for _, place, kind in kernel.mounts()):
+        if kind not in ("cgroup", "cgroup2"):
+            continue
+        for folder, below, _ in os.walk(place):
+            for name in below:
                 owner = kernel.owner_of(name)
-                if owner and not kernel.alive(owner):
-                    yield from _gone(f"{place}/{name}", f"the control group {place}/{name}", owner)
+                path = f"{folder}/{name}"
+                if (
+                    owner
+                    and not kernel.alive(owner)
+                    and os.getpid() not in run_groups.members(path)
+                ):
+                    yield from _gone(path, f"the control group {path}", owner)
+            wanted = kind == "cgroup2"
+            below[:] = [name for name in below if wanted and not kernel.owner_of(name)]
+
+
+def _processes() -> Iterator[str]:
+    """What runs of dead processes started is found by the mark in its limits.
+
+    Where this process comes from such a run itself, its kin stay.
+    """
+    ours = run_marks.mark_of("self")
+    try:
+        names = run_marks.end_marked(lambda found: found != ours and run_marks.owner_is_dead(found))
+    except OSError as error:
+        yield f"not ended: processes of a run whose harness is dead: {error.strerror}"
+    else:
+        if names:
+            yield guardian.ended_sentence(names)
 
 
 def _gone(path: str, what: str, owner: dict) -> Iterator[str]:
-    """Remove a folder of the kernel; a sentence on it."""
+    """Remove a folder of the kernel, with the processes that hold it; sentences on it."""
     try:
+        if run_groups.is_group(path):
+            if names := run_groups.end_group(path):
+                yield guardian.ended_sentence(names)
+            run_groups.remove(path)
+            yield f"removed: {what}, left by process {owner['pid']}, which is dead"
+            return
         acted, _ = kernel.undo_folder({"path": path}, 0)
     except OSError as error:
         reason = error.strerror or error

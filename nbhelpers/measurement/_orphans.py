@@ -1,4 +1,5 @@
-"""Processes that a run leaves behind: found by the mark in their environment, killed and reaped.
+"""Processes that a run leaves behind: found by the marks in their environment and in their limits,
+killed and reaped.
 
 Owns being the parent of orphans, and that SIGTERM ends this process only after the cleaning up.
 """
@@ -9,6 +10,8 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+from ..machine import run_marks
 
 MARK = "NOISEBOOK_RUN"
 _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
@@ -54,9 +57,11 @@ def kill_and_reap(pid: int) -> bool:
     return True
 
 
-def belongs_to_run(pid: int, leader: int, mark: str) -> bool:
-    """Whether an adopted child comes from a run: by its group, its mark, or, dead and with no mark
-    to read, its foreign session.
+def belongs_to_run(pid: int, leader: int, mark: str, number: int) -> bool:
+    """Whether an adopted child comes from a run: by its group, a mark, or, dead and with no mark to
+    read, its foreign session.
+
+    `mark` is that of the environment, `number` that of the limits.
     """
     try:
         with open(f"/proc/{pid}/stat") as file:
@@ -65,9 +70,26 @@ def belongs_to_run(pid: int, leader: int, mark: str) -> bool:
         return False
     return (
         int(group) == leader
-        or _is_marked(pid, mark, exact=True)
+        or _is_in_run(pid, mark, number)
         or (state == "Z" and int(session) != os.getsid(0))
     )
+
+
+def _is_in_run(pid: int | str, mark: str, number: int) -> bool:
+    """A run within the run marks its processes anew; when its harness is dead, they are ours."""
+    found = run_marks.mark_of(pid)
+    if found and (found == number or run_marks.owner_is_dead(found)):
+        return True
+    return _is_marked(pid, mark, exact=True)
+
+
+def find_run(mark: str, number: int) -> list[int]:
+    """All processes that carry a mark of the run."""
+    return [
+        int(pid)
+        for pid in os.listdir("/proc")
+        if pid.isdigit() and (run_marks.mark_of(pid) == number or _is_marked(pid, mark, exact=True))
+    ]
 
 
 def _is_marked(pid: int | str, mark: str, exact: bool) -> bool:
@@ -79,16 +101,16 @@ def _is_marked(pid: int | str, mark: str, exact: bool) -> bool:
         return False
 
 
-def kill_marked(mark: str, exact: bool = False) -> set[int]:
-    """Kill every process that carries a run's mark in its environment (not exact: any run of a
-    campaign); returns their pids.
+def kill_marked(mark: str) -> set[int]:
+    """Kill every process that carries the mark of a campaign's runs in its environment; returns
+    their pids.
     """
     killed: set[int] = set()
     for _ in range(20):
         living = {
             int(pid)
             for pid in os.listdir("/proc")
-            if pid.isdigit() and _is_marked(pid, mark, exact)
+            if pid.isdigit() and _is_marked(pid, mark, exact=False)
         } - killed
         for pid in living:
             with suppress(ProcessLookupError, PermissionError):

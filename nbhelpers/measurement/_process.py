@@ -20,8 +20,10 @@ from contextlib import contextmanager, suppress
 from types import MappingProxyType
 
 from ..errors import RunError
+from ..machine import run_marks
 from ..workloads import Workload, binary_folder, format_cpu_list, program_path
-from ._orphans import MARK, belongs_to_run, children, kill_and_reap, kill_marked
+from ._groups import RunGroup
+from ._orphans import MARK, belongs_to_run, children, find_run, kill_and_reap
 from ._output import ROOM_FOR_SERIES, Capture
 from ._regions import watch
 from ._stamps import StampedCapture, WakeUps, stamped_pair
@@ -49,6 +51,8 @@ class Child:
         From wait4, after it was reaped.
     folder
         Where it runs, if in a fresh one; deleted at the end.
+    group
+        Holds its descendants together.
     harness_peak_kb
         Peak memory of this process when it started the child. The kernel carries it over into the
         child's peak.
@@ -79,6 +83,7 @@ class Child:
         self._foreign_children = children()
         self._unkillable: set[int] = set()
         self._go = -1
+        self.group = RunGroup()
         try:
             if workload.reader and workload.reader.fresh_folder:
                 self.folder = tempfile.mkdtemp(prefix="noisebook-")
@@ -121,7 +126,7 @@ class Child:
             libraries.append(self._preload_name(_file_of(binary_folder() / self.watch.library)))
         elif workload.start == "main":
             libraries.append(_file_of(binary_folder() / "libnbstart.so"))
-        options = _launcher_options(workload, libraries)
+        options = [*self.group.options, *_launcher_options(workload, libraries)]
         variables = {
             **self._variables,
             **self.watch.env,
@@ -202,6 +207,8 @@ class Child:
         """Kill and reap whatever is left, and close all pipes; safe to call again."""
         if self.pid and self.usage is None:
             self.kill()
+        self.group.kill()
+        self.group.close()
         for capture in self._captures:
             capture.close()
         for fd in self._fds:
@@ -301,8 +308,7 @@ class Child:
 
     def kill(self) -> None:
         """Kill the process with its group and every descendant, and reap it."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
+        self._kill_groups()
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         _, self.wait_status, self.usage = os.wait4(self.pid, 0)
@@ -311,45 +317,56 @@ class Child:
         self.errors.drain()
         self._sweep()
 
+    def _kill_groups(self) -> None:
+        self.group.kill()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
     def note_children(self) -> None:
         """Remember the children that others of this process started since, such as injectors: they
         are not the run's.
         """
         self._foreign_children |= {
-            pid
-            for pid in children() - self._foreign_children - {self.pid}
-            if not belongs_to_run(pid, self.pid, self._mark)
+            pid for pid in children() - self._foreign_children - {self.pid} if not self._owns(pid)
         }
 
-    def clear_leftovers(self) -> int:
-        """After the end: kill what the process left running; returns how many there were."""
+    def _owns(self, pid: int) -> bool:
+        return belongs_to_run(pid, self.pid, self._mark, self.group.mark)
+
+    def clear_leftovers(self) -> list[str]:
+        """After the end: kill what the process left running; returns the names of what lived."""
+        if self.group.living():
+            return self._sweep()
         try:
             os.killpg(self.pid, 0)
         except ProcessLookupError:
             if not self._adopted():
-                return 0
+                return []
         except PermissionError:
             pass
         return self._sweep()
 
     def _adopted(self) -> list[int]:
-        return [
-            pid
-            for pid in children() - self._foreign_children
-            if belongs_to_run(pid, self.pid, self._mark)
-        ]
+        return [pid for pid in children() - self._foreign_children if self._owns(pid)]
 
-    def _sweep(self) -> int:
-        """Kill until nothing is found: a process may start another while we look."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        found = kill_marked(self._mark, exact=True)
+    def _sweep(self) -> list[str]:
+        """Kill until nothing is found: a process may start another while we look.
+
+        Every descendant that lives is in a group, carries a mark, or is below one that we adopted.
+        """
+        names = {pid: run_marks.name_of(pid) for pid in self._living()}
+        self._kill_groups()
+        with suppress(OSError):  # it does not end: left to `settings.repair`
+            names |= run_marks.end(lambda: find_run(self._mark, self.group.mark))
         while adopted := set(self._adopted()) - self._unkillable:
-            for pid in adopted:
-                found.add(pid)
-                if not kill_and_reap(pid):
-                    self._unkillable.add(pid)
-        return len(found)
+            living = run_marks.living(adopted)
+            names |= {pid: run_marks.name_of(pid) for pid in living if pid not in names}
+            self._unkillable |= {pid for pid in adopted if not kill_and_reap(pid)}
+        return sorted(names.values())
+
+    def _living(self) -> set[int]:
+        marked = run_marks.living(find_run(self._mark, self.group.mark))
+        return {*self.group.living(), *marked, *run_marks.living(self._adopted())}
 
 
 @contextmanager

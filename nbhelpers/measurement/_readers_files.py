@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..errors import Unavailable
+from ..machine import kernel
 from ._kernel import parse_hex_rows, parse_interrupts, parse_line, parse_rows, parse_softirqs
 from ._knowledge import Metric, Source
 
@@ -172,6 +173,9 @@ def _natural(path: str) -> list:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path)]
 
 
+_OF_RUNS = re.compile(rf"/{kernel.OURS}[\d-]+-run-\d+$", re.MULTILINE)
+
+
 def _in_cgroup(pattern: str, pid: int, root: str) -> str | None:
     """The pattern with {cgroup:CONTROLLER} replaced by the folder of the process's group in the
     hierarchy with that controller.
@@ -181,7 +185,9 @@ def _in_cgroup(pattern: str, pid: int, root: str) -> str | None:
     """
     controller, rest = pattern[pattern.index("{cgroup:") + 8 :].split("}", 1)
     try:
-        folder = _group_folder(controller, Path(f"{root}/proc/{pid}/cgroup").read_text(), root)
+        membership = Path(f"{root}/proc/{pid}/cgroup").read_text()
+        # no controller is handed on to the group of a run: the one above it counts
+        folder = _group_folder(controller, _OF_RUNS.sub("", membership), root)
     except OSError:
         return None
     return folder and folder + rest

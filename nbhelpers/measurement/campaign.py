@@ -20,6 +20,7 @@ import pandas as pd
 from ..errors import InputError, RunError, SettingError
 from ..facts import facts_html
 from ..machine import measuring, settings
+from ..machine.run_guard import guarded_runs
 from ..progress import Task, task
 from ..workloads import Workload
 from ._identity import campaign_identity
@@ -29,7 +30,7 @@ from ._series import series_table
 from ._store import Store
 from .attachment import Attachment
 from .run import run_once
-from .table import finished, region_notes, runs_table
+from .table import finished, left_notes, region_notes, runs_table
 
 
 @dataclass(frozen=True)
@@ -205,14 +206,14 @@ class Campaign:
         `recorded_runs` for those of all cells.
 
         `attrs["notes"]` : how the campaign grew, which settings were restored that dead processes
-        had left changed, the notes of the attachments, and of a region that is not known.
+        had left changed, the notes of the attachments, of processes that runs left, and of a region
+        that is not known.
         """
         names = {cell.name for cell in self.cells}
         table = runs_table([row for row in self._store.rows() if row["cell"] in names])
         attached = [note for attachment in self._all_attachments() for note in attachment.notes]
-        table.attrs["notes"] = (
-            self.notes + self._repaired + attached + region_notes(finished(table))
-        )
+        seen = left_notes(table) + region_notes(finished(table))
+        table.attrs["notes"] = self.notes + self._repaired + attached + seen
         return table
 
     @property
@@ -292,6 +293,7 @@ class Campaign:
             kill_marked(self._store.mark)  # what a crash of ourselves left running
             with suppress(SettingError):  # nothing can be left changed where no journal can be
                 self._repaired += settings.repair()
+                stack.enter_context(guarded_runs())
         self._measure(progress)
 
     def _all_attachments(self) -> list[Attachment]:

@@ -20,6 +20,7 @@ from ._regions import NoRegion, Times
 from ._reports import NotReported, Sources, find_reports, snapshot, tables_and_series
 from .attachment import Attachment
 
+LEFT = "left_processes"
 _counter = itertools.count()
 _CLOCKS_AGREE_NS = 1_000_000
 _OPEN_TO_ATTACHMENTS = {"status", "message"}
@@ -126,15 +127,17 @@ def _await(
 ) -> bool:
     """From the barrier to the end; fills the row; returns whether the attachments were armed."""
     if not child.await_barrier(workload.timeout_s):
-        row.update(_failed_start(child, workload))
+        _fail_start(row, child, workload)
         return False
     for attachment in attachments:
         attachment.armed(child.pid)
+    if attachments:
+        child.group.follow(child.pid)
     t0_ns = row["t0_ns"] = child.release(int(lead_ms * 1e6))
     in_time = _await_end(child, workload, attachments, lead_ms, t0_ns)
+    left: list[str] = []
     if in_time:
         left = child.clear_leftovers()
-        row["message"] = f"left {left} process(es) running, killed" if left else ""
     else:
         child.kill()
     assert child.end_ns is not None  # it has ended, by itself or killed
@@ -146,7 +149,16 @@ def _await(
         row.update(_outcome(child, child.end_ns, workload, t0_ns, before))
     else:
         row.update(_failure(child, "timeout", _late(workload, "from its start")))
+    _say_what_was_left(row, left)
     return True
+
+
+def _say_what_was_left(row: dict, names: Sequence[str]) -> None:
+    """A run whose processes did not all end by themselves says so, whatever its status is."""
+    if names:
+        said = f"left {len(names)} process(es) running, killed: {shorten(', '.join(names))}"
+        row["message"] = f"{row['message']}; {said}" if row["message"] else said
+        row[LEFT] = len(names)
 
 
 def _await_end(
@@ -192,11 +204,19 @@ def _collect(attachments: Sequence[Attachment], row: dict) -> None:
         row.update(columns)
 
 
-def _failed_start(child: Child, workload: Workload) -> dict:
-    """Status and message of a process that never came to the barrier; it is dead afterwards."""
+def _fail_start(row: dict, child: Child, workload: Workload) -> None:
+    """A process that never came to the barrier; it is dead afterwards."""
+    left: list[str] = []
     if child.end_ns is not None:
         child.await_end(0)
-        child.clear_leftovers()
+        left = child.clear_leftovers()
+    row.update(_failed_start(child, workload))
+    _say_what_was_left(row, left)
+
+
+def _failed_start(child: Child, workload: Workload) -> dict:
+    """Status and message of such a process."""
+    if child.end_ns is not None:
         status = _exit_status(child.wait_status)
         if status != "ok":
             return _failure(child, status, "it ended before it was ready to start")
@@ -403,6 +423,7 @@ _RESERVED = {
     "t0_ns",
     "began_unix_s",
     "elapsed_seconds",
+    LEFT,
     "user_s",
     "system_s",
     "minor_faults",

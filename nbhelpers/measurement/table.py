@@ -53,6 +53,10 @@ COLUMNS = {
         "ok; or exit N, signal N, timeout, unverified, unreadable output: then the run is excluded"
     ),
     "message": _label("why a run failed, and what it printed"),
+    "left_processes": _label(
+        "processes of the run that still lived when its program had ended, and were killed;"
+        " missing: none"
+    ),
     "paused_seconds": _time(
         "s", "time within the timed region that lies between an end and the next begin"
     ),
@@ -80,7 +84,7 @@ COLUMNS = {
     "frequency_samples": _label("readings of the clock frequency that its mean is of"),
 }
 _FIRST = list(COLUMNS)[: list(COLUMNS).index("elapsed_seconds") + 1]
-_NOT_ALWAYS = {"paused_seconds", "region_slack_us"}
+_NOT_ALWAYS = {"left_processes", "paused_seconds", "region_slack_us"}
 # What our programs count themselves, in their timed region; all else is counted from the common
 # start to the end.
 _IN_REGION = {"runqueue_wait_ns", "cpu_ns", "timeslices"}
@@ -179,6 +183,34 @@ def region_notes(runs: pd.DataFrame) -> list[str]:
             ' $EPOCHREALTIME"'
         )
     return notes
+
+
+def left_notes(runs: pd.DataFrame) -> list[str]:
+    """Return how many runs left processes running, which were killed.
+
+    Parameters
+    ----------
+    runs
+        Runs table.
+
+    Returns
+    -------
+    list of str
+        A sentence; empty where all processes of all runs ended by themselves.
+
+    Examples
+    --------
+    >>> left_notes(pd.DataFrame({"left_processes": [2, None], "status": "ok"}))[0][:47]
+    '1 of 2 runs left processes running, 2 at most, '
+    """
+    if "left_processes" not in runs:
+        return []
+    left = runs["left_processes"].dropna()
+    return [
+        f"{len(left)} of {len(runs)} runs left processes running, {int(left.max())} at most, which"
+        " were killed: what they would have done later is not measured; the column `message` names"
+        " them"
+    ]
 
 
 def finished(runs: pd.DataFrame) -> pd.DataFrame:

@@ -339,12 +339,13 @@ def test_pages_of_two_nodes(tmp_path):
     }
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, "2, in the group of a run"])
 def test_quota_of_the_processs_own_control_group(tmp_path, version):
     pid = os.getpid()
-    if version == 2:
+    if version != 1:
+        of_run = "/noisebook-12-345-678-run-9" if version != 2 else ""
         files = {
-            f"/proc/{pid}/cgroup": "0::/box/run",
+            f"/proc/{pid}/cgroup": f"0::/box/run{of_run}",
             f"/proc/{pid}/mountinfo": (
                 "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate"
             ),
@@ -370,7 +371,7 @@ def test_quota_of_the_processs_own_control_group(tmp_path, version):
     assert columns == {
         "cgroup_periods": 20,
         "cgroup_nr_throttled": 5,
-        "cgroup_throttled_us" if version == 2 else "cgroup_throttled_ns": 800,
+        "cgroup_throttled_us" if version != 1 else "cgroup_throttled_ns": 800,
     }
 
 

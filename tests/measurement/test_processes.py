@@ -1,0 +1,388 @@
+"""Nothing of a run outlives it, whatever its processes do to hide, and whoever is killed: with a
+control group and without.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nbhelpers.machine import kernel, run_groups, run_marks, settings
+from nbhelpers.measurement import Attachment, Campaign, Cell, measure, run_once
+from nbhelpers.workloads import binary_folder, nbody, program
+
+from ..absent import run_without
+from ..machine.conftest import eventually
+from ..processes import run_python
+
+pytestmark = pytest.mark.usefixtures("binaries", "nothing_left")
+REPOSITORY = Path(__file__).resolve().parents[2]
+HIDING = {  # {}: how long to sleep, by which they are found
+    "new session": "setsid sleep {} &",
+    "empty environment": "setsid env -i sleep {} &",
+    "two forks": "(setsid env -i sh -c '(sleep {} &)' > /dev/null 2>&1 < /dev/null &);",
+    "nohup": "nohup env -i setsid sleep {} > /dev/null 2>&1 &",
+}
+with_and_without = pytest.mark.parametrize("grouped", [True, False], ids=["group", "no group"])
+_lengths = iter(range(1, 1_000_000))
+
+
+def _use(grouped: bool, monkeypatch) -> None:
+    if not grouped:
+        monkeypatch.setattr(run_groups, "_base", lambda pid: "")
+    elif not run_groups.base():
+        pytest.skip("no control group of version 2 can be made here")
+
+
+def length() -> str:
+    """A time to sleep that no other process on the machine has."""
+    return f"{os.getpid()}.{next(_lengths):06d}"
+
+
+def sleeping(seconds: str) -> list[int]:
+    """Living processes that sleep so long."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:2] == [
+                b"sleep",
+                seconds.encode(),
+            ]:
+                found.append(int(pid))
+    return run_marks.living(found)
+
+
+def groups_of_runs() -> list[str]:
+    return [
+        name
+        for name in (os.listdir(run_groups.base()) if run_groups.base() else [])
+        if name.startswith(kernel.OURS)
+        and kernel.owner_of(name)
+        and not kernel.alive(kernel.owner_of(name))
+    ]
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    """A state folder of the test's own, for this process and those it starts."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("NOISEBOOK_STATE", str(folder))
+    return folder
+
+
+# ---- while the harness lives ---------------------------------------------------------------------
+
+
+@with_and_without
+@pytest.mark.parametrize("way", HIDING)
+def test_what_hides_is_found_killed_and_named(way, grouped, monkeypatch):
+    _use(grouped, monkeypatch)
+    seconds = length()
+    lives = f"grep -lsaz '^{seconds}$' /proc/[0-9]*/cmdline > /dev/null"
+    script = f"{HIDING[way].format(seconds)} until {lives}; do :;"
+    row = run_once(program(["sh", "-c", f"{script} done"]))
+    assert row["status"] == "ok" and not sleeping(seconds)
+    assert (
+        row["left_processes"] == 1 and row["message"] == "left 1 process(es) running, killed: sleep"
+    )
+
+
+@with_and_without
+def test_what_ended_by_itself_is_not_said_to_be_left(grouped, monkeypatch):
+    _use(grouped, monkeypatch)
+    row = run_once(program(["sh", "-c", "(true &); (setsid env -i true &); sleep 0.1"]))
+    assert row["message"] == "" and "left_processes" not in row
+
+
+def test_what_a_failed_run_left_is_said_too():
+    row = run_once(program(["sh", "-c", "sleep 60 & echo broken >&2; exit 3"]))
+    assert row["status"] == "exit 3" and row["left_processes"] == 1
+    assert "broken" in row["message"] and row["message"].endswith("killed: sleep")
+
+
+def test_what_a_run_left_that_never_was_ready_is_said_too():
+    """It ends before it comes to the barrier."""
+    small = nbody(64, steps=1)
+    row = run_once(replace(small, command=("/bin/sh", "-c", "setsid env -i sleep 60 & exit 4")))
+    assert row["status"] == "exit 4" and row["left_processes"] == 1
+
+
+def test_a_campaign_has_a_note_of_what_was_left():
+    notes = measure(["sh", "-c", "sleep 60 &"], runs=2).attrs["notes"]
+    assert [note for note in notes if note.startswith("2 of 2 runs left processes running, 1 at")]
+
+
+STUBBORN = {
+    "ignores SIGTERM": "trap '' TERM; setsid env -i sh -c 'trap \"\" TERM HUP INT; sleep {0}; :' &",
+    "stopped": "setsid env -i sh -c 'sleep {0} & kill -STOP $! $$' &",
+    "fork bomb": "b() {{ [ $1 -gt 6 ] || {{ b $(($1 + 1)) & b $(($1 + 1)) & }}; sleep {0}; }};"
+    " b 0 & ",
+    "never the same process": f"setsid env -i {sys.executable} -c '{{1}}' &",
+}
+COMET = "import os\nwhile not os.fork() or os._exit(0): pass"
+
+
+@with_and_without
+@pytest.mark.parametrize("way", STUBBORN)
+def test_the_time_limit_ends_all_of_it(way, grouped, monkeypatch):
+    _use(grouped, monkeypatch)
+    seconds = length()
+    script = f"{STUBBORN[way].format(seconds, COMET)} sleep 60"
+    row = run_once(program(["sh", "-c", script], timeout_s=0.5))
+    assert row["status"] == "timeout" and not sleeping(seconds)
+    started = kernel.start_time(os.getpid())
+    assert not run_marks.end_marked(lambda one: run_marks.belongs_to(one, os.getpid(), started))
+
+
+def test_an_old_kernel_freezes_a_group_and_kills_one_by_one(monkeypatch):
+    """Before Linux 5.14 there is no cgroup.kill; what forks on and on is frozen first."""
+    _use(True, monkeypatch)
+    monkeypatch.setattr(run_groups, "KILL", "cgroup.absent")
+    frozen, end = [], run_groups.end
+
+    def observed(*arguments):
+        for folder in Path(run_groups.base()).glob(f"{run_groups.prefix()}-*"):
+            frozen.append((folder / "cgroup.freeze").read_text().strip())
+        return end(*arguments)
+
+    monkeypatch.setattr(run_groups, "end", observed)
+    seconds = length()
+    script = f"setsid env -i sh -c 'while :; do sleep {seconds} & sleep 0.001; done' & sleep 0.3"
+    row = run_once(program(["sh", "-c", script]))
+    assert row["status"] == "ok" and row["left_processes"] > 20 and not sleeping(seconds)
+    assert "sh" in row["message"] and frozen == ["1"]
+
+
+def test_groups_that_a_run_makes_in_its_own_go_with_it(monkeypatch):
+    _use(True, monkeypatch)
+    seconds, before = length(), os.listdir(run_groups.base())
+    inner = f"{run_groups.base()}/$(sed -n 's/^0:://p' /proc/self/cgroup)/inner"
+    script = f"mkdir {inner}; sleep {seconds} & echo $! > {inner}/cgroup.procs"
+    row = run_once(program(["sh", "-c", script]))
+    assert row["status"] == "ok", row["message"]
+    assert row["left_processes"] == 1 and not sleeping(seconds)
+    assert os.listdir(run_groups.base()) == before
+
+
+class Mover(Attachment):
+    """Moves the process into a group of its own, as some mitigations do."""
+
+    def armed(self, pid):
+        self.folder = Path(run_groups.base(), kernel.owned_name("mitigation"))
+        self.folder.mkdir()
+        (self.folder / "cgroup.procs").write_text(str(pid))
+
+    def after(self, run):
+        self.folder.rmdir()  # only of an empty group
+        return {}
+
+
+def test_a_run_is_followed_into_the_group_of_a_mitigation(monkeypatch):
+    _use(True, monkeypatch)
+    seconds = length()
+    hidden = f"setsid env -i prlimit --locks=unlimited sleep {seconds} &"  # by its group alone
+    row = run_once(program(["sh", "-c", f"{hidden} sleep 0.2"], start="exec"), [Mover()])
+    assert row["status"] == "ok" and row["left_processes"] == 1 and not sleeping(seconds)
+
+
+def test_what_other_threads_start_meanwhile_is_left_alone():
+    others = []
+
+    def start():
+        others.append(subprocess.Popen(["sleep", "60"], start_new_session=True, env={}))
+
+    timer = threading.Timer(0.1, start)
+    timer.start()
+    row = run_once(program(["sh", "-c", "setsid env -i sleep 60 & sleep 0.3"]))
+    timer.join()
+    try:
+        assert row["left_processes"] == 1 and others[0].poll() is None
+    finally:
+        others[0].kill()
+        others[0].wait()
+
+
+def test_the_launcher_says_which_group_it_cannot_enter(tmp_path):
+    command = [binary_folder() / "nbstart", "--group", tmp_path / "absent", "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 125 and f"control group '{tmp_path}/absent'" in done.stderr
+
+
+def test_the_mark_names_the_run_and_its_process():
+    own = run_marks.mark(5)
+    assert run_marks.belongs_to(own, os.getpid(), kernel.start_time(os.getpid()))
+    assert not run_marks.owner_is_dead(own) and run_marks.mark(6) != own
+    ended = subprocess.Popen(["true"])
+    started = kernel.start_time(ended.pid) or 0
+    ended.wait()
+    dead = run_marks._owner_bits(ended.pid, started)
+    assert run_marks.owner_is_dead(dead) and not run_marks.mark_of(os.getpid())
+    assert run_marks.owner_is_dead(run_marks._owner_bits(os.getpid(), 1))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_processes_are_limited_where_the_controller_is_handed_on():
+    mounts = [place for _, place, kind in kernel.mounts() if kind in ("cgroup", "cgroup2")]
+    tops = [place for place in mounts if os.path.isdir(place) and "pids" in os.path.basename(place)]
+    if not tops:
+        pytest.skip("no controller of processes is mounted")
+    folder = Path(tops[0], kernel.owned_name("pids"))
+    folder.mkdir()
+    try:
+        run_groups.limit_processes(str(folder))
+        threads = int(Path("/proc/sys/kernel/threads-max").read_text())
+        assert int((folder / "pids.max").read_text()) == min(32768, threads // 2)
+    finally:
+        folder.rmdir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_machine_without_control_groups_has_none_for_runs(tmp_path):
+    script = "from nbhelpers.machine import run_groups; print(repr(run_groups.base()))"
+    done = run_without(["cgroups"], [sys.executable, "-c", script], tmp_path)
+    assert done.stdout.strip().endswith("''"), done.stdout
+
+
+# ---- after SIGKILL of the harness ----------------------------------------------------------------
+
+HARNESS = """
+import sys
+from nbhelpers.machine import run_groups
+from nbhelpers.measurement import Attachment, Campaign, Cell
+from nbhelpers.workloads import program
+script, grouped = sys.argv[1:]
+if grouped == "False":
+    run_groups._base = lambda pid: ""
+class Printer(Attachment):
+    def released(self, t0_ns):
+        print("released", flush=True)
+Campaign(None, [Cell("a", program(["sh", "-c", script]), attachments=[Printer()])], 1).run()
+"""
+
+
+class Killed:
+    """A harness that measures what hides in every way, and is killed; `hidden`: their lengths."""
+
+    def __init__(self, grouped: bool, more: str = ""):
+        self.hidden = [length() for _ in HIDING]
+        ways = [way.format(one) for way, one in zip(HIDING.values(), self.hidden, strict=True)]
+        self._start(f"{more} {' '.join(ways)} sleep {length()}", grouped)
+
+    def end(self) -> None:
+        """Whatever a failed test left."""
+        for pid in (pid for one in self.hidden for pid in sleeping(one)):
+            os.kill(pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def _start(self, script: str, grouped: bool) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", HARNESS, script, str(grouped)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        )
+        assert self.process.stdout.readline() == "released\n"
+
+    def guardians(self) -> list[int]:
+        threads = Path(f"/proc/{self.process.pid}/task").iterdir()
+        below = [int(pid) for one in threads for pid in (one / "children").read_text().split()]
+        return [pid for pid in below if b"guardian.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+    def kill(self, guardian_too: bool) -> None:
+        self.process.send_signal(signal.SIGSTOP)  # it must not start another one
+        watching = self.guardians()
+        assert len(watching) == 1
+        if guardian_too:
+            os.kill(watching[0], signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+
+    def all_live(self) -> bool:
+        return all(map(sleeping, self.hidden))
+
+    def none_lives(self) -> bool:
+        return not any(map(sleeping, self.hidden))
+
+
+@pytest.fixture
+def killed():
+    """Start a harness to be killed, once all that hides lives."""
+    started = []
+
+    def start(*arguments: object) -> Killed:
+        started.append(Killed(*arguments))
+        assert eventually(started[-1].all_live), "they should live, else nothing is shown"
+        return started[-1]
+
+    yield start
+    for harness in started:
+        harness.end()
+
+
+@with_and_without
+def test_the_guardian_ends_what_a_killed_harness_started(grouped, monkeypatch, state, killed):
+    _use(grouped, monkeypatch)
+    harness = killed(grouped)
+    harness.kill(guardian_too=False)
+    assert eventually(harness.none_lives)
+    assert eventually(lambda: not list(state.glob("*.journal")) and not groups_of_runs())
+
+
+@with_and_without
+def test_the_next_campaign_ends_what_harness_and_guardian_left(grouped, monkeypatch, state, killed):
+    """Any campaign does, with a state folder of its own: the journal is not needed."""
+    _use(grouped, monkeypatch)
+    harness = killed(grouped)
+    harness.kill(guardian_too=True)
+    time.sleep(0.2)
+    assert harness.all_live(), "they should outlive both, else nothing is shown"
+    monkeypatch.setenv("NOISEBOOK_STATE", str(state.with_name("another")))
+    campaign = Campaign(None, [Cell("next", program("true"))], 1)
+    notes = campaign.run().attrs["notes"]
+    assert harness.none_lives() and not groups_of_runs()
+    assert any("left by a run whose harness is dead" in note and "sleep" in note for note in notes)
+
+
+def test_the_journal_ends_them_too(state, killed):
+    harness = killed(bool(run_groups.base()))
+    harness.kill(guardian_too=True)
+    sentences = settings.repair()
+    assert harness.none_lives() and not groups_of_runs() and not list(state.glob("*.journal"))
+    assert [one for one in sentences if "sleep, sleep, sleep, sleep" in one]
+
+
+@pytest.mark.skipif(not shutil.which("mpirun"), reason="no MPI on this machine")
+def test_a_rank_that_calls_no_mpi_ends_with_its_harness(state, killed):
+    seconds = length()
+    ranks = f"mpirun --oversubscribe --allow-run-as-root -n 2 sleep {seconds} &"
+    harness = killed(bool(run_groups.base()), ranks)
+    assert eventually(lambda: len(sleeping(seconds)) == 2)
+    harness.kill(guardian_too=False)
+    assert eventually(lambda: not sleeping(seconds))
+
+
+def test_a_campaign_within_a_run_of_a_dead_harness_does_not_end_itself(state):
+    """It carries the mark of that run, and so do its kin."""
+    dead = run_marks._owner_bits(os.getpid(), 1)
+    script = "from nbhelpers.machine import settings; settings.repair(); print('lives')"
+    marked = ["prlimit", f"--locks={dead}:", sys.executable, "-c", script]
+    done = subprocess.run(
+        marked, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    )
+    assert done.stdout == "lives\n", done.stderr
+
+
+def test_a_campaign_leaves_no_journal(state):
+    script = "from nbhelpers.measurement import measure; measure('true', runs=1)"
+    assert run_python(script).returncode == 0
+    assert not list(state.glob("*.journal"))
