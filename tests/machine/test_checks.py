@@ -17,7 +17,7 @@ from ..processes import run_python
 from ..trees import write_tree
 from .conftest import REPOSITORY, as_root
 
-ALL_WELL = Trials(*[Trial("yes", "as it should be")] * 4)
+ALL_WELL = Trials(*[Trial("yes", "as it should be")] * 5)
 EVENTS = ("irq/irq_handler_entry", "irq/softirq_entry", "sched/sched_switch")
 
 

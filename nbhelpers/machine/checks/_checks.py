@@ -133,6 +133,7 @@ def all_checks(root: str | Path, trials: Trials) -> list[Check]:
         _steal(root),
         _virtualisation(root),
         _cpus(root),
+        _run_groups(trials),
         _compiler(trials),
         _python(),
     ]
@@ -394,6 +395,25 @@ def _cpus(root: str | Path) -> Check:
         found,
         "no core can be left to housekeeping, and injectors share the workload's",
         "use two cores or more",
+    )
+
+
+def _run_groups(trials: Trials) -> Check:
+    name = "ending of runs"
+    if trials.groups.state == "yes":
+        return Check(
+            name,
+            "yes",
+            trials.groups.message,
+            "what a run starts ends with it, however it hides, and if Noisebook is killed",
+        )
+    return Check(
+        name,
+        "limited",
+        trials.groups.message,
+        "processes of a run are known by marks: one that removes both marks outlives a killed"
+        " Noisebook",
+        "as a user of systemd: systemd-run --user --scope -p Delegate=yes make paper",
     )
 
 

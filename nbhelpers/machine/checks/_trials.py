@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import privileged
+from .. import privileged, run_groups
 from .._read import located
 from ..description import compiler
 from ..kernel import detached, is_mounted
@@ -68,6 +68,7 @@ class Trials:
     software: Trial = _NOT_TRIED
     fifo: Trial = _NOT_TRIED
     openmp: Trial = _NOT_TRIED
+    groups: Trial = _NOT_TRIED
 
 
 def try_out() -> Trials:
@@ -77,7 +78,16 @@ def try_out() -> Trials:
         try_counter(*SOFTWARE_CONTEXT_SWITCHES),
         try_fifo(),
         try_openmp(),
+        try_groups(),
     )
+
+
+def try_groups() -> Trial:
+    """Whether a run can have a control group of its own."""
+    folder = run_groups.base()
+    if folder:
+        return Trial("yes", f"a control group for each run, in {folder}")
+    return Trial("limited", "no control group of version 2 can be made here")
 
 
 def try_counter(kind: int, config: int) -> Trial:
